@@ -23,7 +23,15 @@ EXTRAS = frozenset({"notify", "parquet", "prometheus", "screenshots", "stacks", 
 """All that a user may ask for; what is not installed here is passed over."""
 ALLOWED = frozenset(
     {
-        *("0BSD", "Apache-2.0", "BSD-2-Clause", "BSD-3-Clause", "CNRI-Python", "ISC", "MIT"),
+        *(
+            "0BSD",
+            "Apache-2.0",
+            "BSD-2-Clause",
+            "BSD-3-Clause",
+            "CNRI-Python",
+            "ISC",
+            "MIT",
+        ),
         *("MPL-2.0", "PSF-2.0", "Python-2.0", "Unlicense", "Zlib"),
     }
 )
@@ -53,7 +61,9 @@ def dependencies(
     for text in distribution(name).requires or ():
         wanted = Requirement(text)
         marker = wanted.marker
-        if marker and not any(marker.evaluate({"extra": extra}) for extra in extras or {""}):
+        if marker and not any(
+            marker.evaluate({"extra": extra}) for extra in extras or {""}
+        ):
             continue
         try:
             found = distribution(wanted.name)
@@ -70,19 +80,34 @@ def licences(package: Distribution) -> set[str]:
     """Return a package's licences by SPDX; what is not understood stays as it stands there."""
     metadata = package.metadata
     if expression := metadata.get("License-Expression"):
-        return set(re.findall(r"[\w.+-]+", re.sub(r"\b(AND|OR|WITH)\b", " ", expression)))
-    stated = [one for one in metadata.get_all("Classifier") or () if one.startswith("License ::")]
-    return {_by_words(one) for one in stated or [metadata.get("License") or _beginning(package)]}
+        return set(
+            re.findall(r"[\w.+-]+", re.sub(r"\b(AND|OR|WITH)\b", " ", expression))
+        )
+    stated = [
+        one
+        for one in metadata.get_all("Classifier") or ()
+        if one.startswith("License ::")
+    ]
+    return {
+        _by_words(one)
+        for one in stated or [metadata.get("License") or _beginning(package)]
+    }
 
 
 def _beginning(package: Distribution) -> str:
     """Return the beginning of a package's own text of its licence."""
-    files = (file for file in package.files or () if re.match("licen[cs]e", file.name, re.I))
+    files = (
+        file for file in package.files or () if re.match("licen[cs]e", file.name, re.I)
+    )
     return next((file.read_text()[:400] for file in files), "none stated")
 
 
 def _by_words(words: str) -> str:
-    fits = (spdx for expression, spdx in _IN_WORDS if re.search(expression, words, re.IGNORECASE))
+    fits = (
+        spdx
+        for expression, spdx in _IN_WORDS
+        if re.search(expression, words, re.IGNORECASE)
+    )
     return next(fits, words.strip().splitlines()[0])
 
 
@@ -90,10 +115,16 @@ def check_licences(packages: dict[str, Distribution]) -> bool:
     """Say which licences there are; return whether all are allowed."""
     found = {name: licences(package) for name, package in packages.items()}
     counts = Counter(one for several in found.values() for one in several)
-    print(f"licences of {len(found)} packages: {', '.join(map(' '.join, _named(counts)))}")
-    strange = {name: several - ALLOWED for name, several in found.items() if several - ALLOWED}
+    print(
+        f"licences of {len(found)} packages: {', '.join(map(' '.join, _named(counts)))}"
+    )
+    strange = {
+        name: several - ALLOWED for name, several in found.items() if several - ALLOWED
+    }
     for name, several in strange.items():
-        print(f"{name}: {', '.join(sorted(several))} is none of the licences in {__file__}")
+        print(
+            f"{name}: {', '.join(sorted(several))} is none of the licences in {__file__}"
+        )
     return not strange
 
 
@@ -116,11 +147,20 @@ def check_vulnerabilities(packages: dict[str, Distribution]) -> bool:
     if not service_answers(packages["rich"]):
         print("vulnerabilities: skipped, no service that knows any answers here")
         return True
-    pinned = "".join(f"{name}=={package.version}\n" for name, package in packages.items())
+    pinned = "".join(
+        f"{name}=={package.version}\n" for name, package in packages.items()
+    )
     with tempfile.TemporaryDirectory() as scratch:
         file = Path(scratch, "requirements.txt")
         file.write_text(pinned)
-        words = ("--no-deps", "--disable-pip", "--progress-spinner", "off", "--requirement", file)
+        words = (
+            "--no-deps",
+            "--disable-pip",
+            "--progress-spinner",
+            "off",
+            "--requirement",
+            file,
+        )
         command = [sys.executable, "-m", "uv", "tool", "run", "pip-audit", *words]
         try:
             ended = subprocess.run(command, timeout=_LONGEST, check=False)  # noqa: S603 - no shell

@@ -33,7 +33,10 @@ COMMAND = (sys.executable, "-W", "error", "-m", "verl_tui")
 def run(*words: object, codes: tuple[int, ...] = (0,)) -> str:
     """Run a command in this process, which saves its imports, and return what it printed."""
     printed = io.TextIOWrapper(io.BytesIO(), encoding="utf-8", write_through=True)
-    with contextlib.redirect_stdout(printed), contextlib.redirect_stderr(io.StringIO()) as said:
+    with (
+        contextlib.redirect_stdout(printed),
+        contextlib.redirect_stderr(io.StringIO()) as said,
+    ):
         try:
             code = main([str(word) for word in words])
         except SystemExit as ended:
@@ -77,15 +80,22 @@ def start() -> None:
         os.chdir(scratch)
         Path("config.toml").touch()
         os.environ.update(
-            {"VERL_TUI_CONFIG": str(Path("config.toml").resolve()), "VERL_TUI_STATE": ""}
+            {
+                "VERL_TUI_CONFIG": str(Path("config.toml").resolve()),
+                "VERL_TUI_STATE": "",
+            }
         )
         start_and_quit()
-        checked = json.loads(run("check", *sorted(LOGS.glob("*.*l*")), "--json", codes=(0, 1, 2)))
+        checked = json.loads(
+            run("check", *sorted(LOGS.glob("*.*l*")), "--json", codes=(0, 1, 2))
+        )
         assert len(checked["runs"]) >= 5
         run(LOGS / "filelogger_v07.jsonl", "--snapshot", "frame.svg")
         run(LOGS / "tutorial.jsonl", "--snapshot", "frame.txt", "--size", "140x45")
         assert "policy KL" in Path("frame.txt").read_text(encoding="utf-8")
-        assert run("export", "csv", LOGS / "console_v09.log", "-o", "-").startswith("step,")
+        assert run("export", "csv", LOGS / "console_v09.log", "-o", "-").startswith(
+            "step,"
+        )
         run("export", "tensorboard", LOGS / "console_v09.log", "-o", "events")
         run("export", "prometheus", LOGS / "console_v09.log", "--textfile", "verl.prom")
         pages = (["help"], ["help", "keys"], ["help", "formats"])

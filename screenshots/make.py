@@ -110,7 +110,9 @@ def main() -> int:
             path = HERE / f"{name}.svg"
             if "--check" not in sys.argv:
                 path.write_text(svg, encoding="utf-8")
-            elif not path.exists() or words(path.read_text(encoding="utf-8")) != words(svg):
+            elif not path.exists() or words(path.read_text(encoding="utf-8")) != words(
+                svg
+            ):
                 stale.append(path.name)
     if stale:
         print(f"stale, draw them with python screenshots/make.py: {', '.join(stale)}")
@@ -174,7 +176,9 @@ async def _frames(app: ReplayApp, playback: Playback) -> list[Frame]:
                 await settled(pilot, app.browser)
                 await pilot.press(key)
             await settled(pilot, app.browser)
-            frames.append(Frame(screen_svg(app, f"verl-tui replay logs/{RUN}"), scene.seconds))
+            frames.append(
+                Frame(screen_svg(app, f"verl-tui replay logs/{RUN}"), scene.seconds)
+            )
     return frames
 
 
@@ -214,7 +218,9 @@ def words(svg: str) -> list[str]:
     """Return the text of a picture: colours and positions may change with the libraries that draw
     it.
     """
-    text = "".join(html.unescape(found) for found in re.findall(r"<text[^>]*>([^<]*)</text>", svg))
+    text = "".join(
+        html.unescape(found) for found in re.findall(r"<text[^>]*>([^<]*)</text>", svg)
+    )
     return text.replace("\xa0", " ").replace("\u2800", " ").split()
 
 

@@ -52,7 +52,9 @@ def recording(frames: Sequence[Frame], poster: int = -1) -> str:
         for y, row in _rows(frame.svg, colours):
             name = rows.setdefault(row, f"r{len(rows)}")
             drawn[-1].append(f'<use href="#{name}" y="{y:g}"/>')
-    shown = [f'<g class="f" id="f{at}">{"".join(uses)}</g>' for at, uses in enumerate(drawn)]
+    shown = [
+        f'<g class="f" id="f{at}">{"".join(uses)}</g>' for at, uses in enumerate(drawn)
+    ]
     kept = [f'<g id="{name}">{row}</g>' for row, name in rows.items()]
     return "\n".join(
         (
@@ -118,7 +120,9 @@ def _rows(svg: str, colours: dict[str, str]) -> Iterator[tuple[float, str]]:
         yield row * _PITCH, "".join(found[row])
 
 
-def _merged(rects: list[tuple[str, str, str, str]]) -> Iterator[tuple[str, float, float, float]]:
+def _merged(
+    rects: list[tuple[str, str, str, str]],
+) -> Iterator[tuple[str, float, float, float]]:
     """Yield grounds, those that touch in one row as one."""
     last: tuple[str, float, float, float] | None = None
     for fill, *numbers in rects:

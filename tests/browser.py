@@ -31,7 +31,9 @@ def chromium() -> str:
         or shutil.which("chromium-browser")
         or shutil.which("google-chrome")
     )
-    return found or pytest.skip("no Chromium here: Debian's package `chromium` brings it")
+    return found or pytest.skip(
+        "no Chromium here: Debian's package `chromium` brings it"
+    )
 
 
 async def until(condition: Callable[[], bool]) -> None:
@@ -101,14 +103,22 @@ class Page:
         """Click somewhere, in pixels."""
         for kind in ("mousePressed", "mouseReleased"):
             await self.call(
-                "Input.dispatchMouseEvent", type=kind, x=x, y=y, button="left", clickCount=1
+                "Input.dispatchMouseEvent",
+                type=kind,
+                x=x,
+                y=y,
+                button="left",
+                clickCount=1,
             )
 
     async def press(self, key: str) -> None:
         """Press a key that writes a letter; the page hears keys once it has been clicked."""
         for kind in ("keyDown", "keyUp"):
             await self.call(
-                "Input.dispatchKeyEvent", type=kind, key=key, text=key if kind == "keyDown" else ""
+                "Input.dispatchKeyEvent",
+                type=kind,
+                key=key,
+                text=key if kind == "keyDown" else "",
             )
 
     async def _hear(self, enough: Callable[[], bool]) -> None:
@@ -135,7 +145,9 @@ class Page:
             self._stream.feed(base64.b64decode(params["response"]["payloadData"]))
         elif message["method"] == "Network.responseReceived":
             self.asked_for.add(params["response"]["url"])
-        elif message["method"] == "Network.loadingFailed" and params.get("blockedReason"):
+        elif message["method"] == "Network.loadingFailed" and params.get(
+            "blockedReason"
+        ):
             self.refused.add(params["blockedReason"])
 
 
@@ -153,14 +165,21 @@ async def page(url: str) -> AsyncIterator[Page]:
             "--remote-debugging-port=0",
         ]
         browser = subprocess.Popen(
-            [*command, f"--user-data-dir={home}", "--window-size=1200,700", "about:blank"],
+            [
+                *command,
+                f"--user-data-dir={home}",
+                "--window-size=1200,700",
+                "about:blank",
+            ],
             stderr=subprocess.DEVNULL,
         )
         try:
             port = await _port(Path(home) / "DevToolsActivePort")
             async with aiohttp.ClientSession() as session:
                 tabs = await (await session.get(f"http://127.0.0.1:{port}/json")).json()
-                (tab,) = (one["webSocketDebuggerUrl"] for one in tabs if one["type"] == "page")
+                (tab,) = (
+                    one["webSocketDebuggerUrl"] for one in tabs if one["type"] == "page"
+                )
                 opened = Page(await session.ws_connect(tab, max_msg_size=0))
                 await opened.call("Network.enable")
                 await opened.call("Page.navigate", url=url)

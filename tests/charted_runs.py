@@ -44,7 +44,9 @@ def add_step(run: Run, step: int, value: float = 0.5, time: float = NOW) -> None
     status = SourceStatus(f"/logs/{run.name}", "verl", modified=NOW)
     run.apply(
         Batch(
-            run.name, status, (MetricRows(("critic/score/mean",), [step], [[value]], [0], [time]),)
+            run.name,
+            status,
+            (MetricRows(("critic/score/mean",), [step], [[value]], [0], [time]),),
         ),
         NOW,
     )

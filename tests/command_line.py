@@ -27,10 +27,17 @@ def write_log(directory: Path, *kl: float, name: str = "run") -> Path:
     path = directory / "logs" / name / "verl_logs.jsonl"
     path.parent.mkdir(parents=True, exist_ok=True)
     records = [
-        {"scope": "rollout", "step": step, "reward_mean": 2.5 + 0.01 * (step % 3), "kl_div": value}
+        {
+            "scope": "rollout",
+            "step": step,
+            "reward_mean": 2.5 + 0.01 * (step % 3),
+            "kl_div": value,
+        }
         for step, value in enumerate(kl, 1)
     ]
-    path.write_text("".join(json.dumps(record) + "\n" for record in records), encoding="utf-8")
+    path.write_text(
+        "".join(json.dumps(record) + "\n" for record in records), encoding="utf-8"
+    )
     return path
 
 
@@ -38,7 +45,12 @@ def run(*argv: str, **settings: Any) -> subprocess.CompletedProcess[str]:
     """Run a command in a process of its own."""
     command = [sys.executable, "-m", "verl_tui", *argv]
     return subprocess.run(
-        command, capture_output=True, text=True, check=False, stdin=subprocess.DEVNULL, **settings
+        command,
+        capture_output=True,
+        text=True,
+        check=False,
+        stdin=subprocess.DEVNULL,
+        **settings,
     )
 
 

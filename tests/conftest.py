@@ -62,7 +62,9 @@ def new_directory(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], P
 
 
 @pytest.fixture
-def tmp_path(request: pytest.FixtureRequest, new_directory: Callable[[str], Path]) -> Path:
+def tmp_path(
+    request: pytest.FixtureRequest, new_directory: Callable[[str], Path]
+) -> Path:
     """A directory of the test's own."""
     return new_directory(re.sub(r"\W", "_", request.node.name)[:24])
 
@@ -82,7 +84,9 @@ def pytest_configure(config: pytest.Config) -> None:
         settings.load_profile("thorough")
 
 
-def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+def pytest_collection_modifyitems(
+    config: pytest.Config, items: list[pytest.Item]
+) -> None:
     """Leave out the thorough tests where they are not asked for, and let the long ones begin
     first.
     """

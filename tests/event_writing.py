@@ -34,7 +34,9 @@ def masked(data: bytes) -> bytes:
 
 def tensor(tag: str, value: float, plugin: str = "") -> Summary.Value:
     """Return a value as TensorFlow 2 writes it."""
-    metadata = SummaryMetadata(plugin_data=SummaryMetadata.PluginData(plugin_name=plugin))
+    metadata = SummaryMetadata(
+        plugin_data=SummaryMetadata.PluginData(plugin_name=plugin)
+    )
     return Summary.Value(
         tag=tag,
         metadata=metadata if plugin else None,

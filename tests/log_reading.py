@@ -76,7 +76,12 @@ def values(run: Run, key: str) -> dict[int, float]:
 
 
 def feed_in_pieces(
-    path: Path, format_: Format, data: bytes, cuts: list[int], *, to_the_end: bool = False
+    path: Path,
+    format_: Format,
+    data: bytes,
+    cuts: list[int],
+    *,
+    to_the_end: bool = False,
 ) -> tuple[Run, list[Record]]:
     """Write data piece by piece, reading after each; return the run and all records.
 

@@ -27,7 +27,8 @@ def values_of(at: int, step: int) -> dict[str, float]:
 
 def file_log(steps: list[int]) -> bytes:
     lines = (
-        json.dumps({"step": step, "data": values_of(at, step)}) for at, step in enumerate(steps)
+        json.dumps({"step": step, "data": values_of(at, step)})
+        for at, step in enumerate(steps)
     )
     return "".join(f"{line}\n" for line in lines).encode()
 
@@ -37,7 +38,12 @@ def tutorial_log(steps: list[int]) -> bytes:
     for at, step in enumerate(steps):
         lines.append({"scope": "system", "gpu_util": at})
         lines.append(
-            {"scope": "ppo", "step": step, "timestamp": BEGAN + step, **values_of(at, step)}
+            {
+                "scope": "ppo",
+                "step": step,
+                "timestamp": BEGAN + step,
+                **values_of(at, step),
+            }
         )
     return "".join(f"{json.dumps(line)}\n" for line in lines).encode()
 
@@ -61,7 +67,9 @@ def llama_factory_log(steps: list[int]) -> bytes:
 def console_log(steps: list[int]) -> bytes:
     lines = ["(TaskRunner pid=1) Total training steps: 5000"]
     for at, step in enumerate(steps):
-        numbers = " - ".join(f"{key}:{value}" for key, value in values_of(at, step).items())
+        numbers = " - ".join(
+            f"{key}:{value}" for key, value in values_of(at, step).items()
+        )
         lines += ["(TaskRunner pid=1) INFO nothing to see here"] * 3
         lines.append(f"(TaskRunner pid=1) step:{step} - actor/pg_loss:{at} - {numbers}")
     return "".join(f"{line}\n" for line in lines).encode()
@@ -69,11 +77,17 @@ def console_log(steps: list[int]) -> bytes:
 
 def csv_log(steps: list[int]) -> bytes:
     out = io.StringIO()
-    writer = csv.DictWriter(out, ["step", "time", "actor/ppo_kl", "actor/entropy", "val/acc"])
+    writer = csv.DictWriter(
+        out, ["step", "time", "actor/ppo_kl", "actor/entropy", "val/acc"]
+    )
     writer.writeheader()
     for at, step in enumerate(steps):
         writer.writerow(
-            {"step": step, "time": f"2026-11-23T10:00:{step % 60:02}Z", **values_of(at, step)}
+            {
+                "step": step,
+                "time": f"2026-11-23T10:00:{step % 60:02}Z",
+                **values_of(at, step),
+            }
         )
     return out.getvalue().encode()
 
@@ -89,7 +103,9 @@ def event_log(steps: list[int], note: str = "") -> bytes:
             for key, value in values_of(at, step).items()
         ]
         for at, (step, summary) in enumerate(summaries):
-            writer.write_event(Event(wall_time=BEGAN + at / 8, step=step, summary=summary))
+            writer.write_event(
+                Event(wall_time=BEGAN + at / 8, step=step, summary=summary)
+            )
         writer.close()
         (path,) = Path(directory).iterdir()
         return path.read_bytes()
@@ -100,7 +116,14 @@ def wandb_log(steps: list[int], trainers: int = 0) -> bytes:
     records = []
     for at, step in enumerate(steps):
         numbers = {key: repr(value) for key, value in values_of(at, step).items()}
-        own = {"train/global_step": str(10 * step)} if trainers and step % trainers == 0 else {}
+        own = (
+            {"train/global_step": str(10 * step)}
+            if trainers and step % trainers == 0
+            else {}
+        )
         time = {"_timestamp": repr(BEGAN + step)}
-        records += [history(step, {**numbers, **own, **time}), stats(BEGAN + step, {"cpu": "1"})]
+        records += [
+            history(step, {**numbers, **own, **time}),
+            stats(BEGAN + step, {"cpu": "1"}),
+        ]
     return written(records)

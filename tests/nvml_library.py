@@ -21,7 +21,9 @@ def compiled(folder: Path, *flags: str) -> Path:
     if compiler is None:
         pytest.skip("no C compiler to build the stand-in for NVML")
     if not sys.platform.startswith("linux"):
-        pytest.skip("the stand-in for NVML is loaded by LD_LIBRARY_PATH, which is Linux's")
+        pytest.skip(
+            "the stand-in for NVML is loaded by LD_LIBRARY_PATH, which is Linux's"
+        )
     command = [compiler, "-Wall", "-Wextra", "-Werror", "-shared", "-fPIC"]
     command += [f"-D{flag}" for flag in flags]
     subprocess.run([*command, "-o", str(folder / LIBRARY), str(STUB)], check=True)

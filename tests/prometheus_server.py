@@ -35,18 +35,26 @@ def openmetrics(samples: Iterable[Sample]) -> str:
     """Return samples as OpenMetrics with times, all of a metric together as it demands."""
     by_name: dict[str, list[str]] = defaultdict(list)
     for name, labels, value, at in samples:
-        words = ",".join(f'{key}="{_escaped(text)}"' for key, text in sorted(labels.items()))
+        words = ",".join(
+            f'{key}="{_escaped(text)}"' for key, text in sorted(labels.items())
+        )
         number = "NaN" if math.isnan(value) else repr(value).replace("inf", "Inf")
         by_name[name].append(f"{name}{{{words}}} {number} {at:.3f}\n")
     return (
-        "".join(f"# TYPE {name} unknown\n{''.join(lines)}" for name, lines in by_name.items())
+        "".join(
+            f"# TYPE {name} unknown\n{''.join(lines)}"
+            for name, lines in by_name.items()
+        )
         + "# EOF\n"
     )
 
 
 @contextmanager
 def serving(
-    directory: Path, past: Iterable[Sample] = (), targets: Sequence[str] = (), scrape: int = SCRAPE
+    directory: Path,
+    past: Iterable[Sample] = (),
+    targets: Sequence[str] = (),
+    scrape: int = SCRAPE,
 ) -> Iterator[str]:
     """Run a Prometheus.
 
@@ -64,7 +72,14 @@ def serving(
     if text := openmetrics(past).removesuffix("# EOF\n"):
         file = directory / "past.om"
         file.write_text(text + "# EOF\n")
-        command = ["promtool", "tsdb", "create-blocks-from", "openmetrics", str(file), str(data)]
+        command = [
+            "promtool",
+            "tsdb",
+            "create-blocks-from",
+            "openmetrics",
+            str(file),
+            str(data),
+        ]
         subprocess.run(command, check=True, capture_output=True, timeout=120)
     config = directory / "prometheus.yml"
     listed = ", ".join(f"'{target}'" for target in targets)

@@ -40,12 +40,19 @@ def make_run(
     """Return a run with a step every 30 s, the last one `quiet` seconds ago."""
     run = Run(name)
     numbers = list(range(1, steps + 1))
-    data = {"critic/score/mean": [1 - math.exp(-n / 60) for n in numbers], **(columns or {})}
+    data = {
+        "critic/score/mean": [1 - math.exp(-n / 60) for n in numbers],
+        **(columns or {}),
+    }
     times = [NOW - quiet - (steps - n) * 30.0 for n in numbers]
     values = [list(column)[:steps] for column in data.values()]
     table = MetricRows(tuple(data), numbers, values, list(range(steps)), times)
-    status = SourceStatus(f"/logs/{name}", "verl", modified=NOW - quiet, size=100, bytes_read=45)
-    run.apply(Batch(name, status, (table, Progress(steps, total)) if steps else ()), NOW)
+    status = SourceStatus(
+        f"/logs/{name}", "verl", modified=NOW - quiet, size=100, bytes_read=45
+    )
+    run.apply(
+        Batch(name, status, (table, Progress(steps, total)) if steps else ()), NOW
+    )
     return run
 
 

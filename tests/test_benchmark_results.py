@@ -20,10 +20,15 @@ def test_results_take_the_place_of_older_ones_in_a_page(tmp_path):
     page.write_text(f"# Speed\n\n{BEGIN}\nolder\n{END}\n\nmore\n", encoding="utf-8")
     write(page, "| new |")
     write(page, "| newest |")
-    assert page.read_text(encoding="utf-8") == f"# Speed\n\n{BEGIN}\n| newest |\n{END}\n\nmore\n"
+    assert (
+        page.read_text(encoding="utf-8")
+        == f"# Speed\n\n{BEGIN}\n| newest |\n{END}\n\nmore\n"
+    )
 
 
-@pytest.mark.parametrize("older", [None, "without a place\n", f"{BEGIN}\nwithout an end\n"])
+@pytest.mark.parametrize(
+    "older", [None, "without a place\n", f"{BEGIN}\nwithout an end\n"]
+)
 def test_results_are_all_of_a_page_without_a_place_for_them(tmp_path, older):
     page = tmp_path / "speed.md"
     if older is not None:

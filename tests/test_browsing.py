@@ -58,10 +58,14 @@ class Screen:
         return page
 
     def hits(self, query: Any, place: Place = PLACE) -> Hits:
-        found: Hits = self.until(lambda page: (hits := page.hits(query)).complete and hits, place)
+        found: Hits = self.until(
+            lambda page: (hits := page.hits(query)).complete and hits, place
+        )
         return found
 
-    def dump(self, path: Path, *rows: dict[str, Any], validation: bool = False) -> Place:
+    def dump(
+        self, path: Path, *rows: dict[str, Any], validation: bool = False
+    ) -> Place:
         """Write a dump and take note of it as its source does."""
         path.write_text("".join(json.dumps(row) + "\n" for row in rows))
         return self.note(path, validation=validation)
@@ -70,7 +74,13 @@ class Screen:
         stat = path.stat()
         step = int(path.stem)
         self.samples.add_dump(
-            Dump(step, str(path), validation, stat.st_size, modified=stat.st_mtime_ns / 1e9)
+            Dump(
+                step,
+                str(path),
+                validation,
+                stat.st_size,
+                modified=stat.st_mtime_ns / 1e9,
+            )
         )
         return Place(step, validation)
 
@@ -93,7 +103,9 @@ def row(number: int, **more: Any) -> dict[str, Any]:
 
 def test_rows_of_a_dump(screen: Screen, tmp_path: Path) -> None:
     screen.dump(
-        tmp_path / "3.jsonl", *(row(i, acc=i / 4) for i in range(8)), {"uid": "pad_0", **row(9)}
+        tmp_path / "3.jsonl",
+        *(row(i, acc=i / 4) for i in range(8)),
+        {"uid": "pad_0", **row(9)},
     )
     page = screen.page()
     assert (page.place, page.sample(0)) == (PLACE, None), "it is not read here"
@@ -150,11 +162,18 @@ def test_samples_in_memory_are_there_at_once(screen: Screen) -> None:
 
 def test_a_place_without_samples(screen: Screen) -> None:
     page = screen.page()
-    assert (page.count, page.complete, page.sample(0), list(page.facts)) == (0, True, None, [])
+    assert (page.count, page.complete, page.sample(0), list(page.facts)) == (
+        0,
+        True,
+        None,
+        [],
+    )
     assert screen.hits("x").rows == []
 
 
-def test_a_dump_holds_more_than_what_was_printed_of_it(screen: Screen, tmp_path: Path) -> None:
+def test_a_dump_holds_more_than_what_was_printed_of_it(
+    screen: Screen, tmp_path: Path
+) -> None:
     screen.samples.add(Sample(3, "q", "printed"), 3)
     assert screen.sample(0).response == "printed"
     screen.dump(tmp_path / "3.jsonl", row(0))
@@ -230,7 +249,9 @@ def test_a_dump_that_is_written_again(screen: Screen, tmp_path: Path) -> None:
     assert screen.hits("answer 5").rows == []
 
 
-def test_a_dump_that_was_another_when_it_was_last_seen(screen: Screen, tmp_path: Path) -> None:
+def test_a_dump_that_was_another_when_it_was_last_seen(
+    screen: Screen, tmp_path: Path
+) -> None:
     path = tmp_path / "3.jsonl"
     screen.dump(path, row(0))
     assert screen.sample(0).response == "Answer 0"
@@ -257,7 +278,9 @@ def test_a_dump_that_is_gone(screen: Screen, tmp_path: Path) -> None:
     assert screen.until(lambda page: page.problem) == "no such file or directory"
     assert screen.page().sample(0) is None
     screen.dump(path, row(0))
-    assert screen.sample(0).response == "Answer 0", "it is tried again when it has changed"
+    assert screen.sample(0).response == "Answer 0", (
+        "it is tried again when it has changed"
+    )
 
 
 def test_what_is_seen_comes_before_what_is_counted(
@@ -312,15 +335,23 @@ def test_the_thread_ends_without_work_and_comes_back_with_it(
         place = screen.dump(tmp_path / f"{step}.jsonl", row(step))
         assert screen.sample(0, place).response == f"Answer {step}"
         screen.known(place)
-        while threads := [one for one in threading.enumerate() if one.name == "samples"]:
+        while threads := [
+            one for one in threading.enumerate() if one.name == "samples"
+        ]:
             threads[0].join(10)
         assert screen.browser.idle
     screen.page(place)
-    assert not [one for one in threading.enumerate() if one.name == "samples"], "all is known"
+    assert not [one for one in threading.enumerate() if one.name == "samples"], (
+        "all is known"
+    )
 
 
-def test_another_place_is_read_before_the_rest_of_the_first(screen: Screen, tmp_path: Path) -> None:
-    big = screen.dump(tmp_path / "3.jsonl", *(row(i, output="x" * 4000) for i in range(2000)))
+def test_another_place_is_read_before_the_rest_of_the_first(
+    screen: Screen, tmp_path: Path
+) -> None:
+    big = screen.dump(
+        tmp_path / "3.jsonl", *(row(i, output="x" * 4000) for i in range(2000))
+    )
     small = screen.dump(tmp_path / "4.jsonl", row(0))
     assert screen.sample(0, big).response.startswith("xxx")
     assert screen.sample(0, small).response == "Answer 0"
@@ -332,7 +363,8 @@ def test_few_pages_and_texts_are_kept(
 ) -> None:
     monkeypatch.setattr(dump_page, "TEXTS", 10_000)
     places = [
-        screen.dump(tmp_path / f"{step}.jsonl", *(row(i) for i in range(9))) for step in range(9)
+        screen.dump(tmp_path / f"{step}.jsonl", *(row(i) for i in range(9)))
+        for step in range(9)
     ]
     pages = {}
     for place in places:
@@ -353,7 +385,9 @@ def test_few_bytes_of_rows_are_kept(monkeypatch: pytest.MonkeyPatch) -> None:
     assert 3 <= sum(rows.get(number) is not None for number in range(100)) <= 6
 
 
-def test_notices_are_few(screen: Screen, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_notices_are_few(
+    screen: Screen, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(dump_page, "SLICE", 1000)
     monkeypatch.setattr(worker, "PAUSE", 3600.0)
     screen.dump(tmp_path / "3.jsonl", *(row(i) for i in range(2000)))
@@ -399,4 +433,6 @@ def test_what_is_undertaken_is_done_though_its_page_is_forgotten(
     screen.until(lambda page: not copy.waits())
     assert [json.loads(line) for line in copy.lines] == [row(i) for i in range(8)]
     assert copy.threads == {"samples"}
-    assert screen.page(Place(1, validation=False)).lines([0]) is None, "samples in memory have none"
+    assert screen.page(Place(1, validation=False)).lines([0]) is None, (
+        "samples in memory have none"
+    )

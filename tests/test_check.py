@@ -37,7 +37,9 @@ NOW = 1_790_000_000.0
 
 def write(path: Path, lines: Iterable[dict[str, Any] | str], age: float = 5.0) -> Path:
     """Write a log whose last change lies `age` seconds before NOW."""
-    text = "".join((line if isinstance(line, str) else json.dumps(line)) + "\n" for line in lines)
+    text = "".join(
+        (line if isinstance(line, str) else json.dumps(line)) + "\n" for line in lines
+    )
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_text(text, encoding="utf-8")
     os.utime(path, (NOW - age, NOW - age))
@@ -62,7 +64,10 @@ def of(severity: str) -> dict[str, Any]:
     """Return a report of one run with a single finding."""
     finding = {"id": "x", "severity": severity}
     sources = [{"format": "tutorial JSONL", "records": 1}]
-    return {"version": 1, "runs": [{"sources": sources, "findings": [finding] if severity else []}]}
+    return {
+        "version": 1,
+        "runs": [{"sources": sources, "findings": [finding] if severity else []}],
+    }
 
 
 def test_the_schema_to_the_letter(tmp_path: Path) -> None:
@@ -106,7 +111,11 @@ def test_the_schema_to_the_letter(tmp_path: Path) -> None:
     )
     assert str(log) in run["paths"]
     assert run["last_record_age_s"] == 5.0
-    assert run["indicators"]["policy_kl"] == {"key": "rollout/kl_div", "value": 0.3, "step": 30}
+    assert run["indicators"]["policy_kl"] == {
+        "key": "rollout/kl_div",
+        "value": 0.3,
+        "step": 30,
+    }
     expected = {
         "path": str(log),
         "format": "tutorial JSONL",
@@ -142,7 +151,9 @@ def test_the_schema_to_the_letter(tmp_path: Path) -> None:
         "cleared_step",
         "message",
     }
-    breaker = next(finding for finding in run["findings"] if finding["id"] == "circuit-breaker-kl")
+    breaker = next(
+        finding for finding in run["findings"] if finding["id"] == "circuit-breaker-kl"
+    )
     assert list(breaker) == [
         *(
             "id",
@@ -186,19 +197,31 @@ def test_what_is_measured_is_of_the_newest_segment(tmp_path: Path) -> None:
     found, monitor = look(write(tmp_path / "a.jsonl", lines))
     (run,) = found["runs"]
     assert run["step"] == 5
-    assert run["indicators"]["reward"] == {"key": "rollout/reward_mean", "value": 9.0, "step": 5}
+    assert run["indicators"]["reward"] == {
+        "key": "rollout/reward_mean",
+        "value": 9.0,
+        "step": 5,
+    }
     assert re.search(r"reward +9 .* step 5\n", note_text(found, monitor, NOW))
     series = monitor.runs[run["name"]].indicator("reward")
     assert series is not None
     assert series.last == (20, 2.0), "charts keep the points of the old segment"
 
 
-def test_a_target_reached_before_a_restart_has_no_present_value_yet(tmp_path: Path) -> None:
-    lines = [{"scope": "rollout", "step": step, "reward_mean": step / 10} for step in range(6, 21)]
-    lines += [
-        {"scope": "policy", "step": step, "kl_div": 0.02} for step in (*range(1, 21), *range(1, 4))
+def test_a_target_reached_before_a_restart_has_no_present_value_yet(
+    tmp_path: Path,
+) -> None:
+    lines = [
+        {"scope": "rollout", "step": step, "reward_mean": step / 10}
+        for step in range(6, 21)
     ]
-    monitor = load([str(write(tmp_path / "a.jsonl", lines))], Config(targets={"reward": 1.5}), NOW)
+    lines += [
+        {"scope": "policy", "step": step, "kl_div": 0.02}
+        for step in (*range(1, 21), *range(1, 4))
+    ]
+    monitor = load(
+        [str(write(tmp_path / "a.jsonl", lines))], Config(targets={"reward": 1.5}), NOW
+    )
     found = report(monitor, NOW)
     assert "reward" not in found["runs"][0]["indicators"]
     (target,) = found["runs"][0]["targets"]
@@ -208,14 +231,19 @@ def test_a_target_reached_before_a_restart_has_no_present_value_yet(tmp_path: Pa
 
 def test_a_negated_metric_is_the_indicator_it_stands_for(tmp_path: Path) -> None:
     lines = [
-        {"step": step, "data": {"rollout_corr/rollout_log_ppl": 0.25, "actor/pg_loss": 0.1}}
+        {
+            "step": step,
+            "data": {"rollout_corr/rollout_log_ppl": 0.25, "actor/pg_loss": 0.1},
+        }
         for step in (1, 2)
     ]
     found, _ = look(write(tmp_path / "a.jsonl", lines))
     assert found["runs"][0]["indicators"]["log_prob"]["value"] == -0.25
 
 
-def test_the_best_is_the_highest_finite_reward_with_its_own_checkpoint(tmp_path: Path) -> None:
+def test_the_best_is_the_highest_finite_reward_with_its_own_checkpoint(
+    tmp_path: Path,
+) -> None:
     rewards = (1.0, 3.0, 3.0, float("nan"), 2.0)
     write(
         tmp_path / "run" / "verl_logs.jsonl",
@@ -240,11 +268,17 @@ def test_the_best_is_the_highest_finite_reward_with_its_own_checkpoint(tmp_path:
         "nearest_checkpoint": exact,
         "called_best": [],
         "called_best_at": [],
-        "latest_checkpoint": {**exact, "step": 3, "path": str(tmp_path / "run" / "global_step_3")},
+        "latest_checkpoint": {
+            **exact,
+            "step": 3,
+            "path": str(tmp_path / "run" / "global_step_3"),
+        },
     }
 
 
-def test_the_nearest_checkpoint_is_named_where_the_best_step_has_none(tmp_path: Path) -> None:
+def test_the_nearest_checkpoint_is_named_where_the_best_step_has_none(
+    tmp_path: Path,
+) -> None:
     rewards = (1.0, 1.5, 2.0, 3.0, 2.0, 1.8)
     write(
         tmp_path / "run" / "verl_logs.jsonl",
@@ -252,11 +286,19 @@ def test_the_nearest_checkpoint_is_named_where_the_best_step_has_none(tmp_path: 
     )
     for name in ("global_step_2", "global_step_6", "best_model", "best_step_5"):
         (tmp_path / "run" / "checkpoints" / name).mkdir(parents=True)
-    (tmp_path / "run" / "checkpoints" / "latest_checkpointed_iteration.txt").write_text("2")
+    (tmp_path / "run" / "checkpoints" / "latest_checkpointed_iteration.txt").write_text(
+        "2"
+    )
     best = look(tmp_path / "run")[0]["runs"][0]["best"]
     assert best["checkpoint"] is None
-    assert (best["nearest_checkpoint"]["step"], best["nearest_checkpoint"]["value"]) == (5, 2.0)
-    assert (best["latest_checkpoint"]["step"], best["latest_checkpoint"]["complete"]) == (6, False)
+    assert (
+        best["nearest_checkpoint"]["step"],
+        best["nearest_checkpoint"]["value"],
+    ) == (5, 2.0)
+    assert (
+        best["latest_checkpoint"]["step"],
+        best["latest_checkpoint"]["complete"],
+    ) == (6, False)
     assert {path.rpartition("/")[2] for path in best["called_best"]} == {
         "best_model",
         "best_step_5",
@@ -282,7 +324,8 @@ def test_the_nearest_checkpoint_is_named_where_the_best_step_has_none(tmp_path: 
 )
 def test_best_by_any_metric(tmp_path: Path, by: BestBy, step: int) -> None:
     losses = [
-        {"scope": "ppo", "step": i, "value_loss": v} for i, v in ((1, 3.0), (2, 1.0), (3, 2.0))
+        {"scope": "ppo", "step": i, "value_loss": v}
+        for i, v in ((1, 3.0), (2, 1.0), (3, 2.0))
     ]
     write(
         tmp_path / "run" / "verl_logs.jsonl",
@@ -297,9 +340,12 @@ def test_best_by_any_metric(tmp_path: Path, by: BestBy, step: int) -> None:
 
 def test_targets(tmp_path: Path) -> None:
     write(
-        tmp_path / "run" / "verl_logs.jsonl", [ppo(step, reward=0.5 * step) for step in range(1, 6)]
+        tmp_path / "run" / "verl_logs.jsonl",
+        [ppo(step, reward=0.5 * step) for step in range(1, 6)],
     )
-    config = Config(targets={"reward": 1.5, "rollout/reward_mean": 9.0, "validation": 0.7})
+    config = Config(
+        targets={"reward": 1.5, "rollout/reward_mean": 9.0, "validation": 0.7}
+    )
     monitor = load([str(tmp_path / "run")], config, NOW)
     found = report(monitor, NOW)
     reached, missed = found["runs"][0]["targets"]
@@ -309,7 +355,11 @@ def test_targets(tmp_path: Path) -> None:
         1.5,
     )
     assert (reached["reached_step"], reached["value"], reached["step"]) == (3, 2.5, 5)
-    assert (missed["reached_step"], missed["best"], missed["best_step"]) == (None, 2.5, 5)
+    assert (missed["reached_step"], missed["best"], missed["best_step"]) == (
+        None,
+        2.5,
+        5,
+    )
     text = note_text(found, monitor, NOW)
     assert "  target reward 1.5: reached at step 3, now 2.5\n" in text
     assert "  target rollout/reward_mean 9: not reached, best 2.5 at step 5\n" in text
@@ -332,7 +382,9 @@ def test_the_exit_code_is_that_of_the_worst_finding(severity: str, code: int) ->
 
 
 def test_the_exit_code_looks_at_all_runs() -> None:
-    runs = [run for severity in ("", "critical", "warning") for run in of(severity)["runs"]]
+    runs = [
+        run for severity in ("", "critical", "warning") for run in of(severity)["runs"]
+    ]
     assert exit_code({"version": 1, "runs": runs}) == CRITICAL
 
 
@@ -355,18 +407,27 @@ def test_a_record_of_next_year_is_shown_and_proves_nothing(tmp_path: Path) -> No
 def test_the_note_tells_what_a_colleague_would(tmp_path: Path) -> None:
     lines = [ppo(step, kl=0.02 if step < 20 else 0.3) for step in range(1, 41)]
     write(
-        tmp_path / "run_a" / "verl_logs.jsonl", [*lines, "{broken", "[1]", "{again", "{and again"]
+        tmp_path / "run_a" / "verl_logs.jsonl",
+        [*lines, "{broken", "[1]", "{again", "{and again"],
     )
-    write(tmp_path / "run_a" / "config.yaml", ["trainer:", "  total_training_steps: 80"])
+    write(
+        tmp_path / "run_a" / "config.yaml", ["trainer:", "  total_training_steps: 80"]
+    )
     text = note(tmp_path / "run_a")
     first, why, next_, *_ = text.splitlines()
     assert first == (
         "run_a: critical at step 40 of 80 (50%), running, last record just now by its file's time"
     )
-    assert why.startswith("  why: circuit breaker tripped at step 24: policy KL was above 0.2 ")
-    assert next_.startswith("  next: stop the run and go back to the last good checkpoint; then ")
+    assert why.startswith(
+        "  why: circuit breaker tripped at step 24: policy KL was above 0.2 "
+    )
+    assert next_.startswith(
+        "  next: stop the run and go back to the last good checkpoint; then "
+    )
     assert next_.endswith(". No checkpoint from before step 20 is known")
-    assert re.search(r"^  policy KL +0\.3 nats/token +rollout/kl_div, step 40$", text, re.MULTILINE)
+    assert re.search(
+        r"^  policy KL +0\.3 nats/token +rollout/kl_div, step 40$", text, re.MULTILINE
+    )
     assert "  best reward 2.5 at step 1; no checkpoint is known\n" in text
     assert "  critical circuit-breaker-kl, since step 20:\n    - " in text
     assert "    +1 consequence, --consequences writes them out: kl-high\n" in text
@@ -388,7 +449,9 @@ def test_a_message_and_an_advice_are_written_once(tmp_path: Path) -> None:
     write(tmp_path / "verl_logs.jsonl", [ppo(step, kl=0.3) for step in range(1, 31)])
     found, monitor = look(tmp_path)
     text = note_text(found, monitor, NOW)
-    (worst,) = (one for one in found["runs"][0]["findings"] if one["consequence_of"] is None)
+    (worst,) = (
+        one for one in found["runs"][0]["findings"] if one["consequence_of"] is None
+    )
     assert text.count(worst["message"]) == 1
     assert text.count(worst["advice"][1:].rstrip(".")) == 1
 
@@ -432,7 +495,9 @@ def test_the_checkpoint_to_go_back_to_is_named(tmp_path: Path) -> None:
         (tmp_path / "run" / f"global_step_{step}").mkdir()
     next_ = note(tmp_path / "run").splitlines()[2]
     path = tmp_path / "run" / "global_step_18"
-    assert next_.endswith(f". The newest checkpoint from before step 20 is of step 18: {path}")
+    assert next_.endswith(
+        f". The newest checkpoint from before step 20 is of step 18: {path}"
+    )
 
 
 def test_a_finished_run_says_which_checkpoint_to_keep(tmp_path: Path) -> None:
@@ -452,7 +517,9 @@ def test_a_finished_run_says_which_checkpoint_to_keep(tmp_path: Path) -> None:
 
 
 def test_before_the_first_step_there_is_no_verdict(tmp_path: Path) -> None:
-    write(tmp_path / "run" / "train.log", ["(TaskRunner pid=12) Total training steps: 30"])
+    write(
+        tmp_path / "run" / "train.log", ["(TaskRunner pid=12) Total training steps: 30"]
+    )
     first, why, next_, *_ = note(tmp_path / "run").splitlines()
     assert first.startswith("run: no verdict yet, waiting for the first of 30 steps")
     assert why == "  why: no step to judge yet"
@@ -463,9 +530,13 @@ def test_several_runs_are_summed_up(tmp_path: Path) -> None:
     for name, kl in (("a", 0.02), ("b", 0.3), ("c", 0.15), ("d", 0.02)):
         path = tmp_path / name / "verl_logs.jsonl"
         write(path, [ppo(step, kl=kl) for step in range(1, 31)])
-    write(tmp_path / "e" / "train.log", ["(TaskRunner pid=12) Total training steps: 30"])
+    write(
+        tmp_path / "e" / "train.log", ["(TaskRunner pid=12) Total training steps: 30"]
+    )
     text = note(tmp_path)
-    assert text.endswith("\n\n5 runs: 1 critical, 1 warning, 2 healthy, 1 without a verdict\n")
+    assert text.endswith(
+        "\n\n5 runs: 1 critical, 1 warning, 2 healthy, 1 without a verdict\n"
+    )
     assert "runs:" not in note(tmp_path / "a")
 
 
@@ -504,7 +575,10 @@ def test_runs_stand_apart(tmp_path: Path) -> None:
 
 
 def test_foreign_text_is_no_markup_and_no_escape(tmp_path: Path) -> None:
-    write(tmp_path / "[red]run[/red] :smile:" / "verl_logs.jsonl", [ppo(1), "{\x1b[31mred"])
+    write(
+        tmp_path / "[red]run[/red] :smile:" / "verl_logs.jsonl",
+        [ppo(1), "{\x1b[31mred"],
+    )
     (tmp_path / "odd\x1b[2Jname").mkdir()
     write(tmp_path / "odd\x1b[2Jname" / "verl_logs.jsonl", [ppo(1)])
     text = note(tmp_path)
@@ -530,11 +604,20 @@ def test_headless_modules_load_nothing_that_draws() -> None:
         "    importlib.import_module(name)\n"
         "    print(name, *{'textual', 'rich.console'} & {*sys.modules})"
     )
-    modules = ["verl_tui.monitor", "verl_tui.check", "verl_tui.exporters.csv", "verl_tui.cli"]
+    modules = [
+        "verl_tui.monitor",
+        "verl_tui.check",
+        "verl_tui.exporters.csv",
+        "verl_tui.cli",
+    ]
     done = subprocess.run(
-        [sys.executable, "-c", program, *modules], capture_output=True, text=True, check=True
+        [sys.executable, "-c", program, *modules],
+        capture_output=True,
+        text=True,
+        check=True,
     )
-    assert done.stdout.splitlines() == modules  # one that draws would stand behind its name
+    # one that draws would stand behind its name
+    assert done.stdout.splitlines() == modules
 
 
 def test_a_run_is_only_done_to_the_full_hundred_at_its_end(tmp_path: Path) -> None:
@@ -547,7 +630,9 @@ def test_a_run_is_only_done_to_the_full_hundred_at_its_end(tmp_path: Path) -> No
     assert "step 999 of 1000 (99%)" in note(tmp_path / "run")
 
 
-def test_a_file_without_a_line_of_a_training_is_said_to_have_none(tmp_path: Path) -> None:
+def test_a_file_without_a_line_of_a_training_is_said_to_have_none(
+    tmp_path: Path,
+) -> None:
     path = write(tmp_path / "INDEX.md", ["# Runs\n"], age=7200.0)
     monitor = load([str(path)], Config(), NOW)
     found = report(monitor, NOW)
@@ -559,7 +644,10 @@ def test_a_file_without_a_line_of_a_training_is_said_to_have_none(tmp_path: Path
 
 
 def test_a_training_without_rewards_tells_its_losses(tmp_path: Path) -> None:
-    lines = [{"step": step, "loss": 4.0 / step, "eval_loss": 5.0 / step} for step in (1, 2, 4)]
+    lines = [
+        {"step": step, "loss": 4.0 / step, "eval_loss": 5.0 / step}
+        for step in (1, 2, 4)
+    ]
     (tmp_path / "trainer_state.json").write_text(
         json.dumps({"global_step": 4, "max_steps": 4, "log_history": lines})
     )
@@ -568,6 +656,7 @@ def test_a_training_without_rewards_tells_its_losses(tmp_path: Path) -> None:
         "loss": {"value": 1.0, "step": 4},
         "eval_loss": {"value": 1.25, "step": 4},
     }
-    assert "  loss             1     loss, step 4\n  validation loss  1.25  eval_loss" in note(
-        tmp_path
+    assert (
+        "  loss             1     loss, step 4\n  validation loss  1.25  eval_loss"
+        in note(tmp_path)
     )

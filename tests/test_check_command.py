@@ -37,30 +37,44 @@ def test_check_exits_with_the_runs_health(log: Callable[..., Path]) -> None:
     assert main(["check", str(log(*[0.3] * 30))]) == 2
 
 
-def test_check_writes_json(log: Callable[..., Path], capsys: pytest.CaptureFixture[str]) -> None:
+def test_check_writes_json(
+    log: Callable[..., Path], capsys: pytest.CaptureFixture[str]
+) -> None:
     assert main(["check", "--json", str(log(0.02, 0.021))]) == 0
     found = json.loads(capsys.readouterr().out)
     assert found["version"] == 1
     assert found["runs"][0]["indicators"]["policy_kl"]["value"] == 0.021
 
 
-def test_check_of_a_path_that_does_not_exist(capsys: pytest.CaptureFixture[str]) -> None:
+def test_check_of_a_path_that_does_not_exist(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
     assert main(["check", "/nonexistent"]) == 3
     assert complaint(capsys) == "/nonexistent: no such file or directory"
 
 
-def test_check_json_of_nothing_is_still_json(capsys: pytest.CaptureFixture[str]) -> None:
+def test_check_json_of_nothing_is_still_json(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
     assert main(["check", "/nonexistent", "--json"]) == 3
-    assert json.loads(capsys.readouterr().out) == {"version": 1, "runs": [], "passed_over": []}
+    assert json.loads(capsys.readouterr().out) == {
+        "version": 1,
+        "runs": [],
+        "passed_over": [],
+    }
 
 
-def test_check_of_an_empty_directory(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_check_of_an_empty_directory(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     (tmp_path / "empty").mkdir()
     assert main(["check", str(tmp_path / "empty")]) == 3
     assert "no log in this directory yet" in complaint(capsys)
 
 
-@pytest.mark.parametrize(("content", "said"), [(b"\x7fELF\0\1\2\0" * 50, "binary"), (b"", "empty")])
+@pytest.mark.parametrize(
+    ("content", "said"), [(b"\x7fELF\0\1\2\0" * 50, "binary"), (b"", "empty")]
+)
 def test_check_of_what_is_no_log(
     tmp_path: Path, content: bytes, said: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -105,13 +119,20 @@ def test_check_goes_on_where_some_paths_are_fine(
     assert "step 1" in captured.out
 
 
-def test_a_path_cannot_play_with_the_terminal(capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_path_cannot_play_with_the_terminal(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
     assert main(["check", "/no\x1b[2J\nsuch\x07"]) == 3
     assert "\x1b" not in complaint(capsys)
 
 
 def test_piped_text_has_no_escape_sequences(log: Callable[..., Path]) -> None:
-    environment = {**os.environ, "FORCE_COLOR": "1", "CLICOLOR_FORCE": "1", "TTY_COMPATIBLE": "1"}
+    environment = {
+        **os.environ,
+        "FORCE_COLOR": "1",
+        "CLICOLOR_FORCE": "1",
+        "TTY_COMPATIBLE": "1",
+    }
     done = run("check", str(log(*[0.3] * 30)), env=environment)
     assert done.returncode == 2
     assert "critical circuit-breaker-kl" in done.stdout

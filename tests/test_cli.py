@@ -100,7 +100,9 @@ def test_commands_are_found(argv: list[str], command: object) -> None:
         ["--ascii", "reply"],
     ],
 )
-def test_what_makes_no_sense_exits_64(argv: list[str], capsys: pytest.CaptureFixture[str]) -> None:
+def test_what_makes_no_sense_exits_64(
+    argv: list[str], capsys: pytest.CaptureFixture[str]
+) -> None:
     with pytest.raises(CommandError):
         build_parser().read(argv)
     assert main(argv) == 64
@@ -155,7 +157,8 @@ def test_a_new_module_is_a_command_with_help_and_completion(
 ) -> None:
     (tmp_path / "hello.py").write_text(_ADDED, encoding="utf-8")
     monkeypatch.setattr(package, "__path__", [*package.__path__, str(tmp_path)])
-    monkeypatch.setattr(package, "hello", None, raising=False)  # taken away again afterwards
+    # taken away again afterwards
+    monkeypatch.setattr(package, "hello", None, raising=False)
     name = f"{package.__name__}.hello"
     monkeypatch.setitem(sys.modules, name, ModuleType(name))
     del sys.modules[name]
@@ -171,11 +174,15 @@ def test_a_new_module_is_a_command_with_help_and_completion(
     assert capsys.readouterr().out == "HELLO\n"
 
 
-@pytest.mark.parametrize("command", [name for name in build_parser().commands if name != DEFAULT])
+@pytest.mark.parametrize(
+    "command", [name for name in build_parser().commands if name != DEFAULT]
+)
 def test_every_command_is_in_the_readme(command: str) -> None:
     root = Path(verl_tui.__file__).parents[1]
     pages = (root / "README.md", root / "verl_tui/commands/README.md")
-    assert any(f"verl-tui {command}" in page.read_text(encoding="utf-8") for page in pages)
+    assert any(
+        f"verl-tui {command}" in page.read_text(encoding="utf-8") for page in pages
+    )
 
 
 @pytest.mark.parametrize("kind", [*build_parser().commands["export"].commands])
@@ -194,7 +201,9 @@ def test_export_to_standard_output_and_to_a_file(
     path = str(log(0.02, 0.021))
     assert main(["export", "csv", path]) == 0
     text = capsys.readouterr().out
-    assert text == "step,rollout/reward_mean,rollout/kl_div\n1,2.51,0.02\n2,2.52,0.021\n"
+    assert (
+        text == "step,rollout/reward_mean,rollout/kl_div\n1,2.51,0.02\n2,2.52,0.021\n"
+    )
     assert main(["export", "csv", path, "-o", str(tmp_path / "out.csv")]) == 0
     captured = capsys.readouterr()
     assert (captured.out, captured.err) == ("", f"wrote {tmp_path / 'out.csv'}\n")
@@ -207,13 +216,33 @@ def test_export_of_several_runs(
     log(0.02, name="a")
     log(0.03, name="b")
     assert main(["export", "csv", str(tmp_path / "logs")]) == 64
-    assert complaint(capsys) == "2 runs (a, b) cannot go into one file: name a directory with -o"
-    assert main(["export", "csv", str(tmp_path / "logs"), "-o", str(tmp_path / "out")]) == 0
-    assert sorted(path.name for path in (tmp_path / "out").iterdir()) == ["a.csv", "b.csv"]
+    assert (
+        complaint(capsys)
+        == "2 runs (a, b) cannot go into one file: name a directory with -o"
+    )
+    assert (
+        main(["export", "csv", str(tmp_path / "logs"), "-o", str(tmp_path / "out")])
+        == 0
+    )
+    assert sorted(path.name for path in (tmp_path / "out").iterdir()) == [
+        "a.csv",
+        "b.csv",
+    ]
 
 
 def test_export_of_nothing(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["export", "csv", str(tmp_path / "nowhere"), "-o", str(tmp_path / "out.csv")]) == 3
+    assert (
+        main(
+            [
+                "export",
+                "csv",
+                str(tmp_path / "nowhere"),
+                "-o",
+                str(tmp_path / "out.csv"),
+            ]
+        )
+        == 3
+    )
     assert "no numbers to export" in capsys.readouterr().err
     assert not (tmp_path / "out.csv").exists()
 
@@ -222,7 +251,16 @@ def test_export_where_nothing_can_be_written(
     log: Callable[..., Path], tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert (
-        main(["export", "csv", str(log(0.02)), "-o", str(tmp_path / "nowhere" / "out.csv")]) == 73
+        main(
+            [
+                "export",
+                "csv",
+                str(log(0.02)),
+                "-o",
+                str(tmp_path / "nowhere" / "out.csv"),
+            ]
+        )
+        == 73
     )
     assert "no such file or directory" in complaint(capsys)
 
@@ -232,7 +270,10 @@ def test_the_guide_is_alerts_and_a_dashboard_too(
 ) -> None:
     mine = tmp_path / "mine.toml"
     mine.write_text("[guide.rules.kl-high]\nthreshold = 0.345\n", encoding="utf-8")
-    assert main(["guide", "--format", "prometheus", "--step", "10", "--config", str(mine)]) == 0
+    assert (
+        main(["guide", "--format", "prometheus", "--step", "10", "--config", str(mine)])
+        == 0
+    )
     text = capsys.readouterr().out
     assert "alert: VerlKlHigh" in text
     assert "[125s]) > 0.345" in text
@@ -253,11 +294,14 @@ def test_the_guide_names_rules_thresholds_and_sources(
     assert "\nkl-high (warning)\n    policy_kl: above, threshold 0.3, over " in text
     assert "source: verl tutorials' indicator guide, changed in your settings" in text
     assert (
-        "\ngpu-idle (warning, silenced)\n    gpu_utilization: below, threshold 50%, over " in text
+        "\ngpu-idle (warning, silenced)\n    gpu_utilization: below, threshold 50%, over "
+        in text
     )
 
 
-def test_config_prints_where_and_what(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_config_prints_where_and_what(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     assert main(["config"]) == 0
     text = capsys.readouterr().out
     assert text.startswith(f"# {tmp_path / 'config.toml'}\n")
@@ -323,7 +367,9 @@ def test_a_command_imports_no_other() -> None:
         "main(['.']);"  # without a terminal
         "print(*(name for name in sys.modules if name.startswith('verl_tui.commands.')))"
     )
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    done = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, check=False
+    )
     imported = {name.removeprefix("verl_tui.commands.") for name in done.stdout.split()}
     assert {"get", "watch", "gets.runs"} <= imported
     assert not imported & {"check", "export", "guard", "notify", "replay"}
@@ -335,7 +381,9 @@ def test_without_an_address_nothing_that_sends_is_imported() -> None:
         "from verl_tui.config import Config;"
         "print(notifier_for(Config(), 'watch'), sorted({'http.client', 'ssl'} & {*sys.modules}))"
     )
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    done = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, check=False
+    )
     assert done.stdout == "None []\n"
 
 

@@ -40,7 +40,9 @@ EXPECTED = (
     Completed("verl-tui check chosen.log ch", {"chosen.log"}),
     Completed("verl-tui check --best-by val", {"validation", "value_loss"}),
     Completed("verl-tui guard --on gpu", {"gpu-idle"}, frozenset({"kl-high"})),
-    Completed("verl-tui compare --align ", {"end", "step", "time"}, frozenset({"chosen.log"})),
+    Completed(
+        "verl-tui compare --align ", {"end", "step", "time"}, frozenset({"chosen.log"})
+    ),
     Completed("verl-tui export ", {*build_parser().commands["export"].commands}),
     Completed("verl-tui export cs", {"csv"}, frozenset({"tensorboard"})),
     Completed("verl-tui export csv --o", {"--output"}),
@@ -135,7 +137,9 @@ def test_a_shell_completes(completed: dict[str, set[str]], expected: Completed) 
 
 
 @pytest.mark.parametrize("shell", SHELLS)
-def test_scripts_know_every_command(shell: str, capsys: pytest.CaptureFixture[str]) -> None:
+def test_scripts_know_every_command(
+    shell: str, capsys: pytest.CaptureFixture[str]
+) -> None:
     assert main(["--print-completion", shell]) == 0
     printed = capsys.readouterr().out
     assert all(name in printed for name in build_parser().commands)
@@ -147,7 +151,8 @@ def test_every_argument_that_is_a_path_completes_to_paths() -> None:
     paths = [
         one
         for one in actions(build_parser())
-        if str(one.metavar or "").partition("|")[0].partition(".")[0] in ("FILE", "DIR", "PATH")
+        if str(one.metavar or "").partition("|")[0].partition(".")[0]
+        in ("FILE", "DIR", "PATH")
     ]
     assert len(paths) > 10, "they are not found any more"
     assert [one for one in paths if not hasattr(one, "complete")] == []

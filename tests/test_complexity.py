@@ -45,7 +45,9 @@ def test_no_line_is_wider_than_a_hundred_columns() -> None:
     found = {
         f"{path.relative_to(PACKAGE)}:{number}"
         for path in sorted(PACKAGE.rglob("*.py"))
-        for number, line in enumerate(path.read_text(encoding="utf-8").splitlines(), start=1)
+        for number, line in enumerate(
+            path.read_text(encoding="utf-8").splitlines(), start=1
+        )
         if len(line) > WIDEST
     }
     assert not found

@@ -11,7 +11,13 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from verl_tui.config import Config, ConfigError, config_path, documented_defaults, load_config
+from verl_tui.config import (
+    Config,
+    ConfigError,
+    config_path,
+    documented_defaults,
+    load_config,
+)
 from verl_tui.health.guide_settings import load_guide
 
 if sys.version_info >= (3, 11):
@@ -27,7 +33,9 @@ if TYPE_CHECKING:
 def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """Nobody's own configuration is read."""
     monkeypatch.delenv("VERL_TUI_CONFIG", raising=False)
-    monkeypatch.setattr("platformdirs.user_config_path", lambda name: tmp_path / "home" / name)
+    monkeypatch.setattr(
+        "platformdirs.user_config_path", lambda name: tmp_path / "home" / name
+    )
     return tmp_path / "home"
 
 
@@ -91,12 +99,27 @@ def test_the_limit_of_responses_reaches_the_guide() -> None:
     ("text", "message"),
     [
         ("refrsh = 1", "unknown key `refrsh`; did you mean `refresh`?"),
-        ('refresh = "fast"', '`refresh` must be a number of seconds, at least 0.05, not "fast"'),
+        (
+            'refresh = "fast"',
+            '`refresh` must be a number of seconds, at least 0.05, not "fast"',
+        ),
         ("refresh = 0", "`refresh` must be a number of seconds, at least 0.05, not 0"),
-        ("refresh = nan", "`refresh` must be a number of seconds, at least 0.05, not nan"),
-        ("refresh = true", "`refresh` must be a number of seconds, at least 0.05, not true"),
-        ("response_limit = 1.5", "`response_limit` must be a whole number, at least 1, not 1.5"),
-        ("response_limit = -3", "`response_limit` must be a whole number, at least 1, not -3"),
+        (
+            "refresh = nan",
+            "`refresh` must be a number of seconds, at least 0.05, not nan",
+        ),
+        (
+            "refresh = true",
+            "`refresh` must be a number of seconds, at least 0.05, not true",
+        ),
+        (
+            "response_limit = 1.5",
+            "`response_limit` must be a whole number, at least 1, not 1.5",
+        ),
+        (
+            "response_limit = -3",
+            "`response_limit` must be a whole number, at least 1, not -3",
+        ),
         ("workers = -1", "`workers` must be a whole number, at least 0, not -1"),
         ('charts = "reward"', '`charts` must be a list of texts, not "reward"'),
         ("charts = [1]", "`charts` must be a list of texts, not [1]"),
@@ -104,7 +127,10 @@ def test_the_limit_of_responses_reaches_the_guide() -> None:
         ('ascii = "yes"', '`ascii` must be true or false, not "yes"'),
         ('desktop = "on"', '`desktop` must be one of off, osc9, osc777, not "on"'),
         ("desktop = true", "`desktop` must be one of off, osc9, osc777, not true"),
-        ('desktop_from = "info"', '`desktop_from` must be one of warning, critical, not "info"'),
+        (
+            'desktop_from = "info"',
+            '`desktop_from` must be one of warning, critical, not "info"',
+        ),
         ("theme = 3", "`theme` must be a text, not 3"),
         ("[keys]\nquit = 1", "`keys.quit` must be a text, not 1"),
         (
@@ -137,15 +163,20 @@ def test_a_mark_of_the_byte_order_is_no_part_of_a_configuration(tmp_path: Path) 
 
 def test_broken_toml_says_where(tmp_path: Path) -> None:
     assert re.match(
-        r"is not valid TOML: .*line 2", refusal(tmp_path, 'theme = "nord"\nmouse = maybe\n')
+        r"is not valid TOML: .*line 2",
+        refusal(tmp_path, 'theme = "nord"\nmouse = maybe\n'),
     )
 
 
-def test_a_named_file_must_exist(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_named_file_must_exist(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     with pytest.raises(ConfigError, match=r"nowhere\.toml: no such configuration file"):
         load_config(tmp_path / "nowhere.toml")
     monkeypatch.setenv("VERL_TUI_CONFIG", str(tmp_path / "elsewhere.toml"))
-    with pytest.raises(ConfigError, match=r"elsewhere\.toml: no such configuration file"):
+    with pytest.raises(
+        ConfigError, match=r"elsewhere\.toml: no such configuration file"
+    ):
         load_config()
 
 
@@ -166,7 +197,9 @@ def test_a_directory_and_other_encodings_are_refused(tmp_path: Path) -> None:
     ],
     ids=["deep", "digits", "long"],
 )
-def test_what_no_configuration_looks_like_is_refused(tmp_path: Path, text: str, wrong: str) -> None:
+def test_what_no_configuration_looks_like_is_refused(
+    tmp_path: Path, text: str, wrong: str
+) -> None:
     path = tmp_path / "config.toml"
     path.write_text(text)
     with pytest.raises(ConfigError, match=wrong):
@@ -196,14 +229,18 @@ def test_which_file_is_in_force(
 
 def test_the_usual_file_is_read(home: Path) -> None:
     (home / "verl-tui").mkdir(parents=True)
-    (home / "verl-tui" / "config.toml").write_text('theme = "gruvbox"\n', encoding="utf-8")
+    (home / "verl-tui" / "config.toml").write_text(
+        'theme = "gruvbox"\n', encoding="utf-8"
+    )
     assert load_config().theme == "gruvbox"
 
 
 def test_the_manual_describes_every_field_and_changes_nothing() -> None:
     text = documented_defaults()
     for item in dataclasses.fields(Config):
-        assert re.search(rf"^#(?:{item.name} = |\[{item.name}\]$)", text, re.MULTILINE), item.name
+        assert re.search(
+            rf"^#(?:{item.name} = |\[{item.name}\]$)", text, re.MULTILINE
+        ), item.name
     assert tomllib.loads(text) == {}
     assert text.count("\n\n") >= len(dataclasses.fields(Config)) - 1
 
@@ -213,7 +250,9 @@ def test_the_manual_is_a_working_configuration_once_uncommented(tmp_path: Path) 
     config = load_config(written(tmp_path, text))
     load_guide(config.guide)
     defaults = Config()
-    examples = {item.name for item in dataclasses.fields(Config) if item.metadata.get("example")}
+    examples = {
+        item.name for item in dataclasses.fields(Config) if item.metadata.get("example")
+    }
     for item in dataclasses.fields(Config):
         if item.name not in examples:
             assert getattr(config, item.name) == getattr(defaults, item.name)

@@ -19,7 +19,9 @@ from verl_tui.secrets import Mask
 if TYPE_CHECKING:
     from pathlib import Path
 
-STEPS = "".join(f"step:{at} - actor/pg_loss:0.{at} - critic/score/mean:0.5\n" for at in range(1, 6))
+STEPS = "".join(
+    f"step:{at} - actor/pg_loss:0.{at} - critic/score/mean:0.5\n" for at in range(1, 6)
+)
 
 
 def test_a_command_writes_down_what_it_read(tmp_path: Path) -> None:
@@ -94,7 +96,10 @@ def test_it_is_bounded_and_its_last_line_says_so(tmp_path: Path) -> None:
     with debug_log.recording(out, Mask({}), most=500):
         for at in range(100):
             debug_log.note("batch", number=at)
-    assert out.read_text().splitlines()[-1] == "no more is written: this log has its full size"
+    assert (
+        out.read_text().splitlines()[-1]
+        == "no more is written: this log has its full size"
+    )
     assert out.stat().st_size < 600
 
 

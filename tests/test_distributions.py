@@ -32,7 +32,9 @@ def test_values_in_quantiles_and_bins(values):
     ranked = [found.figures[name] for name in ("min", *QUANTILES, "max")]
     assert ranked == sorted(ranked)
     assert (
-        (ranked[0], ranked[-1]) == (found.bins.low, found.bins.high) == (min(values), max(values))
+        (ranked[0], ranked[-1])
+        == (found.bins.low, found.bins.high)
+        == (min(values), max(values))
     )
     assert min(values) <= found.figures["mean"] <= max(values)
     assert len(found.bins.counts) == BINS
@@ -70,21 +72,29 @@ def test_bins_keep_what_is_in_them(edges, counts):
         return
     assert sum(found.bins.counts) == pytest.approx(sum(counts))
     ranked = [*found.figures.values()]
-    assert all(one <= other or one == pytest.approx(other) for one, other in pairwise(ranked))
+    assert all(
+        one <= other or one == pytest.approx(other) for one, other in pairwise(ranked)
+    )
     assert edges[0] <= found.bins.low <= found.bins.high <= edges[-1]
 
 
 def test_wide_bins_are_spread_and_narrow_ones_gathered():
-    assert of_bins([0, 15, 30], [15, 30]).bins.counts == pytest.approx([1.0] * 15 + [2.0] * 15)
-    assert of_bins([at / 10 for at in range(301)], [1] * 300).bins.counts == pytest.approx(
-        [10.0] * 30
+    assert of_bins([0, 15, 30], [15, 30]).bins.counts == pytest.approx(
+        [1.0] * 15 + [2.0] * 15
     )
+    assert of_bins(
+        [at / 10 for at in range(301)], [1] * 300
+    ).bins.counts == pytest.approx([10.0] * 30)
 
 
 def test_the_outermost_limits_are_the_least_and_the_greatest():
     found = of_limits(0.5, 2.5, [-1e9, 1.0, 2.0, 1e300, 1e301], [0, 1, 1, 2, 0])
     assert (found.bins.low, found.bins.high) == (0.5, 2.5)
-    assert (found.figures["min"], found.figures["p50"], found.figures["max"]) == (0.5, 2.0, 2.5)
+    assert (found.figures["min"], found.figures["p50"], found.figures["max"]) == (
+        0.5,
+        2.0,
+        2.5,
+    )
 
 
 @pytest.mark.parametrize(
@@ -107,7 +117,10 @@ def test_what_is_no_histogram(edges, counts, reason):
         of_bins(edges, counts)
 
 
-@given(st.lists(st.floats(-1e6, 1e6), min_size=1), st.lists(st.floats(-1e6, 1e6), min_size=1))
+@given(
+    st.lists(st.floats(-1e6, 1e6), min_size=1),
+    st.lists(st.floats(-1e6, 1e6), min_size=1),
+)
 def test_two_histograms_as_one(one, other):
     found = added(of_values(one).bins, of_values(other).bins)
     assert (found.low, found.high) == (min(one + other), max(one + other))

@@ -20,7 +20,10 @@ def figures(*samples: Sample) -> dict[str, float]:
 
 
 def sample(
-    response: str = ENGLISH, score: float | None = None, prompt: str = "q", **more: object
+    response: str = ENGLISH,
+    score: float | None = None,
+    prompt: str = "q",
+    **more: object,
 ) -> Sample:
     return Sample(1, prompt, response, score, **more)  # type: ignore[arg-type]
 
@@ -28,13 +31,19 @@ def sample(
 def test_scores_and_groups() -> None:
     scores = {"a": [0.0, 0.0], "b": [1.0, 1.0], "c": [0.0, 1.0], "d": [1.0]}
     found = figures(
-        *(sample(score=score, prompt=prompt) for prompt in scores for score in scores[prompt])
+        *(
+            sample(score=score, prompt=prompt)
+            for prompt in scores
+            for score in scores[prompt]
+        )
     )
     assert found["count"] == 7
     assert found["score"] == pytest.approx(4 / 7)
     assert found["score_std"] == pytest.approx(math.sqrt(4 / 7 * 3 / 7))
     assert found["dead_groups"] == pytest.approx(2 / 3), "one sample alone is no group"
-    assert found["groups_all_wrong"] == found["groups_all_right"] == pytest.approx(1 / 3)
+    assert (
+        found["groups_all_wrong"] == found["groups_all_right"] == pytest.approx(1 / 3)
+    )
 
 
 def test_groups_by_name_and_in_any_order() -> None:
@@ -63,8 +72,14 @@ def test_components() -> None:
         "prompt_id": 9,
         "bad": math.inf,
     }
-    found = figures(sample(score=1.0, extras=extras), sample(score=0.0, extras={"acc": False}))
-    assert (found["acc"], found["format_reward"], found["extra_score"]) == (0.5, 0.5, 3.0)
+    found = figures(
+        sample(score=1.0, extras=extras), sample(score=0.0, extras={"acc": False})
+    )
+    assert (found["acc"], found["format_reward"], found["extra_score"]) == (
+        0.5,
+        0.5,
+        3.0,
+    )
     assert not {"pred", "step", "prompt_id", "bad"} & found.keys()
     many = figures(sample(extras={f"reward_{i}": 1.0 for i in range(100)}))
     assert sum(name.startswith("reward_") for name in many) == 32
@@ -72,7 +87,9 @@ def test_components() -> None:
 
 def test_variety() -> None:
     alike = figures(*[sample(ENGLISH)] * 8)
-    varied = figures(*(sample(" ".join(f"w{i}{j}" for j in range(40))) for i in range(8)))
+    varied = figures(
+        *(sample(" ".join(f"w{i}{j}" for j in range(40))) for i in range(8))
+    )
     assert (alike["unique_share"], varied["unique_share"]) == (1 / 8, 1.0)
     assert alike["distinct_2"] == pytest.approx(1 / 8, abs=0.01)
     assert varied["distinct_2"] == 1.0
@@ -80,7 +97,11 @@ def test_variety() -> None:
 
 def test_scores_and_lengths_have_bounds() -> None:
     found = figures(sample("ab", score=-1.0), sample("abcd", score=0.5))
-    assert (found["score_min"], found["score_max"], found["response_chars"]) == (-1.0, 0.5, 3.0)
+    assert (found["score_min"], found["score_max"], found["response_chars"]) == (
+        -1.0,
+        0.5,
+        3.0,
+    )
 
 
 def part(sizes: list[int]) -> dict[str, float]:
@@ -101,7 +122,9 @@ def part(sizes: list[int]) -> dict[str, float]:
 def test_of_a_part_only_whole_groups_count() -> None:
     evaluation = Evaluation()
     for group, score in [("a", 0.0), ("a", 1.0), ("a", 1.0), ("b", 1.0), ("b", 1.0)]:
-        evaluation.add_fact(SampleFacts(0, score, group, 3, {}, validation=False), "yes")
+        evaluation.add_fact(
+            SampleFacts(0, score, group, 3, {}, validation=False), "yes"
+        )
     assert evaluation.figures()["dead_groups"] == 0.5
     assert evaluation.figures(whole=False)["dead_groups"] == 0.0
     assert evaluation.figures(whole=False)["count"] == 5

@@ -41,8 +41,12 @@ def logs(tmp_path: Path) -> Path:
     for name in ("good", "bad"):
         folder = tmp_path / name
         folder.mkdir()
-        rows = ({"step": step, "data": {"critic/score/mean": 0.5}} for step in range(1, 9))
-        (folder / "log.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+        rows = (
+            {"step": step, "data": {"critic/score/mean": 0.5}} for step in range(1, 9)
+        )
+        (folder / "log.jsonl").write_text(
+            "".join(json.dumps(row) + "\n" for row in rows)
+        )
     return tmp_path
 
 
@@ -122,7 +126,9 @@ def test_reading_goes_on_after_an_error_that_no_source_kept_to_itself(
 
     monkeypatch.setattr(WriterWatch, "want", fails_once)
     monitor, news = Monitor(Config()), threading.Event()
-    reading = ReadingThreads([str(logs)], gpu_interval=60.0, clock=time.time, notify=news.set)
+    reading = ReadingThreads(
+        [str(logs)], gpu_interval=60.0, clock=time.time, notify=news.set
+    )
     reading.start()
     end = time.monotonic() + PATIENCE
     while time.monotonic() < end and not monitor.problems:
@@ -130,8 +136,13 @@ def test_reading_goes_on_after_an_error_that_no_source_kept_to_itself(
         for one in reading.take():
             monitor.apply(one, time.time())
     reading.stop()
-    assert monitor.problems == ("reading was interrupted, and goes on: RuntimeError: no threads",)
-    assert {run.name: run.step for run in monitor.runs.values()} == {"good": 8, "bad": 8}
+    assert monitor.problems == (
+        "reading was interrupted, and goes on: RuntimeError: no threads",
+    )
+    assert {run.name: run.step for run in monitor.runs.values()} == {
+        "good": 8,
+        "bad": 8,
+    }
 
 
 def test_a_part_that_cannot_be_imported_late_is_reported(
@@ -139,15 +150,23 @@ def test_a_part_that_cannot_be_imported_late_is_reported(
 ) -> None:
     monkeypatch.setitem(sys.modules, "verl_tui.sources.feed", None)
     reported = threading.Event()
-    reading = ReadingThreads([str(logs)], gpu_interval=60.0, clock=time.time, notify=reported.set)
+    reading = ReadingThreads(
+        [str(logs)], gpu_interval=60.0, clock=time.time, notify=reported.set
+    )
     reading.start()
     assert reported.wait(PATIENCE)
     reading.stop()
-    (problem,) = (one for news in reading.take() for one in getattr(news, "problems", ()))
-    assert problem.startswith("reading was interrupted, and goes on: ModuleNotFoundError")
+    (problem,) = (
+        one for news in reading.take() for one in getattr(news, "problems", ())
+    )
+    assert problem.startswith(
+        "reading was interrupted, and goes on: ModuleNotFoundError"
+    )
 
 
-def test_whatever_the_driver_s_library_raises_is_reported(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_whatever_the_driver_s_library_raises_is_reported(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     import pynvml
 
     def fails() -> None:
@@ -157,9 +176,13 @@ def test_whatever_the_driver_s_library_raises_is_reported(monkeypatch: pytest.Mo
     source = GpuSource()
     reading = source.read(NOW)
     assert reading == GpuReading(
-        NOW, problem="the GPUs cannot be read: TypeError: an integer is required", host=reading.host
+        NOW,
+        problem="the GPUs cannot be read: TypeError: an integer is required",
+        host=reading.host,
     )
-    assert source.read(NOW + 1).problem == reading.problem, "and not tried at every turn"
+    assert source.read(NOW + 1).problem == reading.problem, (
+        "and not tried at every turn"
+    )
 
 
 class Turns(threading.Event):

@@ -25,7 +25,9 @@ def test_errors_of_one_place_are_one_failure() -> None:
     failures.add(raised(KeyError("y")))
     assert failure.words.startswith("ValueError in test_failures_report.py:")
     assert (failure.count, failure.first, failure.last) == (3, 1.0, 3.0)
-    assert failures.sentence().startswith("4 errors of verl-tui's own cost a part of the screen: ")
+    assert failures.sentence().startswith(
+        "4 errors of verl-tui's own cost a part of the screen: "
+    )
     report = failures.report(Mask({}))
     assert report.count("Traceback (most recent call last)") == 2
     assert "3 errors, 1 to 3 s after the start" in report
@@ -34,7 +36,9 @@ def test_errors_of_one_place_are_one_failure() -> None:
 def test_a_report_is_masked_and_safe() -> None:
     failures = Failures()
     assert failures.report(Mask({})) == ""
-    failures.add(raised(ValueError("/home/anna/x \x1b[31m WANDB_API_KEY=0123456789abcdef")))
+    failures.add(
+        raised(ValueError("/home/anna/x \x1b[31m WANDB_API_KEY=0123456789abcdef"))
+    )
     report = failures.report(Mask({}))
     assert "ValueError: ~/x" in report
     assert "\x1b" not in report

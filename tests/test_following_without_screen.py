@@ -44,15 +44,24 @@ def log(tmp_path: Path) -> Path:
 def append(path: Path, *steps: int) -> None:
     with path.open("a", encoding="utf-8") as file:
         for step in steps:
-            record = {"step": step, "data": {"critic/score/mean": step / 100, "timing_s/step": 2.0}}
+            record = {
+                "step": step,
+                "data": {"critic/score/mean": step / 100, "timing_s/step": 2.0},
+            }
             file.write(json.dumps(record) + "\n")
     os.utime(path, (NOW - 1, NOW - 1))
 
 
-@pytest.mark.parametrize(("each", "found"), [(5.0, State.ENDED), (3600.0, State.RUNNING)])
-def test_silence_counts_only_while_somebody_looks(log: Path, each: float, found: State) -> None:
+@pytest.mark.parametrize(
+    ("each", "found"), [(5.0, State.ENDED), (3600.0, State.RUNNING)]
+)
+def test_silence_counts_only_while_somebody_looks(
+    log: Path, each: float, found: State
+) -> None:
     clock, monitor = Clock(), Monitor(Config())
-    following = refreshes([str(log)], monitor, between=0.0, clock=clock, stop=threading.Event())
+    following = refreshes(
+        [str(log)], monitor, between=0.0, clock=clock, stop=threading.Event()
+    )
     next(following)
     while clock.now < NOW + 1000:  # a host that sleeps for an hour looks once
         clock.now += each
@@ -62,7 +71,9 @@ def test_silence_counts_only_while_somebody_looks(log: Path, each: float, found:
     assert state(run, clock.now) is found
 
 
-def test_the_newest_values_are_written_as_they_come_however_long_the_interval_is(log: Path) -> None:
+def test_the_newest_values_are_written_as_they_come_however_long_the_interval_is(
+    log: Path,
+) -> None:
     stop = threading.Event()
     seen: list[int | None] = []
 
@@ -75,7 +86,15 @@ def test_the_newest_values_are_written_as_they_come_however_long_the_interval_is
             append(log, run.step + 1)
 
     with late(stop):
-        follow([str(log)], Config(), write, interval=3600.0, clock=Clock(), stop=stop, newest=True)
+        follow(
+            [str(log)],
+            Config(),
+            write,
+            interval=3600.0,
+            clock=Clock(),
+            stop=stop,
+            newest=True,
+        )
     assert seen == [20, 21, 22, 23]
 
 

@@ -62,7 +62,9 @@ class Started:
         self.codes = list(codes)
         self.pid = 4711
 
-    def __call__(self, command: Sequence[str], environment: Mapping[str, str]) -> Started:
+    def __call__(
+        self, command: Sequence[str], environment: Mapping[str, str]
+    ) -> Started:
         self.calls.append((tuple(command), environment))
         return self
 
@@ -89,7 +91,9 @@ def test_it_trips_once_and_runs_the_command_once(tmp_path: Path) -> None:
     assert (events[2]["since_step"], events[2]["ended"]) == (21, False)
     assert events[0]["time"].endswith("+00:00")
     ((command, environment),) = start.calls
-    assert command == ("stop", "$(me) ; rm -rf {}"), "nothing is put into it, and no shell reads it"
+    assert command == ("stop", "$(me) ; rm -rf {}"), (
+        "nothing is put into it, and no shell reads it"
+    )
     assert environment["VERL_TUI_FINDING"] == "circuit-breaker-kl"
     assert environment["VERL_TUI_SINCE_STEP"] == "21"
     assert environment["VERL_TUI_PATHS"].split(os.pathsep)[0] == str(path)
@@ -114,7 +118,10 @@ def test_a_command_that_fails_leaves_the_run_watched(tmp_path: Path) -> None:
 def test_what_has_ended_is_reported_and_sets_nothing_off(tmp_path: Path) -> None:
     start = Started()
     guard, events = watched(
-        write(tmp_path / "verl_logs.jsonl", BROKEN), Orders(command=("stop",)), start, NOW + 100_000
+        write(tmp_path / "verl_logs.jsonl", BROKEN),
+        Orders(command=("stop",)),
+        start,
+        NOW + 100_000,
     )
     assert kinds(events) == ["watching", "state", "tripped", "ended"]
     assert events[2]["ended"] is True
@@ -130,7 +137,9 @@ def test_a_hang_stops_nothing_where_only_a_files_time_speaks_or_the_run_has_fini
     unfinished = write(tmp_path / "copied" / "verl_logs.jsonl", HEALTHY)
     finished = tmp_path / "finished" / "train.log"
     finished.parent.mkdir()
-    lines = "".join(f"step:{at} - actor/entropy:0.5 - timing_s/step:3.0\n" for at in range(1, 21))
+    lines = "".join(
+        f"step:{at} - actor/entropy:0.5 - timing_s/step:3.0\n" for at in range(1, 21)
+    )
     finished.write_text(f"{lines}Final validation metrics: {{}}\n")
     os.utime(finished, (NOW, NOW))
     for path in (unfinished, finished):
@@ -159,13 +168,17 @@ def test_what_follows_trips_through_its_cause(tmp_path: Path) -> None:
         "circuit-breaker-kl"
     ]
     _, events = watched(path, Orders(frozenset(("kl-high",))), Started())
-    assert [event["id"] for event in events if event["event"] == "tripped"] == ["kl-high"]
+    assert [event["id"] for event in events if event["event"] == "tripped"] == [
+        "kl-high"
+    ]
 
 
 def test_of_two_runs_one_trips(tmp_path: Path) -> None:
     write(tmp_path / "logs" / "good" / "verl_logs.jsonl", HEALTHY)
     write(tmp_path / "logs" / "bad" / "verl_logs.jsonl", BROKEN)
-    guard, events = watched(tmp_path / "logs", Orders(command=("stop",)), start := Started(0))
+    guard, events = watched(
+        tmp_path / "logs", Orders(command=("stop",)), start := Started(0)
+    )
     assert [event["run"] for event in events if event["event"] == "tripped"] == ["bad"]
     assert [environment["VERL_TUI_RUN"] for _, environment in start.calls] == ["bad"]
     assert not guard.done, "the other one goes on"
@@ -173,7 +186,9 @@ def test_of_two_runs_one_trips(tmp_path: Path) -> None:
 
 def test_a_command_that_cannot_be_started_is_reported(tmp_path: Path) -> None:
     path = write(tmp_path / "verl_logs.jsonl", BROKEN)
-    guard = Guard(load([str(path)], Config(), NOW + 1), Orders(command=(str(tmp_path / "gone"),)))
+    guard = Guard(
+        load([str(path)], Config(), NOW + 1), Orders(command=(str(tmp_path / "gone"),))
+    )
     events = list(guard.tick(NOW + 1))
     assert kinds(events)[-1] == "problem"
     assert "no such file" in events[-1]["message"]
@@ -183,7 +198,9 @@ def test_facts_can_stand_in_an_environment(tmp_path: Path) -> None:
     monitor = load([str(write(tmp_path / "verl_logs.jsonl", BROKEN))], Config(), NOW)
     (run,) = monitor.runs.values()
     finding = next(
-        one for one in monitor.verdicts[run.name].findings if one.id == "circuit-breaker-kl"
+        one
+        for one in monitor.verdicts[run.name].findings
+        if one.id == "circuit-breaker-kl"
     )
     variables = finding_facts(run, finding, State.RUNNING)
     assert all("\0" not in value for value in variables.values())
@@ -210,7 +227,9 @@ def test_it_really_stops_a_process_that_writes_a_log(tmp_path: Path) -> None:
     writer = subprocess.Popen([sys.executable, "-c", textwrap.dedent(WRITER), log])
     try:
         calls = tmp_path / "calls"
-        script = f'kill {writer.pid}; echo "$VERL_TUI_RUN|$VERL_TUI_FINDING" >> "{calls}"'
+        script = (
+            f'kill {writer.pid}; echo "$VERL_TUI_RUN|$VERL_TUI_FINDING" >> "{calls}"'
+        )
         done = subprocess.run(
             [*GUARD, log.parent, "--", "sh", "-c", script],
             capture_output=True, text=True, check=False, timeout=DEADLINE, cwd=tmp_path,
@@ -276,7 +295,9 @@ def test_words(
     assert error.count("\n") <= 1
 
 
-def test_nothing_there(tmp_path: Path, deaf: None, capsys: pytest.CaptureFixture[str]) -> None:
+def test_nothing_there(
+    tmp_path: Path, deaf: None, capsys: pytest.CaptureFixture[str]
+) -> None:
     assert main(["guard", str(tmp_path / "gone")]) == 3
     assert "gone" in capsys.readouterr().err
 
@@ -286,7 +307,9 @@ def test_nothing_there(tmp_path: Path, deaf: None, capsys: pytest.CaptureFixture
 
 def rewards(path: Path, values: Sequence[float]) -> Path:
     path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_text("".join(step(i, 0.03, reward) for i, reward in enumerate(values, 1)))
+    path.write_text(
+        "".join(step(i, 0.03, reward) for i, reward in enumerate(values, 1))
+    )
     os.utime(path, (NOW, NOW))
     return path
 
@@ -294,7 +317,9 @@ def rewards(path: Path, values: Sequence[float]) -> Path:
 class Watched:
     """A guard over one log that grows between its looks."""
 
-    def __init__(self, path: Path, start: Started, by: BestBy, first: Sequence[float]) -> None:
+    def __init__(
+        self, path: Path, start: Started, by: BestBy, first: Sequence[float]
+    ) -> None:
         self.path = path
         self.monitor, self.feed = Monitor(Config()), Feed([str(rewards(path, first))])
         self.feed.scan()
@@ -310,7 +335,9 @@ class Watched:
         return list(self.guard.tick(self.now))
 
 
-def test_each_new_best_runs_the_command_with_step_value_and_checkpoint(tmp_path: Path) -> None:
+def test_each_new_best_runs_the_command_with_step_value_and_checkpoint(
+    tmp_path: Path,
+) -> None:
     start = Started()
     watched = Watched(tmp_path / "run" / "verl_logs.jsonl", start, BestBy(), [2.0, 2.5])
     first = watched.look()
@@ -328,7 +355,11 @@ def test_each_new_best_runs_the_command_with_step_value_and_checkpoint(tmp_path:
     assert environment["VERL_TUI_VALUE"] == "2.75"
     assert environment["VERL_TUI_METRIC"] == "reward"
     assert environment["VERL_TUI_PATH"] == ""
-    assert kinds(watched.look([2.0, 2.5, 2.4, 2.75, 2.9])) == ["best", "command-ended", "command"]
+    assert kinds(watched.look([2.0, 2.5, 2.4, 2.75, 2.9])) == [
+        "best",
+        "command-ended",
+        "command",
+    ]
     assert watched.guard.tripped is False
 
 
@@ -340,12 +371,18 @@ def test_one_command_at_a_time_and_the_newest_best_next(tmp_path: Path) -> None:
     assert kinds(watched.look([1.0, 2.0, 3.0])) == ["best"]
     assert kinds(watched.look([1.0, 2.0, 3.0, 4.0])) == ["best"]
     assert kinds(watched.look()) == ["command-ended", "command"]
-    assert [environment["VERL_TUI_STEP"] for _, environment in start.calls] == ["2", "4"]
+    assert [environment["VERL_TUI_STEP"] for _, environment in start.calls] == [
+        "2",
+        "4",
+    ]
 
 
 def test_less_may_be_better(tmp_path: Path) -> None:
     watched = Watched(
-        tmp_path / "run" / "verl_logs.jsonl", Started(), BestBy("reward", lowest=True), [2.0, 1.5]
+        tmp_path / "run" / "verl_logs.jsonl",
+        Started(),
+        BestBy("reward", lowest=True),
+        [2.0, 1.5],
     )
     assert watched.look()[-1]["step"] == 2
     assert kinds(watched.look([2.0, 1.5, 1.75])) == []
@@ -362,7 +399,9 @@ def test_with_bests_a_finding_is_reported_and_runs_nothing(tmp_path: Path) -> No
 
 def test_a_best_of_an_archive_runs_nothing(tmp_path: Path) -> None:
     path, start = rewards(tmp_path / "verl_logs.jsonl", [1.0, 2.0]), Started()
-    _, events = watched(path, Orders(command=("keep",), best=BestBy()), start, NOW + 100_000)
+    _, events = watched(
+        path, Orders(command=("keep",), best=BestBy()), start, NOW + 100_000
+    )
     assert kinds(events) == ["watching", "state", "ended", "best"]
     assert start.calls == []
 

@@ -62,7 +62,10 @@ def test_without_a_topic_all_are_listed(capsys: pytest.CaptureFixture[str]) -> N
 @pytest.mark.parametrize("topic", TOPICS)
 @pytest.mark.parametrize("columns", [40, 80, 140])
 def test_every_topic_fits_the_terminal(
-    topic: str, columns: int, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    topic: str,
+    columns: int,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
 ) -> None:
     monkeypatch.setenv("COLUMNS", str(columns))
     text = said(capsys, topic)
@@ -76,7 +79,10 @@ def test_every_topic_fits_the_terminal(
 @pytest.mark.parametrize(
     ("topic", "words"),
     [
-        ("keys", ["ctrl+p", "look.log", "chart.next", "replay.faster", "Signs in charts"]),
+        (
+            "keys",
+            ["ctrl+p", "look.log", "chart.next", "replay.faster", "Signs in charts"],
+        ),
         ("formats", [format_.name for format_ in FORMATS]),
         ("rules", [rule.id for rule in load_guide().rules]),
         ("metrics", [*INDICATORS, "actor/ppo_kl"]),
@@ -106,8 +112,12 @@ def test_ascii_is_enough(
     assert "???" not in text
 
 
-def test_keys_are_those_of_the_user(surroundings: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    surroundings.write_text('[keys]\n"look.log" = "ctrl+g"\nnonsense = "x"\n', encoding="utf-8")
+def test_keys_are_those_of_the_user(
+    surroundings: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    surroundings.write_text(
+        '[keys]\n"look.log" = "ctrl+g"\nnonsense = "x"\n', encoding="utf-8"
+    )
     text = said(capsys, "keys")
     assert "\n ctrl+g " in text
     assert "there is no such action" in text
@@ -116,9 +126,13 @@ def test_keys_are_those_of_the_user(surroundings: Path, capsys: pytest.CaptureFi
 def test_a_rule_is_explained_as_it_is_in_force(
     surroundings: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    surroundings.write_text("[guide.rules.kl-high]\nthreshold = 0.345\n", encoding="utf-8")
+    surroundings.write_text(
+        "[guide.rules.kl-high]\nthreshold = 0.345\n", encoding="utf-8"
+    )
     text = said(capsys, "kl-high")
-    assert text.startswith("kl-high (warning)\n    policy_kl: above, threshold 0.345, over ")
+    assert text.startswith(
+        "kl-high (warning)\n    policy_kl: above, threshold 0.345, over "
+    )
     assert "ref-kl-high" not in text
 
 
@@ -141,7 +155,12 @@ def test_help_on_a_command_is_its_help(
 
 @pytest.mark.parametrize(
     ("words", "near"),
-    [(["keyz"], "keys"), (["chek"], "check"), (["kl-hihg"], "kl-high"), (["qqqq"], "formats")],
+    [
+        (["keyz"], "keys"),
+        (["chek"], "check"),
+        (["kl-hihg"], "kl-high"),
+        (["qqqq"], "formats"),
+    ],
 )
 def test_an_unknown_topic_names_the_nearest(
     words: list[str], near: str, capsys: pytest.CaptureFixture[str]
@@ -173,7 +192,9 @@ def test_pages_have_no_links_and_pictures() -> None:
 
 def test_markdown_becomes_plain_text() -> None:
     text = as_text(
-        "# Title\n\nWords with `code`.\n\n    a  b\n\n" + page_table(["x"], [["a|b*c"]]), 30
+        "# Title\n\nWords with `code`.\n\n    a  b\n\n"
+        + page_table(["x"], [["a|b*c"]]),
+        30,
     )
     assert text == "Title\n\nWords with code.\n\n    a  b\n\n x\n ─────\n a|b*c\n"
 
@@ -279,7 +300,9 @@ def test_no_terminal_no_pager(
 
 
 @pytest.mark.parametrize("command", COMMANDS, ids=[one.prog for one in COMMANDS])
-def test_every_help_has_a_sentence_examples_and_exit_codes(command: CommandParser) -> None:
+def test_every_help_has_a_sentence_examples_and_exit_codes(
+    command: CommandParser,
+) -> None:
     assert command.description
     assert command.description[0].isupper()
     assert command.description.endswith(".")
@@ -294,11 +317,20 @@ def test_every_help_has_a_sentence_examples_and_exit_codes(command: CommandParse
     ("argv", "sentence"),
     [
         (["check", "--jsn", "x"], "there is no option --jsn, did you mean --json?"),
-        (["--snapshto=a.svg", "x"], "there is no option --snapshto, did you mean --snapshot?"),
-        (["--against", "a", "x"], "`verl-tui watch` has no option --against, but `check` has it"),
+        (
+            ["--snapshto=a.svg", "x"],
+            "there is no option --snapshto, did you mean --snapshot?",
+        ),
+        (
+            ["--against", "a", "x"],
+            "`verl-tui watch` has no option --against, but `check` has it",
+        ),
         (["check", "--frobnicate"], "`verl-tui check` has no option --frobnicate; see"),
         (["compare", "--align", "stp"], "--align: there is no stp, did you mean step?"),
-        (["compare", "--align", "x"], "--align: there is no x: choose from end, step, time"),
+        (
+            ["compare", "--align", "x"],
+            "--align: there is no x: choose from end, step, time",
+        ),
         (["export", "cvs", "x"], "there is no cvs, did you mean csv?"),
         (["guide", "a"], "`verl-tui guide` does not take a"),
     ],

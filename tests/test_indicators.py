@@ -63,10 +63,20 @@ GUIDE = [
     (
         "validation",
         "other",
-        ["eval/reward", "eval/gsm8k", "eval_reward", "evaluator/avg_reward", "validation/accuracy"],
+        [
+            "eval/reward",
+            "eval/gsm8k",
+            "eval_reward",
+            "evaluator/avg_reward",
+            "validation/accuracy",
+        ],
     ),
 ]
-SPELLINGS = [(name, whose, spelling) for name, whose, spellings in GUIDE for spelling in spellings]
+SPELLINGS = [
+    (name, whose, spelling)
+    for name, whose, spellings in GUIDE
+    for spelling in spellings
+]
 
 
 def test_every_spelling_of_the_guide_resolves() -> None:
@@ -79,9 +89,9 @@ def test_every_spelling_of_the_guide_resolves() -> None:
 def test_the_guides_order_is_the_order_of_preference() -> None:
     for indicator, _, spellings in [row for row in GUIDE if row[0] != "validation"]:
         # Old names of one present key are no preference of their own.
-        present = list({modern(spelling): spelling for spelling in reversed(spellings)}.values())[
-            ::-1
-        ]
+        present = list(
+            {modern(spelling): spelling for spelling in reversed(spellings)}.values()
+        )[::-1]
         for i in range(len(present)):
             assert resolve(present[i:])[indicator] == present[i]
 
@@ -101,14 +111,19 @@ IDS = """
 def test_ids_are_public() -> None:
     assert list(INDICATORS) == IDS.split()
     assert all(
-        indicator.id == name and indicator.spellings for name, indicator in INDICATORS.items()
+        indicator.id == name and indicator.spellings
+        for name, indicator in INDICATORS.items()
     )
 
 
 def test_the_keys_of_an_indicator_agree_with_their_descriptions() -> None:
     for indicator in INDICATORS.values():
         for spelling in indicator.spellings:
-            if isinstance(spelling, str) and indicator.unit and describe(spelling).group != "other":
+            if (
+                isinstance(spelling, str)
+                and indicator.unit
+                and describe(spelling).group != "other"
+            ):
                 assert describe(spelling).unit == indicator.unit, spelling
 
 
@@ -126,16 +141,30 @@ def test_the_keys_of_an_indicator_agree_with_their_descriptions() -> None:
         (["loss", "grad_norm", "learning_rate"], "policy_loss", None),
         (["train/loss", "train/reward"], "policy_loss", "train/loss"),
         (["loss", "reward"], "policy_loss", "loss"),
-        (["train/loss", "train/pg_loss", "rollout/raw_reward"], "policy_loss", "train/pg_loss"),
+        (
+            ["train/loss", "train/pg_loss", "rollout/raw_reward"],
+            "policy_loss",
+            "train/pg_loss",
+        ),
         (["loss/mean", "reward/mean"], "policy_loss", "loss/mean"),
         (["reward/mean", "critic/score/mean"], "reward", "critic/score/mean"),
         (["actor/entropy_loss", "actor/entropy"], "entropy", "actor/entropy"),
-        (["critic_kl", "actor/reward_kl_penalty"], "reference_kl", "actor/reward_kl_penalty"),
-        (["perf/throughput", "perf/throughput_per_gpu"], "throughput", "perf/throughput_per_gpu"),
+        (
+            ["critic_kl", "actor/reward_kl_penalty"],
+            "reference_kl",
+            "actor/reward_kl_penalty",
+        ),
+        (
+            ["perf/throughput", "perf/throughput_per_gpu"],
+            "throughput",
+            "perf/throughput_per_gpu",
+        ),
         (["verl_gpu_memory_used_bytes", "ray_node_gram_used"], "gpu_memory", None),
     ],
 )
-def test_preferences_and_traps(keys: list[str], indicator: str, expected: str | None) -> None:
+def test_preferences_and_traps(
+    keys: list[str], indicator: str, expected: str | None
+) -> None:
     assert resolve(keys).get(indicator) == expected
 
 
@@ -195,7 +224,13 @@ def test_other_frameworks(framework: str) -> None:
 
 # Names of other frameworks as their sources have them: quantity, indicator (none of all), group and
 # unit, then names.
-TRL, OPENRLHF, SLIME, PRIME_RL, NEMO_RL = "TRL", "OpenRLHF", "slime", "prime-rl", "NeMo-RL"
+TRL, OPENRLHF, SLIME, PRIME_RL, NEMO_RL = (
+    "TRL",
+    "OpenRLHF",
+    "slime",
+    "prime-rl",
+    "NeMo-RL",
+)
 NAMES: list[tuple[str, str, str, dict[str, str]]] = [
     ("reward", "reward", "", {
         TRL: "reward objective/scores", OPENRLHF: "reward", SLIME: "rollout/raw_reward rollout/rewards",
@@ -302,9 +337,9 @@ def test_every_name_of_the_other_frameworks() -> None:
         metric = describe(key)
         assert (metric.group, metric.unit) == (group, unit)
         reward = [] if indicator == "reward" else ["rollout/raw_reward"]
-        assert {name: own for name, own in resolve([key, *reward]).items() if own == key} == (
-            {indicator: key} if indicator else {}
-        )
+        assert {
+            name: own for name, own in resolve([key, *reward]).items() if own == key
+        } == ({indicator: key} if indicator else {})
 
 
 @pytest.mark.parametrize(
@@ -384,7 +419,10 @@ def test_validation_scores_come_best_first() -> None:
 @pytest.mark.parametrize(
     ("keys", "expected"),
     [
-        (["val-core/openai/gsm8k/acc/mean_at_1"], ["val-core/openai/gsm8k/acc/mean_at_1"]),
+        (
+            ["val-core/openai/gsm8k/acc/mean_at_1"],
+            ["val-core/openai/gsm8k/acc/mean_at_1"],
+        ),
         (["val-core_gsm8k_acc_mean@1"], ["val-core_gsm8k_acc_mean@1"]),
         (
             ["val-aux/gsm8k/reward/mean@1", "val-aux/num_turns/mean"],
@@ -400,14 +438,27 @@ def test_validation_scores_come_best_first() -> None:
         (
             [
                 *("eval_logits/chosen", "eval_logps/rejected", "eval_rewards/chosen"),
-                *("eval_mean_token_accuracy", "eval_rewards/accuracies", "eval_rewards/margins"),
+                *(
+                    "eval_mean_token_accuracy",
+                    "eval_rewards/accuracies",
+                    "eval_rewards/margins",
+                ),
             ],
             ["eval_rewards/accuracies"],
         ),
         (["eval/logps/chosen", "eval/rewards/rejected"], []),
         (["avg_reward"], []),
-        (["validation/off_policy/evicted_samples", "validation/filter_groups/evicted_samples"], []),
-        (["validation/rollout_failure/evicted_samples", "validation/gsm8k"], ["validation/gsm8k"]),
+        (
+            [
+                "validation/off_policy/evicted_samples",
+                "validation/filter_groups/evicted_samples",
+            ],
+            [],
+        ),
+        (
+            ["validation/rollout_failure/evicted_samples", "validation/gsm8k"],
+            ["validation/gsm8k"],
+        ),
         (
             ["val-core/math/acc/mean@1", "val-aux/math/acc_success_only/mean@1"],
             ["val-core/math/acc/mean@1"],
@@ -422,7 +473,8 @@ def test_what_counts_as_validation(keys: list[str], expected: list[str]) -> None
 def test_names_of_trls_ppo_mean_others_in_its_rloo(prefix: str) -> None:
     """RLOO's are of whole responses, and judged as if of tokens they would be far too high."""
     rloo = [
-        prefix + name for name in ("objective/scores", "policy/approxkl_avg", "policy/clipfrac_avg")
+        prefix + name
+        for name in ("objective/scores", "policy/approxkl_avg", "policy/clipfrac_avg")
     ]
     assert resolve(rloo) == {"reward": rloo[0]}
     ppo = [*rloo, f"{prefix}loss/value_avg"]
@@ -448,7 +500,9 @@ KNOWN = sorted({spelling for _, _, spelling in SPELLINGS} | _FOREIGN)
     st.lists(st.one_of(st.text(), st.sampled_from(KNOWN)), unique=True),
     st.randoms(use_true_random=False),
 )
-def test_any_keys_resolve_whatever_their_order(keys: list[str], shuffle: random.Random) -> None:
+def test_any_keys_resolve_whatever_their_order(
+    keys: list[str], shuffle: random.Random
+) -> None:
     found, whose, scores = resolve(keys), dialect(keys), validation_keys(keys)
     assert set(found.values()) <= set(keys)
     assert set(found) <= set(INDICATORS)
@@ -464,7 +518,8 @@ def test_resolving_is_cheap() -> None:
     for _ in range(10):
         resolve(keys)
         dialect(keys)
-    assert time.process_time() - start < 1.0  # 0.1 s on a machine that does nothing else
+    # 0.1 s on a machine that does nothing else
+    assert time.process_time() - start < 1.0
 
 
 def quantiles(stem, *parts):

@@ -17,7 +17,10 @@ from verl_tui.indicators import resolve
 from verl_tui.metrics import describe, family
 
 # Real logs are not part of the repository; where they are present, every key in them is tried.
-LOGS = Path(os.environ.get("VERL_TUI_LOGS") or Path(__file__).parents[1] / ".." / "shared" / "logs")
+LOGS = Path(
+    os.environ.get("VERL_TUI_LOGS")
+    or Path(__file__).parents[1] / ".." / "shared" / "logs"
+)
 _STEP = re.compile(r"(?<![\w:])step:\d+ - (.+)")
 _PIECE = re.compile(r"([^\s:]+):(?:np\.\w+\()?(?:[-+]?\d|nan|inf)")
 _WANDB = re.compile(rb"(?<![\w/])train/(?:rewards/)?[a-z]+(?:_[a-z]+)*(?![\w/])")
@@ -33,22 +36,36 @@ def keys_of(name: str) -> frozenset[str]:
         with path.open(encoding="utf-8") as file:
             return frozenset(next(csv.reader(file))) - {"step"}
     if path.suffix == ".wandb":
-        found = Counter(match[0].decode() for match in _WANDB.finditer(path.read_bytes()))
+        found = Counter(
+            match[0].decode() for match in _WANDB.finditer(path.read_bytes())
+        )
         # Records are cut at block borders, and so are some names.
         return frozenset(key for key, count in found.items() if count > 2)
     text = path.read_text(encoding="utf-8", errors="replace")
     if path.suffix == ".json":
-        return frozenset(key for row in json.loads(text)["log_history"] for key in row) - {"step"}
+        return frozenset(
+            key for row in json.loads(text)["log_history"] for key in row
+        ) - {"step"}
     if path.suffix == ".jsonl":
-        return frozenset(key for line in text.splitlines() for key in json.loads(line)["data"])
+        return frozenset(
+            key for line in text.splitlines() for key in json.loads(line)["data"]
+        )
     pieces = (piece for line in _STEP.findall(text) for piece in line.split(" - "))
     return frozenset(match[1] for piece in pieces if (match := _PIECE.match(piece)))
 
 
 REAL = [
     ("diqiuzhuanzhuan__verldata/run_logs/*.log", "verl", 57),
-    ("HappynessI__verl-for-AgentGym/Verl-Data/outputs/webshop_grpo_test/logs/*.log", "verl", 75),
-    ("HappynessI__verl-for-AgentGym/Verl-Data/outputs/textcraft_sft/logs/*.log", "verl", 4),
+    (
+        "HappynessI__verl-for-AgentGym/Verl-Data/outputs/webshop_grpo_test/logs/*.log",
+        "verl",
+        75,
+    ),
+    (
+        "HappynessI__verl-for-AgentGym/Verl-Data/outputs/textcraft_sft/logs/*.log",
+        "verl",
+        4,
+    ),
     ("HappynessI__verl-for-AgentGym/results/training/babyai/dapo/*.csv", "verl", 77),
     ("HanlinDu__verl/*.jsonl", "verl", 140),
     ("zhiyuanhubj__logic-rl-formula/wandb/*/files/output.log", "verl", 49),

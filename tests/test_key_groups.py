@@ -23,7 +23,9 @@ STEPS = 400
 def varying(count: int, seed: int = 1) -> list[tuple[str, ...]]:
     """Return the keys of so many rows, each with some of the sources."""
     rng = Random(seed)
-    return [(*ALWAYS, *(key for key in SOURCES if rng.random() < 0.3)) for _ in range(count)]
+    return [
+        (*ALWAYS, *(key for key in SOURCES if rng.random() < 0.3)) for _ in range(count)
+    ]
 
 
 def test_a_few_kinds_of_rows_are_kept_as_they_are() -> None:
@@ -44,7 +46,9 @@ def test_two_kinds_of_rows_that_vary_have_each_their_own_core() -> None:
     grouping = KeyGrouping()
     train = varying(STEPS)
     tests = [tuple(f"val/{key}" for key in keys) for keys in varying(STEPS, seed=2)]
-    *_, one, other = (grouping.of(keys) for pair in zip(train, tests, strict=True) for keys in pair)
+    *_, one, other = (
+        grouping.of(keys) for pair in zip(train, tests, strict=True) for keys in pair
+    )
     assert one.core == ALWAYS
     assert other.core == tuple(f"val/{key}" for key in ALWAYS)
 
@@ -60,7 +64,9 @@ def test_each_key_is_kept_once_and_groups_are_few(rows: list[tuple[str, ...]]) -
     assert len(groups) <= 128 + 64 + len(SOURCES) + 1
 
 
-def written(path: Path, kinds: list[tuple[str, ...]], first: int = 1, mode: str = "w") -> None:
+def written(
+    path: Path, kinds: list[tuple[str, ...]], first: int = 1, mode: str = "w"
+) -> None:
     """Write a file logger's log with a value for each key that tells its step."""
     with path.open(mode, encoding="utf-8") as file:
         for step, keys in enumerate(kinds, first):
@@ -75,7 +81,9 @@ def test_all_values_are_there_in_few_tables(tmp_path: Path) -> None:
     for key in (*ALWAYS, *SOURCES):
         steps = [step for step, keys in enumerate(kinds, 1) if key in keys]
         assert values(run, key) == {step: step + len(key) / 100 for step in steps}
-    tables = [table for state in run.sources.values() for table in state.tables.values()]
+    tables = [
+        table for state in run.sources.values() for table in state.tables.values()
+    ]
     assert len(tables) <= 128 + 64 + len(SOURCES)
     assert max(map(len, tables)) > STEPS / 2
 

@@ -116,14 +116,22 @@ def check(log: Log, data: bytes) -> None:
     assert list(backwards(log)) == lines[::-1]
     firsts = [line for line in lines if line.first]
     known = expected(data)
-    assert [(line.start, line.end) for line in firsts] == [(start, end) for start, end, _ in known]
+    assert [(line.start, line.end) for line in firsts] == [
+        (start, end) for start, end, _ in known
+    ]
     for line, (_, _, raw) in zip(firsts, known, strict=True):
         if b"\r" not in raw and len(raw) < SHORT:
             assert (
                 line.text
-                == safe(strip_ansi(raw).decode("utf-8", "replace")).replace("\n", " ").rstrip()
+                == safe(strip_ansi(raw).decode("utf-8", "replace"))
+                .replace("\n", " ")
+                .rstrip()
             )
-        assert all(sign.isprintable() or sign in "\u3000" for sign in line.text if sign < "\u0400")
+        assert all(
+            sign.isprintable() or sign in "\u3000"
+            for sign in line.text
+            if sign < "\u0400"
+        )
     read(log)
     for number, line in enumerate(firsts, 1):
         block(log, line.start // SMALL)
@@ -176,13 +184,17 @@ def test_finds_the_next_line_either_way(
     origin = min(origin, len(text))
     search = log.find(Word("ab"), origin, way)
     read(log)
-    starts = [start for start, _, line in expected(text.encode()) if b"ab" in line[:SHORT]]
+    starts = [
+        start for start, _, line in expected(text.encode()) if b"ab" in line[:SHORT]
+    ]
     wanted = [start for start in starts[::way] if (start >= origin) == (way > 0)]
     assert search.done
     assert search.found == (wanted[0] if wanted else None)
 
 
-def test_the_newest_lines_cost_a_few_reads(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_newest_lines_cost_a_few_reads(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     path = tmp_path / "train.log"
     with path.open("wb") as file:
         file.truncate(5 * 2**30)
@@ -219,9 +231,14 @@ def test_progress_bars_keep_their_last_state(tmp_path: Path) -> None:
         "",
     ]
     assert [line.first for line in lines] == [True, True, False, False, False, True]
-    bars = b"".join(b"\rTraining: %d%%|%s|" % (i % 100, b"#" * 50) for i in range(40_000))
+    bars = b"".join(
+        b"\rTraining: %d%%|%s|" % (i % 100, b"#" * 50) for i in range(40_000)
+    )
     path.write_bytes(b"before\n" + bars)
-    assert [line.text[:16] for line in opened_lines(path)] == ["before", "Training: 99%|##"]
+    assert [line.text[:16] for line in opened_lines(path)] == [
+        "before",
+        "Training: 99%|##",
+    ]
 
 
 def opened_lines(path: Path) -> list[LogLine]:
@@ -237,7 +254,10 @@ def test_a_very_long_line_is_cut(tmp_path: Path) -> None:
     assert lines[1].text.endswith(f"… [{1_000_001 - log_blocks.WINDOW:,} more bytes]")
     assert list(backwards(log)) == lines[::-1]
     assert block(log, 3).lines == ()
-    assert (block(log, 3).before, block(log, 0).after) == (0, 1_000_003 // log_blocks.BLOCK)
+    assert (block(log, 3).before, block(log, 0).after) == (
+        0,
+        1_000_003 // log_blocks.BLOCK,
+    )
 
 
 def test_truncation_replacement_and_rewriting(tmp_path: Path) -> None:
@@ -268,7 +288,12 @@ def test_nothing_to_read(tmp_path: Path) -> None:
     assert "unpack it" in (opened(tmp_path / "train.log.gz").problem or "")
     (tmp_path / "empty.log").touch()
     log = opened(tmp_path / "empty.log")
-    assert (log.problem, log.size, block(log, 0).lines, start_of(log, 1)) == (None, 0, (), -1)
+    assert (log.problem, log.size, block(log, 0).lines, start_of(log, 1)) == (
+        None,
+        0,
+        (),
+        -1,
+    )
 
 
 def test_comes_back(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -321,12 +346,20 @@ def test_what_has_not_changed_is_not_opened(
     assert log.problem is None
 
 
-def test_a_line_that_a_collector_keeps_is_shown_as_it_was_printed(tmp_path: Path) -> None:
+def test_a_line_that_a_collector_keeps_is_shown_as_it_was_printed(
+    tmp_path: Path,
+) -> None:
     path = tmp_path / "c0ffee-json.log"
-    printed = ["\x1b[36m(Task pid=1)\x1b[0m begins\n", "10%|# | 1/10\r20%|# | 2/10\x1b]0;t\x07\n"]
+    printed = [
+        "\x1b[36m(Task pid=1)\x1b[0m begins\n",
+        "10%|# | 1/10\r20%|# | 2/10\x1b]0;t\x07\n",
+    ]
     path.write_bytes(
         b"".join(
-            orjson.dumps({"log": line, "stream": "stdout", "time": "2026-11-20T10:00:00Z"}) + b"\n"
+            orjson.dumps(
+                {"log": line, "stream": "stdout", "time": "2026-11-20T10:00:00Z"}
+            )
+            + b"\n"
             for line in printed
         )
     )

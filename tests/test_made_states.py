@@ -19,7 +19,9 @@ from verl_tui.health.finding import Severity
 from verl_tui.monitor import load
 from verl_tui.runs.views.state import State, remaining, state
 
-LOGS = Path(os.environ.get("VERL_TUI_LOGS", Path(__file__).parents[2] / "shared" / "logs"))
+LOGS = Path(
+    os.environ.get("VERL_TUI_LOGS", Path(__file__).parents[2] / "shared" / "logs")
+)
 MADE = LOGS.parent / "made"
 WRITTEN = 1_800_000_000.0
 AGES = (5.0, 120.0, 7200.0)
@@ -72,7 +74,9 @@ def copied(name: str, tmp_path: Path) -> Path:
         pytest.skip(f"no {MADE / name}: set VERL_TUI_LOGS")
     place = tmp_path / name
     shutil.copytree(MADE / name, place, symlinks=True)
-    files = [path for path in place.rglob("*") if path.is_file() and not path.is_symlink()]
+    files = [
+        path for path in place.rglob("*") if path.is_file() and not path.is_symlink()
+    ]
     later = WRITTEN - max(path.stat().st_mtime for path in files)
     for path in files:
         at = path.stat().st_mtime + later
@@ -88,12 +92,15 @@ def seldom(*cases: object, unless: bool) -> object:
 @pytest.mark.parametrize(
     ("name", "file"),
     [
-        seldom(name, file, unless=(at + turn) % 2 == 0)  # in turns the console or all of it
+        # in turns the console or all of it
+        seldom(name, file, unless=(at + turn) % 2 == 0)
         for at, name in enumerate(RUNS)
         for turn, file in enumerate(("train.log", ""))
     ],
 )
-def test_a_run_is_what_became_of_it_however_old_it_is(name: str, file: str, tmp_path: Path) -> None:
+def test_a_run_is_what_became_of_it_however_old_it_is(
+    name: str, file: str, tmp_path: Path
+) -> None:
     path, truth = copied(name, tmp_path) / file, RUNS[name]
     opened = load([str(path)], Config(), WRITTEN + AGES[0])
     opened_late = load([str(path)], Config(), WRITTEN + AGES[-1])
@@ -101,9 +108,13 @@ def test_a_run_is_what_became_of_it_however_old_it_is(name: str, file: str, tmp_
         monitor.judge(WRITTEN + age)
         (run,) = monitor.runs.values()
         crashes = [
-            one for one in monitor.verdicts[run.name].findings if one.id in ("crash", "hang")
+            one
+            for one in monitor.verdicts[run.name].findings
+            if one.id in ("crash", "hang")
         ]
-        assert state(run, WRITTEN + age) is (State.CRASHED if truth.cause else State.FINISHED), age
+        assert state(run, WRITTEN + age) is (
+            State.CRASHED if truth.cause else State.FINISHED
+        ), age
         assert run.step == truth.step
         assert remaining(run, WRITTEN + age) is None
         assert [(one.id, one.severity) for one in crashes] == (
@@ -112,10 +123,16 @@ def test_a_run_is_what_became_of_it_however_old_it_is(name: str, file: str, tmp_
         assert all(truth.cause in one.message for one in crashes)
 
 
-@pytest.mark.parametrize("name", [seldom(name, unless=at % 2 == 1) for at, name in enumerate(RUNS)])
-def test_any_file_of_a_run_alone_tells_nothing_wrong_of_its_end(name: str, tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    "name", [seldom(name, unless=at % 2 == 1) for at, name in enumerate(RUNS)]
+)
+def test_any_file_of_a_run_alone_tells_nothing_wrong_of_its_end(
+    name: str, tmp_path: Path
+) -> None:
     place, truth = copied(name, tmp_path), RUNS[name]
-    ends = {State.CRASHED, State.ENDED} if truth.cause else {State.FINISHED, State.ENDED}
+    ends = (
+        {State.CRASHED, State.ENDED} if truth.cause else {State.FINISHED, State.ENDED}
+    )
     for path in sorted(place.rglob("*")):
         if (
             not path.is_file()
@@ -127,6 +144,13 @@ def test_any_file_of_a_run_alone_tells_nothing_wrong_of_its_end(name: str, tmp_p
         for run in monitor.runs.values():
             for age in AGES if run.step is not None else ():
                 monitor.judge(WRITTEN + age)
-                now, found = state(run, WRITTEN + age), monitor.verdicts[run.name].findings
+                now, found = (
+                    state(run, WRITTEN + age),
+                    monitor.verdicts[run.name].findings,
+                )
                 assert "hang" not in {one.id for one in found}, (path, age)
-                assert now in ends or (now is State.RUNNING and age < 3600), (path, age, now)
+                assert now in ends or (now is State.RUNNING and age < 3600), (
+                    path,
+                    age,
+                    now,
+                )

@@ -16,10 +16,14 @@ from verl_tui.rendering.samples.score_summary import summarise
 LARGEST = 1.7976931348623157e308
 
 
-@given(st.lists(st.floats(allow_nan=False, allow_infinity=False), min_size=1, max_size=20))
+@given(
+    st.lists(st.floats(allow_nan=False, allow_infinity=False), min_size=1, max_size=20)
+)
 def test_a_mean_is_right_for_numbers_of_any_size(values: list[float]) -> None:
     exact = sum(map(Fraction, values)) / len(values)
-    assert mean(values) == pytest.approx(float(exact), rel=1e-9, abs=max(map(abs, values)) * 1e-12)
+    assert mean(values) == pytest.approx(
+        float(exact), rel=1e-9, abs=max(map(abs, values)) * 1e-12
+    )
 
 
 @pytest.mark.parametrize("count", [1, 2, 3, 7, 1000])

@@ -31,7 +31,9 @@ _WORDS = """
 """
 WORDS = st.sampled_from([*_WORDS.split(), "\n"])
 KEYS = st.one_of(
-    st.text(), st.lists(WORDS, max_size=8).map("/".join), st.lists(WORDS, max_size=8).map("_".join)
+    st.text(),
+    st.lists(WORDS, max_size=8).map("/".join),
+    st.lists(WORDS, max_size=8).map("_".join),
 )
 
 
@@ -83,11 +85,17 @@ def test_exporters_spellings_are_undone() -> None:
         ("response_length_clip_ratio", "response_length/clip_ratio"),
         ("perf_mfu_actor", "perf/mfu/actor"),
         ("timing_s_update_actor", "timing_s/update_actor"),
-        ("timing_s_agent_loop_slowest_prompt_length", "timing_s/agent_loop/slowest/prompt_length"),
+        (
+            "timing_s_agent_loop_slowest_prompt_length",
+            "timing_s/agent_loop/slowest/prompt_length",
+        ),
         ("timing_per_token_ms_gen", "timing_per_token_ms/gen"),
         ("rollout_corr_rollout_is_mean", "rollout_corr/rollout_is_mean"),
         ("val-core_openai_gsm8k_acc_mean@1", "val-core/openai_gsm8k/acc/mean@1"),
-        ("val_core_openai_gsm8k_reward_mean_at_16", "val-core/openai_gsm8k/reward/mean@16"),
+        (
+            "val_core_openai_gsm8k_reward_mean_at_16",
+            "val-core/openai_gsm8k/reward/mean@16",
+        ),
         ("val-aux_math_acc_best@4_std", "val-aux/math/acc/best@4/std"),
         ("val_test_score_gsm8k", "val/test_score/gsm8k"),
         ("val-core/openai/gsm8k/acc/mean_at_1", "val-core/openai/gsm8k/acc/mean@1"),
@@ -104,14 +112,20 @@ def test_flat_spellings_are_unambiguous() -> None:
 
 
 def test_no_key_is_described_twice() -> None:
-    lines = [line for name in ("verl", "other_frameworks", "samples") for line in read_table(name)]
+    lines = [
+        line
+        for name in ("verl", "other_frameworks", "samples")
+        for line in read_table(name)
+    ]
     keys = [one.key for line in lines for one in expanded(line)]
     assert sorted(keys) == sorted(set(keys))
 
 
 @pytest.mark.parametrize("table", ["verl", "other_frameworks", "samples", "patterns"])
 def test_tables_state_their_columns_and_known_groups(table: str) -> None:
-    text = (Path(catalogue.__file__).parent / f"{table}.txt").read_text(encoding="utf-8")
+    text = (Path(catalogue.__file__).parent / f"{table}.txt").read_text(
+        encoding="utf-8"
+    )
     rows = [line for line in text.splitlines() if not line.startswith("#")]
     columns = ["key", "label", "unit", "good", "group", "note"]
     assert [cell.strip() for cell in rows[0].split(" | ")] == columns
@@ -143,20 +157,35 @@ def test_describes() -> None:
         ("timing_s/some_new_phase", "some new phase time", "s", "timing"),
         ("timing_s/timing_s/param_sync", "param sync time", "s", "timing"),
         ("timing_s/agent_loop/num_preempted/max", "preemptions max", "", "engine"),
-        ("timing_s/agent_loop/slowest/num_preempted", "slowest agent: preemptions", "", "engine"),
+        (
+            "timing_s/agent_loop/slowest/num_preempted",
+            "slowest agent: preemptions",
+            "",
+            "engine",
+        ),
         (
             "timing_s/agent_loop/slowest/response_length",
             "slowest agent: response length",
             "tokens",
             "length",
         ),
-        ("timing_s/generation_timing/topk_ratio", "slowest requests' share", "share", "timing"),
+        (
+            "timing_s/generation_timing/topk_ratio",
+            "slowest requests' share",
+            "share",
+            "timing",
+        ),
         ("timing/gen", "generation time", "s", "timing"),
         ("perf/throughput", "throughput per GPU", "tokens/s/GPU", "throughput"),
         ("perf/mfu/actor", "MFU actor", "share", "throughput"),
         ("perf/mfu", "MFU", "percent", "throughput"),
         ("actor/rollout_corr/kl", "engine KL", "nats/token", "engine"),
-        ("val-core/openai/gsm8k/acc/mean@1", "openai/gsm8k/acc/mean@1", "", "validation"),
+        (
+            "val-core/openai/gsm8k/acc/mean@1",
+            "openai/gsm8k/acc/mean@1",
+            "",
+            "validation",
+        ),
         ("val/loss", "validation loss", "", "validation"),
         ("eval_loss", "validation loss", "", "validation"),
         ("eval/gsm8k", "validation gsm8k", "", "validation"),
@@ -170,8 +199,18 @@ def test_describes() -> None:
         ("completions/max_length", "response length max", "tokens", "length"),
         ("train/kl", "reference KL", "nats/token", "kl"),
         ("rollout/kl_div", "policy KL", "nats/token", "kl"),
-        ("assistant_response_length_mean", "assistant response length mean", "tokens", "length"),
-        ("fully_async/count/dropped_stale_samples", "count dropped stale samples", "", "async"),
+        (
+            "assistant_response_length_mean",
+            "assistant response length mean",
+            "tokens",
+            "length",
+        ),
+        (
+            "fully_async/count/dropped_stale_samples",
+            "count dropped stale samples",
+            "",
+            "async",
+        ),
         ("fully_async/processing_time/tp95", "sample time tp95", "s", "async"),
         ("vllm:kv_cache_usage_perc", "engine cache usage", "share", "engine"),
         ("samples/score", "score of samples", "", "reward"),
@@ -207,10 +246,25 @@ def test_describes() -> None:
         ("reward_extra/format/std", "reward part format spread", "", "reward"),
         ("critic/rewards/format", "reward part format", "", "reward"),
         ("critic/rewards/mean", "reward after KL", "", "reward"),
-        ("actor/distillation/overlap_ratio", "distillation overlap ratio", "share", "loss"),
-        ("actor/distillation/teacher_mass_min", "distillation teacher mass min", "share", "loss"),
+        (
+            "actor/distillation/overlap_ratio",
+            "distillation overlap ratio",
+            "share",
+            "loss",
+        ),
+        (
+            "actor/distillation/teacher_mass_min",
+            "distillation teacher mass min",
+            "share",
+            "loss",
+        ),
         ("actor/distillation/abs_loss", "distillation abs loss", "", "loss"),
-        ("tq_partition_production_progress", "sample queue, production", "share", "async"),
+        (
+            "tq_partition_production_progress",
+            "sample queue, production",
+            "share",
+            "async",
+        ),
         ("rl_insight_monitor_critic_score_mean", "reward", "", "reward"),
         ("train/tools/failure_frequency", "failed tool calls", "share", "samples"),
         ("debug/vllm_local_reverse_kl", "engine KL, reverse", "nats/token", "engine"),
@@ -223,17 +277,30 @@ def test_describes() -> None:
         ("system/network.recv", "network received", "bytes", "system"),
     ]:
         metric = describe(key)
-        assert (metric.key, metric.label, metric.unit, metric.group) == (key, label, unit, group)
+        assert (metric.key, metric.label, metric.unit, metric.group) == (
+            key,
+            label,
+            unit,
+            group,
+        )
 
 
 def test_turns_that_are_logged_twice_are_shown_once() -> None:
-    keys = ("num_turns/mean", "critic/score/mean", "training/num_turns/mean", "num_turns/max")
+    keys = (
+        "num_turns/mean",
+        "critic/score/mean",
+        "training/num_turns/mean",
+        "num_turns/max",
+    )
     assert without_repeats(keys) == (
         "critic/score/mean",
         "training/num_turns/mean",
         "num_turns/max",
     )
-    assert without_repeats(("timing/gen", "timing_s/gen")) == ("timing/gen", "timing_s/gen")
+    assert without_repeats(("timing/gen", "timing_s/gen")) == (
+        "timing/gen",
+        "timing_s/gen",
+    )
 
 
 def test_counts_of_samples_are_bookkeeping() -> None:
@@ -247,7 +314,10 @@ def test_counts_of_samples_are_bookkeeping() -> None:
 
 
 def test_how_a_validation_ran_is_no_score_of_it() -> None:
-    found = {key: describe(key).group for key in ("eval_loss", "eval_runtime", "eval_num_tokens")}
+    found = {
+        key: describe(key).group
+        for key in ("eval_loss", "eval_runtime", "eval_num_tokens")
+    }
     assert found == {
         "eval_loss": "validation",
         "eval_runtime": "timing",
@@ -264,7 +334,9 @@ def test_traps_are_noted() -> None:
 
 
 def test_an_unknown_metric_keeps_its_own_name() -> None:
-    assert describe("resize/budget_ratio") == Metric("resize/budget_ratio", "resize/budget_ratio")
+    assert describe("resize/budget_ratio") == Metric(
+        "resize/budget_ratio", "resize/budget_ratio"
+    )
     long = "timing_s/" + "x" * 1000
     assert describe(long) == Metric(long, long)
 
@@ -354,7 +426,20 @@ def test_a_stem_is_part_of_no_other_name(key: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "piece", ["_", "/", "a_", "val_core_", "train/", "eval_", "mean@1_", "@", "{", "max/", "(1e-3)"]
+    "piece",
+    [
+        "_",
+        "/",
+        "a_",
+        "val_core_",
+        "train/",
+        "eval_",
+        "mean@1_",
+        "@",
+        "{",
+        "max/",
+        "(1e-3)",
+    ],
 )
 def test_hostile_keys_cost_no_time(piece: str) -> None:
     start = time.process_time()

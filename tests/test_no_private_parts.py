@@ -15,13 +15,16 @@ if TYPE_CHECKING:
 TESTS = Path(__file__).parent
 ELSEWHERE = (
     TESTS / "tui" / "terminal",
-    TESTS / "fuzz" / "pumped.py",  # the parser of expressions has no public name any more
-    TESTS / "producers",  # runs within real trainers, which offer less than is needed there
+    # the parser of expressions has no public name any more
+    TESTS / "fuzz" / "pumped.py",
+    # runs within real trainers, which offer less than is needed there
+    TESTS / "producers",
 )
 NAMED = re.compile(r"(?:.*\.)?_[A-Za-z]\w*")
 """A private name, or a path that ends in one."""
 HINT = re.compile(
-    r"(?<!\bself)(?<!\bcls)\._[A-Za-z]|['\"]_[A-Za-z]|import .*\b_|^ +_\w+,$", re.MULTILINE
+    r"(?<!\bself)(?<!\bcls)\._[A-Za-z]|['\"]_[A-Za-z]|import .*\b_|^ +_\w+,$",
+    re.MULTILINE,
 )
 """Stands in every file that uses a private part; most others need not be parsed."""
 PUBLIC = {"_asdict", "_exit", "_fields", "_make", "_replace"}
@@ -30,7 +33,11 @@ BY_NAME = {"delattr", "getattr", "hasattr", "setattr"}
 
 
 def private(name: object) -> bool:
-    return isinstance(name, str) and NAMED.fullmatch(name) is not None and name not in PUBLIC
+    return (
+        isinstance(name, str)
+        and NAMED.fullmatch(name) is not None
+        and name not in PUBLIC
+    )
 
 
 def own(value: ast.expr) -> bool:
@@ -44,7 +51,9 @@ def reached(node: ast.AST) -> Iterator[object]:
             yield name
         case ast.ImportFrom(module=module, names=names):
             yield from (module, *(one.name for one in names))
-        case ast.Call(func=ast.Name(id=name) | ast.Attribute(attr=name)) if name in BY_NAME:
+        case ast.Call(func=ast.Name(id=name) | ast.Attribute(attr=name)) if (
+            name in BY_NAME
+        ):
             yield from (one.value for one in node.args if isinstance(one, ast.Constant))
 
 

@@ -9,7 +9,9 @@ from pathlib import Path
 import verl_tui
 
 PACKAGE = Path(verl_tui.__file__).parent
-DEFINED = re.compile(r"^(?:class ([A-Z]\w*)|([A-Z]\w*[a-z]\w*)(?:: TypeAlias)? = )", re.MULTILINE)
+DEFINED = re.compile(
+    r"^(?:class ([A-Z]\w*)|([A-Z]\w*[a-z]\w*)(?:: TypeAlias)? = )", re.MULTILINE
+)
 
 
 def test_no_two_classes_or_types_have_the_same_name() -> None:

@@ -14,10 +14,14 @@ from pathlib import Path
 import pytest
 import yaml
 
-pytestmark = pytest.mark.skipif(find_spec("hatchling") is None, reason="hatchling is not installed")
+pytestmark = pytest.mark.skipif(
+    find_spec("hatchling") is None, reason="hatchling is not installed"
+)
 
 ROOT = Path(__file__).parents[1]
-PAGES = tuple(f"{folder}/README.md" for folder in ("commands", "health", "runs", "sources", "tui"))
+PAGES = tuple(
+    f"{folder}/README.md" for folder in ("commands", "health", "runs", "sources", "tui")
+)
 DATA = ("health/guide.toml", "py.typed", *PAGES)
 
 
@@ -48,7 +52,8 @@ def source(tmp_path_factory: pytest.TempPathFactory) -> Path:
     run("-c", build, ROOT, directory)
     (archive,) = directory.glob("*.tar.gz")
     with tarfile.open(archive) as packed:
-        packed.extraction_filter = getattr(tarfile, "data_filter", None)  # none before 3.11.4
+        # none before 3.11.4
+        packed.extraction_filter = getattr(tarfile, "data_filter", None)
         packed.extractall(directory)
     (unpacked,) = (path for path in directory.iterdir() if path.is_dir())
     return unpacked
@@ -76,17 +81,27 @@ def installed(wheel: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
 def test_what_is_built_is_whole_and_runs(source, wheel, installed):
     """In one test, as all of it is built anew by each process."""
     for name in (".ci/run", "README.md", "LICENSE", "tests/test_packaging.py"):
-        assert (source / name).is_file(), f"the source distribution cannot be worked on: {name}"
+        assert (source / name).is_file(), (
+            f"the source distribution cannot be worked on: {name}"
+        )
     with zipfile.ZipFile(wheel) as packed:
         names = {name for name in packed.namelist() if ".dist-info/" not in name}
     assert all(name.startswith("verl_tui/") for name in names)
     assert {f"verl_tui/{name}" for name in DATA} <= names
-    modules = {path.relative_to(ROOT).as_posix() for path in ROOT.glob("verl_tui/**/*.py")}
+    modules = {
+        path.relative_to(ROOT).as_posix() for path in ROOT.glob("verl_tui/**/*.py")
+    }
     assert modules <= names
     for command in ("--help", "guide", "--version", "help formats"):
         said = run(
-            "-m", "verl_tui", *command.split(), PYTHONPATH=str(installed), VERL_TUI_CONFIG=""
+            "-m",
+            "verl_tui",
+            *command.split(),
+            PYTHONPATH=str(installed),
+            VERL_TUI_CONFIG="",
         )
         assert said.strip(), command
-    where = run("-c", "import verl_tui; print(verl_tui.__file__)", PYTHONPATH=str(installed))
+    where = run(
+        "-c", "import verl_tui; print(verl_tui.__file__)", PYTHONPATH=str(installed)
+    )
     assert Path(where.strip()).is_relative_to(installed)

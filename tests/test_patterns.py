@@ -37,7 +37,9 @@ for module in pkgutil.walk_packages(verl_tui.__path__, "verl_tui."):
 
 
 def test_every_pattern_compiles() -> None:
-    done = subprocess.run([sys.executable, "-c", ALL], capture_output=True, text=True, check=False)
+    done = subprocess.run(
+        [sys.executable, "-c", ALL], capture_output=True, text=True, check=False
+    )
     assert done.returncode == 0, done.stderr
 
 
@@ -99,7 +101,9 @@ def _source(module: ModuleType | None) -> str:
 def _used(module: ModuleType, name: str) -> set[str]:
     """Return the methods that are called of an expression, or of any in its module where its name does not tell."""
     code = _source(module if name.startswith("_") else None)
-    return set(re.findall(rf"\b{name}\.(\w+)\(", code)) or set(_METHODS.findall(_source(module)))
+    return set(re.findall(rf"\b{name}\.(\w+)\(", code)) or set(
+        _METHODS.findall(_source(module))
+    )
 
 
 def _work(form: re.Pattern[Any], text: Any, times: int, *, anchored: bool) -> float:
@@ -121,7 +125,9 @@ def _is_linear(form: re.Pattern[Any], text: Any, *, anchored: bool) -> bool:
     whole = quarters = math.inf
     for _ in range(10):
         whole = min(whole, _work(form, text, 1, anchored=anchored))
-        quarters = min(quarters, _work(form, text[:_SMALL] + text[-1:], _TIMES, anchored=anchored))
+        quarters = min(
+            quarters, _work(form, text[:_SMALL] + text[-1:], _TIMES, anchored=anchored)
+        )
         if whole < 2 * quarters:
             return True
     return False
@@ -149,7 +155,9 @@ def test_no_name_is_longer_than_names_are() -> None:
 
 
 @pytest.mark.parametrize("taken", [Search, metric_filter, sample_query])
-def test_what_is_typed_is_not_taken_apart_where_it_is_long(taken: Callable[[str], object]) -> None:
+def test_what_is_typed_is_not_taken_apart_where_it_is_long(
+    taken: Callable[[str], object],
+) -> None:
     taken("/" + "a" * 900)
     with pytest.raises(ValueError, match="longer than 1,000 characters"):
         taken("/" * 200_000)

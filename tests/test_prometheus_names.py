@@ -24,13 +24,25 @@ VALID = re.compile(r"[a-zA-Z_][a-zA-Z0-9_]*")
             "verl_actor_perf_max_memory_allocated_bytes",
             2.0**30,
         ),
-        ("system/proc.memory.availableMB", "verl_system_proc_memory_available_bytes", 1e6),
-        ("system/disk.sda.usagePercent/l:node1", "verl_system_disk_sda_usage_l_node1_ratio", 1e-2),
+        (
+            "system/proc.memory.availableMB",
+            "verl_system_proc_memory_available_bytes",
+            1e6,
+        ),
+        (
+            "system/disk.sda.usagePercent/l:node1",
+            "verl_system_disk_sda_usage_l_node1_ratio",
+            1e-2,
+        ),
         ("system/gpu_util", "verl_system_gpu_util_ratio", 1e-2),
         ("system/gpu.0.temp", "verl_system_gpu_0_temp_celsius", 1.0),
         ("response_length/clip_ratio", "verl_response_length_clip_ratio", 1.0),
         ("samples/dead_groups", "verl_samples_dead_groups_ratio", 1.0),
-        ("val-core/openai/gsm8k/reward/mean@1", "verl_val_core_openai_gsm8k_reward_mean_at_1", 1.0),
+        (
+            "val-core/openai/gsm8k/reward/mean@1",
+            "verl_val_core_openai_gsm8k_reward_mean_at_1",
+            1.0,
+        ),
         ("actor/lr(1e-4)", "verl_actor_lr", 1e-4),
         ("train/total_tokens(B)", "verl_train_total_tokens", 1e9),
         ("vllm:num_preemptions_total", "verl_vllm_num_preemptions_total", 1.0),
@@ -50,7 +62,10 @@ def test_no_key_takes_a_name_that_the_exporter_writes_itself(key):
 
 
 def test_no_key_looks_like_a_series_of_the_histogram():
-    assert named("sample_generation_seconds_sum").name != "verl_sample_generation_seconds_sum"
+    assert (
+        named("sample_generation_seconds_sum").name
+        != "verl_sample_generation_seconds_sum"
+    )
 
 
 def test_two_keys_of_a_run_never_share_a_name():

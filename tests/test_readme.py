@@ -44,7 +44,10 @@ SCREENS_AND_KEYS = PAGES["verl_tui/tui/README.md"]
 def anchors(page: str) -> set[str]:
     """The anchors that GitHub gives to a page's headings."""
     headings = re.findall(r"^#+ (.+)$", page, re.MULTILINE)
-    return {re.sub(r"[^\w -]", "", heading.lower()).replace(" ", "-") for heading in headings}
+    return {
+        re.sub(r"[^\w -]", "", heading.lower()).replace(" ", "-")
+        for heading in headings
+    }
 
 
 def test_the_readme_is_short():
@@ -75,20 +78,33 @@ def test_every_format_is_named():
 def test_every_command_is_listed():
     usage = build_parser().format_help()
     commands = set(re.findall(r"^ {4}verl-tui ([a-z]+)", README, re.MULTILINE))
-    assert {"check", "guard", "export", "replay", "guide", "config", "demo", "web"} <= commands
+    assert {
+        "check",
+        "guard",
+        "export",
+        "replay",
+        "guide",
+        "config",
+        "demo",
+        "web",
+    } <= commands
     assert all(command in usage for command in commands)
 
 
 @pytest.mark.parametrize("screen", SCREENS.values(), ids=SCREENS)
 def test_every_screen_is_in_the_table_of_keys_as_it_describes_itself(screen):
-    words = " ".join(sys.modules[screen.open.__module__].__doc__.split()).removesuffix(".")
+    words = " ".join(sys.modules[screen.open.__module__].__doc__.split()).removesuffix(
+        "."
+    )
     row = f"| `{screen.label or screen.key}` | {words[0].lower()}{words[1:]} |"
     assert row in SCREENS_AND_KEYS.splitlines()
 
 
 def test_the_keys_of_panels_are_in_the_table_of_keys():
     keys = sorted((int(panel.key.removeprefix("f")), panel.words) for panel in PANELS)
-    names = ", ".join(words if words[1].isupper() else words.lower() for _, words in keys)
+    names = ", ".join(
+        words if words[1].isupper() else words.lower() for _, words in keys
+    )
     row = f"| `f{keys[0][0]}` … `f{keys[-1][0]}` | {names} |"
     assert row in SCREENS_AND_KEYS.splitlines()
 
@@ -99,7 +115,9 @@ def test_the_architecture_names_what_is_there():
 
 
 def test_every_folder_is_explained():
-    for folder in sorted(path.parent.name for path in ROOT.glob("verl_tui/*/__init__.py")):
+    for folder in sorted(
+        path.parent.name for path in ROOT.glob("verl_tui/*/__init__.py")
+    ):
         assert f"`verl_tui/{folder}`" in ARCHITECTURE, folder
 
 

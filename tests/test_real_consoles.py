@@ -14,7 +14,9 @@ from pathlib import Path
 import pytest
 from log_reading import read_run, values
 
-LOGS = Path(os.environ.get("VERL_TUI_LOGS", Path(__file__).parents[2] / "shared" / "logs"))
+LOGS = Path(
+    os.environ.get("VERL_TUI_LOGS", Path(__file__).parents[2] / "shared" / "logs")
+)
 MADE = LOGS.parent / "made"
 JOY = "JOY-SWang__R1-AQA-Omni/wandb"
 _LOSSES = ("loss", "eval_loss")
@@ -26,7 +28,8 @@ def kept_by_the_trainer(path: Path) -> Losses:
     """Return the losses of a `trainer_state.json` by step."""
     history = json.loads(path.read_text())["log_history"]
     return {
-        key: {entry["step"]: entry[key] for entry in history if key in entry} for key in _LOSSES
+        key: {entry["step"]: entry[key] for entry in history if key in entry}
+        for key in _LOSSES
     }
 
 
@@ -43,10 +46,15 @@ def kept_by_llamafactory_ppo(path: Path) -> Losses:
 def kept_by_swift(path: Path) -> Losses:
     """Return the losses of a `logging.jsonl` by step; of a resumed training its last word."""
     entries = [json.loads(line) for line in path.read_text().splitlines()]
-    stated = [entry for entry in entries if "global_step/max_steps" in entry and "loss" in entry]
+    stated = [
+        entry
+        for entry in entries
+        if "global_step/max_steps" in entry and "loss" in entry
+    ]
     return {
         "loss": {
-            int(entry["global_step/max_steps"].split("/")[0]): entry["loss"] for entry in stated
+            int(entry["global_step/max_steps"].split("/")[0]): entry["loss"]
+            for entry in stated
         }
     }
 
@@ -54,13 +62,20 @@ def kept_by_swift(path: Path) -> Losses:
 def kept_by_llamafactory(path: Path) -> Losses:
     """Return the losses of a `trainer_log.jsonl` by step."""
     entries = [json.loads(line) for line in path.read_text().splitlines()]
-    return {"loss": {entry["current_steps"]: entry["loss"] for entry in entries if "loss" in entry}}
+    return {
+        "loss": {
+            entry["current_steps"]: entry["loss"]
+            for entry in entries
+            if "loss" in entry
+        }
+    }
 
 
 def same(shown: dict[int, float], truth: dict[int, float]) -> bool:
     """Tell whether a console shows what its trainer kept; it prints four digits."""
     return list(shown) == sorted(truth) and all(
-        math.isclose(shown[step], truth[step], rel_tol=6e-4, abs_tol=5.1e-5) for step in truth
+        math.isclose(shown[step], truth[step], rel_tol=6e-4, abs_tol=5.1e-5)
+        for step in truth
     )
 
 
@@ -69,7 +84,9 @@ def hold(console: Path, truth: Losses, records: int) -> None:
     run = read_run(console)
     assert sum(map(len, truth.values())) == records
     for key in _LOSSES:
-        assert same(values(run, key) if key in run.keys else {}, truth.get(key, {})), key
+        assert same(values(run, key) if key in run.keys else {}, truth.get(key, {})), (
+            key
+        )
     assert all(step <= (run.total_steps or step) for step in values(run, "loss"))
 
 
@@ -90,12 +107,18 @@ def hold(console: Path, truth: Losses, records: int) -> None:
         ("lf_dpo_raise", "trainer_log.jsonl", 47),
     ],
 )
-def test_every_record_of_a_console_is_at_its_step(name: str, state: str, records: int) -> None:
+def test_every_record_of_a_console_is_at_its_step(
+    name: str, state: str, records: int
+) -> None:
     path = MADE / name / "out" / state
     if not path.is_file():
         pytest.skip(f"no {path}: set VERL_TUI_LOGS")
-    kept = {"logging.jsonl": kept_by_swift, "trainer_log.jsonl": kept_by_llamafactory}.get(
-        path.name, kept_by_llamafactory_ppo if name == "lf93_ppo" else kept_by_the_trainer
+    kept = {
+        "logging.jsonl": kept_by_swift,
+        "trainer_log.jsonl": kept_by_llamafactory,
+    }.get(
+        path.name,
+        kept_by_llamafactory_ppo if name == "lf93_ppo" else kept_by_the_trainer,
     )
     hold(MADE / name / "train.log", kept(path), records)
 
@@ -119,23 +142,28 @@ def test_consoles_of_trainings_that_kept_no_history(name: str, steps: range) -> 
 
 
 @pytest.mark.parametrize(
-    ("name", "step"), [("t019_resume", 101), ("swift_resume", 41), ("verl061_resume", 10)]
+    ("name", "step"),
+    [("t019_resume", 101), ("swift_resume", 41), ("verl061_resume", 10)],
 )
 @pytest.mark.parametrize("alone", [True, False])
-def test_a_training_that_was_resumed_is_a_restart_once(name: str, step: int, alone: bool) -> None:
+def test_a_training_that_was_resumed_is_a_restart_once(
+    name: str, step: int, alone: bool
+) -> None:
     path = MADE / name
     if not path.is_dir():
         pytest.skip(f"no {path}: set VERL_TUI_LOGS")
-    assert [mark.step for mark in read_run(path / "train.log" if alone else path).restarts] == [
-        step
-    ]
+    assert [
+        mark.step for mark in read_run(path / "train.log" if alone else path).restarts
+    ] == [step]
 
 
 @pytest.mark.parametrize(
     ("folder", "records"),
     [("run-20250606_130916-td8fx8t1", 15), ("run-20250612_081149-e845csgm", 103)],
 )
-def test_a_console_that_wandb_kept_has_every_record_at_its_step(folder: str, records: int) -> None:
+def test_a_console_that_wandb_kept_has_every_record_at_its_step(
+    folder: str, records: int
+) -> None:
     """Its bars are rarer than its dicts, and stand before dicts of earlier steps."""
     directory = LOGS / JOY / folder
     if not directory.is_dir():
@@ -150,7 +178,9 @@ def test_a_console_that_wandb_kept_has_every_record_at_its_step(folder: str, rec
     assert list(values(read_run(directory), "loss")) == list(range(1, records + 1))
 
 
-@pytest.mark.parametrize("name", ["t019_eval", "t019_resume", "t019_log1", "lf_dpo", "lf_kto"])
+@pytest.mark.parametrize(
+    "name", ["t019_eval", "t019_resume", "t019_log1", "lf_dpo", "lf_kto"]
+)
 def test_no_file_of_a_run_adds_a_step_to_the_trainers_own_history(name: str) -> None:
     """The console, the trainer's files and its event file are one run, each metric under one
     name.

@@ -22,7 +22,9 @@ from verl_tui.runs.views.state import State, state
 if TYPE_CHECKING:
     from verl_tui.runs.run import Run
 
-LOGS = Path(os.environ.get("VERL_TUI_LOGS", Path(__file__).parents[2] / "shared" / "logs"))
+LOGS = Path(
+    os.environ.get("VERL_TUI_LOGS", Path(__file__).parents[2] / "shared" / "logs")
+)
 pytestmark = pytest.mark.skipif(
     not LOGS.is_dir(), reason=f"no real logs in {LOGS}: set VERL_TUI_LOGS"
 )
@@ -31,9 +33,14 @@ AGENT = "HappynessI__verl-for-AgentGym/Verl-Data/outputs"
 QWEN = "diqiuzhuanzhuan__verldata/run_logs/qwen2-7b_math.log"
 WEBSHOP = f"{AGENT}/webshop_grpo_test/logs/test_20251213_235103.log"
 SFT = f"{AGENT}/textcraft_sft/logs/train_20251217_085640.log"
-LOGIC = "zhiyuanhubj__logic-rl-formula/wandb/run-20250302_115218-wntzruuo/files/output.log"
+LOGIC = (
+    "zhiyuanhubj__logic-rl-formula/wandb/run-20250302_115218-wntzruuo/files/output.log"
+)
 MADE = "made-with-verl-0.9.1/run_7/train.log"
-FILES = ("HanlinDu__verl/verl_examples__gsm8k.jsonl", "made-with-verl-0.9.1/run_7/proj/exp.jsonl")
+FILES = (
+    "HanlinDu__verl/verl_examples__gsm8k.jsonl",
+    "made-with-verl-0.9.1/run_7/proj/exp.jsonl",
+)
 EVALUATION = f"{AGENT}/textcraft_eval"
 
 
@@ -48,7 +55,9 @@ def console_truth(path: Path) -> dict[str, dict[int, float]]:
     truth: dict[str, dict[int, float]] = {}
     text = re.sub(r"\x1b\[[0-9;]*m", "", path.read_bytes().decode("utf-8", "replace"))
     for line in re.split(r"[\r\n]", text):
-        found = re.search(r"(?:^|[\s\]])step:(\d+) - (?=\S+?:(?:np\.|[-\d.]))(.*)", line)
+        found = re.search(
+            r"(?:^|[\s\]])step:(\d+) - (?=\S+?:(?:np\.|[-\d.]))(.*)", line
+        )
         if found is None:
             continue
         for key, _, number in re.findall(
@@ -136,8 +145,20 @@ def test_the_directory_of_that_run_is_one_run():
             1005,
             "CUDA out of memory",
         ),
-        ("boris-dotv__search-r1.v/logs/10566_train.log", State.CRASHED, 50, 1005, "ActorDiedError"),
-        ("KotoHanon__VERL-Maze/verl_demo.log", State.CRASHED, None, 30, "NotImplementedError"),
+        (
+            "boris-dotv__search-r1.v/logs/10566_train.log",
+            State.CRASHED,
+            50,
+            1005,
+            "ActorDiedError",
+        ),
+        (
+            "KotoHanon__VERL-Maze/verl_demo.log",
+            State.CRASHED,
+            None,
+            30,
+            "NotImplementedError",
+        ),
     ],
 )
 def test_states_are_what_people_say_of_these_runs(name, expected, step, total, words):
@@ -157,7 +178,11 @@ def test_a_log_that_breaks_off_is_not_called_crashed():
 def test_settings_are_those_printed_on_the_console():
     text = (LOGS / WEBSHOP).read_text(errors="replace")
     run = real(WEBSHOP)
-    for name in ("data.max_response_length", "data.train_batch_size", "trainer.test_freq"):
+    for name in (
+        "data.max_response_length",
+        "data.train_batch_size",
+        "trainer.test_freq",
+    ):
         printed = re.search(rf"'{name.split('.')[1]}': (\d+)[,}}]", text)
         assert printed is not None
         assert run.settings[name] == int(printed[1])
@@ -169,7 +194,9 @@ def test_samples_of_an_evaluation():
     truth = [json.loads(line) for line in path.read_text().splitlines()]
     run = read_run(path)
     samples = run.samples.at(run.samples.steps[0])
-    assert [sample.score for sample in samples] == [record["reward"] for record in truth]
+    assert [sample.score for sample in samples] == [
+        record["reward"] for record in truth
+    ]
     assert truth[0]["conversations"][0]["content"][:40] in samples[0].prompt
     assert run.unreadable == 0
 
@@ -178,11 +205,15 @@ def test_samples_on_the_console():
     text = re.sub(r"\x1b\[[0-9;]*m", "", (LOGS / QWEN).read_text(errors="replace"))
     scores = [float(s) for s in re.findall(r"\) \[score\] ([-\d.]+)", text)]
     run = real(QWEN)
-    found = [sample.score for step in run.samples.steps for sample in run.samples.at(step)]
+    found = [
+        sample.score for step in run.samples.steps for sample in run.samples.at(step)
+    ]
     assert sorted(found) == sorted(scores)
 
 
-EARLY = "zhiyuanhubj__logic-rl-formula/wandb/run-20250302_114336-m950nfkl/files/output.log"
+EARLY = (
+    "zhiyuanhubj__logic-rl-formula/wandb/run-20250302_114336-m950nfkl/files/output.log"
+)
 """Its first step comes after 673 kB of printed samples."""
 OMNI = "JOY-SWang__R1-AQA-Omni/wandb/run-20250606_130916-td8fx8t1"
 RUNS = {
@@ -199,12 +230,19 @@ RUNS = {
 
 def test_all_logs_at_once_give_every_run_once():
     runs = read_runs(LOGS)
-    files = [path for run in runs.values() for path, s in run.sources.items() if s.status.rank]
+    files = [
+        path
+        for run in runs.values()
+        for path, s in run.sources.items()
+        if s.status.rank
+    ]
     assert len(files) == len(set(files))
     for names, called in RUNS.items():
         paths = {str(LOGS / name) for name in names}
         if all(Path(path).exists() for path in paths):
-            assert [name for name, run in runs.items() if paths & run.sources.keys()] == [called]
+            assert [
+                name for name, run in runs.items() if paths & run.sources.keys()
+            ] == [called]
             assert paths <= runs[called].sources.keys()
 
 

@@ -69,7 +69,16 @@ def test_repetition(text: str, low: float, high: float) -> None:
 
 
 def test_words_and_characters() -> None:
-    assert tokens("Let x_1 = 12, also 问题ok") == ["let", "x", "1", "12", "also", "问", "题", "ok"]
+    assert tokens("Let x_1 = 12, also 问题ok") == [
+        "let",
+        "x",
+        "1",
+        "12",
+        "also",
+        "问",
+        "题",
+        "ok",
+    ]
     assert tokens("ภาษา") == list("ภาษา")
 
 

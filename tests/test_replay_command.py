@@ -22,10 +22,17 @@ def log(tmp_path: Path) -> str:
     path = tmp_path / "run_7" / "verl_logs.jsonl"
     path.parent.mkdir()
     records = [
-        {"scope": "rollout", "step": step, "timestamp": 1.7e9 + step, "reward_mean": 2.5}
+        {
+            "scope": "rollout",
+            "step": step,
+            "timestamp": 1.7e9 + step,
+            "reward_mean": 2.5,
+        }
         for step in range(1, 31)
     ]
-    path.write_text("".join(json.dumps(record) + "\n" for record in records), encoding="utf-8")
+    path.write_text(
+        "".join(json.dumps(record) + "\n" for record in records), encoding="utf-8"
+    )
     return str(path)
 
 
@@ -40,12 +47,29 @@ def playbacks(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> list[Playback]
         "verl_tui.tui.replay", lambda playback, config: started.append(playback) or 0
     )
     for name in ("watch", "replay", "demo"):
-        monkeypatch.setattr(f"verl_tui.commands.{name}.need_terminal", lambda paths=(): None)
+        monkeypatch.setattr(
+            f"verl_tui.commands.{name}.need_terminal", lambda paths=(): None
+        )
     return started
 
 
 def test_speed_and_place_are_as_asked(log, playbacks):
-    assert main(["replay", log, "--speed", "2.5", "--from", "10", "--until", "20", "--paused"]) == 0
+    assert (
+        main(
+            [
+                "replay",
+                log,
+                "--speed",
+                "2.5",
+                "--from",
+                "10",
+                "--until",
+                "20",
+                "--paused",
+            ]
+        )
+        == 0
+    )
     assert main(["replay", log]) == 0
     asked, plain = playbacks
     assert (asked.speed, asked.now(), asked.until, asked.paused) == (

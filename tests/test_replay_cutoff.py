@@ -43,7 +43,9 @@ def shown(path: Path, text: str, size: int, step: int | None) -> str:
 
 @pytest.mark.parametrize("share", [0.0, 0.2, 0.5, 0.8, 0.99])
 @pytest.mark.parametrize("write", [console, records])
-def test_it_ends_between_the_step_and_the_next_wherever_it_was_thought_to(tmp_path, write, share):
+def test_it_ends_between_the_step_and_the_next_wherever_it_was_thought_to(
+    tmp_path, write, share
+):
     text = "starting\n" + write(1, 50)
     seen = shown(tmp_path / "log", text, int(share * len(text)), 20)
     until = text[: len(seen)]

@@ -23,7 +23,9 @@ PLANTED = [
         failure,
         dialect,
         id=f"{failure.id}-{dialect}-{i}",
-        marks=() if at == i % len(failure.dialects) and i in FIRST else pytest.mark.thorough,
+        marks=()
+        if at == i % len(failure.dialects) and i in FIRST
+        else pytest.mark.thorough,
     )
     for i, failure in enumerate(FAILURES)
     for at, dialect in enumerate(failure.dialects)
@@ -34,7 +36,9 @@ PLANTED = [
 
 
 @pytest.mark.parametrize(("failure", "dialect"), PLANTED)
-def test_a_planted_failure_is_found(failure: Failure, dialect: str, tmp_path: Path) -> None:
+def test_a_planted_failure_is_found(
+    failure: Failure, dialect: str, tmp_path: Path
+) -> None:
     result = measure(failure, dialect, 0, tmp_path / "run")
     assert result.raised is not None
     assert not result.early
@@ -42,15 +46,23 @@ def test_a_planted_failure_is_found(failure: Failure, dialect: str, tmp_path: Pa
 
 @pytest.mark.parametrize("seed", [0, pytest.param(1, marks=pytest.mark.thorough)])
 @pytest.mark.parametrize("name", HEALTHY)
-def test_a_healthy_run_gets_no_warning_at_any_time(name: str, seed: int, tmp_path: Path) -> None:
+def test_a_healthy_run_gets_no_warning_at_any_time(
+    name: str, seed: int, tmp_path: Path
+) -> None:
     assert alarms(name, seed, tmp_path / "run")[1] == []
 
 
 def test_every_id_is_planted_in_every_dialect_that_it_judges() -> None:
-    planted = {(failure.id, dialect) for failure in FAILURES for dialect in failure.dialects}
+    planted = {
+        (failure.id, dialect) for failure in FAILURES for dialect in failure.dialects
+    }
     for rule in load_guide().rules:
         if rule.condition != "diagnosis":
-            judged = [dialect for dialect in rule.dialects if (rule.id, dialect) not in planted]
+            judged = [
+                dialect
+                for dialect in rule.dialects
+                if (rule.id, dialect) not in planted
+            ]
             assert not judged, rule.name
         else:
             assert any(id == rule.id for id, _ in planted)

@@ -89,7 +89,9 @@ def test_any_text_is_taken(name: str, text: str) -> None:
     assert isinstance(hide_setting(name, text), str)
 
 
-def test_a_log_with_keys_shows_none(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_log_with_keys_shows_none(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     path = tmp_path / "train.log"
     path.write_text(
         f"+ WANDB_API_KEY={HEX} python3 -m verl.trainer.main_ppo data.n=8 a.lr=1e-6 +b.token={HEX} --use_wandb {HEX}\n"
@@ -145,7 +147,9 @@ MASK = Mask(
         ("\x1b[31mred\x1b[0m", "red"),
     ],
 )  # fmt: skip
-def test_a_text_for_others_says_neither_secrets_nor_who_and_where(line: str, expected: str) -> None:
+def test_a_text_for_others_says_neither_secrets_nor_who_and_where(
+    line: str, expected: str
+) -> None:
     assert MASK.text(line) == expected
 
 
@@ -183,7 +187,12 @@ def test_names_stay_on_request_and_homes_do_not() -> None:
 
 def test_data_are_masked_by_their_names_as_well() -> None:
     data = {
-        "a": {"hub_token": "x", "password": 12345678, "max_tokens": 5, "l": ["/home/eve/q"]},
+        "a": {
+            "hub_token": "x",
+            "password": 12345678,
+            "max_tokens": 5,
+            "l": ["/home/eve/q"],
+        },
         "secret": ["y"],
         "n": None,
     }
@@ -202,4 +211,7 @@ def test_any_text_is_masked(text: str) -> None:
 
 def test_addresses_that_messages_go_to_are_in_no_text_for_others() -> None:
     mask = Mask({"VERL_TUI_NOTIFY_URL": "https://chat.example/hook-1"})
-    assert mask.text("post to https://chat.example/hook-1 failed") == f"post to {HIDDEN} failed"
+    assert (
+        mask.text("post to https://chat.example/hook-1 failed")
+        == f"post to {HIDDEN} failed"
+    )

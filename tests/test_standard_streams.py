@@ -35,7 +35,9 @@ needs_full = pytest.mark.skipif(not FULL.exists(), reason="no /dev/full here")
 def log(tmp_path: Path) -> Path:
     path = tmp_path / "run" / "log.jsonl"
     path.parent.mkdir()
-    rows = ({"step": step, "data": {"critic/score/mean": step / 9}} for step in range(1, 9))
+    rows = (
+        {"step": step, "data": {"critic/score/mean": step / 9}} for step in range(1, 9)
+    )
     path.write_text("".join(json.dumps(row) + "\n" for row in rows))
     return path
 
@@ -45,7 +47,8 @@ def log(tmp_path: Path) -> Path:
 
 @needs_full
 @pytest.mark.parametrize(
-    "words", [["config"], ["config", "--help"], ["check"], ["get", "state"], ["export", "csv"]]
+    "words",
+    [["config"], ["config", "--help"], ["check"], ["get", "state"], ["export", "csv"]],
 )
 def test_a_full_disk_below_the_output_is_said(
     words: list[str],
@@ -73,11 +76,24 @@ def test_messages_that_cannot_be_written_stop_nothing(
 
 
 @pytest.mark.parametrize("closed", [">&-", "2>&-", "<&- >&- 2>&-"])
-def test_streams_that_are_closed_are_not_missed(log: Path, tmp_path: Path, closed: str) -> None:
+def test_streams_that_are_closed_are_not_missed(
+    log: Path, tmp_path: Path, closed: str
+) -> None:
     table = tmp_path / "table.csv"
-    command = [sys.executable, "-m", "verl_tui", "export", "csv", str(log), "-o", str(table)]
+    command = [
+        sys.executable,
+        "-m",
+        "verl_tui",
+        "export",
+        "csv",
+        str(log),
+        "-o",
+        str(table),
+    ]
     done = subprocess.run(
-        ["sh", "-c", f'exec "$@" {closed}', "sh", *command], capture_output=True, check=False
+        ["sh", "-c", f'exec "$@" {closed}', "sh", *command],
+        capture_output=True,
+        check=False,
     )
     assert done.returncode == 0
     assert b"Traceback" not in done.stderr
@@ -91,7 +107,16 @@ def test_a_guard_whose_events_are_not_taken_goes_on(log: Path, tmp_path: Path) -
     ran = tmp_path / "ran"
     with FULL.open("w") as full:
         done = subprocess.run(
-            [sys.executable, "-m", "verl_tui", "guard", str(log), "--", "touch", str(ran)],
+            [
+                sys.executable,
+                "-m",
+                "verl_tui",
+                "guard",
+                str(log),
+                "--",
+                "touch",
+                str(ran),
+            ],
             stdout=full,
             stderr=subprocess.PIPE,
             text=True,
@@ -140,9 +165,12 @@ def test_an_export_that_follows_outlives_a_full_disk(
 
 
 @pytest.mark.usefixtures("kept")
-def test_an_export_that_never_works_ends(log: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_export_that_never_works_ends(
+    log: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(
-        "verl_tui.exporters.following.follow", lambda _, config, write, **__: write(Monitor(config))
+        "verl_tui.exporters.following.follow",
+        lambda _, config, write, **__: write(Monitor(config)),
     )
     with pytest.raises(OSError, match="No space"):
         write_until_stopped([str(log)], Config(), Target(*[False]).write, interval=1.0)
@@ -168,7 +196,9 @@ def test_a_command_that_is_ended_tidies_up(kept: None, number: signal.Signals) -
     with pytest.raises(EndedError) as ended:
         signal.raise_signal(number)
     assert ended.value.code == 128 + number
-    assert signal.getsignal(number) is signal.SIG_DFL, "the second one waits for nothing"
+    assert signal.getsignal(number) is signal.SIG_DFL, (
+        "the second one waits for nothing"
+    )
 
 
 def test_ctrl_c_is_an_interrupt_once_a_command_runs(kept: None) -> None:
@@ -190,13 +220,17 @@ program.run()
 """
 
 
-def test_an_interrupt_while_a_module_is_imported_has_the_code_of_all_others(tmp_path: Path) -> None:
+def test_an_interrupt_while_a_module_is_imported_has_the_code_of_all_others(
+    tmp_path: Path,
+) -> None:
     """A dataclass is made by `exec`, which Python remembers an interrupt in, although it is caught:
     it would end by the signal itself.
     """
     (tmp_path / "interrupted.py").write_text(INTERRUPTED)
     words = [sys.executable, "-m", "interrupted"]
-    done = subprocess.run(words, cwd=tmp_path, capture_output=True, text=True, check=False)
+    done = subprocess.run(
+        words, cwd=tmp_path, capture_output=True, text=True, check=False
+    )
     assert (done.returncode, done.stdout, done.stderr) == (130, "cleaned up\n", "")
 
 
@@ -214,7 +248,9 @@ def test_what_whoever_started_us_ignores_stays_ignored(kept: None) -> None:
     "number",
     [signal.SIGTERM, *(pytest.param(one, marks=pytest.mark.thorough) for one in (signal.SIGINT, signal.SIGHUP))],
 )  # fmt: skip
-def test_a_signal_leaves_nothing_half_written(tmp_path: Path, number: signal.Signals) -> None:
+def test_a_signal_leaves_nothing_half_written(
+    tmp_path: Path, number: signal.Signals
+) -> None:
     there = tmp_path / "tmp"
     there.mkdir()
     demo = subprocess.Popen(
@@ -236,15 +272,21 @@ def test_a_signal_leaves_nothing_half_written(tmp_path: Path, number: signal.Sig
     ("words", "said", "codes"),
     [
         (("guard",), b"watching", {128 + signal.SIGHUP}),
-        (("export", "prometheus", "--port", "0"), b"metrics are at", {0, 128 + signal.SIGHUP}),
+        # It says so before it follows, and its code is 0 from then on.
+        (
+            ("export", "prometheus", "--port", "0"),
+            b"metrics are at",
+            {0, 128 + signal.SIGHUP},
+        ),
     ],
-)  # the second says so before it follows, and is 0 from then on
+)
 def test_what_follows_ends_with_its_terminal(
     log: Path, words: tuple[str, ...], said: bytes, codes: set[int]
 ) -> None:
     pid, terminal = pty.fork()
     if pid == 0:
-        signal.signal(signal.SIGHUP, signal.SIG_DFL)  # whoever started the tests may ignore it
+        # whoever started the tests may ignore it
+        signal.signal(signal.SIGHUP, signal.SIG_DFL)
         os.execv(sys.executable, [sys.executable, "-m", "verl_tui", *words, str(log)])
     heard = b""
     while said not in heard:

@@ -45,7 +45,9 @@ def test_signs_are_replaced_wherever_they_stand(signs: str) -> None:
             assert sign not in safe(f"{around}{sign}{around}"), hex(ord(sign))
 
 
-@pytest.mark.parametrize("text", ["", "a\nb", "é—“”’…、，。😀𝑥→≤\xa0\u2010\u2027\u2030\ufffd"])
+@pytest.mark.parametrize(
+    "text", ["", "a\nb", "é—“”’…、，。😀𝑥→≤\xa0\u2010\u2027\u2030\ufffd"]
+)
 def test_what_a_terminal_can_show_stays_as_it_is(text: str) -> None:
     assert safe(text) == text
 
@@ -58,17 +60,25 @@ def test_no_sign_of_unicode_stays_that_controls_or_hides() -> None:
     obeyed = {"Cc", "Cf", "Cs", "Zl", "Zp"}
     for code in range(0x110000):
         if unicodedata.category(chr(code)) in obeyed and code != 0x0A:
-            left = {sign for sign in safe(f"a{chr(code)}b") if unicodedata.category(sign) in obeyed}
+            left = {
+                sign
+                for sign in safe(f"a{chr(code)}b")
+                if unicodedata.category(sign) in obeyed
+            }
             assert left <= {"\n"} or code in SIGNS_OF_ARABIC_AND_SYRIAC, hex(code)
             assert "\n" not in one_line(f"a{chr(code)}b")
 
 
-@pytest.mark.parametrize("text", ["=1+1", "+x", "-x", "@SUM(1)", "-1+cmd|' /C calc'!A0", "=", "--"])
+@pytest.mark.parametrize(
+    "text", ["=1+1", "+x", "-x", "@SUM(1)", "-1+cmd|' /C calc'!A0", "=", "--"]
+)
 def test_no_spreadsheet_runs_a_cell(text: str) -> None:
     assert cell(text) == f"'{text}"
 
 
-@pytest.mark.parametrize("text", ["", "loss", "-1", "+2.5", "-1e-6", "-inf", "a=1", "'=1", "1-2"])
+@pytest.mark.parametrize(
+    "text", ["", "loss", "-1", "+2.5", "-1e-6", "-inf", "a=1", "'=1", "1-2"]
+)
 def test_what_is_no_formula_stays_as_it_is(text: str) -> None:
     assert cell(text) == text
 

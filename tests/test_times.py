@@ -47,5 +47,7 @@ def test_whatever_is_left_is_a_date(times: list[float]) -> None:
         (-1.0, "–"),
     ],
 )
-def test_of_a_great_age_only_what_matters_is_said(seconds: float | None, said: str) -> None:
+def test_of_a_great_age_only_what_matters_is_said(
+    seconds: float | None, said: str
+) -> None:
     assert age(seconds) == said

@@ -46,7 +46,9 @@ def watched(monkeypatch: pytest.MonkeyPatch) -> Watch:
 
     monkeypatch.setattr("verl_tui.tui.watch", watch)
     for name in ("watch", "replay", "demo"):
-        monkeypatch.setattr(f"verl_tui.commands.{name}.need_terminal", lambda paths=(): None)
+        monkeypatch.setattr(
+            f"verl_tui.commands.{name}.need_terminal", lambda paths=(): None
+        )
     return calls
 
 
@@ -77,7 +79,9 @@ def test_watch_warns_of_paths_that_lead_nowhere(
     assert len(watched) == 1
 
 
-def test_watch_of_nothing_exits_3(watched: Watch, capsys: pytest.CaptureFixture[str]) -> None:
+def test_watch_of_nothing_exits_3(
+    watched: Watch, capsys: pytest.CaptureFixture[str]
+) -> None:
     assert main(["/nonexistent"]) == 3
     assert complaint(capsys) == "/nonexistent: no such file or directory"
     assert watched == []
@@ -89,12 +93,16 @@ def test_a_snapshot_that_cannot_be_written(
     tmp_path: Path,
     capsys: pytest.CaptureFixture[str],
 ) -> None:
-    def watch(specs: Sequence[str], config: Config, *, snapshot: Path, **how: Any) -> int:
+    def watch(
+        specs: Sequence[str], config: Config, *, snapshot: Path, **how: Any
+    ) -> int:
         snapshot.write_text("", encoding="utf-8")
         return 0
 
     monkeypatch.setattr("verl_tui.tui.watch", watch)
-    assert main([str(log(0.02)), "--snapshot", str(tmp_path / "nowhere" / "a.txt")]) == 73
+    assert (
+        main([str(log(0.02)), "--snapshot", str(tmp_path / "nowhere" / "a.txt")]) == 73
+    )
     assert complaint(capsys).endswith("a.txt: no such file or directory")
 
 
@@ -107,7 +115,11 @@ def test_without_a_terminal_nothing_is_drawn(log: Callable[..., Path]) -> None:
     for argv in ([path], ["demo"]):
         command = [sys.executable, "-c", code, *argv]
         done = subprocess.run(
-            command, capture_output=True, text=True, check=False, stdin=subprocess.DEVNULL
+            command,
+            capture_output=True,
+            text=True,
+            check=False,
+            stdin=subprocess.DEVNULL,
         )
         assert done.returncode == 3
         assert done.stderr.startswith("verl-tui: this is not a terminal")
@@ -116,7 +128,9 @@ def test_without_a_terminal_nothing_is_drawn(log: Callable[..., Path]) -> None:
 
 
 def test_a_dumb_terminal_is_none(
-    log: Callable[..., Path], monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    log: Callable[..., Path],
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
 ) -> None:
     monkeypatch.setenv("TERM", "dumb")
     assert main([str(log(0.02))]) == 3
@@ -137,10 +151,14 @@ def test_interrupting_exits_130(
 def brief(monkeypatch: pytest.MonkeyPatch) -> None:
     """Have a demo begin with few steps: two hundred take longer than all else about it."""
     prepare = Simulation.prepare
-    monkeypatch.setattr(Simulation, "prepare", lambda simulation: prepare(simulation, 5))
+    monkeypatch.setattr(
+        Simulation, "prepare", lambda simulation: prepare(simulation, 5)
+    )
 
 
-def test_the_demo_is_watched_while_it_is_written_and_then_goes(watched: Watch, brief: None) -> None:
+def test_the_demo_is_watched_while_it_is_written_and_then_goes(
+    watched: Watch, brief: None
+) -> None:
     assert main(["demo", "--pace", "0.001"]) == 0
     ((specs, _, _),) = watched
     assert len(specs) == 1
@@ -163,9 +181,14 @@ def test_a_demo_in_a_directory_of_ones_own_stays(
 
 
 def test_a_headless_demo_writes_until_it_is_over(
-    brief: None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    brief: None,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
 ) -> None:
-    monkeypatch.setattr("verl_tui.demo.Simulation.run", lambda self, stop, pace_s: self.advance())
+    monkeypatch.setattr(
+        "verl_tui.demo.Simulation.run", lambda self, stop, pace_s: self.advance()
+    )
     monkeypatch.setattr("signal.signal", lambda *_: None)
     assert main(["demo", "--headless", "--dir", str(tmp_path / "demo")]) == 0
     assert "verl-tui " in capsys.readouterr().out

@@ -24,7 +24,9 @@ if TYPE_CHECKING:
 def log(tmp_path: Path) -> Path:
     """Return a log of three steps."""
     path = tmp_path / "run.jsonl"
-    path.write_text("".join(f'{{"step": {at}, "reward/mean": {at / 4}}}\n' for at in range(1, 4)))
+    path.write_text(
+        "".join(f'{{"step": {at}, "reward/mean": {at / 4}}}\n' for at in range(1, 4))
+    )
     return path
 
 
@@ -40,7 +42,9 @@ def served(log: Path) -> Iterator[tuple[str, subprocess.Popen[str]]]:
     ) as server:
         try:
             assert server.stderr is not None
-            found = re.search(r"http://127\.0\.0\.1:\d+/\?token=\S+", server.stderr.readline())
+            found = re.search(
+                r"http://127\.0\.0\.1:\d+/\?token=\S+", server.stderr.readline()
+            )
             assert found is not None
             yield found[0], server
         finally:
@@ -55,14 +59,13 @@ async def test_the_app_is_in_the_page_and_hears_keys(log: Path) -> None:
             await opened.click(600, 300)
             await opened.press("l")
             await opened.shows("reward 0.75")
-            assert {one.split("/")[2] for one in opened.asked_for} == {url.split("/")[2]}, (
-                "nobody else is asked"
-            )
+            assert {one.split("/")[2] for one in opened.asked_for} == {
+                url.split("/")[2]
+            }, "nobody else is asked"
             assert opened.refused == {"csp"}
             assert len(psutil.Process(server.pid).children()) == 1
-        await until(
-            lambda: not psutil.Process(server.pid).children()
-        )  # the app of a page that is closed ends
+        # the app of a page that is closed ends
+        await until(lambda: not psutil.Process(server.pid).children())
 
 
 async def test_only_whoever_has_the_token_gets_in(log: Path) -> None:
@@ -70,8 +73,17 @@ async def test_only_whoever_has_the_token_gets_in(log: Path) -> None:
 
     with served(log) as (url, _):
         address = url.partition("/?")[0]
-        for path in ("/", "/?token=guessed", "/ws", "/static/js/textual.js", "/download/key"):
-            async with aiohttp.ClientSession() as stranger, stranger.get(address + path) as answer:
+        for path in (
+            "/",
+            "/?token=guessed",
+            "/ws",
+            "/static/js/textual.js",
+            "/download/key",
+        ):
+            async with (
+                aiohttp.ClientSession() as stranger,
+                stranger.get(address + path) as answer,
+            ):
                 assert answer.status == 403
                 assert "with its token" in await answer.text()
         async with aiohttp.ClientSession() as stranger:

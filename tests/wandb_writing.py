@@ -25,13 +25,18 @@ def field(number: int, value: int | bytes | str) -> bytes:
 
 
 def item(number: int, key: str | tuple[str, ...], value: str) -> bytes:
-    path = field(1, key) if isinstance(key, str) else b"".join(field(2, part) for part in key)
+    path = (
+        field(1, key)
+        if isinstance(key, str)
+        else b"".join(field(2, part) for part in key)
+    )
     return field(number, path + field(16, value))
 
 
 def history(step: int, numbers: dict[str | tuple[str, ...], str]) -> bytes:
     items = b"".join(
-        item(1, (key,) if isinstance(key, str) else key, value) for key, value in numbers.items()
+        item(1, (key,) if isinstance(key, str) else key, value)
+        for key, value in numbers.items()
     )
     return field(2, items + field(2, field(1, step) if step else b""))
 
@@ -39,7 +44,9 @@ def history(step: int, numbers: dict[str | tuple[str, ...], str]) -> bytes:
 def stats(time: float, numbers: dict[str, str]) -> bytes:
     moment = field(1, int(time)) + field(2, round(time % 1 * 1e9))
     return field(
-        7, field(2, moment) + b"".join(item(3, key, value) for key, value in numbers.items())
+        7,
+        field(2, moment)
+        + b"".join(item(3, key, value) for key, value in numbers.items()),
     )
 
 

@@ -39,7 +39,9 @@ def run() -> NoReturn:
         code = main(ready=end_tidily)
     except EndedError as ended:
         code = ended.code
-    if code == EXIT_INTERRUPTED or any(thread.daemon for thread in threading.enumerate()):
+    if code == EXIT_INTERRUPTED or any(
+        thread.daemon for thread in threading.enumerate()
+    ):
         with suppress(OSError, ValueError):
             sys.stdout.flush()
             sys.stderr.flush()

@@ -40,7 +40,9 @@ if TYPE_CHECKING:
     from verl_tui.commands.arguments import CommandModule
 
 
-def main(argv: Sequence[str] | None = None, *, ready: Callable[[], object] = lambda: None) -> int:
+def main(
+    argv: Sequence[str] | None = None, *, ready: Callable[[], object] = lambda: None
+) -> int:
     """Run a command and return the exit code.
 
     Args:
@@ -91,7 +93,9 @@ def _own_error(error: Exception) -> int:
     from verl_tui.secrets import own_mask
 
     failures = Failures()
-    print_message(f"an error of verl-tui's own: {failures.add(error).words}; please report it:")
+    print_message(
+        f"an error of verl-tui's own: {failures.add(error).words}; please report it:"
+    )
     with suppress(OSError):
         print(failures.report(own_mask()), end="", file=sys.stderr, flush=True)
     return EXIT_OWN_ERROR
@@ -111,7 +115,8 @@ def _read(words: list[str]) -> argparse.Namespace:
             with suppress(CommandError):
                 return build_parser(named).read(words)
         return build_parser().read(words)
-    except SystemExit:  # help was asked for; that it cannot be written is an error like others
+    except SystemExit:
+        # help was asked for; that it cannot be written is an error like others
         sys.stdout.flush()
         raise
 
@@ -135,7 +140,9 @@ def build_parser(chosen: Sequence[CommandModule] = ()) -> CommandParser:
         "`verl-tui help` has pages on keys, formats, rules, metrics and settings, `verl-tui demo` "
         "needs no run.",
     )
-    parser.add_argument("--version", action="version", version=f"verl-tui {__version__}")
+    parser.add_argument(
+        "--version", action="version", version=f"verl-tui {__version__}"
+    )
     parser.add_argument(
         "--print-completion",
         choices=completion.SHELLS,

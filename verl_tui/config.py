@@ -50,7 +50,9 @@ class Config:
     prints them.
     """
 
-    charts: tuple[str, ...] = _option((), example='["reward", "policy_kl", "timing_s/gen"]')
+    charts: tuple[str, ...] = _option(
+        (), example='["reward", "policy_kl", "timing_s/gen"]'
+    )
     """Charts in the order of showing: indicators (`reward`, `policy_kl`) or the log's own metric
     keys. Empty: reward with validation, KL and loss, then entropy, response length, gradient norm,
     clip fraction and throughput, as far as the log has them.
@@ -116,7 +118,9 @@ class Config:
     events. `preset` is json, slack, feishu, dingtalk, ntfy or apprise, if the address does not show
     it. A table in `runs` holds other choices for the runs whose names fit its pattern.
     """
-    targets: Mapping[str, float] = _option({}, example='validation = 0.70\n"samples/acc" = 0.9')
+    targets: Mapping[str, float] = _option(
+        {}, example='validation = 0.70\n"samples/acc" = 0.9'
+    )
     """Values that metrics are to reach: indicators or the log's own keys. Charts draw a line there
     and say at which step it was reached, so does `verl-tui check`.
     """
@@ -185,7 +189,9 @@ def load_config(path: Path | None = None) -> Config:
         reason = "no such configuration file" if absent else "not a directory"
         raise ConfigError(f"{path}: {reason}") from error
     except OSError as error:
-        raise ConfigError(f"{path}: {(error.strerror or str(error)).lower()}") from error
+        raise ConfigError(
+            f"{path}: {(error.strerror or str(error)).lower()}"
+        ) from error
 
 
 def _parsed(path: Path) -> Mapping[str, Any]:
@@ -231,7 +237,11 @@ class _TomlType(NamedTuple):
 
 
 def _is_number(value: object) -> bool:
-    return isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value)
+    return (
+        isinstance(value, int | float)
+        and not isinstance(value, bool)
+        and math.isfinite(value)
+    )
 
 
 def _is_count(value: object) -> bool:
@@ -247,7 +257,9 @@ def _is_numbers(value: object) -> bool:
 
 
 def _is_keys(value: object) -> bool:
-    return isinstance(value, dict) and all(isinstance(item, str) for item in value.values())
+    return isinstance(value, dict) and all(
+        isinstance(item, str) for item in value.values()
+    )
 
 
 _TRUTH = _TomlType("true or false", lambda value: isinstance(value, bool))
@@ -260,8 +272,12 @@ _TOML_TYPES: Mapping[Any, _TomlType] = {
     str: _TomlType("a text", lambda value: isinstance(value, str)),
     bool | None: _TRUTH,
     bool: _TRUTH,
-    Mapping[str, float]: _TomlType("a table of numbers", _is_numbers, MappingProxyType, "a number"),
-    Mapping[str, str]: _TomlType("a table of texts", _is_keys, MappingProxyType, "a text"),
+    Mapping[str, float]: _TomlType(
+        "a table of numbers", _is_numbers, MappingProxyType, "a number"
+    ),
+    Mapping[str, str]: _TomlType(
+        "a table of texts", _is_keys, MappingProxyType, "a text"
+    ),
     Mapping[str, Any]: _TomlType(
         "a table", lambda value: isinstance(value, dict), MappingProxyType
     ),
@@ -276,11 +292,17 @@ def _config(path: Path, data: Mapping[str, Any]) -> Config:
     for key, value in data.items():
         if key not in known:
             near = difflib.get_close_matches(key, known, 1)
-            hint = f"did you mean `{near[0]}`?" if near else f"known are {', '.join(known)}"
+            hint = (
+                f"did you mean `{near[0]}`?"
+                if near
+                else f"known are {', '.join(known)}"
+            )
             raise ConfigError(f"{path}: unknown key `{key}`; {hint}")
         values[key] = _value(path, known[key], _TOML_TYPES[hints[key]], value)
     if "response_limit" in values.get("guide", ()):
-        raise ConfigError(f"{path}: `response_limit` stands at the top of the file, not in [guide]")
+        raise ConfigError(
+            f"{path}: `response_limit` stands at the top of the file, not in [guide]"
+        )
     return Config(**values)
 
 
@@ -292,12 +314,16 @@ def _value(path: Path, item: Field[Any], kind: _TomlType, value: Any) -> Any:
     if kind.each and isinstance(value, dict):
         _check_entries(path, item.name, kind, value)
     if not kind.fits(value) or (least is not None and value < least):
-        expected = kind.expected if least is None else f"{kind.expected}, at least {least}"
+        expected = (
+            kind.expected if least is None else f"{kind.expected}, at least {least}"
+        )
         raise _wrong(path, item.name, expected, value)
     return kind.convert(value)
 
 
-def _check_entries(path: Path, name: str, kind: _TomlType, values: dict[str, Any]) -> None:
+def _check_entries(
+    path: Path, name: str, kind: _TomlType, values: dict[str, Any]
+) -> None:
     """Raise ConfigError for the first entry of a table that does not meet the requirement."""
     for key, one in values.items():
         if not kind.fits({key: one}):
@@ -342,7 +368,9 @@ def _entry(item: Field[Any], text: str) -> str:
 
 
 def _default(item: Field[Any]) -> Any:
-    return dict(item.default_factory()) if callable(item.default_factory) else item.default
+    return (
+        dict(item.default_factory()) if callable(item.default_factory) else item.default
+    )
 
 
 def _toml(value: object) -> str:

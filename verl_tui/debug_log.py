@@ -74,7 +74,9 @@ _log: DebugLog | None = None
 def note(what: str, **figures: object) -> None:
     """Write what was done, with figures: `batch path=/x/train.log records=48`."""
     if _log is not None:
-        _log.write(" ".join([what, *(f"{name}={value}" for name, value in figures.items())]))
+        _log.write(
+            " ".join([what, *(f"{name}={value}" for name, value in figures.items())])
+        )
 
 
 def note_error(what: str, error: BaseException) -> None:
@@ -128,4 +130,6 @@ def recording(path: Path, mask: Mask, most: int = MOST) -> Iterator[DebugLog]:
 def _thread_ended(args: threading.ExceptHookArgs) -> None:
     if args.exc_value is not None:
         note_error("thread ended by", args.exc_value)
-    sys.__excepthook__(args.exc_type, args.exc_value or args.exc_type(), args.exc_traceback)
+    sys.__excepthook__(
+        args.exc_type, args.exc_value or args.exc_type(), args.exc_traceback
+    )

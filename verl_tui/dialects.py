@@ -85,7 +85,9 @@ def dialect(keys: Collection[str]) -> Dialect:
     tutorial, other = count["tutorial", True], count["other", True]
     if tutorial or other:
         return "tutorial" if tutorial > other else "other"
-    verl, tutorial, other = (count[name, False] for name in ("verl", "tutorial", "other"))
+    verl, tutorial, other = (
+        count[name, False] for name in ("verl", "tutorial", "other")
+    )
     if tutorial > max(verl, other):
         return "tutorial"
     return "verl" if verl > max(tutorial, other) else "other"
@@ -100,4 +102,6 @@ def _evidence(key: str) -> tuple[tuple[Dialect, bool], ...]:
     if shared:
         return shared
     name = slashed(key)
-    return tuple((whose, True) for whose, form in _CLEAR.items() if form.fullmatch(name))
+    return tuple(
+        (whose, True) for whose, form in _CLEAR.items() if form.fullmatch(name)
+    )

@@ -88,7 +88,11 @@ def one_each(keys: Collection[str]) -> list[str]:
     """Return metrics in their order; of each distribution only the metric that is drawn as a
     line.
     """
-    passed = {part for spread in spreads(keys).values() for part in spread.parts - {spread.line}}
+    passed = {
+        part
+        for spread in spreads(keys).values()
+        for part in spread.parts - {spread.line}
+    }
     return [key for key in keys if key not in passed] if passed else list(keys)
 
 
@@ -157,12 +161,16 @@ def of_limits(
         ValueError: It is no histogram; the message says why, for people.
     """
     if len(limits) != len(counts):
-        raise ValueError(f"a histogram of {len(limits)} limits and {len(counts)} counts")
+        raise ValueError(
+            f"a histogram of {len(limits)} limits and {len(counts)} counts"
+        )
     filled = [at for at, count in enumerate(counts) if count > 0]
     if not filled:
         return None
     first, last = filled[0], filled[-1]
-    return of_bins([low, *limits[first:last], high], counts[first : last + 1], ends=True)
+    return of_bins(
+        [low, *limits[first:last], high], counts[first : last + 1], ends=True
+    )
 
 
 def added(one: Bins, other: Bins) -> Bins:
@@ -171,7 +179,9 @@ def added(one: Bins, other: Bins) -> Bins:
     counts = [0.0] * BINS
     for bins in (one, other):
         edges = [bins.low + (bins.high - bins.low) * at / BINS for at in range(BINS)]
-        for at, count in enumerate(_rebinned([*edges, bins.high], bins.counts, low, high)):
+        for at, count in enumerate(
+            _rebinned([*edges, bins.high], bins.counts, low, high)
+        ):
             counts[at] += count
     return Bins(low, high, counts)
 
@@ -203,10 +213,14 @@ def quantiles(edges: Sequence[float], counts: Sequence[float]) -> dict[str, floa
 
 def _check(edges: Sequence[float], counts: Sequence[float]) -> None:
     if len(edges) != len(counts) + 1:
-        raise ValueError(f"a histogram of {len(counts):,} counts and {len(edges):,} bounds")
+        raise ValueError(
+            f"a histogram of {len(counts):,} counts and {len(edges):,} bounds"
+        )
     if len(counts) > MOST_BINS:
         raise ValueError(f"a histogram of {len(counts):,} bins")
-    if not all(map(isfinite, edges)) or any(one > other for one, other in pairwise(edges)):
+    if not all(map(isfinite, edges)) or any(
+        one > other for one, other in pairwise(edges)
+    ):
         raise ValueError("a histogram whose bounds do not ascend")
     if not sum(counts) < _MOST_COUNTED or min(counts, default=0) < 0:
         raise ValueError("a histogram with a count below 0 or beyond all numbers")

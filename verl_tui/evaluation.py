@@ -93,7 +93,10 @@ class Evaluation:
         if self.count < LOOKED_AT:
             self._texts.add(sample.response)
         self._add(
-            sample.score, hash(sample.group or sample.prompt), len(sample.response), sample.extras
+            sample.score,
+            hash(sample.group or sample.prompt),
+            len(sample.response),
+            sample.extras,
         )
 
     def add_fact(self, fact: SampleFacts, response: str | None) -> None:
@@ -186,7 +189,11 @@ class Evaluation:
 
     def scores(self) -> Distribution | None:
         """Return how the scores are distributed, None of few."""
-        return of_values(self._scores[:MOST_VALUES]) if self._scored >= _LEAST_SCORED else None
+        return (
+            of_values(self._scores[:MOST_VALUES])
+            if self._scored >= _LEAST_SCORED
+            else None
+        )
 
     def _whole_group(self) -> int:
         """Return how many samples a whole group has, at least; a number beyond all where the groups
@@ -264,7 +271,15 @@ class _Texts:
 
 
 RESERVED = frozenset(
-    {"count", "repetition", "ngram_entropy", "distinct_2", "unique_share", LENGTH, READ_SHARE}
+    {
+        "count",
+        "repetition",
+        "ngram_entropy",
+        "distinct_2",
+        "unique_share",
+        LENGTH,
+        READ_SHARE,
+    }
     | {
         "score",
         "score_std",

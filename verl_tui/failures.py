@@ -61,7 +61,11 @@ class Failures:
     def add(self, error: BaseException) -> Failure:
         """Count an error; return it with those that came from the same place."""
         self.count += 1
-        now, kind, place = self.clock() - self._began, type(error).__name__, _place(error)
+        now, kind, place = (
+            self.clock() - self._began,
+            type(error).__name__,
+            _place(error),
+        )
         known = self._known.get((kind, place))
         if known is None:
             trace = "".join(traceback.format_exception(error, limit=-_FRAMES)).rstrip()
@@ -115,7 +119,9 @@ def _place(error: BaseException) -> str:
     frames = traceback.extract_tb(error.__traceback__)
     ours = [frame for frame in frames if "verl_tui" in Path(frame.filename).parts]
     found = (ours or frames)[-1:]
-    return "".join(f"{Path(one.filename).name}:{one.lineno}" for one in found) or "unknown"
+    return (
+        "".join(f"{Path(one.filename).name}:{one.lineno}" for one in found) or "unknown"
+    )
 
 
 def _version(name: str) -> str:

@@ -194,7 +194,9 @@ _TABLE: tuple[tuple[str, str, str, Direction, Group, str, str, str], ...] = (
 
 
 def _spellings(verl: str, tutorial: str, others: str) -> tuple[str, ...]:
-    prefixed = (spelling for name in others.split() for spelling in (name, f"train/{name}"))
+    prefixed = (
+        spelling for name in others.split() for spelling in (name, f"train/{name}")
+    )
     return tuple(dict.fromkeys((*verl.split(), *tutorial.split(), *prefixed)))
 
 
@@ -202,7 +204,9 @@ INDICATORS: Mapping[str, Indicator] = MappingProxyType(
     {
         row[0]: Indicator(
             *row[:5],
-            spellings=(*_CORE, *_AUXILIARY) if row[0] == "validation" else _spellings(*row[5:]),
+            spellings=(*_CORE, *_AUXILIARY)
+            if row[0] == "validation"
+            else _spellings(*row[5:]),
         )
         for row in _TABLE
     }
@@ -244,7 +248,11 @@ def resolve(keys: Collection[str]) -> dict[str, str]:
     for indicator in INDICATORS.values():
         for known in (own, spread) if spread else (own,):
             for name in indicator.spellings:
-                if isinstance(name, str) and name in known and _means_it(name, known, found):
+                if (
+                    isinstance(name, str)
+                    and name in known
+                    and _means_it(name, known, found)
+                ):
                     found.setdefault(indicator.id, known[name])
                     break
     if scores := validation_keys(keys):
@@ -323,7 +331,9 @@ def _of_distributions(keys: Collection[str]) -> dict[str, str]:
         name = _SCORES.sub(r"\1rewards", modern(stem))
         for one in (
             name,
-            name.removesuffix("ies") + "y" if name.endswith("ies") else name.removesuffix("s"),
+            name.removesuffix("ies") + "y"
+            if name.endswith("ies")
+            else name.removesuffix("s"),
         ):
             for spelling in (one, f"{one}/mean", f"{one}_mean"):
                 found.setdefault(spelling, spread.line)
@@ -334,6 +344,10 @@ def _of_distributions(keys: Collection[str]) -> dict[str, str]:
 def _rank(name: str) -> int | None:
     """Return how good a validation score a name is, 0 for the best, None for what is no score."""
     return next(
-        (rank for rank, form in enumerate((*_CORE, *_AUXILIARY)) if form.fullmatch(name)),
+        (
+            rank
+            for rank, form in enumerate((*_CORE, *_AUXILIARY))
+            if form.fullmatch(name)
+        ),
         None,
     )

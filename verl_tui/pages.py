@@ -52,7 +52,11 @@ def page(folder: str) -> str:
 
 def page_table(head: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
     """Return a table in Markdown, its cells shown as they stand."""
-    lines = [head, ["---"] * len(head), *([_cell(cell) for cell in row] for row in rows)]
+    lines = [
+        head,
+        ["---"] * len(head),
+        *([_cell(cell) for cell in row] for row in rows),
+    ]
     return "\n".join(f"| {' | '.join(line)} |" for line in lines)
 
 
@@ -79,14 +83,18 @@ def as_text(markdown: str, width: int, *, styled: bool = False) -> str:
         legacy_windows=False,
     )
     console.print(_Page(markdown, hyperlinks=False))
-    lines = "\n".join(_EMPTY.sub("", line).rstrip() for line in out.getvalue().splitlines())
+    lines = "\n".join(
+        _EMPTY.sub("", line).rstrip() for line in out.getvalue().splitlines()
+    )
     return _GAP.sub("\n\n", lines).strip("\n") + "\n"
 
 
 class _Title(Heading):
     """A heading at the left."""
 
-    def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
+    def __rich_console__(
+        self, console: Console, options: ConsoleOptions
+    ) -> RenderResult:
         self.text.justify = "left"
         yield self.text
 
@@ -94,7 +102,9 @@ class _Title(Heading):
 class _Indented(CodeBlock):
     """Code as it stands in the page, without a box; lines that are too long go on below."""
 
-    def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
+    def __rich_console__(
+        self, console: Console, options: ConsoleOptions
+    ) -> RenderResult:
         code = Text(str(self.text).rstrip(), overflow="fold")
         yield Padding(code, (0, 0, 0, 4))
 
@@ -102,7 +112,9 @@ class _Indented(CodeBlock):
 class _WholeTable(TableElement):
     """A table whose long words go on below, instead of being cut off."""
 
-    def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
+    def __rich_console__(
+        self, console: Console, options: ConsoleOptions
+    ) -> RenderResult:
         for made in super().__rich_console__(console, options):
             if isinstance(made, Table):
                 for column in made.columns:

@@ -65,7 +65,18 @@ LEFT_OUT = "verl_exporter_left_out"
 
 OWN = frozenset(
     (
-        *(STEPS, GENERATION, GPU_MEMORY, REWARD, INFO, INDICATOR, BAND, FINDING, FOLLOWS, STATE),
+        *(
+            STEPS,
+            GENERATION,
+            GPU_MEMORY,
+            REWARD,
+            INFO,
+            INDICATOR,
+            BAND,
+            FINDING,
+            FOLLOWS,
+            STATE,
+        ),
         *(LAST_STEP, LAST_VALIDATION, TOTAL_STEPS),
         *(SOURCE_UP, SOURCE_RECORDS, SOURCE_UNREADABLE, SOURCE_CHANGED, LEFT_OUT),
     )

@@ -134,7 +134,9 @@ class ReadingThreads:
         except Exception as error:  # noqa: BLE001 - else all logs would stand still in silence
             debug_log.note_error("following the logs", error)
             why = f"{type(error).__name__}: {error}"
-            self._trouble = (one_line(f"reading was interrupted, and goes on: {why}", 200),)
+            self._trouble = (
+                one_line(f"reading was interrupted, and goes on: {why}", 200),
+            )
             if feed is None:  # it would have said so with what it finds
                 self._deliver(Discovery((), (), (), read=True))
             self._stop.wait(_AFTER_ERROR)
@@ -207,7 +209,10 @@ def refreshes(
 
 
 def _threads(
-    specs: Sequence[str], config: Config, clock: Callable[[], float], notify: Callable[[], None]
+    specs: Sequence[str],
+    config: Config,
+    clock: Callable[[], float],
+    notify: Callable[[], None],
 ) -> ReadingThreads:
     """Return threads that read as the user has configured it."""
     return ReadingThreads(

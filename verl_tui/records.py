@@ -341,7 +341,9 @@ class Batch(NamedTuple):
         found: dict[bool, int] = {}
         for rows in self.records if self.status.whole else ():
             if isinstance(rows, MetricRows):
-                found[rows.progress] = max(*rows.steps, found.get(rows.progress, rows.steps[0]))
+                found[rows.progress] = max(
+                    *rows.steps, found.get(rows.progress, rows.steps[0])
+                )
         return found
 
 

@@ -55,7 +55,9 @@ def tokens(text: str) -> list[str]:
     return (_ASCII_TOKEN if text.isascii() else TOKEN).findall(text)
 
 
-def repetition(text: str, words: Sequence[str], pairs: Mapping[tuple[str, str], int]) -> float:
+def repetition(
+    text: str, words: Sequence[str], pairs: Mapping[tuple[str, str], int]
+) -> float:
     """Return how much of a text repeats itself, 0..1.
 
     The larger of two: the share of n-grams that came before in the text, and the share of
@@ -101,7 +103,9 @@ def runs(text: str) -> list[tuple[int, int]]:
     order.
     """
     found = [
-        one.span() for one in _SAME.finditer(text) if one.end() - one.start() >= _too_often(one[1])
+        one.span()
+        for one in _SAME.finditer(text)
+        if one.end() - one.start() >= _too_often(one[1])
     ]
     found += _beats(text)
     if len(found) < 2:

@@ -89,10 +89,13 @@ def _hidden(found: re.Match[str]) -> str:
 
 
 _SAYS_NOTHING = (
-    r"(?:None|null|nil|True|False|true|false|-?\d{1,6}(?:\.\d+)?|<[\w |-]+>|\$\{?[\w.:]+\}?)"
+    r"(?:None|null|nil|True|False|true|false"
+    r"|-?\d{1,6}(?:\.\d+)?|<[\w |-]+>|\$\{?[\w.:]+\}?)"
 )
 """Values that are no secrets under any name: switches, counts, references."""
-_ANY_NAME = rf"(?:{_NAMES})(?:_id)?|(?<![A-Za-z0-9_])(?:token|pwd|sig|signature|x-amz-\w+)"
+_ANY_NAME = (
+    rf"(?:{_NAMES})(?:_id)?|(?<![A-Za-z0-9_])(?:token|pwd|sig|signature|x-amz-\w+)"
+)
 _ASSIGNED = pattern(
     rf"((?:{_ANY_NAME})\\?['\"]?\s{{0,3}}[=:]\s{{0,3}})"
     rf"(?!\\?['\"]?{_SAYS_NOTHING}(?:[\s'\"\\,;)\]}}&]|$))"
@@ -142,7 +145,9 @@ _IP = pattern(
     r"|(?<=ip=)\d{1,3}(?:\.\d{1,3}){3}|(?<=[/@])\d{1,3}(?:\.\d{1,3}){3}(?=:\d)"
 )
 """Addresses of machines; `12.1.3.1` is also the version of a library, so others stay."""
-_EVERYBODY = frozenset({"root", "user", "users", "ubuntu", "admin", "runner", "shared", "public"})
+_EVERYBODY = frozenset(
+    {"root", "user", "users", "ubuntu", "admin", "runner", "shared", "public"}
+)
 _SHORTEST_NAME = 3
 _SHORTEST_KEY = 6
 _OWN = ("VERL_TUI_NOTIFY_", "VERL_TUI_LOGIN")
@@ -184,7 +189,9 @@ class Mask:
             reverse=True,
         )
         home = environment.get("HOME", "").rstrip("/")
-        self._home = re.compile(rf"{re.escape(home)}(?![\w.-])") if home.count("/") > 1 else None
+        self._home = (
+            re.compile(rf"{re.escape(home)}(?![\w.-])") if home.count("/") > 1 else None
+        )
         self._keep_names = keep_names
         self._spared: frozenset[str] = frozenset()
         self._users: set[str] = set()
@@ -231,7 +238,10 @@ class Mask:
             name: What it is called.
         """
         if isinstance(value, dict):
-            return {self.text(str(key)): self.data(one, str(key)) for key, one in value.items()}
+            return {
+                self.text(str(key)): self.data(one, str(key))
+                for key, one in value.items()
+            }
         if isinstance(value, list | tuple):
             return [self.data(one, name) for one in value]
         if name and _is_hidden(name, value):
@@ -239,7 +249,11 @@ class Mask:
         return self.text(value) if isinstance(value, str) else value
 
     def _add(self, known: set[str], name: str) -> None:
-        if len(name) >= _SHORTEST_NAME and name.lower() not in _EVERYBODY and not name.isdigit():
+        if (
+            len(name) >= _SHORTEST_NAME
+            and name.lower() not in _EVERYBODY
+            and not name.isdigit()
+        ):
             known.add(name)
 
     def _without_names(self, text: str) -> str:
@@ -248,8 +262,12 @@ class Mask:
         for known, sign in ((self._hosts, "HOST"), (self._users, "USER")):
             names = {name for name in known if name.lower() not in self._spared}
             if names:
-                any_of = "|".join(re.escape(one) for one in sorted(names, key=len, reverse=True))
-                text = re.sub(rf"(?<![A-Za-z0-9])(?:{any_of})(?![A-Za-z0-9])", sign, text)
+                any_of = "|".join(
+                    re.escape(one) for one in sorted(names, key=len, reverse=True)
+                )
+                text = re.sub(
+                    rf"(?<![A-Za-z0-9])(?:{any_of})(?![A-Za-z0-9])", sign, text
+                )
         return _IP.sub("IP", text)
 
 
@@ -260,7 +278,8 @@ def own_mask(*, keep_names: bool = False) -> Mask:
 
     try:
         user = getpass.getuser()
-    except (OSError, KeyError, ImportError):  # no name for this number, as in some containers
+    except (OSError, KeyError, ImportError):
+        # no name for this number, as in some containers
         user = ""
     return Mask(user=user, host=platform.node(), keep_names=keep_names)
 
@@ -287,4 +306,6 @@ def _is_hidden(name: str, value: object) -> bool:
         return False
     if re.fullmatch(_SAYS_NOTHING, str(value)):
         return False
-    return hide_setting(name, str(value)) == HIDDEN or bool(_NAME.fullmatch(name[-LONGEST_NAME:]))
+    return hide_setting(name, str(value)) == HIDDEN or bool(
+        _NAME.fullmatch(name[-LONGEST_NAME:])
+    )

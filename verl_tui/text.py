@@ -17,7 +17,8 @@ if TYPE_CHECKING:
 
 _ANSI = pattern(
     r"\x1b\[[0-?]*[ -/]*[@-~]"  # CSI: colours, cursor movements
-    r"|\x1b[\]PX^_][^\x07\x1b\x9c]*(?:\x07|\x1b\\|\x9c)?"  # OSC, DCS, SOS, PM, APC, whole
+    # OSC, DCS, SOS, PM, APC, whole
+    r"|\x1b[\]PX^_][^\x07\x1b\x9c]*(?:\x07|\x1b\\|\x9c)?"
     r"|\x1b[ -/]*[0-~]"  # two-byte escapes
     r"|\x9b[0-?]*[ -/]*[@-~]"  # CSI as one C1 byte
 )
@@ -31,7 +32,8 @@ _VISIBLE: dict[int, str] = {
 }
 _VISIBLE[0x7F] = "␡"
 _VISIBLE |= dict.fromkeys(range(0x80, 0xA0), "�")
-_VISIBLE |= dict.fromkeys(range(0xD800, 0xE000), "�")  # lone surrogates cannot be encoded
+# lone surrogates cannot be encoded
+_VISIBLE |= dict.fromkeys(range(0xD800, 0xE000), "�")
 # Bidirectional controls reorder what follows them, even beyond their own line.
 _VISIBLE |= dict.fromkeys(
     (0x061C, 0x200E, 0x200F, *range(0x202A, 0x202F), *range(0x2066, 0x206A)), "�"
@@ -115,7 +117,9 @@ def shell_words(words: Iterable[str]) -> str:
     or what hides or reorders others: bash and zsh read such characters as numbers between `$'` and
     `'`.
     """
-    return " ".join(quote(word) if word.isprintable() else _escaped(word) for word in words)
+    return " ".join(
+        quote(word) if word.isprintable() else _escaped(word) for word in words
+    )
 
 
 def _escaped(word: str) -> str:
@@ -134,4 +138,8 @@ def cell(text: str) -> str:
     """Return text for a cell of CSV. Spreadsheets run what begins as a formula does: before that
     stands an apostrophe, as they write it themselves.
     """
-    return f"'{text}" if text.startswith(_FORMULAS) and not _NUMBER.fullmatch(text) else text
+    return (
+        f"'{text}"
+        if text.startswith(_FORMULAS) and not _NUMBER.fullmatch(text)
+        else text
+    )

@@ -31,9 +31,8 @@ def dated(times: Sequence[float]) -> Sequence[float]:
     """Return the moments that a calendar has, nan in place of all others; nothing where it has none
     of them.
     """
-    if not times or (
-        min(times) > EARLIEST and max(times) < LATEST
-    ):  # never so where the first is nan
+    # never so where the first is nan
+    if not times or (min(times) > EARLIEST and max(times) < LATEST):
         return times
     known = [time if EARLIEST < time < LATEST else nan for time in times]
     return () if all(map(isnan, known)) else known
@@ -55,7 +54,9 @@ def parse_time(text: object) -> float | None:
 
 
 _CLOCK = pattern(r"(?:(\d{1,6}) days?, )?(\d{1,6}):(\d\d):(\d\d)(\.\d{1,9})?")
-_WORDS = pattern(r"(?:(\d{1,6})d ?)?(?:(\d{1,6})h ?)?(?:(\d{1,6})m ?)?(?:(\d{1,9})(\.\d{1,9})?s)?")
+_WORDS = pattern(
+    r"(?:(\d{1,6})d ?)?(?:(\d{1,6})h ?)?(?:(\d{1,6})m ?)?(?:(\d{1,9})(\.\d{1,9})?s)?"
+)
 
 
 def parse_elapsed(text: object) -> float | None:
@@ -69,7 +70,13 @@ def parse_elapsed(text: object) -> float | None:
     if not any(found.groups()):
         return None
     days, hours, minutes, seconds, rest = found.groups(default="0")
-    return int(days) * 86_400 + int(hours) * 3600 + int(minutes) * 60 + int(seconds) + float(rest)
+    return (
+        int(days) * 86_400
+        + int(hours) * 3600
+        + int(minutes) * 60
+        + int(seconds)
+        + float(rest)
+    )
 
 
 def trusted_time(

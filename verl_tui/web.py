@@ -35,7 +35,9 @@ _REFUSED = "Open the address that `verl-tui web` printed, with its token.\n"
 class WebServer(Server):
     """Runs a command, a process for each page that is open, and shows in the page what it draws."""
 
-    def __init__(self, command: str, host: str, port: int, public_url: str = "") -> None:
+    def __init__(
+        self, command: str, host: str, port: int, public_url: str = ""
+    ) -> None:
         """Begin to listen when `serve_until` is called.
 
         Args:
@@ -46,13 +48,19 @@ class WebServer(Server):
         """
         shown = f"[{host}]" if ":" in host else host
         super().__init__(
-            command, host, port, title="verl-tui", public_url=public_url or f"http://{shown}:{port}"
+            command,
+            host,
+            port,
+            title="verl-tui",
+            public_url=public_url or f"http://{shown}:{port}",
         )
         self.token = secrets.token_urlsafe(24)
         self._cookie = f"verl_tui_{port}"
         """Browsers distinguish hosts, but not ports."""
 
-    async def serve_until(self, stop: asyncio.Event, tell: Callable[[str], None]) -> None:
+    async def serve_until(
+        self, stop: asyncio.Event, tell: Callable[[str], None]
+    ) -> None:
         """Serve.
 
         Args:
@@ -72,7 +80,9 @@ class WebServer(Server):
         await runner.setup()
         try:
             await web.TCPSite(runner, self.host, self.port).start()
-            tell(f"open {self.public_url}/?token={self.token} in a browser; ctrl+c ends it")
+            tell(
+                f"open {self.public_url}/?token={self.token} in a browser; ctrl+c ends it"
+            )
             await stop.wait()
         finally:
             await runner.cleanup()
@@ -80,7 +90,8 @@ class WebServer(Server):
     def _admitted(self) -> Callable[..., Awaitable[web.StreamResponse]]:
         @web.middleware
         async def admit(
-            request: web.Request, handler: Callable[[web.Request], Awaitable[web.StreamResponse]]
+            request: web.Request,
+            handler: Callable[[web.Request], Awaitable[web.StreamResponse]],
         ) -> web.StreamResponse:
             if self._is_token(request.cookies.get(self._cookie, "")):
                 answer = await handler(request)
@@ -88,11 +99,15 @@ class WebServer(Server):
                 return answer
             if request.path == "/" and self._is_token(request.query.get("token", "")):
                 entered = web.HTTPFound("/")
-                entered.set_cookie(self._cookie, self.token, httponly=True, samesite="Strict")
+                entered.set_cookie(
+                    self._cookie, self.token, httponly=True, samesite="Strict"
+                )
                 return entered
             return web.Response(status=403, text=_REFUSED)
 
         return admit
 
     def _is_token(self, given: str) -> bool:
-        return hmac.compare_digest(given.encode("utf-8", "replace"), self.token.encode())
+        return hmac.compare_digest(
+            given.encode("utf-8", "replace"), self.token.encode()
+        )

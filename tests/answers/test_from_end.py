@@ -104,7 +104,12 @@ def steps_of_a_run(draw: st.DrawFn) -> list[int]:
 )
 @example(steps=[*range(1, 11)], write=file_logger, count=1, around=0, first=1, at=0)
 @example(
-    steps=[*range(1, 31), *range(21, 41)], write=file_logger, count=15, around=None, first=900, at=0
+    steps=[*range(1, 31), *range(21, 41)],
+    write=file_logger,
+    count=15,
+    around=None,
+    first=900,
+    at=0,
 )
 def test_points_from_the_end_are_those_of_the_whole_log(
     steps: list[int], write: Any, count: int, around: int | None, first: int, at: int
@@ -171,7 +176,9 @@ def test_events_whose_steps_go_back_are_read_whole(tmp_path: Path, back: int) ->
 
 def test_few_bytes_are_read_for_the_last_points(tmp_path: Path) -> None:
     path = tmp_path / "verl.jsonl"
-    path.write_text(file_logger(list(range(1, 20_001)), note="x" * 40), encoding="utf-8")
+    path.write_text(
+        file_logger(list(range(1, 20_001)), note="x" * 40), encoding="utf-8"
+    )
     found = from_end(path, partial(points_of, metric="policy_kl", count=5), first=4096)
     assert [point["step"] for point in found["points"]] == [*range(19_996, 20_001)]
     assert (found["read"], found["total"], found["left_out"]) == ("end", None, None)
@@ -186,10 +193,14 @@ def test_a_sparse_metric_is_looked_for_further_back(tmp_path: Path) -> None:
     assert found["read"] == "end"
 
 
-def test_a_metric_that_nobody_logged_is_refused_once_all_was_read(tmp_path: Path) -> None:
+def test_a_metric_that_nobody_logged_is_refused_once_all_was_read(
+    tmp_path: Path,
+) -> None:
     path = tmp_path / "verl.jsonl"
     path.write_text(file_logger(list(range(1, 500))), encoding="utf-8")
-    with pytest.raises(run_reading.RunError, match="no metric actor/ppo_kk; alike: actor/ppo_kl"):
+    with pytest.raises(
+        run_reading.RunError, match="no metric actor/ppo_kk; alike: actor/ppo_kl"
+    ):
         from_end(path, partial(points_of, metric="actor/ppo_kk", count=1))
 
 
@@ -200,7 +211,8 @@ def test_a_mistyped_metric_of_a_long_log_does_not_cost_all_of_it(
     path = tmp_path / "verl.jsonl"
     path.write_text(file_logger(list(range(1, 2000))), encoding="utf-8")
     with pytest.raises(
-        run_reading.RunError, match=r"has no metric x in the last .* \(--whole reads all"
+        run_reading.RunError,
+        match=r"has no metric x in the last .* \(--whole reads all",
     ):
         from_end(path, partial(points_of, metric="x", count=1), first=1024)
     with pytest.raises(run_reading.NothingError, match=r"has no samples in the last"):
@@ -253,7 +265,14 @@ def test_the_state_of_events_wandb_and_csv_is_that_of_the_whole_log(
     answer = partial(state_of, guide=GUIDE, now=NOW)
     found, all_of_it = from_end(path, answer, first=20_000), whole(path, answer)
     assert (found["read"], found["step"]) == ("end", 1499)
-    for name in ("state", "step", "total_steps", "remaining_s", "last_record_age_s", "phase"):
+    for name in (
+        "state",
+        "step",
+        "total_steps",
+        "remaining_s",
+        "last_record_age_s",
+        "phase",
+    ):
         assert found[name] == all_of_it[name]
 
 

@@ -70,7 +70,9 @@ def run(tmp_path: Path) -> Path:
     lines: list[dict[str, Any]] = []
     for step in range(1, 41):
         kl = 0.02 if step < 30 else 0.4
-        lines.append({"scope": "rollout", "step": step, "reward_mean": step / 4, "kl_div": kl})
+        lines.append(
+            {"scope": "rollout", "step": step, "reward_mean": step / 4, "kl_div": kl}
+        )
         for score in (0.5, -1.0, 2.0):
             text = {"prompt": "why\x1b[31m?", "response": "y" * 600, "reward": score}
             lines.append({"scope": "sample", "step": step, **text})
@@ -91,7 +93,13 @@ def checked(path: Path, capsys: pytest.CaptureFixture[str]) -> dict[str, Any]:
 def test_the_fields_of_each_answer(get: Callable[..., Any], run: Path) -> None:
     read = ["version", "run", "read", "bytes_read"]
     state = "state step total_steps progress remaining_s last_record_age_s last_record_by verdict"
-    assert list(get("state", run)) == [*read, *state.split(), "finding", "findings", "phase"]
+    assert list(get("state", run)) == [
+        *read,
+        *state.split(),
+        "finding",
+        "findings",
+        "phase",
+    ]
     findings = get("findings", run)
     assert list(findings) == [*read, "total", "left_out", "not_judged", "findings"]
     metrics = get("metrics", run)
@@ -107,7 +115,9 @@ def test_the_fields_of_each_answer(get: Callable[..., Any], run: Path) -> None:
     ]
     points = get("metrics", run, "--metric", "policy_kl", "--last", "2")
     assert list(points) == [*read, "key", "indicator", "total", "left_out", "points"]
-    assert points["points"] == [{"step": step, "value": 0.4, "time": None} for step in (39, 40)]
+    assert points["points"] == [
+        {"step": step, "value": 0.4, "time": None} for step in (39, 40)
+    ]
     samples = get("samples", run)
     order = "order step validation total left_out samples"
     assert list(samples) == [*read, *order.split()]
@@ -140,37 +150,53 @@ def test_every_field_is_in_the_help(get: Callable[..., Any], run: Path) -> None:
             assert re.search(rf"\b{field}\b", help), (name, field)
 
 
-def test_a_value_that_is_no_number_is_null_and_said(get: Callable[..., Any], run: Path) -> None:
+def test_a_value_that_is_no_number_is_null_and_said(
+    get: Callable[..., Any], run: Path
+) -> None:
     (point,) = get("metrics", run, "--metric", "ppo/policy_loss")["points"]
     assert (point["value"], point["finite"]) == (None, False)
     assert value_fields(float("-inf")) == {"value": None, "finite": False}
 
 
 def test_points_around_a_step(get: Callable[..., Any], run: Path) -> None:
-    found = get("metrics", run, "--metric", "rollout/kl_div", "--around", "30", "--last", "4")
+    found = get(
+        "metrics", run, "--metric", "rollout/kl_div", "--around", "30", "--last", "4"
+    )
     assert [point["step"] for point in found["points"]] == [28, 29, 30, 31]
     assert (found["total"], found["left_out"]) == (40, 36)
-    near = get("metrics", run, "--metric", "rollout/kl_div", "--around", "900", "--last", "2")
+    near = get(
+        "metrics", run, "--metric", "rollout/kl_div", "--around", "900", "--last", "2"
+    )
     assert [point["step"] for point in near["points"]] == [39, 40]
 
 
 def test_metrics_are_filtered_by_their_keys(get: Callable[..., Any], run: Path) -> None:
     found = get("metrics", run, "--filter", "rollout/*")
-    assert [one["key"] for one in found["metrics"]] == ["rollout/reward_mean", "rollout/kl_div"]
+    assert [one["key"] for one in found["metrics"]] == [
+        "rollout/reward_mean",
+        "rollout/kl_div",
+    ]
     assert found["left_out"] == found["total"] - 2
     reward = found["metrics"][0]
     assert (reward["count"], reward["min"], reward["max"]) == (40, 0.25, 10.0)
 
 
-def test_the_worst_and_the_best_samples_of_a_step(get: Callable[..., Any], run: Path) -> None:
+def test_the_worst_and_the_best_samples_of_a_step(
+    get: Callable[..., Any], run: Path
+) -> None:
     worst = get("samples", run, "--worst", "2")
-    assert [(one["step"], one["score"]) for one in worst["samples"]] == [(40, -1.0), (40, 0.5)]
+    assert [(one["step"], one["score"]) for one in worst["samples"]] == [
+        (40, -1.0),
+        (40, 0.5),
+    ]
     assert (worst["total"], worst["left_out"]) == (3, 1)
     best = get("samples", run, "--best", "1", "--around", "7")
     assert [(one["step"], one["score"]) for one in best["samples"]] == [(7, 2.0)]
 
 
-def test_texts_are_cut_and_their_lengths_said(get: Callable[..., Any], run: Path) -> None:
+def test_texts_are_cut_and_their_lengths_said(
+    get: Callable[..., Any], run: Path
+) -> None:
     (cut,) = get("samples", run, "--last", "1")["samples"]
     assert (len(cut["response"]), cut["response_length"]) == (500, 600)
     (full,) = get("samples", run, "--last", "1", "--full")["samples"]
@@ -187,10 +213,15 @@ def test_no_escape_sequence_reaches_the_terminal(
         assert "\x1b" not in out
 
 
-def test_samples_in_dumps_are_those_of_the_step(get: Callable[..., Any], run: Path) -> None:
+def test_samples_in_dumps_are_those_of_the_step(
+    get: Callable[..., Any], run: Path
+) -> None:
     dumps = run / "rollouts"
     dumps.mkdir()
-    rows = [{"input": "q", "output": f"a{at}", "score": at % 5, "step": 50} for at in range(20)]
+    rows = [
+        {"input": "q", "output": f"a{at}", "score": at % 5, "step": 50}
+        for at in range(20)
+    ]
     text = "".join(json.dumps(row) + "\n" for row in rows) + "{broken\n"
     (dumps / "50.jsonl").write_text(text, encoding="utf-8")
     found = get("samples", run, "--best", "3")
@@ -206,7 +237,9 @@ def test_the_newest_samples_after_a_restart_are_those_of_its_steps(
     """Those of steps that the run has not reached again are old."""
     lines: list[dict[str, Any]] = []
     for step in range(1, 6):
-        lines.append({"scope": "rollout", "step": step, "reward_mean": 0.5, "kl_div": 0.02})
+        lines.append(
+            {"scope": "rollout", "step": step, "reward_mean": 0.5, "kl_div": 0.02}
+        )
         text = {"prompt": "why", "response": f"again {step}", "reward": 0.5}
         lines.append({"scope": "sample", "step": step, **text})
     with (run / "verl_logs.jsonl").open("a", encoding="utf-8") as log:
@@ -248,20 +281,29 @@ def test_the_log_of_a_crashed_run_opens_at_its_error(
     assert found["lines"] == get("log", crashed)["lines"][7:13]
 
 
-def test_the_last_lines_and_those_around_a_step(get: Callable[..., Any], crashed: Path) -> None:
+def test_the_last_lines_and_those_around_a_step(
+    get: Callable[..., Any], crashed: Path
+) -> None:
     last = get("log", crashed, "--last", "2")
     assert [line["text"] for line in last["lines"]] == ["clean-up 28", "clean-up 29"]
     assert (last["more_before"], last["more_after"]) == (True, False)
     around = get("log", crashed, "--around", "5", "--last", "3")["lines"]
     assert [line["text"][:7] for line in around] == ["noise 4", "step:5 ", "noise 5"]
     everything = get("log", crashed, "--last", "5000")
-    assert "".join(line["text"] + "\n" for line in everything["lines"]) == crashed.read_text()
+    assert (
+        "".join(line["text"] + "\n" for line in everything["lines"])
+        == crashed.read_text()
+    )
     assert everything["more_before"] is False
 
 
 def test_lines_that_match(get: Callable[..., Any], crashed: Path) -> None:
     found = get("log", crashed, "--grep", "noise [1-3]$")
-    assert [line["text"] for line in found["lines"]] == ["noise 1", "noise 2", "noise 3"]
+    assert [line["text"] for line in found["lines"]] == [
+        "noise 1",
+        "noise 2",
+        "noise 3",
+    ]
     few = get("log", crashed, "--grep", "noise", "--last", "2")
     assert [line["text"] for line in few["lines"]] == ["noise 58", "noise 59"]
     assert few["more_before"] is True
@@ -281,13 +323,29 @@ def test_an_expression_that_takes_too_long_is_given_up(
     ("words", "code", "sentence"),
     [
         (["state", "logs"], 64, "2 runs: run_7, run_8; name one with --run"),
-        (["state", "logs", "--run", "run"], 64, "in the names of several runs: run_7, run_8"),
+        (
+            ["state", "logs", "--run", "run"],
+            64,
+            "in the names of several runs: run_7, run_8",
+        ),
         (["state", "logs", "--run", "none"], 64, "none of the runs: run_7, run_8"),
         (["state", "nothing"], 3, "nothing: no such file or directory"),
-        (["metrics", "logs/run_7", "--metric", "rewrd"], 64, "no metric rewrd; alike: reward"),
+        (
+            ["metrics", "logs/run_7", "--metric", "rewrd"],
+            64,
+            "no metric rewrd; alike: reward",
+        ),
         (["metrics", "logs/run_7", "--around", "3"], 64, "--around needs the metric"),
-        (["metrics", "logs/run_7", "--metric", "x", "--filter", "y"], 64, "--metric names one"),
-        (["samples", "logs/run_7", "--validation"], 3, "run_7 has no validation samples"),
+        (
+            ["metrics", "logs/run_7", "--metric", "x", "--filter", "y"],
+            64,
+            "--metric names one",
+        ),
+        (
+            ["samples", "logs/run_7", "--validation"],
+            3,
+            "run_7 has no validation samples",
+        ),
         (["log", "logs/run_7", "--around", "999"], 64, "no line of step 999"),
         (["log", "logs/run_7", "--error"], 64, "no error has ended run_7"),
         (["log", "logs/run_7", "--grep", "("], 64, "missing )"),
@@ -305,7 +363,9 @@ def test_one_sentence_where_there_is_no_answer(
 ) -> None:
     other = run.parent / "run_8"
     other.mkdir()
-    (other / "verl_logs.jsonl").write_text('{"scope": "ppo", "step": 1, "policy_loss": 1}\n')
+    (other / "verl_logs.jsonl").write_text(
+        '{"scope": "ppo", "step": 1, "policy_loss": 1}\n'
+    )
     monkeypatch.chdir(run.parent.parent)
     found, out, err = answered(*words)
     assert (found, out) == (code, "")
@@ -313,7 +373,9 @@ def test_one_sentence_where_there_is_no_answer(
     assert err.count("\n") == 1
 
 
-@pytest.mark.parametrize("words", [["state"], ["metrics", "--metric", "policy_kl"], ["samples"]])
+@pytest.mark.parametrize(
+    "words", [["state"], ["metrics", "--metric", "policy_kl"], ["samples"]]
+)
 def test_what_is_passed_over_is_said_of_a_long_log_too(
     answered: Callable[..., tuple[int, str, str]], run: Path, words: list[str]
 ) -> None:
@@ -328,7 +390,9 @@ def test_what_is_passed_over_is_said_of_a_long_log_too(
 def test_one_of_several_runs_is_named(get: Callable[..., Any], run: Path) -> None:
     other = run.parent / "run_8"
     other.mkdir()
-    (other / "verl_logs.jsonl").write_text('{"scope": "ppo", "step": 1, "policy_loss": 1}\n')
+    (other / "verl_logs.jsonl").write_text(
+        '{"scope": "ppo", "step": 1, "policy_loss": 1}\n'
+    )
     assert get("runs", run.parent) == {"version": 1, "runs": ["run_7", "run_8"]}
     assert get("state", run.parent, "--run", "run_8")["step"] == 1
     assert get("state", run.parent, "--run", "7")["step"] == 40

@@ -43,7 +43,9 @@ def main(words: Sequence[str]) -> int:
             rows.append(as_line(row))
             print(rows[-1], flush=True)
     minutes = (time.monotonic() - began) / 60
-    after = f"{load_words(before, os.getloadavg()[0])} Measured in {minutes:.0f} minutes."
+    after = (
+        f"{load_words(before, os.getloadavg()[0])} Measured in {minutes:.0f} minutes."
+    )
     print(f"\n{after}")
     if options.write:
         write(options.write, "\n".join((f"{about}. {after}", "", HEAD, *rows)))
@@ -79,10 +81,16 @@ def parser() -> argparse.ArgumentParser:
     small = "small logs, each measured once: a try, in a minute or two"
     found.add_argument("--small", action="store_true", help=small)
     large = ", ".join(part.name for part in PARTS if part.large)
-    found.add_argument("--large", action="store_true", help=f"with what takes minutes: {large}")
+    found.add_argument(
+        "--large", action="store_true", help=f"with what takes minutes: {large}"
+    )
     wandb = "the command wandb, for its LEET"
-    found.add_argument("--wandb", type=_command, default=_wandb(), metavar="PATH", help=wandb)
-    found.add_argument("--write", type=Path, metavar="FILE.md", help="write the table there, too")
+    found.add_argument(
+        "--wandb", type=_command, default=_wandb(), metavar="PATH", help=wandb
+    )
+    found.add_argument(
+        "--write", type=Path, metavar="FILE.md", help="write the table there, too"
+    )
     return found
 
 

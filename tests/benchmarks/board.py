@@ -26,7 +26,9 @@ TRIES = 3
 def run_of(keys: list[str], columns: list[list[float]]) -> Run:
     """Return a run with these metrics."""
     run, steps = Run("run"), range(len(columns[0]))
-    rows = MetricRows(tuple(keys), steps, columns, steps, [NOW + step for step in steps])
+    rows = MetricRows(
+        tuple(keys), steps, columns, steps, [NOW + step for step in steps]
+    )
     run.apply(Batch("run", SourceStatus("log", "test"), (rows,)), NOW)
     return run
 

@@ -58,7 +58,12 @@ def past(end: float) -> Iterator[Sample]:
     for at in range(POINTS):
         moment = end - (POINTS - 1 - at) * SCRAPE
         for key in keys:
-            yield "verl_metric_info", {"name": named(key).name, "key": key, **exporter}, 1.0, moment
+            yield (
+                "verl_metric_info",
+                {"name": named(key).name, "key": key, **exporter},
+                1.0,
+                moment,
+            )
         for run in range(RUNS):
             labels = {"run": f"run-{run:02}", **exporter}
             yield "verl_training_steps_total", labels, float(at), moment
@@ -67,7 +72,11 @@ def past(end: float) -> Iterator[Sample]:
                 yield named(key).name, labels, math.sin(at / 20 + number + run), moment
         for node in range(NODES):
             for device in range(DEVICES):
-                labels = {"Hostname": f"node-{node:02}", "gpu": str(device), "job": "dcgm"}
+                labels = {
+                    "Hostname": f"node-{node:02}",
+                    "gpu": str(device),
+                    "job": "dcgm",
+                }
                 yield "DCGM_FI_DEV_GPU_UTIL", labels, 90.0, moment
                 yield "DCGM_FI_DEV_FB_USED", labels, 60_000.0, moment
                 yield "DCGM_FI_DEV_FB_FREE", labels, 20_000.0, moment
@@ -113,11 +122,15 @@ def server_time(asked: list[tuple[Address, str | None]]) -> tuple[list[float], i
 def watched(address: str) -> tuple[float, float, Monitor]:
     """Return the seconds until the first run is there and until all are, as a front end sees it."""
     monitor = Monitor(Config())
-    reading = ReadingThreads([address], gpu_interval=3600.0, clock=time.time, notify=lambda: None)
+    reading = ReadingThreads(
+        [address], gpu_interval=3600.0, clock=time.time, notify=lambda: None
+    )
     begin = time.perf_counter()
     first = last = 0.0
     reading.start()
-    while sum(run.step is not None for run in monitor.runs.values()) < RUNS or not devices(monitor):
+    while sum(
+        run.step is not None for run in monitor.runs.values()
+    ) < RUNS or not devices(monitor):
         for news in reading.take():
             monitor.apply(news, time.time())
         if not first and monitor.runs:
@@ -171,19 +184,26 @@ def devices(monitor: Monitor) -> int:
 def main() -> None:
     """Measure, and say what came of it."""
     end = math.floor((time.time() - 5) / SCRAPE) * SCRAPE
-    with tempfile.TemporaryDirectory() as directory, serving(Path(directory), past(end)) as address:
+    with (
+        tempfile.TemporaryDirectory() as directory,
+        serving(Path(directory), past(end)) as address,
+    ):
         asked = questions(address)
         took, size = server_time(asked)
         found = 4  # questions that find the runs, before the first of them is loaded
         first, last, monitor = watched(address)
         points = sum(
-            len(run.series(key) or ()) for run in monitor.runs.values() for key in run.keys
+            len(run.series(key) or ())
+            for run in monitor.runs.values()
+            for key in run.keys
         )
         print(
             f"{len(asked)} questions, {size / 1e6:.1f} MB; the server takes {sum(took):.2f} s for all,"
         )
         print(f"  {sum(took[: found + 1]):.2f} s until the first run is answered")
-        every = f"all {len(monitor.runs)} and {devices(monitor)} devices after {last:.2f} s"
+        every = (
+            f"all {len(monitor.runs)} and {devices(monitor)} devices after {last:.2f} s"
+        )
         print(f"first run there after {first:.2f} s, {every}")
         print(f"{points:,} points")
         begin, start = painted(address), painted(local(Path(directory)))

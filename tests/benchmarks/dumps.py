@@ -41,7 +41,9 @@ def write(folder: Path, steps: int, megabytes: int) -> None:
     """Write dumps as verl v0.9 does: groups of 8 side by side, sorted by uid."""
     rng = random.Random(0)
     bodies = [
-        json.dumps(" ".join(rng.choices(TEXT.split(), k=1700)) + ".\n", ensure_ascii=False)
+        json.dumps(
+            " ".join(rng.choices(TEXT.split(), k=1700)) + ".\n", ensure_ascii=False
+        )
         for _ in range(256)
     ]
     prompt = json.dumps("user\nWhat is the sum? " * 20)[1:-1]
@@ -101,7 +103,8 @@ class _Screen:
     def evaluated(self) -> bool:
         """Tell whether all figures are known."""
         return all(
-            state.status.bytes_read == state.status.size for state in self.run.sources.values()
+            state.status.bytes_read == state.status.size
+            for state in self.run.sources.values()
         )
 
 
@@ -111,7 +114,10 @@ def opened(folder: Path) -> dict[str, float]:
     start = psutil.Process().memory_info().rss
     screen.reading.start()
     first = screen.until(lambda: screen.run.samples.places and screen.page().sample(0))
-    others = [screen.until(lambda: screen.page(place).sample(0)) for place in range(-2, -10, -1)]  # noqa: B023
+    others = [
+        screen.until(lambda place=place: screen.page(place).sample(0))
+        for place in range(-2, -10, -1)
+    ]
     known = screen.until(screen.known)
     search = screen.until(lambda: screen.page().hits("no such words").complete)
     figures = screen.until(screen.evaluated)
@@ -134,10 +140,16 @@ def loaded(folder: Path, share: int) -> dict[str, float]:
     start, began = process.memory_info().rss, time.perf_counter()
     paths = sorted(folder.iterdir(), key=lambda path: -int(path.stem))
     paths = paths[: max(1, len(paths) // share)]
-    kept = {path.stem: [json.loads(line) for line in path.open(encoding="utf-8")] for path in paths}
+    kept = {
+        path.stem: [json.loads(line) for line in path.open(encoding="utf-8")]
+        for path in paths
+    }
     times = len(list(folder.iterdir())) / len(kept)
     took, memory = time.perf_counter() - began, process.memory_info().rss - start
-    return {"all loaded, s": took * times, "memory, MB above the start": memory / 1e6 * times}
+    return {
+        "all loaded, s": took * times,
+        "memory, MB above the start": memory / 1e6 * times,
+    }
 
 
 def main() -> None:
@@ -151,7 +163,9 @@ def main() -> None:
     if options.part:
         print(
             json.dumps(
-                opened(options.folder) if options.part == "opened" else loaded(options.folder, 10)
+                opened(options.folder)
+                if options.part == "opened"
+                else loaded(options.folder, 10)
             )
         )
         return
@@ -164,8 +178,14 @@ def main() -> None:
         for part in ("opened", "loaded"):
             drop_cache(folder)
             command = [sys.executable, __file__, "--part", part, "--folder", folder]
-            found = json.loads(subprocess.run(command, check=True, capture_output=True).stdout)
-            print(part, *(f"{name}: {value:.3g}" for name, value in found.items()), sep="\n  ")
+            found = json.loads(
+                subprocess.run(command, check=True, capture_output=True).stdout
+            )
+            print(
+                part,
+                *(f"{name}: {value:.3g}" for name, value in found.items()),
+                sep="\n  ",
+            )
     finally:
         if options.folder is None:
             shutil.rmtree(top)

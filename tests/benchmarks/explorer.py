@@ -35,7 +35,13 @@ PREFIXES = (
     "response_length",
 )
 KEYS = {
-    "charts": b"l" * 3 + b"j" * 3 + b"\x1b[6~" * 6 + b"k" * 2 + b"\x1b[5~" * 3 + b"><)(" + b"Gg",
+    "charts": b"l" * 3
+    + b"j" * 3
+    + b"\x1b[6~" * 6
+    + b"k" * 2
+    + b"\x1b[5~" * 3
+    + b"><)("
+    + b"Gg",
     "cursor and zoom": b"\x1b[D" * 12 + b"++--" + b"\x1b[C" * 4,
     "table": b"j" * 4 + b"\x1b[6~" * 5 + b"k" * 3 + b"\x1b[5~" * 3 + b"Gg" + b"sSss",
     "switching": b"vvvv",
@@ -47,7 +53,10 @@ def write(path: Path, metrics: int, first: int, count: int) -> None:
     the same line.
     """
     chance = random.Random(first)
-    keys = [f"{PREFIXES[n % len(PREFIXES)]}/metric_{n // len(PREFIXES)}" for n in range(metrics)]
+    keys = [
+        f"{PREFIXES[n % len(PREFIXES)]}/metric_{n // len(PREFIXES)}"
+        for n in range(metrics)
+    ]
     with path.open("a") as file:
         for step in range(first, first + count):
             data = {
@@ -76,11 +85,15 @@ def in_words(times: list[float]) -> str:
 
 def main() -> None:
     """Measure and print."""
-    metrics, steps = (int(word) for word in sys.argv[1:3]) if len(sys.argv) > 2 else (300, 10_000)
+    metrics, steps = (
+        (int(word) for word in sys.argv[1:3]) if len(sys.argv) > 2 else (300, 10_000)
+    )
     with tempfile.TemporaryDirectory() as folder:
         log = Path(folder) / "log.jsonl"
         write(log, metrics, 1, steps)
-        terminal = Terminal([sys.executable, "-m", "verl_tui", log], SIZE, VERL_TUI_STATE="")
+        terminal = Terminal(
+            [sys.executable, "-m", "verl_tui", log], SIZE, VERL_TUI_STATE=""
+        )
         assert terminal.read(120, lambda: terminal.shows(f"step {steps}"))
         terminal.read(3)
         used = terminal.cpu
@@ -94,9 +107,14 @@ def main() -> None:
         for name, keys in KEYS.items():
             if name == "table":
                 answer(terminal, b"v")
-            used, times = terminal.cpu, [answer(terminal, key) for key in pressed(keys) * _ROUNDS]
+            used, times = (
+                terminal.cpu,
+                [answer(terminal, key) for key in pressed(keys) * _ROUNDS],
+            )
             cost = (terminal.cpu - used) * 1e3 / len(times)
-            firsts, wholes, _ = zip(*[one for one in times if not one.disturbed], strict=True)
+            firsts, wholes, _ = zip(
+                *[one for one in times if not one.disturbed], strict=True
+            )
             print(
                 f"{name}: first change {in_words(list(firsts))}, whole {in_words(list(wholes))}, {cost:.0f} ms of CPU a key; "
                 f"{len(firsts)} of {len(times)} counted"
@@ -111,7 +129,9 @@ def main() -> None:
             answer(terminal, b"v")
         sent = terminal.bytes
         terminal.read(5)
-        print(f"nothing new for 5 s: {terminal.bytes - sent} bytes; {terminal.memory:.0f} MiB")
+        print(
+            f"nothing new for 5 s: {terminal.bytes - sent} bytes; {terminal.memory:.0f} MiB"
+        )
         terminal.close()
 
 

@@ -61,7 +61,9 @@ def values(step: int) -> dict[str, float]:
 
 def line(step: int) -> str:
     """Return a step as verl's file logger writes it."""
-    return json.dumps({"step": step, "data": values(step)}, separators=(",", ":")) + "\n"
+    return (
+        json.dumps({"step": step, "data": values(step)}, separators=(",", ":")) + "\n"
+    )
 
 
 def _file_text(at: int) -> str:
@@ -109,7 +111,9 @@ def write_batch_keys(path: Path, megabytes: float, *, varying: bool) -> None:
     with path.open("w", encoding="utf-8") as file:
         while file.tell() < megabytes * 1e6:
             step += 1
-            sources = random.Random(step).sample(range(60), 20) if varying else range(20)
+            sources = (
+                random.Random(step).sample(range(60), 20) if varying else range(20)
+            )
             data = values(step) | {f"source/{n}/score/mean": 0.5 for n in sources}
             file.write(json.dumps({"step": step, "data": data}) + "\n")
 

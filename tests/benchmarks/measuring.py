@@ -117,20 +117,26 @@ def of_command(command: Sequence[str | Path], most_status: int = 0) -> Cost:
         RuntimeError: It ended with a higher status than it may.
     """
     began = time.perf_counter()
-    with subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE) as process:
+    with subprocess.Popen(
+        command, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE
+    ) as process:
         assert process.stderr is not None
         with peak_memory(process.pid) as peak:
             said = process.stderr.read()
             _, status, usage = os.wait4(process.pid, 0)
         process.returncode = os.waitstatus_to_exitcode(status)
     if not 0 <= process.returncode <= most_status:
-        raise RuntimeError(f"{command} ended with {process.returncode}: {said.decode()[-300:]}")
+        raise RuntimeError(
+            f"{command} ended with {process.returncode}: {said.decode()[-300:]}"
+        )
     wall = time.perf_counter() - began
     return Cost(wall, usage.ru_utime + usage.ru_stime, peak[0])
 
 
 def on_screen(
-    command: Sequence[str | Path], size: tuple[int, int], until: Callable[[Terminal], bool]
+    command: Sequence[str | Path],
+    size: tuple[int, int],
+    until: Callable[[Terminal], bool],
 ) -> Cost:
     """Return what a command on a pty takes until its screen is as awaited; then end it.
 

@@ -63,7 +63,9 @@ def load_words(before: float, after: float) -> str:
     """
     words = f"Load before {before:.1f}, after {after:.1f}."
     if before > _BUSY * (os.cpu_count() or 1):
-        words += " **The machine was busy: ratios of processor time count, seconds do not.**"
+        words += (
+            " **The machine was busy: ratios of processor time count, seconds do not.**"
+        )
     return words
 
 

@@ -88,7 +88,9 @@ def write_runs(folder: Path, count: int) -> list[str]:
 
 def timed(terminal: Terminal, key: bytes, expected: str = "") -> Answer:
     """Press a key; return how soon the screen shows a text, or, without one, anything new."""
-    return terminal.answer(key, lambda: terminal.shows(expected) if expected else terminal.changed)
+    return terminal.answer(
+        key, lambda: terminal.shows(expected) if expected else terminal.changed
+    )
 
 
 def enough(answers: list[Answer], wanted: int) -> bool:
@@ -110,7 +112,9 @@ def at_work(terminal: Terminal, keys: bytes) -> float:
     return (terminal.cpu - before) * 1e3 / len(keys)
 
 
-def answers(terminal: Terminal, names: list[str], times: int) -> Iterator[tuple[str, list[Answer]]]:
+def answers(
+    terminal: Terminal, names: list[str], times: int
+) -> Iterator[tuple[str, list[Answer]]]:
     """Yield what was pressed, and all answers."""
     switched: list[Answer] = []
     while not enough(switched, times):
@@ -148,7 +152,9 @@ def opened(terminal: Terminal, times: int) -> Iterator[tuple[str, list[Answer]]]
         while not enough(taken, times):
             taken.append(timed(terminal, key))
             # A busy app takes a key that comes now for one of the screen that it is about to leave.
-            assert terminal.read(10, lambda: not terminal.shows(_DASHBOARD)), f"{what}: no screen"
+            assert terminal.read(10, lambda: not terminal.shows(_DASHBOARD)), (
+                f"{what}: no screen"
+            )
             back.append(timed(terminal, _BACK))
             _go_back(terminal)
         yield what, taken
@@ -205,9 +211,7 @@ def row(key: str, taken: list[Answer], beside: list[Answer]) -> str:
         return f"| {key} | p95 {_GOAL} | | | {of} | |"
     worst = quantiles(counted, n=20, method="inclusive")[-1]
     with_two = f"{median(alone):.0f} ms" if alone else ""
-    return (
-        f"| {key} | p95 {_GOAL} | {median(counted):.0f} ms | {worst:.0f} ms | {of} | {with_two} |"
-    )
+    return f"| {key} | p95 {_GOAL} | {median(counted):.0f} ms | {worst:.0f} ms | {of} | {with_two} |"
 
 
 def main() -> None:
@@ -216,7 +220,10 @@ def main() -> None:
     print(f"two runs first, then {count}", file=sys.stderr, flush=True)
     with tempfile.TemporaryDirectory() as folder:
         two, work_of_two = measure_keys(Path(folder), 2, _BESIDE)
-    print(f"| key, {count} runs | goal | median | p95 | of | two runs, median |", flush=True)
+    print(
+        f"| key, {count} runs | goal | median | p95 | of | two runs, median |",
+        flush=True,
+    )
     print("|---|---|---|---|---|---|", flush=True)
 
     def tell(key: str, taken: list[Answer]) -> None:
@@ -224,7 +231,9 @@ def main() -> None:
 
     with tempfile.TemporaryDirectory() as folder:
         _, work = measure_keys(Path(folder), count, _TIMES, tell)
-    print(f"\n`]`, processor time: {work:.0f} ms a key; with two runs {work_of_two:.0f} ms")
+    print(
+        f"\n`]`, processor time: {work:.0f} ms a key; with two runs {work_of_two:.0f} ms"
+    )
 
 
 if __name__ == "__main__":

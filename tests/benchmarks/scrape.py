@@ -46,7 +46,10 @@ def write(directory: Path, runs: int, metrics: int, steps: int) -> None:
         with path.open("w", encoding="utf-8") as file:
             for step in range(1, steps + 1):
                 file.write(
-                    json.dumps({"step": step, "data": {key: dice.random() for key in keys}}) + "\n"
+                    json.dumps(
+                        {"step": step, "data": {key: dice.random() for key in keys}}
+                    )
+                    + "\n"
                 )
 
 
@@ -61,7 +64,10 @@ def scraped(address: str) -> bytes:
 
 def main() -> None:
     """Print what a scrape takes as its client sees it, and how much memory the exporter has."""
-    runs, metrics, steps = (*map(int, sys.argv[1:]), *(50, 150, 200)[len(sys.argv) - 1 :])
+    runs, metrics, steps = (
+        *map(int, sys.argv[1:]),
+        *(50, 150, 200)[len(sys.argv) - 1 :],
+    )
     with tempfile.TemporaryDirectory() as directory:
         write(Path(directory), runs, metrics, steps)
         command = [
@@ -77,7 +83,9 @@ def main() -> None:
         with subprocess.Popen(command, stderr=subprocess.PIPE, text=True) as exporter:
             assert exporter.stderr is not None
             address = next(
-                found[0] for line in exporter.stderr if (found := re.search(r"http://\S+", line))
+                found[0]
+                for line in exporter.stderr
+                if (found := re.search(r"http://\S+", line))
             )
             process = psutil.Process(exporter.pid)
             begun = time.perf_counter()
@@ -92,7 +100,9 @@ def main() -> None:
                 time.sleep(1)
             before, begun = sum(process.cpu_times()[:2]), time.perf_counter()
             time.sleep(20)
-            busy = (sum(process.cpu_times()[:2]) - before) / (time.perf_counter() - begun)
+            busy = (sum(process.cpu_times()[:2]) - before) / (
+                time.perf_counter() - begun
+            )
             memory = process.memory_info().rss / 1e6
             exporter.terminate()
     series = sum(not line.startswith(b"#") for line in page.splitlines())

@@ -73,7 +73,9 @@ class Log:
     def write(self, steps: int) -> None:
         """Append so many steps in one go, as one that is flushed now and then does."""
         for step in range(self.steps + 1, self.steps + steps + 1):
-            self._file.write(self._form(step, [value(self._number, step, at) for at in _AT]))
+            self._file.write(
+                self._form(step, [value(self._number, step, at) for at in _AT])
+            )
             if step % _EVERY_DUMP == 0:
                 self._dump(step)
         self._file.flush()
@@ -98,11 +100,15 @@ _AT = range(len(KEYS))
 
 
 def _file_line(step: int, values: list[float]) -> str:
-    return json.dumps({"step": step, "data": dict(zip(KEYS, values, strict=True))}) + "\n"
+    return (
+        json.dumps({"step": step, "data": dict(zip(KEYS, values, strict=True))}) + "\n"
+    )
 
 
 def _console_line(step: int, values: list[float]) -> str:
-    numbers = " - ".join(f"{key}:{value}" for key, value in zip(KEYS, values, strict=True))
+    numbers = " - ".join(
+        f"{key}:{value}" for key, value in zip(KEYS, values, strict=True)
+    )
     return f"(TaskRunner pid=1) step:{step} - {numbers}\n"
 
 
@@ -125,7 +131,9 @@ def watch(folder: Path) -> None:
 
     threading.Thread(target=hear, daemon=True).start()
     monitor = Monitor(Config())
-    reading = ReadingThreads([str(folder)], gpu_interval=5.0, clock=time.time, notify=news.set)
+    reading = ReadingThreads(
+        [str(folder)], gpu_interval=5.0, clock=time.time, notify=news.set
+    )
     reading.start()
     judged, costs = 0.0, [0.0]
     while not over.is_set():
@@ -140,7 +148,8 @@ def watch(folder: Path) -> None:
         if asked.is_set():
             asked.clear()
             print(
-                json.dumps({"steps": _newest(monitor), "judging": median(costs[-30:])}), flush=True
+                json.dumps({"steps": _newest(monitor), "judging": median(costs[-30:])}),
+                flush=True,
             )
     reading.stop()
     print(json.dumps(_missing(monitor)), flush=True)
@@ -157,7 +166,9 @@ def _missing(monitor: Monitor) -> dict[str, tuple[int, int, int, int]]:
         number, points, wrong = int(run.name.rpartition("-")[2]), 0, 0
         for at, key in enumerate(KEYS):
             series = run.series(key)
-            pairs = () if series is None else zip(series.steps, series.values, strict=True)
+            pairs = (
+                () if series is None else zip(series.steps, series.values, strict=True)
+            )
             for step, known in pairs:
                 points += 1
                 wrong += known != value(number, step, at)
@@ -231,7 +242,9 @@ class Soak:
         for log in self.logs:
             log.write(3)
         self.watcher = Watcher(folder)
-        self.app = Terminal([sys.executable, "-m", "verl_tui", folder], SIZE, VERL_TUI_STATE="")
+        self.app = Terminal(
+            [sys.executable, "-m", "verl_tui", folder], SIZE, VERL_TUI_STATE=""
+        )
         self._ages: tuple[list[float], list[float]] = ([], [])
         """Seconds by which the monitor and the app were behind."""
         self._cpu = (0.0, 0.0)
@@ -254,7 +267,9 @@ class Soak:
 
     def _look(self) -> None:
         newest = self.watcher.ask()["steps"]
-        self._ages[0].append(max(self._behind(log, newest.get(log.name, 0)) for log in self.logs))
+        self._ages[0].append(
+            max(self._behind(log, newest.get(log.name, 0)) for log in self.logs)
+        )
         for log in self.logs:
             if (step := shown_step(self.app, log.name)) is not None:
                 self._ages[1].append(self._behind(log, step))
@@ -269,7 +284,11 @@ class Soak:
         cells = [f"{minutes:.1f}", f"{sum(log.steps for log in self.logs):,}"]
         for at, pid in enumerate((self.watcher.pid, self.app.pid)):
             now, ages = held(pid), self._ages[at]
-            late = f"{median(ages):.2f} / {quantiles(ages, n=20)[-1]:.2f}" if len(ages) > 1 else "-"
+            late = (
+                f"{median(ages):.2f} / {quantiles(ages, n=20)[-1]:.2f}"
+                if len(ages) > 1
+                else "-"
+            )
             cells += [f"{now.memory:.0f}", f"{now.descriptors}", f"{now.threads}", late]
             cells.append(f"{now.cpu - self._cpu[at]:.1f}")
         self._cpu = (held(self.watcher.pid).cpu, held(self.app.pid).cpu)
@@ -285,7 +304,9 @@ class Soak:
         end = time.monotonic() + _PATIENCE
         while time.monotonic() < end:
             self.app.read(0.5)
-            on_screen = any(shown_step(self.app, log.name) == log.steps for log in self.logs)
+            on_screen = any(
+                shown_step(self.app, log.name) == log.steps for log in self.logs
+            )
             if on_screen and self.watcher.ask()["steps"] == wanted:
                 return True
         return False
@@ -335,7 +356,11 @@ def soak(folder: Path, options: argparse.Namespace, tell: Callable[[str], None])
     tell(
         f"{steps:,} steps, {steps * len(KEYS):,} points, {sum(log.dumps for log in this.logs):,} dumps"
     )
-    tell("all of them taken in" if in_time else f"not all of them taken in within {_PATIENCE:g} s")
+    tell(
+        "all of them taken in"
+        if in_time
+        else f"not all of them taken in within {_PATIENCE:g} s"
+    )
     tell("\n".join(lost) or "0 points lost, 0 wrong, 0 dumps lost")
     return 1 if lost or not in_time else 0
 
@@ -344,9 +369,13 @@ def main() -> int:
     """Read the options, make a directory of one's own, and begin."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--minutes", type=float, default=60.0)
-    parser.add_argument("--rate", type=float, default=50.0, help="steps a second, of all runs")
+    parser.add_argument(
+        "--rate", type=float, default=50.0, help="steps a second, of all runs"
+    )
     parser.add_argument("--runs", type=int, default=5)
-    parser.add_argument("--every", type=float, default=1.0, help="minutes between two lines")
+    parser.add_argument(
+        "--every", type=float, default=1.0, help="minutes between two lines"
+    )
     parser.add_argument("--watch", type=Path, help=argparse.SUPPRESS)
     options = parser.parse_args()
     if options.watch is not None:

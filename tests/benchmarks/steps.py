@@ -40,13 +40,17 @@ _GOAL = 4.0
 """kB of a step."""
 
 
-def cost(keys: tuple[str, ...], folder: Path, last: int) -> tuple[list[float], int, float]:
+def cost(
+    keys: tuple[str, ...], folder: Path, last: int
+) -> tuple[list[float], int, float]:
     """Return the kB of some steps on a screen, bytes without anything new, and the ms of processor
     time of a step.
     """
     log = folder / "log.jsonl"
     log.write_text("".join(line(step) for step in range(1, last + 1)))
-    terminal = Terminal([sys.executable, "-m", "verl_tui", log], SIZE, VERL_TUI_STATE="")
+    terminal = Terminal(
+        [sys.executable, "-m", "verl_tui", log], SIZE, VERL_TUI_STATE=""
+    )
     assert terminal.read(30, lambda: terminal.shows(f"step {last}"))
     terminal.read(1)
     for key in keys:

@@ -59,17 +59,23 @@ class Terminal:
         self.started = time.perf_counter()
         self.pid, self._fd = pty.fork()
         if self.pid == 0:
-            os.environ.update(TERM="xterm-256color", COLORTERM="truecolor", **environment)
+            os.environ.update(
+                TERM="xterm-256color", COLORTERM="truecolor", **environment
+            )
+            # an installed program has its bytecode
             for name in (
                 "NO_COLOR",
                 "PYTHONDONTWRITEBYTECODE",
-            ):  # an installed program has its bytecode
+            ):
                 os.environ.pop(name, None)
             try:
                 os.execvp(str(command[0]), [str(word) for word in command])
             finally:
-                os._exit(127)  # there is no such command: nothing may go on in this copy
-        fcntl.ioctl(self._fd, termios.TIOCSWINSZ, struct.pack("HHHH", rows, columns, 0, 0))
+                # there is no such command: nothing may go on in this copy
+                os._exit(127)
+        fcntl.ioctl(
+            self._fd, termios.TIOCSWINSZ, struct.pack("HHHH", rows, columns, 0, 0)
+        )
         self.bytes = 0
         """Bytes that came so far."""
         self.rate: float | None = None
@@ -113,7 +119,9 @@ class Terminal:
             self._stream.feed(data)
             self._lines = None
 
-    def answer(self, keys: bytes, until: Callable[[], bool], most: float = 10.0) -> Answer:
+    def answer(
+        self, keys: bytes, until: Callable[[], bool], most: float = 10.0
+    ) -> Answer:
         """Press keys; return how soon the frame came that fulfils a condition, and the last bytes
         of all.
 
@@ -135,7 +143,9 @@ class Terminal:
                 first = (moment, taken) if until() else None
         for *_, data in came[drawn:]:
             self._take(data)
-        return Answer((first[0] - began) * 1e3, (came[-1][0] - began) * 1e3, first[1] > before)
+        return Answer(
+            (first[0] - began) * 1e3, (came[-1][0] - began) * 1e3, first[1] > before
+        )
 
     def _gather(self, came: list[tuple[float, int, bytes]], quiet: float) -> None:
         """Take in what comes, until nothing has for so many seconds, with the moment and what was
@@ -211,7 +221,9 @@ def memory(pid: int, line: str = "VmRSS") -> float:
         status = Path(f"/proc/{pid}/status").read_text().splitlines()
         own = next((int(one.split()[1]) for one in status if one.startswith(line)), 0)
         _, *children = _processes(pid)
-        return own / 1024 + sum(child.memory_full_info().uss for child in children) / 2**20
+        return (
+            own / 1024 + sum(child.memory_full_info().uss for child in children) / 2**20
+        )
     return 0.0
 
 

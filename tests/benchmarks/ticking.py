@@ -40,7 +40,9 @@ class Ticking(VerlApp):
                 break
         seconds = perf_counter() - began
         Path(sys.argv[2]).write_text(
-            json.dumps({"late": late, "seconds": seconds, "memory": memory(os.getpid())})
+            json.dumps(
+                {"late": late, "seconds": seconds, "memory": memory(os.getpid())}
+            )
         )
         self.exit(0)
 

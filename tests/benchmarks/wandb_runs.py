@@ -109,7 +109,9 @@ def in_python(path: Path) -> float:
     """Measure the classes without upb, which is chosen when they are imported."""
     environment = os.environ | {"PROTOCOL_BUFFERS_PYTHON_IMPLEMENTATION": "python"}
     command = [sys.executable, __file__, str(path), "--classes"]
-    return float(subprocess.run(command, env=environment, capture_output=True, check=True).stdout)
+    return float(
+        subprocess.run(command, env=environment, capture_output=True, check=True).stdout
+    )
 
 
 def leet(path: Path, tries: int = 3) -> float:
@@ -153,7 +155,10 @@ def main() -> None:
         nothing.write_bytes(log(messages[:2]))
         short.write_bytes(log(kept))
         start = leet(nothing)
-        for name, file in (("as it is", path), ("without console and summaries", short)):
+        for name, file in (
+            ("as it is", path),
+            ("without console and summaries", short),
+        ):
             print(f"{name}: {file.stat().st_size / 1e6:.1f} MB")
             print(f"  here                         {least(ours, file):.3f} s")
             print(f"  wandb's classes, upb         {least(theirs, file):.3f} s")

@@ -40,7 +40,8 @@ def _log(folder: Path, extra: str = "") -> Path:
     """Write the console of a run that crashed."""
     path = folder / "train.log"
     steps = "".join(
-        f"step:{at} - actor/pg_loss:0.{at} - critic/score/mean:0.{at}\n" for at in range(1, 9)
+        f"step:{at} - actor/pg_loss:0.{at} - critic/score/mean:0.{at}\n"
+        for at in range(1, 9)
     )
     path.write_text(
         f"HF_TOKEN={KEY} python3 -m verl.trainer.main_ppo data.n=8 trainer.nnodes=1\nvllm==0.8.5\n"
@@ -75,7 +76,9 @@ def test_a_bundle_holds_what_a_bug_report_needs(
     assert "ValueError: bad" in files["summary.md"]
     assert "vllm 0.8.5" in files["summary.md"]
     assert files["metrics.csv"].startswith("step,actor/pg_loss,critic/score/mean,")
-    assert '"~/train.py"' in files["logs/01-train.log.tracebacks.txt"].replace("File ~", 'File "~')
+    assert '"~/train.py"' in files["logs/01-train.log.tracebacks.txt"].replace(
+        "File ~", 'File "~'
+    )
     assert json.loads(files["settings.json"])["values"]["data.n"] == 8
     assert json.loads(files["sources.json"])[0]["format"] == "verl console"
     assert json.loads(files["processes.json"])["problem"]
@@ -111,14 +114,18 @@ def test_it_is_bounded_and_says_so(tmp_path: Path) -> None:
 
 def test_a_run_without_a_step_is_summed_up_in_words(tmp_path: Path) -> None:
     log, out = tmp_path / "train.log", tmp_path / "out.zip"
-    log.write_text("Total training steps: 30\nTraceback (most recent call last):\nOSError: x\n")
+    log.write_text(
+        "Total training steps: 30\nTraceback (most recent call last):\nOSError: x\n"
+    )
     main(["bundle", str(log), "-o", str(out)])
     summary = _read(out)["summary.md"]
     assert "- state: crashed, no step so far of 30" in summary
     assert "None" not in summary
 
 
-def test_listing_writes_nothing(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_listing_writes_nothing(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     log = _log(tmp_path)
     assert main(["bundle", str(log), "--list"]) == 0
     assert "summary.md" in capsys.readouterr().out
@@ -167,15 +174,25 @@ def test_what_cannot_be_done_gets_a_sentence(
         (["bundle", log], 64, "name the file to make"),
         (["bundle", log, "-o", str(tmp_path / "x.tar")], 64, "must end in .zip"),
         (["bundle", "-", "-o", out], 64, "standard input is kept nowhere"),
-        (["bundle", str(tmp_path / "none"), "-o", out], 3, "no run to gather evidence on"),
-        (["bundle", log, "-o", str(tmp_path / "no" / "x.zip")], 73, "no such file or directory"),
+        (
+            ["bundle", str(tmp_path / "none"), "-o", out],
+            3,
+            "no run to gather evidence on",
+        ),
+        (
+            ["bundle", log, "-o", str(tmp_path / "no" / "x.zip")],
+            73,
+            "no such file or directory",
+        ),
     ]
     for words, code, sentence in cases:
         assert main(words) == code
         assert sentence in capsys.readouterr().err
 
 
-def test_of_several_runs_one_is_chosen(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_of_several_runs_one_is_chosen(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     for name in ("one", "two"):
         (tmp_path / name).mkdir()
         _log(tmp_path / name)
@@ -183,7 +200,9 @@ def test_of_several_runs_one_is_chosen(tmp_path: Path, capsys: pytest.CaptureFix
     assert main(["bundle", str(tmp_path), "-o", str(out)]) == 64
     assert "choose one with --run: one, two" in capsys.readouterr().err
     assert main(["bundle", str(tmp_path), "-o", str(out), "--run", "two"]) == 0
-    assert [run["name"] for run in json.loads(_read(out)["check.json"])["runs"]] == ["two"]
+    assert [run["name"] for run in json.loads(_read(out)["check.json"])["runs"]] == [
+        "two"
+    ]
 
 
 CONTEXTS = [
@@ -197,9 +216,14 @@ CONTEXTS = [
 SECRET = st.from_regex(r"[a-z][A-Z][0-9]{2}[a-zA-Z2-9]{22,30}", fullmatch=True)
 
 
-@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=examples(1 / 3))
+@settings(
+    suppress_health_check=[HealthCheck.function_scoped_fixture],
+    max_examples=examples(1 / 3),
+)
 @given(
-    secrets=st.lists(SECRET, min_size=len(CONTEXTS), max_size=len(CONTEXTS), unique=True),
+    secrets=st.lists(
+        SECRET, min_size=len(CONTEXTS), max_size=len(CONTEXTS), unique=True
+    ),
     owner=st.sampled_from(["mallory", "wangwei", "jdoe"]),
 )
 def test_no_secret_and_no_home_survives_in_any_file(
@@ -207,13 +231,19 @@ def test_no_secret_and_no_home_survives_in_any_file(
 ) -> None:
     folder = tmp_path / "home" / owner
     folder.mkdir(parents=True, exist_ok=True)
-    lines = [context.format(one) for context, one in zip(CONTEXTS, secrets, strict=True)]
+    lines = [
+        context.format(one) for context, one in zip(CONTEXTS, secrets, strict=True)
+    ]
     monitor = load([str(_log(folder, "\n".join(lines)))], Config(), NOW)
     (run,) = monitor.runs.values()
     found = gather(monitor, run, NOW, Wanted(samples=True))
-    for file in masked_files(found.pieces, Mask({"MY_TOKEN": secrets[-1]}), found.words):
+    for file in masked_files(
+        found.pieces, Mask({"MY_TOKEN": secrets[-1]}), found.words
+    ):
         text = file.data.decode()
-        assert not [one for one in (*secrets, owner, str(tmp_path)) if one in text], file.name
+        assert not [one for one in (*secrets, owner, str(tmp_path)) if one in text], (
+            file.name
+        )
 
 
 @pytest.fixture
@@ -230,7 +260,14 @@ def training(tmp_path: Path) -> Iterator[Path]:
                 time.sleep(100)
         a_training_loop()
     """
-    words = [sys.executable, "-c", textwrap.dedent(code), str(path), "--api_key", "hunter22"]
+    words = [
+        sys.executable,
+        "-c",
+        textwrap.dedent(code),
+        str(path),
+        "--api_key",
+        "hunter22",
+    ]
     with subprocess.Popen(words, stdout=subprocess.PIPE) as process:
         assert process.stdout is not None
         process.stdout.readline()
@@ -257,7 +294,10 @@ def test_the_stacks_of_a_running_training_are_in_it(
 @pytest.mark.parametrize(
     ("said", "sentence"),
     [
-        ("Error: Permission Denied: Try running again with elevated permissions", "SYS_PTRACE"),
+        (
+            "Error: Permission Denied: Try running again with elevated permissions",
+            "SYS_PTRACE",
+        ),
         ("Error: Failed to find python version", "Failed to find python version"),
     ],
 )

@@ -47,7 +47,9 @@ def test_a_compressed_log_has_an_end_too(tmp_path: Path) -> None:
 def test_each_kind_of_traceback_is_kept_once_with_its_number(tmp_path: Path) -> None:
     path = tmp_path / "train.log"
     again = TRACEBACK.replace("7", "9")
-    path.write_text(f"x\n{TRACEBACK}step:1 - a:1\n{again}y\n{TRACEBACK.replace('Value', 'Key')}")
+    path.write_text(
+        f"x\n{TRACEBACK}step:1 - a:1\n{again}y\n{TRACEBACK.replace('Value', 'Key')}"
+    )
     found = read_end(path, 1).tracebacks
     assert found == [
         TRACEBACK + "[2 of this kind]",
@@ -55,18 +57,20 @@ def test_each_kind_of_traceback_is_kept_once_with_its_number(tmp_path: Path) -> 
     ]
 
 
-def test_the_lines_of_other_processes_are_no_part_of_a_traceback(tmp_path: Path) -> None:
+def test_the_lines_of_other_processes_are_no_part_of_a_traceback(
+    tmp_path: Path,
+) -> None:
     path = tmp_path / "train.log"
     mine = [f"(Worker pid=1) {line}" for line in TRACEBACK.splitlines()]
-    path.write_text("\n".join([mine[0], "(Worker pid=2) at it", *mine[1:], "(Worker pid=1) done"]))
+    path.write_text(
+        "\n".join([mine[0], "(Worker pid=2) at it", *mine[1:], "(Worker pid=1) done"])
+    )
     assert read_end(path, 1).tracebacks == ["\n".join(mine)]
 
 
 def test_what_an_error_led_to_belongs_to_it(tmp_path: Path) -> None:
     path = tmp_path / "train.log"
-    chained = (
-        f"{TRACEBACK}\nDuring handling of the above exception, another occurred:\n\n{TRACEBACK}"
-    )
+    chained = f"{TRACEBACK}\nDuring handling of the above exception, another occurred:\n\n{TRACEBACK}"
     path.write_text(f"{chained}bye\n")
     assert read_end(path, 1).tracebacks == [chained.strip()]
 
@@ -96,11 +100,16 @@ def test_samples_of_verl_are_left_out(prefix: str) -> None:
 
 
 def test_a_sample_that_began_before_the_first_line_is_left_out() -> None:
-    assert without_samples(["secret", "[response] text", "[score] 1", "step:1 - a:1"]) == [
+    assert without_samples(
+        ["secret", "[response] text", "[score] 1", "step:1 - a:1"]
+    ) == [
         LEFT_OUT,
         "step:1 - a:1",
     ]
-    assert without_samples(["step:1 - a:1", "[prompt] text"]) == ["step:1 - a:1", LEFT_OUT]
+    assert without_samples(["step:1 - a:1", "[prompt] text"]) == [
+        "step:1 - a:1",
+        LEFT_OUT,
+    ]
 
 
 def test_tables_of_trl_are_left_out() -> None:
@@ -114,7 +123,8 @@ def test_texts_in_json_are_left_out_and_what_programs_say_of_themselves_stays() 
         [f'{{"loss": 1, "prompt": "p", "text": "{printed}", "error": "{printed}"}}']
     )
     assert (
-        line == f'{{"loss": 1, "prompt": "{LEFT_OUT}", "text": "{LEFT_OUT}", "error": "{printed}"}}'
+        line
+        == f'{{"loss": 1, "prompt": "{LEFT_OUT}", "text": "{LEFT_OUT}", "error": "{printed}"}}'
     )
     assert without_samples(['{"text": "' + printed]) == [LEFT_OUT]
     assert without_samples(["{'loss': 1}"]) == ["{'loss': 1}"]

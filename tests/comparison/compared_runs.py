@@ -37,7 +37,9 @@ def run_of(
         tuple(columns), range(1, count + 1), list(columns.values()), range(count), times
     )
     records = (*([rows] if count else []), Settings(dict(said or {}), "console"))
-    run.apply(Batch(name, SourceStatus(name, "verl console", modified=NOW), records), NOW)
+    run.apply(
+        Batch(name, SourceStatus(name, "verl console", modified=NOW), records), NOW
+    )
     return run
 
 

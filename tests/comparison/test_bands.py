@@ -76,7 +76,10 @@ def test_near_zero_a_band_has_a_least_width() -> None:
 
 
 def test_what_may_be_chance_is_no_breach_unless_the_user_sets_the_band() -> None:
-    run, base = run_of("run", noise(0.5, 1, by=0.3)), run_of("base", noise(0.5, 2, by=0.3))
+    run, base = (
+        run_of("run", noise(0.5, 1, by=0.3)),
+        run_of("base", noise(0.5, 2, by=0.3)),
+    )
     band = figure(held(run, base), "final_reward")
     assert band.value is not None
     assert abs(band.value - band.baseline) > 0.05 * band.baseline
@@ -94,10 +97,14 @@ def test_a_single_validation_may_be_as_far_off_as_validations_jump() -> None:
 
 
 def test_several_seeds_make_a_baseline_and_their_spread_its_band() -> None:
-    seeds = [run_of(f"s{n}", noise(0.4 + n / 10, n), recipe(**{SEED: n})) for n in range(3)]
+    seeds = [
+        run_of(f"s{n}", noise(0.4 + n / 10, n), recipe(**{SEED: n})) for n in range(3)
+    ]
     wide = figure(held(run_of("new", noise(0.7, 9), recipe()), *seeds), "final_reward")
     assert wide.baseline == pytest.approx(0.5, abs=0.01)
-    assert wide.high - wide.baseline == pytest.approx(0.497, abs=0.03), "4.303 × 0.1 × √(1 + 1/3)"
+    assert wide.high - wide.baseline == pytest.approx(0.497, abs=0.03), (
+        "4.303 × 0.1 × √(1 + 1/3)"
+    )
     other = run_of("other", noise(0.5, 8), recipe(**{LR: 1e-3}))
     with pytest.raises(BaselineError, match="differ by more than their seed"):
         held(seeds[0], seeds[1], other)
@@ -146,7 +153,11 @@ def test_the_exit_code_is_a_gate(
     assert main(["check", str(new), "--against", str(base)]) == code
     shown = capsys.readouterr().out
     assert "base:" not in shown, "the baseline itself is not reported"
-    breached = {0: "within all bands", 1: "better: final reward", 2: "worse: final reward"}
+    breached = {
+        0: "within all bands",
+        1: "better: final reward",
+        2: "worse: final reward",
+    }
     assert breached[code] in shown
     assert main(["check", str(tmp_path), "--against", "base", "--json"]) == code
     (run,) = json.loads(capsys.readouterr().out)["runs"]
@@ -167,7 +178,9 @@ def test_a_run_without_a_step_passes_no_gate(tmp_path: Path) -> None:
     new = tmp_path / "new"
     new.mkdir()
     (new / "train.jsonl").write_text('{"step": 1, "data": {"perf/mfu/actor": 0.4}}\n')
-    assert main(["check", str(new), "--against", str(write(tmp_path, "base", 0.5))]) == 3
+    assert (
+        main(["check", str(new), "--against", str(write(tmp_path, "base", 0.5))]) == 3
+    )
 
 
 @pytest.mark.parametrize(

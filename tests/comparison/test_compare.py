@@ -36,7 +36,9 @@ if TYPE_CHECKING:
 
 
 def of(found: Comparison, figure: str, group: str) -> Difference:
-    return next(one for one in found.differences if (one.figure, one.group) == (figure, group))
+    return next(
+        one for one in found.differences if (one.figure, one.group) == (figure, group)
+    )
 
 
 def written(found: Comparison) -> str:
@@ -60,13 +62,17 @@ def test_the_final_reward_is_the_mean_of_the_last_tenth_of_the_median_run() -> N
 
 
 @pytest.mark.parametrize(("count", "last"), [(3, 10), (150, 15), (5000, 100)])
-def test_it_is_of_ten_values_at_least_and_a_hundred_at_most(count: int, last: int) -> None:
+def test_it_is_of_ten_values_at_least_and_a_hundred_at_most(
+    count: int, last: int
+) -> None:
     assert comparison(run_of("a", [0.5] * count)).last == last
     assert comparison(run_of("a", [0.5] * count), last=7).last == 7
 
 
 def test_each_figure_names_its_step_where_it_has_one() -> None:
-    run = run_of("a", [0.1, 0.9, 0.3], more={VALIDATION: [0.2, 0.4, 0.3], "actor/ppo_kl": 0.4})
+    run = run_of(
+        "a", [0.1, 0.9, 0.3], more={VALIDATION: [0.2, 0.4, 0.3], "actor/ppo_kl": 0.4}
+    )
     figures = comparison(run).runs[0].measured.figures
     assert figures["best_reward"][:2] == (0.9, 2)
     assert figures["best_validation"][:2] == (0.4, 2)
@@ -96,7 +102,9 @@ def test_a_training_without_a_reward_goes_by_its_loss_of_which_less_is_better() 
     assert of(found, "final_loss", "b").verdict == "better"
     assert "lowest final loss: b" in as_text(found)
     dpo = run_of("dpo", noise(0.5, 1), more={"rewards/margins": 1.0}, key="loss")
-    apart = comparison(dpo, run_of("sft", noise(2.0, 1), more={"val/loss": 1.0}, key="train/loss"))
+    apart = comparison(
+        dpo, run_of("sft", noise(2.0, 1), more={"val/loss": 1.0}, key="train/loss")
+    )
     assert "losses are of different algorithms: DPO, SFT" in written(apart)
     beside = comparison(run_of("a", [0.5] * 9, more={"loss": 1.0}))
     assert beside.runs[0].measured.figures["final_loss"].value is None
@@ -120,7 +128,9 @@ def test_runs_that_differ_only_by_what_a_seed_changes_are_together() -> None:
         run_of(
             f"x{n}",
             noise(0.5, n),
-            recipe(**{key: value.format(n) for key, value in places.items()}, **{SEED: n}),
+            recipe(
+                **{key: value.format(n) for key, value in places.items()}, **{SEED: n}
+            ),
         )
         for n in (1, 2, 3)
     ]
@@ -161,14 +171,22 @@ def test_what_changes_the_training_is_no_seed(other: dict[str, object]) -> None:
 def test_without_settings_only_a_seed_in_the_name_puts_runs_together() -> None:
     names = ("grpo-seed1", "grpo-seed2", "ppo-seed1", "grpo-3", "grpo-4")
     found = comparison(*(run_of(name, noise(0.5, at)) for at, name in enumerate(names)))
-    assert [group.name for group in found.groups] == ["grpo", "ppo-seed1", "grpo-3", "grpo-4"]
+    assert [group.name for group in found.groups] == [
+        "grpo",
+        "ppo-seed1",
+        "grpo-3",
+        "grpo-4",
+    ]
     assert "names differ only by the seed" in written(found)
     assert "no settings are known of grpo-seed1" in written(found)
 
 
 def test_groups_have_names_of_their_own() -> None:
     def three(*names: str) -> list[str]:
-        runs = [run_of(n, noise(0.5, at), recipe(**{SEED: at})) for at, n in enumerate(names)]
+        runs = [
+            run_of(n, noise(0.5, at), recipe(**{SEED: at}))
+            for at, n in enumerate(names)
+        ]
         return [group.name for group in comparison(*runs).groups]
 
     assert three("gsm8k-seed1", "gsm8k-seed2") == ["gsm8k"]
@@ -190,14 +208,21 @@ def test_a_group_of_unlike_lengths_says_so() -> None:
 
 def seeds(name: str, centres: tuple[float, ...], lr: float) -> list[object]:
     return [
-        run_of(f"{name}-seed{n}", noise(centre, n + round(lr * 1e8)), recipe(**{LR: lr, SEED: n}))
+        run_of(
+            f"{name}-seed{n}",
+            noise(centre, n + round(lr * 1e8)),
+            recipe(**{LR: lr, SEED: n}),
+        )
         for n, centre in enumerate(centres)
     ]
 
 
 def test_over_seeds_better_is_said_only_where_the_interval_excludes_zero() -> None:
     base = seeds("base", (0.50, 0.52, 0.51), 1e-6)
-    better, alike = seeds("up", (0.70, 0.72, 0.71), 2e-6), seeds("same", (0.40, 0.66, 0.5), 3e-6)
+    better, alike = (
+        seeds("up", (0.70, 0.72, 0.71), 2e-6),
+        seeds("same", (0.40, 0.66, 0.5), 3e-6),
+    )
     found = comparison(*base, *better, *alike)  # type: ignore[arg-type]
     up = of(found, "final_reward", "up")
     assert up.basis is Basis.SEEDS
@@ -210,18 +235,24 @@ def test_over_seeds_better_is_said_only_where_the_interval_excludes_zero() -> No
 
 
 def test_single_runs_are_compared_by_their_last_values_which_is_said() -> None:
-    one, two = run_of("one", noise(0.5, 1)), run_of("two", noise(0.8, 2), more={LENGTH: 90.0})
+    one, two = (
+        run_of("one", noise(0.5, 1)),
+        run_of("two", noise(0.8, 2), more={LENGTH: 90.0}),
+    )
     found = comparison(one, two)
     assert of(found, "final_reward", "two").basis is Basis.WITHIN_RUN
     assert of(found, "final_reward", "two").verdict == "better"
     assert "they say nothing of other seeds" in as_text(found)
-    assert of(comparison(one, run_of("x", noise(0.5, 3))), "final_reward", "x").verdict == (
-        "no clear difference"
-    )
+    assert of(
+        comparison(one, run_of("x", noise(0.5, 3))), "final_reward", "x"
+    ).verdict == ("no clear difference")
 
 
 def test_a_single_value_a_run_has_no_interval() -> None:
-    runs = [run_of(n, noise(0.5, 1), more={VALIDATION: v}) for n, v in (("a", 0.2), ("b", 0.9))]
+    runs = [
+        run_of(n, noise(0.5, 1), more={VALIDATION: v})
+        for n, v in (("a", 0.2), ("b", 0.9))
+    ]
     found = of(comparison(*runs), "last_validation", "b")
     assert found.interval is None
     assert not found.verdict
@@ -231,7 +262,9 @@ def test_a_single_value_a_run_has_no_interval() -> None:
 def test_less_is_better_of_times_and_neither_of_lengths() -> None:
     one, two = (
         run_of(
-            name, noise(0.5, 1), more={LENGTH: noise(centre, 2), "timing_s/step": noise(centre, 3)}
+            name,
+            noise(0.5, 1),
+            more={LENGTH: noise(centre, 2), "timing_s/step": noise(centre, 3)},
         )
         for name, centre in (("one", 10.0), ("two", 20.0))
     )
@@ -241,13 +274,18 @@ def test_less_is_better_of_times_and_neither_of_lengths() -> None:
 
 
 def test_the_first_lines_say_which_reached_most_and_whether_that_is_certain() -> None:
-    base, up = seeds("base", (0.50, 0.52, 0.51), 1e-6), seeds("up", (0.70, 0.72, 0.71), 2e-6)
+    base, up = (
+        seeds("base", (0.50, 0.52, 0.51), 1e-6),
+        seeds("up", (0.70, 0.72, 0.71), 2e-6),
+    )
     first = as_text(comparison(*base, *up)).splitlines()[1]  # type: ignore[arg-type]
     assert first.startswith("highest final reward: up, 0.7")
     assert first.endswith("): better")
     turned = as_text(comparison(*up, *base)).splitlines()[1]  # type: ignore[arg-type]
     assert turned.endswith("which is the baseline")
-    alone = as_text(comparison(run_of("a", noise(0.5, 1)), run_of("b", noise(0.505, 4))))
+    alone = as_text(
+        comparison(run_of("a", noise(0.5, 1)), run_of("b", noise(0.505, 4)))
+    )
     assert "for these runs alone): no clear difference" in alone
 
 
@@ -273,10 +311,14 @@ def test_rewards_on_two_scales_are_not_compared_but_a_scale_nobody_knows_is_no_o
     found = comparison(bounded, wide)
     assert not [one for one in found.differences if one.figure == "final_reward"]
     assert "rewards are on different scales" in written(found)
-    assert of(comparison(bounded, unknown), "final_reward", "unknown").interval is not None
+    assert (
+        of(comparison(bounded, unknown), "final_reward", "unknown").interval is not None
+    )
 
 
-def test_validations_on_several_data_sets_are_compared_on_the_one_that_all_have() -> None:
+def test_validations_on_several_data_sets_are_compared_on_the_one_that_all_have() -> (
+    None
+):
     math = "val-core/math/acc/mean@1"
     both = run_of("both", noise(0.5, 1), more={VALIDATION: 0.8, math: 0.3})
     one = run_of("one", noise(0.5, 2), more={math: 0.4})
@@ -309,7 +351,11 @@ def test_which_setting_goes_with_the_reward() -> None:
     first = next(one for one in found if one.figure == "final_reward")
     assert first[:4] == ((LR,), "final_reward", 1.0, 8)
     assert first.beyond_chance
-    weak = next(one for one in found if one.settings == (BATCH,) and one.figure == "final_reward")
+    weak = next(
+        one
+        for one in found
+        if one.settings == (BATCH,) and one.figure == "final_reward"
+    )
     assert not weak.beyond_chance
     assert "These are few: over 8 groups" in as_text(sweep(8))
 
@@ -349,7 +395,11 @@ def test_a_switch_is_ranked_by_its_two_levels_and_names_are_not_ranked() -> None
         for one in found.association.found
         if one.settings == ("a.use_kl_loss",) and one.figure == "final_reward"
     )
-    assert (switch.coefficient, switch.levels, switch.beyond_chance) == (1.0, ("off", "on"), True)
+    assert (switch.coefficient, switch.levels, switch.beyond_chance) == (
+        1.0,
+        ("off", "on"),
+        True,
+    )
     assert found.association.unranked == ("algorithm.adv_estimator",)
     assert "have no order: algorithm.adv_estimator" in as_text(found)
 
@@ -365,7 +415,11 @@ def test_one_run_apart_from_all_others_is_no_correlation_beyond_chance() -> None
         for n in range(6)
     ]
     found = comparison(*runs).association.found
-    kl = next(one for one in found if one.settings == (LR,) and one.figure == "highest_policy_kl")
+    kl = next(
+        one
+        for one in found
+        if one.settings == (LR,) and one.figure == "highest_policy_kl"
+    )
     assert kl.coefficient == 1.0
     assert not kl.beyond_chance
 
@@ -417,13 +471,17 @@ def test_any_values_give_a_comparison_in_all_forms(columns: list[list[float]]) -
 def test_hostile_names_stay_text() -> None:
     bad = "a|b\x1b[31m<img src=x>`\n# head"
     found = comparison(
-        run_of(bad, [0.5] * 20, {BATCH: "x|y\x1b[2J"}), run_of("b", [0.4] * 20, {BATCH: 1})
+        run_of(bad, [0.5] * 20, {BATCH: "x|y\x1b[2J"}),
+        run_of("b", [0.4] * 20, {BATCH: 1}),
     )
     marked, plain = as_markdown(found), as_text(found)
     assert "\x1b" not in marked + plain
     assert "\\<img src=x\\>" in marked
     table = [line for line in marked.splitlines() if line.startswith("| ")]
-    assert len({line.replace("\\|", "").count("|") for line in table if "img" in line}) >= 1
+    assert (
+        len({line.replace("\\|", "").count("|") for line in table if "img" in line})
+        >= 1
+    )
     assert not any(line.startswith("# head") for line in marked.splitlines())
 
 

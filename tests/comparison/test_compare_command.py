@@ -16,7 +16,9 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 
-def write(folder: Path, name: str, centre: float, *, lr: float = 1e-6, seed: int = 1) -> Path:
+def write(
+    folder: Path, name: str, centre: float, *, lr: float = 1e-6, seed: int = 1
+) -> Path:
     """Write the log and the settings of a run of 40 steps."""
     run = folder / name
     run.mkdir(parents=True)
@@ -48,7 +50,9 @@ def test_the_table_names_what_differs_and_what_is_better(
     assert main(["compare", str(runs), "--baseline", "low-seed1"]) == 0
     shown = capsys.readouterr().out
     assert "baseline: low (2 runs)" in shown
-    better = next(line for line in shown.splitlines() if line.startswith("  final reward"))
+    better = next(
+        line for line in shown.splitlines() if line.startswith("  final reward")
+    )
     assert better.split()[2] == "high"
     assert better.endswith("2 and 2 seeds  better")
     assert "learning rate" in shown
@@ -56,7 +60,10 @@ def test_the_table_names_what_differs_and_what_is_better(
 
 
 def test_as_data(runs: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["compare", str(runs), "--json", "--baseline", str(runs / "high-seed2")]) == 0
+    assert (
+        main(["compare", str(runs), "--json", "--baseline", str(runs / "high-seed2")])
+        == 0
+    )
     found = json.loads(capsys.readouterr().out)
     assert (found["version"], found["baseline"], found["last"]) == (1, "high", 10)
     assert found["runs"][0]["name"] == "high-seed2"
@@ -66,7 +73,9 @@ def test_as_data(runs: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert found["groups"][1]["figures"]["final_reward"]["n"] == 2
 
 
-def test_as_a_table_of_a_row_a_run(runs: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_as_a_table_of_a_row_a_run(
+    runs: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     assert main(["compare", str(runs), "--csv"]) == 0
     rows = list(csv.DictReader(io.StringIO(capsys.readouterr().out)))
     assert sorted(row["run"] for row in rows) == [
@@ -95,7 +104,11 @@ def test_as_markdown(runs: Path, capsys: pytest.CaptureFixture[str]) -> None:
     ],
 )
 def test_what_makes_no_sense(
-    runs: Path, words: list[str], code: int, sentence: str, capsys: pytest.CaptureFixture[str]
+    runs: Path,
+    words: list[str],
+    code: int,
+    sentence: str,
+    capsys: pytest.CaptureFixture[str],
 ) -> None:
     assert main(["compare", str(runs), *words]) == code
     assert sentence in capsys.readouterr().err

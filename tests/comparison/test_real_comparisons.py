@@ -12,10 +12,14 @@ from verl_tui.comparison.setting_differences import differing_settings
 from verl_tui.config import Config
 from verl_tui.monitor import load
 
-LOGS = Path(os.environ.get("VERL_TUI_LOGS", Path(__file__).parents[3] / "shared" / "logs"))
+LOGS = Path(
+    os.environ.get("VERL_TUI_LOGS", Path(__file__).parents[3] / "shared" / "logs")
+)
 MADE = LOGS.parent / "made"
 NOW = 1_800_000_000.0
-pytestmark = pytest.mark.skipif(not MADE.is_dir(), reason=f"no runs of real trainers in {MADE}")
+pytestmark = pytest.mark.skipif(
+    not MADE.is_dir(), reason=f"no runs of real trainers in {MADE}"
+)
 
 
 def made(*names: str) -> Comparison:
@@ -24,7 +28,9 @@ def made(*names: str) -> Comparison:
 
 
 def test_runs_of_verl_of_one_recipe_are_together_and_those_of_another_are_not() -> None:
-    found = made("verl061_healthy", "verl061_collapse", "verl061_raise", "verl061_sigterm")
+    found = made(
+        "verl061_healthy", "verl061_collapse", "verl061_raise", "verl061_sigterm"
+    )
     assert sorted(len(group.members) for group in found.groups) == [1, 1, 2]
     (pair,) = (group for group in found.groups if len(group.members) == 2)
     assert {one.run.step for one in pair.members} == {11}

@@ -47,19 +47,30 @@ def close(one: float, other: float) -> bool:
 @given(st.floats(0.5, 200), st.floats(0.5, 200), st.floats(0, 1))
 def test_the_incomplete_beta_function(scipy: Any, a: float, b: float, x: float) -> None:
     assert math.isclose(
-        incomplete_beta(a, b, x), scipy.special.betainc(a, b, x), rel_tol=1e-8, abs_tol=1e-13
+        incomplete_beta(a, b, x),
+        scipy.special.betainc(a, b, x),
+        rel_tol=1e-8,
+        abs_tol=1e-13,
     )
 
 
 @given(st.floats(1, 500), st.floats(0.51, 0.9999))
 def test_quantiles_of_t(scipy: Any, freedom: float, level: float) -> None:
     found = t_quantile(level, freedom)
-    assert math.isclose(found, scipy.stats.t.ppf(level, freedom), rel_tol=1e-7, abs_tol=1e-9)
+    assert math.isclose(
+        found, scipy.stats.t.ppf(level, freedom), rel_tol=1e-7, abs_tol=1e-9
+    )
     assert math.isclose(t_tail(found, freedom), 1 - level, rel_tol=1e-7)
 
 
 def test_quantiles_as_tables_print_them() -> None:
-    for freedom, printed in ((1, 12.706), (2, 4.303), (4, 2.776), (10, 2.228), (100, 1.984)):
+    for freedom, printed in (
+        (1, 12.706),
+        (2, 4.303),
+        (4, 2.776),
+        (10, 2.228),
+        (100, 1.984),
+    ):
         assert round(t_quantile(0.975, freedom), 3) == printed
 
 
@@ -104,7 +115,9 @@ def test_means_and_deviations(values: list[float]) -> None:
 
 
 @given(st.lists(st.tuples(few, few), min_size=2, max_size=40))
-def test_rank_correlation_with_ties(scipy: Any, pairs: list[tuple[float, float]]) -> None:
+def test_rank_correlation_with_ties(
+    scipy: Any, pairs: list[tuple[float, float]]
+) -> None:
     xs, ys = [x for x, _ in pairs], [y for _, y in pairs]
     found = rank_correlation(ranks(xs), ranks(ys))
     if len(set(xs)) == 1 or len(set(ys)) == 1:
@@ -116,16 +129,21 @@ def test_rank_correlation_with_ties(scipy: Any, pairs: list[tuple[float, float]]
 
 
 @given(st.lists(few, min_size=1, max_size=20), st.lists(few, min_size=1, max_size=20))
-def test_rank_biserial_correlation(scipy: Any, ones: list[float], others: list[float]) -> None:
+def test_rank_biserial_correlation(
+    scipy: Any, ones: list[float], others: list[float]
+) -> None:
     above = scipy.stats.mannwhitneyu(others, ones).statistic
     assert close(rank_biserial(ones, others), 2 * above / (len(ones) * len(others)) - 1)
 
 
 @pytest.mark.parametrize("count", [5, 6, 7])
-def test_chance_reaches_the_stated_correlation_in_one_case_of_twenty_at_most(count: int) -> None:
+def test_chance_reaches_the_stated_correlation_in_one_case_of_twenty_at_most(
+    count: int,
+) -> None:
     known = tuple(range(count))
     found = [
-        rank_correlation(ranks(known), ranks(order)) for order in itertools.permutations(known)
+        rank_correlation(ranks(known), ranks(order))
+        for order in itertools.permutations(known)
     ]
     reach = sum(abs(one or 0) >= chance(count) - 5e-4 for one in found) / len(found)
     assert 0.01 < reach <= 0.05
@@ -146,7 +164,9 @@ def walk(rng: random.Random, count: int, alike: float) -> list[float]:
     return found[50:]
 
 
-@pytest.mark.parametrize(("count", "alike"), [(10, 0.0), (20, 0.5), (50, 0.8), (100, 0.9)])
+@pytest.mark.parametrize(
+    ("count", "alike"), [(10, 0.0), (20, 0.5), (50, 0.8), (100, 0.9)]
+)
 def test_runs_of_one_process_seldom_seem_to_differ(count: int, alike: float) -> None:
     rng, found = random.Random(7), 0
     for _ in range(200):
@@ -166,6 +186,8 @@ def test_runs_that_differ_by_much_do_seem_so() -> None:
     assert interval(low, high).low > 0.05
 
 
-def test_a_handful_of_values_has_no_interval_and_values_all_the_same_have_no_error() -> None:
+def test_a_handful_of_values_has_no_interval_and_values_all_the_same_have_no_error() -> (
+    None
+):
     assert of_one_run([0.1, 0.2, 0.3, 0.4]) is None
     assert of_one_run([0.5] * 10) == Spread(0.5, 0.0, 9)

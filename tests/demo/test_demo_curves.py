@@ -12,7 +12,9 @@ from verl_tui.demo import curves
 
 SEEDS = (0, 7, 2024)
 HEALTHY = range(1, curves.TUTORIAL_STEPS + 1)
-COLLAPSING = range(curves.COLLAPSE_INTERVAL, curves.COLLAPSE_STEPS + 1, curves.COLLAPSE_INTERVAL)
+COLLAPSING = range(
+    curves.COLLAPSE_INTERVAL, curves.COLLAPSE_STEPS + 1, curves.COLLAPSE_INTERVAL
+)
 
 
 def longest_streak(hits: list[bool]) -> int:
@@ -24,7 +26,9 @@ def longest_streak(hits: list[bool]) -> int:
 
 
 def falls(rewards: list[float]) -> list[bool]:
-    return [last > 0 and last - reward > 0.2 * last for last, reward in pairwise(rewards)]
+    return [
+        last > 0 and last - reward > 0.2 * last for last, reward in pairwise(rewards)
+    ]
 
 
 @pytest.mark.parametrize("seed", SEEDS)
@@ -44,7 +48,9 @@ def test_healthy_run_stays_inside_the_bands(seed: int) -> None:
 @pytest.mark.parametrize("seed", SEEDS)
 def test_healthy_reward_settles_early(seed: int) -> None:
     assert all(
-        2.0 <= curves.healthy_ppo(step, seed).reward_mean <= 4.0 for step in HEALTHY if step > 20
+        2.0 <= curves.healthy_ppo(step, seed).reward_mean <= 4.0
+        for step in HEALTHY
+        if step > 20
     )
 
 
@@ -88,15 +94,24 @@ def test_kl_leaves_its_band_before_the_reward_falls(seed: int) -> None:
     steps = {step: curves.collapsing_ppo(step, seed) for step in COLLAPSING}
     first_high = next(step for step, now in steps.items() if now.kl_div > 0.1)
     assert curves.DRIFT_STEP <= first_high < curves.COLLAPSE_STEP
-    assert all(now.kl_div > 0.2 for step, now in steps.items() if step >= curves.COLLAPSE_STEP)
     assert all(
-        now.divergence > 3 * 0.1 for step, now in steps.items() if step >= curves.COLLAPSE_STEP
+        now.kl_div > 0.2 for step, now in steps.items() if step >= curves.COLLAPSE_STEP
+    )
+    assert all(
+        now.divergence > 3 * 0.1
+        for step, now in steps.items()
+        if step >= curves.COLLAPSE_STEP
     )
 
 
 @pytest.mark.parametrize("seed", SEEDS)
 def test_entropy_collapses(seed: int) -> None:
-    assert curves.collapsing_ppo(curves.DRIFT_STEP - curves.COLLAPSE_INTERVAL, seed).entropy > 1
+    assert (
+        curves.collapsing_ppo(
+            curves.DRIFT_STEP - curves.COLLAPSE_INTERVAL, seed
+        ).entropy
+        > 1
+    )
     assert curves.collapsing_ppo(curves.COLLAPSE_STEPS, seed).entropy < 0.1
 
 
@@ -105,7 +120,9 @@ def test_grpo_engines_agree_and_the_gradient_calms_down(seed: int) -> None:
     steps = [curves.grpo(step, seed) for step in range(1, curves.GRPO_STEPS + 1)]
     assert all(now.probs_diff_mean < 0.005 for now in steps)
     assert all(now.entropy > 0.1 for now in steps)
-    assert sum(now.grad_norm for now in steps[:50]) > sum(now.grad_norm for now in steps[-50:])
+    assert sum(now.grad_norm for now in steps[:50]) > sum(
+        now.grad_norm for now in steps[-50:]
+    )
 
 
 def test_seed_and_step_decide_everything() -> None:

@@ -65,7 +65,9 @@ def test_every_line_but_rays_own_is_prefixed(lines: list[str]) -> None:
     assert all(PREFIX.match(line) for line in lines[1:-1])
 
 
-def test_configuration_is_printed_first_and_equals_the_file(run: Path, lines: list[str]) -> None:
+def test_configuration_is_printed_first_and_equals_the_file(
+    run: Path, lines: list[str]
+) -> None:
     printed = []
     for line in lines[1:]:
         if "INFO:" in line:
@@ -82,7 +84,9 @@ def test_console_and_file_logger_say_the_same(
 ) -> None:
     matches = [match for line in lines if (match := STEP.search(line))]
     assert (
-        [int(match[1]) for match in matches] == list(range(curves.GRPO_STEPS + 1)) == list(metrics)
+        [int(match[1]) for match in matches]
+        == list(range(curves.GRPO_STEPS + 1))
+        == list(metrics)
     )
     for match in matches:
         pieces = [PIECE.fullmatch(piece) for piece in match[2].split(" - ")]
@@ -97,7 +101,8 @@ def test_only_what_v1_leaves_to_numpy_is_numpy(lines: list[str]) -> None:
     scalars = {piece.split(":")[0] for piece in line.split(" - ") if ":np." in piece}
     assert scalars
     assert all(
-        key.startswith(("val-", "training/num_turns/", "training/off_policy/")) for key in scalars
+        key.startswith(("val-", "training/num_turns/", "training/off_policy/"))
+        for key in scalars
     )
     assert re.search(r"val-core/openai/gsm8k/reward/mean@1:np\.float64\(0\.\d+\)", line)
     assert "val-aux/num_turns/min:np.int64(2)" in line
@@ -108,11 +113,15 @@ def test_file_logger_is_compact_and_starts_with_validation_only(
     run: Path, metrics: dict[int, dict[str, float]]
 ) -> None:
     content = (run / "verl_examples" / "run_grpo_gsm8k.jsonl").read_bytes()
-    assert content.startswith(b'{"step":0,"data":{"val-core/openai/gsm8k/reward/mean@1":')
+    assert content.startswith(
+        b'{"step":0,"data":{"val-core/openai/gsm8k/reward/mean@1":'
+    )
     assert b'"actor/lr":1e-6,' in content
     assert all(key.startswith("val-") for key in metrics[0])
     validated = [
-        step for step, data in metrics.items() if "val-core/openai/gsm8k/reward/mean@1" in data
+        step
+        for step, data in metrics.items()
+        if "val-core/openai/gsm8k/reward/mean@1" in data
     ]
     assert validated == list(range(0, curves.GRPO_STEPS + 1, 10))
 
@@ -122,8 +131,14 @@ def test_progress_bars_are_tqdms(lines: list[str]) -> None:
     matches = [BAR.fullmatch(bar) for bar in bars]
     assert all(matches)
     assert bars[0] == "\rTraining Progress:   0%|          | 0/300 [00:00<?, ?it/s]"
-    assert bars[3] == "\rTraining Progress:   1%|          | 3/300 [00:03<04:57,  1.00s/it]"
-    assert bars[150] == "\rTraining Progress:  50%|█████     | 150/300 [02:30<02:30,  1.00s/it]"
+    assert (
+        bars[3]
+        == "\rTraining Progress:   1%|          | 3/300 [00:03<04:57,  1.00s/it]"
+    )
+    assert (
+        bars[150]
+        == "\rTraining Progress:  50%|█████     | 150/300 [02:30<02:30,  1.00s/it]"
+    )
     assert (
         bars[-1]
         == bars[-2]
@@ -135,7 +150,9 @@ def test_long_runs_show_hours(tmp_path: Path) -> None:
     log = console.Console(tmp_path / "train.log", 105)
     log.progress(0, 0.0)
     log.progress(1, 46.9)
-    assert b"| 1/105 [00:46<1:21:17, 46.90s/it]" in (tmp_path / "train.log").read_bytes()
+    assert (
+        b"| 1/105 [00:46<1:21:17, 46.90s/it]" in (tmp_path / "train.log").read_bytes()
+    )
 
 
 def test_life_cycle_is_reported_in_order(lines: list[str]) -> None:
@@ -170,7 +187,11 @@ def test_dumps_have_v1s_shape(run: Path) -> None:
     entry = json.loads(raw)
     assert raw == json.dumps(entry, ensure_ascii=False)
     assert list(entry) == ["input", "output", "gts", "score", "step", "uid"]
-    assert list(dumped(run / "validation" / "10.jsonl")[0]) == [*list(entry)[:5], "reward", "uid"]
+    assert list(dumped(run / "validation" / "10.jsonl")[0]) == [
+        *list(entry)[:5],
+        "reward",
+        "uid",
+    ]
     assert len(list((run / "rollouts").iterdir())) == curves.GRPO_STEPS
 
 
@@ -179,7 +200,9 @@ def test_groups_are_contiguous_and_of_one_prompt(run: Path) -> None:
     assert [row["uid"] for row in rows] == sorted(row["uid"] for row in rows)
     for place in range(0, len(rows), 4):
         group = rows[place : place + 4]
-        names, numbers, indices = zip(*(row["uid"].split("_") for row in group), strict=True)
+        names, numbers, indices = zip(
+            *(row["uid"].split("_") for row in group), strict=True
+        )
         assert len(set(names)) == len({row["input"] for row in group}) == 1
         assert numbers == ("0", "1", "2", "3")
         assert set(indices) == {"0"}
@@ -198,15 +221,16 @@ def test_every_equation_in_a_right_answer_holds(run: Path) -> None:
     seen = 0
     for row in dumped(run / "rollouts" / "300.jsonl"):
         for left, result in re.findall(r"(\d+(?: [×/+-] \d+)+) = (\d+)", row["output"]):
-            value = eval(
-                "".join(signs.get(part, part) for part in left.split())
-            )  # digits and signs only
+            # digits and signs only
+            value = eval("".join(signs.get(part, part) for part in left.split()))
             assert value == int(result)
             seen += 1
     assert seen > 50
 
 
-def test_metrics_are_those_of_the_dumps(run: Path, metrics: dict[int, dict[str, float]]) -> None:
+def test_metrics_are_those_of_the_dumps(
+    run: Path, metrics: dict[int, dict[str, float]]
+) -> None:
     for step in (1, 77, 300):
         rows = dumped(run / "rollouts" / f"{step}.jsonl")
         assert metrics[step]["critic/score/mean"] == mean(row["score"] for row in rows)
@@ -228,14 +252,18 @@ def test_the_policy_learns(metrics: dict[int, dict[str, float]]) -> None:
         if step % 50 == 0
     ]
     assert validated == sorted(validated)
-    assert max(data["response_length/max"] for step, data in metrics.items() if step) < 1024
+    assert (
+        max(data["response_length/max"] for step, data in metrics.items() if step)
+        < 1024
+    )
 
 
 def test_no_group_statistics_cry_wolf(run: Path) -> None:
     for step in range(1, curves.GRPO_STEPS + 1, 10):
         rows = dumped(run / "rollouts" / f"{step}.jsonl")
         groups = [
-            {row["score"] for row in rows[place : place + 4]} for place in range(0, len(rows), 4)
+            {row["score"] for row in rows[place : place + 4]}
+            for place in range(0, len(rows), 4)
         ]
         assert sum(len(scores) == 1 for scores in groups) / len(groups) < 0.75
 
@@ -264,4 +292,6 @@ def test_phases_add_up(metrics: dict[int, dict[str, float]]) -> None:
 def test_checkpoints_and_their_tracker(run: Path) -> None:
     folders = {path.name for path in (run / "checkpoints").iterdir() if path.is_dir()}
     assert folders == {f"global_step_{step}" for step in range(50, 301, 50)}
-    assert (run / "checkpoints" / "latest_checkpointed_iteration.txt").read_bytes() == b"300"
+    assert (
+        run / "checkpoints" / "latest_checkpointed_iteration.txt"
+    ).read_bytes() == b"300"

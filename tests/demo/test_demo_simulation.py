@@ -46,7 +46,9 @@ def steps(directory: Path, run: str) -> list[int]:
 
 
 def grpo_steps(directory: Path) -> list[int]:
-    content = (directory / "run_grpo_gsm8k" / "verl_examples" / "run_grpo_gsm8k.jsonl").read_bytes()
+    content = (
+        directory / "run_grpo_gsm8k" / "verl_examples" / "run_grpo_gsm8k.jsonl"
+    ).read_bytes()
     return [json.loads(line)["step"] for line in content.splitlines()]
 
 
@@ -113,7 +115,8 @@ def test_everything_at_once_ends_with_the_markers(tmp_path: Path, clock: Clock) 
     simulation.write_all()
     assert simulation.finished
     assert (
-        b"Final validation metrics: {" in (tmp_path / "run_grpo_gsm8k" / "train.log").read_bytes()
+        b"Final validation metrics: {"
+        in (tmp_path / "run_grpo_gsm8k" / "train.log").read_bytes()
     )
     for run in ("run_ppo_tutorial", "run_ppo_collapse"):
         last = (tmp_path / run / "verl_logs.jsonl").read_bytes().splitlines()[-1]

@@ -38,7 +38,8 @@ def write(run: TutorialRun) -> list[dict[str, Any]]:
         run.write(tick, START + tick)
     run.finish(START + run.total)
     return [
-        json.loads(line) for line in (run.directory / "verl_logs.jsonl").read_bytes().splitlines()
+        json.loads(line)
+        for line in (run.directory / "verl_logs.jsonl").read_bytes().splitlines()
     ]
 
 
@@ -60,7 +61,11 @@ def test_each_line_has_the_tutorials_shape(tmp_path: Path) -> None:
 
 
 def test_scopes_carry_their_fields(healthy: list[dict[str, Any]]) -> None:
-    data = [record for record in healthy if record["level"] == "INFO" and "message" not in record]
+    data = [
+        record
+        for record in healthy
+        if record["level"] == "INFO" and "message" not in record
+    ]
     assert {record["scope"] for record in data} == set(FIELDS)
     assert all(FIELDS[record["scope"]] <= set(record) for record in data)
 
@@ -75,7 +80,8 @@ def test_debug_lines_speak_of_the_mapping(healthy: list[dict[str, Any]]) -> None
     messages = [record["message"] for record in healthy if record["level"] == "DEBUG"]
     assert messages[0] == "mapping actor to cuda:0-3, critic to cuda:4-7"
     assert any(
-        re.fullmatch(r"allreduce took \d+ms for policy_grad", message) for message in messages
+        re.fullmatch(r"allreduce took \d+ms for policy_grad", message)
+        for message in messages
     )
 
 
@@ -89,12 +95,20 @@ def test_rewards_of_the_responses_average_to_the_steps_reward(
     for record in healthy:
         if record["scope"] == "rollout":
             assert len(rewards[record["step"]]) == RESPONSES == record["num_samples"]
-            assert mean(rewards[record["step"]]) == pytest.approx(record["reward_mean"], abs=1e-3)
+            assert mean(rewards[record["step"]]) == pytest.approx(
+                record["reward_mean"], abs=1e-3
+            )
 
 
-def test_loop_restarts_its_step_but_not_the_global_one(healthy: list[dict[str, Any]]) -> None:
-    loop = [record for record in healthy if record["scope"] == "train" and "epoch" in record]
-    assert [record["global_step"] for record in loop] == list(range(1, curves.TUTORIAL_STEPS + 1))
+def test_loop_restarts_its_step_but_not_the_global_one(
+    healthy: list[dict[str, Any]],
+) -> None:
+    loop = [
+        record for record in healthy if record["scope"] == "train" and "epoch" in record
+    ]
+    assert [record["global_step"] for record in loop] == list(
+        range(1, curves.TUTORIAL_STEPS + 1)
+    )
     firsts = [record["epoch"] for record in loop if record["step"] == 1]
     assert firsts == list(range(5))
 
@@ -129,7 +143,9 @@ def test_configurations_differ_in_what_holds_the_policy(tmp_path: Path) -> None:
 
 def test_collapse_is_written_at_its_step(collapse: list[dict[str, Any]]) -> None:
     rewards = {
-        record["step"]: record["reward_mean"] for record in collapse if record["scope"] == "rollout"
+        record["step"]: record["reward_mean"]
+        for record in collapse
+        if record["scope"] == "rollout"
     }
     assert rewards[curves.COLLAPSE_STEP - curves.COLLAPSE_INTERVAL] > 2.8
     assert rewards[curves.COLLAPSE_STEP] < 2.2
@@ -138,8 +154,14 @@ def test_collapse_is_written_at_its_step(collapse: list[dict[str, Any]]) -> None
 
 def test_samples_turn_into_repetition(collapse: list[dict[str, Any]]) -> None:
     samples = [record for record in collapse if record["scope"] == "sample"]
-    early = [record["response"] for record in samples if record["step"] < curves.DRIFT_STEP]
-    late = [record["response"] for record in samples if record["step"] > curves.COLLAPSE_STEP + 500]
+    early = [
+        record["response"] for record in samples if record["step"] < curves.DRIFT_STEP
+    ]
+    late = [
+        record["response"]
+        for record in samples
+        if record["step"] > curves.COLLAPSE_STEP + 500
+    ]
     assert max(map(repetition, early)) < 0.1
     assert min(map(repetition, late)) > 0.8
     assert any("这个这个问题这个" in response for response in late)
@@ -148,5 +170,7 @@ def test_samples_turn_into_repetition(collapse: list[dict[str, Any]]) -> None:
 
 def repetition(text: str, size: int = 12) -> float:
     """Return the share of character windows that were seen before."""
-    windows = Counter(text[place : place + size] for place in range(max(1, len(text) - size + 1)))
+    windows = Counter(
+        text[place : place + size] for place in range(max(1, len(text) - size + 1))
+    )
     return 1 - len(windows) / windows.total()

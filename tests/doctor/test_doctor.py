@@ -15,10 +15,14 @@ from verl_tui.doctor.machine import change_notices, terminal
 if TYPE_CHECKING:
     from pathlib import Path
 
-STEPS = "".join(f"step:{at} - actor/pg_loss:0.{at} - critic/score/mean:0.5\n" for at in range(1, 6))
+STEPS = "".join(
+    f"step:{at} - actor/pg_loss:0.{at} - critic/score/mean:0.5\n" for at in range(1, 6)
+)
 
 
-def _asked(capsys: pytest.CaptureFixture[str], *words: str) -> tuple[int, dict[str, Any]]:
+def _asked(
+    capsys: pytest.CaptureFixture[str], *words: str
+) -> tuple[int, dict[str, Any]]:
     code = main(["doctor", "--json", *words])
     return code, json.loads(capsys.readouterr().out)
 
@@ -27,17 +31,37 @@ def _asked(capsys: pytest.CaptureFixture[str], *words: str) -> tuple[int, dict[s
     ("name", "text", "format", "expected"),
     [
         ("train.log", f"hello\nworld\n{STEPS}", "console", "line 3: `step:1 - actor"),
-        ("train.log", "x" * 80 + "\n" * 200_000 + STEPS, "console", "line 200,001: `step:1"),
+        (
+            "train.log",
+            "x" * 80 + "\n" * 200_000 + STEPS,
+            "console",
+            "line 200,001: `step:1",
+        ),
         (
             "train.log",
             "loading\n 3%|#  | 1/40 [00:01<00:39]\n",
             "console",
             "a progress bar, and",
         ),
-        ("a.log", "nothing of the kind\n", "console", "you named it: its beginning fits no"),
-        ("a.jsonl", '{"step": 1, "data": {"loss": 1.0}}\n', "verl file logger", "line 1: `{"),
+        (
+            "a.log",
+            "nothing of the kind\n",
+            "console",
+            "you named it: its beginning fits no",
+        ),
+        (
+            "a.jsonl",
+            '{"step": 1, "data": {"loss": 1.0}}\n',
+            "verl file logger",
+            "line 1: `{",
+        ),
         ("m.csv", "step,loss\n1,0.5\n", "metrics CSV", "line"),
-        ("events.out.tfevents.17.h.1.0", "", "tensorboard events", "its name: events.out"),
+        (
+            "events.out.tfevents.17.h.1.0",
+            "",
+            "tensorboard events",
+            "its name: events.out",
+        ),
         ("config.yaml", "a: 1\n", "settings", "its name"),
     ],
     ids=["step", "deep", "bar", "named", "json", "csv", "events", "settings"],
@@ -52,16 +76,22 @@ def test_the_line_that_decided_is_named(
 
 def test_a_deciding_line_shows_no_secret(tmp_path: Path) -> None:
     path = tmp_path / "train.log"
-    path.write_text("step:1 - api_key=abcdefgh12345 - actor/pg_loss:0.5 - critic/score/mean:0.5\n")
+    path.write_text(
+        "step:1 - api_key=abcdefgh12345 - actor/pg_loss:0.5 - critic/score/mean:0.5\n"
+    )
     assert "abcdefgh12345" not in format_evidence(path, "console")
 
 
-def test_a_run_without_a_fault_is_fine(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_run_without_a_fault_is_fine(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     (tmp_path / "train.log").write_text(STEPS)
     code, found = _asked(capsys, str(tmp_path))
     assert code == 0
     assert found["wrong"] == []
-    (source,) = [one for one in found["runs"][0]["sources"] if one["format"] == "verl console"]
+    (source,) = [
+        one for one in found["runs"][0]["sources"] if one["format"] == "verl console"
+    ]
     assert (source["records"], source["unreadable"], source["problem"]) == (5, 0, None)
     assert source["bytes_read"] == source["size"] == len(STEPS)
     assert main(["doctor", str(tmp_path)]) == 0
@@ -70,7 +100,9 @@ def test_a_run_without_a_fault_is_fine(tmp_path: Path, capsys: pytest.CaptureFix
     assert "verl console, by line 1: `step:1" in said
 
 
-def test_what_is_wrong_stands_first(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_what_is_wrong_stands_first(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     path = tmp_path / "a.jsonl"
     path.write_text(
         '{"step": 1, "data": {"loss": 1.0}}\n{"step": 2, "da\n{"step": 3, "data": {}}\n'
@@ -79,7 +111,10 @@ def test_what_is_wrong_stands_first(tmp_path: Path, capsys: pytest.CaptureFixtur
     code, found = _asked(capsys, str(path), str(tmp_path / "none"))
     assert code == 1
     assert found["not_found"] == [f"{tmp_path / 'none'}: no such file or directory"]
-    assert any("a.jsonl: 1 unreadable line, the last is line 2: " in one for one in found["wrong"])
+    assert any(
+        "a.jsonl: 1 unreadable line, the last is line 2: " in one
+        for one in found["wrong"]
+    )
     main(["doctor", str(path)])
     assert capsys.readouterr().out.splitlines()[2] == "what is wrong"
 
@@ -90,7 +125,9 @@ def test_what_is_passed_over_is_said_and_is_no_fault(
     (tmp_path / "train.log").write_text(STEPS)
     (tmp_path / "other.jsonl").write_text("no log\n")
     code, found = _asked(capsys, str(tmp_path))
-    assert [one["path"] for one in found["passed_over"]] == [str(tmp_path / "other.jsonl")]
+    assert [one["path"] for one in found["passed_over"]] == [
+        str(tmp_path / "other.jsonl")
+    ]
     assert code == 0
 
 
@@ -116,7 +153,10 @@ def test_changes_of_the_configuration_are_named(
     path = tmp_path / "config.toml"
     path.write_text("refresh = 2.0\n[targets]\nreward = 0.5\n")
     code, found = _asked(capsys, "--config", str(path))
-    assert (code, found["config"]["changes"]) == (0, {"refresh": 2.0, "targets": {"reward": 0.5}})
+    assert (code, found["config"]["changes"]) == (
+        0,
+        {"refresh": 2.0, "targets": {"reward": 0.5}},
+    )
     assert found["runs"] == []
 
 

@@ -33,9 +33,13 @@ def run_of(*records: MetricRows | Restart, name: str = "run") -> Run:
 
 def rows(keys: str, *lines: tuple[float, ...], first: int = 0) -> MetricRows:
     """Return rows of which each line begins with its step."""
-    columns = tuple(tuple(line[1 + i] for line in lines) for i in range(len(keys.split())))
+    columns = tuple(
+        tuple(line[1 + i] for line in lines) for i in range(len(keys.split()))
+    )
     steps = tuple(int(line[0]) for line in lines)
-    return MetricRows(tuple(keys.split()), steps, columns, tuple(range(first, first + len(lines))))
+    return MetricRows(
+        tuple(keys.split()), steps, columns, tuple(range(first, first + len(lines)))
+    )
 
 
 def text_of(run: Run) -> str:
@@ -73,7 +77,9 @@ def test_whole_numbers_have_no_point() -> None:
 
 
 def test_what_is_not_finite_and_what_is_absent() -> None:
-    run = run_of(rows("a b", (1, math.nan, 1.5), (2, math.inf, -math.inf)), rows("c", (3, 7.0)))
+    run = run_of(
+        rows("a b", (1, math.nan, 1.5), (2, math.inf, -math.inf)), rows("c", (3, 7.0))
+    )
     assert text_of(run) == "step,a,b,c\n1,nan,1.5,\n2,inf,-inf,\n3,,,7\n"
 
 
@@ -115,7 +121,9 @@ def test_tutorial_keys_carry_their_scope(tmp_path: Path) -> None:
         {"scope": "reward", "step": 1, "reward": 2.0},
         {"scope": "rollout", "step": 2, "reward_mean": 2.5, "kl_div": 0.024},
     ]
-    log.write_text("".join(json.dumps(record) + "\n" for record in records), encoding="utf-8")
+    log.write_text(
+        "".join(json.dumps(record) + "\n" for record in records), encoding="utf-8"
+    )
     assert text_of(load_one(log)) == (
         "step,rollout/reward_mean,rollout/kl_div,ppo/policy_loss,reward/reward\n1,2.41,0.023,-0.182,1.5\n2,2.5,0.024,,\n"
     )
@@ -137,7 +145,9 @@ def test_one_run_goes_into_a_file_or_a_directory(tmp_path: Path) -> None:
     run = run_of(rows("a", (1, 2.5)))
     (tmp_path / "there").mkdir()
     assert export([run], str(tmp_path / "out.csv")).files == [tmp_path / "out.csv"]
-    assert export([run], str(tmp_path / "there")).files == [tmp_path / "there" / "run.csv"]
+    assert export([run], str(tmp_path / "there")).files == [
+        tmp_path / "there" / "run.csv"
+    ]
     assert export([run], f"{tmp_path}/new/").files == [tmp_path / "new" / "run.csv"]
     for path in tmp_path.rglob("*.csv"):
         assert path.read_bytes() == b"step,a\n1,2.5\n"
@@ -211,5 +221,7 @@ def test_a_name_that_was_foreseen_leads_nowhere(tmp_path: Path) -> None:
 
 def test_no_spreadsheet_runs_the_name_of_a_metric() -> None:
     out = io.StringIO()
-    write_csv(run_of(MetricRows(("=1+1", "@x", "a"), [1], [[2.0], [-3.0], [4.0]], [0])), out)
+    write_csv(
+        run_of(MetricRows(("=1+1", "@x", "a"), [1], [[2.0], [-3.0], [4.0]], [0])), out
+    )
     assert out.getvalue() == "step,'=1+1,'@x,a\n1,2,-3,4\n"

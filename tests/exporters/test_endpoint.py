@@ -32,9 +32,13 @@ def asked(
     """Return status and text of an answer."""
     request = urllib.request.Request(address)
     if login is not None:
-        request.add_header("Authorization", "Basic " + base64.b64encode(login.encode()).decode())
+        request.add_header(
+            "Authorization", "Basic " + base64.b64encode(login.encode()).decode()
+        )
     try:
-        with urllib.request.urlopen(request, timeout=PATIENCE, context=context) as answer:
+        with urllib.request.urlopen(
+            request, timeout=PATIENCE, context=context
+        ) as answer:
             return answer.status, answer.read().decode()
     except urllib.error.HTTPError as error:
         with error:
@@ -56,7 +60,9 @@ def test_the_newest_page_is_served_and_before_there_is_one_nothing() -> None:
         assert asked(endpoint.address.removesuffix("/metrics"))[0] == 404
 
 
-@pytest.mark.parametrize("login", [None, "", "ann", "ann:wrong", "bob:sesame", "ann:sesame2"])
+@pytest.mark.parametrize(
+    "login", [None, "", "ann", "ann:wrong", "bob:sesame", "ann:sesame2"]
+)
 def test_without_the_right_login_nobody_sees_anything(login: str | None) -> None:
     with closing(MetricsServer("127.0.0.1", 0, login="ann:sesame")) as endpoint:
         endpoint.show(page(1))
@@ -73,13 +79,17 @@ def test_with_the_right_login_one_is_let_in() -> None:
 
 def test_a_header_that_is_no_login_is_refused() -> None:
     with closing(MetricsServer("127.0.0.1", 0, login="ann:sesame")) as endpoint:
-        request = urllib.request.Request(endpoint.address, headers={"Authorization": "Basic ÿ%%%"})
+        request = urllib.request.Request(
+            endpoint.address, headers={"Authorization": "Basic ÿ%%%"}
+        )
         with pytest.raises(urllib.error.HTTPError, match="401") as refused:
             urllib.request.urlopen(request, timeout=PATIENCE)
         refused.value.close()
 
 
-@pytest.mark.skipif(shutil.which("openssl") is None, reason="needs Debian's package openssl")
+@pytest.mark.skipif(
+    shutil.which("openssl") is None, reason="needs Debian's package openssl"
+)
 def test_it_speaks_tls(tmp_path: Path) -> None:
     certificate, key = tmp_path / "cert.pem", tmp_path / "key.pem"
     made = "openssl req -x509 -newkey ec -pkeyopt ec_paramgen_curve:P-256 -nodes -days 2 -subj /CN=localhost"
@@ -92,7 +102,9 @@ def test_it_speaks_tls(tmp_path: Path) -> None:
         str(certificate),
     ]
     subprocess.run([*made.split(), *files], check=True, capture_output=True)
-    with closing(MetricsServer("127.0.0.1", 0, tls=encryption(certificate, key))) as endpoint:
+    with closing(
+        MetricsServer("127.0.0.1", 0, tls=encryption(certificate, key))
+    ) as endpoint:
         endpoint.show(page(3))
         assert endpoint.address.startswith("https://")
         with socket.create_connection(
@@ -115,7 +127,13 @@ def test_a_port_in_use_cannot_be_had() -> None:
 
 @pytest.mark.parametrize(
     ("bind", "alone"),
-    [("127.0.0.1", True), ("127.9.9.9", True), ("::1", True), ("0.0.0.0", False), ("::", False)],
+    [
+        ("127.0.0.1", True),
+        ("127.9.9.9", True),
+        ("::1", True),
+        ("0.0.0.0", False),
+        ("::", False),
+    ],
 )
 def test_what_only_this_machine_reaches(bind: str, *, alone: bool) -> None:
     assert is_loopback(bind) is alone

@@ -32,7 +32,9 @@ def logs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     for name in ("bad", "good"):
         path = tmp_path / "logs" / name / "log.jsonl"
         path.parent.mkdir(parents=True)
-        rows = ({"step": step, "data": {"critic/score/mean": 0.5}} for step in range(1, 4))
+        rows = (
+            {"step": step, "data": {"critic/score/mean": 0.5}} for step in range(1, 4)
+        )
         path.write_text("".join(json.dumps(row) + "\n" for row in rows))
     return tmp_path / "logs"
 
@@ -66,7 +68,9 @@ def test_event_files_that_fail_are_given_up_and_said_once(
     logs: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     runs: list[Run] = list(load([str(logs)], Config(), NOW).runs.values())
-    monkeypatch.setattr(RunLogDirectory, "write", failing_for_bad(RunLogDirectory.write))
+    monkeypatch.setattr(
+        RunLogDirectory, "write", failing_for_bad(RunLogDirectory.write)
+    )
     directories = LogDirectories(logs.parent / "board")
     failed, written = sorted(directories.write(runs, NOW))
     assert failed.startswith(
@@ -140,5 +144,7 @@ def test_a_command_that_fails_says_what_a_report_needs(
     assert main(["check", str(logs)]) == 70, "1 and 2 are verdicts"
     said = capsys.readouterr()
     assert said.out == ""
-    assert said.err.startswith(f"verl-tui: an error of verl-tui's own: {type(error).__name__} in ")
+    assert said.err.startswith(
+        f"verl-tui: an error of verl-tui's own: {type(error).__name__} in "
+    )
     assert "Traceback (most recent call last):" in said.err

@@ -4,7 +4,9 @@ from verl_tui.exporters.file_names import unique_names
 
 
 def test_names_are_safe_and_unique() -> None:
-    assert unique_names(["a/b", "a b", "A_B", "../..", "", "训练", "x" * 400, ".hidden"]) == [
+    assert unique_names(
+        ["a/b", "a b", "A_B", "../..", "", "训练", "x" * 400, ".hidden"]
+    ) == [
         "a_b",
         "a_b-2",
         "A_B-3",

@@ -21,7 +21,9 @@ if TYPE_CHECKING:
         (("", "步"), "verl-tui-run-run"),
     ],
 )
-def test_a_name_says_what_it_is_and_is_no_path(words: tuple[str, ...], name: str) -> None:
+def test_a_name_says_what_it_is_and_is_no_path(
+    words: tuple[str, ...], name: str
+) -> None:
     assert named(*words) == name
 
 
@@ -33,9 +35,14 @@ def test_what_is_taken_gets_a_number_for_all_its_endings(tmp_path: Path) -> None
     (tmp_path / "a.txt").write_text("mine")
     paths = create(tmp_path, "a", ".svg", ".txt")
     assert [path.name for path in paths] == ["a-2.svg", "a-2.txt"]
-    assert not (tmp_path / "a.svg").exists(), "nothing is left of what could not be made"
+    assert not (tmp_path / "a.svg").exists(), (
+        "nothing is left of what could not be made"
+    )
     assert (tmp_path / "a.txt").read_text() == "mine"
-    assert [path.name for path in create(tmp_path, "a", ".svg", ".txt")] == ["a-3.svg", "a-3.txt"]
+    assert [path.name for path in create(tmp_path, "a", ".svg", ".txt")] == [
+        "a-3.svg",
+        "a-3.txt",
+    ]
 
 
 def test_a_link_that_leads_nowhere_is_not_followed(tmp_path: Path) -> None:
@@ -61,4 +68,6 @@ def test_a_watched_directory_does_not_take_them_for_logs(tmp_path: Path) -> None
     (run,) = Finder([str(tmp_path)]).scan().runs
     assert [file.path.name for file in run.files] == ["train.csv"]
     (run,) = Finder([str(tmp_path / "verl-tui-run-critic-score-mean.csv")]).scan().runs
-    assert [file.format.name for file in run.files] == ["metrics CSV"], "named, it is read"
+    assert [file.format.name for file in run.files] == ["metrics CSV"], (
+        "named, it is read"
+    )

@@ -49,7 +49,10 @@ def test_a_file_is_written_whole_and_once(log: str, tmp_path: Path) -> None:
 
 
 def test_a_file_that_cannot_be_replaced_stays_whole(
-    log: str, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+    log: str,
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     out = tmp_path / "verl.prom"
     out.write_text("before\n", encoding="utf-8")
@@ -117,7 +120,9 @@ def test_what_makes_no_sense_is_refused_with_its_reason(
     assert why in said
 
 
-@pytest.mark.parametrize("text", ["", "ann", ":sesame", "\ufeff:sesame", "ann:", "ann:se\nsame"])
+@pytest.mark.parametrize(
+    "text", ["", "ann", ":sesame", "\ufeff:sesame", "ann:", "ann:se\nsame"]
+)
 def test_a_login_needs_a_user_and_a_password(
     log: str, text: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -144,15 +149,24 @@ def test_a_login_that_others_may_read_is_said(
     assert "sesame" not in said
 
 
-def test_files_that_are_no_certificate(log: str, capsys: pytest.CaptureFixture[str]) -> None:
+def test_files_that_are_no_certificate(
+    log: str, capsys: pytest.CaptureFixture[str]
+) -> None:
     code, said = refused(capsys, log, "--tls-cert", log, "--tls-key", log)
     assert code == 64
     assert "not a PEM certificate" in said
 
 
-def test_nothing_to_export(log: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_nothing_to_export(
+    log: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     out = tmp_path / "verl.prom"
-    assert main(["export", "prometheus", str(tmp_path / "nowhere"), "--textfile", str(out)]) == 3
+    assert (
+        main(
+            ["export", "prometheus", str(tmp_path / "nowhere"), "--textfile", str(out)]
+        )
+        == 3
+    )
     assert "nothing to export" in capsys.readouterr().err
     assert not out.exists()
 

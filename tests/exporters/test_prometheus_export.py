@@ -36,15 +36,23 @@ def feed(
     count = len(next(iter(columns.values())))
     times = [NOW - 10 * (count - at) for at in range(count)]
     rows = MetricRows(
-        tuple(columns), range(1, count + 1), tuple(columns.values()), range(count), times
+        tuple(columns),
+        range(1, count + 1),
+        tuple(columns.values()),
+        range(count),
+        times,
     )
     said = SourceStatus(run, "test", records=count, modified=NOW - 5, **status)  # type: ignore[arg-type]
     monitor.apply(Batch(run, said, (rows,)), NOW)
 
 
-def scraped(monitor: Monitor, limits: ExportLimits | None = None) -> dict[str, dict[Labels, float]]:
+def scraped(
+    monitor: Monitor, limits: ExportLimits | None = None
+) -> dict[str, dict[Labels, float]]:
     """Return what a scraper reads, by name of the series and labels."""
-    text = generate_latest(ExpositionBuilder(limits or ExportLimits()).build(monitor, NOW)).decode()
+    text = generate_latest(
+        ExpositionBuilder(limits or ExportLimits()).build(monitor, NOW)
+    ).decode()
     found: dict[str, dict[Labels, float]] = {}
     for family in text_string_to_metric_families(text):
         for sample in family.samples:
@@ -78,16 +86,25 @@ def test_the_tutorials_names_are_there(monitor: Monitor) -> None:
     assert found["verl_sample_generation_seconds_sum"] == {of(run="a"): 7.3}
 
 
-def test_every_metric_is_there_in_base_units_and_leads_back_to_its_key(monitor: Monitor) -> None:
+def test_every_metric_is_there_in_base_units_and_leads_back_to_its_key(
+    monitor: Monitor,
+) -> None:
     feed(
         monitor,
         "a",
-        {"actor/ppo_kl": [0.5, 0.02], "perf/max_memory_allocated_gb": [1, 2], "odd key!": [3, 4]},
+        {
+            "actor/ppo_kl": [0.5, 0.02],
+            "perf/max_memory_allocated_gb": [1, 2],
+            "odd key!": [3, 4],
+        },
     )
     found = scraped(monitor)
     assert found["verl_actor_ppo_kl"] == {of(run="a"): 0.02}
     assert found["verl_perf_max_memory_allocated_bytes"] == {of(run="a"): 2 * 2**30}
-    back = {dict(labels)["name"]: dict(labels)["key"] for labels in found["verl_metric_info"]}
+    back = {
+        dict(labels)["name"]: dict(labels)["key"]
+        for labels in found["verl_metric_info"]
+    }
     assert back[named("odd key!").name] == "odd key!"
     assert back["verl_actor_ppo_kl"] == "actor/ppo_kl"
 
@@ -95,9 +112,12 @@ def test_every_metric_is_there_in_base_units_and_leads_back_to_its_key(monitor: 
 def test_the_newest_validation_has_its_step(monitor: Monitor) -> None:
     feed(monitor, "a", {"critic/score/mean": [0.1, 0.2, 0.3]})
     assert "verl_last_validation_step" not in scraped(monitor)
-    validation = MetricRows(("val-core/gsm8k/acc/mean@1",), (2,), ((0.5,),), (9,), (NOW - 20,))
+    validation = MetricRows(
+        ("val-core/gsm8k/acc/mean@1",), (2,), ((0.5,),), (9,), (NOW - 20,)
+    )
     monitor.apply(
-        Batch("a", SourceStatus("a", "test", records=4, modified=NOW), (validation,)), NOW
+        Batch("a", SourceStatus("a", "test", records=4, modified=NOW), (validation,)),
+        NOW,
     )
     assert scraped(monitor)["verl_last_validation_step"] == {of(run="a"): 2}
 
@@ -113,20 +133,28 @@ def test_no_series_has_a_step_for_a_label(monitor: Monitor) -> None:
 
 
 def test_a_value_that_is_no_number_stays_one(monitor: Monitor) -> None:
-    feed(monitor, "a", {"actor/grad_norm": [0.5, math.nan], "actor/pg_loss": [0.0, math.inf]})
+    feed(
+        monitor,
+        "a",
+        {"actor/grad_norm": [0.5, math.nan], "actor/pg_loss": [0.0, math.inf]},
+    )
     found = scraped(monitor)
     assert math.isnan(found["verl_actor_grad_norm"][of(run="a")])
     assert found["verl_actor_pg_loss"] == {of(run="a"): math.inf}
 
 
-@pytest.mark.parametrize(("logged", "shown"), [([35.0, 87.0], 0.87), ([0.35, 0.87], 0.87)])
+@pytest.mark.parametrize(
+    ("logged", "shown"), [([35.0, 87.0], 0.87), ([0.35, 0.87], 0.87)]
+)
 def test_utilisation_is_a_ratio_whichever_way_it_is_logged(
     monitor: Monitor, logged: list[float], shown: float
 ) -> None:
     feed(monitor, "a", {"system/gpu_util": logged})
     found = scraped(monitor)
     assert found["verl_system_gpu_util_ratio"] == {of(run="a"): pytest.approx(shown)}
-    assert found["verl_indicator"][of(run="a", indicator="gpu_utilization")] == pytest.approx(shown)
+    assert found["verl_indicator"][
+        of(run="a", indicator="gpu_utilization")
+    ] == pytest.approx(shown)
 
 
 def test_bands_are_those_of_the_run_s_own_names_in_base_units(monitor: Monitor) -> None:
@@ -150,14 +178,20 @@ def test_bands_are_those_of_the_run_s_own_names_in_base_units(monitor: Monitor) 
 def test_one_state_of_all_is_the_run_s(monitor: Monitor) -> None:
     feed(monitor, "a", {"actor/ppo_kl": [0.01, 0.02, 0.01]})
     states = scraped(monitor)["verl_run_state"]
-    assert [dict(labels)["state"] for labels, value in states.items() if value] == ["running"]
+    assert [dict(labels)["state"] for labels, value in states.items() if value] == [
+        "running"
+    ]
     assert len(states) == len(State)
 
 
-def test_findings_are_reported_by_cause_and_those_that_are_over_are_0(monitor: Monitor) -> None:
+def test_findings_are_reported_by_cause_and_those_that_are_over_are_0(
+    monitor: Monitor,
+) -> None:
     feed(monitor, "a", {"actor/ppo_kl": [0.01, 0.02]})
     cause = Finding("policy-collapse", Severity.CRITICAL, "it collapsed")
-    sign = Finding("kl-high", Severity.WARNING, "KL is high", consequence_of="policy-collapse")
+    sign = Finding(
+        "kl-high", Severity.WARNING, "KL is high", consequence_of="policy-collapse"
+    )
     over = Episode("grad-norm-spike", Severity.WARNING, 1, 1, 2)
     monitor.verdicts["a"] = Verdict((cause, sign), history=(over,))
     found = scraped(monitor)
@@ -170,7 +204,13 @@ def test_findings_are_reported_by_cause_and_those_that_are_over_are_0(monitor: M
 
 
 def test_the_health_of_sources_is_reported_by_format(monitor: Monitor) -> None:
-    feed(monitor, "a", {"actor/ppo_kl": [0.01, 0.02]}, unreadable=3, problem="permission denied")
+    feed(
+        monitor,
+        "a",
+        {"actor/ppo_kl": [0.01, 0.02]},
+        unreadable=3,
+        problem="permission denied",
+    )
     found = scraped(monitor)
     where = of(run="a", format="test")
     assert found["verl_source_up"] == {where: 0}
@@ -180,8 +220,12 @@ def test_the_health_of_sources_is_reported_by_format(monitor: Monitor) -> None:
     assert found["verl_last_step_timestamp_seconds"] == {of(run="a"): NOW - 10}
 
 
-def test_what_is_beyond_the_limits_is_said_and_indicators_come_first(monitor: Monitor) -> None:
-    others: dict[str, Sequence[float]] = {f"custom/{number}": [1.0] for number in range(8)}
+def test_what_is_beyond_the_limits_is_said_and_indicators_come_first(
+    monitor: Monitor,
+) -> None:
+    others: dict[str, Sequence[float]] = {
+        f"custom/{number}": [1.0] for number in range(8)
+    }
     for run in "abc":
         feed(monitor, run, {**others, "actor/ppo_kl": [0.01]})
     builder = ExpositionBuilder(ExportLimits(runs=2, metrics=3))
@@ -198,7 +242,9 @@ def test_what_is_beyond_the_limits_is_said_and_indicators_come_first(monitor: Mo
     assert "verl_custom_2" not in found
 
 
-def test_runs_whose_names_look_the_same_have_labels_of_their_own(monitor: Monitor) -> None:
+def test_runs_whose_names_look_the_same_have_labels_of_their_own(
+    monitor: Monitor,
+) -> None:
     for run in ("a", "a\u200b", "a (2)"):
         feed(monitor, run, {"actor/ppo_kl": [0.01]})
     assert len(scraped(monitor)["verl_actor_ppo_kl"]) == 3
@@ -209,7 +255,9 @@ def test_a_page_is_made_anew_only_where_something_has_changed(monitor: Monitor) 
     builder = ExpositionBuilder()
     first = builder.build(monitor, NOW)
     assert builder.build(monitor, NOW + 1) is first
-    monitor.verdicts["a"] = Verdict((Finding("kl-high", Severity.WARNING, "KL is high"),))
+    monitor.verdicts["a"] = Verdict(
+        (Finding("kl-high", Severity.WARNING, "KL is high"),)
+    )
     second = builder.build(monitor, NOW + 1)
     assert second is not first
     ended = builder.build(monitor, NOW + 1e6)
@@ -223,7 +271,11 @@ def test_within_its_limits_nothing_is_left_out(monitor: Monitor) -> None:
     assert ExpositionBuilder().build(monitor, NOW).left_out == ()
 
 
-@given(st.lists(st.tuples(st.text(max_size=40), st.text(max_size=40)), min_size=1, max_size=6))
+@given(
+    st.lists(
+        st.tuples(st.text(max_size=40), st.text(max_size=40)), min_size=1, max_size=6
+    )
+)
 def test_whatever_runs_and_metrics_are_called_a_scraper_reads_it(
     named: list[tuple[str, str]],
 ) -> None:

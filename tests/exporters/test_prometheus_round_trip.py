@@ -37,9 +37,15 @@ def test_a_page_reads_back_as_what_the_logs_said(runs: tuple[str, ...]) -> None:
     monitor = Monitor(Config())
     for run in runs:
         rows = MetricRows(
-            tuple(SAID), (7,), tuple((value,) for value in SAID.values()), (0,), (NOW - 10,)
+            tuple(SAID),
+            (7,),
+            tuple((value,) for value in SAID.values()),
+            (0,),
+            (NOW - 10,),
         )
-        monitor.apply(Batch(run, SourceStatus(run, "test", records=1, modified=NOW), (rows,)), NOW)
+        monitor.apply(
+            Batch(run, SourceStatus(run, "test", records=1, modified=NOW), (rows,)), NOW
+        )
     page = read_page(generate_latest(ExpositionBuilder().build(monitor, NOW)))
     (scrape,) = page.scrapes
     found = {run: part for (run, _), part in runs_in(scrape).items() if run}

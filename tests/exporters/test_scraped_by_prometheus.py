@@ -45,14 +45,23 @@ PATIENCE = 30.0
 BOARD = json.loads(dashboard(load_guide()))
 QUERIES = [target["expr"] for panel in BOARD["panels"] for target in panel["targets"]]
 VERL = (
-    {"critic/score/mean": 0.5, "actor/ppo_kl": 0.15, "actor/kl_loss": 0.02, "actor/pg_loss": 0.01}
+    {
+        "critic/score/mean": 0.5,
+        "actor/ppo_kl": 0.15,
+        "actor/kl_loss": 0.02,
+        "actor/pg_loss": 0.01,
+    }
     | {
         "critic/vf_loss": 0.2,
         "actor/entropy": 1.5,
         "actor/pg_clipfrac": 0.1,
         "actor/grad_norm": 0.5,
     }
-    | {"response_length/mean": 300.0, "response_length/clip_ratio": 0.05, "perf/throughput": 900.0}
+    | {
+        "response_length/mean": 300.0,
+        "response_length/clip_ratio": 0.05,
+        "perf/throughput": 900.0,
+    }
     | {
         "rollout_corr/rollout_log_ppl": 1.2,
         "timing_s/step": 30.0,
@@ -60,12 +69,19 @@ VERL = (
         "reward/std": 0.2,
     }
     | {"val-core/gsm8k/reward/mean@1": 0.4, "training/rollout_probs_diff_mean": 0.001}
-    | {"system/gpu.0.gpu": 90.0, "system/gpu.0.memoryAllocatedBytes": 5e9, "system/gpu_util": 90.0}
+    | {
+        "system/gpu.0.gpu": 90.0,
+        "system/gpu.0.memoryAllocatedBytes": 5e9,
+        "system/gpu_util": 90.0,
+    }
 )
 
 
 def verl(step: int) -> str:
-    return json.dumps({"step": step, "data": {**VERL, "training/global_step": step}}) + "\n"
+    return (
+        json.dumps({"step": step, "data": {**VERL, "training/global_step": step}})
+        + "\n"
+    )
 
 
 def tutorial(step: int) -> str:
@@ -86,7 +102,9 @@ def tutorial(step: int) -> str:
 
 @contextmanager
 def running(command: list[str], **settings: Any) -> Iterator[subprocess.Popen[str]]:
-    with subprocess.Popen(command, stderr=subprocess.PIPE, text=True, **settings) as process:
+    with subprocess.Popen(
+        command, stderr=subprocess.PIPE, text=True, **settings
+    ) as process:
         try:
             yield process
         finally:
@@ -97,7 +115,16 @@ def running(command: list[str], **settings: Any) -> Iterator[subprocess.Popen[st
 @contextmanager
 def exporting(logs: Path, *options: str) -> Iterator[str]:
     """Yield the address of the metrics of all logs."""
-    words = ["export", "prometheus", str(logs), "--port", "0", "--interval", "0.5", *options]
+    words = [
+        "export",
+        "prometheus",
+        str(logs),
+        "--port",
+        "0",
+        "--interval",
+        "0.5",
+        *options,
+    ]
     with running([sys.executable, "-m", "verl_tui", *words]) as process:
         assert process.stderr is not None
         addresses = (re.search(r"127\.0\.0\.1:\d+", line) for line in process.stderr)
@@ -114,7 +141,9 @@ def rl_insight() -> Iterator[str]:
         *re.findall(r"rl_insight_monitor_\w+", " ".join(QUERIES)),
         "rl_insight_monitor_val_core_math_acc",
     }:
-        gauge = Gauge(name, "a metric", ["project", "experiment_name"], registry=registry)
+        gauge = Gauge(
+            name, "a metric", ["project", "experiment_name"], registry=registry
+        )
         gauge.labels("math", "grpo").set(0.5)
     server, _ = start_http_server(0, "127.0.0.1", registry)
     try:
@@ -159,7 +188,10 @@ def asked(address: str, what: str, **query: str) -> Any:
             return json.load(answer)["data"]
     except urllib.error.HTTPError as error:
         with error:
-            pytest.fail(f"{query}: {error.read().decode()}") if error.code in (400, 422) else None
+            pytest.fail(f"{query}: {error.read().decode()}") if error.code in (
+                400,
+                422,
+            ) else None
     except OSError:
         pass
     return {"result": [], "groups": []}
@@ -177,7 +209,9 @@ def until(there: Callable[[], Any]) -> Any:
 
 def answered(address: str, query: str) -> list[float]:
     """Return the numbers of an answer."""
-    found = [float(one["value"][1]) for one in asked(address, "query", query=query)["result"]]
+    found = [
+        float(one["value"][1]) for one in asked(address, "query", query=query)["result"]
+    ]
     return [value for value in found if not math.isnan(value)]
 
 
@@ -189,7 +223,10 @@ def read_back(server: str, step: int) -> Run | None:
 
 def test_prometheus_scrapes_it_and_all_of_the_dashboard_answers(tmp_path: Path) -> None:
     log = tmp_path / "logs" / "gsm8k" / "run.jsonl"
-    for path, line in ((log, verl), (tmp_path / "logs" / "tutorial" / "verl_logs.jsonl", tutorial)):
+    for path, line in (
+        (log, verl),
+        (tmp_path / "logs" / "tutorial" / "verl_logs.jsonl", tutorial),
+    ):
         path.parent.mkdir(parents=True)
         path.write_text("".join(line(step) for step in range(1, 16)), encoding="utf-8")
     with (
@@ -208,20 +245,28 @@ def test_prometheus_scrapes_it_and_all_of_the_dashboard_answers(tmp_path: Path) 
             .removeprefix("query_result(")
             .removesuffix(")")
         )
-        labels = {one["metric"]["run"] for one in asked(server, "query", query=runs)["result"]}
+        labels = {
+            one["metric"]["run"] for one in asked(server, "query", query=runs)["result"]
+        }
         assert labels == {"gsm8k", "tutorial", "grpo"}
         firing = until(
-            lambda: asked(server, "query", query='ALERTS{id="kl-high", alertstate="firing"}')[
-                "result"
-            ]
+            lambda: asked(
+                server, "query", query='ALERTS{id="kl-high", alertstate="firing"}'
+            )["result"]
         )
         assert [one["metric"]["run"] for one in firing] == ["gsm8k"]
-        rules = [rule for group in asked(server, "rules")["groups"] for rule in group["rules"]]
+        rules = [
+            rule
+            for group in asked(server, "rules")["groups"]
+            for rule in group["rules"]
+        ]
         assert len(rules) > 60
         assert {rule["lastError"] for rule in rules if "lastError" in rule} == set()
 
 
-def test_a_log_that_grows_comes_back_from_prometheus_step_by_step(tmp_path: Path) -> None:
+def test_a_log_that_grows_comes_back_from_prometheus_step_by_step(
+    tmp_path: Path,
+) -> None:
     log, there = tmp_path / "logs" / "run.jsonl", tmp_path / "there"
     log.parent.mkdir()
     there.mkdir()
@@ -243,14 +288,22 @@ def test_a_log_that_grows_comes_back_from_prometheus_step_by_step(tmp_path: Path
             }
             with log.open("a", encoding="utf-8") as file:
                 file.write(json.dumps({"step": step, "data": said}) + "\n")
-            assert until(lambda: answered(server, "verl_training_steps_total") == [step])  # noqa: B023 - used at once
+            assert until(
+                lambda step=step: (
+                    answered(server, "verl_training_steps_total") == [step]
+                )
+            )
         run = until(lambda: read_back(server, step=4))
     assert run
     for key, column in columns.items():
         series = run.series(key)
         assert series is not None, key
-        logged = {step: value for step, value in enumerate(column, 1) if value is not None}
-        assert dict(zip(series.steps, series.values, strict=True)) == pytest.approx(logged), key
+        logged = {
+            step: value for step, value in enumerate(column, 1) if value is not None
+        }
+        assert dict(zip(series.steps, series.values, strict=True)) == pytest.approx(
+            logged
+        ), key
 
 
 def test_a_file_for_node_exporter_goes_on_being_whole(tmp_path: Path) -> None:
@@ -271,7 +324,10 @@ def test_a_file_for_node_exporter_goes_on_being_whole(tmp_path: Path) -> None:
         with log.open("a", encoding="utf-8") as file:
             file.write(verl(2))
         assert until(
-            lambda: 'verl_training_steps_total{run="run"} 2.0' in out.read_text(encoding="utf-8")
+            lambda: (
+                'verl_training_steps_total{run="run"} 2.0'
+                in out.read_text(encoding="utf-8")
+            )
         )
         assert out.read_text(encoding="utf-8").endswith("\n")
     assert process.returncode == 0

@@ -33,17 +33,25 @@ NOW = 1_790_000_000.0
 
 def taken(run: Run, *records: Record) -> Run:
     """Have a run take records, which were written long ago."""
-    run.apply(Batch(run.name, SourceStatus("log", "test", modified=NOW - 3600), records), NOW)
+    run.apply(
+        Batch(run.name, SourceStatus("log", "test", modified=NOW - 3600), records), NOW
+    )
     return run
 
 
 def rows(keys: str, *lines: tuple[float, ...], first: int = 0) -> MetricRows:
     """Return rows of which each line begins with its step; each step takes ten seconds."""
-    columns = tuple(tuple(line[1 + i] for line in lines) for i in range(len(keys.split())))
+    columns = tuple(
+        tuple(line[1 + i] for line in lines) for i in range(len(keys.split()))
+    )
     steps = tuple(int(line[0]) for line in lines)
     times = tuple(NOW - 7200 + 10 * (first + at) for at in range(len(lines)))
     return MetricRows(
-        tuple(keys.split()), steps, columns, tuple(range(first, first + len(lines))), times
+        tuple(keys.split()),
+        steps,
+        columns,
+        tuple(range(first, first + len(lines))),
+        times,
     )
 
 
@@ -90,7 +98,9 @@ def test_nothing_is_written_through_a_link(tmp_path: Path) -> None:
 def test_a_disk_that_was_full_in_between_costs_nothing(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    run = taken(Run("a"), rows("score kl", *((step, step / 3, step / 7) for step in range(50))))
+    run = taken(
+        Run("a"), rows("score kl", *((step, step / 3, step / 7) for step in range(50)))
+    )
     directories = LogDirectories(tmp_path)
     list(directories.write([run], NOW))
     more = ((step, step / 3, step / 7) for step in range(50, 90))
@@ -110,16 +120,27 @@ def test_a_disk_that_was_full_in_between_costs_nothing(
             list(directories.write([run], NOW))
     list(directories.write([run], NOW))
     for tag, part in (("score", 3), ("kl", 7)):
-        assert scalars(tmp_path / "a", tag) == [(step, single(step / part)) for step in range(90)]
+        assert scalars(tmp_path / "a", tag) == [
+            (step, single(step / part)) for step in range(90)
+        ]
 
 
 def test_scalars_have_the_log_s_names_steps_values_and_times(tmp_path: Path) -> None:
     run = taken(
         Run("a"),
-        rows("critic/score/mean actor/lr", (1, 0.1, 1e-6), (2, 0.25, 1e-6), (5, -3.0, 9e-7)),
+        rows(
+            "critic/score/mean actor/lr",
+            (1, 0.1, 1e-6),
+            (2, 0.25, 1e-6),
+            (5, -3.0, 9e-7),
+        ),
     )
     written(run, tmp_path)
-    assert scalars(tmp_path, "critic/score/mean") == [(1, single(0.1)), (2, 0.25), (5, -3.0)]
+    assert scalars(tmp_path, "critic/score/mean") == [
+        (1, single(0.1)),
+        (2, 0.25),
+        (5, -3.0),
+    ]
     assert [event.wall_time for event in found(tmp_path).Scalars("actor/lr")] == [
         NOW - 7200 + at for at in (0, 10, 20)
     ]
@@ -154,8 +175,13 @@ def test_a_record_that_was_cut_off_is_written_again(tmp_path: Path) -> None:
     assert scalars(tmp_path, "a") == [(1, 1.0), (2, 2.0), (3, 3.0)]
 
 
-def test_a_run_that_goes_back_takes_the_place_of_what_it_abandoned(tmp_path: Path) -> None:
-    run = taken(Run("a"), rows("a b", (1, 1.0, 9.0), (2, 2.0, 9.0), (3, 3.0, 9.0), (4, 4.0, 9.0)))
+def test_a_run_that_goes_back_takes_the_place_of_what_it_abandoned(
+    tmp_path: Path,
+) -> None:
+    run = taken(
+        Run("a"),
+        rows("a b", (1, 1.0, 9.0), (2, 2.0, 9.0), (3, 3.0, 9.0), (4, 4.0, 9.0)),
+    )
     board = RunLogDirectory(tmp_path)
     board.write(run, NOW)
     taken(run, Restart("truncated"), rows("a", (3, 30.0), first=4))
@@ -179,27 +205,40 @@ def test_a_point_that_comes_late_finds_its_place(tmp_path: Path) -> None:
 def test_distributions_are_histograms_and_not_their_quantiles(tmp_path: Path) -> None:
     distribution = of_values([0.0, 0.5, 1.0, 1.0])
     assert distribution is not None
-    figures = {f"ppo/grad_norm/{name}": value for name, value in distribution.figures.items()}
+    figures = {
+        f"ppo/grad_norm/{name}": value for name, value in distribution.figures.items()
+    }
     run = taken(
         Run("a"),
-        MetricRows(tuple(figures), (7,), tuple((value,) for value in figures.values()), (0,)),
+        MetricRows(
+            tuple(figures), (7,), tuple((value,) for value in figures.values()), (0,)
+        ),
         HistogramRecord("ppo/grad_norm", 7, *distribution.bins),
     )
     accumulator = found(written(run, tmp_path))
     (event,) = accumulator.Histograms("ppo/grad_norm")
-    assert (event.step, event.histogram_value.min, event.histogram_value.max) == (7, 0.0, 1.0)
+    assert (event.step, event.histogram_value.min, event.histogram_value.max) == (
+        7,
+        0.0,
+        1.0,
+    )
     assert sum(event.histogram_value.bucket) == event.histogram_value.num == 4
     assert accumulator.Tags()["scalars"] == []
 
 
 def test_scores_and_first_samples_of_a_step_go_in(tmp_path: Path) -> None:
     shown = [
-        Sample(3, f"prompt {at}", "# heading <b>```x```</b>", score=at / 10) for at in range(10)
+        Sample(3, f"prompt {at}", "# heading <b>```x```</b>", score=at / 10)
+        for at in range(10)
     ]
     run = taken(Run("a"), rows("a", (3, 1.0)), *shown)
     accumulator = found(written(run, tmp_path))
     (scores,) = accumulator.Histograms("rollout/reward_dist")
-    assert (scores.step, scores.histogram_value.num, scores.histogram_value.max) == (3, 10, 0.9)
+    assert (scores.step, scores.histogram_value.num, scores.histogram_value.max) == (
+        3,
+        10,
+        0.9,
+    )
     tags = accumulator.Tags()["tensors"]
     assert tags == [f"rollout/sample_{at}/text_summary" for at in range(4)]
     (text,) = accumulator.Tensors(tags[1])
@@ -211,7 +250,9 @@ def test_scores_and_first_samples_of_a_step_go_in(tmp_path: Path) -> None:
 def test_a_dump_is_read_once_it_has_come_to_rest(tmp_path: Path) -> None:
     dump = tmp_path / "3.jsonl"
     lines = [{"input": "p", "output": "r", "score": at, "step": 3} for at in range(6)]
-    dump.write_text("".join(json.dumps(line) + "\n" for line in lines), encoding="utf-8")
+    dump.write_text(
+        "".join(json.dumps(line) + "\n" for line in lines), encoding="utf-8"
+    )
     run = taken(Run("a"), rows("a", (3, 1.0)), dumped(dump, NOW - 1))
     board = RunLogDirectory(tmp_path / "board")
     board.write(run, NOW)
@@ -223,7 +264,9 @@ def test_a_dump_is_read_once_it_has_come_to_rest(tmp_path: Path) -> None:
 
 
 def test_a_dump_that_is_gone_costs_nothing_else(tmp_path: Path) -> None:
-    run = taken(Run("a"), rows("a", (3, 1.0)), dumped(tmp_path / "gone.jsonl", NOW - 60))
+    run = taken(
+        Run("a"), rows("a", (3, 1.0)), dumped(tmp_path / "gone.jsonl", NOW - 60)
+    )
     assert scalars(written(run, tmp_path / "board"), "a") == [(3, 1.0)]
 
 
@@ -255,14 +298,18 @@ def test_two_exports_do_not_write_one_directory_at_once(tmp_path: Path) -> None:
     assert "another `export tensorboard` is writing here" in said
     assert scalars(tmp_path / "a", "a") == [(1, 1.0)]
     del first
-    list(LogDirectories(tmp_path).write([taken(run, rows("a", (2, 2.0), first=1))], NOW))
+    list(
+        LogDirectories(tmp_path).write([taken(run, rows("a", (2, 2.0), first=1))], NOW)
+    )
     assert scalars(tmp_path / "a", "a") == [(1, 1.0), (2, 2.0)]
 
 
 def test_scores_of_samples_have_the_tutorials_name_alone(tmp_path: Path) -> None:
     scores = of_values([0.0, 1.0])
     assert scores is not None
-    histograms = [HistogramRecord("samples/score", step, *scores.bins) for step in (1, 2, 3)]
+    histograms = [
+        HistogramRecord("samples/score", step, *scores.bins) for step in (1, 2, 3)
+    ]
     run = taken(
         Run("a"),
         rows("a", (3, 1.0)),
@@ -273,13 +320,18 @@ def test_scores_of_samples_have_the_tutorials_name_alone(tmp_path: Path) -> None
     for _ in range(2):
         accumulator = found(written(run, tmp_path))
     assert accumulator.Tags()["histograms"] == ["rollout/reward_dist"]
-    assert [event.step for event in accumulator.Histograms("rollout/reward_dist")] == [1, 2, 3]
+    assert [event.step for event in accumulator.Histograms("rollout/reward_dist")] == [
+        1,
+        2,
+        3,
+    ]
 
 
 def test_a_run_that_comes_later_gets_a_directory_of_its_own(tmp_path: Path) -> None:
     board = LogDirectories(tmp_path)
     one, other = (
-        taken(Run(name), rows("a", (1, value))) for name, value in (("x/y", 1.0), ("x y", 2.0))
+        taken(Run(name), rows("a", (1, value)))
+        for name, value in (("x/y", 1.0), ("x y", 2.0))
     )
     list(board.write([one], NOW))
     list(board.write([one, other], NOW))
@@ -291,7 +343,8 @@ def test_an_export_among_the_logs_is_no_run_of_its_own(tmp_path: Path) -> None:
     log = tmp_path / "logs" / "run.jsonl"
     log.parent.mkdir()
     log.write_text(
-        '{"step": 1, "data": {"a": 1.0}}\n{"step": 2, "data": {"a": 2.0}}\n', encoding="utf-8"
+        '{"step": 1, "data": {"a": 1.0}}\n{"step": 2, "data": {"a": 2.0}}\n',
+        encoding="utf-8",
     )
     for _ in range(2):
         monitor = load([str(log.parent)], Config(), NOW)
@@ -311,7 +364,11 @@ def test_however_a_log_comes_the_directory_holds_what_the_run_says(
     for part in parts:
         taken(
             run,
-            rows("a", *((step, float(count + at)) for at, step in enumerate(part)), first=count),
+            rows(
+                "a",
+                *((step, float(count + at)) for at, step in enumerate(part)),
+                first=count,
+            ),
         )
         count += len(part)
         written(run, directory)
@@ -319,4 +376,6 @@ def test_however_a_log_comes_the_directory_holds_what_the_run_says(
     assert series is not None
     held, values = event_files.read_event_files(directory).scalars["a"]
     assert (list(held), list(values)) == (list(series.steps), list(series.values))
-    assert scalars(directory, "a") == list(zip(series.steps, series.values, strict=True))
+    assert scalars(directory, "a") == list(
+        zip(series.steps, series.values, strict=True)
+    )

@@ -18,7 +18,15 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
-SERVER = [sys.executable, "-m", "tensorboard.main", "--port", "0", "--host", "127.0.0.1"]
+SERVER = [
+    sys.executable,
+    "-m",
+    "tensorboard.main",
+    "--port",
+    "0",
+    "--host",
+    "127.0.0.1",
+]
 PATIENCE = 60.0
 """Seconds that a server may take to start, or to find what is new."""
 
@@ -40,7 +48,9 @@ def exporting(log: Path, board: Path, *options: str) -> subprocess.Popen[str]:
 
 def line(step: int, score: float) -> str:
     return (
-        json.dumps({"step": step, "data": {"critic/score/mean": score, "actor/grad_norm": 0.5}})
+        json.dumps(
+            {"step": step, "data": {"critic/score/mean": score, "actor/grad_norm": 0.5}}
+        )
         + "\n"
     )
 
@@ -51,7 +61,9 @@ def address(tmp_path: Path) -> Iterator[str]:
     command = [*SERVER, "--logdir", str(tmp_path / "board"), "--reload_interval", "1"]
     with subprocess.Popen(command, stderr=subprocess.PIPE, text=True) as server:
         assert server.stderr is not None
-        addresses = (re.search(r"http://127\.0\.0\.1:\d+", line) for line in server.stderr)
+        addresses = (
+            re.search(r"http://127\.0\.0\.1:\d+", line) for line in server.stderr
+        )
         yield next(found.group() for found in addresses if found)
         server.terminate()
 
@@ -68,7 +80,9 @@ def points(address: str, count: int) -> list[list[float]]:
     until = time.monotonic() + PATIENCE
     while time.monotonic() < until:
         if "critic/score/mean" in asked(address, "scalars/tags").get("run", {}):
-            found = asked(address, "scalars/scalars", run="run", tag="critic/score/mean")
+            found = asked(
+                address, "scalars/scalars", run="run", tag="critic/score/mean"
+            )
             if len(found) >= count:
                 return [point[1:] for point in found]
         time.sleep(0.2)
@@ -79,7 +93,9 @@ def test_tensorboard_shows_what_was_written_while_it_is_written(
     tmp_path: Path, address: str
 ) -> None:
     log = tmp_path / "run.jsonl"
-    log.write_text("".join(line(step, step / 4) for step in range(1, 5)), encoding="utf-8")
+    log.write_text(
+        "".join(line(step, step / 4) for step in range(1, 5)), encoding="utf-8"
+    )
     with exporting(log, tmp_path / "board", "--follow", "--interval", "0.5") as command:
         assert points(address, 4) == [[step, step / 4] for step in range(1, 5)]
         with log.open("a", encoding="utf-8") as file:

@@ -24,7 +24,9 @@ EXPORTS = [
     pytest.param(["tensorboard", "-o"], "board", id="tensorboard"),
     pytest.param(["tensorboard", "--follow", "-o"], "board", id="tensorboard-follow"),
     pytest.param(["prometheus", "--textfile"], "verl.prom", id="prometheus"),
-    pytest.param(["prometheus", "--follow", "--textfile"], "verl.prom", id="prometheus-follow"),
+    pytest.param(
+        ["prometheus", "--follow", "--textfile"], "verl.prom", id="prometheus-follow"
+    ),
 ]
 
 
@@ -35,7 +37,8 @@ def log(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.setenv("VERL_TUI_CONFIG", str(tmp_path / "config.toml"))
     path = tmp_path / "run.jsonl"
     path.write_text(
-        json.dumps({"step": 1, "data": {"critic/score/mean": 0.5}}) + "\n", encoding="utf-8"
+        json.dumps({"step": 1, "data": {"critic/score/mean": 0.5}}) + "\n",
+        encoding="utf-8",
     )
     return path
 
@@ -51,7 +54,9 @@ def sealed(tmp_path: Path) -> Iterator[Path]:
     path.chmod(stat.S_IRWXU)
 
 
-def refused(words: list[str], log: Path, out: str, capsys: pytest.CaptureFixture[str]) -> str:
+def refused(
+    words: list[str], log: Path, out: str, capsys: pytest.CaptureFixture[str]
+) -> str:
     """Return the sentence of an export that cannot be written."""
     kind, *options = words
     assert main(["export", kind, str(log), *options, out]) == 73
@@ -65,13 +70,19 @@ def test_below_a_file_nothing_can_be_written(
 ) -> None:
     before = log.read_bytes()
     said = refused(words, log, f"{log}/{name}", capsys)
-    assert re.fullmatch(rf"{re.escape(str(log))}/{name.rstrip('/')}(/run)?: not a directory", said)
+    assert re.fullmatch(
+        rf"{re.escape(str(log))}/{name.rstrip('/')}(/run)?: not a directory", said
+    )
     assert log.read_bytes() == before
 
 
 @pytest.mark.parametrize(("words", "name"), EXPORTS)
 def test_a_directory_that_may_not_be_written(
-    words: list[str], name: str, log: Path, sealed: Path, capsys: pytest.CaptureFixture[str]
+    words: list[str],
+    name: str,
+    log: Path,
+    sealed: Path,
+    capsys: pytest.CaptureFixture[str],
 ) -> None:
     said = refused(words, log, f"{sealed}/{name}", capsys)
     assert re.fullmatch(

@@ -59,7 +59,9 @@ def main() -> int:
             for seed, result in zip(seeds, pool.imap(played, seeds), strict=True):
                 if result.broken:
                     print(f"--seed {seed}: {result.in_words()}", flush=True)
-                kinds[result.kind] = kinds.get(result.kind, Result(result.kind)).and_of(result)
+                kinds[result.kind] = kinds.get(result.kind, Result(result.kind)).and_of(
+                    result
+                )
                 together = together.and_of(result)
             if together.appends >= args.appends:
                 break

@@ -30,14 +30,21 @@ def _lines(*records: object) -> bytes:
 
 
 def _sample(number: int) -> dict[str, object]:
-    return {"input": f"q{number}", "output": f"a {number}", "score": number % 2, "step": number}
+    return {
+        "input": f"q{number}",
+        "output": f"a {number}",
+        "score": number % 2,
+        "step": number,
+    }
 
 
 _STATE = {
     "best_model_checkpoint": "checkpoint-1",
     "global_step": 3,
     "max_steps": 9,
-    "log_history": [{"step": step, "loss": 1 / step, "epoch": step / 9} for step in range(1, 4)],
+    "log_history": [
+        {"step": step, "loss": 1 / step, "epoch": step / 9} for step in range(1, 4)
+    ],
 }
 _COMPLETIONS = [
     {"step": [str(step)] * 2, "prompt": ["1 + 1?"] * 2, "completion": ["two", f"{step}"], "R": [1.0, 0.0]}
@@ -48,13 +55,15 @@ _PAGE = (
     "verl_training_steps_total 7\n# TYPE verl_average_reward gauge\nverl_average_reward 0.5\n"
 )
 _BARS = "".join(
-    f"Training Progress: {n * 11:3}%|#  | {n}/9 [0{n}:00<09:00, 60.0s/it]\r" for n in range(1, 9)
+    f"Training Progress: {n * 11:3}%|#  | {n}/9 [0{n}:00<09:00, 60.0s/it]\r"
+    for n in range(1, 9)
 )
 EXAMPLES: dict[str, bytes] = {
     "train.log": console_log(STEPS),
     "verl.log": (DATA / "console_v09.log").read_bytes(),
     "old.out": (DATA / "console_v04.log").read_bytes(),
-    "bars.log": _BARS.encode() + b"\nstep:9 - actor/pg_loss:0.5 - a/b:1 - perf/time:3\n",
+    "bars.log": _BARS.encode()
+    + b"\nstep:9 - actor/pg_loss:0.5 - a/b:1 - perf/time:3\n",
     "dicts.log": b"{'loss': 0.5, 'grad_norm': 1.0, 'epoch': 0.1}\n{'loss': 0.4, 'epoch': 0.2}\n",
     "progress.csv": csv_log(STEPS),
     "metrics.jsonl": file_log(STEPS),
@@ -67,7 +76,10 @@ EXAMPLES: dict[str, bytes] = {
     "samples.json": json.dumps(list(map(_sample, range(1, 6))), indent=1).encode(),
     "trainer_state.json": json.dumps(_STATE, indent=2).encode(),
     "gen_3_abc.table.json": json.dumps(
-        {"columns": ["step", "input", "output", "score"], "data": [[1, "q", "a", 0.5]] * 3}
+        {
+            "columns": ["step", "input", "output", "score"],
+            "data": [[1, "q", "a", 0.5]] * 3,
+        }
     ).encode(),
     "page.prom": _PAGE.encode(),
     "train.log.gz": gzip.compress(console_log(STEPS)),

@@ -99,13 +99,19 @@ def followed(random: Random, folder: Path) -> Result:
     points = reader.finish()
     keys = {key for key, _ in written.points}
     found = {point: value for point, value in points.items() if point[0] in keys}
-    wrong = sum(found.get(point, value) != value for point, value in written.points.items())
+    wrong = sum(
+        found.get(point, value) != value for point, value in written.points.items()
+    )
     lost, more = (
         len(written.points.keys() - found.keys()),
         len(found.keys() - written.points.keys()),
     )
     if written.counted:
         lost = max(lost, (written.written - reader.said).total())
-        said = Counter({point: n for point, n in reader.said.items() if point[0] in keys})
+        said = Counter(
+            {point: n for point, n in reader.said.items() if point[0] in keys}
+        )
         more = max(more, (said - written.written).total())
-    return Result(written.kind, 1, written.appends, written.written.total(), lost, wrong, more)
+    return Result(
+        written.kind, 1, written.appends, written.written.total(), lost, wrong, more
+    )

@@ -51,7 +51,13 @@ class Log:
     """A log in a folder of its own; `append` writes its next piece."""
 
     def __init__(
-        self, folder: Path, kind: str, parts: Sequence[Part], random: Random, *, counted: bool
+        self,
+        folder: Path,
+        kind: str,
+        parts: Sequence[Part],
+        random: Random,
+        *,
+        counted: bool,
     ) -> None:
         """Make the folder.
 
@@ -117,7 +123,9 @@ def _clear(path: Path) -> None:
 
 def _rename(path: Path) -> None:
     """Rotate a file as logrotate does: each part gets the next number."""
-    parts = sorted(path.parent.glob(f"{path.name}.*"), key=lambda one: -int(one.suffix[1:]))
+    parts = sorted(
+        path.parent.glob(f"{path.name}.*"), key=lambda one: -int(one.suffix[1:])
+    )
     for part in parts:
         part.rename(path.with_name(f"{path.name}.{int(part.suffix[1:]) + 1}"))
     path.rename(path.with_name(f"{path.name}.1"))
@@ -159,7 +167,9 @@ class Form(NamedTuple):
 def _gzip_log(steps: list[int]) -> bytes:
     """Return a compressed log of several members, flushed now and then."""
     out, member = bytearray(), zlib.compressobj(wbits=_GZIP)
-    for step, line in zip(steps, file_log(steps).splitlines(keepends=True), strict=True):
+    for step, line in zip(
+        steps, file_log(steps).splitlines(keepends=True), strict=True
+    ):
         out += member.compress(line)
         if step % 10 == 0:
             out += member.flush()
@@ -190,7 +200,9 @@ def log(folder: Path, random: Random) -> Log:
     """Return a log of which nothing has been written yet."""
     form = random.choice((*_FORMS, *_OTHERS))
     if isinstance(form, Form):
-        return Log(folder, form.name, list(_numbers(form, random)), random, counted=True)
+        return Log(
+            folder, form.name, list(_numbers(form, random)), random, counted=True
+        )
     return Log(folder, form, list(_OTHERS[form](random)), random, counted=False)
 
 
@@ -211,7 +223,9 @@ def _numbers(form: Form, random: Random) -> Iterator[Part]:
         begins = random.choice(form.begins)
         first = steps[-1] + 1
         if begins == "cleared":  # two beginnings that are alike would be one
-            first = random.choice([step for step in range(2, last + 2) if step not in starts])
+            first = random.choice(
+                [step for step in range(2, last + 2) if step not in starts]
+            )
         starts.add(first)
 
 
@@ -219,7 +233,9 @@ def _points(form: Form, steps: list[int], name: str) -> Points:
     points = {}
     for at, step in enumerate(steps):
         for key, value in values_of(at, step).items():
-            known = struct.unpack("f", struct.pack("f", value))[0] if form.single else value
+            known = (
+                struct.unpack("f", struct.pack("f", value))[0] if form.single else value
+            )
             points[form.prefix + key.replace(_PLAIN, name), step] = known
     return points
 
@@ -228,12 +244,19 @@ def _dumps(random: Random) -> Iterator[Part]:
     """Yield dumps of samples: of each step a file."""
     for step in range(1, random.randint(3, 12)):
         rows = [
-            {"input": "1 + 1 = ¿?", "output": "二" * n, "score": n * step / 8, "step": step}
+            {
+                "input": "1 + 1 = ¿?",
+                "output": "二" * n,
+                "score": n * step / 8,
+                "step": step,
+            }
             for n in range(1, _SAMPLES + 1)
         ]
         text = "".join(json.dumps(row, ensure_ascii=False) + "\n" for row in rows)
         mean = sum(row["score"] for row in rows) / _SAMPLES
-        yield Part(f"rollouts/{step}.jsonl", text.encode(), {("samples/score", step): mean})
+        yield Part(
+            f"rollouts/{step}.jsonl", text.encode(), {("samples/score", step): mean}
+        )
 
 
 def _states(random: Random) -> Iterator[Part]:
@@ -246,7 +269,11 @@ def _states(random: Random) -> Iterator[Part]:
     begins = "new"
     for end in sorted({random.randint(1, count), random.randint(1, count), count}):
         state = {"global_step": end, "max_steps": count, "log_history": history[:end]}
-        points = {(key, row["step"]): row[key] for row in history[:end] for key in ("loss", "熵")}
+        points = {
+            (key, row["step"]): row[key]
+            for row in history[:end]
+            for key in ("loss", "熵")
+        }
         text = json.dumps(state, indent=2, ensure_ascii=False)
         yield Part("trainer_state.json", text.encode(), points, begins)
         begins = "cleared"

@@ -99,7 +99,10 @@ class Search:
         for name, known in self.entries.items():
             pool = known[-_NEWEST:] if self._random.random() < 0.5 else known
             one = self._random.choice(pool)
-            self.take(name, self._mutators[name].changed(one.data, [each.data for each in known]))
+            self.take(
+                name,
+                self._mutators[name].changed(one.data, [each.data for each in known]),
+            )
 
     def fewest(self) -> list[tuple[str, bytes]]:
         """Return few small files that go all ways together."""
@@ -107,7 +110,9 @@ class Search:
         missing = set(self.seen)
         found = []
         while missing:
-            best = max(left, key=lambda entry: (len(entry.ways & missing), -len(entry.data)))
+            best = max(
+                left, key=lambda entry: (len(entry.ways & missing), -len(entry.data))
+            )
             found.append(self._smaller(best, frozenset(best.ways & missing)))
             missing -= found[-1].ways
             left.remove(best)
@@ -144,7 +149,9 @@ def main() -> int:
     parser.add_argument("--seconds", type=float, default=60)
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--keep", action="store_true", help="write the corpus anew")
-    parser.add_argument("--broken", type=Path, default=Path("broken"), help="for what breaks")
+    parser.add_argument(
+        "--broken", type=Path, default=Path("broken"), help="for what breaks"
+    )
     args = parser.parse_args()
     from fuzz.kept import keep
 

@@ -88,9 +88,16 @@ def asked(command: str, path: Path, run: Path, scratch: Path) -> Answer:
     """Return what a command answers; raise `BrokenError` where it answers what it must not."""
     standing = {"PATH": str(path), "RUN": str(run)}
     words = [standing.get(word, word) for word in command.split()]
-    words = [word.replace("OUT", str(scratch / "out")).replace("ODD", _ODD) for word in words]
+    words = [
+        word.replace("OUT", str(scratch / "out")).replace("ODD", _ODD) for word in words
+    ]
     out, err = (io.TextIOWrapper(io.BytesIO(), "utf-8", newline="") for _ in range(2))
-    with redirect_stdout(out), redirect_stderr(err), _looking_once(), _playing_without_a_screen():
+    with (
+        redirect_stdout(out),
+        redirect_stderr(err),
+        _looking_once(),
+        _playing_without_a_screen(),
+    ):
         code = main(words)
     texts = []
     for stream in (out, err):
@@ -143,10 +150,15 @@ def _playing_without_a_screen() -> Iterator[None]:
             for news in playback.take():
                 monitor.apply(news, playback.now())
             monitor.judge(playback.now())
-            print(*(playback.status(name).words(120) for name in monitor.runs), sep="\n")
+            print(
+                *(playback.status(name).words(120) for name in monitor.runs), sep="\n"
+            )
         return 0
 
-    with patch("verl_tui.tui.replay", play), patch("verl_tui.commands.replay.need_terminal"):
+    with (
+        patch("verl_tui.tui.replay", play),
+        patch("verl_tui.commands.replay.need_terminal"),
+    ):
         yield
 
 
@@ -191,7 +203,9 @@ def _hold_text(where: str, text: str) -> None:
     plain = text.replace("\r\n", "\n")
     at = next((at for at, sign in enumerate(plain) if _is_obeyed(sign)), None)
     if at is not None:
-        raise BrokenError(f"{where} holds {plain[at]!r}: {plain[max(0, at - 80) : at + 40]!r}")
+        raise BrokenError(
+            f"{where} holds {plain[at]!r}: {plain[max(0, at - 80) : at + 40]!r}"
+        )
 
 
 def _is_obeyed(sign: str) -> bool:

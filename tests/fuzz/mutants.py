@@ -33,7 +33,12 @@ _COMPARED = {
     ast.IsNot: ("is not", "is"),
 }  # fmt: skip
 _COMBINED = {ast.And: ("and", "or"), ast.Or: ("or", "and")}
-_COUNTED = {ast.Add: ("+", "-"), ast.Sub: ("-", "+"), ast.Mult: ("*", "/"), ast.Div: ("/", "*")}
+_COUNTED = {
+    ast.Add: ("+", "-"),
+    ast.Sub: ("-", "+"),
+    ast.Mult: ("*", "/"),
+    ast.Div: ("/", "*"),
+}
 _FIRST = 30
 """Tests that run first: most changes are noticed by any that reaches them."""
 _PATIENCE = 90.0
@@ -79,7 +84,11 @@ _Swap = tuple[tuple[int, int], tuple[int, int], str, str]
 
 
 def _swaps(node: ast.AST) -> Iterator[_Swap]:
-    if isinstance(node, ast.Compare) and len(node.ops) == 1 and type(node.ops[0]) in _COMPARED:
+    if (
+        isinstance(node, ast.Compare)
+        and len(node.ops) == 1
+        and type(node.ops[0]) in _COMPARED
+    ):
         yield (*_between(node.left, node.comparators[0]), *_COMPARED[type(node.ops[0])])
     elif isinstance(node, ast.BoolOp):
         yield (*_between(*node.values[:2]), *_COMBINED[type(node.op)])
@@ -94,7 +103,9 @@ def _swaps(node: ast.AST) -> Iterator[_Swap]:
         yield (node.lineno, node.col_offset), end, ast.unparse(node), repr(new)
 
 
-def _between(left: ast.expr, right: ast.expr) -> tuple[tuple[int, int], tuple[int, int]]:
+def _between(
+    left: ast.expr, right: ast.expr
+) -> tuple[tuple[int, int], tuple[int, int]]:
     begin = (left.end_lineno or 0, left.end_col_offset or 0)
     return begin, (right.lineno, right.col_offset)
 
@@ -107,7 +118,8 @@ class Copy:
         self._covered = CoverageData(str(covered))
         self._covered.read()
         self._files = {
-            path[path.rindex("verl_tui/") :]: path for path in self._covered.measured_files()
+            path[path.rindex("verl_tui/") :]: path
+            for path in self._covered.measured_files()
         }
 
     def tests_of(self, mutant: Mutant) -> list[str]:
@@ -143,11 +155,21 @@ def _names(contexts: Iterable[str]) -> list[str]:
 
 def pytest(root: Path, words: Sequence[str], patience: float | None = None) -> int:
     """Run tests of a copy; return the exit code, -1 if they did not end."""
-    environment = {**os.environ, "PYTHONPATH": str(root), "CI": "1", "PYTHONDONTWRITEBYTECODE": "1"}
+    environment = {
+        **os.environ,
+        "PYTHONPATH": str(root),
+        "CI": "1",
+        "PYTHONDONTWRITEBYTECODE": "1",
+    }
     command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", *words]
     try:
         return subprocess.run(
-            command, cwd=root, env=environment, capture_output=True, timeout=patience, check=False
+            command,
+            cwd=root,
+            env=environment,
+            capture_output=True,
+            timeout=patience,
+            check=False,
         ).returncode
     except subprocess.TimeoutExpired:
         return -1
@@ -158,19 +180,33 @@ def main() -> int:
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
-    parser.add_argument("--under", nargs="+", required=True, help="folders of code, or files")
+    parser.add_argument(
+        "--under", nargs="+", required=True, help="folders of code, or files"
+    )
     parser.add_argument("--tests", nargs="+", required=True, help="folders of tests")
     parser.add_argument("--count", type=int, default=40)
     parser.add_argument("--seed", type=int, default=0)
-    parser.add_argument("--covered", type=Path, help="which tests reach which lines, if known")
+    parser.add_argument(
+        "--covered", type=Path, help="which tests reach which lines, if known"
+    )
     args = parser.parse_args()
     with TemporaryDirectory() as directory:
         root = Path(directory) / "copy"
-        shutil.copytree(ROOT, root, ignore=shutil.ignore_patterns(".git", "__pycache__", ".*cache"))
+        shutil.copytree(
+            ROOT, root, ignore=shutil.ignore_patterns(".git", "__pycache__", ".*cache")
+        )
         if args.covered is None:
-            folders = {one.rpartition("/")[0] if one.endswith(".py") else one for one in args.under}
-            words = [*(f"--cov={one}" for one in folders), "--cov-context=test", "--cov-report="]
-            words += ["-n", "1"]  # without a worker pytest-cov 7.1 does not note which test it is
+            folders = {
+                one.rpartition("/")[0] if one.endswith(".py") else one
+                for one in args.under
+            }
+            words = [
+                *(f"--cov={one}" for one in folders),
+                "--cov-context=test",
+                "--cov-report=",
+            ]
+            # without a worker pytest-cov 7.1 does not note which test it is
+            words += ["-n", "1"]
             pytest(root, [*words, *args.tests])
         _try(Copy(root, args.covered or root / ".coverage"), args)
     return 0
@@ -181,9 +217,15 @@ def _try(copy: Copy, args: argparse.Namespace) -> None:
     paths = sorted(
         path.relative_to(copy.root)
         for top in args.under
-        for path in ((copy.root / top,) if top.endswith(".py") else (copy.root / top).rglob("*.py"))
+        for path in (
+            (copy.root / top,)
+            if top.endswith(".py")
+            else (copy.root / top).rglob("*.py")
+        )
     )
-    known = [one for path in paths for one in mutants(path, (copy.root / path).read_bytes())]
+    known = [
+        one for path in paths for one in mutants(path, (copy.root / path).read_bytes())
+    ]
     began, survived = time.monotonic(), 0
     chosen = Random(args.seed).sample(known, min(args.count, len(known)))
     for mutant in chosen:

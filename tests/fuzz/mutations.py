@@ -77,14 +77,23 @@ class Mutator:
 
     def _foreign(self, others: Sequence[bytes]) -> bytes:
         try:
-            return self._random.choice(apart(self._name, self._random.choice(others)) or [b"\n"])
+            return self._random.choice(
+                apart(self._name, self._random.choice(others)) or [b"\n"]
+            )
         except ValueError:
             return b"\n"
 
     def _inside(self, part: bytes) -> bytes:
         if is_binary(self._name):
             return self._message(part)
-        ways = (self._number, self._word, self._value, self._value, self._piece, self._words_apart)
+        ways = (
+            self._number,
+            self._word,
+            self._value,
+            self._value,
+            self._piece,
+            self._words_apart,
+        )
         return self._random.choice(ways)(part)
 
     def _number(self, part: bytes) -> bytes:
@@ -106,12 +115,16 @@ class Mutator:
         if not found:
             return part
         one = self._random.choice(found)
-        return part[: one.start()] + self._random.choice(self._words) + part[one.end() :]
+        return (
+            part[: one.start()] + self._random.choice(self._words) + part[one.end() :]
+        )
 
     def _piece(self, part: bytes) -> bytes:
         start, end = sorted(self._random.randint(0, len(part)) for _ in range(2))
         piece = part[start:end]
-        return self._random.choice((part[:start] + part[end:], part[:end] + piece + part[end:]))
+        return self._random.choice(
+            (part[:start] + part[end:], part[:end] + piece + part[end:])
+        )
 
     def _value(self, part: bytes) -> bytes:
         """Change something in a JSON document, if it is one."""
@@ -145,7 +158,9 @@ class Mutator:
         """Change a field of a message of Protocol Buffers, or of a message in it."""
         fields = _fields(part)
         if not fields or self._random.random() < 0.1:
-            return self._piece(part) if self._random.random() < 0.5 else self._number(part)
+            return (
+                self._piece(part) if self._random.random() < 0.5 else self._number(part)
+            )
         at = self._random.randrange(len(fields))
         number, kind, value = fields[at]
         way = self._random.randrange(8)
@@ -164,7 +179,9 @@ class Mutator:
             return varint(self._random.choice(_ODD_INTEGERS))
         if kind != 2:
             odd = self._random.choice(_ODD_FLOATS)
-            return struct.pack("<d" if kind == 1 else "<f", min(odd, 3e38) if kind == 5 else odd)
+            return struct.pack(
+                "<d" if kind == 1 else "<f", min(odd, 3e38) if kind == 5 else odd
+            )
         if _fields(value) and self._random.random() < 0.8:
             return self._message(value)
         ways = (self._value, self._number, self._word, self._words_apart)
@@ -202,4 +219,6 @@ def _varint(data: bytes, at: int) -> tuple[int, int]:
 
 
 def _written(number: int, kind: int, value: bytes) -> bytes:
-    return varint(number << 3 | kind) + (varint(len(value)) if kind == 2 else b"") + value
+    return (
+        varint(number << 3 | kind) + (varint(len(value)) if kind == 2 else b"") + value
+    )

@@ -56,7 +56,8 @@ def together(name: str, parts: Iterable[bytes]) -> bytes:
         return b"".join(map(_event, parts))
     if name.endswith(".wandb"):
         return HEADER + b"".join(
-            struct.pack("<IH", zlib.crc32(part), (len(part) - 1) & 0xFFFF) + part for part in parts
+            struct.pack("<IH", zlib.crc32(part), (len(part) - 1) & 0xFFFF) + part
+            for part in parts
         )
     return b"".join(parts)
 

@@ -73,7 +73,12 @@ class Reading:
     def look(self) -> None:
         """Read what is new."""
         found = self._feed.scan()
-        self._news += [found, *self._feed.reread, *self._feed.read(), *self._feed.finish()]
+        self._news += [
+            found,
+            *self._feed.reread,
+            *self._feed.read(),
+            *self._feed.finish(),
+        ]
         self._news.append(replace(found, read=True))
         self._notify()
 
@@ -95,7 +100,9 @@ class WatchingApp(VerlApp):
     reading: Reading
 
     def new_reading(self) -> NewsSource:
-        self.reading = Reading(self.world.folder, lambda: self.post_message(self.News()))
+        self.reading = Reading(
+            self.world.folder, lambda: self.post_message(self.News())
+        )
         return self.reading
 
 
@@ -124,7 +131,8 @@ class Player:
         left = deque(steps)
         while left:
             app = self._app()
-            app.strict = True  # a walk is to end at an error that users would see in a panel
+            # a walk is to end at an error that users would see in a panel
+            app.strict = True
             async with app.run_test(size=(120, 40)) as pilot:
                 await pilot.pause()
                 while left and app.return_code is None:
@@ -233,7 +241,9 @@ class Player:
                     f"row {at} has {cell_len(row)} cells, the screen {app.size.width}: {row!r}"
                 )
             if safe(row) != row:
-                raise BrokenError(f"row {at} has characters that terminals obey: {row!r}")
+                raise BrokenError(
+                    f"row {at} has characters that terminals obey: {row!r}"
+                )
             if self._ascii and not row.isascii():
                 raise BrokenError(f"row {at} is not ASCII: {row!r}")
 
@@ -295,7 +305,9 @@ def limited(why: str) -> Iterator[None]:
         signal.signal(signal.SIGPROF, before)
 
 
-def played(folder: Path, seed: int, steps: Sequence[str]) -> tuple[Player, Exception | None]:
+def played(
+    folder: Path, seed: int, steps: Sequence[str]
+) -> tuple[Player, Exception | None]:
     """Walk through a world in a folder of its own; return the player, and the error if there was
     one.
     """

@@ -33,7 +33,9 @@ _AROUND = (codes.ASSERT, codes.ASSERT_NOT)
 def pumped(form: re.Pattern[Any], size: int) -> Iterator[Any]:
     """Yield texts of that many characters for an expression, as text or bytes as it takes them."""
     of_bytes = isinstance(form.pattern, bytes)
-    tree = parser.parse(form.pattern, form.flags & ~re.UNICODE if of_bytes else form.flags)
+    tree = parser.parse(
+        form.pattern, form.flags & ~re.UNICODE if of_bytes else form.flags
+    )
     known = {("", sign) for sign in _ALONE}
     for before, piece in _repeats(tree, ""):
         known |= {(before, piece), ("", before + piece)}
@@ -111,4 +113,6 @@ def _spelling(item: Any) -> str:
             codes.CATEGORY_DIGIT: r"\d", codes.CATEGORY_NOT_DIGIT: r"\D", codes.CATEGORY_SPACE: r"\s",
             codes.CATEGORY_NOT_SPACE: r"\S", codes.CATEGORY_WORD: r"\w", codes.CATEGORY_NOT_WORD: r"\W",
         }[told]  # fmt: skip
-    return "-".join(re.escape(chr(one)) for one in (told if code is codes.RANGE else (told,)))
+    return "-".join(
+        re.escape(chr(one)) for one in (told if code is codes.RANGE else (told,))
+    )

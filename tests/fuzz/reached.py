@@ -55,8 +55,13 @@ def words() -> list[bytes]:
     """Return the texts that the readers' code holds and may look for: what a fuzzer never guesses."""
     found: set[bytes] = set()
     for name, module in sorted(sys.modules.items()):
-        if name.startswith("verl_tui.sources") and (file := module.__file__) is not None:
-            code = compile(Path(file).read_text(encoding="utf-8"), file, "exec", optimize=2)
+        if (
+            name.startswith("verl_tui.sources")
+            and (file := module.__file__) is not None
+        ):
+            code = compile(
+                Path(file).read_text(encoding="utf-8"), file, "exec", optimize=2
+            )
             found.update(_texts(code))
     return sorted(found)
 
@@ -73,6 +78,10 @@ def _texts_of(constant: object) -> Iterator[bytes]:
         for one in constant:
             yield from _texts_of(one)
     elif isinstance(constant, (str, bytes)):
-        data = constant.encode("utf-8", "surrogatepass") if isinstance(constant, str) else constant
+        data = (
+            constant.encode("utf-8", "surrogatepass")
+            if isinstance(constant, str)
+            else constant
+        )
         if 1 < len(data) <= 40:
             yield data

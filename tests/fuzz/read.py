@@ -56,7 +56,9 @@ def main() -> int:
                 print(f"--seed {seed} ({name}): {wrong}", flush=True)
     for name in sorted(read):
         print(f"{name:44} {read[name]:8,} cases {broken[name]:6,} broken")
-    print(f"{read.total():,} cases, {broken.total():,} broken, {time.monotonic() - began:.0f} s")
+    print(
+        f"{read.total():,} cases, {broken.total():,} broken, {time.monotonic() - began:.0f} s"
+    )
     return 1 if broken else 0
 
 

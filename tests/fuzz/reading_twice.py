@@ -61,7 +61,9 @@ def _found(watch: Watch) -> dict[str, Any]:
     said = monitor.problems
     for run in monitor.runs.values():
         said += tuple(one.status.problem or "" for one in run.sources.values())
-    if wrong := [one for one in said if "any further" in one or "could not be examined" in one]:
+    if wrong := [
+        one for one in said if "any further" in one or "could not be examined" in one
+    ]:
         raise BrokenError(wrong[0])
     return {name: _described(run) for name, run in monitor.runs.items()} | {
         "": sorted((one.path, one.reason) for one in monitor.passed)
@@ -72,7 +74,12 @@ def _described(run: Run) -> dict[str, Any]:
     """Return what was read of a run, its files by their names."""
     return {
         "sources": sorted(
-            (path.rpartition("/")[2], one.status.format, one.status.records, one.status.unreadable)
+            (
+                path.rpartition("/")[2],
+                one.status.format,
+                one.status.records,
+                one.status.unreadable,
+            )
             for path, one in run.sources.items()
         ),
         "values": {
@@ -130,7 +137,9 @@ def _different(grown: dict[str, Any], whole: dict[str, Any]) -> str | None:
     return None
 
 
-def _paired(grown: dict[str, Any], whole: dict[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:
+def _paired(
+    grown: dict[str, Any], whole: dict[str, Any]
+) -> tuple[dict[str, Any], dict[str, Any]]:
     """Call a run the same in both: it keeps the name that it is found with, and a later line may
     say another.
     """
@@ -147,7 +156,9 @@ def _drop_replaced(grown: dict[str, Any], whole: dict[str, Any]) -> None:
     step is replaced, never withdrawn.
     """
     for key in [key for key in grown if PREFIX in key]:
-        grown[key] = {step: one for step, one in grown[key].items() if step in whole.get(key, {})}
+        grown[key] = {
+            step: one for step, one in grown[key].items() if step in whole.get(key, {})
+        }
         if not grown[key]:
             del grown[key]
 

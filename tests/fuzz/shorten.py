@@ -57,4 +57,8 @@ def _place(error: BaseException) -> tuple[str, str, int]:
     """Return what kind of error it is, and where it comes from."""
     frames = traceback.extract_tb(error.__traceback__)
     last = frames[-1] if frames else None
-    return type(error).__name__, last.filename if last else "", last.lineno or 0 if last else 0
+    return (
+        type(error).__name__,
+        last.filename if last else "",
+        last.lineno or 0 if last else 0,
+    )

@@ -103,7 +103,9 @@ def _typed(rng: random.Random) -> Iterator[str]:
         yield f"paste:{rng.randrange(len(TEXTS))}"
     for character in rng.choice(_WORDS)[:40]:
         yield _NAMES.get(character, character)
-    yield from [rng.choice(("up", "down", "backspace", "left", "tab"))] * rng.randrange(3)
+    yield from [rng.choice(("up", "down", "backspace", "left", "tab"))] * rng.randrange(
+        3
+    )
     yield rng.choice(("enter", "enter", "escape", "tab"))
 
 
@@ -134,7 +136,9 @@ def _size(rng: random.Random) -> str:
 
 
 def _described(kinds: Sequence[type]) -> tuple[str, ...]:
-    found = (key for kind in kinds for one in bindings(kind) for key in one.key.split(","))
+    found = (
+        key for kind in kinds for one in bindings(kind) for key in one.key.split(",")
+    )
     return tuple(sorted(set(found) - _LEAVING))
 
 
@@ -146,6 +150,8 @@ def _keys_of(screen: str) -> tuple[str, ...]:
 _KINDS = all_kinds()
 ALL_KEYS = _described(_KINDS)
 _BY_SCREEN = {
-    name: _described([kind for kind in _KINDS if f".screens.{name}." in kind.__module__])
+    name: _described(
+        [kind for kind in _KINDS if f".screens.{name}." in kind.__module__]
+    )
     for name in SCREENS
 }

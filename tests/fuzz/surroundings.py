@@ -40,7 +40,9 @@ def _steps(first: int, last: int) -> str:
     return "".join(_STEP.format(step) for step in range(first, last + 1))
 
 
-def _opened(folder: Path, prepare: Callable[[], object] = lambda: None, **environment: str) -> Pty:
+def _opened(
+    folder: Path, prepare: Callable[[], object] = lambda: None, **environment: str
+) -> Pty:
     from real_terminal import Pty
 
     environment = {"VERL_TUI_STATE": "", **environment}
@@ -56,7 +58,9 @@ def _grow(folder: Path, terminal: Pty, step: int) -> None:
     terminal.until(f"step {step}")
 
 
-def _in(folder: Path, prepare: Callable[[], object] = lambda: None, **environment: str) -> Pty:
+def _in(
+    folder: Path, prepare: Callable[[], object] = lambda: None, **environment: str
+) -> Pty:
     terminal = _opened(folder, prepare, **environment)
     _grow(folder, terminal, 77)
     return terminal
@@ -137,7 +141,9 @@ def _at_most(what: int, number: int) -> None:
 
 def _full(folder: Path) -> Pty:
     """No byte can be written, as on a full disk: a picture is not, which is said."""
-    terminal = _opened(folder, partial(_at_most, resource.RLIMIT_FSIZE, 0), VERL_TUI_STATE="state")
+    terminal = _opened(
+        folder, partial(_at_most, resource.RLIMIT_FSIZE, 0), VERL_TUI_STATE="state"
+    )
     terminal.press(b"\x13")  # ctrl+s
     terminal.until("cannot write to")
     _grow(folder, terminal, 77)

@@ -48,8 +48,17 @@ _SEQUENCES = (
     b"\x1b[48;9;9;0;0t", b"\x1b[97u", b"\x1b[1;5C", b"\x1b]11;rgb:0/0/0\x1b\\", b"\x1b[", b"\x1b]",
     b"\x1bP", b"\x1b[<0;5", b"\x1b[999999999999A", b"\x1b[M !!", b"\xe6\xbc\xa2", b"\xf0\x9f",
 )  # fmt: skip
-_PASTES = (b"", b"kl", b"\x1b[2J\x00\xff", b"x" * 5000, "漢\u202e[red]".encode(), b"\n" * 50)
-_ESCAPES = re.compile(rb"\x1b(?:\[[0-?]*[ -/]*[@-~]|\][^\x07\x1b]*(?:\x07|\x1b\\)|[ -/]*[0-~])")
+_PASTES = (
+    b"",
+    b"kl",
+    b"\x1b[2J\x00\xff",
+    b"x" * 5000,
+    "漢\u202e[red]".encode(),
+    b"\n" * 50,
+)
+_ESCAPES = re.compile(
+    rb"\x1b(?:\[[0-?]*[ -/]*[@-~]|\][^\x07\x1b]*(?:\x07|\x1b\\)|[ -/]*[0-~])"
+)
 _ECHO = b"^["
 """What a terminal itself shows of an escape that comes when the app has left it."""
 _OTHERS = ("looking at", "reading")
@@ -111,7 +120,9 @@ class Walk:
         """Stop the process, with or without its knowledge, and let it go on."""
         # Where it has not asked for SIGTSTP again yet, the kernel drops it: there is no shell.
         if not self.rng.randrange(2) or not self._stops_at(signal.SIGTSTP, _MOMENT):
-            assert self._stops_at(signal.SIGSTOP, _PATIENCE), f"it does not stop, {self._state()}"
+            assert self._stops_at(signal.SIGSTOP, _PATIENCE), (
+                f"it does not stop, {self._state()}"
+            )
         self.terminal.resize(*self.rng.choice(SIZES))
         if self.terminal.code is None:
             self._signal(signal.SIGCONT)
@@ -257,7 +268,11 @@ def main() -> int:
     parser.add_argument("--first", type=int, default=0, help="first seed")
     parser.add_argument("--seed", type=int, help="the walk of this seed only")
     args = parser.parse_args()
-    seeds = range(args.first, args.first + args.walks) if args.seed is None else (args.seed,)
+    seeds = (
+        range(args.first, args.first + args.walks)
+        if args.seed is None
+        else (args.seed,)
+    )
     began, together, broken = time.monotonic(), 0, 0
     for seed in seeds:
         taken, wrong = walked(seed, args.steps)

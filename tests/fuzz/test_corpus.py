@@ -40,7 +40,9 @@ def test_a_file_taken_apart_is_the_same_when_put_together(name: str) -> None:
     assert apart(name, together(name, parts)) == parts
 
 
-@pytest.mark.parametrize("name", ["events.out.tfevents.1700000000.host.1.0", "run-abc.wandb"])
+@pytest.mark.parametrize(
+    "name", ["events.out.tfevents.1700000000.host.1.0", "run-abc.wandb"]
+)
 def test_changed_messages_have_right_checksums(name: str, tmp_path) -> None:
     mutator = Mutator(name, [b"loss"], Random(3))
     changed = [mutator.changed(EXAMPLES[name], [EXAMPLES[name]]) for _ in range(20)]

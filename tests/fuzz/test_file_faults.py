@@ -53,7 +53,9 @@ FAULTS: dict[str, Callable[[Path], object]] = {
 
 
 def _numbers(runs: Iterable[Run]) -> dict[str, list[str]]:
-    return {key: [*map(repr, values(run, key).items())] for run in runs for key in run.keys}
+    return {
+        key: [*map(repr, values(run, key).items())] for run in runs for key in run.keys
+    }
 
 
 def _look(feed: Feed, monitor: Monitor) -> None:
@@ -78,13 +80,18 @@ def test_a_log_that_something_else_takes_the_name_of(
         path.unlink()
         FAULTS[fault](path)
         _look(feed, monitor)
-        assert _numbers(monitor.runs.values()).keys() >= whole.keys(), (name, "what was read stays")
+        assert _numbers(monitor.runs.values()).keys() >= whole.keys(), (
+            name,
+            "what was read stays",
+        )
         path.rmdir() if fault == "a folder" else path.unlink(missing_ok=True)
         path.write_bytes(data)
         _look(feed, monitor)
         assert _numbers(monitor.runs.values()) == whole, name
         problems = [
-            state.status.problem for run in monitor.runs.values() for state in run.sources.values()
+            state.status.problem
+            for run in monitor.runs.values()
+            for state in run.sources.values()
         ]
         assert not any(problems), (name, problems)
 
@@ -105,7 +112,9 @@ def test_a_log_that_may_not_be_read_for_a_while(tmp_path: Path) -> None:
         path.chmod(0o600)
         path.write_bytes(data)
         _look(feed, monitor)
-        assert _numbers(monitor.runs.values()) == _numbers(read_runs(folder).values()), name
+        assert _numbers(monitor.runs.values()) == _numbers(
+            read_runs(folder).values()
+        ), name
 
 
 TEXTS = [name for name in LOGS if b"\0" not in EXAMPLES[name] and name != "bars.log"]
@@ -134,7 +143,9 @@ def test_a_mark_of_byte_order_and_other_line_ends_change_no_number(
         ("scoped.jsonl", '{"scope":"a","step":9,"step":1,"x":1,"x":2}'),
     ],
 )
-def test_the_last_of_two_equal_keys_counts(name: str, line: str, tmp_path: Path) -> None:
+def test_the_last_of_two_equal_keys_counts(
+    name: str, line: str, tmp_path: Path
+) -> None:
     (tmp_path / name).write_text(f"{line}\n")
     (run,) = read_runs(tmp_path).values()
     (key,) = run.keys

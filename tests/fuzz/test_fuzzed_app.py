@@ -65,5 +65,16 @@ def test_an_endless_step_is_ended(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_walks_go_to_every_kind_of_step() -> None:
-    kinds = {step.partition(":")[0] for step in islice(walk(1, 4000), 4000) if ":" in step}
-    assert {"size", "click", "wheel", "paste", "world", "clock", "theme", "app"} <= kinds
+    kinds = {
+        step.partition(":")[0] for step in islice(walk(1, 4000), 4000) if ":" in step
+    }
+    assert {
+        "size",
+        "click",
+        "wheel",
+        "paste",
+        "world",
+        "clock",
+        "theme",
+        "app",
+    } <= kinds

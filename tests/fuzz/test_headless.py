@@ -18,7 +18,9 @@ if TYPE_CHECKING:
     scope="module",
     params=[one if one == "mixed" else pytest.param(one, marks=pytest.mark.thorough) for one in EXTREMES],
 )  # fmt: skip
-def folder(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Path:
+def folder(
+    request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
+) -> Path:
     """Hold hostile runs."""
     path = tmp_path_factory.mktemp("hostile")
     EXTREMES[request.param](path)
@@ -31,7 +33,9 @@ def test_a_command_answers(
 ) -> None:
     monkeypatch.setenv("VERL_TUI_STATE", "")
     runs = sorted(folder.iterdir())
-    for run in (runs if len(runs) < 5 else runs[::7][:9]) if "RUN" in command else runs[:1]:
+    for run in (
+        (runs if len(runs) < 5 else runs[::7][:9]) if "RUN" in command else runs[:1]
+    ):
         scratch = tmp_path / f"{runs.index(run)}"
         scratch.mkdir()
         asked(command, folder, run, scratch)

@@ -42,7 +42,9 @@ def main() -> int:
             broken += bool(report)
             took = time.monotonic() - began
             print(report or f"world {seed}: {pressed} keys, {took:.0f} s", flush=True)
-    print(f"{len(asked)} worlds, {keys:,} keys, {broken} broken, {time.monotonic() - began:.0f} s")
+    print(
+        f"{len(asked)} worlds, {keys:,} keys, {broken} broken, {time.monotonic() - began:.0f} s"
+    )
     return int(broken > 0)
 
 
@@ -54,7 +56,9 @@ def _options() -> argparse.Namespace:
     parser.add_argument(
         "--keys", type=int, default=1000, help="steps in each, most of them keys (1000)"
     )
-    parser.add_argument("--first", type=int, default=0, help="the first world's seed (0)")
+    parser.add_argument(
+        "--first", type=int, default=0, help="the first world's seed (0)"
+    )
     parser.add_argument("--seed", type=int, help="this world only")
     parser.add_argument("--steps", help="take these steps instead of random ones")
     parser.add_argument("--jobs", type=int, default=1, help="processes at a time (1)")

@@ -25,7 +25,21 @@ VALUES = (
     1.0, -1.0, 1e18, 2.0**62, 2**70, -(2**70), True, None, "", "nan", "1e400", [], {}, [1.0, 2.0],
 )  # fmt: skip
 """Values at the ends of what there is, and some that are none."""
-STEPS = (0, 1, -1, -5, 7, 2**31, 2**53 + 1, 2**62, 2**63 - 1, 2**63, -(2**62), -(2**63), 10**25)
+STEPS = (
+    0,
+    1,
+    -1,
+    -5,
+    7,
+    2**31,
+    2**53 + 1,
+    2**62,
+    2**63 - 1,
+    2**63,
+    -(2**62),
+    -(2**63),
+    10**25,
+)
 TIMES = (
     NOW, NOW - 1e5, NOW + 1e5, 0.0, -1.0, 1e12, -1e12, 1e18, -1e18, 253_402_300_800.0, -62_135_596_801.0, 1e300,
     _INF, -_INF, float("nan"),
@@ -79,7 +93,11 @@ def value(rng: random.Random) -> Any:
 
 def name(rng: random.Random) -> str:
     """Return the name of a metric."""
-    return rng.choice(NAMES) if rng.random() < 0.95 else "".join(rng.choices(TEXTS[5] + "/_.", k=6))
+    return (
+        rng.choice(NAMES)
+        if rng.random() < 0.95
+        else "".join(rng.choices(TEXTS[5] + "/_.", k=6))
+    )
 
 
 class World:
@@ -110,7 +128,8 @@ class World:
             ),
             (3, 12, 2, 2, 2, 1, 1),
         )[0]
-        with suppress(OSError):  # what it is to happen to may be gone, or a folder by now
+        # what it is to happen to may be gone, or a folder by now
+        with suppress(OSError):
             happens(rng)
 
     # -- what happens ------------------------------------------------------------------------------
@@ -130,8 +149,12 @@ class World:
 
     def _names(self, rng: random.Random) -> Sequence[str]:
         if self._many:
-            return [f"group{at % 17}/metric_{at}" for at in range(rng.choice((500, 1200)))]
-        return list(dict.fromkeys(name(rng) for _ in range(rng.choice((0, 1, 3, 8, 20)))))
+            return [
+                f"group{at % 17}/metric_{at}" for at in range(rng.choice((500, 1200)))
+            ]
+        return list(
+            dict.fromkeys(name(rng) for _ in range(rng.choice((0, 1, 3, 8, 20))))
+        )
 
     def _grow(self, rng: random.Random) -> None:
         if logs := self._logs():
@@ -177,7 +200,11 @@ class World:
     def _move(self, rng: random.Random) -> None:
         if logs := self._logs():
             path = rng.choice(logs)
-            path.rename(path.with_name(f"{rng.choice(FILES)[:20]}-{path.name}".replace("/", "_")))
+            path.rename(
+                path.with_name(
+                    f"{rng.choice(FILES)[:20]}-{path.name}".replace("/", "_")
+                )
+            )
 
 
 # -- formats ---------------------------------------------------------------------------------------
@@ -201,7 +228,9 @@ def _dumped(fields: Any) -> str:
     return json.dumps(fields, ensure_ascii=False) + "\n"
 
 
-def _tutorial(rng: random.Random, count: int, names: Sequence[str]) -> list[tuple[str, str]]:
+def _tutorial(
+    rng: random.Random, count: int, names: Sequence[str]
+) -> list[tuple[str, str]]:
     odd, lines = rng.random() < 0.4, []
     for step in _steps(rng, count):
         moment = _time(rng, step, odd=odd)
@@ -224,7 +253,9 @@ def _tutorial(rng: random.Random, count: int, names: Sequence[str]) -> list[tupl
     return [("verl_logs.jsonl", "".join(lines))]
 
 
-def _filelogger(rng: random.Random, count: int, names: Sequence[str]) -> list[tuple[str, str]]:
+def _filelogger(
+    rng: random.Random, count: int, names: Sequence[str]
+) -> list[tuple[str, str]]:
     usual = (
         "critic/score/mean",
         "actor/ppo_kl",
@@ -239,11 +270,18 @@ def _filelogger(rng: random.Random, count: int, names: Sequence[str]) -> list[tu
     return [("log.jsonl", "".join(map(_dumped, rows)))]
 
 
-def _console(rng: random.Random, count: int, names: Sequence[str]) -> list[tuple[str, str]]:
+def _console(
+    rng: random.Random, count: int, names: Sequence[str]
+) -> list[tuple[str, str]]:
     lines = ["(main_task pid=1) Started a local Ray instance."] * rng.randrange(3)
     for step in _steps(rng, count):
-        metrics = (f"{one}:{value(rng)}" for one in ("critic/score/mean", "actor/ppo_kl", *names))
-        lines.append(f"(TaskRunner pid={rng.randrange(9)}) step:{step} - " + " - ".join(metrics))
+        metrics = (
+            f"{one}:{value(rng)}"
+            for one in ("critic/score/mean", "actor/ppo_kl", *names)
+        )
+        lines.append(
+            f"(TaskRunner pid={rng.randrange(9)}) step:{step} - " + " - ".join(metrics)
+        )
         if rng.random() < 0.2:
             lines.append(rng.choice(TEXTS))
     if rng.random() < 0.4:
@@ -278,9 +316,16 @@ def _csv(rng: random.Random, count: int, names: Sequence[str]) -> list[tuple[str
     return [("metrics.csv", out.getvalue())]
 
 
-def _state(rng: random.Random, count: int, names: Sequence[str]) -> list[tuple[str, str]]:
+def _state(
+    rng: random.Random, count: int, names: Sequence[str]
+) -> list[tuple[str, str]]:
     history = [
-        {"step": step, "epoch": step / 10, "loss": value(rng), **{one: value(rng) for one in names}}
+        {
+            "step": step,
+            "epoch": step / 10,
+            "loss": value(rng),
+            **{one: value(rng) for one in names},
+        }
         for step in _steps(rng, count)
     ]
     state = {
@@ -291,10 +336,14 @@ def _state(rng: random.Random, count: int, names: Sequence[str]) -> list[tuple[s
     return [("trainer_state.json", json.dumps(state))]
 
 
-def _dumps(rng: random.Random, count: int, names: Sequence[str]) -> list[tuple[str, str]]:
+def _dumps(
+    rng: random.Random, count: int, names: Sequence[str]
+) -> list[tuple[str, str]]:
     found = []
     for step in _steps(rng, min(count, 6)):
-        rows = "".join(_dumped(_row(rng, step, names)) for _ in range(rng.choice((1, 4, 16))))
+        rows = "".join(
+            _dumped(_row(rng, step, names)) for _ in range(rng.choice((1, 4, 16)))
+        )
         found.append((f"rollouts/{step}.jsonl", rows))
     return found + _filelogger(rng, count, names)
 
@@ -310,14 +359,23 @@ def _row(rng: random.Random, step: int, names: Sequence[str]) -> dict[str, Any]:
     }
 
 
-def _settings(rng: random.Random, count: int, names: Sequence[str]) -> list[tuple[str, str]]:
-    lines = "".join(f"{json.dumps(one)}: {json.dumps(str(value(rng)))}\n" for one in (*names, "lr"))
+def _settings(
+    rng: random.Random, count: int, names: Sequence[str]
+) -> list[tuple[str, str]]:
+    lines = "".join(
+        f"{json.dumps(one)}: {json.dumps(str(value(rng)))}\n" for one in (*names, "lr")
+    )
     texts = "".join(f"t{at}: {json.dumps(one)}\n" for at, one in enumerate(TEXTS))
     nested = f"actor_rollout_ref:\n  actor:\n    optim: {{lr: {rng.choice(STEPS)}}}\n"
-    return [(".hydra/config.yaml", nested + lines + texts), *_console(rng, count, names)]
+    return [
+        (".hydra/config.yaml", nested + lines + texts),
+        *_console(rng, count, names),
+    ]
 
 
-def _junk(rng: random.Random, count: int, names: Sequence[str]) -> list[tuple[str, str]]:
+def _junk(
+    rng: random.Random, count: int, names: Sequence[str]
+) -> list[tuple[str, str]]:
     words = "".join(rng.choices("{}[]:,\"'\n\x00 step:1-", k=200))
     deep = "[" * 3000 + "]" * 3000
     return [("junk.log", words), ("deep.jsonl", f'{{"step": 1, "data": {deep}}}\n')]

@@ -33,7 +33,9 @@ def keys(rule: Rule) -> list[str]:
     """Return what a rule may judge, by the logs that it is for."""
     if not rule.indicator:
         return list(rule.metric)
-    spellings = [one for one in INDICATORS[rule.indicator].spellings if isinstance(one, str)]
+    spellings = [
+        one for one in INDICATORS[rule.indicator].spellings if isinstance(one, str)
+    ]
     return [one for one in spellings if dialect((one,)) in rule.dialects]
 
 
@@ -42,10 +44,15 @@ def series(rule: Rule, key: str, value: float, run: str = "a") -> list[dict[str,
     where = f'{{run="{run}",job="x"}}'
     made = [
         {"series": f"verl_training_steps_total{where}", "values": "0+1x99"},
-        {"series": f"{named(key).name}{where}", "values": f"{value * named(key).factor!r}x99"},
+        {
+            "series": f"{named(key).name}{where}",
+            "values": f"{value * named(key).factor!r}x99",
+        },
     ]
     if rule.stream == "difference":
-        made.append({"series": named(rule.beside_metric[0]).name + where, "values": "0x99"})
+        made.append(
+            {"series": named(rule.beside_metric[0]).name + where, "values": "0x99"}
+        )
     return made
 
 
@@ -117,7 +124,11 @@ def check_alerts(tmp_path: Path) -> Callable[..., None]:
 
     def ask(cases: list[dict[str, Any]], guide: Guide = ONLY_SAID) -> None:
         (tmp_path / "rules.yml").write_text(alert_rules(guide), encoding="utf-8")
-        file = {"rule_files": ["rules.yml"], "evaluation_interval": "1m", "tests": cases}
+        file = {
+            "rule_files": ["rules.yml"],
+            "evaluation_interval": "1m",
+            "tests": cases,
+        }
         (tmp_path / "tests.yml").write_text(yaml.safe_dump(file), encoding="utf-8")
         done = subprocess.run(
             ["promtool", "test", "rules", "tests.yml"],
@@ -138,7 +149,10 @@ def test_promtool_finds_no_fault_in_the_rules(tmp_path: Path, step: float) -> No
     file = tmp_path / "rules.yml"
     file.write_text(alert_rules(GUIDE, step), encoding="utf-8")
     done = subprocess.run(
-        ["promtool", "check", "rules", file], capture_output=True, text=True, check=False
+        ["promtool", "check", "rules", file],
+        capture_output=True,
+        text=True,
+        check=False,
     )
     assert done.returncode == 0, done.stderr
     assert "duplicate" not in done.stdout
@@ -159,10 +173,20 @@ def test_many_rules_can_be_said() -> None:
 
 def test_there_is_an_alert_for_every_rule_and_it_tells_what_to_do() -> None:
     groups = yaml.safe_load(alert_rules(GUIDE))["groups"]
-    alerts = {rule["alert"]: rule for group in groups for rule in group["rules"] if "alert" in rule}
+    alerts = {
+        rule["alert"]: rule
+        for group in groups
+        for rule in group["rules"]
+        if "alert" in rule
+    }
     assert alerts.keys() == {alert_name(rule.id) for rule in GUIDE.rules}
-    assert all({"summary", "source"} <= alert["annotations"].keys() for alert in alerts.values())
-    assert "Lower the learning rate" in alerts["VerlKlHigh"]["annotations"]["description"]
+    assert all(
+        {"summary", "source"} <= alert["annotations"].keys()
+        for alert in alerts.values()
+    )
+    assert (
+        "Lower the learning rate" in alerts["VerlKlHigh"]["annotations"]["description"]
+    )
 
 
 def test_what_the_user_silenced_has_no_alert_and_what_he_changed_is_changed() -> None:
@@ -181,7 +205,9 @@ def test_words_of_a_user_are_no_template() -> None:
         "threshold": 1,
         "window": 3,
     }
-    text = alert_rules(load_guide({"rules": {"mine": {**rule, "advice": "look at {{ .Boom }}"}}}))
+    text = alert_rules(
+        load_guide({"rules": {"mine": {**rule, "advice": "look at {{ .Boom }}"}}})
+    )
     assert '{{ "{{" }} .Boom' in text
     assert "verl_my_x" in text
 
@@ -213,9 +239,13 @@ def test_every_rule_said_in_promql_fires_in_breach_and_not_in_health(
 
 @pytest.mark.prometheus
 @needs_promtool
-def test_every_finding_is_an_alert_while_it_holds(check_alerts: Callable[..., None]) -> None:
+def test_every_finding_is_an_alert_while_it_holds(
+    check_alerts: Callable[..., None],
+) -> None:
     def finding(rule: Rule, run: str, value: int) -> dict[str, str]:
-        labels = f'{{run="{run}",id="{rule.id}",severity="{rule.severity.word}",job="x"}}'
+        labels = (
+            f'{{run="{run}",id="{rule.id}",severity="{rule.severity.word}",job="x"}}'
+        )
         return {"series": f"verl_finding_active{labels}", "values": f"{value}x9"}
 
     def found(rule: Rule) -> dict[str, Any]:
@@ -245,20 +275,26 @@ def test_an_alert_stays_silent_where_it_could_not_be_sure(
             {**STEPS, "values": "0 0 0 0 0 1 1 1 1 1 2 2 2 2 2 3"},
         ],
         ("too few steps were made yet", 9): [BAD, STEPS],
-        ("half of the steps are healthy", 60): [{**BAD, "values": "0.15 0.01 " * 40}, STEPS],
+        ("half of the steps are healthy", 60): [
+            {**BAD, "values": "0.15 0.01 " * 40},
+            STEPS,
+        ],
     }
     cases = [
         case(KL, why, inputs, fires=[], minutes=minutes)
         for (why, minutes), inputs in silent.items()
     ]
     check_alerts(
-        cases, load_guide({"silence": sorted({rule.id for rule in GUIDE.rules} - {KL.id})})
+        cases,
+        load_guide({"silence": sorted({rule.id for rule in GUIDE.rules} - {KL.id})}),
     )
 
 
 @pytest.mark.prometheus
 @needs_promtool
-def test_runs_of_rl_insight_are_judged_under_its_names(check_alerts: Callable[..., None]) -> None:
+def test_runs_of_rl_insight_are_judged_under_its_names(
+    check_alerts: Callable[..., None],
+) -> None:
     cases = []
     for rule in SAID:
         inputs, fires = [], []
@@ -269,7 +305,10 @@ def test_runs_of_rl_insight_are_judged_under_its_names(check_alerts: Callable[..
             project = f"math {rule.name}"
             where = f'{{project="{project}",experiment_name="{flat}",job="rl"}}'
             inputs += [
-                {"series": f"rl_insight_monitor_training_global_step{where}", "values": "0+1x99"},
+                {
+                    "series": f"rl_insight_monitor_training_global_step{where}",
+                    "values": "0+1x99",
+                },
                 {
                     "series": f"rl_insight_monitor_{flat}{where}",
                     "values": f"{beyond(rule)[0]!r}x99",
@@ -277,7 +316,11 @@ def test_runs_of_rl_insight_are_judged_under_its_names(check_alerts: Callable[..
             ]
             fires.append(f"{project}/{flat}")
         if fires:
-            own = {"fires": fires, "minutes": late(rule), "among": f"math {rule.name}/.*"}
+            own = {
+                "fires": fires,
+                "minutes": late(rule),
+                "among": f"math {rule.name}/.*",
+            }
             cases.append(case(rule, "all its keys", inputs, **own))
     assert len(cases) > 10
     check_alerts([together(cases)])

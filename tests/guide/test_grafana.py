@@ -36,7 +36,9 @@ def test_the_four_panels_of_the_tutorials_come_first() -> None:
         "GPU memory by device",
         "Average reward",
     ]
-    assert PANELS["GPU memory by device"]["fieldConfig"]["defaults"]["unit"] == "decgbytes"
+    assert (
+        PANELS["GPU memory by device"]["fieldConfig"]["defaults"]["unit"] == "decgbytes"
+    )
     assert "histogram_quantile(0.95" in queries("Generation latency, p95")[0]
 
 
@@ -49,7 +51,10 @@ def test_every_indicator_has_a_panel() -> None:
 
 def test_every_query_heeds_the_variable() -> None:
     asked = [
-        expr for title in PANELS for expr in queries(title) if not expr.startswith("verl_exporter")
+        expr
+        for title in PANELS
+        for expr in queries(title)
+        if not expr.startswith("verl_exporter")
     ]
     assert all('=~"$run' in expr for expr in asked)
     assert any("rl_insight_monitor_" in expr for expr in asked)
@@ -68,7 +73,9 @@ def test_what_rl_insight_writes_with_the_other_sign_is_turned() -> None:
 
 
 def test_panels_do_not_overlap() -> None:
-    places = [(panel["gridPos"]["x"], panel["gridPos"]["y"]) for panel in BOARD["panels"]]
+    places = [
+        (panel["gridPos"]["x"], panel["gridPos"]["y"]) for panel in BOARD["panels"]
+    ]
     assert len(set(places)) == len(places)
     assert len({panel["id"] for panel in BOARD["panels"]}) == len(places)
 
@@ -88,9 +95,17 @@ def test_grafanas_own_model_reads_all_of_it() -> None:
 def lost(written: object, read: object, place: str = "") -> Iterator[str]:
     """Yield the places of what was written and has not been read as it was."""
     if isinstance(written, dict) and isinstance(read, dict):
-        pairs = [(str(key), value, read.get(key, Ellipsis)) for key, value in written.items()]
-    elif isinstance(written, list) and isinstance(read, list) and len(written) == len(read):
-        pairs = [(str(at), *pair) for at, pair in enumerate(zip(written, read, strict=True))]
+        pairs = [
+            (str(key), value, read.get(key, Ellipsis)) for key, value in written.items()
+        ]
+    elif (
+        isinstance(written, list)
+        and isinstance(read, list)
+        and len(written) == len(read)
+    ):
+        pairs = [
+            (str(at), *pair) for at, pair in enumerate(zip(written, read, strict=True))
+        ]
     else:
         pairs = []
         if written != read:

@@ -59,8 +59,12 @@ class Rates:
 
     def rate(self, rule: str) -> tuple[int, int]:
         """Return how many runs a rule spoke of, and of how many."""
-        raised = sum(len(nulls) for (name, _), nulls in self.raised.items() if name == rule)
-        return raised, sum(count for (name, _), count in self.judged.items() if name == rule)
+        raised = sum(
+            len(nulls) for (name, _), nulls in self.raised.items() if name == rule
+        )
+        return raised, sum(
+            count for (name, _), count in self.judged.items() if name == rule
+        )
 
 
 def apart(guide: Guide) -> Guide:
@@ -68,7 +72,8 @@ def apart(guide: Guide) -> Guide:
     them spoke.
     """
     return replace(
-        guide, rules=tuple(replace(rule, id=rule.name, variant="") for rule in guide.rules)
+        guide,
+        rules=tuple(replace(rule, id=rule.name, variant="") for rule in guide.rules),
     )
 
 
@@ -89,13 +94,16 @@ def _lived(null: Null, guide: Guide) -> Verdict:
             if validated or not is_validation(key)
         }
         # Nothing announces the first validation: by then the pace of plain steps is known.
-        now += null.seconds(i) * (1.0 + (validating if validated and i > _KNOWN else 0.0))
-        said = judge.verdict(
-            now - 1e-3
-        )  # just before the step, when it has been silent for longest
+        now += null.seconds(i) * (
+            1.0 + (validating if validated and i > _KNOWN else 0.0)
+        )
+        # just before the step, when it has been silent for longest
+        said = judge.verdict(now - 1e-3)
         records: list[Record] = [rows(row, null.steps[i : i + 1], order=i)]
         if validated:
-            records.append(Event(EventKind.CHECKPOINT, "saved a checkpoint", i + 1, null.steps[i]))
+            records.append(
+                Event(EventKind.CHECKPOINT, "saved a checkpoint", i + 1, null.steps[i])
+            )
         grown = replace(STATUS, bytes_read=100 * i + 100, modified=now)
         run.apply(batch(*records, status=grown, live=True), now=now)
     return said
@@ -106,14 +114,18 @@ def measure(nulls: Iterable[Null], guide: Guide | None = None) -> Rates:
     rates, guide = Rates(), apart(guide or load_guide())
     severity = {rule.id: rule.severity for rule in guide.rules}
     alive = replace(guide, rules=tuple(rule for rule in guide.rules if _alive(rule.id)))
-    finished = replace(guide, rules=tuple(rule for rule in guide.rules if not _alive(rule.id)))
+    finished = replace(
+        guide, rules=tuple(rule for rule in guide.rules if not _alive(rule.id))
+    )
     for null in nulls:
         verdicts = Judge(finished, null.run()).verdict(1.0), _lived(null, alive)
         silent = {one.id for verdict in verdicts for one in verdict.not_judged}
         # A diagnosis that tells of the good case as information has not raised anything.
         reported = (one for verdict in verdicts for one in verdict.history)
         spoke = {
-            one.id for one in reported if one.severity >= min(severity[one.id], Severity.WARNING)
+            one.id
+            for one in reported
+            if one.severity >= min(severity[one.id], Severity.WARNING)
         }
         for rule in guide.rules:
             if null.says_so(rule.id) or (rule.id in silent and rule.id not in spoke):
@@ -147,10 +159,15 @@ def tell(rates: Rates) -> None:
             f"{'!' if raised > MOST * judged else ' '} {rule.name}: {raised} of {judged} ({by_dialect})"
         )
         spoken_of = (
-            null for (name, _), nulls in rates.raised.items() if name == rule.name for null in nulls
+            null
+            for (name, _), nulls in rates.raised.items()
+            if name == rule.name
+            for null in nulls
         )
         if kinds := Counter(f"{null.dialect} {null.kind}" for null in spoken_of):
-            print("     ", ", ".join(f"{name} {count}" for name, count in kinds.items()))
+            print(
+                "     ", ", ".join(f"{name} {count}" for name, count in kinds.items())
+            )
 
 
 def written(text: str, rates: Rates) -> str:
@@ -182,7 +199,13 @@ if __name__ == "__main__":
         place = Path(guide_module.__file__).with_name("guide.toml")
         rates = measure(drawn(DRAWS))
         tell(rates)
-        place.write_text(written(place.read_text(encoding="utf-8"), rates), encoding="utf-8")
+        place.write_text(
+            written(place.read_text(encoding="utf-8"), rates), encoding="utf-8"
+        )
     else:
         words = [int(word) for word in sys.argv[1:]]
-        tell(measure(drawn(words[0] if words else DRAWS, words[1] if len(words) > 1 else 0)))
+        tell(
+            measure(
+                drawn(words[0] if words else DRAWS, words[1] if len(words) > 1 else 0)
+            )
+        )

@@ -30,7 +30,10 @@ BATCHES = (4, 8, 16, 32, 64, 128, 256, 512)
 """Prompts a step, each with one reward of 0 or 1."""
 LEAST_BATCH = 32
 """Smaller batches of such rewards swing by their size alone, and hide a slow rise."""
-OF_LARGE_BATCHES = {"reward-noisy/swings": ("tutorial",), "plateau": ("tutorial", "verl", "other")}
+OF_LARGE_BATCHES = {
+    "reward-noisy/swings": ("tutorial",),
+    "plateau": ("tutorial", "verl", "other"),
+}
 """Rules that say so -> dialects in which they do not know better."""
 
 SAYS_SO: Mapping[str, tuple[str, ...]] = {
@@ -73,22 +76,37 @@ class Null:
         """Steps of the logged points."""
         return list(
             range(
-                self.cadence if self.cadence > 1 else 1, self.cadence * self.count + 1, self.cadence
+                self.cadence if self.cadence > 1 else 1,
+                self.cadence * self.count + 1,
+                self.cadence,
             )
         )
 
     def run(self) -> Run:
         """Return it as a run that has been read; of validations only every so many points."""
         run = Run("null")
-        status = replace(STATUS, format="tutorial JSONL") if self.dialect == "tutorial" else STATUS
-        rare = {key: values for key, values in self.columns.items() if is_validation(key)}
+        status = (
+            replace(STATUS, format="tutorial JSONL")
+            if self.dialect == "tutorial"
+            else STATUS
+        )
+        rare = {
+            key: values for key, values in self.columns.items() if is_validation(key)
+        }
         dense = {key: values for key, values in self.columns.items() if key not in rare}
         records: list[Any] = [Settings(self.settings, "x")] if self.settings else []
         records.append(rows(dense, self.steps))
         if rare:
-            some = {key: values[self.every - 1 :: self.every] for key, values in rare.items()}
-            records.append(rows(some, self.steps[self.every - 1 :: self.every], order=self.count))
-        records.append(Event(EventKind.CHECKPOINT, "saved a checkpoint", 1, self.steps[-1]))
+            some = {
+                key: values[self.every - 1 :: self.every]
+                for key, values in rare.items()
+            }
+            records.append(
+                rows(some, self.steps[self.every - 1 :: self.every], order=self.count)
+            )
+        records.append(
+            Event(EventKind.CHECKPOINT, "saved a checkpoint", 1, self.steps[-1])
+        )
         run.apply(batch(*records, status=status), now=0.0)
         return run
 
@@ -128,7 +146,9 @@ class Null:
         off at its ends.
         """
         last = max(1, self.count - 1)
-        values = (level(i / last) if callable(level) else level for i in range(self.count))
+        values = (
+            level(i / last) if callable(level) else level for i in range(self.count)
+        )
         noise = noises(self.chance, self.count)
         self.columns[key] = [
             min(high, max(low, value + size * one))
@@ -142,7 +162,13 @@ class Null:
         for key in keys:
             level = low + self.chance.uniform(0.15, 0.85) * (high - low)
             room = min(level - low, high - level)
-            self.put(key, level, self.chance.uniform(0.1, 1.0) * room / 3, -math.inf, math.inf)
+            self.put(
+                key,
+                level,
+                self.chance.uniform(0.1, 1.0) * room / 3,
+                -math.inf,
+                math.inf,
+            )
 
     def from_0(self, high: float, *keys: str) -> None:
         """Add metrics that are never below 0 and stay below a limit."""
@@ -162,13 +188,17 @@ class Null:
         self, key: str, begin: float, end: float, size: float, low: float = -math.inf
     ) -> None:
         """Add a metric that goes from one level to another as the run learns."""
-        self.put(key, lambda t: begin + (end - begin) * self.learnt(t), size, low, math.inf)
+        self.put(
+            key, lambda t: begin + (end - begin) * self.learnt(t), size, low, math.inf
+        )
 
     def shares(self, key: str, begin: float, end: float) -> None:
         """Add a mean of rewards that are 0 or 1."""
         last = max(1, self.count - 1)
         self.columns[key] = [
-            _mean(self.chance, self.batch, begin + (end - begin) * self.learnt(i / last))
+            _mean(
+                self.chance, self.batch, begin + (end - begin) * self.learnt(i / last)
+            )
             for i in range(self.count)
         ]
 
@@ -191,7 +221,10 @@ def noises(chance: random.Random, count: int) -> list[float]:
             out.append(state)
         return out
     if how == "tails":  # Student's t with four degrees of freedom
-        return [one / math.sqrt(chance.gammavariate(2.0, 0.5)) / math.sqrt(2.0) for one in white]
+        return [
+            one / math.sqrt(chance.gammavariate(2.0, 0.5)) / math.sqrt(2.0)
+            for one in white
+        ]
     if how == "bursts":
         wild = 0
         for i in range(count):
@@ -219,7 +252,10 @@ def _gradients(null: Null, key: str) -> None:
     """Gradient norms; of a solved task most are 0, and those of the few groups that still differ
     are as they were.
     """
-    chance, level = null.chance, math.exp(null.chance.uniform(math.log(0.02), math.log(2.0)))
+    chance, level = (
+        null.chance,
+        math.exp(null.chance.uniform(math.log(0.02), math.log(2.0))),
+    )
     _lognormal(null, key, level, chance.uniform(0.1, 0.5))
     if null.kind == "solved":
         rest, share = chance.choice((0.0, 0.001 * level)), chance.uniform(0.02, 0.4)
@@ -233,7 +269,9 @@ def _rewards(null: Null, *keys: str) -> tuple[float, float]:
     chance = null.chance
     scale = 0 if null.kind == "solved" else chance.randrange(3)
     if scale == 0:
-        begin, end = (0.97, chance.uniform(0.985, 1.0)) if null.kind == "solved" else (0.0, 0.0)
+        begin, end = (
+            (0.97, chance.uniform(0.985, 1.0)) if null.kind == "solved" else (0.0, 0.0)
+        )
         if null.kind != "solved":
             begin = chance.uniform(0.3, 0.5)
             end = chance.uniform(begin + 0.15, 0.95)
@@ -259,7 +297,11 @@ def _policy(null: Null, entropy: str, length: str, reference_kl: str) -> None:
     null.course(entropy, begin, end, chance.uniform(0.01, 0.08) * end, 0.0)
     tokens = chance.uniform(50, 2000)
     null.course(
-        length, tokens, tokens * chance.uniform(0.8, 1.8), chance.uniform(0.01, 0.08) * tokens, 1.0
+        length,
+        tokens,
+        tokens * chance.uniform(0.8, 1.8),
+        chance.uniform(0.01, 0.08) * tokens,
+        1.0,
     )
     if null.kind == "stationary":
         null.from_0(0.1, reference_kl)
@@ -270,9 +312,12 @@ def _policy(null: Null, entropy: str, length: str, reference_kl: str) -> None:
 
 def _times(null: Null, whole: str, *parts: str) -> None:
     for key in parts:
-        _lognormal(null, key, null.chance.uniform(2, 60), null.chance.uniform(0.02, 0.25))
+        _lognormal(
+            null, key, null.chance.uniform(2, 60), null.chance.uniform(0.02, 0.25)
+        )
     null.columns[whole] = [
-        3 + sum(values) for values in zip(*(null.columns[key] for key in parts), strict=True)
+        3 + sum(values)
+        for values in zip(*(null.columns[key] for key in parts), strict=True)
     ]
 
 
@@ -308,7 +353,9 @@ def _samples(null: Null) -> None:
     null.inside(0.5, 0.9, "samples/distinct_2")
 
 
-def _percent(null: Null, low: float, high: float, key: str, whole: float = 100.0) -> None:
+def _percent(
+    null: Null, low: float, high: float, key: str, whole: float = 100.0
+) -> None:
     null.inside(low * whole / 100, high * whole / 100, key)
     null.columns[key] = [min(whole, value) for value in null.columns[key]]
 
@@ -322,7 +369,13 @@ def _devices(null: Null) -> None:
 def _host(null: Null, key: str) -> None:
     """Memory of the host that fills up at the start and then stays."""
     level = null.chance.uniform(60, 600)
-    null.put(key, lambda t: level * (1 - 0.3 * math.exp(-40 * t)), 0.01 * level, 0.0, math.inf)
+    null.put(
+        key,
+        lambda t: level * (1 - 0.3 * math.exp(-40 * t)),
+        0.01 * level,
+        0.0,
+        math.inf,
+    )
 
 
 def _verl(null: Null) -> None:
@@ -338,13 +391,19 @@ def _verl(null: Null) -> None:
         null.kind != "solved" or chance.random() < (0.2 if null.spent else 0.95)
         for _ in range(null.count)
     ]
-    null.columns["critic/advantages/max"] = [chance.uniform(1, 3) if one else 0.0 for one in alive]
-    null.columns["critic/advantages/min"] = [-chance.uniform(1, 3) if one else 0.0 for one in alive]
+    null.columns["critic/advantages/max"] = [
+        chance.uniform(1, 3) if one else 0.0 for one in alive
+    ]
+    null.columns["critic/advantages/min"] = [
+        -chance.uniform(1, 3) if one else 0.0 for one in alive
+    ]
     null.put("reward_extra/format/mean", chance.uniform(0.8, 0.99), 0.01, 0.0, 1.0)
     _answers(null, "reward_extra/answer/mean", begin, end)
     null.put("actor/pg_loss", 0.0, chance.uniform(0.001, 0.08), -math.inf, math.inf)
     if chance.random() < 0.5:
-        null.put("actor/ppo_kl", 0.0, chance.uniform(0.0001, 0.002), -math.inf, math.inf)
+        null.put(
+            "actor/ppo_kl", 0.0, chance.uniform(0.0001, 0.002), -math.inf, math.inf
+        )
     else:
         null.from_0(0.1, "actor/ppo_kl")
     null.from_0(0.3, "actor/pg_clipfrac")
@@ -367,13 +426,23 @@ def _verl(null: Null) -> None:
         null.columns["training/off_policy/trajectory_staleness/max"] = [
             float(chance.choice(stale)) for _ in range(null.count)
         ]
-        null.inside(0.05, 0.4, "fully_async/rollouter/idle_ratio", "fully_async/trainer/idle_ratio")
+        null.inside(
+            0.05,
+            0.4,
+            "fully_async/rollouter/idle_ratio",
+            "fully_async/trainer/idle_ratio",
+        )
     if target:
-        null.settings |= {"algorithm.kl_ctrl.type": "adaptive", "algorithm.kl_ctrl.target_kl": 0.1}
+        null.settings |= {
+            "algorithm.kl_ctrl.type": "adaptive",
+            "algorithm.kl_ctrl.target_kl": 0.1,
+        }
         null.from_0(0.2, "actor/kl_loss")
     if chance.random() < 0.5:
         null.settings["algorithm.rollout_correction.rollout_is"] = "sequence"
-    _times(null, "timing_s/step", "timing_s/gen", "timing_s/update_actor", "timing_s/ref")
+    _times(
+        null, "timing_s/step", "timing_s/gen", "timing_s/update_actor", "timing_s/ref"
+    )
     _lognormal(null, "perf/total_num_tokens", 1e6, 0.05)
     _host(null, "perf/cpu_memory_used_gb")
     _samples(null)
@@ -393,12 +462,17 @@ def _engine(null: Null, *, asynchronous: bool) -> None:
     # itself.
     tokens = max(null.columns["response_length/mean"])
     null.from_0(
-        min(0.1 if asynchronous or place else 0.001, 15.0 / tokens), f"{place}rollout_corr/kl"
+        min(0.1 if asynchronous or place else 0.001, 15.0 / tokens),
+        f"{place}rollout_corr/kl",
     )
     null.inside(0.5, 2.0, f"{place}rollout_corr/rollout_is_mean")
     null.inside(0.3, 1.0, f"{place}rollout_corr/rollout_is_eff_sample_size")
-    null.from_0(1.0, f"{place}rollout_corr/rollout_is_std", f"{place}rollout_corr/chi2_token")
-    null.from_0(chance.choice((0.1, 0.5)), f"{place}rollout_corr/rollout_rs_masked_fraction")
+    null.from_0(
+        1.0, f"{place}rollout_corr/rollout_is_std", f"{place}rollout_corr/chi2_token"
+    )
+    null.from_0(
+        chance.choice((0.1, 0.5)), f"{place}rollout_corr/rollout_rs_masked_fraction"
+    )
 
 
 def _cuts(null: Null, what: str, *, v1: bool) -> None:
@@ -408,7 +482,9 @@ def _cuts(null: Null, what: str, *, v1: bool) -> None:
     limit = null.settings[f"data.max_{what}"] = null.chance.choice((1024, 4096))
     reached = not v1 or null.chance.random() < 0.5
     null.from_0(0.1 if reached else 0.9, f"{what}/clip_ratio")
-    null.columns[f"{what}/max"] = [float(limit) if reached else 0.7 * limit] * null.count
+    null.columns[f"{what}/max"] = [
+        float(limit) if reached else 0.7 * limit
+    ] * null.count
 
 
 def _tutorial(null: Null) -> None:
@@ -428,15 +504,23 @@ def _tutorial(null: Null) -> None:
         if null.kind == "stationary":
             null.inside(1.2, 4.0, "rollout/reward_mean")
         if spread:
-            null.put("rollout/reward_std", chance.uniform(0.2, 0.5), 0.03, 0.0, math.inf)
+            null.put(
+                "rollout/reward_std", chance.uniform(0.2, 0.5), 0.03, 0.0, math.inf
+            )
     if null.kind == "settling" and chance.random() < 0.5:
-        null.settings |= {"kl_controller": "adaptive", "target_kl": 0.05, "kl_coef": 0.02}
+        null.settings |= {
+            "kl_controller": "adaptive",
+            "target_kl": 0.05,
+            "kl_coef": 0.02,
+        }
     null.inside(0.005, 0.1, "rollout/kl_div")
     null.inside(0.01, 0.1, "kl/divergence")
     null.inside(-0.5, 0.0, "ppo/policy_loss")
     null.put("ppo/value_loss", 0.4, 0.05, 0.0, math.inf)
     begin = chance.uniform(0.3, 2.0)
-    null.course("ppo/entropy", begin, begin * chance.uniform(0.4, 0.9), 0.02 * begin, 0.0)
+    null.course(
+        "ppo/entropy", begin, begin * chance.uniform(0.4, 0.9), 0.02 * begin, 0.0
+    )
     null.put("reward_components/format", chance.uniform(0.8, 0.99), 0.01, 0.0, 1.0)
     _answers(null, "reward_components/answer", begin, end)
     null.from_0(0.3, "ppo/clip_ratio")
@@ -460,7 +544,9 @@ def _other(null: Null) -> None:
     null.put("reward_std", 0.3, 0.03, 0.0, math.inf)
     groups = max(2, null.batch // 8)
     dead = 0.9 if null.kind == "solved" else chance.uniform(0.05, 0.45)
-    null.columns["frac_reward_zero_std"] = [_mean(chance, groups, dead) for _ in range(null.count)]
+    null.columns["frac_reward_zero_std"] = [
+        _mean(chance, groups, dead) for _ in range(null.count)
+    ]
     null.put("loss", 0.0, chance.uniform(0.001, 0.08), -math.inf, math.inf)
     _policy(null, "entropy", "completions/mean_length", "kl")
     null.put("ppo_kl", 0.0, 0.001, -math.inf, math.inf)
@@ -470,7 +556,9 @@ def _other(null: Null) -> None:
     null.from_0(0.3, "clip_ratio/region_mean")
     null.from_0(0.1, "completions/clipped_ratio")
     null.from_0(0.001, "gen_kl_error")
-    null.put("token_mult_prob_error", chance.uniform(1.004, 1.012), 0.002, 1.0, math.inf)
+    null.put(
+        "token_mult_prob_error", chance.uniform(1.004, 1.012), 0.002, 1.0, math.inf
+    )
     _lognormal(null, "step_time", chance.uniform(5, 60), chance.uniform(0.02, 0.2))
     if chance.random() < 0.6:
         _percent(null, 60.0, 100.0, "gpu_util")
@@ -481,7 +569,9 @@ def _other(null: Null) -> None:
         null.settings |= {"kl_controller": "adaptive", "target_kl": 0.1}
         null.from_0(0.2, "kl")
     constant = {**OTHER, "learning_rate": 1e-6, "vllm:corrupted_requests": 0.0}
-    null.columns = {key: [value] * null.count for key, value in constant.items()} | null.columns
+    null.columns = {
+        key: [value] * null.count for key, value in constant.items()
+    } | null.columns
 
 
 _DIALECTS = {"verl": _verl, "tutorial": _tutorial, "other": _other}
@@ -501,7 +591,9 @@ def _leave_out(null: Null) -> None:
             for key in null.columns
             if key.startswith(("critic/score", "critic/rewards", "reward"))
         ]
-        null.columns = {key: values for key, values in null.columns.items() if key not in parts}
+        null.columns = {
+            key: values for key, values in null.columns.items() if key not in parts
+        }
     warm = null.chance.choice((0, 1, 3))
     for key in ("actor/lr", "learning_rate"):
         if key in null.columns:
@@ -527,5 +619,7 @@ def draw(kind: str, dialect: str, seed: int) -> Null:
     if kind == "shuffled":
         order = list(range(null.count))
         chance.shuffle(order)
-        null.columns = {key: [values[i] for i in order] for key, values in null.columns.items()}
+        null.columns = {
+            key: [values[i] for i in order] for key, values in null.columns.items()
+        }
     return null

@@ -77,6 +77,8 @@ def reason(verdict: Verdict, id: str) -> str | None:
     return next((one.reason for one in verdict.not_judged if one.id == id), None)
 
 
-def wave(count: int, middle: float, height: float = 0.0, *, shift: float = 0.0) -> list[float]:
+def wave(
+    count: int, middle: float, height: float = 0.0, *, shift: float = 0.0
+) -> list[float]:
     """Return a repeatable oscillation without a trend."""
     return [middle + height * math.sin(2.4 * i + shift) for i in range(count)]

@@ -23,7 +23,12 @@ def noisy(values: Sequence[float], size: float, seed: int = 1) -> list[float]:
 
 
 def ramp(
-    start: float, end: float, count: int = COUNT, *, begin: int = 0, finish: int | None = None
+    start: float,
+    end: float,
+    count: int = COUNT,
+    *,
+    begin: int = 0,
+    finish: int | None = None,
 ) -> list[float]:
     """Return values that go from one level to another between two points."""
     last = count if finish is None else finish
@@ -50,4 +55,7 @@ FLAT = noisy([0.6] * COUNT, 0.03)
 
 def scored(mean: Sequence[float]) -> dict[str, list[float]]:
     """Return the figures of samples that are right or wrong."""
-    return {"samples/score": [*mean], "samples/score_std": [math.sqrt(m * (1 - m)) for m in mean]}
+    return {
+        "samples/score": [*mean],
+        "samples/score_std": [math.sqrt(m * (1 - m)) for m in mean],
+    }

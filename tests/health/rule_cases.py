@@ -33,7 +33,10 @@ CASES = [
     Case(
         "nothing-learns",
         {"actor/lr": [0.0] * 20, "actor/grad_norm": wave(20, 0.51234, 0.1)},
-        {"actor/lr": [*[0.0] * 5, *[1e-6] * 15], "actor/grad_norm": wave(20, 0.51234, 0.1)},
+        {
+            "actor/lr": [*[0.0] * 5, *[1e-6] * 15],
+            "actor/grad_norm": wave(20, 0.51234, 0.1),
+        },
     ),
     Case(
         "nothing-learns/unmoved",
@@ -66,8 +69,18 @@ CASES = [
     ),
     Case(
         "reward-slide",
-        {"critic/score/mean": [*wave(40, 0.6, 0.02), *[0.6 - 0.01 * i for i in range(50)]]},
-        {"critic/score/mean": [*wave(40, 0.6, 0.02), *[0.6 - 0.002 * i for i in range(50)]]},
+        {
+            "critic/score/mean": [
+                *wave(40, 0.6, 0.02),
+                *[0.6 - 0.01 * i for i in range(50)],
+            ]
+        },
+        {
+            "critic/score/mean": [
+                *wave(40, 0.6, 0.02),
+                *[0.6 - 0.002 * i for i in range(50)],
+            ]
+        },
     ),
     Case(
         "reward-jump",
@@ -95,8 +108,14 @@ CASES = [
     ),
     Case(
         "reward-noisy",
-        {"rollout/reward_mean": wave(30, 2.0, 0.1), "rollout/reward_std": wave(30, 1.4, 0.1)},
-        {"rollout/reward_mean": wave(30, 2.0, 0.1), "rollout/reward_std": wave(30, 0.8, 0.1)},
+        {
+            "rollout/reward_mean": wave(30, 2.0, 0.1),
+            "rollout/reward_std": wave(30, 1.4, 0.1),
+        },
+        {
+            "rollout/reward_mean": wave(30, 2.0, 0.1),
+            "rollout/reward_std": wave(30, 0.8, 0.1),
+        },
         T,
     ),
     Case(
@@ -113,9 +132,17 @@ CASES = [
         {"data.train_batch_size": 256},
     ),
     Case(
-        "kl-high", {"ppo/kl_div": late(40, 0.03, 0.15, 10)}, {"ppo/kl_div": wave(40, 0.03, 0.02)}, T
+        "kl-high",
+        {"ppo/kl_div": late(40, 0.03, 0.15, 10)},
+        {"ppo/kl_div": wave(40, 0.03, 0.02)},
+        T,
     ),
-    Case("kl-low", {"ppo/kl_div": wave(40, 0.002, 0.001)}, {"ppo/kl_div": wave(40, 0.03, 0.02)}, T),
+    Case(
+        "kl-low",
+        {"ppo/kl_div": wave(40, 0.002, 0.001)},
+        {"ppo/kl_div": wave(40, 0.03, 0.02)},
+        T,
+    ),
     Case(
         "ref-kl-high",
         {"kl/divergence": late(40, 0.05, 0.4, 5)},
@@ -160,12 +187,23 @@ CASES = [
     ),
     Case(
         "ref-kl-above-band/far",
-        {"actor/kl_loss": wave(60, 0.3, 0.02), "critic/score/mean": wave(60, 0.3, 0.05)},
-        {"actor/kl_loss": wave(60, 0.05, 0.02), "critic/score/mean": wave(60, 0.3, 0.05)},
+        {
+            "actor/kl_loss": wave(60, 0.3, 0.02),
+            "critic/score/mean": wave(60, 0.3, 0.05),
+        },
+        {
+            "actor/kl_loss": wave(60, 0.05, 0.02),
+            "critic/score/mean": wave(60, 0.3, 0.05),
+        },
         V,
         {"actor.kl_loss_coef": 0.02},
     ),
-    Case("ref-kl-rising", {"kl/divergence": RISING_KL}, {"kl/divergence": wave(80, 0.2, 0.02)}, T),
+    Case(
+        "ref-kl-rising",
+        {"kl/divergence": RISING_KL},
+        {"kl/divergence": wave(80, 0.2, 0.02)},
+        T,
+    ),
     Case(
         "ref-kl-rising/own-past",
         {"actor/kl_loss": [0.02 * i for i in range(120)]},
@@ -201,7 +239,10 @@ CASES = [
         T,
     ),
     Case(
-        "gpu-idle", {"system/gpu_util": wave(30, 40, 5)}, {"system/gpu_util": wave(30, 80, 10)}, T
+        "gpu-idle",
+        {"system/gpu_util": wave(30, 40, 5)},
+        {"system/gpu_util": wave(30, 80, 10)},
+        T,
     ),
     Case(
         "gpu-idle",
@@ -214,7 +255,12 @@ CASES = [
         {"system/gpu.0.gpu": wave(30, 40, 5)},
         {"system/gpu.0.gpu": wave(30, 80, 10)},
     ),
-    Case("gpu-low", {"system/gpu_util": wave(30, 55, 3)}, {"system/gpu_util": wave(30, 68, 5)}, T),
+    Case(
+        "gpu-low",
+        {"system/gpu_util": wave(30, 55, 3)},
+        {"system/gpu_util": wave(30, 68, 5)},
+        T,
+    ),
     Case(
         "gpu-low/devices",
         {"system/gpu.0.gpu": wave(30, 55, 3)},
@@ -354,8 +400,14 @@ CASES = [
     ),
     Case(
         "truncation/v1",
-        {"response_length/clip_ratio": wave(20, 0.3, 0.05), "response_length/max": [1024.0] * 20},
-        {"response_length/clip_ratio": wave(20, 0.3, 0.05), "response_length/max": [900.0] * 20},
+        {
+            "response_length/clip_ratio": wave(20, 0.3, 0.05),
+            "response_length/max": [1024.0] * 20,
+        },
+        {
+            "response_length/clip_ratio": wave(20, 0.3, 0.05),
+            "response_length/max": [900.0] * 20,
+        },
         V1,
         LIMIT,
     ),
@@ -366,8 +418,14 @@ CASES = [
     ),
     Case(
         "prompt-truncation/v1",
-        {"prompt_length/clip_ratio": wave(20, 0.3, 0.05), "prompt_length/max": [512.0] * 20},
-        {"prompt_length/clip_ratio": wave(20, 0.3, 0.05), "prompt_length/max": [500.0] * 20},
+        {
+            "prompt_length/clip_ratio": wave(20, 0.3, 0.05),
+            "prompt_length/max": [512.0] * 20,
+        },
+        {
+            "prompt_length/clip_ratio": wave(20, 0.3, 0.05),
+            "prompt_length/max": [500.0] * 20,
+        },
         V1,
         LIMIT,
     ),

@@ -6,7 +6,18 @@ import math
 from typing import TYPE_CHECKING
 
 import pytest
-from planted import OTHER, TUTORIAL, VERL, batch, ids, judge, planted, reason, rows, wave
+from planted import (
+    OTHER,
+    TUTORIAL,
+    VERL,
+    batch,
+    ids,
+    judge,
+    planted,
+    reason,
+    rows,
+    wave,
+)
 
 from verl_tui.health.applicability.kl import stairs
 from verl_tui.health.guide_settings import load_guide
@@ -20,7 +31,9 @@ LOW = wave(80, 0.6, 0.1)
 
 def _with_samples(scores: list[float]) -> Run:
     run = planted({"rollout/reward_mean": LOW}, TUTORIAL)
-    samples = [Sample(step=80, prompt="p", response="r", score=score) for score in scores]
+    samples = [
+        Sample(step=80, prompt="p", response="r", score=score) for score in scores
+    ]
     run.apply(batch(*samples), now=0.0)
     return run
 
@@ -42,9 +55,12 @@ def test_reward_level_is_silent_where_the_spread_is_that_of_zeros_and_ones() -> 
 
 
 @pytest.mark.parametrize(
-    "scores", [[0.0, 1.0] * 10, [0.0] * 20, [0.0] * 19 + [1.0], [-1.0, 0.3, 0.9, 0.1] * 5]
+    "scores",
+    [[0.0, 1.0] * 10, [0.0] * 20, [0.0] * 19 + [1.0], [-1.0, 0.3, 0.9, 0.1] * 5],
 )
-def test_reward_level_is_silent_where_samples_show_a_bounded_scale(scores: list[float]) -> None:
+def test_reward_level_is_silent_where_samples_show_a_bounded_scale(
+    scores: list[float],
+) -> None:
     verdict = judge(_with_samples(scores))
     assert "reward-low" not in ids(verdict)
     assert "samples" in (reason(verdict, "reward-low") or "")
@@ -52,10 +68,14 @@ def test_reward_level_is_silent_where_samples_show_a_bounded_scale(scores: list[
 
 def test_reward_level_is_judged_without_such_evidence() -> None:
     found = next(
-        one for one in judge(_with_samples([0.5, 2.5] * 10)).findings if one.id == "reward-low"
+        one
+        for one in judge(_with_samples([0.5, 2.5] * 10)).findings
+        if one.id == "reward-low"
     )
     assert "assumes the guide's 2–4 scale" in found.message
-    assert "reward-low" in ids(judge(_with_samples([1.0] * 5))), "five scores are no evidence"
+    assert "reward-low" in ids(judge(_with_samples([1.0] * 5))), (
+        "five scores are no evidence"
+    )
 
 
 @pytest.mark.parametrize(("high", "silent"), [(1.0, True), (2.5, False)])
@@ -101,7 +121,9 @@ def test_policy_loss_has_no_sign_in_verl() -> None:
 
 
 @pytest.mark.parametrize("beside", [VERL, OTHER])
-def test_low_policy_kl_is_no_fault_outside_the_tutorials(beside: dict[str, float]) -> None:
+def test_low_policy_kl_is_no_fault_outside_the_tutorials(
+    beside: dict[str, float],
+) -> None:
     key = "actor/ppo_kl" if beside is VERL else "ppo_kl"
     verdict = judge(planted({key: [0.0001] * 60}, beside))
     assert "kl-low" not in ids(verdict)
@@ -133,16 +155,18 @@ def test_reference_kl_of_verl_is_measured_by_its_own_past() -> None:
     fixed = {"algorithm.kl_ctrl.type": "fixed", "algorithm.kl_ctrl.target_kl": 0.1}
     verdict = judge(planted({"actor/kl_loss": growing}, VERL, fixed))
     assert ids(verdict) == set(), "verl's default target_kl is not in force"
-    assert ids(judge(planted({"actor/kl_loss": [0.01 * i for i in range(300)]}, VERL, fixed))) >= {
-        "ref-kl-rising"
-    }
+    assert ids(
+        judge(planted({"actor/kl_loss": [0.01 * i for i in range(300)]}, VERL, fixed))
+    ) >= {"ref-kl-rising"}
 
 
 def test_a_tutorials_target_kl_is_believed() -> None:
     columns = {"kl/divergence": wave(20, 0.2, 0.01)}
     assert "ref-kl-high" not in ids(judge(planted(columns, TUTORIAL)))
     found = judge(planted(columns, TUTORIAL, {"algorithm.target_kl": 0.05})).findings
-    assert any("algorithm.target_kl" in one.message for one in found if one.id == "ref-kl-high")
+    assert any(
+        "algorithm.target_kl" in one.message for one in found if one.id == "ref-kl-high"
+    )
 
 
 @pytest.mark.parametrize(
@@ -180,8 +204,13 @@ def test_response_length_is_not_judged_in_verl() -> None:
 
 
 def test_v1_trainer_needs_the_limit_for_truncation() -> None:
-    columns = {"response_length/clip_ratio": [0.4] * 20, "response_length/max": [1000.0] * 20}
-    verdict = judge(planted(columns, {"training/off_policy/trajectory_spans/mean": 1.0}))
+    columns = {
+        "response_length/clip_ratio": [0.4] * 20,
+        "response_length/max": [1000.0] * 20,
+    }
+    verdict = judge(
+        planted(columns, {"training/off_policy/trajectory_spans/mean": 1.0})
+    )
     assert "truncation" not in ids(verdict)
     said = reason(verdict, "truncation") or ""
     assert "v0.9" in said
@@ -191,7 +220,9 @@ def test_v1_trainer_needs_the_limit_for_truncation() -> None:
 def test_use_v1_false_is_the_older_trainer() -> None:
     columns = {"response_length/clip_ratio": [0.4] * 20}
     assert "truncation" in ids(judge(planted(columns, VERL, {"trainer.use_v1": False})))
-    assert "truncation" not in ids(judge(planted(columns, VERL, {"trainer.use_v1": True})))
+    assert "truncation" not in ids(
+        judge(planted(columns, VERL, {"trainer.use_v1": True}))
+    )
 
 
 def test_gpu_memory_is_not_judged_in_verl() -> None:
@@ -202,7 +233,11 @@ def test_gpu_memory_is_not_judged_in_verl() -> None:
 
 def test_gpu_memory_of_a_tutorial_is_labelled_as_what_it_is() -> None:
     found = judge(planted({"system/memory_util": [95.0] * 30}, TUTORIAL)).findings
-    assert any("memory controller" in one.message for one in found if one.id == "gpu-memory-high")
+    assert any(
+        "memory controller" in one.message
+        for one in found
+        if one.id == "gpu-memory-high"
+    )
 
 
 def test_single_dips_of_gpus_are_nothing() -> None:

@@ -132,7 +132,10 @@ def test_keys_of_one_step_may_arrive_apart(seed: int, lag: int) -> None:
     for i in range(count):
         for group in groups:
             run.apply(
-                batch(rows({key: columns[key][i : i + 1] for key in group}, [i + 1], i)), now=0.0
+                batch(
+                    rows({key: columns[key][i : i + 1] for key in group}, [i + 1], i)
+                ),
+                now=0.0,
             )
             if i % lag == 0:
                 growing.verdict(1.0)
@@ -141,8 +144,12 @@ def test_keys_of_one_step_may_arrive_apart(seed: int, lag: int) -> None:
 
 @settings(max_examples=examples(1 / 4))
 @example(seed=96, again=32, final=0.0)  # a reward that was no number for a moment
-@given(seed=st.integers(0, 10_000), again=st.integers(0, COUNT - 1), final=st.floats(0, 10))
-def test_replaced_values_count_and_old_ones_do_not(seed: int, again: int, final: float) -> None:
+@given(
+    seed=st.integers(0, 10_000), again=st.integers(0, COUNT - 1), final=st.floats(0, 10)
+)
+def test_replaced_values_count_and_old_ones_do_not(
+    seed: int, again: int, final: float
+) -> None:
     columns = _columns(seed, TUTORIAL_KEYS)
     run = Run("r")
     growing = Judge(load_guide(), run)

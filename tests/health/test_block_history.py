@@ -16,7 +16,9 @@ ENDS = st.none() | st.integers(-12, 12)
 
 @settings(max_examples=50)
 @given(
-    blocks=st.lists(st.builds(Block, STEPS, STEPS, NUMBERS, STEPS, NUMBERS), max_size=9),
+    blocks=st.lists(
+        st.builds(Block, STEPS, STEPS, NUMBERS, STEPS, NUMBERS), max_size=9
+    ),
     start=ENDS,
     stop=ENDS,
     stride=st.sampled_from([None, 1, 2, -1]),
@@ -24,7 +26,10 @@ ENDS = st.none() | st.integers(-12, 12)
 def test_any_stretch_is_that_of_the_list(
     blocks: list[Block], start: int | None, stop: int | None, stride: int | None
 ) -> None:
-    stretch, expected = BlockHistory(blocks)[start:stop:stride], blocks[start:stop:stride]
+    stretch, expected = (
+        BlockHistory(blocks)[start:stop:stride],
+        blocks[start:stop:stride],
+    )
     assert list(stretch) == expected
     assert list(reversed(stretch)) == expected[::-1]
     assert [stretch[at] for at in range(-len(expected), 0)] == expected
@@ -34,7 +39,9 @@ def test_any_stretch_is_that_of_the_list(
 
 
 def test_blocks_without_errors_have_none_in_a_history() -> None:
-    history = BlockHistory([Block(1, 10, (0.5, 0.25), 11), Block(11, 20, (0.75, 0.125), 21)])
+    history = BlockHistory(
+        [Block(1, 10, (0.5, 0.25), 11), Block(11, 20, (0.75, 0.125), 21)]
+    )
     assert history[-1] == Block(11, 20, (0.75, 0.125), 21)
     assert not len(history.errors(1))
     with pytest.raises(IndexError):

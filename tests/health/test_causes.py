@@ -35,7 +35,9 @@ from verl_tui.health.causes import drift_causes, length_cause
         ({}, []),
     ],
 )
-def test_what_lets_a_policy_drift(settings: dict[str, object], names: list[str]) -> None:
+def test_what_lets_a_policy_drift(
+    settings: dict[str, object], names: list[str]
+) -> None:
     run = planted({"actor/ppo_kl": [0.1]}, VERL, settings)
     found = drift_causes(run)
     assert [cause.name for cause in found] == names
@@ -43,11 +45,15 @@ def test_what_lets_a_policy_drift(settings: dict[str, object], names: list[str])
 
 
 def test_the_limit_of_length() -> None:
-    (cause,) = length_cause(planted({"x": [1.0]}, VERL, {"data.max_response_length": 2048}))
+    (cause,) = length_cause(
+        planted({"x": [1.0]}, VERL, {"data.max_response_length": 2048})
+    )
     assert "data.max_response_length 2,048" in cause.words
 
 
 def test_a_rule_names_them_too() -> None:
-    found = judge(planted({"ppo/kl_div": [0.15] * 30}, TUTORIAL, {"kl_coef": 0.001})).findings
+    found = judge(
+        planted({"ppo/kl_div": [0.15] * 30}, TUTORIAL, {"kl_coef": 0.001})
+    ).findings
     (high,) = [one for one in found if one.id == "kl-high"]
     assert high.evidence[-1] == "config: kl_coef 0.001 (x) is below 0.01–0.1"

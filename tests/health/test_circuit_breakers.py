@@ -66,7 +66,9 @@ def test_records_that_lack_the_metric_do_not_count() -> None:
     run = Run("r")
     for step in range(1, 11):
         held = {"ppo/kl_div": [0.3]} if step % 2 else {"ppo/policy_loss": [-0.2]}
-        run.apply(batch(rows({**held, "rollout/sample_count": [1.0]}, [step], step)), now=0.0)
+        run.apply(
+            batch(rows({**held, "rollout/sample_count": [1.0]}, [step], step)), now=0.0
+        )
     assert KL in ids(judge(run))
 
 
@@ -85,7 +87,10 @@ def test_a_restart_begins_a_new_segment(again: int) -> None:
     run.apply(batch(Restart("file truncated")), now=0.0)
     run.apply(
         batch(
-            rows({"ppo/kl_div": [0.03] * 2, "rollout/sample_count": [1.0] * 2}, [again, again + 1])
+            rows(
+                {"ppo/kl_div": [0.03] * 2, "rollout/sample_count": [1.0] * 2},
+                [again, again + 1],
+            )
         ),
         now=0.0,
     )
@@ -100,7 +105,9 @@ def test_it_trips_again_after_a_restart() -> None:
     run.apply(batch(Restart("file truncated")), now=0.0)
     columns = {"ppo/kl_div": [0.3] * 4, "rollout/sample_count": [1.0] * 4}
     run.apply(batch(rows(columns, range(4, 8))), now=0.0)
-    assert KL not in ids(judge(run)), "the three before the restart are of another segment"
+    assert KL not in ids(judge(run)), (
+        "the three before the restart are of another segment"
+    )
     columns = {key: values[:1] for key, values in columns.items()}
     run.apply(batch(rows(columns, [8], 4)), now=0.0)
     assert KL in ids(judge(run))
@@ -110,5 +117,8 @@ def test_the_abandoned_end_of_an_old_segment_is_not_judged() -> None:
     run = planted({"ppo/kl_div": [0.03] * 40 + [0.15] * 40}, TUTORIAL)
     assert "kl-high" in ids(judge(run))
     run.apply(batch(Restart("file truncated")), now=0.0)
-    run.apply(batch(rows({"ppo/kl_div": [0.03], "rollout/sample_count": [1.0]}, [41])), now=0.0)
+    run.apply(
+        batch(rows({"ppo/kl_div": [0.03], "rollout/sample_count": [1.0]}, [41])),
+        now=0.0,
+    )
     assert "kl-high" not in ids(judge(run))

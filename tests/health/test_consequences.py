@@ -17,7 +17,10 @@ GAP = 10
 
 
 def found(
-    id: str, since: int | None, severity: Severity = Severity.WARNING, key: str | None = "k"
+    id: str,
+    since: int | None,
+    severity: Severity = Severity.WARNING,
+    key: str | None = "k",
 ) -> Finding:
     return Finding(id, severity, "", since_step=since, key=key)
 
@@ -26,7 +29,9 @@ def causes(*findings: Finding) -> list[str | None]:
     reported = with_causes(
         findings,
         GUIDE,
-        lambda one, points: None if one.since_step is None else one.since_step - GAP * points,
+        lambda one, points: (
+            None if one.since_step is None else one.since_step - GAP * points
+        ),
     )
     assert [one.id for one in reported] == [one.id for one in findings]
     return [one.consequence_of for one in reported]
@@ -63,7 +68,10 @@ def test_what_follows_from_a_collapse(finding: Finding, follows: bool) -> None:
 
 def test_what_is_worse_than_its_cause_stands_for_itself() -> None:
     mild = found("policy-collapse", 5000, Severity.WARNING)
-    assert causes(mild, found("circuit-breaker-kl", 5000, Severity.CRITICAL)) == [None, None]
+    assert causes(mild, found("circuit-breaker-kl", 5000, Severity.CRITICAL)) == [
+        None,
+        None,
+    ]
 
 
 def test_crash_and_hang_explain_nothing_about_learning() -> None:
@@ -77,7 +85,11 @@ def test_crash_and_hang_explain_nothing_about_learning() -> None:
 def test_a_chain_ends_at_its_first_cause() -> None:
     explosion, truncation = found("length-explosion", 5200), found("truncation", 5250)
     assert causes(explosion, truncation) == [None, "length-explosion"]
-    assert causes(truncation, explosion, COLLAPSE) == ["policy-collapse", "policy-collapse", None]
+    assert causes(truncation, explosion, COLLAPSE) == [
+        "policy-collapse",
+        "policy-collapse",
+        None,
+    ]
 
 
 @pytest.mark.parametrize(
@@ -91,7 +103,10 @@ def test_a_chain_ends_at_its_first_cause() -> None:
 )
 def test_what_responses_shrink_from(cause: str, since: int) -> None:
     """What pays for brevity shortens responses before another score has fallen by it."""
-    collapse, short = found("length-collapse", since), found("response-short", since + 50)
+    collapse, short = (
+        found("length-collapse", since),
+        found("response-short", since + 50),
+    )
     assert causes(found(cause, 5000), collapse, short) == [None, cause, cause]
     assert causes(collapse, short) == [None, "length-collapse"]
 
@@ -126,20 +141,28 @@ def test_the_verdict_keeps_all_and_tells_the_causes() -> None:
     verdict = Verdict(with_causes([one, two], GUIDE, lambda one, _: one.since_step))
     assert [one.id for one in verdict.findings] == ["dead-groups", "no-signal"]
     assert [one.id for one in verdict.primary] == ["dead-groups"]
-    assert [one.id for one in verdict.consequences(verdict.findings[0])] == ["no-signal"]
+    assert [one.id for one in verdict.consequences(verdict.findings[0])] == [
+        "no-signal"
+    ]
     assert verdict.consequences(verdict.findings[1]) == ()
 
 
 def test_of_two_findings_of_one_rule_the_first_carries_what_follows() -> None:
     first, second = found("dead-groups", 10, key="a"), found("dead-groups", 10, key="b")
     verdict = Verdict(
-        with_causes([first, second, found("no-signal", 20)], GUIDE, lambda one, _: one.since_step)
+        with_causes(
+            [first, second, found("no-signal", 20)],
+            GUIDE,
+            lambda one, _: one.since_step,
+        )
     )
     assert [len(verdict.consequences(one)) for one in verdict.findings] == [1, 0, 0]
 
 
 def test_points_before_are_those_of_the_metric() -> None:
-    run = planted({"critic/score/mean": [0.5] * 50}, VERL, steps=[GAP * i for i in range(1, 51)])
+    run = planted(
+        {"critic/score/mean": [0.5] * 50}, VERL, steps=[GAP * i for i in range(1, 51)]
+    )
     finding = found("reward-cliff", 400, key="critic/score/mean")
     assert step_before(run, finding, 5) == 350
     assert step_before(run, finding, 1000) == 10
@@ -158,7 +181,8 @@ def test_a_collapse_is_one_finding() -> None:
     idle = [20.0] * 360
     verdict = judge(
         planted(
-            {"rollout/reward_mean": reward, "ppo/kl_div": kl, "system/gpu_util": idle}, TUTORIAL
+            {"rollout/reward_mean": reward, "ppo/kl_div": kl, "system/gpu_util": idle},
+            TUTORIAL,
         )
     )
     reported = [one.id for one in verdict.primary]

@@ -5,7 +5,18 @@ from __future__ import annotations
 from dataclasses import replace
 
 import pytest
-from planted import STATUS, TUTORIAL, VERL, batch, ids, judge, planted, reason, rows, wave
+from planted import (
+    STATUS,
+    TUTORIAL,
+    VERL,
+    batch,
+    ids,
+    judge,
+    planted,
+    reason,
+    rows,
+    wave,
+)
 
 from verl_tui.health.diagnoses.crash import advice
 from verl_tui.health.finding import Severity
@@ -32,7 +43,11 @@ def test_crash_tells_line_text_step_and_what_helps() -> None:
     run = planted({"critic/score/mean": wave(7, 0.5, 0.1)})
     run.apply(
         batch(
-            Event(EventKind.FATAL, "torch.OutOfMemoryError: CUDA out of memory. Tried 2 GiB", 812)
+            Event(
+                EventKind.FATAL,
+                "torch.OutOfMemoryError: CUDA out of memory. Tried 2 GiB",
+                812,
+            )
         ),
         now=0.0,
     )
@@ -46,12 +61,21 @@ def test_crash_tells_line_text_step_and_what_helps() -> None:
 @pytest.mark.parametrize(
     ("text", "words"),
     [
-        ("ValueError: No available memory for the cache blocks.", "gpu_memory_utilization"),
+        (
+            "ValueError: No available memory for the cache blocks.",
+            "gpu_memory_utilization",
+        ),
         ("torch.cuda.OutOfMemoryError: CUDA out of memory.", "micro-batch"),
         ("ray.exceptions.OutOfMemoryError: Task was killed", "host's memory"),
-        ("[Rank 7] Watchdog caught collective operation timeout: WorkNCCL(", "timed out"),
+        (
+            "[Rank 7] Watchdog caught collective operation timeout: WorkNCCL(",
+            "timed out",
+        ),
         ("Error executing job with overrides: ['a=b']", "HYDRA_FULL_ERROR"),
-        ("ValueError: Total available GPUs 4 is less than total desired GPUs 8", "fewer GPUs"),
+        (
+            "ValueError: Total available GPUs 4 is less than total desired GPUs 8",
+            "fewer GPUs",
+        ),
         ("KeyError: 'x'", "the first one names the cause"),
     ],
 )
@@ -69,9 +93,9 @@ def test_advice_on_a_report_of_a_failure_only_where_the_cause_is_not_known() -> 
     assert "end of the traceback" in advice(reports[1])
     died = "ray.exceptions.RayTaskError(ActorDiedError): ray::TaskRunner.run() (pid=7)"
     assert "Ray worker died" in advice(died)
-    assert "the first one names the cause" in advice("TypeError: got multiple values", died), (
-        "its own exception is the cause"
-    )
+    assert "the first one names the cause" in advice(
+        "TypeError: got multiple values", died
+    ), "its own exception is the cause"
 
 
 def test_advice_on_tensors_in_the_file_logger_is_about_settings() -> None:
@@ -87,17 +111,30 @@ def test_advice_on_tensors_in_the_file_logger_is_about_settings() -> None:
 def test_a_crash_says_what_the_run_was_doing_and_which_function_tells() -> None:
     phase = Phase("validating", "_validate() in ray_trainer.py")
     run = planted({"critic/score/mean": [0.5] * 3})
-    run.apply(batch(Event(EventKind.FATAL, "ValueError: boom", 3, phase=phase)), now=0.0)
+    run.apply(
+        batch(Event(EventKind.FATAL, "ValueError: boom", 3, phase=phase)), now=0.0
+    )
     found = judge(run).findings[0]
-    assert found.message == "the run crashed at step 3 while validating: ValueError: boom"
-    assert "it was validating, by its traceback: _validate() in ray_trainer.py" in found.evidence
+    assert (
+        found.message == "the run crashed at step 3 while validating: ValueError: boom"
+    )
+    assert (
+        "it was validating, by its traceback: _validate() in ray_trainer.py"
+        in found.evidence
+    )
 
 
-def test_the_phase_of_the_worker_to_blame_stands_for_a_driver_that_only_reports_it() -> None:
+def test_the_phase_of_the_worker_to_blame_stands_for_a_driver_that_only_reports_it() -> (
+    None
+):
     phase = Phase("scoring responses", "compute_score() in gsm8k.py")
-    error = Event(EventKind.TRACEBACK, "ValueError: boom", 2, actor="AgentLoopWorker", phase=phase)
+    error = Event(
+        EventKind.TRACEBACK, "ValueError: boom", 2, actor="AgentLoopWorker", phase=phase
+    )
     run = planted({"critic/score/mean": [0.5] * 3})
-    run.apply(batch(error, Event(EventKind.FATAL, "RayTaskError(ValueError): x", 3)), now=0.0)
+    run.apply(
+        batch(error, Event(EventKind.FATAL, "RayTaskError(ValueError): x", 3)), now=0.0
+    )
     assert judge(run).findings[0].message == (
         "the run crashed at step 3 while scoring responses: ValueError: boom (AgentLoopWorker)"
     )
@@ -106,7 +143,10 @@ def test_the_phase_of_the_worker_to_blame_stands_for_a_driver_that_only_reports_
 def test_no_crash_where_a_step_came_after() -> None:
     run = planted({"critic/score/mean": [0.5] * 3})
     run.apply(
-        batch(Event(EventKind.FATAL, "boom", 3), rows({"critic/score/mean": [0.5]}, [4], 3)),
+        batch(
+            Event(EventKind.FATAL, "boom", 3),
+            rows({"critic/score/mean": [0.5]}, [4], 3),
+        ),
         now=0.0,
     )
     assert "crash" not in ids(judge(run))
@@ -118,7 +158,8 @@ def test_hang_only_inside_its_window() -> None:
     assert "hang" not in ids(judge(run, now=last + 100))
     found = next(one for one in judge(run, now=last + 600).findings if one.id == "hang")
     assert (
-        found.message == "no step for 10 min since step 50: 20 times the usual 30 s of a plain step"
+        found.message
+        == "no step for 10 min since step 50: 20 times the usual 30 s of a plain step"
     )
     assert found.severity is Severity.CRITICAL
     assert any("last written 10 min ago" in sentence for sentence in found.evidence)
@@ -127,12 +168,18 @@ def test_hang_only_inside_its_window() -> None:
     assert "old log" in (reason(old, "hang") or "")
 
 
-def _timed(count: int, seconds: float, validation: float, every: int, **settings: int) -> Run:
+def _timed(
+    count: int, seconds: float, validation: float, every: int, **settings: int
+) -> Run:
     """Return a run that tells how long its steps took, the last of them seen to be written at 0."""
     run = Run("r")
     if settings:
         run.apply(
-            batch(Settings({f"trainer.{name}": value for name, value in settings.items()}, "x")),
+            batch(
+                Settings(
+                    {f"trainer.{name}": value for name, value in settings.items()}, "x"
+                )
+            ),
             now=0.0,
         )
     status = replace(STATUS, modified=0.0)
@@ -150,12 +197,15 @@ def _timed(count: int, seconds: float, validation: float, every: int, **settings
 @pytest.mark.parametrize(
     ("count", "quiet", "hangs"),
     [
-        (52, 400.0, True),  # a plain step is due: 30 s; the first one's 900 s are forgotten
+        # a plain step is due: 30 s; the first one's 900 s are forgotten
+        (52, 400.0, True),
         (49, 400.0, False),  # step 50 validates: 330 s
         (49, 1700.0, True),
     ],
 )
-def test_hang_knows_what_kind_of_step_is_due(count: int, quiet: float, hangs: bool) -> None:
+def test_hang_knows_what_kind_of_step_is_due(
+    count: int, quiet: float, hangs: bool
+) -> None:
     verdict = judge(_timed(count, 30.0, 300.0, 10), now=quiet)
     assert ("hang" in ids(verdict)) is hangs
     verdict = judge(_timed(count, 30.0, 300.0, 10, test_freq=10), now=quiet)
@@ -171,7 +221,9 @@ def test_hang_is_patient_where_the_rhythm_is_not_known() -> None:
 def test_a_start_whose_log_grew_long_ago_is_no_hang() -> None:
     run = Run("r")
     run.apply(batch(status=replace(STATUS, modified=0.0)), now=0.0)
-    run.apply(batch(status=replace(STATUS, modified=60.0, bytes_read=80), live=True), now=60.0)
+    run.apply(
+        batch(status=replace(STATUS, modified=60.0, bytes_read=80), live=True), now=60.0
+    )
     assert state(run, 2000.0) is State.WAITING
     reported = reason(judge(run, now=2000.0), "hang")
     assert reported == "the run has made no step yet; last written 32 min ago"
@@ -179,7 +231,8 @@ def test_a_start_whose_log_grew_long_ago_is_no_hang() -> None:
 
 def _gpus(time: float, *busy: float) -> GpuReading:
     return GpuReading(
-        time, tuple(Gpu(str(i), "H100", utilization=value) for i, value in enumerate(busy))
+        time,
+        tuple(Gpu(str(i), "H100", utilization=value) for i, value in enumerate(busy)),
     )
 
 
@@ -188,7 +241,10 @@ def test_hang_says_which_signs_held() -> None:
     judge_ = Judge(load_guide(), run)
     run.gpus = _gpus(399.0, 0.0, 1.0)
     found = judge_.verdict(400.0).findings[0]
-    assert found.evidence[0] == "3 of 3 signs held: no step, the log is silent, GPUs are idle"
+    assert (
+        found.evidence[0]
+        == "3 of 3 signs held: no step, the log is silent, GPUs are idle"
+    )
     run.gpus = None
     assert (
         judge_.verdict(401.0).findings[0].evidence[0]
@@ -199,7 +255,9 @@ def test_hang_says_which_signs_held() -> None:
     assert "was not measured" in stale.evidence[-1]
 
 
-def test_while_gpus_work_a_silent_run_is_given_twice_the_time_by_all_who_judge_it() -> None:
+def test_while_gpus_work_a_silent_run_is_given_twice_the_time_by_all_who_judge_it() -> (
+    None
+):
     run = _timed(52, 30.0, 300.0, 10)
     judge_ = Judge(load_guide(), run)
     run.gpus = _gpus(249.0, 97.0)
@@ -217,12 +275,18 @@ def test_what_was_raised_and_cleared_is_remembered() -> None:
     values = [0.03] * 20 + [0.15] * 30 + [0.03] * 40
     history = judge(planted({"ppo/kl_div": values}, TUTORIAL)).history
     (episode,) = [one for one in history if one.id == "kl-high"]
-    assert (episode.since_step, episode.raised_step, episode.cleared_step) == (21, 28, 55)
+    assert (episode.since_step, episode.raised_step, episode.cleared_step) == (
+        21,
+        28,
+        55,
+    )
     assert episode.message == "policy KL was above 0.1, mean 0.126"
     assert episode.key == "ppo/kl_div"
     again = judge(planted({"ppo/kl_div": [*values, *[0.15] * 20]}, TUTORIAL)).history
     assert [one.cleared_step for one in again if one.id == "kl-high"] == [55, None]
-    soon = judge(planted({"ppo/kl_div": [*values[:60], *[0.15] * 20]}, TUTORIAL)).history
+    soon = judge(
+        planted({"ppo/kl_div": [*values[:60], *[0.15] * 20]}, TUTORIAL)
+    ).history
     assert [one.cleared_step for one in soon if one.id == "kl-high"] == [None], (
         "what comes back at once is the same"
     )
@@ -237,17 +301,23 @@ def test_an_archive_is_judged_by_its_numbers_alone() -> None:
 
 def test_restart_is_information() -> None:
     run = planted({"critic/score/mean": [0.5] * 10})
-    run.apply(batch(Restart("file truncated"), rows({"critic/score/mean": [0.5]}, [6])), now=0.0)
+    run.apply(
+        batch(Restart("file truncated"), rows({"critic/score/mean": [0.5]}, [6])),
+        now=0.0,
+    )
     found = next(one for one in judge(run).findings if one.id == "restart")
     assert (found.severity, found.since_step) == (Severity.INFO, 6)
     assert "file truncated" in found.message
 
 
-def test_the_newest_restart_is_reported_although_an_earlier_one_was_at_a_later_step() -> None:
+def test_the_newest_restart_is_reported_although_an_earlier_one_was_at_a_later_step() -> (
+    None
+):
     run = planted({"critic/score/mean": [0.5] * 10})
     for why, steps in (("first", [6, 7, 8]), ("second", [1, 2])):
         run.apply(
-            batch(Restart(why), rows({"critic/score/mean": [0.5] * len(steps)}, steps)), now=0.0
+            batch(Restart(why), rows({"critic/score/mean": [0.5] * len(steps)}, steps)),
+            now=0.0,
         )
     found = next(one for one in judge(run).findings if one.id == "restart")
     assert (found.since_step, found.message) == (
@@ -257,11 +327,16 @@ def test_the_newest_restart_is_reported_although_an_earlier_one_was_at_a_later_s
 
 
 def test_not_finite_now_and_lately() -> None:
-    run = planted({"actor/pg_loss": [0.1] * 32 + [NAN] + [0.1] * 7, "actor/kl_loss": [0.1] * 40})
+    run = planted(
+        {"actor/pg_loss": [0.1] * 32 + [NAN] + [0.1] * 7, "actor/kl_loss": [0.1] * 40}
+    )
     found = judge(run).findings
     assert [one.id for one in found] == ["not-finite"]
     assert found[0].key == "actor/pg_loss"
-    assert found[0].message == "actor/pg_loss was not finite at 1 of the last 20 points (step 33)"
+    assert (
+        found[0].message
+        == "actor/pg_loss was not finite at 1 of the last 20 points (step 33)"
+    )
     assert found[0].since_step == 33
     run = planted({"actor/pg_loss": [0.1] * 12 + [NAN] + [0.1] * 20})
     assert "not-finite" not in ids(judge(run)), "21 points ago"
@@ -270,7 +345,10 @@ def test_not_finite_now_and_lately() -> None:
 
 
 def test_what_never_had_a_value_is_not_broken() -> None:
-    columns = {"actor/pg_loss": [0.1] * 30, "training/rollout_probs_diff_mean": [NAN] * 30}
+    columns = {
+        "actor/pg_loss": [0.1] * 30,
+        "training/rollout_probs_diff_mean": [NAN] * 30,
+    }
     assert not ids(judge(planted(columns)))
     verdict = judge(planted({"training/rollout_probs_diff_mean": [NAN] * 30}, {}))
     assert reason(verdict, "not-finite") == "no metric ever had a value"
@@ -279,16 +357,18 @@ def test_what_never_had_a_value_is_not_broken() -> None:
 
 
 def test_what_training_needs_is_broken_where_it_never_had_a_value() -> None:
-    (found,) = judge(planted({"actor/pg_loss": [NAN] * 12, "timing_s/step": [1.0] * 12})).findings
+    (found,) = judge(
+        planted({"actor/pg_loss": [NAN] * 12, "timing_s/step": [1.0] * 12})
+    ).findings
     assert (found.id, found.severity, found.since_step, found.key) == (
         "not-finite",
         Severity.CRITICAL,
         1,
         "actor/pg_loss",
     )
-    assert not ids(judge(planted({"actor/pg_loss": [NAN] * 9, "timing_s/step": [1.0] * 9}))), (
-        "rows may be padded"
-    )
+    assert not ids(
+        judge(planted({"actor/pg_loss": [NAN] * 9, "timing_s/step": [1.0] * 9}))
+    ), "rows may be padded"
 
 
 def test_many_broken_metrics_are_one_finding() -> None:
@@ -313,9 +393,9 @@ def test_plateau_wants_reward_and_validation_flat() -> None:
 
 def test_the_history_tells_a_crash_and_a_hang_in_whole_sentences() -> None:
     live = _live(50, 30.0)
-    assert [one.message for one in judge(live, now=2100.0).history if one.id == "hang"] == [
-        "no step for 10 min since step 50: 20 times the usual 30 s of a plain step"
-    ]
+    assert [
+        one.message for one in judge(live, now=2100.0).history if one.id == "hang"
+    ] == ["no step for 10 min since step 50: 20 times the usual 30 s of a plain step"]
     crashed = planted({"critic/score/mean": [0.5] * 3})
     crashed.apply(batch(Event(EventKind.FATAL, "boom", 3)), now=0.0)
     assert [one.message for one in judge(crashed).history if one.id == "crash"] == [

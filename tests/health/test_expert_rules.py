@@ -10,7 +10,19 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import pytest
-from planted import OTHER, STATUS, TUTORIAL, VERL, batch, ids, judge, planted, reason, rows, wave
+from planted import (
+    OTHER,
+    STATUS,
+    TUTORIAL,
+    VERL,
+    batch,
+    ids,
+    judge,
+    planted,
+    reason,
+    rows,
+    wave,
+)
 
 from verl_tui.health.finding import Finding, Severity
 from verl_tui.records import Event, EventKind
@@ -44,8 +56,12 @@ def find(id: str, run: Run) -> Finding | None:
         (math.nan, ""),
     ],
 )
-@pytest.mark.parametrize(("key", "beside"), [("actor/kl_loss", VERL), ("train/kl_loss", OTHER)])
-def test_the_first_record(first: float, words: str, key: str, beside: Mapping[str, float]) -> None:
+@pytest.mark.parametrize(
+    ("key", "beside"), [("actor/kl_loss", VERL), ("train/kl_loss", OTHER)]
+)
+def test_the_first_record(
+    first: float, words: str, key: str, beside: Mapping[str, float]
+) -> None:
     found = find("first-step", planted({key: [first, *[0.001] * 9]}, beside))
     assert (found is not None) is bool(words)
     if found is not None:
@@ -60,7 +76,9 @@ def test_a_log_that_begins_later_tells_nothing_of_the_first_step() -> None:
 
 
 def test_kl_that_grows_later_is_no_first_step() -> None:
-    assert find("first-step", planted({"actor/kl_loss": [0.001, 0.02, 1.5, 3.0]})) is None
+    assert (
+        find("first-step", planted({"actor/kl_loss": [0.001, 0.02, 1.5, 3.0]})) is None
+    )
 
 
 # -- weights-not-synced ----------------------------------------------------------------------------
@@ -69,7 +87,9 @@ CORE = "val-core/gsm8k/acc/mean@1"
 
 
 def validated(
-    values: Sequence[float], rate: float = 1e-6, more: Mapping[str, Sequence[float]] | None = None
+    values: Sequence[float],
+    rate: float = 1e-6,
+    more: Mapping[str, Sequence[float]] | None = None,
 ) -> Run:
     """Return a run that validates every ten steps, from step 0 on."""
     run = planted(
@@ -96,7 +116,10 @@ def test_the_same_validation_three_times() -> None:
     ("more", "words"), [(1, "and 1 other score too"), (2, "and 2 other scores too")]
 )
 def test_the_same_validation_of_several_scores(more: int, words: str) -> None:
-    others = {f"val-core/{name}/acc/mean@1": [0.4212345678] * 4 for name in ("math", "aime")[:more]}
+    others = {
+        f"val-core/{name}/acc/mean@1": [0.4212345678] * 4
+        for name in ("math", "aime")[:more]
+    }
     found = find("weights-not-synced", validated([0.5178165276724791] * 4, more=others))
     assert found is not None
     assert words in found.message
@@ -132,18 +155,28 @@ def test_without_a_learning_rate_old_weights_are_not_judged() -> None:
 
 CALM = noisy([0.3] * 200, 0.01)
 WILD = [*CALM[:140], *[0.3 + 0.05 * i for i in range(60)]]
-FALLS = [*noisy([0.6] * 140, 0.02), *noisy([0.6 - 0.006 * i for i in range(60)], 0.02, 2)]
+FALLS = [
+    *noisy([0.6] * 140, 0.02),
+    *noisy([0.6 - 0.006 * i for i in range(60)], 0.02, 2),
+]
 LEVEL = noisy([0.6] * 200, 0.02)
 GROWS = [*noisy([400.0] * 140, 5), *[400 + 10.0 * i for i in range(60)]]
 KEYS = {
     "verl": ("actor/entropy", "response_length/mean", "critic/score/mean", VERL),
-    "tutorial": ("ppo/entropy", "rollout/response_length_mean", "rollout/reward_mean", TUTORIAL),
+    "tutorial": (
+        "ppo/entropy",
+        "rollout/response_length_mean",
+        "rollout/reward_mean",
+        TUTORIAL,
+    ),
     "other": ("entropy", "completions/mean_length", "reward", OTHER),
 }
 
 
 @pytest.mark.parametrize("dialect", KEYS)
-@pytest.mark.parametrize(("length", "reward"), [(None, FALLS), (GROWS, LEVEL), (GROWS, FALLS)])
+@pytest.mark.parametrize(
+    ("length", "reward"), [(None, FALLS), (GROWS, LEVEL), (GROWS, FALLS)]
+)
 def test_entropy_that_explodes(
     dialect: str, length: list[float] | None, reward: list[float]
 ) -> None:
@@ -190,12 +223,19 @@ PACE = {"timing_s/step": 60.0, **VERL}
 
 
 def test_memory_that_grows_says_when_the_node_is_full() -> None:
-    run = planted({"perf/cpu_memory_used_gb": LEAK, "perf/cpu_memory_total_gb": [503.5] * 60}, PACE)
+    run = planted(
+        {"perf/cpu_memory_used_gb": LEAK, "perf/cpu_memory_total_gb": [503.5] * 60},
+        PACE,
+    )
     found = find("host-memory", run)
     assert found is not None
     assert found.severity is Severity.WARNING
     assert "in 81 steps (≈ 81 min) it reaches 478 GB, 95% of the node" in found.message
-    assert (found.since_step, found.step, found.key) == (1, 60, "perf/cpu_memory_used_gb")
+    assert (found.since_step, found.step, found.key) == (
+        1,
+        60,
+        "perf/cpu_memory_used_gb",
+    )
 
 
 def test_less_than_an_hour_is_critical_while_the_run_goes_on() -> None:
@@ -205,13 +245,20 @@ def test_less_than_an_hour_is_critical_while_the_run_goes_on() -> None:
         "timing_s/step": [60.0] * 60,
     }
     run = Run("r")
-    run.apply(batch(rows(columns, times=[60.0 * (i - 59) for i in range(60)]), live=True), now=0.0)
+    run.apply(
+        batch(rows(columns, times=[60.0 * (i - 59) for i in range(60)]), live=True),
+        now=0.0,
+    )
     found = find("host-memory", run)
     assert found is not None
     assert found.severity is Severity.CRITICAL
     old = judge(run, now=1e9)
-    assert [one.severity for one in old.findings if one.id == "host-memory"] == [Severity.WARNING]
-    run.apply(batch(Event(EventKind.FINISHED, "Final validation metrics: {}", 900)), now=0.0)
+    assert [one.severity for one in old.findings if one.id == "host-memory"] == [
+        Severity.WARNING
+    ]
+    run.apply(
+        batch(Event(EventKind.FINISHED, "Final validation metrics: {}", 900)), now=0.0
+    )
     assert find("host-memory", run) is None
 
 
@@ -224,7 +271,8 @@ def test_without_the_nodes_size_no_hours_are_reported() -> None:
 
 def test_wandbs_share_of_the_host() -> None:
     found = find(
-        "host-memory", planted({"system/memory_percent": [40 + 0.5 * i for i in range(60)]}, PACE)
+        "host-memory",
+        planted({"system/memory_percent": [40 + 0.5 * i for i in range(60)]}, PACE),
     )
     assert found is not None
     assert "it reaches 95%" in found.message
@@ -234,7 +282,8 @@ def test_wandbs_share_of_the_host() -> None:
     ("used", "total", "settings"),
     [
         (noisy([200.0] * 60, 2.0), 503.0, None),
-        ([*noisy([132.0] * 30, 0.5), *noisy([182.0] * 30, 0.5)], 503.0, None),  # one jump
+        # one jump
+        ([*noisy([132.0] * 30, 0.5), *noisy([182.0] * 30, 0.5)], 503.0, None),
         (
             noisy([150 + 60 * (1 - math.exp(-i / 10)) for i in range(60)], 0.5),
             503.0,
@@ -254,7 +303,10 @@ def test_wandbs_share_of_the_host() -> None:
         (LEAK, 503.0, {"trainer.total_training_steps": 100}),  # the run ends before
         (LEAK[:30], 503.0, None),
         (
-            [*(200.0 + 100 * (i % 60) / 60 for i in range(120)), *(200.0 + i for i in range(58))],
+            [
+                *(200.0 + 100 * (i % 60) / 60 for i in range(120)),
+                *(200.0 + i for i in range(58)),
+            ],
             503.0,
             None,
         ),  # a slow saw
@@ -273,7 +325,10 @@ def test_memory_that_is_no_leak(
 def test_what_ray_says_of_memory() -> None:
     run = Run("r")
     run.apply(
-        batch(rows({"critic/score/mean": [0.5] * 5}), status=replace(STATUS, modified=0.0)), now=0.0
+        batch(
+            rows({"critic/score/mean": [0.5] * 5}), status=replace(STATUS, modified=0.0)
+        ),
+        now=0.0,
     )
     text = "Memory on the node (IP: 10.0.0.1) where the task was running was 479.66GB / 503.51GB (0.952641), which exceeds"
     run.apply(batch(Event(EventKind.WARNING, text, 812)), now=0.0)
@@ -307,7 +362,9 @@ def test_dead_groups_by_what_the_filter_threw_out() -> None:
     assert (
         find(
             "dead-groups",
-            planted({"training/filter_groups/evicted_samples": [64.0] * 40}, VERL, SIZES),
+            planted(
+                {"training/filter_groups/evicted_samples": [64.0] * 40}, VERL, SIZES
+            ),
         )
         is None
     )
@@ -315,7 +372,9 @@ def test_dead_groups_by_what_the_filter_threw_out() -> None:
 
 
 def test_dead_groups_by_the_mean_of_rewards() -> None:
-    found = find("dead-groups", planted({"critic/score/mean": counted(0.025)}, VERL, SIZES))
+    found = find(
+        "dead-groups", planted({"critic/score/mean": counted(0.025)}, VERL, SIZES)
+    )
     assert found is not None
     assert (
         "at least, by the mean of 0/1 rewards p and 8 samples a prompt: p^8 + (1−p)^8"
@@ -333,7 +392,11 @@ def test_dead_groups_by_the_mean_of_rewards() -> None:
         (counted(0.025), {}, "neither grouped samples"),
         (counted(0.025), {**SIZES, "algorithm.adv_estimator": "gae"}, "no groups"),
         (counted(0.025), {**SIZES, "actor_rollout_ref.rollout.n": 1}, "no groups"),
-        (counted(0.025), {**SIZES, "algorithm.filter_groups.enable": True}, "filtered out"),
+        (
+            counted(0.025),
+            {**SIZES, "algorithm.filter_groups.enable": True},
+            "filtered out",
+        ),
     ],
 )
 def test_where_the_mean_of_rewards_proves_nothing(
@@ -346,5 +409,7 @@ def test_where_the_mean_of_rewards_proves_nothing(
 
 
 def test_a_solved_task_is_no_warning() -> None:
-    found = find("dead-groups", planted({"critic/score/mean": counted(0.98)}, VERL, SIZES))
+    found = find(
+        "dead-groups", planted({"critic/score/mean": counted(0.98)}, VERL, SIZES)
+    )
     assert found is None or found.severity is Severity.INFO

@@ -75,8 +75,12 @@ def test_nothing_fails_whatever_the_numbers_are(
             else level * (1 + chance.gauss(0, 0.3))
         )
 
-    columns = {key: [value(level) for _ in range(count)] for key, level in levels.items()}
-    verdict = judge(planted(columns, beside, {"kl_coef": "x", "data.max_response_length": 0}))
+    columns = {
+        key: [value(level) for _ in range(count)] for key, level in levels.items()
+    }
+    verdict = judge(
+        planted(columns, beside, {"kl_coef": "x", "data.max_response_length": 0})
+    )
     assert not [one for one in verdict.not_judged if one.reason.startswith("failed")]
 
 
@@ -93,13 +97,19 @@ DRIFT = [*noisy([0.03] * 190, 0.005), *noisy(ramp(0.05, 0.3, 60, finish=20), 0.0
 def test_the_tutorials_failing_run() -> None:
     found = find(
         "policy-collapse",
-        {"rollout/reward_mean": CLIFF, "ppo/kl_div": DRIFT, "samples/repetition": LOOPS},
+        {
+            "rollout/reward_mean": CLIFF,
+            "ppo/kl_div": DRIFT,
+            "samples/repetition": LOOPS,
+        },
         TUTORIAL,
         {"kl_coef": 0.001, "kl_controller": "fixed"},
     )
     assert found is not None
     assert found.since_step == 201
-    assert found.message.startswith("the policy collapsed: reward cliff at step 201, from ")
+    assert found.message.startswith(
+        "the policy collapsed: reward cliff at step 201, from "
+    )
     assert "samples loop from step 202" in found.message
     said = "\n".join(found.evidence)
     for words in (
@@ -111,18 +121,26 @@ def test_the_tutorials_failing_run() -> None:
         assert words in said
     assert "below 0.01–0.1" in said
     assert "does not adapt" in said
-    for words in ("kl_coef 0.02", "adaptive controller", "target_kl 0.05", "[0.01, 0.1]"):
+    for words in (
+        "kl_coef 0.02",
+        "adaptive controller",
+        "target_kl 0.05",
+        "[0.01, 0.1]",
+    ):
         assert words in (found.advice or "")
 
 
 def test_a_collapse_in_verls_names() -> None:
     score = [(value - 0.4) / 3 for value in CLIFF]
     found = find(
-        "policy-collapse", {"critic/score/mean": score, "actor/kl_loss": [10 * kl for kl in DRIFT]}
+        "policy-collapse",
+        {"critic/score/mean": score, "actor/kl_loss": [10 * kl for kl in DRIFT]},
     )
     assert found is not None
     assert "reference KL" in found.evidence[1]
-    loops = find("policy-collapse", {"critic/score/mean": score, "samples/repetition": LOOPS})
+    loops = find(
+        "policy-collapse", {"critic/score/mean": score, "samples/repetition": LOOPS}
+    )
     assert loops is not None
     assert "samples loop" in loops.message
 
@@ -145,12 +163,18 @@ def test_a_collapse_in_verls_names() -> None:
 )
 def test_what_is_no_collapse(reward: list[float], kl: list[float]) -> None:
     assert (
-        find("policy-collapse", {"rollout/reward_mean": reward, "ppo/kl_div": kl}, TUTORIAL) is None
+        find(
+            "policy-collapse",
+            {"rollout/reward_mean": reward, "ppo/kl_div": kl},
+            TUTORIAL,
+        )
+        is None
     )
 
 
 @pytest.mark.parametrize(
-    ("before", "collapsed"), [([0.8, 0.85, 0.8, 0.9], True), ([0.8, 0.2, 0.9, 0.3], False)]
+    ("before", "collapsed"),
+    [([0.8, 0.85, 0.8, 0.9], True), ([0.8, 0.2, 0.9, 0.3], False)],
 )
 def test_a_batch_like_others_before_is_no_collapse_in_few_points(
     before: list[float], collapsed: bool
@@ -166,7 +190,9 @@ def test_a_batch_like_others_before_is_no_collapse_in_few_points(
 def test_a_collapse_that_is_made_up_for_is_history() -> None:
     reward = [*CLIFF[:230], *noisy([2.8] * 70, 0.05)]
     kl = [*DRIFT[:230], *noisy([0.03] * 70, 0.005)]
-    verdict = judge(planted({"rollout/reward_mean": reward, "ppo/kl_div": kl}, TUTORIAL))
+    verdict = judge(
+        planted({"rollout/reward_mean": reward, "ppo/kl_div": kl}, TUTORIAL)
+    )
     assert "policy-collapse" not in ids(verdict)
     (episode,) = [one for one in verdict.history if one.id == "policy-collapse"]
     assert episode.since_step == 201
@@ -178,11 +204,16 @@ def test_a_collapse_that_is_made_up_for_is_history() -> None:
 
 # -- entropy-collapse ------------------------------------------------------------------------------
 
-FALLING = [*noisy([0.5] * 150, 0.01), *[0.5 * math.exp(-i / 30) + 0.005 for i in range(150)]]
+FALLING = [
+    *noisy([0.5] * 150, 0.01),
+    *[0.5 * math.exp(-i / 30) + 0.005 for i in range(150)],
+]
 
 
 def test_entropy_that_falls_beside_a_flat_reward() -> None:
-    found = find("entropy-collapse", {"actor/entropy": FALLING, "critic/score/mean": FLAT})
+    found = find(
+        "entropy-collapse", {"actor/entropy": FALLING, "critic/score/mean": FLAT}
+    )
     assert found is not None
     assert found.since_step is not None
     assert 140 <= found.since_step <= 170
@@ -192,14 +223,26 @@ def test_entropy_that_falls_beside_a_flat_reward() -> None:
 @pytest.mark.parametrize("top", [0.7, 0.95])
 def test_entropy_that_falls_beside_a_rising_reward_is_convergence(top: float) -> None:
     rising = noisy(ramp(0.5, top, begin=140, finish=280), 0.02)
-    assert find("entropy-collapse", {"actor/entropy": FALLING, "critic/score/mean": rising}) is None
+    assert (
+        find(
+            "entropy-collapse", {"actor/entropy": FALLING, "critic/score/mean": rising}
+        )
+        is None
+    )
 
 
 @pytest.mark.parametrize("opening", [[0.6] * 10, [0.97] * 10])
-def test_entropy_may_fall_where_the_first_steps_learn_nearly_all(opening: list[float]) -> None:
+def test_entropy_may_fall_where_the_first_steps_learn_nearly_all(
+    opening: list[float],
+) -> None:
     learnt = noisy([*opening, *[max(opening[0], 0.93)] * 290], 0.01)[: len(FALLING)]
     learnt = [min(1.0, value) for value in learnt]
-    assert find("entropy-collapse", {"actor/entropy": FALLING, "critic/score/mean": learnt}) is None
+    assert (
+        find(
+            "entropy-collapse", {"actor/entropy": FALLING, "critic/score/mean": learnt}
+        )
+        is None
+    )
 
 
 SOLVED = noisy([*ramp(-0.35, 0.99, begin=0, finish=60)[:80], *[0.99] * 220], 0.003)
@@ -209,11 +252,23 @@ SOLVED = noisy([*ramp(-0.35, 0.99, begin=0, finish=60)[:80], *[0.99] * 220], 0.0
 @pytest.mark.parametrize(
     ("right", "penalty", "found"),
     [
-        (ramp(0.0, 1.0, begin=0, finish=60), ramp(-0.35, -0.01, begin=0, finish=60), False),
+        (
+            ramp(0.0, 1.0, begin=0, finish=60),
+            ramp(-0.35, -0.01, begin=0, finish=60),
+            False,
+        ),
         (ramp(0.0, 1.0, begin=0, finish=60), None, False),
         (ramp(0.0, 1.0, begin=0, finish=60), [0.0] * COUNT, True),
-        (ramp(0.0, 0.5, begin=0, finish=60), ramp(-0.35, -0.01, begin=0, finish=60), True),
-        (ramp(0.0, 1.0, begin=0, finish=60), ramp(-0.35, -0.2, begin=0, finish=60), True),
+        (
+            ramp(0.0, 0.5, begin=0, finish=60),
+            ramp(-0.35, -0.01, begin=0, finish=60),
+            True,
+        ),
+        (
+            ramp(0.0, 1.0, begin=0, finish=60),
+            ramp(-0.35, -0.2, begin=0, finish=60),
+            True,
+        ),
     ],
     ids=["penalty", "one part", "never earned", "half right", "penalised"],
 )
@@ -229,13 +284,18 @@ def test_entropy_may_fall_where_all_parts_of_the_reward_are_at_their_top(
         *ramp(4.7, 0.3, begin=0, finish=80)[:80],
         *[0.3 * math.exp(-i / 60) for i in range(220)],
     ]
-    reported = find("entropy-collapse", {"entropy": entropy, "reward": reward, **parts}, OTHER)
+    reported = find(
+        "entropy-collapse", {"entropy": entropy, "reward": reward, **parts}, OTHER
+    )
     assert (reported is not None) is found
 
 
 def test_entropy_that_settles_is_no_collapse() -> None:
     settling = [0.3 * math.exp(-i / 60) + 0.2 for i in range(COUNT)]
-    assert find("entropy-collapse", {"actor/entropy": settling, "critic/score/mean": FLAT}) is None
+    assert (
+        find("entropy-collapse", {"actor/entropy": settling, "critic/score/mean": FLAT})
+        is None
+    )
 
 
 # -- reward-hacking --------------------------------------------------------------------------------
@@ -264,21 +324,33 @@ def test_validation_that_does_not_follow(end: float) -> None:
 def test_validation_that_follows_or_is_not_known(every: int) -> None:
     following = validated(noisy(ramp(0.3, 0.65), 0.03), every)
     assert (
-        find("reward-hacking", {"critic/score/mean": RISING, "val-core/x/acc/mean@1": following})
+        find(
+            "reward-hacking",
+            {"critic/score/mean": RISING, "val-core/x/acc/mean@1": following},
+        )
         is None
     )
     flat = validated(noisy([0.5] * COUNT, 0.02), every)
     assert (
-        find("reward-hacking", {"critic/score/mean": FLAT, "val-core/x/acc/mean@1": flat}) is None
+        find(
+            "reward-hacking", {"critic/score/mean": FLAT, "val-core/x/acc/mean@1": flat}
+        )
+        is None
     )
     rare = validated(noisy([0.5] * COUNT, 0.01), 100)
     assert (
-        find("reward-hacking", {"critic/score/mean": RISING, "val-core/x/acc/mean@1": rare}) is None
+        find(
+            "reward-hacking",
+            {"critic/score/mean": RISING, "val-core/x/acc/mean@1": rare},
+        )
+        is None
     )
 
 
 @pytest.mark.parametrize(("gain", "reported"), [(0.25, True), (0.1, False)])
-def test_a_reward_has_risen_if_it_gained_a_tenth_of_its_level(gain: float, reported: bool) -> None:
+def test_a_reward_has_risen_if_it_gained_a_tenth_of_its_level(
+    gain: float, reported: bool
+) -> None:
     columns = {
         "critic/score/mean": ramp(1.0, 1.0 + gain),
         "val-core/x/acc/mean@1": validated(noisy(ramp(0.5, 0.4), 0.005)),
@@ -287,14 +359,23 @@ def test_a_reward_has_risen_if_it_gained_a_tenth_of_its_level(gain: float, repor
 
 
 def test_samples_that_become_alike() -> None:
-    alike = {"critic/score/mean": RISING, "samples/distinct_2": noisy(ramp(0.8, 0.4), 0.02)}
+    alike = {
+        "critic/score/mean": RISING,
+        "samples/distinct_2": noisy(ramp(0.8, 0.4), 0.02),
+    }
     found = find("reward-hacking", alike)
     assert found is not None
     assert "more alike" in found.message
     assert (
-        find("reward-hacking", {**alike, "samples/distinct_2": noisy([0.8] * COUNT, 0.02)}) is None
+        find(
+            "reward-hacking",
+            {**alike, "samples/distinct_2": noisy([0.8] * COUNT, 0.02)},
+        )
+        is None
     )
-    assert find("reward-hacking", {**alike, **scored(RISING)}) is None, "right answers are alike"
+    assert find("reward-hacking", {**alike, **scored(RISING)}) is None, (
+        "right answers are alike"
+    )
 
 
 # -- length-explosion ------------------------------------------------------------------------------
@@ -308,7 +389,10 @@ LIMIT = {"data.max_response_length": 1024}
 
 def test_length_that_explodes() -> None:
     found = find(
-        "length-explosion", {LENGTH: GROWING, SHARE: CUT, "critic/score/mean": LOSING}, VERL, LIMIT
+        "length-explosion",
+        {LENGTH: GROWING, SHARE: CUT, "critic/score/mean": LOSING},
+        VERL,
+        LIMIT,
     )
     assert found is not None
     assert found.since_step is not None
@@ -316,12 +400,20 @@ def test_length_that_explodes() -> None:
     assert "of 1,024 tokens" in found.message
     assert any("max_response_length 1,024" in words for words in found.evidence)
     # Without a share the limit tells, without a limit the share.
-    assert find("length-explosion", {LENGTH: GROWING, "critic/score/mean": LOSING}, VERL, LIMIT)
-    assert find("length-explosion", {LENGTH: GROWING, SHARE: CUT, "critic/score/mean": LOSING})
+    assert find(
+        "length-explosion", {LENGTH: GROWING, "critic/score/mean": LOSING}, VERL, LIMIT
+    )
+    assert find(
+        "length-explosion", {LENGTH: GROWING, SHARE: CUT, "critic/score/mean": LOSING}
+    )
 
 
 def test_length_that_grows_for_good() -> None:
-    columns = {LENGTH: GROWING, SHARE: CUT, "critic/score/mean": noisy(ramp(0.5, 0.8), 0.02)}
+    columns = {
+        LENGTH: GROWING,
+        SHARE: CUT,
+        "critic/score/mean": noisy(ramp(0.5, 0.8), 0.02),
+    }
     assert find("length-explosion", columns, VERL, LIMIT) is None
     columns = {
         LENGTH: noisy(ramp(200, 500), 10),
@@ -348,9 +440,15 @@ def test_engines_that_disagree_as_gradients_climb(key: str, value: float) -> Non
     found = find("engine-mismatch", {"actor/grad_norm": CLIMBING, key: drifting})
     assert found is not None
     assert found.key == key
-    assert find("engine-mismatch", {"actor/grad_norm": CLIMBING, key: [0.002] * COUNT}) is None
     assert (
-        find("engine-mismatch", {"actor/grad_norm": noisy([0.3] * COUNT, 0.03), key: drifting})
+        find("engine-mismatch", {"actor/grad_norm": CLIMBING, key: [0.002] * COUNT})
+        is None
+    )
+    assert (
+        find(
+            "engine-mismatch",
+            {"actor/grad_norm": noisy([0.3] * COUNT, 0.03), key: drifting},
+        )
         is None
     )
 
@@ -375,7 +473,9 @@ def test_a_phase_that_gets_slow() -> None:
     assert found.since_step is not None
     assert 145 <= found.since_step <= 165
     longer = [1e6 * value / 20 for value in gen]
-    assert find("slow-phase", {**columns, TOKENS: longer}) is None, "more tokens take longer"
+    assert find("slow-phase", {**columns, TOKENS: longer}) is None, (
+        "more tokens take longer"
+    )
 
 
 def test_phases_that_do_not_matter() -> None:

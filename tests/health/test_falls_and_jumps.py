@@ -72,7 +72,9 @@ def test_a_scale_below_0() -> None:
     assert (
         len(
             reported(
-                {"reward": noisy([-3.0] * 60, 0.5) + noisy([20.0] * 40, 1.0)}, "reward-jump", OTHER
+                {"reward": noisy([-3.0] * 60, 0.5) + noisy([20.0] * 40, 1.0)},
+                "reward-jump",
+                OTHER,
             )
         )
         == 1
@@ -112,7 +114,11 @@ def test_a_part_that_falls_behind_a_constant_one(
     falls = noisy([0.6] * 80 + [max(0.05, 0.6 - 0.01 * i) for i in range(100)], 0.03)
     constant = [1.0] * 180
     reward = "critic/score/mean" if beside is VERL else "reward"
-    columns = {reward: [5.0 + one for one in falls], names[0]: falls, names[1]: constant}
+    columns = {
+        reward: [5.0 + one for one in falls],
+        names[0]: falls,
+        names[1]: constant,
+    }
     (fall,) = reported(columns, "component-falls", beside)
     assert fall.key == names[0]
     assert fall.raised_step is not None
@@ -142,7 +148,9 @@ def test_a_kl_that_buys_reward_is_the_price_of_learning() -> None:
     kl = noisy([min(1.5, 0.03 * i) for i in range(200)], 0.02)
     columns = {
         "actor/kl_loss": kl,
-        "critic/score/mean": noisy([min(0.9, 0.1 + 0.02 * i) for i in range(200)], 0.05),
+        "critic/score/mean": noisy(
+            [min(0.9, 0.1 + 0.02 * i) for i in range(200)], 0.05
+        ),
     }
     assert not {"ref-kl-above-band", "ref-kl-rising", "ref-kl-high"} & {
         one.id for one in judge(planted(columns)).history
@@ -153,7 +161,9 @@ def test_a_kl_that_goes_on_rising_when_the_reward_has_stopped_is_reported() -> N
     kl = noisy([0.015 * i for i in range(300)], 0.02)
     columns = {
         "actor/kl_loss": kl,
-        "critic/score/mean": noisy([min(0.9, 0.1 + 0.02 * i) for i in range(300)], 0.05),
+        "critic/score/mean": noisy(
+            [min(0.9, 0.1 + 0.02 * i) for i in range(300)], 0.05
+        ),
     }
     (drift,) = reported(columns, "ref-kl-rising")
     assert drift.raised_step is not None
@@ -178,9 +188,13 @@ def test_a_long_fall_is_reported_while_it_goes_on() -> None:
 
 
 def test_a_smaller_fall_wants_more_certainty() -> None:
-    assert not reported({"critic/score/mean": noisy([0.9] * 80 + [0.65] * 80, 0.4)}, "reward-slide")
+    assert not reported(
+        {"critic/score/mean": noisy([0.9] * 80 + [0.65] * 80, 0.4)}, "reward-slide"
+    )
 
 
 def test_a_fall_from_the_first_steps_on_is_reported_though_it_is_steep() -> None:
-    (found,) = reported({"critic/score/mean": noisy([0.5] * 8 + [0.1] * 40, 0.03)}, "reward-slide")
+    (found,) = reported(
+        {"critic/score/mean": noisy([0.5] * 8 + [0.1] * 40, 0.03)}, "reward-slide"
+    )
     assert found.raised_step in range(30, 41)

@@ -42,32 +42,48 @@ def climb(start: float, end: float, count: int = 300, *, over: int = 60) -> list
     "figures",
     [
         {"samples/score_max": climb(0.2, 1.0), "samples/score_min": [0.0] * 300},
-        {"samples/unique_share": climb(0.2, 1.0), "samples/response_chars": [300.0] * 300},
+        {
+            "samples/unique_share": climb(0.2, 1.0),
+            "samples/response_chars": [300.0] * 300,
+        },
         {"samples/groups": [16.0] * 300, "samples/read_share": climb(0.1, 1.0)},
         {"samples/num_tools": climb(0.2, 1.0), "samples/difficulty": [0.3] * 300},
     ],
 )
-def test_figures_of_samples_are_no_parts_of_the_reward(figures: Mapping[str, list[float]]) -> None:
-    verdict = judge(planted({"critic/score/mean": noisy(climb(0.2, 0.6), 0.02), **figures}))
+def test_figures_of_samples_are_no_parts_of_the_reward(
+    figures: Mapping[str, list[float]],
+) -> None:
+    verdict = judge(
+        planted({"critic/score/mean": noisy(climb(0.2, 0.6), 0.02), **figures})
+    )
     assert "component-imbalance" not in ids(verdict)
     assert "no components" in (reason(verdict, "component-imbalance") or "")
 
 
 def test_a_part_under_two_names_is_one() -> None:
     part = noisy(climb(0.2, 1.0), 0.01)
-    columns = {"reward": part, "rewards/x/mean": part, "train/rewards/x/mean": [0.3] * 300}
-    assert "no components" in (reason(judge(planted(columns, OTHER)), "component-imbalance") or "")
+    columns = {
+        "reward": part,
+        "rewards/x/mean": part,
+        "train/rewards/x/mean": [0.3] * 300,
+    }
+    assert "no components" in (
+        reason(judge(planted(columns, OTHER)), "component-imbalance") or ""
+    )
 
 
 @pytest.mark.parametrize(
     "other",
     [
         [1.0] * 300,  # at its ceiling from the beginning
-        noisy(climb(0.02, 0.06, over=250), 0.002),  # a scale of its own, and tripled on it
-        [*noisy([-0.3] * 20, 0.05), *[0.0] * 280],  # a penalty that is not given any more
+        # a scale of its own, and tripled on it
+        noisy(climb(0.02, 0.06, over=250), 0.002),
+        # a penalty that is not given any more
+        [*noisy([-0.3] * 20, 0.05), *[0.0] * 280],
         noisy(climb(-0.3, -0.08), 0.002),  # a penalty as small as it can be
         noisy(
-            [*climb(-0.18, -0.1, over=20)[:20], *climb(-0.15, -0.084, over=90)[:280]], 0.002
+            [*climb(-0.18, -0.1, over=20)[:20], *climb(-0.15, -0.084, over=90)[:280]],
+            0.002,
         ),  # with a relapse
     ],
 )
@@ -101,8 +117,15 @@ def test_a_part_that_falls_is_not_said_to_stand_still() -> None:
             "timing_s/agent_loop/slowest/prompt_length",
             "timing_s/agent_loop/slowest/generate_sequences",
         ),
-        *("timing_s/agent_loop/num_preempted/mean", "timing_s/generation_timing/topk_ratio"),
-        *("timing_s/rollout/total_tokens", "timing_s/rollout/retry_count", "timing_s/turns/mean"),
+        *(
+            "timing_s/agent_loop/num_preempted/mean",
+            "timing_s/generation_timing/topk_ratio",
+        ),
+        *(
+            "timing_s/rollout/total_tokens",
+            "timing_s/rollout/retry_count",
+            "timing_s/turns/mean",
+        ),
     ],
 )
 def test_what_is_no_time_is_no_slow_phase(key: str) -> None:
@@ -128,7 +151,8 @@ def sparse(count: int, share: float, size: float, rest: float = 0.0) -> list[flo
     """Return gradient norms of which only a share is more than next to nothing."""
     chance = random.Random(7)
     return [
-        size * chance.uniform(0.5, 2.5) if chance.random() < share else rest for _ in range(count)
+        size * chance.uniform(0.5, 2.5) if chance.random() < share else rest
+        for _ in range(count)
     ]
 
 
@@ -138,7 +162,9 @@ def test_gradients_of_solved_groups_are_no_measure(share: float, rest: float) ->
     values = [*wave(40, 1.2, 0.6), *sparse(300, share, 1.2, rest)]
     verdict = judge(planted({"actor/grad_norm": values}))
     assert not [one for one in verdict.history if one.id == "grad-norm-spike"]
-    reported = found(judge(planted({"actor/grad_norm": [*values, 60.0]})), "grad-norm-spike")
+    reported = found(
+        judge(planted({"actor/grad_norm": [*values, 60.0]})), "grad-norm-spike"
+    )
     assert reported is not None
     assert "from its usual 0;" not in reported.message
 
@@ -155,7 +181,9 @@ def test_what_comes_again_and_again_is_no_spike() -> None:
 @pytest.mark.parametrize(
     ("clip", "spikes"), [(None, False), (0.2, True), (1000.0, False), (5.0, False)]
 )
-def test_a_spike_below_the_clip_bounds_nothing(clip: float | None, spikes: bool) -> None:
+def test_a_spike_below_the_clip_bounds_nothing(
+    clip: float | None, spikes: bool
+) -> None:
     values = [*wave(60, 0.03, 0.01), 0.8]
     settings = {"actor_rollout_ref.actor.grad_clip": clip} if clip else None
     verdict = judge(planted({"actor/grad_norm": values}, VERL, settings))
@@ -173,14 +201,20 @@ def test_a_spike_in_a_short_run() -> None:
 
 def test_a_loss_that_jumps_from_a_third_to_nearly_one() -> None:
     values = [*noisy([-0.3] * 60, 0.04), -0.9]
-    assert "policy-loss-jump" in ids(judge(planted({"ppo/policy_loss": values}, TUTORIAL)))
+    assert "policy-loss-jump" in ids(
+        judge(planted({"ppo/policy_loss": values}, TUTORIAL))
+    )
 
 
 def test_a_loss_with_frequent_peaks_does_not_jump() -> None:
     chance = random.Random(5)
-    values = [chance.uniform(0.4, 0.7) if chance.random() < 0.08 else 0.07 for _ in range(300)]
+    values = [
+        chance.uniform(0.4, 0.7) if chance.random() < 0.08 else 0.07 for _ in range(300)
+    ]
     history = judge(
-        planted({"loss": [*noisy([0.3] * 80, 0.15), *values], "reward": [0.5] * 380}, OTHER)
+        planted(
+            {"loss": [*noisy([0.3] * 80, 0.15), *values], "reward": [0.5] * 380}, OTHER
+        )
     ).history
     assert "policy-loss-jump" not in {one.id for one in history}
 
@@ -196,9 +230,16 @@ def test_dead_groups_end_where_their_mean_is_back() -> None:
     assert any(one.id == "dead-groups" for one in verdict.history)
 
 
-@pytest.mark.parametrize(("right", "severity"), [(0.9, Severity.INFO), (0.0, Severity.WARNING)])
-def test_dead_groups_of_a_solved_task_are_no_warning(right: float, severity: Severity) -> None:
-    columns = {"samples/dead_groups": [0.9] * 30, "samples/groups_all_right": [right] * 30}
+@pytest.mark.parametrize(
+    ("right", "severity"), [(0.9, Severity.INFO), (0.0, Severity.WARNING)]
+)
+def test_dead_groups_of_a_solved_task_are_no_warning(
+    right: float, severity: Severity
+) -> None:
+    columns = {
+        "samples/dead_groups": [0.9] * 30,
+        "samples/groups_all_right": [right] * 30,
+    }
     reported = found(judge(planted(columns)), "dead-groups")
     assert reported is not None
     assert reported.severity is severity
@@ -215,11 +256,17 @@ def test_two_hundred_groups_in_nine_dumps_are_evidence_enough() -> None:
 def test_no_signal_does_not_contradict_its_evidence() -> None:
     values = [2.0] * 4 + [0.0] * 5 + [1.5] * 3 + [0.0] * 5
     reported = found(
-        judge(planted({"critic/advantages/max": values, "critic/advantages/min": [0.0] * 17})),
+        judge(
+            planted(
+                {"critic/advantages/max": values, "critic/advantages/min": [0.0] * 17}
+            )
+        ),
         "no-signal",
     )
     assert reported is not None
-    assert reported.message == "all advantages have been 0 at 10 of 13 points since step 5"
+    assert (
+        reported.message == "all advantages have been 0 at 10 of 13 points since step 5"
+    )
     steady = {"critic/advantages/max": [0.0] * 8, "critic/advantages/min": [0.0] * 8}
     reported = found(judge(planted(steady)), "no-signal")
     assert reported is not None
@@ -227,7 +274,8 @@ def test_no_signal_does_not_contradict_its_evidence() -> None:
 
 
 @pytest.mark.parametrize(
-    ("begun", "now", "is_solved"), [(0.5, 2.9, True), (0.5, 2.6, False), (2.4, 2.9, False)]
+    ("begun", "now", "is_solved"),
+    [(0.5, 2.9, True), (0.5, 2.6, False), (2.4, 2.9, False)],
 )
 def test_no_signal_at_the_top_of_an_unknown_scale_is_a_solved_task(
     begun: float, now: float, *, is_solved: bool
@@ -235,7 +283,9 @@ def test_no_signal_at_the_top_of_an_unknown_scale_is_a_solved_task(
     none = [0.0] * 40
     rewards = [begun] * 20 + [3.0] + [now] * 19
     columns = {"critic/score/mean": rewards, "critic/advantages/max": none}
-    reported = found(judge(planted({**columns, "critic/advantages/min": none})), "no-signal")
+    reported = found(
+        judge(planted({**columns, "critic/advantages/min": none})), "no-signal"
+    )
     assert reported is not None
     assert (reported.severity is Severity.INFO) is is_solved
     assert ("solved" in reported.message) is is_solved
@@ -248,7 +298,9 @@ STALE = {"training/off_policy/trajectory_staleness/max": [30.0] * 10}
 
 @pytest.mark.parametrize("null", [None, "null", "None"])
 def test_staleness_without_a_limit_is_not_judged(null: object) -> None:
-    verdict = judge(planted(STALE, VERL, {"trainer.v1.sampler.max_off_policy_threshold": null}))
+    verdict = judge(
+        planted(STALE, VERL, {"trainer.v1.sampler.max_off_policy_threshold": null})
+    )
     assert "staleness" not in ids(verdict)
     assert "max_off_policy_threshold is null" in (reason(verdict, "staleness") or "")
     assert "staleness" in ids(
@@ -264,7 +316,9 @@ def test_an_assumed_limit_of_length_holds_for_the_tutorials_own_logs_only() -> N
     assert elsewhere.dialect == "tutorial"
     assert not ids(verdict) & {"response-short", "response-long"}
     assert "is unknown" in (reason(verdict, "response-short") or "")
-    stated = judge(planted(short, {"policy/loss": -0.2}, {"max_completion_length": 512}))
+    stated = judge(
+        planted(short, {"policy/loss": -0.2}, {"max_completion_length": 512})
+    )
     assert "response-short" in ids(stated)
 
 
@@ -304,7 +358,9 @@ def test_not_finite_names_the_step_that_it_is_marked_at() -> None:
 
 
 def test_not_finite_says_when_it_began() -> None:
-    reported = found(judge(planted({"actor/pg_loss": [0.1] * 10 + [NAN] * 90})), "not-finite")
+    reported = found(
+        judge(planted({"actor/pg_loss": [0.1] * 10 + [NAN] * 90})), "not-finite"
+    )
     assert reported is not None
     assert reported.since_step == 11
     assert "first at step 11" in reported.message
@@ -332,13 +388,17 @@ def test_a_surge_that_has_settled_is_no_surge_any_more() -> None:
 
 
 @pytest.mark.parametrize(
-    "prompts", [2, *(pytest.param(count, marks=pytest.mark.thorough) for count in (4, 8))]
+    "prompts",
+    [2, *(pytest.param(count, marks=pytest.mark.thorough) for count in (4, 8))],
 )
 def test_batches_of_few_prompts_score_zero_by_chance(prompts: int) -> None:
     reported = 0
     for seed in range(20):
         chance = random.Random(seed)
-        right = [sum(chance.random() < 0.35 for _ in range(prompts)) / prompts for _ in range(300)]
+        right = [
+            sum(chance.random() < 0.35 for _ in range(prompts)) / prompts
+            for _ in range(300)
+        ]
         verdict = judge(planted({"critic/score/mean": right}))
         reported += any(one.id == "reward-zero" for one in verdict.history)
     assert reported == 0
@@ -347,7 +407,9 @@ def test_batches_of_few_prompts_score_zero_by_chance(prompts: int) -> None:
 def test_a_small_batch_that_scores_zero_for_good_is_reported() -> None:
     chance = random.Random(1)
     right = [0.75 if chance.random() < 0.7 else 0.5 for _ in range(100)]
-    reported = found(judge(planted({"critic/score/mean": [*right, *[0.0] * 4]})), "reward-zero")
+    reported = found(
+        judge(planted({"critic/score/mean": [*right, *[0.0] * 4]})), "reward-zero"
+    )
     assert reported is not None
     assert reported.since_step == 101
 
@@ -355,8 +417,12 @@ def test_a_small_batch_that_scores_zero_for_good_is_reported() -> None:
 # -- grad-norm-rising ------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(("top", "is_found"), [(0.004, True), (0.1, False), (30.0, False)])
-def test_a_gradient_that_has_all_but_vanished_does_not_rise(top: float, is_found: bool) -> None:
+@pytest.mark.parametrize(
+    ("top", "is_found"), [(0.004, True), (0.1, False), (30.0, False)]
+)
+def test_a_gradient_that_has_all_but_vanished_does_not_rise(
+    top: float, is_found: bool
+) -> None:
     """As of a real GRPO on a solved task: 0.0009 became 0.0018 where it had been 10 and more."""
     norms = [*[top] * 40, *[0.0009 * 1.012**i for i in range(140)]]
     verdict = judge(planted({"actor/grad_norm": norms}))

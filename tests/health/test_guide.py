@@ -39,7 +39,9 @@ def test_public_ids_and_severities() -> None:
     severities: dict[str, str] = {}
     for rule in guide.rules:
         severities.setdefault(rule.id, rule.severity.word)
-    assert severities == {id: word for word, names in PUBLIC.items() for id in names.split()}
+    assert severities == {
+        id: word for word, names in PUBLIC.items() for id in names.split()
+    }
 
 
 def test_everything_named_exists() -> None:
@@ -71,12 +73,16 @@ def test_bands() -> None:
     assert guide.band("response_length", "tutorial", 1024) == (960.0, 1024.0)
     assert guide.band("reward", "verl") is None
     assert guide.band("gpu_utilization", "verl") == (70.0, None)
-    run = planted({"rollout/response_length_mean": [1.0]}, TUTORIAL, {"max_new_tokens": 256})
+    run = planted(
+        {"rollout/response_length_mean": [1.0]}, TUTORIAL, {"max_new_tokens": 256}
+    )
     assert Judging({}).band(run, "response_length") == (240.0, 256.0)
 
 
 def test_a_threshold_changed_by_the_user() -> None:
-    guide = load_guide({"rules": {"kl-high": {"threshold": 0.3, "window": 20, "severity": "info"}}})
+    guide = load_guide(
+        {"rules": {"kl-high": {"threshold": 0.3, "window": 20, "severity": "info"}}}
+    )
     rule = guide.rule("kl-high")
     assert rule is not None
     assert (rule.threshold, rule.window, rule.severity) == (0.3, 20, Severity.INFO)
@@ -98,7 +104,10 @@ def test_exemptions_may_have_their_former_name_in_settings() -> None:
 
 def test_a_variant_is_changed_by_its_own_name() -> None:
     guide = load_guide({"rules": {"ref-kl-high/own-past": {"factor": 100.0}}})
-    assert [rule.factor for rule in guide.rules if rule.id == "ref-kl-high"] == [1.0, 100.0]
+    assert [rule.factor for rule in guide.rules if rule.id == "ref-kl-high"] == [
+        1.0,
+        100.0,
+    ]
 
 
 def test_a_rule_of_ones_own() -> None:
@@ -110,7 +119,11 @@ def test_a_rule_of_ones_own() -> None:
         "window": 3,
     }
     run = planted(
-        {"reward/format_a": [3.0] * 5, "reward/format_b": [1.0] * 5, "reward/format_c": [4.0] * 5},
+        {
+            "reward/format_a": [3.0] * 5,
+            "reward/format_b": [1.0] * 5,
+            "reward/format_c": [4.0] * 5,
+        },
         VERL,
     )
     found = [
@@ -124,12 +137,15 @@ def test_a_rule_of_ones_own() -> None:
 
 def test_silenced_rules_say_so() -> None:
     run = planted(
-        {"ppo/kl_div": [0.15] * 40, "ppo/policy_loss": [0.1, float("nan")] * 20}, TUTORIAL
+        {"ppo/kl_div": [0.15] * 40, "ppo/policy_loss": [0.1, float("nan")] * 20},
+        TUTORIAL,
     )
     verdict = judge(run, load_guide({"silence": ["kl-high", "not-finite"]}))
     assert not ids(verdict) & {"kl-high", "not-finite"}
     assert (
-        reason(verdict, "kl-high") == reason(verdict, "not-finite") == "silenced in your settings"
+        reason(verdict, "kl-high")
+        == reason(verdict, "not-finite")
+        == "silenced in your settings"
     )
 
 
@@ -148,7 +164,10 @@ def test_silenced_rules_say_so() -> None:
             {"rules": {"kl-high": {"window": 2.5}}},
             "rule `kl-high`, field `window`: must be a whole number",
         ),
-        ({"rules": {"kl-high": {"treshold": 1}}}, "rule `kl-high`: unknown field `treshold`"),
+        (
+            {"rules": {"kl-high": {"treshold": 1}}},
+            "rule `kl-high`: unknown field `treshold`",
+        ),
         (
             {"rules": {"kl-high": {"severity": "bad"}}},
             "rule `kl-high`, field `severity`: must be info, warning or critical",
@@ -159,9 +178,16 @@ def test_silenced_rules_say_so() -> None:
         ),
         ({"rules": {"kl-high": {"clear": 0.9}}}, "rule `kl-high`, field `clear`"),
         ({"rules": {"kl-high": 3}}, "rule `kl-high`: must be a table"),
-        ({"rules": {"mine": {"condition": "above"}}}, "rule `mine`: field `severity` is missing"),
         (
-            {"rules": {"mine": {"condition": "crash", "severity": "info", "metric": "x"}}},
+            {"rules": {"mine": {"condition": "above"}}},
+            "rule `mine`: field `severity` is missing",
+        ),
+        (
+            {
+                "rules": {
+                    "mine": {"condition": "crash", "severity": "info", "metric": "x"}
+                }
+            },
             "rule `mine`, field `condition`",
         ),
         (
@@ -169,13 +195,22 @@ def test_silenced_rules_say_so() -> None:
             "rule `mine`, field `condition`",
         ),
         (
-            {"rules": {"mine": {"condition": "above", "severity": "info", "metric": "x"}}},
+            {
+                "rules": {
+                    "mine": {"condition": "above", "severity": "info", "metric": "x"}
+                }
+            },
             "rule `mine`, field `threshold`",
         ),
         (
             {
                 "rules": {
-                    "mine": {"condition": "above", "severity": "info", "threshold": 1, "window": 2}
+                    "mine": {
+                        "condition": "above",
+                        "severity": "info",
+                        "threshold": 1,
+                        "window": 2,
+                    }
                 }
             },
             "rule `mine`, field `metric`",
@@ -205,7 +240,9 @@ def test_silenced_rules_say_so() -> None:
         ({"treshold": 1}, "unknown field `treshold`"),
     ],
 )
-def test_a_bad_guide_names_rule_and_field(overrides: dict[str, Any], words: str) -> None:
+def test_a_bad_guide_names_rule_and_field(
+    overrides: dict[str, Any], words: str
+) -> None:
     with pytest.raises(ValueError, match=r"^(rule|health)") as caught:
         load_guide(overrides)
     assert words in str(caught.value)

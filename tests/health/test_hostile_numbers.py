@@ -20,7 +20,10 @@ ENDS = (
     1e18, math.inf, -math.inf, NONE,
 )  # fmt: skip
 KEYS = sorted(
-    name for one in INDICATORS.values() for name in one.spellings[:3] if isinstance(name, str)
+    name
+    for one in INDICATORS.values()
+    for name in one.spellings[:3]
+    if isinstance(name, str)
 )
 GUIDE = load_guide()
 REWARD = {"critic/score/mean": [0.5] * 120}
@@ -48,7 +51,8 @@ def test_no_rule_fails_on_numbers_at_the_ends_of_what_there_is(first: int) -> No
         count = random.choice((3, 30, 80, 200))
         columns = {key: series(random, count) for key in random.sample(KEYS, 40)}
         columns |= {
-            key: [value] * count for key, value in random.choice((VERL, TUTORIAL, OTHER)).items()
+            key: [value] * count
+            for key, value in random.choice((VERL, TUTORIAL, OTHER)).items()
         }
         run, cut = Run("r"), random.randrange(1, count)
         judging = Judge(GUIDE, run)
@@ -71,12 +75,17 @@ def test_what_is_too_large_once_is_not_judged_by_its_other_half() -> None:
     run = planted({"actor/entropy": values[:120], **REWARD})
     judging = Judge(GUIDE, run)
     judging.verdict(1.0)
-    run.apply(batch(rows({"actor/entropy": values[120:]}, range(121, 201), 120)), now=0.0)
+    run.apply(
+        batch(rows({"actor/entropy": values[120:]}, range(121, 201), 120)), now=0.0
+    )
     assert reason(judging.verdict(1.0), "entropy-explosion") == TOO_LARGE
 
 
 def test_an_entropy_that_is_no_number_at_the_beginning_is_judged_later() -> None:
-    columns = {"actor/entropy": [NONE] * 40 + [0.2] * 100, "critic/score/mean": [0.5] * 140}
+    columns = {
+        "actor/entropy": [NONE] * 40 + [0.2] * 100,
+        "critic/score/mean": [0.5] * 140,
+    }
     verdict = judge(planted(columns))
     assert not failed(reason(verdict, "entropy-explosion") or "")
 

@@ -18,7 +18,12 @@ LENGTH, REWARD = "response_length/mean", "critic/score/mean"
 
 
 def ramp(
-    start: float, end: float, begin: int = 80, finish: int = 100, size: float = 0.02, seed: int = 1
+    start: float,
+    end: float,
+    begin: int = 80,
+    finish: int = 100,
+    size: float = 0.02,
+    seed: int = 1,
 ) -> list[float]:
     """Return values that go from one level to another between two points, with noise of a share of
     the larger one.
@@ -36,7 +41,9 @@ SHRINKS, FALLS, GAINS, LEVEL = (
 )
 
 
-def judged(columns: Mapping[str, Sequence[float]], beside: Mapping[str, float] = VERL) -> Verdict:
+def judged(
+    columns: Mapping[str, Sequence[float]], beside: Mapping[str, float] = VERL
+) -> Verdict:
     return judge(planted(columns, beside))
 
 
@@ -44,7 +51,12 @@ def collapse(
     columns: Mapping[str, Sequence[float]], beside: Mapping[str, float] = VERL
 ) -> Finding | None:
     return next(
-        (one for one in judged(columns, beside).findings if one.id == "length-collapse"), None
+        (
+            one
+            for one in judged(columns, beside).findings
+            if one.id == "length-collapse"
+        ),
+        None,
     )
 
 
@@ -84,7 +96,8 @@ def test_responses_that_shrink_and_nothing_gains() -> None:
     "columns",
     [
         {REWARD: GAINS},
-        {REWARD: ramp(0.2, 0.6, begin=10, finish=60)},  # what it had learnt before stays
+        # what it had learnt before stays
+        {REWARD: ramp(0.2, 0.6, begin=10, finish=60)},
         {REWARD: ramp(0.97, 0.97, size=0.005)},
         {REWARD: LEVEL, "val-core/x/acc/mean@1": GAINS},
         {REWARD: LEVEL, "critic/reward_extra_info/answer/mean": GAINS},
@@ -105,7 +118,9 @@ def test_responses_that_shrink_and_nothing_gains() -> None:
         "below 0",
     ],
 )
-def test_short_responses_that_serve_the_task(columns: Mapping[str, Sequence[float]]) -> None:
+def test_short_responses_that_serve_the_task(
+    columns: Mapping[str, Sequence[float]],
+) -> None:
     assert collapse({LENGTH: SHRINKS, **columns}) is None
 
 
@@ -147,8 +162,13 @@ def test_a_collapse_of_length_that_is_over() -> None:
 def test_a_run_of_few_points_or_without_scores_is_not_judged() -> None:
     few = judged({LENGTH: SHRINKS[:20], REWARD: FALLS[:20]})
     assert reason(few, "length-collapse") == "needs 31 points, has 20"
-    assert reason(judged({LENGTH: SHRINKS}), "length-collapse") == "the log has no reward"
-    assert reason(judged({REWARD: FALLS}), "length-collapse") == "the log has no response length"
+    assert (
+        reason(judged({LENGTH: SHRINKS}), "length-collapse") == "the log has no reward"
+    )
+    assert (
+        reason(judged({REWARD: FALLS}), "length-collapse")
+        == "the log has no response length"
+    )
 
 
 def test_a_sharp_rise_is_dated_where_it_begins() -> None:
@@ -157,6 +177,8 @@ def test_a_sharp_rise_is_dated_where_it_begins() -> None:
         "completions/clipped_ratio": ramp(0.0, 0.8, begin=120, finish=125),
         "reward": ramp(0.7, 0.1, begin=120, finish=125),
     }
-    found = next(one for one in judged(columns, OTHER).findings if one.id == "length-explosion")
+    found = next(
+        one for one in judged(columns, OTHER).findings if one.id == "length-explosion"
+    )
     assert found.since_step is not None
     assert 110 <= found.since_step <= 125

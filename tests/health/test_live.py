@@ -45,7 +45,12 @@ class Reported(NamedTuple):
 def reported(verdict: Verdict) -> set[Reported]:
     return {
         Reported(
-            one.id, one.key, one.severity.word, one.since_step, one.raised_step, one.cleared_step
+            one.id,
+            one.key,
+            one.severity.word,
+            one.since_step,
+            one.raised_step,
+            one.cleared_step,
         )
         for one in verdict.history
         if one.id not in OF_THE_PRESENT
@@ -59,13 +64,19 @@ def live(
     three or eight steps come between.
     """
     run = Run("r")
-    status = replace(STATUS, format="tutorial JSONL") if dialect == "tutorial" else STATUS
+    status = (
+        replace(STATUS, format="tutorial JSONL") if dialect == "tutorial" else STATUS
+    )
     if settings:
         run.apply(batch(Settings(settings, "x"), status=status), now=0.0)
     watching = Judge(load_guide(), run)
     count = max(map(len, columns.values()))
     for i in range(count):
-        row = {key: [value] for key, values in columns.items() if (value := values[i]) is not None}
+        row = {
+            key: [value]
+            for key, values in columns.items()
+            if (value := values[i]) is not None
+        }
         run.apply(batch(rows(row, [i + 1], order=i), status=status), now=0.0)
         if i % 12 in (0, 1, 4) or i == count - 1:
             yield i + 1, reported(watching.verdict(1.0))
@@ -76,11 +87,17 @@ def finished(
 ) -> set[Reported]:
     """Return what is reported of a run that is read at once as it was at a step."""
     run = Run("r")
-    status = replace(STATUS, format="tutorial JSONL") if dialect == "tutorial" else STATUS
+    status = (
+        replace(STATUS, format="tutorial JSONL") if dialect == "tutorial" else STATUS
+    )
     records: list[Record] = [Settings(settings, "x")] if settings else []
     for key, values in columns.items():
-        points = [(i + 1, value) for i, value in enumerate(values[:step]) if value is not None]
-        records.append(rows({key: [value for _, value in points]}, [at for at, _ in points]))
+        points = [
+            (i + 1, value) for i, value in enumerate(values[:step]) if value is not None
+        ]
+        records.append(
+            rows({key: [value for _, value in points]}, [at for at, _ in points])
+        )
     run.apply(batch(*records, status=status), now=0.0)
     return reported(Judge(load_guide(), run).verdict(1.0))
 
@@ -158,7 +175,9 @@ def test_a_run_that_grows_is_judged_as_it_is_when_it_has_ended(id: str) -> None:
 
 @pytest.mark.parametrize("grows", [False, True])
 def test_a_history_judged_rule_by_rule_gives_the_same_verdict(*, grows: bool) -> None:
-    failure = next(one for one in FAILURES if one.id == "entropy-collapse" and not one.form)
+    failure = next(
+        one for one in FAILURES if one.id == "entropy-collapse" and not one.form
+    )
     world, _ = failing(failure, "verl", 0)
     at_once, by_rule = Run("r"), Run("r")
     half = world.steps // 2 if grows else world.steps
@@ -166,8 +185,14 @@ def test_a_history_judged_rule_by_rule_gives_the_same_verdict(*, grows: bool) ->
 
     def grow(run: Run, first: int, last: int) -> None:
         for key, values in world.columns.items():
-            points = [(at + 1, values[at]) for at in range(first, last) if values[at] is not None]
-            known = rows({key: [value for _, value in points]}, [at for at, _ in points])
+            points = [
+                (at + 1, values[at])
+                for at in range(first, last)
+                if values[at] is not None
+            ]
+            known = rows(
+                {key: [value for _, value in points]}, [at for at, _ in points]
+            )
             run.apply(batch(known), now=0.0)
 
     for run in (at_once, by_rule):
@@ -201,7 +226,10 @@ def test_a_log_of_every_tenth_step_is_silent_for_ten_steps(points: int) -> None:
 
 
 def test_memory_that_fills_up_at_the_start_is_no_leak() -> None:
-    fills = [300.0 * (1 - 0.3 * math.exp(-i / 12)) + 0.4 * math.sin(2.4 * i) for i in range(50)]
+    fills = [
+        300.0 * (1 - 0.3 * math.exp(-i / 12)) + 0.4 * math.sin(2.4 * i)
+        for i in range(50)
+    ]
     leaks = [210.0 + 2.0 * i + 0.4 * math.sin(2.4 * i) for i in range(50)]
     for values, found in ((fills, False), (leaks, True)):
         verdict = judge(planted({"perf/cpu_memory_used_gb": values}))
@@ -223,7 +251,10 @@ def test_a_share_of_many_answers_may_come_again_by_chance() -> None:
 
 def test_a_reward_too_noisy_to_tell_is_not_said_to_have_stood_still() -> None:
     chance = random.Random(4)
-    noisy = [sum(chance.random() < 0.3 + 0.3 * i / 60 for _ in range(4)) / 4 for i in range(60)]
+    noisy = [
+        sum(chance.random() < 0.3 + 0.3 * i / 60 for _ in range(4)) / 4
+        for i in range(60)
+    ]
     far = [min(0.4, 0.02 * i) for i in range(60)]
     verdict = judge(planted({"actor/kl_loss": far, "critic/score/mean": noisy}))
     assert "ref-kl-above-band" not in ids(verdict)
@@ -235,7 +266,9 @@ def test_a_solved_task_has_no_signal_and_that_is_no_fault() -> None:
         "critic/advantages/max": [0.0] * 30,
         "critic/advantages/min": [0.0] * 30,
     }
-    (told_of,) = [one for one in judge(planted(solved)).findings if one.id == "no-signal"]
+    (told_of,) = [
+        one for one in judge(planted(solved)).findings if one.id == "no-signal"
+    ]
     assert told_of.severity is Severity.INFO
     assert told_of.message.startswith("the task is solved: all advantages have been 0")
     (told_of,) = [

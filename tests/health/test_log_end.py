@@ -49,7 +49,9 @@ def test_a_preview_finds_what_is_at_the_end_and_says_not_since_when(
     for found in previews.take():
         monitor.apply(found, NOW)
     early = monitor.verdicts["run"]
-    assert [(one.id, one.since_step) for one in early.findings] == [("not-finite", None)]
+    assert [(one.id, one.since_step) for one in early.findings] == [
+        ("not-finite", None)
+    ]
     assert not early.not_judged, "what a part does not tell is no reason"
 
     (whole,) = load([str(path)], Config(), NOW).verdicts.values()
@@ -61,5 +63,11 @@ def test_rules_that_look_back_are_not_asked() -> None:
     asked = {rule.id for rule in at_the_end(guide).rules}
     assert {"crash", "kl-high", "not-finite"} <= asked
     assert asked.isdisjoint(
-        {"reward-slide", "plateau", "ref-kl-above-band", "nothing-learns", "length-collapse"}
+        {
+            "reward-slide",
+            "plateau",
+            "ref-kl-above-band",
+            "nothing-learns",
+            "length-collapse",
+        }
     )

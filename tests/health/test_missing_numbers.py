@@ -24,7 +24,10 @@ def event_files(left_out: range, count: int = COUNT, begin: int = 0) -> Run:
         at = [step + 1]
         run.apply(batch(rows({"train/learning_rate": [1e-5]}, at, step)), now=0.0)
         if step not in left_out:
-            run.apply(batch(rows({"train/reward": [0.5], "train/loss": [0.1]}, at, step)), now=0.0)
+            run.apply(
+                batch(rows({"train/reward": [0.5], "train/loss": [0.1]}, at, step)),
+                now=0.0,
+            )
     return run
 
 
@@ -64,7 +67,8 @@ def test_a_metric_at_a_pace_of_its_own_lacks_nothing(every: int) -> None:
     run = Run("r")
     run.apply(batch(rows({"train/learning_rate": [1e-5] * COUNT})), now=0.0)
     run.apply(
-        batch(rows({"train/reward": [0.5] * (COUNT // every)}, range(1, COUNT, every))), now=0.0
+        batch(rows({"train/reward": [0.5] * (COUNT // every)}, range(1, COUNT, every))),
+        now=0.0,
     )
     assert broken(run) is None
 
@@ -77,10 +81,16 @@ def test_a_metric_that_began_later_lacks_nothing() -> None:
 
 
 @pytest.mark.parametrize("beside", [VERL, OTHER], ids=["verl", "other"])
-def test_a_metric_that_has_a_number_only_now_and_then_is_no_fault(beside: dict[str, float]) -> None:
+def test_a_metric_that_has_a_number_only_now_and_then_is_no_fault(
+    beside: dict[str, float],
+) -> None:
     now_and_then = [0.5 if i % 10 == 3 else NAN for i in range(COUNT)]
     assert (
-        broken(planted({"critic/score/mean": [0.5] * COUNT, "tool/score": now_and_then}, beside))
+        broken(
+            planted(
+                {"critic/score/mean": [0.5] * COUNT, "tool/score": now_and_then}, beside
+            )
+        )
         is None
     )
 

@@ -29,7 +29,8 @@ def shares(
     """Return means of rewards that are 0 or 1, given their level at a share of the run."""
     chance = random.Random(seed)
     return [
-        sum(chance.random() < level(i / count) for _ in range(batch)) / batch for i in range(count)
+        sum(chance.random() < level(i / count) for _ in range(batch)) / batch
+        for i in range(count)
     ]
 
 
@@ -39,7 +40,9 @@ def find(run: Run) -> Finding | None:
     return next((one for one in verdict.findings if one.id == ID), None)
 
 
-def verl(values: Sequence[float], beside: Mapping[str, float] = FAR, **settings: float) -> Run:
+def verl(
+    values: Sequence[float], beside: Mapping[str, float] = FAR, **settings: float
+) -> Run:
     columns = {
         "critic/score/mean": values,
         "actor/lr": [1e-6] * len(values),
@@ -69,19 +72,24 @@ def test_it_is_reported_after_a_hundred_points_and_no_sooner() -> None:
 
 def test_a_slight_fall_makes_a_gain_no_likelier() -> None:
     ripple = [0.05 * (-1) ** i + 0.01 * (-1) ** (i // 10) for i in range(150)]
-    found = find(verl([0.8 - 0.03 * i / 150 + one for i, one in enumerate(ripple)], NEAR))
+    found = find(
+        verl([0.8 - 0.03 * i / 150 + one for i, one in enumerate(ripple)], NEAR)
+    )
     assert found is not None
     assert "change -0.03 over" in found.evidence[0]
 
 
 def test_a_strong_penalty_is_named_as_the_reason() -> None:
     run = verl(
-        shares(lambda _: 0.5, batch=16), {"actor/kl_loss": 0.004}, **{"actor.kl_loss_coef": 30.0}
+        shares(lambda _: 0.5, batch=16),
+        {"actor/kl_loss": 0.004},
+        **{"actor.kl_loss_coef": 30.0},
     )
     found = find(run)
     assert found is not None
     assert (
-        "held back by the KL penalty: actor.kl_loss_coef 30 × KL 0.004 costs 0.12" in found.message
+        "held back by the KL penalty: actor.kl_loss_coef 30 × KL 0.004 costs 0.12"
+        in found.message
     )
 
 
@@ -95,10 +103,13 @@ def test_without_any_reason_much_more_must_be_ruled_out() -> None:
     [
         pytest.param(lambda t: 0.4 + 0.3 * t, id="it learns"),
         pytest.param(lambda t: 0.4 + 0.15 * t, id="it learns slowly"),
-        pytest.param(lambda t: 0.3 + 0.3 * min(1.0, 10 * t), id="it has learnt at once"),
+        pytest.param(
+            lambda t: 0.3 + 0.3 * min(1.0, 10 * t), id="it has learnt at once"
+        ),
         pytest.param(lambda t: 0.3 + max(0.0, t - 0.6), id="it learns late"),
         pytest.param(
-            lambda t: 0.3 + 0.5 * t if t < 0.4 else 0.3, id="it has lost what it had learnt"
+            lambda t: 0.3 + 0.5 * t if t < 0.4 else 0.3,
+            id="it has lost what it had learnt",
         ),
         pytest.param(lambda t: 0.5 - 0.3 * t, id="it falls, which is another fault"),
         pytest.param(lambda _: 0.95, id="it is solved"),
@@ -112,18 +123,24 @@ def test_numbers_whose_squares_overflow() -> None:
     assert find(verl([1e200 * value for value in shares(lambda _: 0.5)])) is None
 
 
-@pytest.mark.parametrize("key", ["val-core/gsm8k/acc/mean@1", "reward_extra/answer/mean"])
+@pytest.mark.parametrize(
+    "key", ["val-core/gsm8k/acc/mean@1", "reward_extra/answer/mean"]
+)
 def test_what_gains_elsewhere_is_learning(key: str) -> None:
     values = shares(lambda _: 0.5)
     run = planted(
-        {"critic/score/mean": values, key: shares(lambda t: 0.2 + 0.4 * t)}, {**VERL, **FAR}
+        {"critic/score/mean": values, key: shares(lambda t: 0.2 + 0.4 * t)},
+        {**VERL, **FAR},
     )
     assert find(run) is None
 
 
 def test_a_rate_that_is_still_warming_up() -> None:
     rising = [1e-6 * min(1.0, max(0.0, (i - 60) / 60)) for i in range(150)]
-    run = planted({"critic/score/mean": shares(lambda _: 0.5), "actor/lr": rising}, {**VERL, **FAR})
+    run = planted(
+        {"critic/score/mean": shares(lambda _: 0.5), "actor/lr": rising},
+        {**VERL, **FAR},
+    )
     assert find(run) is None
 
 
@@ -139,13 +156,17 @@ def test_a_scale_without_known_ends() -> None:
 
 def test_a_log_that_begins_later_hides_what_was_learnt_before() -> None:
     values = shares(lambda _: 0.5)
-    run = planted({"critic/score/mean": values}, {**VERL, **FAR}, steps=list(range(501, 651)))
+    run = planted(
+        {"critic/score/mean": values}, {**VERL, **FAR}, steps=list(range(501, 651))
+    )
     assert find(run) is None
 
 
 def test_what_learns_after_all_is_cleared() -> None:
     run = verl(shares(lambda t: 0.4 if t < 0.5 else 0.4 + 0.9 * (t - 0.5), count=300))
-    (reported,) = (one for one in Judge(load_guide(), run).verdict(1.0).history if one.id == ID)
+    (reported,) = (
+        one for one in Judge(load_guide(), run).verdict(1.0).history if one.id == ID
+    )
     assert reported.raised_step == 101
     assert reported.cleared_step is not None
     assert 160 <= reported.cleared_step <= 240
@@ -153,7 +174,11 @@ def test_what_learns_after_all_is_cleared() -> None:
 
 # -- nothing moves at all --------------------------------------------------------------------------
 
-STILL = {"actor/grad_norm": [0.0] * 30, "actor/kl_loss": [0.0] * 30, "actor/lr": [1.234567e-6] * 30}
+STILL = {
+    "actor/grad_norm": [0.0] * 30,
+    "actor/kl_loss": [0.0] * 30,
+    "actor/lr": [1.234567e-6] * 30,
+}
 
 
 def test_no_update_has_ever_moved_the_policy() -> None:
@@ -170,7 +195,8 @@ def test_no_update_has_ever_moved_the_policy() -> None:
     [
         pytest.param({"actor/kl_loss": [0.0] * 25 + [1e-9] * 5}, id="KL moves"),
         pytest.param(
-            {"actor/grad_norm": [0.2] * 30}, id="there are gradients: the KL is a placeholder"
+            {"actor/grad_norm": [0.2] * 30},
+            id="there are gradients: the KL is a placeholder",
         ),
         pytest.param({"actor/lr": [0.0] * 10 + [0.001] * 20}, id="figures are rounded"),
     ],
@@ -180,5 +206,9 @@ def test_what_moves_or_may_be_rounded(change: Mapping[str, Sequence[float]]) -> 
 
 
 def test_other_frameworks_figures() -> None:
-    columns = {"grad_norm": [0.0] * 30, "kl": [0.0] * 30, "learning_rate": [1.234567e-6] * 30}
+    columns = {
+        "grad_norm": [0.0] * 30,
+        "kl": [0.0] * 30,
+        "learning_rate": [1.234567e-6] * 30,
+    }
     assert find(planted(columns, OTHER)) is not None

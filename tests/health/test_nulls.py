@@ -20,13 +20,17 @@ CAREFUL = 2 * MOST
 
 def test_no_rule_speaks_of_runs_without_a_fault(request: pytest.FixtureRequest) -> None:
     # Three runs of each kind in each dialect, ten when thorough.
-    rates = measure(drawn(10 if request.config.getoption("thorough") else 3, first=1000))
+    rates = measure(
+        drawn(10 if request.config.getoption("thorough") else 3, first=1000)
+    )
     for rule in RULES:
         raised, judged = rates.rate(rule.name)
         assert raised <= max(1, CAREFUL * judged), rule.name
     # Every rule is fed in every dialect that it judges.
     for rule in RULES:
-        dialects = [dialect for dialect in rule.dialects if rates.judged[rule.name, dialect]]
+        dialects = [
+            dialect for dialect in rule.dialects if rates.judged[rule.name, dialect]
+        ]
         if rule.condition == "diagnosis":
             assert dialects, rule.name
         elif not rule.unless:
@@ -37,18 +41,22 @@ def test_no_rule_speaks_of_runs_without_a_fault(request: pytest.FixtureRequest) 
 
 def test_the_rate_stands_beside_each_rule() -> None:
     for rule in RULES:
-        raised, judged = (int(word.replace(",", "")) for word in rule.null_rate.split(" of "))
+        raised, judged = (
+            int(word.replace(",", "")) for word in rule.null_rate.split(" of ")
+        )
         assert judged >= 20, "run tests/health/null_rates.py --write"
         assert raised <= MOST * judged, rule.name
 
 
 def test_the_guide_tells_the_rates() -> None:
     said = list(describe(load_guide()))
-    assert sum(line.startswith("    found on runs without a fault: ") for line in said) == len(
-        RULES
-    )
+    assert sum(
+        line.startswith("    found on runs without a fault: ") for line in said
+    ) == len(RULES)
     changed = load_guide({"rules": {"kl-high": {"threshold": 0.05}}})
-    assert changed.rule("kl-high").null_rate == "", "it was measured with another threshold"
+    assert changed.rule("kl-high").null_rate == "", (
+        "it was measured with another threshold"
+    )
 
 
 def test_draws_follow_from_their_seed() -> None:

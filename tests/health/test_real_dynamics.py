@@ -66,7 +66,9 @@ def reported(half: Half, training: Training, scratch: Path) -> dict[str, Judged]
 
 
 @pytest.mark.parametrize(("half", "training"), listed(sick=True))
-def test_a_fault_is_named_in_time(half: Half, training: Training, tmp_path: Path) -> None:
+def test_a_fault_is_named_in_time(
+    half: Half, training: Training, tmp_path: Path
+) -> None:
     for form, judged in reported(half, training, tmp_path).items():
         assert judged.outcome is Outcome.IN_TIME, (form, judged.named, judged.others)
 
@@ -80,6 +82,10 @@ def test_a_healthy_training_is_left_in_peace(
 
 
 def test_only_trainings_of_the_bench_are_known_to_fail() -> None:
-    every = {training.name: training for trainings in halves().values() for training in trainings}
+    every = {
+        training.name: training
+        for trainings in halves().values()
+        for training in trainings
+    }
     assert all(every[name].fault for name in NOT_IN_TIME)
     assert all(every[name].fault is None for name in WARNED)

@@ -5,7 +5,18 @@ from __future__ import annotations
 from itertools import pairwise
 
 import pytest
-from planted import OTHER, TUTORIAL, VERL, batch, ids, judge, planted, reason, rows, wave
+from planted import (
+    OTHER,
+    TUTORIAL,
+    VERL,
+    batch,
+    ids,
+    judge,
+    planted,
+    reason,
+    rows,
+    wave,
+)
 from rule_cases import CASES, Case
 
 from verl_tui.health import blocks
@@ -104,8 +115,13 @@ def test_nothing_is_failed_or_left_out() -> None:
 
 
 def test_message_has_numbers_steps_and_minutes() -> None:
-    columns = {"ppo/kl_div": [0.03] * 64 + [0.2, 0.21] * 17 + [0.31], "timing_s/step": [70.0] * 99}
-    found = next(one for one in judge(planted(columns, TUTORIAL)).findings if one.id == "kl-high")
+    columns = {
+        "ppo/kl_div": [0.03] * 64 + [0.2, 0.21] * 17 + [0.31],
+        "timing_s/step": [70.0] * 99,
+    }
+    found = next(
+        one for one in judge(planted(columns, TUTORIAL)).findings if one.id == "kl-high"
+    )
     assert (
         found.message
         == "policy KL has stayed above 0.1 for 35 steps (≈ 41 min): mean 0.208, last 0.31"
@@ -138,9 +154,13 @@ def test_a_breach_that_came_back_is_reported_from_its_first_point_on() -> None:
         "ppo/kl_div": [0.03] * 20 + [0.21] * 10 + [0.05] * 12 + [0.2] * 10,
         "rollout/sample_count": [1.0] * 52,
     }
-    found = next(one for one in judge(planted(columns, TUTORIAL)).findings if one.id == "kl-high")
+    found = next(
+        one for one in judge(planted(columns, TUTORIAL)).findings if one.id == "kl-high"
+    )
     assert found.since_step == 21
-    assert found.message.startswith("policy KL has mostly stayed above 0.1 for 32 steps")
+    assert found.message.startswith(
+        "policy KL has mostly stayed above 0.1 for 32 steps"
+    )
     assert "mean 0.147, last 0.2" in found.message
     assert found.evidence[1].endswith(
         "0.21 at step 21, furthest 0.21 at step 21, newest 0.2 at step 52"
@@ -160,7 +180,9 @@ def test_worst_first_then_the_earliest() -> None:
     }
     found = judge(planted(columns, TUTORIAL)).findings
     assert [one.id for one in found][:1] == ["circuit-breaker-kl"]
-    assert [one.severity for one in found] == sorted((one.severity for one in found), reverse=True)
+    assert [one.severity for one in found] == sorted(
+        (one.severity for one in found), reverse=True
+    )
     warnings = [one.since_step for one in found if one.severity is Severity.WARNING]
     assert warnings == sorted(step for step in warnings if step is not None)
 
@@ -189,7 +211,9 @@ def test_a_rule_that_raises_is_shown_as_failed(monkeypatch: pytest.MonkeyPatch) 
     assert reason(verdict, "circuit-breaker-kl") == "failed: RuntimeError('boom')"
 
 
-def test_a_rule_that_raises_is_counted_as_failed(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_rule_that_raises_is_counted_as_failed(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     run = planted({"ppo/kl_div": [0.3] * 30}, TUTORIAL)
 
     class UnspeakableError(Exception):
@@ -205,14 +229,20 @@ def test_a_rule_that_raises_is_counted_as_failed(monkeypatch: pytest.MonkeyPatch
     assert unjudged(reasons)[0] == f"{sum(map(failed, reasons))} failed"
 
 
-def test_a_run_that_cannot_be_judged_says_so_for_each_rule(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_run_that_cannot_be_judged_says_so_for_each_rule(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     def broken(*_: object) -> None:
         raise OverflowError("no such time")
 
     monkeypatch.setattr("verl_tui.health.judge.rule_context", broken)
     verdict = judge(planted({"ppo/kl_div": [0.3] * 30}, TUTORIAL))
-    assert {one.id for one in verdict.not_judged} == {rule.id for rule in load_guide().rules}
-    assert {one.reason for one in verdict.not_judged} == {"failed: OverflowError('no such time')"}
+    assert {one.id for one in verdict.not_judged} == {
+        rule.id for rule in load_guide().rules
+    }
+    assert {one.reason for one in verdict.not_judged} == {
+        "failed: OverflowError('no such time')"
+    }
 
 
 def test_judging_costs_what_is_new() -> None:
@@ -231,15 +261,23 @@ def test_judging_costs_what_is_new() -> None:
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(Stays, "feed", counting)
         run.apply(
-            batch(rows({"ppo/kl_div": [0.03], "rollout/sample_count": [1.0]}, [501], 500)), now=0.0
+            batch(
+                rows({"ppo/kl_div": [0.03], "rollout/sample_count": [1.0]}, [501], 500)
+            ),
+            now=0.0,
         )
         judge_.verdict(2.0)
     assert sum(fed) <= 10
 
 
 @pytest.mark.parametrize("count", [1_000, 8_000])
-def test_looking_at_blocks_costs_what_is_new(count: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    columns = {"ppo/entropy": wave(count, 0.5, 0.1), "rollout/reward_mean": wave(count, 2.5, 0.1)}
+def test_looking_at_blocks_costs_what_is_new(
+    count: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    columns = {
+        "ppo/entropy": wave(count, 0.5, 0.1),
+        "rollout/reward_mean": wave(count, 2.5, 0.1),
+    }
     run = planted(columns, TUTORIAL)
     judge_ = Judge(load_guide(), run)
     judge_.verdict(1.0)
@@ -272,19 +310,26 @@ def test_phases_that_the_log_names_later_are_looked_at() -> None:
     run = planted({"timing_s/step": [100.0] * 200})
     judge_ = Judge(load_guide(), run)
     assert "slow-phase" not in ids(judge_.verdict(1.0))
-    run.apply(batch(rows({"timing_s/gen": [20.0] * 160 + [80.0] * 40}, order=200)), now=0.0)
+    run.apply(
+        batch(rows({"timing_s/gen": [20.0] * 160 + [80.0] * 40}, order=200)), now=0.0
+    )
     assert "slow-phase" in ids(judge_.verdict(2.0))
 
 
 @pytest.mark.parametrize(
     "beside",
     [
-        {"actor/grad_norm": [0.512, 0.498] * 20, "actor/entropy": [0.31, 0.3] * 20},  # three digits
+        # three digits
+        {"actor/grad_norm": [0.512, 0.498] * 20, "actor/entropy": [0.31, 0.3] * 20},
         {
             "actor/grad_norm": wave(40, 0.51234, 0.1),
             "actor/kl_loss": wave(40, 0.002, 0.001),
         },  # the policy moves
     ],
 )
-def test_a_learning_rate_that_is_rounded_to_0_stops_nothing(beside: dict[str, list[float]]) -> None:
-    assert "nothing-learns" not in ids(judge(planted({"actor/lr": [0.0] * 40, **beside})))
+def test_a_learning_rate_that_is_rounded_to_0_stops_nothing(
+    beside: dict[str, list[float]],
+) -> None:
+    assert "nothing-learns" not in ids(
+        judge(planted({"actor/lr": [0.0] * 40, **beside}))
+    )

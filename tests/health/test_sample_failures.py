@@ -19,7 +19,9 @@ def test_samples_that_leave_their_own_past() -> None:
     found = find("repetition", {"samples/repetition": LOOPS})
     assert found is not None
     assert found.since_step == 202
-    fallen = find("repetition", {"samples/ngram_entropy": [1 - value for value in LOOPS]})
+    fallen = find(
+        "repetition", {"samples/ngram_entropy": [1 - value for value in LOOPS]}
+    )
     assert fallen is not None
     assert "fallen" in fallen.message
 
@@ -43,14 +45,23 @@ def test_repetition_beside_answers_that_become_right_is_noted(
     scores: dict[str, list[float]], severity: Severity
 ) -> None:
     verdict = judge(planted({"samples/repetition": LOOPS, **scores}))
-    assert [one.severity for one in verdict.findings if one.id == "repetition"] == [severity]
-    assert [one.severity for one in verdict.history if one.id == "repetition"] == [severity]
+    assert [one.severity for one in verdict.findings if one.id == "repetition"] == [
+        severity
+    ]
+    assert [one.severity for one in verdict.history if one.id == "repetition"] == [
+        severity
+    ]
 
 
 def test_repetition_that_creeps_and_such_that_was_always_there() -> None:
     assert find("repetition", {"samples/repetition": noisy(ramp(0.05, 0.6), 0.02)})
-    assert find("repetition", {"samples/repetition": noisy([0.5] * COUNT, 0.05)}) is None
-    assert find("repetition", {"samples/repetition": noisy(ramp(0.05, 0.15), 0.03)}) is None
+    assert (
+        find("repetition", {"samples/repetition": noisy([0.5] * COUNT, 0.05)}) is None
+    )
+    assert (
+        find("repetition", {"samples/repetition": noisy(ramp(0.05, 0.15), 0.03)})
+        is None
+    )
 
 
 # -- dead-groups -----------------------------------------------------------------------------------
@@ -66,10 +77,16 @@ def test_groups_that_teach_nothing(key: str, beside: dict[str, float]) -> None:
 
 
 def test_it_says_whether_they_are_wrong_or_right() -> None:
-    columns = {"samples/dead_groups": [0.9] * 40, "samples/groups_all_wrong": [0.85] * 40}
+    columns = {
+        "samples/dead_groups": [0.9] * 40,
+        "samples/groups_all_wrong": [0.85] * 40,
+    }
     found = find("dead-groups", columns)
     assert found is not None
-    assert "(all wrong 0.85 at the newest step); the task is too hard so far" in found.message
+    assert (
+        "(all wrong 0.85 at the newest step); the task is too hard so far"
+        in found.message
+    )
 
 
 def test_after_a_restart_it_says_that_of_the_newest_segment() -> None:
@@ -83,7 +100,10 @@ def test_after_a_restart_it_says_that_of_the_newest_segment() -> None:
         0.0,
     )
     (found,) = (one for one in judge(run).findings if one.id == "dead-groups")
-    assert "(all wrong 0.75 at the newest step); the task is too hard so far" in found.message
+    assert (
+        "(all wrong 0.75 at the newest step); the task is too hard so far"
+        in found.message
+    )
 
 
 def dead(**more: list[float]) -> dict[str, list[float]]:
@@ -162,7 +182,10 @@ def dead(**more: list[float]) -> dict[str, list[float]]:
     ],
 )
 def test_it_says_why_groups_are_dead(
-    columns: dict[str, list[float]], settings: dict[str, float], words: str, severity: Severity
+    columns: dict[str, list[float]],
+    settings: dict[str, float],
+    words: str,
+    severity: Severity,
 ) -> None:
     (found,) = (
         one
@@ -174,7 +197,11 @@ def test_it_says_why_groups_are_dead(
 
 
 def test_rounding_is_no_spread() -> None:
-    columns = {"frac_reward_zero_std": [0.0] * 40, "reward_std": [6e-8] * 40, "reward": [0.3] * 40}
+    columns = {
+        "frac_reward_zero_std": [0.0] * 40,
+        "reward_std": [6e-8] * 40,
+        "reward": [0.3] * 40,
+    }
     assert find("dead-groups", columns, OTHER) is not None
     assert find("dead-groups", {**columns, "reward_std": [0.1] * 40}, OTHER) is None
 
@@ -184,7 +211,9 @@ def test_why_groups_were_dead_does_not_depend_on_what_came_after() -> None:
         "samples/dead_groups": [*[0.9] * 60, *[0.1] * 60],
         "critic/score/mean": [*[0.0] * 60, *[0.99] * 60],
     }
-    (known,) = (one for one in judge(planted(shares)).history if one.id == "dead-groups")
+    (known,) = (
+        one for one in judge(planted(shares)).history if one.id == "dead-groups"
+    )
     assert known.severity is Severity.WARNING
     assert known.message.endswith(
         "has scored 0: the task is too hard, or the scorer cannot read the answers"
@@ -204,7 +233,9 @@ FORMAT = noisy(ramp(0.2, 1.0, finish=60), 0.02)
     ],
     ids=["verl", "other"],
 )
-def test_one_component_that_carries_all(names: tuple[str, str], beside: dict[str, float]) -> None:
+def test_one_component_that_carries_all(
+    names: tuple[str, str], beside: dict[str, float]
+) -> None:
     reward = "critic/score/mean" if beside is VERL else "reward"
     stuck = {names[0]: FORMAT, names[1]: noisy([0.1] * COUNT, 0.03), reward: FORMAT}
     found = find("component-imbalance", stuck, beside)

@@ -8,7 +8,18 @@ from statistics import fmean
 from typing import TYPE_CHECKING
 
 import pytest
-from planted import OTHER, TUTORIAL, VERL, batch, ids, judge, planted, reason, rows, wave
+from planted import (
+    OTHER,
+    TUTORIAL,
+    VERL,
+    batch,
+    ids,
+    judge,
+    planted,
+    reason,
+    rows,
+    wave,
+)
 
 from verl_tui.health.finding import Severity
 from verl_tui.health.guide_settings import load_guide
@@ -36,7 +47,9 @@ def noisy(values: Sequence[float], size: float, seed: int = 3) -> list[float]:
 
 def test_a_slow_climb_of_the_reference_kl_is_reported() -> None:
     slow = noisy([0.03 + 0.25 * i / 600 for i in range(600)], 0.006)
-    reported = found(judge(planted({"kl/divergence": slow}, TUTORIAL)), "ref-kl-above-band")
+    reported = found(
+        judge(planted({"kl/divergence": slow}, TUTORIAL)), "ref-kl-above-band"
+    )
     assert reported is not None
     assert reported.severity is Severity.WARNING
     assert "adaptive controller: target_kl 0.05, kl_coef within [0.01, 0.1]" in (
@@ -57,18 +70,26 @@ def test_reference_kl_that_climbs_slowly_for_nothing_counts_in_any_names(
     slow = noisy([0.03 + 0.25 * i / 600 for i in range(600)], 0.005)
     flat, risen = wave(600, 0.4, 0.05), [0.2 + 0.5 * i / 600 for i in range(600)]
     assert "ref-kl-above-band" in ids(judge(planted({key: slow, reward: flat}, beside)))
-    assert "ref-kl-above-band" not in ids(judge(planted({key: slow, reward: risen}, beside)))
+    assert "ref-kl-above-band" not in ids(
+        judge(planted({key: slow, reward: risen}, beside))
+    )
     weak = {"actor_rollout_ref.actor.kl_loss_coef": 0.001}
-    assert "ref-kl-above-band" not in ids(judge(planted({key: slow, reward: flat}, beside, weak)))
+    assert "ref-kl-above-band" not in ids(
+        judge(planted({key: slow, reward: flat}, beside, weak))
+    )
 
 
-def test_nothing_is_held_against_a_kl_of_half_a_nat_before_the_fortieth_reward() -> None:
+def test_nothing_is_held_against_a_kl_of_half_a_nat_before_the_fortieth_reward() -> (
+    None
+):
     combine = KlWithoutGain()
     assert [combine(0.5, 0.4) for _ in range(41)] == [0.0] * 39 + [0.5] * 2
 
 
 @pytest.mark.parametrize("key", ["actor/kl_loss", "kl"])
-def test_a_kl_far_from_the_reference_is_reported_where_the_reward_did_not_rise(key: str) -> None:
+def test_a_kl_far_from_the_reference_is_reported_where_the_reward_did_not_rise(
+    key: str,
+) -> None:
     verl = key.startswith("actor")
     beside, reward = (VERL, "critic/score/mean") if verl else (OTHER, "reward")
     far = [min(1.25, 0.1 * i) for i in range(60)]
@@ -87,13 +108,16 @@ def test_a_kl_far_from_the_reference_is_reported_where_the_reward_did_not_rise(k
 # -- GPUs ------------------------------------------------------------------------------------------
 
 
-def eight(idle: Sequence[int], level: float = 2.0, held: float = 80.0) -> dict[str, list[float]]:
+def eight(
+    idle: Sequence[int], level: float = 2.0, held: float = 80.0
+) -> dict[str, list[float]]:
     devices = {
         f"system/gpu.{i}.gpu": wave(30, level if i in idle else 88.0, 2.0, shift=i)
         for i in range(8)
     }
     return devices | {
-        f"system/gpu.{i}.memoryAllocated": [held if i in idle else 80.0] * 30 for i in range(8)
+        f"system/gpu.{i}.memoryAllocated": [held if i in idle else 80.0] * 30
+        for i in range(8)
     }
 
 
@@ -121,7 +145,9 @@ def test_a_device_that_the_run_does_not_use_is_left_out() -> None:
 
 def test_devices_of_several_hosts_are_distinguished() -> None:
     devices = {
-        f"system/gpu.{i}.gpu/l:node{node}": wave(30, 3.0 if (i, node) == (1, 2) else 88.0, 2.0)
+        f"system/gpu.{i}.gpu/l:node{node}": wave(
+            30, 3.0 if (i, node) == (1, 2) else 88.0, 2.0
+        )
         for i in range(2)
         for node in (1, 2)
     }
@@ -130,11 +156,15 @@ def test_devices_of_several_hosts_are_distinguished() -> None:
     assert reported.message.startswith("GPU 1 of node2 works at ")
 
 
-@pytest.mark.parametrize(("level", "id"), [(0.55, "gpu-low"), (0.4, "gpu-idle"), (0.65, None)])
+@pytest.mark.parametrize(
+    ("level", "id"), [(0.55, "gpu-low"), (0.4, "gpu-idle"), (0.65, None)]
+)
 def test_both_bounds_of_utilisation(level: float, id: str | None) -> None:
     for scale in (1.0, 100.0):
         verdict = judge(
-            planted({"system/gpu_util": wave(30, scale * level, scale * 0.02)}, TUTORIAL)
+            planted(
+                {"system/gpu_util": wave(30, scale * level, scale * 0.02)}, TUTORIAL
+            )
         )
         assert ids(verdict) & {"gpu-low", "gpu-idle"} == ({id} if id else set())
 
@@ -144,13 +174,18 @@ def test_many_measurements_a_step_are_evidence_of_a_few_steps() -> None:
     steps = [step for step in range(1, 6) for _ in range(40)]
     run.apply(
         batch(
-            rows({"system/gpu_util": [30.0] * 200, "reward_mean": [2.0] * 200}, steps, mean=True)
+            rows(
+                {"system/gpu_util": [30.0] * 200, "reward_mean": [2.0] * 200},
+                steps,
+                mean=True,
+            )
         ),
         now=0.0,
     )
     assert "gpu-idle" in ids(Judge(load_guide(), run).verdict(1.0))
     assert "needs 10 points" in (
-        reason(judge(planted({"system/gpu_util": [30.0] * 5}, TUTORIAL)), "gpu-idle") or ""
+        reason(judge(planted({"system/gpu_util": [30.0] * 5}, TUTORIAL)), "gpu-idle")
+        or ""
     )
 
 
@@ -164,7 +199,9 @@ LARGE = {"data.train_batch_size": 256}
     ("beside", "key"),
     [(TUTORIAL, "rollout/reward_mean"), (VERL, "critic/score/mean"), (OTHER, "reward")],
 )
-def test_rewards_that_swing_on_a_unit_scale_are_noise(beside: dict[str, float], key: str) -> None:
+def test_rewards_that_swing_on_a_unit_scale_are_noise(
+    beside: dict[str, float], key: str
+) -> None:
     chance = random.Random(4)
     swinging = [chance.uniform(0.25, 0.75) for _ in range(160)]
     reported = found(judge(planted({key: swinging}, beside, LARGE)), "reward-noisy")
@@ -187,7 +224,11 @@ SMALL = [
     (
         OTHER,
         "reward",
-        {"per_device_train_batch_size": 12, "gradient_accumulation_steps": 4, "num_generations": 8},
+        {
+            "per_device_train_batch_size": 12,
+            "gradient_accumulation_steps": 4,
+            "num_generations": 8,
+        },
     ),
 ]
 
@@ -203,13 +244,17 @@ def test_small_batches_swing_by_chance(
     assert "6 prompts" in (reason(verdict, "reward-noisy") or "")
 
 
-def test_where_batches_are_not_known_only_what_swings_further_than_before_is_noise() -> None:
+def test_where_batches_are_not_known_only_what_swings_further_than_before_is_noise() -> (
+    None
+):
     chance = random.Random(4)
     swinging = [chance.uniform(0.25, 0.75) for _ in range(160)]
     verdict = judge(planted({"critic/score/mean": swinging}, VERL))
     assert "no more than it used to" in (reason(verdict, "reward-noisy") or "")
     assert "reward-noisy" in ids(
-        judge(planted({"critic/score/mean": [*noisy([0.5] * 100, 0.02), *swinging]}, VERL))
+        judge(
+            planted({"critic/score/mean": [*noisy([0.5] * 100, 0.02), *swinging]}, VERL)
+        )
     )
 
 
@@ -233,11 +278,17 @@ def test_a_collapse_is_reported_within_five_points_at_any_cadence(
     cadence: int, before: int, sign: str
 ) -> None:
     reward = [*noisy([2.6] * before, 0.08), *noisy([1.4, 0.6, 0.5, 0.4, 0.4], 0.03)]
-    columns = {"rollout/reward_mean": reward, "ppo/kl_div": noisy([0.03] * (before + 5), 0.004)}
+    columns = {
+        "rollout/reward_mean": reward,
+        "ppo/kl_div": noisy([0.03] * (before + 5), 0.004),
+    }
     if sign == "kl":
         columns["ppo/kl_div"][before - 1 :] = [0.15, 0.33, 0.4, 0.42, 0.4, 0.41]
     else:
-        columns["samples/repetition"] = [*noisy([0.08] * before, 0.02), *noisy([0.7] * 5, 0.05)]
+        columns["samples/repetition"] = [
+            *noisy([0.08] * before, 0.02),
+            *noisy([0.7] * 5, 0.05),
+        ]
     steps = [cadence * (i + 1) for i in range(before + 5)]
     verdict = judge(planted(columns, TUTORIAL, steps=steps))
     reported = found(verdict, "policy-collapse")
@@ -268,14 +319,20 @@ def test_what_is_no_collapse_in_few_points(fall: list[float], kl: list[float]) -
 
 
 @pytest.mark.parametrize("seed", range(6))
-def test_small_batches_of_a_policy_that_has_long_been_dead_collapse_no_more(seed: int) -> None:
+def test_small_batches_of_a_policy_that_has_long_been_dead_collapse_no_more(
+    seed: int,
+) -> None:
     chance = random.Random(seed)
     columns = {
-        "critic/score/mean": [chance.choice((0.0, 0.25, 0.25, 0.25, 0.5)) for _ in range(300)],
+        "critic/score/mean": [
+            chance.choice((0.0, 0.25, 0.25, 0.25, 0.5)) for _ in range(300)
+        ],
         "actor/kl_loss": [0.0, 5.9, *noisy([7.4] * 298, 0.1)],
     }
     raised = [
-        one.raised_step for one in judge(planted(columns)).history if one.id == "policy-collapse"
+        one.raised_step
+        for one in judge(planted(columns)).history
+        if one.id == "policy-collapse"
     ]
     assert [step for step in raised if step is not None and step > 25] == []
 
@@ -308,7 +365,9 @@ def test_an_entropy_that_is_gone_with_the_first_steps(points: int) -> None:
     assert reported is not None
     assert reported.since_step == 2
     assert "from 4.77" in reported.message
-    assert [one.since_step for one in verdict.history if one.id == "entropy-collapse"] == [2]
+    assert [
+        one.since_step for one in verdict.history if one.id == "entropy-collapse"
+    ] == [2]
 
 
 def test_an_entropy_that_falls_as_fast_as_a_task_is_learnt() -> None:
@@ -320,7 +379,19 @@ def test_an_entropy_that_falls_as_fast_as_a_task_is_learnt() -> None:
 
 
 def test_an_entropy_that_is_gone_once_a_task_is_solved_is_no_collapse() -> None:
-    reward = [0.16, 0.22, 0.12, 0.19, 0.34, 0.78, 0.88, 0.84, 0.94, 0.94, *[0.97, 0.94, 1.0] * 20]
+    reward = [
+        0.16,
+        0.22,
+        0.12,
+        0.19,
+        0.34,
+        0.78,
+        0.88,
+        0.84,
+        0.94,
+        0.94,
+        *[0.97, 0.94, 1.0] * 20,
+    ]
     entropy = [3.43 * 0.93**i for i in range(len(reward))]
     verdict = judge(planted({"actor/entropy": entropy, "critic/score/mean": reward}))
     assert "entropy-collapse" not in {one.id for one in verdict.history}
@@ -334,25 +405,33 @@ def test_a_collapse_with_the_first_steps_is_reported_once_however_long_the_run_g
     reward = [*[0.06, 0.05, 0.001, 0.06], *[0.0] * (points + 4)]
     verdict = judge(planted({"actor/entropy": entropy, "critic/score/mean": reward}))
     assert [
-        (one.since_step, one.raised_step) for one in verdict.history if one.id == "entropy-collapse"
+        (one.since_step, one.raised_step)
+        for one in verdict.history
+        if one.id == "entropy-collapse"
     ] == [(2, 5)]
     reported = found(verdict, "entropy-collapse")
     assert reported is not None
     assert reported.since_step == 2
 
 
-def test_a_reward_that_rises_long_after_a_collapse_takes_nothing_out_of_its_history() -> None:
+def test_a_reward_that_rises_long_after_a_collapse_takes_nothing_out_of_its_history() -> (
+    None
+):
     columns = {
         "actor/entropy": [*GONE, *[0.001] * 92],
         "critic/score/mean": [*[0.05] * 20, *[0.8] * 80],
     }
     verdict = judge(planted(columns))
     assert [
-        (one.since_step, one.raised_step) for one in verdict.history if one.id == "entropy-collapse"
+        (one.since_step, one.raised_step)
+        for one in verdict.history
+        if one.id == "entropy-collapse"
     ] == [(2, 5)]
 
 
-def test_a_collapse_that_comes_back_is_reported_from_the_step_that_its_sentence_names() -> None:
+def test_a_collapse_that_comes_back_is_reported_from_the_step_that_its_sentence_names() -> (
+    None
+):
     def fall(steps: int, start: float) -> list[float]:
         return [start * math.exp(-i / 25) + 0.003 for i in range(steps)]
 
@@ -382,22 +461,31 @@ def test_a_clip_fraction_that_is_large_from_the_first_steps() -> None:
 
 def test_a_gradient_norm_that_rises_while_the_run_learns_is_no_mismatch() -> None:
     norms = [0.3 * 1.012 ** max(0, i - 40) for i in range(160)]
-    learns = noisy([0.1 + 0.6 / (1 + math.exp(-(i - 90) / 15)) for i in range(160)], 0.03)
+    learns = noisy(
+        [0.1 + 0.6 / (1 + math.exp(-(i - 90) / 15)) for i in range(160)], 0.03
+    )
     for reward, silent in ((learns, True), (noisy([0.4] * 160, 0.03), False)):
-        verdict = judge(planted({"actor/grad_norm": norms, "critic/score/mean": reward}, VERL))
+        verdict = judge(
+            planted({"actor/grad_norm": norms, "critic/score/mean": reward}, VERL)
+        )
         assert ("grad-norm-rising" not in ids(verdict)) is silent
-        assert ("the run is learning" in (reason(verdict, "grad-norm-rising") or "")) is silent
+        assert (
+            "the run is learning" in (reason(verdict, "grad-norm-rising") or "")
+        ) is silent
 
 
 @pytest.mark.parametrize(
-    ("scores", "silent"), [([1.0, 0.5, 1.0, 1.0, 0.5], True), ([0.5, 0.0, 0.5, 0.5, 0.5], False)]
+    ("scores", "silent"),
+    [([1.0, 0.5, 1.0, 1.0, 0.5], True), ([0.5, 0.0, 0.5, 0.5, 0.5], False)],
 )
 def test_groups_without_spread_are_no_fault_where_most_are_all_right(
     scores: list[float], silent: bool
 ) -> None:
     advantages = [*[1.0] * 30, *[0.0] * 5]
     columns = {"critic/advantages/max": advantages, "critic/advantages/min": advantages}
-    verdict = judge(planted({**columns, "critic/score/mean": [*[0.6] * 30, *scores]}, VERL))
+    verdict = judge(
+        planted({**columns, "critic/score/mean": [*[0.6] * 30, *scores]}, VERL)
+    )
     assert {one.severity for one in verdict.findings if one.id == "no-signal"} == {
         Severity.INFO if silent else Severity.WARNING
     }
@@ -408,7 +496,11 @@ def test_groups_without_spread_are_no_fault_where_most_are_all_right(
 
 def test_a_loss_that_jumps_with_its_kl_term_is_no_matter_of_advantages() -> None:
     kl = [*noisy([2.0] * 80, 0.2), 23.0, *noisy([2.0] * 20, 0.2)]
-    term = {"loss": [0.08 * value + 0.02 for value in kl], "kl": kl, "reward": [0.5] * 101}
+    term = {
+        "loss": [0.08 * value + 0.02 for value in kl],
+        "kl": kl,
+        "reward": [0.5] * 101,
+    }
     verdict = judge(planted(term, OTHER))
     assert "policy-loss-jump" not in ids(verdict)
     assert "kl jumps as far" in str(

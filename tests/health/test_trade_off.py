@@ -70,7 +70,9 @@ def test_a_part_that_falls_while_the_reward_rises(
 
 def test_it_is_reported_as_soon_as_it_is_down() -> None:
     run = planted({"reward": RISE, "rewards/answer/mean": FALL}, OTHER)
-    raised = [one.raised_step for one in judge(run).history if one.id == "reward-hacking"]
+    raised = [
+        one.raised_step for one in judge(run).history if one.id == "reward-hacking"
+    ]
     assert len(raised) == 1
     assert raised[0] is not None
     assert raised[0] <= 80
@@ -84,14 +86,22 @@ def test_a_part_may_be_logged_only_from_later_on() -> None:
 
 
 def test_a_part_of_weight_0_is_said_to_be_one() -> None:
-    columns = {"reward": RISE, "rewards/length_fit/mean": RISE, "rewards/answer/mean": FALL}
+    columns = {
+        "reward": RISE,
+        "rewards/length_fit/mean": RISE,
+        "rewards/answer/mean": FALL,
+    }
     found = hacking(columns, settings={"reward_weights": [1.0, 0.0]})
     assert found is not None
     assert "rewards/answer/mean (weight 0)" in found.message
 
 
 def test_what_counts_against_the_reward_may_fall() -> None:
-    columns = {"reward": RISE, "rewards/right/mean": RISE, "rewards/rambling/mean": FALL}
+    columns = {
+        "reward": RISE,
+        "rewards/right/mean": RISE,
+        "rewards/rambling/mean": FALL,
+    }
     assert hacking(columns, settings={"reward_weights": "[1.0, -0.5]"}) is None
 
 
@@ -111,21 +121,27 @@ def test_costs_amounts_and_spreads_may_fall(name: str) -> None:
 @pytest.mark.parametrize(
     ("part", "reported"),
     [
-        (noisy(ramp(0.2, -0.9, 20, 60), 0.05), True),  # right answers score 1, wrong ones -1
+        # right answers score 1, wrong ones -1
+        (noisy(ramp(0.2, -0.9, 20, 60), 0.05), True),
         (noisy(ramp(-0.3, -0.98, 20, 60), 0.01), True),
-        (noisy(ramp(-0.15, -0.6, 20, 60), 0.01), False),  # a penalty for length, which grows
+        # a penalty for length, which grows
+        (noisy(ramp(-0.15, -0.6, 20, 60), 0.01), False),
         (noisy(ramp(-2.0, -5.0, 20, 60), 0.1), False),  # a scale that is not known
         (noisy(ramp(3.0, -1.0, 20, 60), 0.2), True),
     ],
 )
 def test_scales_below_0(part: list[float], reported: bool) -> None:
-    assert (hacking({"reward": RISE, "rewards/answer/mean": part}) is not None) is reported
+    assert (
+        hacking({"reward": RISE, "rewards/answer/mean": part}) is not None
+    ) is reported
 
 
 @pytest.mark.parametrize(
     "reward", [noisy([0.5] * COUNT, 0.03), noisy(ramp(0.6, 0.2, 20, 60), 0.03)]
 )
-def test_a_reward_that_does_not_rise_is_bought_with_nothing(reward: list[float]) -> None:
+def test_a_reward_that_does_not_rise_is_bought_with_nothing(
+    reward: list[float],
+) -> None:
     assert hacking({"reward": reward, "rewards/answer/mean": FALL}) is None
 
 
@@ -133,7 +149,9 @@ def test_a_reward_that_does_not_rise_is_bought_with_nothing(reward: list[float])
 def test_small_batches_are_noise(share: float) -> None:
     for seed in range(10):
         chance = random.Random(seed)
-        batches = [sum(chance.random() < share for _ in range(8)) / 8 for _ in range(COUNT)]
+        batches = [
+            sum(chance.random() < share for _ in range(8)) / 8 for _ in range(COUNT)
+        ]
         assert hacking({"reward": RISE, "rewards/answer/mean": batches}) is None
 
 
@@ -154,6 +172,8 @@ def test_a_row_of_the_past_never_raises_it_later() -> None:
     ]
     cut = {key: values[: (whole[0] or 0) + 1] for key, values in columns.items()}
     then = [
-        one.raised_step for one in judge(planted(cut, OTHER)).history if one.id == "reward-hacking"
+        one.raised_step
+        for one in judge(planted(cut, OTHER)).history
+        if one.id == "reward-hacking"
     ]
     assert whole == then

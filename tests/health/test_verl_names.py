@@ -72,7 +72,8 @@ def trainer_state(folder: Path) -> Path:
         {"step": 240, "train_runtime": 480.0, "train_loss": 0.0},
     ]
     path.write_text(
-        json.dumps({"log_history": log, "global_step": 240, "max_steps": 240}), encoding="utf-8"
+        json.dumps({"log_history": log, "global_step": 240, "max_steps": 240}),
+        encoding="utf-8",
     )
     return path
 
@@ -80,18 +81,25 @@ def trainer_state(folder: Path) -> Path:
 def episodes(path: Path) -> list[tuple[str, int | None, int | None, int | None]]:
     (verdict,) = load([str(path)], Config(), NOW).verdicts.values()
     return sorted(
-        (one.id, one.since_step, one.raised_step, one.cleared_step) for one in verdict.history
+        (one.id, one.since_step, one.raised_step, one.cleared_step)
+        for one in verdict.history
     )
 
 
 @pytest.mark.parametrize("form", FORMS)
-def test_a_run_gets_the_same_findings_under_verl_s_names(form: str, tmp_path: Path) -> None:
+def test_a_run_gets_the_same_findings_under_verl_s_names(
+    form: str, tmp_path: Path
+) -> None:
     state = trainer_state(tmp_path / "trl")
     renamed = write(under_verl_names(history(state)), tmp_path / form, form)
     reported = episodes(state)
-    assert {"truncation", "grad-norm-spike", "not-finite", "clip-saturation", "reward-zero"} <= {
-        one[0] for one in reported
-    }
+    assert {
+        "truncation",
+        "grad-norm-spike",
+        "not-finite",
+        "clip-saturation",
+        "reward-zero",
+    } <= {one[0] for one in reported}
     assert episodes(renamed) == reported
 
 
@@ -102,7 +110,11 @@ def test_rows_under_verl_s_names() -> None:
     assert (first.step, second.step) == (1, 2)
     assert first.values["critic/score/mean"] == figures(1)["reward"]
     assert first.values["reward_extra/exact/mean"] == 0.4
-    assert first.values["critic/advantages/max"] > 0 == second.values["critic/advantages/max"]
+    assert (
+        first.values["critic/advantages/max"]
+        > 0
+        == second.values["critic/advantages/max"]
+    )
     assert second.values["perf/total_num_tokens"] == 4000.0, (
         "TRL counts from the beginning, verl by step"
     )

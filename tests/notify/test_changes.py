@@ -30,7 +30,9 @@ if TYPE_CHECKING:
 
 NOW = 1_800_000_000.0
 HOUR = 3600.0
-KL = Finding("kl-high", Severity.CRITICAL, "KL is 0.31", step=46, since_step=40, key="kl")
+KL = Finding(
+    "kl-high", Severity.CRITICAL, "KL is 0.31", step=46, since_step=40, key="kl"
+)
 LENGTH = replace(KL, id="length", key="length", consequence_of="kl-high")
 CHOICE = Choice(Severity.WARNING, states=frozenset())
 
@@ -55,12 +57,16 @@ class Steps:
 
     def __call__(self, *findings: Finding, news: bool = True) -> list[str]:
         self.now += HOUR
-        return reported(self.changes.look(monitored(*findings), self.now, lambda _run: news))
+        return reported(
+            self.changes.look(monitored(*findings), self.now, lambda _run: news)
+        )
 
 
 def test_a_finding_is_reported_once_an_episode() -> None:
     look = Steps(NotifySettings(CHOICE))
-    assert look(KL, LENGTH) == ["finding kl-high"], "what follows from it is not reported"
+    assert look(KL, LENGTH) == ["finding kl-high"], (
+        "what follows from it is not reported"
+    )
     assert look(replace(KL, message="KL is 0.35", step=50)) == []
     assert look() == []
     assert look(KL) == [], "it blinked"
@@ -113,10 +119,14 @@ def test_what_the_user_has_acknowledged_is_not_reported() -> None:
 
 
 def test_runs_may_have_their_own_choice() -> None:
-    settings = NotifySettings(CHOICE, runs=(("debug_*", replace(CHOICE, severity=None)),))
+    settings = NotifySettings(
+        CHOICE, runs=(("debug_*", replace(CHOICE, severity=None)),)
+    )
     changes = Changes(settings)
     assert changes.look(monitored(KL, run="debug_1"), NOW) == []
-    assert reported(changes.look(monitored(KL, run="run_1"), NOW)) == ["finding kl-high"]
+    assert reported(changes.look(monitored(KL, run="run_1"), NOW)) == [
+        "finding kl-high"
+    ]
 
 
 def log(tmp_path: Path) -> Path:
@@ -159,7 +169,9 @@ def test_a_crash_is_reported_as_finding_or_as_state_not_as_both(tmp_path: Path) 
 # -- kept in a file -------------------------------------------------------------------------------
 
 
-def notifier(settings: NotifySettings, *, fails: bool = False) -> tuple[Notifier, list[Message]]:
+def notifier(
+    settings: NotifySettings, *, fails: bool = False
+) -> tuple[Notifier, list[Message]]:
     sent: list[Message] = []
 
     def deliver(message: Message) -> None:
@@ -172,7 +184,11 @@ def notifier(settings: NotifySettings, *, fails: bool = False) -> tuple[Notifier
 
 
 def check(
-    path: Path, settings: NotifySettings, *findings: Finding, now: float, fails: bool = False
+    path: Path,
+    settings: NotifySettings,
+    *findings: Finding,
+    now: float,
+    fails: bool = False,
 ) -> list[str]:
     """One check of a series, as cron would run it."""
     found, sent = notifier(settings, fails=fails)
@@ -187,7 +203,9 @@ def test_the_next_check_tells_only_what_changed(tmp_path: Path) -> None:
     path, settings = tmp_path / "state.json", NotifySettings(CHOICE)
     assert check(path, settings, KL, now=NOW) == ["finding kl-high"]
     assert check(path, settings, KL, now=NOW + 600) == []
-    assert check(path, settings, replace(KL, since_step=60), now=NOW + 700) == ["finding kl-high"]
+    assert check(path, settings, replace(KL, since_step=60), now=NOW + 700) == [
+        "finding kl-high"
+    ]
     assert path.stat().st_mode & 0o777 == 0o600
     assert "SECRET" not in path.read_text()
     assert [one.name for one in tmp_path.iterdir()] == ["state.json"]
@@ -199,7 +217,10 @@ def test_what_could_not_be_sent_is_reported_by_the_next_check(tmp_path: Path) ->
         NotifySettings(replace(CHOICE, states=frozenset({"waiting"}))),
     )
     assert check(path, settings, KL, now=NOW, fails=True) == []
-    assert check(path, settings, KL, now=NOW + 1) == ["finding kl-high", "state waiting"]
+    assert check(path, settings, KL, now=NOW + 1) == [
+        "finding kl-high",
+        "state waiting",
+    ]
 
 
 def test_what_was_held_back_is_summed_up_by_a_later_check(tmp_path: Path) -> None:
@@ -214,7 +235,15 @@ def test_what_was_held_back_is_summed_up_by_a_later_check(tmp_path: Path) -> Non
 
 @pytest.mark.parametrize(
     "text",
-    ["", "{", "[]", "{}", '{"kind": "verl-tui notifications", "version": 1}', "\xff", "[" * 9999],
+    [
+        "",
+        "{",
+        "[]",
+        "{}",
+        '{"kind": "verl-tui notifications", "version": 1}',
+        "\xff",
+        "[" * 9999,
+    ],
 )
 def test_another_file_is_left_alone(tmp_path: Path, text: str) -> None:
     path = tmp_path / "notes.txt"
@@ -263,8 +292,16 @@ def test_what_is_held_back_at_the_end_is_said() -> None:
             "would run stop",
             Severity.CRITICAL,
         ),
-        ({"event": "command-ended", "code": 0}, "the command ended with code 0", Severity.INFO),
-        ({"event": "command-ended", "code": 3}, "the command ended with code 3", Severity.CRITICAL),
+        (
+            {"event": "command-ended", "code": 0},
+            "the command ended with code 0",
+            Severity.INFO,
+        ),
+        (
+            {"event": "command-ended", "code": 3},
+            "the command ended with code 3",
+            Severity.CRITICAL,
+        ),
         (
             {"event": "best", "metric": "reward", "value": 2.5, "step": 7},
             "best reward: 2.5 at step 7",

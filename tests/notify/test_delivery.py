@@ -85,7 +85,9 @@ def test_an_error_of_the_server_is_followed_by_another_attempt() -> None:
     ],
 )
 def test_a_server_says_when_to_come_again(after: str, pause: float) -> None:
-    with webhook([answer(429, f"Retry-After: {after}".encode().decode("latin-1")), OK]) as server:
+    with webhook(
+        [answer(429, f"Retry-After: {after}".encode().decode("latin-1")), OK]
+    ) as server:
         sender, pauses = sent(server.url)
     assert (sender.sent, pauses) == (1, [pause])
 
@@ -94,7 +96,9 @@ def test_a_server_that_stays_broken_is_given_up() -> None:
     with webhook([answer(503)]) as server:
         sender, pauses = sent(server.url)
     assert (sender.sent, sender.unsent, tuple(pauses)) == (0, [MESSAGE], PAUSES)
-    assert sender.problem == "the webhook from VERL_TUI_NOTIFY_URL answers with HTTP 503"
+    assert (
+        sender.problem == "the webhook from VERL_TUI_NOTIFY_URL answers with HTTP 503"
+    )
     assert len(server.received) == len(PAUSES) + 1
 
 
@@ -161,18 +165,30 @@ def test_a_proxy_of_another_kind_is_said(monkeypatch: pytest.MonkeyPatch) -> Non
     monkeypatch.setenv("http_proxy", "socks5://127.0.0.1:1")
     sender, pauses = sent("http://hooks.invalid/T0P-SECRET")
     assert pauses == []
-    assert sender.problem.endswith("lies behind a proxy of the kind socks5: only http is supported")
+    assert sender.problem.endswith(
+        "lies behind a proxy of the kind socks5: only http is supported"
+    )
 
 
 @pytest.mark.parametrize(
     ("preset", "body", "sentence"),
     [
-        ("feishu", b'{"code": 19021, "msg": "sign match fail"}', "19021 sign match fail"),
-        ("dingtalk", b'{"errcode": 310000, "errmsg": "sign not match"}', "310000 sign not match"),
+        (
+            "feishu",
+            b'{"code": 19021, "msg": "sign match fail"}',
+            "19021 sign match fail",
+        ),
+        (
+            "dingtalk",
+            b'{"errcode": 310000, "errmsg": "sign not match"}',
+            "310000 sign not match",
+        ),
         ("dingtalk", b'{"errcode": 1, "errmsg": "T0P-SECRET \\u001b[31m"}', "1 …"),
     ],
 )
-def test_a_refusal_in_a_good_answer_is_one(preset: str, body: bytes, sentence: str) -> None:
+def test_a_refusal_in_a_good_answer_is_one(
+    preset: str, body: bytes, sentence: str
+) -> None:
     with webhook([answer(200, body=body)]) as server:
         sender, pauses = sent(server.url, preset)
     assert pauses == []
@@ -189,7 +205,9 @@ def outcome(url: str) -> str:
 
 
 @given(
-    st.sampled_from([b"", b"HTTP/1.1 200 OK\r\n", b"HTTP/1.1 429 Wait\r\nRetry-After: "]),
+    st.sampled_from(
+        [b"", b"HTTP/1.1 200 OK\r\n", b"HTTP/1.1 429 Wait\r\nRetry-After: "]
+    ),
     st.binary(max_size=60),
 )
 def test_any_bytes_are_an_answer_or_a_sentence(head: bytes, rest: bytes) -> None:
@@ -221,4 +239,8 @@ def test_what_fails_in_another_way_ends_nothing() -> None:
     sender.send(MESSAGE)
     sender.send(MESSAGE)
     sender.close(30)
-    assert (sender.sent, len(sender.unsent), sender.problem) == (1, 1, "failed: KeyError")
+    assert (sender.sent, len(sender.unsent), sender.problem) == (
+        1,
+        1,
+        "failed: KeyError",
+    )

@@ -53,7 +53,9 @@ def test_a_private_file_holds_the_address(tmp_path: Path) -> None:
         path = file(tmp_path, text, mode)
         found = destination({"VERL_TUI_NOTIFY_TOKEN": "t"}, path)
         assert found == Destination(ADDRESS, str(path), "slack", "SECRET1", "t")
-        assert destination({"VERL_TUI_NOTIFY_FILE": str(path)}, preset="json") is not None
+        assert (
+            destination({"VERL_TUI_NOTIFY_FILE": str(path)}, preset="json") is not None
+        )
         path.unlink()
 
 
@@ -69,7 +71,9 @@ def test_a_private_file_that_is_too_deep_is_refused(tmp_path: Path) -> None:
 
 
 def test_it_is_never_shown(tmp_path: Path) -> None:
-    found = destination({"VERL_TUI_NOTIFY_URL": ADDRESS, "VERL_TUI_NOTIFY_SECRET": "SEC12345"})
+    found = destination(
+        {"VERL_TUI_NOTIFY_URL": ADDRESS, "VERL_TUI_NOTIFY_SECRET": "SEC12345"}
+    )
     assert found is not None
     assert "SEC" not in repr(found)
     assert "hooks.slack" not in repr(found)
@@ -102,7 +106,9 @@ def test_a_file_that_others_may_read_is_refused(tmp_path: Path, mode: int) -> No
         ('url = "https://host/a b"', "an address has only ASCII letters"),
     ],
 )
-def test_what_is_no_address_is_said_without_it(tmp_path: Path, text: str, why: str) -> None:
+def test_what_is_no_address_is_said_without_it(
+    tmp_path: Path, text: str, why: str
+) -> None:
     path = file(tmp_path, text)
     with pytest.raises(DestinationError) as caught:
         destination({}, path)

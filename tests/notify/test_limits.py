@@ -17,7 +17,13 @@ MINUTES = st.integers(0, DAY - 1)
 
 def message(severity: Severity = Severity.WARNING, run: str = "run_1") -> Message:
     return Message(
-        "finding", 0.0, "KL is high", run=run, finding="kl-high", key=None, severity=severity
+        "finding",
+        0.0,
+        "KL is high",
+        run=run,
+        finding="kl-high",
+        key=None,
+        severity=severity,
     )
 
 
@@ -27,12 +33,16 @@ def minute(now: float) -> int:
 
 
 @given(MINUTES, MINUTES, MINUTES)
-def test_quiet_hours_are_the_minutes_from_begin_to_end(begin: int, end: int, at: int) -> None:
+def test_quiet_hours_are_the_minutes_from_begin_to_end(
+    begin: int, end: int, at: int
+) -> None:
     if begin == end:
         return
     hours = QuietHours(begin, end)
     assert hours.hold(at) == ((at - begin) % DAY < (end - begin) % DAY)
-    assert hours.hold(at) != QuietHours(end, begin).hold(at), "the other way round is the rest"
+    assert hours.hold(at) != QuietHours(end, begin).hold(at), (
+        "the other way round is the rest"
+    )
 
 
 def test_quiet_hours_over_midnight_are_read() -> None:
@@ -42,7 +52,9 @@ def test_quiet_hours_over_midnight_are_read() -> None:
     ]
 
 
-@pytest.mark.parametrize("text", ["", "22-7", "24:00-07:00", "22:00", "07:00-07:00", "22:60-07:00"])
+@pytest.mark.parametrize(
+    "text", ["", "22-7", "24:00-07:00", "22:00", "07:00-07:00", "22:60-07:00"]
+)
 def test_other_texts_are_no_quiet_hours(text: str) -> None:
     with pytest.raises(ValueError, match="such as 22:00-07:30"):
         QuietHours.of(text)
@@ -65,7 +77,9 @@ def test_any_messages_at_any_times(
     span: tuple[int, int] | None,
 ) -> None:
     quiet = None if span is None else QuietHours(*span)
-    limits = RateLimiter(per_hour, quiet, critical_passes=critical_passes, minute=minute)
+    limits = RateLimiter(
+        per_hour, quiet, critical_passes=critical_passes, minute=minute
+    )
     now, sent, given_in, passed_on = 0.0, [], 0, 0
     for wait, severities in looks:
         now += wait
@@ -74,7 +88,9 @@ def test_any_messages_at_any_times(
             sent.append(now)
             passed_on += one.held_back or 1
             is_quiet = quiet is not None and quiet.hold(minute(now))
-            assert not is_quiet or (critical_passes and one.severity is Severity.CRITICAL)
+            assert not is_quiet or (
+                critical_passes and one.severity is Severity.CRITICAL
+            )
         assert passed_on + limits.held_back == given_in
     for time in sent:
         assert sum(time - 3600 < other <= time for other in sent) <= per_hour
@@ -84,10 +100,16 @@ def test_the_last_message_of_an_hour_says_so_and_the_rest_is_summed_up() -> None
     limits = RateLimiter(2)
     first, last = limits.take([message(run=f"run_{i}") for i in range(5)], 0.0)
     assert first.note is None
-    assert last.body.endswith("2 messages within an hour is the limit: others are summed up later")
+    assert last.body.endswith(
+        "2 messages within an hour is the limit: others are summed up later"
+    )
     assert limits.take([], 3599.0) == []
     (summed,) = limits.take([], 3600.0)
-    assert (summed.event, summed.held_back, summed.severity) == ("summary", 3, Severity.WARNING)
+    assert (summed.event, summed.held_back, summed.severity) == (
+        "summary",
+        3,
+        Severity.WARNING,
+    )
     assert summed.message == "run_2: kl-high; run_3: kl-high; run_4: kl-high"
     assert summed.title == "verl-tui: 3 held back"
 
@@ -97,7 +119,10 @@ def test_of_a_flood_the_number_is_kept() -> None:
     limits.take([message() for _ in range(1001)], 0.0)
     (summed,) = limits.take([], 3600.0)
     assert summed.held_back == 1000
-    assert summed.message == "run_1: kl-high ×200; and 800 of which only the number was kept"
+    assert (
+        summed.message
+        == "run_1: kl-high ×200; and 800 of which only the number was kept"
+    )
 
 
 def test_a_clock_that_is_set_back_holds_nothing_back() -> None:

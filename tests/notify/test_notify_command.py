@@ -59,7 +59,9 @@ def findings(server: Webhook) -> list[str | None]:
     return [one.data["finding"] for one in server.received]
 
 
-def test_a_test_message_is_sent(server: Webhook, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_test_message_is_sent(
+    server: Webhook, capsys: pytest.CaptureFixture[str]
+) -> None:
     assert main(["notify", "--test"]) == 0
     assert capsys.readouterr().out == (
         "sent through the webhook from VERL_TUI_NOTIFY_URL as json: HTTP 200\n"
@@ -154,7 +156,10 @@ def test_a_check_whose_messages_fail_keeps_its_exit_code(
     server.answers[:] = [answer(410)]
     assert main(["check", "--notify", str(broken)]) == 2
     err = capsys.readouterr().err
-    assert "could not be sent: the webhook from VERL_TUI_NOTIFY_URL answers with HTTP 410" in err
+    assert (
+        "could not be sent: the webhook from VERL_TUI_NOTIFY_URL answers with HTTP 410"
+        in err
+    )
     assert "T0P-SECRET" not in err
 
 
@@ -225,7 +230,9 @@ def apprise(monkeypatch: pytest.MonkeyPatch) -> type[Apprise]:
     found = types.ModuleType("apprise")
     Apprise.notified = []
     found.Apprise = Apprise  # type: ignore[attr-defined]
-    found.NotifyType = types.SimpleNamespace(FAILURE="failure", WARNING="warning", INFO="info")  # type: ignore[attr-defined]
+    found.NotifyType = types.SimpleNamespace(
+        FAILURE="failure", WARNING="warning", INFO="info"
+    )  # type: ignore[attr-defined]
     found.NotifyFormat = types.SimpleNamespace(TEXT="text")  # type: ignore[attr-defined]
     found.__spec__ = types.SimpleNamespace(name="apprise")  # type: ignore[assignment]
     monkeypatch.setitem(sys.modules, "apprise", found)
@@ -233,7 +240,9 @@ def apprise(monkeypatch: pytest.MonkeyPatch) -> type[Apprise]:
 
 
 def test_other_addresses_go_through_apprise(
-    apprise: type[Apprise], monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    apprise: type[Apprise],
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
 ) -> None:
     monkeypatch.setenv("VERL_TUI_NOTIFY_URL", "known://SECRET")
     assert main(["notify", "--test"]) == 0
@@ -261,7 +270,9 @@ def test_without_apprise_it_is_said_how_to_get_it(
 
 
 @pytest.mark.filterwarnings("ignore::DeprecationWarning")
-def test_apprise_itself_delivers(server: Webhook, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_apprise_itself_delivers(
+    server: Webhook, monkeypatch: pytest.MonkeyPatch
+) -> None:
     pytest.importorskip("apprise")
     address = server.url.replace("http://", "json://")
     monkeypatch.setenv("VERL_TUI_NOTIFY_URL", address)

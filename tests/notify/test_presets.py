@@ -26,7 +26,9 @@ HOSTILE = Message(
 )
 
 
-def body(preset: str, message: Message = HOSTILE, **access: str) -> tuple[str, dict[str, Any]]:
+def body(
+    preset: str, message: Message = HOSTILE, **access: str
+) -> tuple[str, dict[str, Any]]:
     to = Destination("https://host.example/a/topic%201", "URL", preset, **access)
     found = request(to, message, NOW)
     return found.url, json.loads(found.body)
@@ -35,7 +37,17 @@ def body(preset: str, message: Message = HOSTILE, **access: str) -> tuple[str, d
 def test_json_has_the_documented_fields() -> None:
     _, data = body("json")
     assert list(data) == [
-        *("version", "program", "id", "time", "event", "run", "finding", "key", "severity"),
+        *(
+            "version",
+            "program",
+            "id",
+            "time",
+            "event",
+            "run",
+            "finding",
+            "key",
+            "severity",
+        ),
         *("state", "step", "since_step", "message", "advice", "repeated", "held_back"),
         *("title", "text"),
     ]
@@ -57,7 +69,10 @@ def test_feishu_calls_nobody() -> None:
 
 def test_feishu_signs_an_empty_text_with_time_and_secret() -> None:
     # echo -n '' | openssl dgst -sha256 -hmac $'1599360473\ndemo' -binary | base64
-    signed = {"timestamp": "1599360473", "sign": "l1N0gAcBjdwBvGm1xMjOF0XSyaLRpR7tuO5dHfhAYc8="}
+    signed = {
+        "timestamp": "1599360473",
+        "sign": "l1N0gAcBjdwBvGm1xMjOF0XSyaLRpR7tuO5dHfhAYc8=",
+    }
     assert feishu_signature("demo", NOW) == signed
     _, data = body("feishu", secret="demo")
     assert {"timestamp": data["timestamp"], "sign": data["sign"]} == signed
@@ -65,7 +80,9 @@ def test_feishu_signs_an_empty_text_with_time_and_secret() -> None:
 
 def test_dingtalk_signs_time_and_secret_with_the_secret() -> None:
     # echo -n $'1599360473400\nSECdemo' | openssl dgst -sha256 -hmac SECdemo -binary | base64
-    signed = "timestamp=1599360473400&sign=GZ9Go%2BYYJHs76z6PatpPaxqsh4k01wWL9eQY7DwQsmA%3D"
+    signed = (
+        "timestamp=1599360473400&sign=GZ9Go%2BYYJHs76z6PatpPaxqsh4k01wWL9eQY7DwQsmA%3D"
+    )
     assert dingtalk_signature("SECdemo", NOW) == signed
     url, data = body("dingtalk", secret="SECdemo")
     assert url == f"https://host.example/a/topic%201?{signed}"

@@ -62,7 +62,9 @@ class Forks:
 class Fork:
     """A training in a child of `Forks`."""
 
-    def __init__(self, forks: Forks, directory: Path, argv: list[str], *, append: bool) -> None:
+    def __init__(
+        self, forks: Forks, directory: Path, argv: list[str], *, append: bool
+    ) -> None:
         self._forks = forks
         pid = forks.ask(directory=str(directory), argv=argv, append=append)
         assert pid is not None
@@ -72,7 +74,9 @@ class Fork:
     def wait(self, timeout: float | None = None) -> int:
         """Return the exit code."""
         if self.returncode is None:
-            self.returncode = self._forks.ask(wait=self.pid, timeout=timeout or _FINISHES)
+            self.returncode = self._forks.ask(
+                wait=self.pid, timeout=timeout or _FINISHES
+            )
         assert self.returncode is not None, "it goes on"
         return self.returncode
 

@@ -36,10 +36,16 @@ class NotInstalledError(Exception):
 def home() -> Path:
     """Return where the environments lie: `$VERL_TUI_PRODUCERS`, else the user's cache."""
     named = os.environ.get("VERL_TUI_PRODUCERS")
-    return Path(named) if named else Path(platformdirs.user_cache_dir("verl-tui")) / "producers"
+    return (
+        Path(named)
+        if named
+        else Path(platformdirs.user_cache_dir("verl-tui")) / "producers"
+    )
 
 
-def python_with(name: str, packages: tuple[str, ...], alone: tuple[str, ...] = ()) -> Path:
+def python_with(
+    name: str, packages: tuple[str, ...], alone: tuple[str, ...] = ()
+) -> Path:
     """Return the interpreter of an environment with some packages, made where it is not there yet.
 
     Args:
@@ -58,7 +64,9 @@ def python_with(name: str, packages: tuple[str, ...], alone: tuple[str, ...] = (
         fcntl.flock(lock, fcntl.LOCK_EX)
         if made.exists() and made.read_text() == wanted:
             return python
-        subprocess.run([sys.executable, "-m", "venv", "--clear", place / "venv"], check=True)
+        subprocess.run(
+            [sys.executable, "-m", "venv", "--clear", place / "venv"], check=True
+        )
         _install(python, name, *packages)
         if alone:
             _install(python, name, "--no-deps", *alone)
@@ -67,7 +75,15 @@ def python_with(name: str, packages: tuple[str, ...], alone: tuple[str, ...] = (
 
 
 def _install(python: Path, name: str, *what: str) -> None:
-    command = [python, "-m", "pip", "install", "--quiet", "--disable-pip-version-check", *what]
+    command = [
+        python,
+        "-m",
+        "pip",
+        "install",
+        "--quiet",
+        "--disable-pip-version-check",
+        *what,
+    ]
     ended = subprocess.run(command, capture_output=True, text=True, check=False)
     if ended.returncode:
         raise NotInstalledError(

@@ -50,7 +50,9 @@ def data(home: Path) -> str:
         "rejected": "rejected",
     }
     (home / "pairs.json").write_text(json.dumps(rows))
-    datasets = {"pairs": {"file_name": "pairs.json", "ranking": True, "columns": columns}}
+    datasets = {
+        "pairs": {"file_name": "pairs.json", "ranking": True, "columns": columns}
+    }
     (home / "dataset_info.json").write_text(json.dumps(datasets))
     return str(home)
 

@@ -26,4 +26,6 @@ def _writes_below(directory: Path, process: psutil.Process) -> bool:
         files = process.open_files()
     except psutil.Error:
         return False
-    return any(file.mode != "r" and Path(file.path).is_relative_to(directory) for file in files)
+    return any(
+        file.mode != "r" and Path(file.path).is_relative_to(directory) for file in files
+    )

@@ -20,7 +20,10 @@ def main() -> None:
     made = asked.output.parent / "made"
     model = tiny_chat.write(made / "model")
     prompts = made / "prompts.jsonl"
-    rows = ({"messages": [{"role": "user", "content": text}]} for text in tiny_chat.PROMPTS * 20)
+    rows = (
+        {"messages": [{"role": "user", "content": text}]}
+        for text in tiny_chat.PROMPTS * 20
+    )
     prompts.write_text("".join(json.dumps(row) + "\n" for row in rows))
     saved = sorted(asked.output.glob(f"v*/checkpoint-{asked.save}"))
     words = {
@@ -38,7 +41,9 @@ def main() -> None:
     more = {"MODELSCOPE_OFFLINE": "1", "CUDA_VISIBLE_DEVICES": "", **faults}
     # `swift rlhf` would start this as a process of its own, which outlives it when it is killed.
     os.execve(
-        sys.executable, [sys.executable, "-m", "swift.cli.rlhf", *command], {**os.environ, **more}
+        sys.executable,
+        [sys.executable, "-m", "swift.cli.rlhf", *command],
+        {**os.environ, **more},
     )
 
 

@@ -28,7 +28,8 @@ OPTED = "VERL_TUI_PRODUCERS_ALL"
 pytestmark = [
     pytest.mark.producers,
     pytest.mark.skipif(
-        not os.environ.get(OPTED), reason=f"these take minutes to install: {OPTED}=1 asks for it"
+        not os.environ.get(OPTED),
+        reason=f"these take minutes to install: {OPTED}=1 asks for it",
     ),
 ]
 _HERE = Path(__file__).parent
@@ -98,7 +99,11 @@ class Training(NamedTuple):
         """
         kept = list(self.directory.glob("out/**/checkpoint-*/trainer_state.json"))
         newest = max(
-            kept, key=lambda path: (int(path.parent.name.partition("-")[2]), path.stat().st_mtime)
+            kept,
+            key=lambda path: (
+                int(path.parent.name.partition("-")[2]),
+                path.stat().st_mtime,
+            ),
         )
         return [
             one
@@ -114,7 +119,15 @@ def python_of(name: str, trainer: Trainer) -> Path:
     except NotInstalledError as error:
         pytest.skip(str(error))
     if trainer.without:
-        uninstall = [python, "-m", "pip", "uninstall", "--quiet", "--yes", *trainer.without]
+        uninstall = [
+            python,
+            "-m",
+            "pip",
+            "uninstall",
+            "--quiet",
+            "--yes",
+            *trainer.without,
+        ]
         subprocess.run(uninstall, check=True, capture_output=True)
         for site in python.parent.parent.glob("lib/python*/site-packages"):
             (site / "torchaudio.py").touch()  # it is imported, and not used
@@ -122,7 +135,9 @@ def python_of(name: str, trainer: Trainer) -> Path:
 
 
 @pytest.fixture(params=TRAINERS)
-def train(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Callable[..., Training]]:
+def train(
+    request: pytest.FixtureRequest, tmp_path: Path
+) -> Iterator[Callable[..., Training]]:
     """Return what starts a training, with its options."""
     trainer = TRAINERS[request.param]
     python = python_of(request.param, trainer)
@@ -136,10 +151,17 @@ def train(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Callable[.
 
     def start(*options: object) -> Training:
         words = [str(python), str(_HERE / trainer.script), "out", "--save", str(SAVED)]
-        words += [*(("--report", trainer.tracker) if trainer.tracker else ()), *map(str, options)]
+        words += [
+            *(("--report", trainer.tracker) if trainer.tracker else ()),
+            *map(str, options),
+        ]
         with (tmp_path / "train.log").open("ab") as log:
             process = subprocess.Popen(
-                words, cwd=tmp_path, env=environment, stdout=log, stderr=subprocess.STDOUT
+                words,
+                cwd=tmp_path,
+                env=environment,
+                stdout=log,
+                stderr=subprocess.STDOUT,
             )
         started.append(process)
         return Training(trainer, tmp_path, process)
@@ -158,13 +180,16 @@ def holds(path: Path, training: Training) -> None:
     run = read_run(path)
     found = values(run, key)
     assert found == {
-        one["step"]: pytest.approx(one[key], rel=2e-3, abs=1e-6) for one in training.history
+        one["step"]: pytest.approx(one[key], rel=2e-3, abs=1e-6)
+        for one in training.history
     }
 
 
 def test_healthy(train: Callable[..., Training]) -> None:
     training = train("--steps", STEPS).finish()
-    assert training.process.returncode == 0, (training.directory / "train.log").read_text()[-2000:]
+    assert training.process.returncode == 0, (
+        training.directory / "train.log"
+    ).read_text()[-2000:]
     holds(training.directory, training)
     holds(training.directory / "train.log", training)
     run = check(training.directory)
@@ -182,12 +207,16 @@ def test_failing_and_resumed(train: Callable[..., Training]) -> None:
     (crash,) = (one for one in failed["findings"] if one["id"] == "crash")
     assert "RuntimeError: reward endpoint answered 503" in crash["message"]
     resumed = train("--steps", STEPS, "--resume").finish()
-    assert resumed.process.returncode == 0, (resumed.directory / "train.log").read_text()[-2000:]
+    assert resumed.process.returncode == 0, (
+        resumed.directory / "train.log"
+    ).read_text()[-2000:]
     run = check(resumed.directory)
     assert (run["state"], run["step"]) == ("finished", STEPS)
     holds(resumed.directory, resumed)
     holds(resumed.directory / "train.log", resumed)
-    kept = [path for path in read_run(resumed.directory).paths if path.endswith(".wandb")]
+    kept = [
+        path for path in read_run(resumed.directory).paths if path.endswith(".wandb")
+    ]
     assert len(kept) == (2 if resumed.trainer.tracker == "wandb" else 0), (
         "W&B begins a run at each start"
     )

@@ -41,7 +41,9 @@ UNDER_VERL = {
     "eval_reward": "val-core/trl/reward/mean@1",
 }
 UNDER_TRL = {name: name for name in UNDER_VERL}
-SICK = Training("falls", "it falls", "first", 100, 0, {}, Fault(40, 50, ("reward-cliff",)))
+SICK = Training(
+    "falls", "it falls", "first", 100, 0, {}, Fault(40, 50, ("reward-cliff",))
+)
 WELL = Training("learns", "it learns", "first", 100, 0, {}, true=("dead-groups",))
 
 
@@ -110,7 +112,9 @@ def test_a_healthy_training_may_have_what_is_true_of_it() -> None:
 def test_curves_are_shown_by_their_means() -> None:
     header, *lines = curves.table(SCALARS)
     assert header.split() == ["falls", "1", "2", "3"]
-    assert ["rewards/right/mean", "0.25", "nan", "0.5"] in [line.split() for line in lines]
+    assert ["rewards/right/mean", "0.25", "nan", "0.5"] in [
+        line.split() for line in lines
+    ]
 
 
 def test_the_halves_share_no_name_seed_or_task() -> None:

@@ -60,7 +60,9 @@ def holds(path: Path, trained: Trained) -> None:
     assert set(values(run, name)) == steps
 
 
-def test_a_healthy_training_is_read_value_for_value(train: Callable[..., Trained]) -> None:
+def test_a_healthy_training_is_read_value_for_value(
+    train: Callable[..., Trained],
+) -> None:
     trained = train("--steps", 30).finish()
     assert trained.process.returncode == 0
     holds(trained.log, trained)
@@ -88,7 +90,9 @@ def test_a_healthy_training_is_read_value_for_value(train: Callable[..., Trained
 
 
 def test_a_sparse_console_behind_a_pipe(train: Callable[..., Trained]) -> None:
-    trained = train("--steps", 20, "--log", 5, "--eval", 10, through="tee copy.log").finish()
+    trained = train(
+        "--steps", 20, "--log", 5, "--eval", 10, through="tee copy.log"
+    ).finish()
     run = read_run(trained.log)
     assert set(values(run, "reward")) == {5, 10, 15, 20}
     assert state(run, trained.log.stat().st_mtime + 10 * PATIENCE) is State.FINISHED
@@ -112,7 +116,9 @@ def test_a_hang_is_certain_while_its_process_lives_and_a_kill_is_on_the_screen_a
     train: Callable[..., Trained],
 ) -> None:
     trained = train("--steps", 30, "--hang-at", 8)
-    terminal = Terminal([sys.executable, "-m", "verl_tui", trained.directory], (140, 45))
+    terminal = Terminal(
+        [sys.executable, "-m", "verl_tui", trained.directory], (140, 45)
+    )
     try:
         assert terminal.read(COMES, lambda: terminal.shows("step 7")), terminal.lines
         assert terminal.shows("running")
@@ -124,9 +130,9 @@ def test_a_hang_is_certain_while_its_process_lives_and_a_kill_is_on_the_screen_a
         trained.process.kill()
         trained.process.wait()
         began = time.monotonic()
-        assert terminal.read(30, lambda: terminal.shows("ended?") or terminal.shows("crashed")), (
-            terminal.lines
-        )
+        assert terminal.read(
+            30, lambda: terminal.shows("ended?") or terminal.shows("crashed")
+        ), terminal.lines
         assert not terminal.shows("running"), terminal.lines
         assert time.monotonic() - began < AT_ONCE
     finally:

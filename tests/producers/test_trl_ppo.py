@@ -27,15 +27,22 @@ WITH_CRITIC = WITHOUT_CRITIC | {"policy_kl", "value_loss", "clip_fraction"}
     ("kind", "algorithm", "indicators"),
     [("ppo", "PPO", WITH_CRITIC), ("rloo", "RLOO", WITHOUT_CRITIC)],
 )
-def test_what_it_logs(kind: str, algorithm: str, indicators: set[str], tmp_path: Path) -> None:
+def test_what_it_logs(
+    kind: str, algorithm: str, indicators: set[str], tmp_path: Path
+) -> None:
     python = python_of("trl-0.19", TRAINERS["trl-0.19"])
-    console, words = tmp_path / "train.log", [python, SCRIPT, "out", kind, "--steps", str(STEPS)]
+    console, words = (
+        tmp_path / "train.log",
+        [python, SCRIPT, "out", kind, "--steps", str(STEPS)],
+    )
     with console.open("wb") as log:
         subprocess.run(
             words, cwd=tmp_path, stdout=log, stderr=log, timeout=FINISHES, check=True,
             env={**os.environ, "OMP_NUM_THREADS": "1", "HF_HUB_OFFLINE": "1"},
         )  # fmt: skip
-    history = json.loads((tmp_path / "out" / "trainer_state.json").read_text())["log_history"]
+    history = json.loads((tmp_path / "out" / "trainer_state.json").read_text())[
+        "log_history"
+    ]
     assert len(history) == STEPS
     (events,) = tmp_path.glob("out/runs/*/events.out.tfevents.*")
     for path in (tmp_path, console, events, tmp_path / "out" / "trainer_state.json"):
@@ -43,8 +50,13 @@ def test_what_it_logs(kind: str, algorithm: str, indicators: set[str], tmp_path:
         assert set(run.indicators) == indicators
         assert by_metrics(run).value == algorithm
         found = values(run, run.indicators["reward"])
-        truth = {one["step"]: pytest.approx(one["objective/scores"], rel=1e-5) for one in history}
+        truth = {
+            one["step"]: pytest.approx(one["objective/scores"], rel=1e-5)
+            for one in history
+        }
         if kind == "rloo" and path == console:  # its bar ends at half of the steps
-            found, truth = ({at: of[at] for at in range(STEPS // 2)} for of in (found, truth))
+            found, truth = (
+                {at: of[at] for at in range(STEPS // 2)} for of in (found, truth)
+            )
         assert found == truth
     assert check(tmp_path)["findings"] == []

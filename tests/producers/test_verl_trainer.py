@@ -60,12 +60,24 @@ _BOTH = (
 )
 VERSIONS = {
     "0.6.1": (
-        (*_BOTH, "transformers==4.55.4", "numpy==1.26.4", "pandas==2.2.3", "pyarrow==20.0.0"),
+        (
+            *_BOTH,
+            "transformers==4.55.4",
+            "numpy==1.26.4",
+            "pandas==2.2.3",
+            "pyarrow==20.0.0",
+        ),
         ("verl==0.6.1",),
     ),
     "0.9.1": (
         (
-            *(*_BOTH, "transformers>=5.5.3,<5.11,!=5.6.0", "numpy>=2", "pandas", "pyarrow"),
+            *(
+                *_BOTH,
+                "transformers>=5.5.3,<5.11,!=5.6.0",
+                "numpy>=2",
+                "pandas",
+                "pyarrow",
+            ),
             *("pyzmq", "msgspec", "prometheus_client", "uvicorn", "fastapi"),
         ),
         ("verl==0.9.1", "TransferQueue"),
@@ -110,7 +122,9 @@ class Trained(NamedTuple):
 
         That of 0.6.1 keeps lines back, and never writes the last of them.
         """
-        whole, _, _ = (self.directory / "toy" / "letters.jsonl").read_text().rpartition("\n")
+        whole, _, _ = (
+            (self.directory / "toy" / "letters.jsonl").read_text().rpartition("\n")
+        )
         return {row["step"]: row["data"] for row in map(json.loads, whole.splitlines())}
 
     def reaches(self, step: int, wait: Callable[[float], object] = time.sleep) -> None:
@@ -120,7 +134,10 @@ class Trained(NamedTuple):
             step: The step.
             wait: Waits for some seconds. A terminal that nobody reads stops the app in it.
         """
-        file, deadline = self.directory / "rollouts" / f"{step}.jsonl", time.monotonic() + COMES
+        file, deadline = (
+            self.directory / "rollouts" / f"{step}.jsonl",
+            time.monotonic() + COMES,
+        )
         while not file.exists():
             assert self.process.poll() is None, self.log.read_text()[-3000:]
             assert time.monotonic() < deadline, self.log.read_text()[-3000:]
@@ -161,7 +178,9 @@ def toy(verl: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture
-def train(verl: Path, toy: Path, version: str, tmp_path: Path) -> Iterator[Callable[..., Trained]]:
+def train(
+    verl: Path, toy: Path, version: str, tmp_path: Path
+) -> Iterator[Callable[..., Trained]]:
     """Return what starts a training: what goes wrong, from which step on."""
     started: list[Trained] = []
 
@@ -215,7 +234,8 @@ def exports(path: Path, history: Mapping[int, Mapping[str, float]], last: int) -
     """Hold the exported table against the trainer's own values."""
     file = path.parent / f"{path.name}.csv"
     subprocess.run(
-        [sys.executable, "-m", "verl_tui", "export", "csv", path, "-o", file], check=True
+        [sys.executable, "-m", "verl_tui", "export", "csv", path, "-o", file],
+        check=True,
     )
     with file.open() as opened:
         rows = {int(row["step"]): row for row in csv.DictReader(opened)}
@@ -227,7 +247,9 @@ def exports(path: Path, history: Mapping[int, Mapping[str, float]], last: int) -
 
 def comes(terminal: Terminal, *texts: str, within: float = COMES) -> None:
     """Wait until one of some texts is on the screen."""
-    assert terminal.read(within, lambda: any(map(terminal.shows, texts))), "\n".join(terminal.lines)
+    assert terminal.read(within, lambda: any(map(terminal.shows, texts))), "\n".join(
+        terminal.lines
+    )
 
 
 def test_a_healthy_training_is_watched_and_read_value_for_value(
@@ -242,8 +264,14 @@ def test_a_healthy_training_is_watched_and_read_value_for_value(
     for path in (trained.log, trained.directory):
         holds(path, trained.history, LAST)
         run = check(path)
-        assert (run["state"], run["step"], run["total_steps"]) == ("finished", LAST, LAST)
-        assert [one["id"] for one in run["findings"] if one["severity"] == "critical"] == []
+        assert (run["state"], run["step"], run["total_steps"]) == (
+            "finished",
+            LAST,
+            LAST,
+        )
+        assert [
+            one["id"] for one in run["findings"] if one["severity"] == "critical"
+        ] == []
     exports(trained.directory, trained.history, LAST)
 
 
@@ -285,10 +313,14 @@ def test_a_killed_training_is_seen_at_once_and_is_one_run_with_the_one_that_resu
     for path in (trained.log, trained.directory):
         holds(path, before | resumed.history, LAST)
         assert (run := check(path))["state"] == "finished"
-        assert [one["id"] for one in run["findings"] if one["severity"] == "critical"] == []
+        assert [
+            one["id"] for one in run["findings"] if one["severity"] == "critical"
+        ] == []
 
 
-def test_a_hang_is_certain_while_its_process_lives(train: Callable[..., Trained]) -> None:
+def test_a_hang_is_certain_while_its_process_lives(
+    train: Callable[..., Trained],
+) -> None:
     trained = train("hang", 4)
     trained.reaches(3)
     beating = trained.version != "0.6.1"
@@ -325,5 +357,7 @@ def test_a_hang_before_the_first_step_is_reported_with_what_is_known(
     for path in (trained.log, trained.directory):
         run = check(path)
         assert (run["state"], run["step"]) == ("waiting", None)
-        assert [one["id"] for one in run["findings"] if one["severity"] == "critical"] == []
+        assert [
+            one["id"] for one in run["findings"] if one["severity"] == "critical"
+        ] == []
         assert str(trained.process.pid) in json.dumps(run["not_judged"])

@@ -27,7 +27,9 @@ def tokenizer() -> PreTrainedTokenizerFast:
     bytes_ = pre_tokenizers.ByteLevel.alphabet()
     pairs.train_from_iterator(
         PROMPTS * 20,
-        trainers.BpeTrainer(vocab_size=300, initial_alphabet=bytes_, special_tokens=special),
+        trainers.BpeTrainer(
+            vocab_size=300, initial_alphabet=bytes_, special_tokens=special
+        ),
     )
     found = PreTrainedTokenizerFast(
         tokenizer_object=pairs,

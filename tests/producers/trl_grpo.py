@@ -20,7 +20,8 @@ from transformers import PreTrainedTokenizerFast, Qwen2Config, Qwen2ForCausalLM
 from trl import GRPOConfig, GRPOTrainer
 
 PROMPTS = [
-    f"write the letter a {word}" for word in ("now", "twice", "often", "here", "there", "again")
+    f"write the letter a {word}"
+    for word in ("now", "twice", "often", "here", "there", "again")
 ]
 
 
@@ -48,7 +49,9 @@ def tokenizer() -> PreTrainedTokenizerFast:
     pairs.decoder = decoders.ByteLevel()
     special = {"unk_token": "<unk>", "pad_token": "<pad>", "eos_token": "<eos>"}
     trainer = trainers.BpeTrainer(vocab_size=100, special_tokens=list(special.values()))
-    pairs.train_from_iterator([*PROMPTS, "abcdefghijklmnopqrstuvwxyz 0123456789"] * 10, trainer)
+    pairs.train_from_iterator(
+        [*PROMPTS, "abcdefghijklmnopqrstuvwxyz 0123456789"] * 10, trainer
+    )
     return PreTrainedTokenizerFast(
         tokenizer_object=pairs,
         padding_side="left",

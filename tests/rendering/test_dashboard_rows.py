@@ -36,7 +36,9 @@ STATES: dict[str, dict[str, int]] = {
     "all at once": {"runs": 60, "health": 60, "gpus": 60, "samples": 60},
 }
 NEEDS = st.dictionaries(
-    st.sampled_from(["runs", "health", "gpus", "samples"]), st.integers(1, 200), max_size=4
+    st.sampled_from(["runs", "health", "gpus", "samples"]),
+    st.integers(1, 200),
+    max_size=4,
 )
 
 
@@ -47,11 +49,15 @@ def test_no_panel_is_a_third_empty_while_another_is_cut() -> None:
             for name, one in divided.items():
                 inner = one.height - FRAME * one.framed
                 assert inner >= 1, (size, state)
-                assert inner <= needs[name], "no row is empty: the charts have more to show"
+                assert inner <= needs[name], (
+                    "no row is empty: the charts have more to show"
+                )
 
 
 @given(rows=st.integers(1, 120), needs=NEEDS, frames=st.booleans())
-def test_the_charts_keep_their_share(rows: int, needs: dict[str, int], *, frames: bool) -> None:
+def test_the_charts_keep_their_share(
+    rows: int, needs: dict[str, int], *, frames: bool
+) -> None:
     divided = rows_of_panels(rows, needs, frames=frames)
     taken = sum(one.height for one in divided.values())
     assert taken <= max(rows * 0.6, len(needs))
@@ -61,9 +67,14 @@ def test_the_charts_keep_their_share(rows: int, needs: dict[str, int], *, frames
 def test_what_charts_leave_that_are_rows_goes_to_the_samples() -> None:
     needs = {"health": 1, "samples": 60}
     usual = rows_of_panels(43, needs)
-    assert rows_of_panels(43, {**needs, "charts": 4})["samples"].height == 43 - 4 - FRAME - 1
+    assert (
+        rows_of_panels(43, {**needs, "charts": 4})["samples"].height
+        == 43 - 4 - FRAME - 1
+    )
     assert rows_of_panels(43, {**needs, "charts": 200}) == usual
-    assert rows_of_panels(43, {"samples": 9, "charts": 4})["samples"].height == 9 + FRAME
+    assert (
+        rows_of_panels(43, {"samples": 9, "charts": 4})["samples"].height == 9 + FRAME
+    )
 
 
 @given(st.integers(1, 120), NEEDS)

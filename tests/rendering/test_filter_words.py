@@ -35,8 +35,13 @@ def test_a_filter_that_matches_nothing_says_so() -> None:
         "nothing matches - enter keeps it - esc clears it"
     )
     some = {"runs": Matches(0, 3), "metrics": Matches(1, 93)}
-    assert filter_state("kl", some, 31, ascii_only=False) == "1 of 93 metrics · esc clears it"
+    assert (
+        filter_state("kl", some, 31, ascii_only=False)
+        == "1 of 93 metrics · esc clears it"
+    )
 
 
 def test_before_anything_is_typed_it_only_says_how_to_leave() -> None:
-    assert filter_state(" ", {"runs": Matches(3, 3)}, 80, ascii_only=False) == "esc leaves"
+    assert (
+        filter_state(" ", {"runs": Matches(3, 3)}, 80, ascii_only=False) == "esc leaves"
+    )

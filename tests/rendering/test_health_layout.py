@@ -12,13 +12,19 @@ from run_views import make_run, make_view
 from verl_tui.health.finding import Finding, NotJudged, Severity, Verdict
 from verl_tui.rendering.health_layout import FindingList, HealthLayout, caption
 
-COLLAPSE = Finding("collapse", Severity.CRITICAL, "The reward fell.", 90, 80, ("0.4",), "Stop.")
+COLLAPSE = Finding(
+    "collapse", Severity.CRITICAL, "The reward fell.", 90, 80, ("0.4",), "Stop."
+)
 KL = Finding("kl-high", Severity.WARNING, "The KL is high.", 90, 70, advice="Raise it.")
-CLIPPED = Finding("clipped", Severity.INFO, "Answers are cut.", 90, 60, consequence_of="collapse")
+CLIPPED = Finding(
+    "clipped", Severity.INFO, "Answers are cut.", 90, 60, consequence_of="collapse"
+)
 SKIPPED = NotJudged("gpu-idle", "the log has no GPU")
 
 
-def listed(*findings: Finding, skipped: tuple[NotJudged, ...] = (SKIPPED,)) -> FindingList:
+def listed(
+    *findings: Finding, skipped: tuple[NotJudged, ...] = (SKIPPED,)
+) -> FindingList:
     verdict = Verdict(findings, skipped)
     return FindingList(make_view(make_run(), verdicts={"grpo": verdict}))
 
@@ -36,7 +42,10 @@ def words(layout: HealthLayout) -> list[str]:
 
 def test_findings_start_where_the_layout_says() -> None:
     layout = laid_out(listed(COLLAPSE, KL))
-    assert [words(layout)[at].split()[1] for at in layout.starts] == ["collapse", "kl-high"]
+    assert [words(layout)[at].split()[1] for at in layout.starts] == [
+        "collapse",
+        "kl-high",
+    ]
     assert layout.not_judged is not None
     assert words(layout)[layout.not_judged].startswith("1 rule not applicable")
 
@@ -76,7 +85,9 @@ def test_a_badge_that_is_alone_says_since_when() -> None:
 
 
 def test_a_message_that_is_cut_fills_its_last_row() -> None:
-    message = "the run crashed while validating: requests.exceptions.ChunkedEncodingError"
+    message = (
+        "the run crashed while validating: requests.exceptions.ChunkedEncodingError"
+    )
     crash = Finding("crash", Severity.CRITICAL, message, 90, 80)
     assert words(laid_out(listed(crash), width=40, height=3))[1:] == [
         "  the run crashed while validating:",
@@ -119,7 +130,10 @@ def test_choosing_goes_round_in_a_circle() -> None:
 
 def test_a_run_without_findings_says_so() -> None:
     assert "nothing found" in words(laid_out(listed()))[0]
-    assert "waiting for a run" in words(FindingList(make_view()).lay_out(make_view(), 60, 9))[0]
+    assert (
+        "waiting for a run"
+        in words(FindingList(make_view()).lay_out(make_view(), 60, 9))[0]
+    )
 
 
 def test_no_run_is_said_to_be_read_before_one_is_found() -> None:
@@ -153,7 +167,10 @@ def test_two_short_findings_are_rows_and_no_badges() -> None:
     assert shown.view is not None
     assert shown.needed(shown.view, 60) == 4
     layout = laid_out(shown, height=4)
-    assert [line.strip() for line in words(layout)][1::2] == [COLLAPSE.message, KL.message]
+    assert [line.strip() for line in words(layout)][1::2] == [
+        COLLAPSE.message,
+        KL.message,
+    ]
     assert list(layout.starts) == [0, 2]
 
 
@@ -165,7 +182,9 @@ def test_what_was_not_judged_gives_its_row_to_findings() -> None:
     assert laid_out(listed(COLLAPSE, KL), height=4).not_judged is None
 
 
-def test_rows_are_asked_for_what_was_found_and_for_reasons_only_where_they_are_shown() -> None:
+def test_rows_are_asked_for_what_was_found_and_for_reasons_only_where_they_are_shown() -> (
+    None
+):
     shown = listed(COLLAPSE, KL, CLIPPED)
     assert shown.view is not None
     found = shown.needed(shown.view, 60)

@@ -31,7 +31,14 @@ def words(rows: RunRows) -> list[str]:
 
 @pytest.mark.parametrize(
     ("runs", "width", "height", "tall"),
-    [(2, 40, 6, 3), (2, 40, 5, 2), (3, 40, 4, 2), (9, 40, 8, 1), (2, 23, 9, 1), (2, 40, 3, 1)],
+    [
+        (2, 40, 6, 3),
+        (2, 40, 5, 2),
+        (3, 40, 4, 2),
+        (9, 40, 8, 1),
+        (2, 23, 9, 1),
+        (2, 40, 3, 1),
+    ],
 )
 def test_runs_take_as_many_rows_as_there_is_room_for(
     runs: int, width: int, height: int, tall: int
@@ -100,14 +107,18 @@ def test_rows_are_narrower_where_they_must_scroll() -> None:
 
 def test_the_caption_keeps_its_last_words_where_there_is_little_room() -> None:
     listing = RunListing("reward")
-    view = make_view(make_run("a"), make_run("b"), waiting=("c is missing",), listing=listing)
+    view = make_view(
+        make_run("a"), make_run("b"), waiting=("c is missing",), listing=listing
+    )
     assert caption(view, 1, 60) == "filter: 1 of 2 · by reward · 1 path not shown (i)"
     assert caption(view, 1, 20) == "1 path not shown (i)"
     assert caption(view, 1, 5) == ""
 
 
 @given(
-    st.lists(st.text("ab-", min_size=1, max_size=40), min_size=1, max_size=9, unique=True),
+    st.lists(
+        st.text("ab-", min_size=1, max_size=40), min_size=1, max_size=9, unique=True
+    ),
     st.integers(8, 76),
     st.data(),
 )
@@ -123,7 +134,9 @@ def test_states_stand_in_one_column_and_badges_shift_no_row(
     assert [row[5:] for row in plain] == [row[5:] for row in found_rows]
     words = [row.split()[-1] for row in plain]
     states = {"running", "finished", "waiting", "training"}
-    assert all(word in states for word in words) or not any(word in states for word in words)
+    assert all(word in states for word in words) or not any(
+        word in states for word in words
+    )
 
 
 def short(listed: list[Run], width: int, verdicts: dict[str, Verdict]) -> list[str]:

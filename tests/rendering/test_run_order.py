@@ -23,7 +23,9 @@ WARNING = Verdict((Finding("kl-high", Severity.WARNING, "KL is high"),))
 
 def written(name: str, ago: float, steps: int = 5) -> Run:
     run = make_run(name, steps, quiet=ago)
-    run.apply(Batch(name, SourceStatus(f"{name}.log", "console", modified=NOW - ago)), NOW)
+    run.apply(
+        Batch(name, SourceStatus(f"{name}.log", "console", modified=NOW - ago)), NOW
+    )
     return run
 
 

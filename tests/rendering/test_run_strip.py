@@ -21,9 +21,13 @@ def row(count: int, shown: int, width: int, *, ascii_only: bool = False) -> str:
     def entry_at(at: int) -> RunEntry:
         crashed = at == 1
         state = State.CRASHED if crashed else State.RUNNING
-        return replace(ENTRY, name=names[at], state=state, badge="critical" if crashed else "ok")
+        return replace(
+            ENTRY, name=names[at], state=state, badge="critical" if crashed else "ok"
+        )
 
-    return "".join(text for text, _ in strip(names, shown, entry_at, width, ascii_only=ascii_only))
+    return "".join(
+        text for text, _ in strip(names, shown, entry_at, width, ascii_only=ascii_only)
+    )
 
 
 def test_each_run_has_badge_name_and_progress_or_state() -> None:
@@ -41,7 +45,9 @@ def test_runs_without_room_are_counted() -> None:
 
 
 @given(st.integers(1, 300), st.integers(0, 299), st.integers(1, 200))
-def test_the_shown_run_is_in_a_row_of_any_width(count: int, shown: int, width: int) -> None:
+def test_the_shown_run_is_in_a_row_of_any_width(
+    count: int, shown: int, width: int
+) -> None:
     shown = min(shown, count - 1)
     text = row(count, shown, width)
     assert cell_len(text) <= width

@@ -23,7 +23,15 @@ if TYPE_CHECKING:
 
 NOW = 10_000.0
 LOG = SourceStatus(
-    "/data/runs/grpo/train.log", "verl console", 2, 0, 12_345, 2, 98_700_000, 123_400_000, NOW - 70
+    "/data/runs/grpo/train.log",
+    "verl console",
+    2,
+    0,
+    12_345,
+    2,
+    98_700_000,
+    123_400_000,
+    NOW - 70,
 )
 DOWN = SourceStatus(
     "/data/runs/grpo/m.jsonl",
@@ -65,7 +73,12 @@ def view_of(
     unreached: tuple[Unreached, ...] = (),
     **more: Any,
 ) -> View:
-    said = {"problems": problems, "waiting": waiting, "passed": passed, "unreached": unreached}
+    said = {
+        "problems": problems,
+        "waiting": waiting,
+        "passed": passed,
+        "unreached": unreached,
+    }
     monitor = cast("Monitor", SimpleNamespace(verdicts={}, **said))
     return View(monitor, run, NOW, **more)
 
@@ -86,7 +99,9 @@ def test_what_is_passed_over_is_listed_with_its_reason() -> None:
 def test_an_address_that_is_not_reached_is_no_path_passed_over() -> None:
     unreached = (
         Unreached(
-            "http://head:9090/", "refuses the connection: nothing is listening there", NOW - 130
+            "http://head:9090/",
+            "refuses the connection: nothing is listening there",
+            NOW - 130,
         ),
         Unreached("http://node1:8000/metrics", "no answer so far", None),
     )
@@ -101,11 +116,15 @@ def test_an_address_that_is_not_reached_is_no_path_passed_over() -> None:
 
 
 def texts(view: View, width: int) -> list[str]:
-    return ["".join(text for text, _ in row).rstrip() for row in source_rows(view, width)]
+    return [
+        "".join(text for text, _ in row).rstrip() for row in source_rows(view, width)
+    ]
 
 
 def roles(view: View, width: int) -> dict[str, str]:
-    return {text.strip(): role for row in source_rows(view, width) for text, role in row}
+    return {
+        text.strip(): role for row in source_rows(view, width) for text, role in row
+    }
 
 
 def test_table() -> None:
@@ -126,7 +145,9 @@ def test_table() -> None:
 def test_what_a_source_gives_and_what_else_is_to_be_known_of_it() -> None:
     run = Run("r")
     status = replace(LOG, path="x.log", note="only half of it is read")
-    run.apply(Batch("r", status, (MetricRows(("a", "b"), (1,), ((1.0,), (2.0,)), (0,)),)), NOW)
+    run.apply(
+        Batch("r", status, (MetricRows(("a", "b"), (1,), ((1.0,), (2.0,)), (0,)),)), NOW
+    )
     shown = texts(view_of(run), 120)
     assert shown[2].split()[6:8] == ["2", "2"], "two metrics, two unreadable lines"
     assert shown[3] == "  only half of it is read"
@@ -161,13 +182,30 @@ def test_many_files_of_one_kind_share_a_row_unless_something_is_wrong() -> None:
         add(
             run,
             SourceStatus(
-                f"/data/rollouts/{step}.jsonl", "rollout dump", 4, 0, 64, 0, 1000, 1000, NOW - step
+                f"/data/rollouts/{step}.jsonl",
+                "rollout dump",
+                4,
+                0,
+                64,
+                0,
+                1000,
+                1000,
+                NOW - step,
             ),
         )
     add(
         run,
         SourceStatus(
-            "/data/rollouts/300.jsonl", "rollout dump", 4, 0, 0, 0, 0, 1000, NOW, "vanished"
+            "/data/rollouts/300.jsonl",
+            "rollout dump",
+            4,
+            0,
+            0,
+            0,
+            0,
+            1000,
+            NOW,
+            "vanished",
         ),
     )
     shown = texts(view_of(run), 120)
@@ -193,11 +231,18 @@ def test_only_the_newest_unreadable_lines_are_listed() -> None:
 
 def test_says_so_where_there_is_nothing() -> None:
     assert texts(view_of(None), 80) == ["No run yet, so nothing is being read."]
-    assert texts(view_of(Run("new")), 80) == ["sources", "none", "", "No line was unreadable."]
+    assert texts(view_of(Run("new")), 80) == [
+        "sources",
+        "none",
+        "",
+        "No line was unreadable.",
+    ]
 
 
 def test_problems_and_what_is_waited_for() -> None:
-    view = view_of(None, problems=("/none: no such file",), waiting=("/later: no log yet",))
+    view = view_of(
+        None, problems=("/none: no such file",), waiting=("/later: no log yet",)
+    )
     assert texts(view, 80)[:5] == [
         "problems",
         "/none: no such file",
@@ -221,7 +266,10 @@ STATUS = st.builds(
     problem=st.none() | st.just(HOSTILE) | st.text(),
 )
 UNREADABLE = st.builds(
-    Unreadable, st.integers(1, 10**9), st.text() | st.just(HOSTILE), st.text() | st.just(HOSTILE)
+    Unreadable,
+    st.integers(1, 10**9),
+    st.text() | st.just(HOSTILE),
+    st.text() | st.just(HOSTILE),
 )
 
 
@@ -237,7 +285,9 @@ def test_everything_fits(
     run = Run("grpo")
     for status, lines in sources:
         add(run, status, *lines)
-    view = view_of(run, problems=(HOSTILE,), waiting=("[/] later " * 40,), ascii_only=ascii)
+    view = view_of(
+        run, problems=(HOSTILE,), waiting=("[/] later " * 40,), ascii_only=ascii
+    )
     for row in source_rows(view, width):
         text = "".join(text for text, _ in row)
         assert cell_len(text) <= width

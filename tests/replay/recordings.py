@@ -29,7 +29,12 @@ def tutorial(
     for place, step in enumerate(steps):
         stamp = {"step": step, "timestamp": began + GAP * place}
         lines.append(
-            {"scope": "rollout", **stamp, "reward_mean": 2.5 + 0.01 * (step % 3), "kl_div": kl}
+            {
+                "scope": "rollout",
+                **stamp,
+                "reward_mean": 2.5 + 0.01 * (step % 3),
+                "kl_div": kl,
+            }
         )
         lines.append({"scope": "ppo", **stamp, "policy_loss": -0.01 * (step % 7)})
         if step % 3 == 0:
@@ -42,7 +47,10 @@ def tutorial(
                     "reward": 1.0,
                 }
             )
-    return _write(directory / "verl_logs.jsonl", "".join(json.dumps(line) + "\n" for line in lines))
+    return _write(
+        directory / "verl_logs.jsonl",
+        "".join(json.dumps(line) + "\n" for line in lines),
+    )
 
 
 def file_logger(
@@ -56,12 +64,17 @@ def file_logger(
         {"step": step, "data": {"critic/score/mean": 0.01 * step, **timer}}
         for step in range(1, steps + 1)
     ]
-    path = _write(directory / "p" / "run.jsonl", "".join(json.dumps(line) + "\n" for line in lines))
+    path = _write(
+        directory / "p" / "run.jsonl",
+        "".join(json.dumps(line) + "\n" for line in lines),
+    )
     os.utime(path, (written, written))
     return path
 
 
-def console(directory: Path, steps: int, ending: str = "", *, written: float = BEGAN) -> Path:
+def console(
+    directory: Path, steps: int, ending: str = "", *, written: float = BEGAN
+) -> Path:
     """Write a console log with a progress bar that takes ten seconds a step."""
     lines = [
         f"Training Progress: {step:3d}%|##   | {step}/{steps} [{step // 6:02d}:{step % 6 * 10:02d}<10:00, 10.00s/it]\n"

@@ -39,7 +39,12 @@ def steps(playback: Playback) -> list[int]:
     """Take what waits; return the steps of its metrics."""
     batches = [news for news in playback.take() if isinstance(news, Batch)]
     return sorted(
-        {step for batch in batches for r in batch.records for step in getattr(r, "steps", ())}
+        {
+            step
+            for batch in batches
+            for r in batch.records
+            for step in getattr(r, "steps", ())
+        }
     )
 
 
@@ -107,7 +112,9 @@ def test_whoever_stops_taking_goes_on_where_it_was(playback):
 def test_it_pauses_where_it_was_asked_to_and_goes_on_from_there(tmp_path, wall):
     tutorial(tmp_path / "run", range(1, 11))
     made = recording(tmp_path / "run")
-    playback = Playback(made, speed=20.0, at=made.when(3), until=made.when(5), wall=wall)
+    playback = Playback(
+        made, speed=20.0, at=made.when(3), until=made.when(5), wall=wall
+    )
     wall.now += 1000
     assert (playback.now(), playback.paused) == (BEGAN + 4 * GAP, True)
     assert steps(playback) == [1, 2, 3, 4, 5]

@@ -26,7 +26,10 @@ if TYPE_CHECKING:
 
 def known(monitor: Monitor) -> dict[str, Any]:
     """Return all that the screens show of runs, but for the order in which metrics came."""
-    return {name: (monitor.verdicts[name], run_known(run)) for name, run in monitor.runs.items()}
+    return {
+        name: (monitor.verdicts[name], run_known(run))
+        for name, run in monitor.runs.items()
+    }
 
 
 def run_known(run: Run) -> dict[str, Any]:
@@ -49,7 +52,12 @@ def run_known(run: Run) -> dict[str, Any]:
         "checkpoints": run.checkpoints,
         "restarts": list(run.restarts),
         "sources": {
-            path: (s.status.records, s.status.unreadable, s.status.bytes_read, s.status.size)
+            path: (
+                s.status.records,
+                s.status.unreadable,
+                s.status.bytes_read,
+                s.status.size,
+            )
             for path, s in run.sources.items()
         },
     }
@@ -74,7 +82,9 @@ def logs(tmp_path_factory: pytest.TempPathFactory) -> Path:
     directory = tmp_path_factory.mktemp("logs")
     resumed = directory / "resumed"
     tutorial(resumed, [*range(1, 40), *range(30, 60)], kl=0.4)
-    (resumed / "config.yaml").write_text("trainer:\n  total_epochs: 3\n", encoding="utf-8")
+    (resumed / "config.yaml").write_text(
+        "trainer:\n  total_epochs: 3\n", encoding="utf-8"
+    )
     (resumed / "checkpoints" / "global_step_20").mkdir(parents=True)
     with (resumed / "verl_logs.jsonl").open("a", encoding="utf-8") as file:
         file.write("no JSON at all\n")
@@ -104,19 +114,27 @@ def both(logs: Path) -> Recording:
 
 
 @given(shares=st.lists(st.floats(0, 1), max_size=12))
-@settings(max_examples=examples(0.5), suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(
+    max_examples=examples(0.5),
+    suppress_health_check=[HealthCheck.function_scoped_fixture],
+)
 def test_in_any_portions_the_end_is_what_the_files_say(logs, both, shares):
     end = both.end + 1000
     monitor = played(both, [*sorted(map(both.at_share, shares)), end])
     assert known(monitor) == known(load([str(logs)], Config(), end))
     assert monitor.loaded() == 1.0
     assert any(
-        finding.severity for verdict in monitor.verdicts.values() for finding in verdict.findings
+        finding.severity
+        for verdict in monitor.verdicts.values()
+        for finding in verdict.findings
     )
 
 
 @given(cuts=st.lists(st.floats(0, 1), max_size=6), share=st.floats(0, 1))
-@settings(max_examples=examples(0.5), suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(
+    max_examples=examples(0.5),
+    suppress_health_check=[HealthCheck.function_scoped_fixture],
+)
 def test_a_moment_is_the_same_whatever_the_way_to_it(both, cuts, share):
     moment = both.at_share(share)
     way = sorted(cut * share for cut in cuts)
@@ -131,16 +149,21 @@ def test_nothing_is_known_before_it_happened(both):
         run = both.monitor(Config(), moment).runs["resumed"]
         assert run.step == step
         assert run.last_record == moment
-        assert max((place.step for place in run.samples.places), default=0) <= max(39, step)
+        assert max((place.step for place in run.samples.places), default=0) <= max(
+            39, step
+        )
         assert all(
-            s.status.modified is None or s.status.modified <= moment for s in run.sources.values()
+            s.status.modified is None or s.status.modified <= moment
+            for s in run.sources.values()
         )
         assert (run.checkpoints != {}) == (moment >= (recorded.when(20) or math.inf))
 
 
 def test_stated_times_are_the_moments_of_steps_and_settings_come_first(tmp_path):
     tutorial(tmp_path / "run", range(1, 11))
-    (tmp_path / "run" / "config.yaml").write_text("trainer:\n  total_epochs: 3\n", encoding="utf-8")
+    (tmp_path / "run" / "config.yaml").write_text(
+        "trainer:\n  total_epochs: 3\n", encoding="utf-8"
+    )
     made = recording(tmp_path / "run")
     (recorded,) = made.runs.values()
     assert list(recorded.moments) == [BEGAN + GAP * place for place in range(10)]
@@ -161,7 +184,9 @@ def test_a_progress_bar_is_counted_back_from_the_last_change(tmp_path):
     ("seconds", "gap", "pace"),
     [(50.0, 50.0, "paced by timing_s/step"), (None, 1.0, "a second a step")],
 )
-def test_without_times_the_timer_sets_the_pace_else_a_second_a_step(tmp_path, seconds, gap, pace):
+def test_without_times_the_timer_sets_the_pace_else_a_second_a_step(
+    tmp_path, seconds, gap, pace
+):
     file_logger(tmp_path, 20, seconds=seconds, written=BEGAN)
     (recorded,) = recording(tmp_path).runs.values()
     assert [round(moment, 3) for moment in recorded.moments] == [
@@ -174,7 +199,8 @@ def test_dumps_alone_come_when_they_were_written_unless_they_were_copied(tmp_pat
     for step in range(1, 9):
         path = tmp_path / f"{step}.jsonl"
         path.write_text(
-            json.dumps({"input": "q", "output": "a", "score": 1.0, "step": step}) + "\n",
+            json.dumps({"input": "q", "output": "a", "score": 1.0, "step": step})
+            + "\n",
             encoding="utf-8",
         )
         os.utime(path, (BEGAN + 60 * step, BEGAN + 60 * step))
@@ -189,7 +215,12 @@ def test_dumps_alone_come_when_they_were_written_unless_they_were_copied(tmp_pat
 
 
 def test_state_and_expected_end_are_those_of_the_moment(tmp_path):
-    console(tmp_path, 30, "ray.exceptions.RayTaskError(ValueError): no\n", written=BEGAN + 600)
+    console(
+        tmp_path,
+        30,
+        "ray.exceptions.RayTaskError(ValueError): no\n",
+        written=BEGAN + 600,
+    )
     os.utime(tmp_path / "train.log", (BEGAN, BEGAN))
     made = recording(tmp_path)
     (recorded,) = made.runs.values()
@@ -207,7 +238,9 @@ def test_copied_dumps_are_no_records_of_the_future(tmp_path):
     (tmp_path / "rollouts").mkdir()
     for step in range(1, 41):
         path = tmp_path / "rollouts" / f"{step}.jsonl"
-        path.write_text('{"input": "q", "output": "a", "score": 1.0}\n', encoding="utf-8")
+        path.write_text(
+            '{"input": "q", "output": "a", "score": 1.0}\n', encoding="utf-8"
+        )
         os.utime(path, (BEGAN, BEGAN))
     made = recording(tmp_path)
     moment = made.when(10)
@@ -223,10 +256,15 @@ def test_runs_of_one_time_share_the_clock_and_others_begin_together(tmp_path):
     tutorial(tmp_path / "c", range(1, 11), began=BEGAN + 1000 * GAP)
     made = recording(tmp_path / "a", tmp_path / "b")
     assert made.together
-    assert [recorded.moments[0] for recorded in made.runs.values()] == [BEGAN, BEGAN + 5 * GAP]
+    assert [recorded.moments[0] for recorded in made.runs.values()] == [
+        BEGAN,
+        BEGAN + 5 * GAP,
+    ]
     made = recording(tmp_path / "a", tmp_path / "c")
     assert not made.together
-    assert {recorded.moments[0] for recorded in made.runs.values()} == {BEGAN + 1000 * GAP}
+    assert {recorded.moments[0] for recorded in made.runs.values()} == {
+        BEGAN + 1000 * GAP
+    }
     for run in made.monitor(Config(), made.end).runs.values():
         series = run.series("rollout/reward_mean")
         assert series is not None
@@ -253,9 +291,9 @@ def test_a_second_pass_stays_behind_the_first_though_its_clock_went_back(tmp_pat
     path.write_text(first + path.read_text(encoding="utf-8"), encoding="utf-8")
     made = recording(tmp_path / "run")
     os.utime(path, (made.end, made.end))
-    assert known(played(made, [*map(made.at_share, (0.1, 0.3, 0.6)), made.end])) == known(
-        load([str(tmp_path / "run")], Config(), made.end)
-    )
+    assert known(
+        played(made, [*map(made.at_share, (0.1, 0.3, 0.6)), made.end])
+    ) == known(load([str(tmp_path / "run")], Config(), made.end))
 
 
 def test_a_log_without_a_step_makes_an_empty_tape(tmp_path):
@@ -267,9 +305,14 @@ def test_a_log_without_a_step_makes_an_empty_tape(tmp_path):
 
 
 def test_it_is_reported_how_much_has_been_read(tmp_path):
-    logs = [tutorial(tmp_path / "run_a", range(1, 3000)), console(tmp_path / "run_b", 40)]
+    logs = [
+        tutorial(tmp_path / "run_a", range(1, 3000)),
+        console(tmp_path / "run_b", 40),
+    ]
     progress: list[tuple[int, int]] = []
-    Recording.read([str(tmp_path / "run_*")], lambda done, size: progress.append((done, size)))
+    Recording.read(
+        [str(tmp_path / "run_*")], lambda done, size: progress.append((done, size))
+    )
     assert progress[-1] == (sum(log.stat().st_size for log in logs),) * 2
     assert len(progress) > 2
     assert progress == sorted(progress)

@@ -15,7 +15,9 @@ if TYPE_CHECKING:
 
 NOW = 1_790_000_000.0
 REWARD, KL, LENGTH = "critic/score/mean", "actor/ppo_kl", "response_length/mean"
-ORIGIN = Origin("1.2.3", "verl-tui report runs -o r.html", "2026-01-01 12:00:00 +0000", ("a: b",))
+ORIGIN = Origin(
+    "1.2.3", "verl-tui report runs -o r.html", "2026-01-01 12:00:00 +0000", ("a: b",)
+)
 
 
 def monitor_of(
@@ -28,8 +30,12 @@ def monitor_of(
         count = len(next(iter(columns.values())))
         times = [NOW - (count - at) * 30.0 for at in range(1, count + 1)]
         values = [list(column) for column in columns.values()]
-        rows = MetricRows(tuple(columns), range(1, count + 1), values, range(count), times)
-        said = Settings({"actor_rollout_ref.actor.optim.lr": len(name) * 1e-6}, "console")
+        rows = MetricRows(
+            tuple(columns), range(1, count + 1), values, range(count), times
+        )
+        said = Settings(
+            {"actor_rollout_ref.actor.optim.lr": len(name) * 1e-6}, "console"
+        )
         status = SourceStatus(name, "verl console", records=count, modified=NOW)
         own = tuple((samples or {}).get(name, ()))
         monitor.apply(Batch(name, status, (rows, said, *own)), NOW)

@@ -67,7 +67,9 @@ def test_one_run_has_the_colour_of_its_family_and_several_have_their_own() -> No
     assert alone is not None
     assert [one.role for one in alone.strokes] == ["reward"]
     assert not alone.ends
-    both = picture_of(report_of({"a": {REWARD: rising()}, "b": {REWARD: rising(30)}}).charts[0])
+    both = picture_of(
+        report_of({"a": {REWARD: rising()}, "b": {REWARD: rising(30)}}).charts[0]
+    )
     assert both is not None
     assert sorted(one.role for one in both.strokes) == ["run-1", "run-2"]
     ends = {end.sign: (end.x, end.y) for end in both.ends}

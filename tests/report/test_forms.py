@@ -47,7 +47,9 @@ def test_each_form_has_verdict_figures_finding_and_how_it_was_made(name: str) ->
 
 
 @pytest.mark.parametrize("runs", [1, 2, 8])
-@pytest.mark.parametrize("values", [[nan] * 30, [inf] * 30, [0.5], [-1e308, 1e308], [0.0] * 30])
+@pytest.mark.parametrize(
+    "values", [[nan] * 30, [inf] * 30, [0.5], [-1e308, 1e308], [0.0] * 30]
+)
 def test_odd_runs_are_written_in_each_form(runs: int, values: list[float]) -> None:
     report = report_of({f"run{at}": {REWARD: values} for at in range(runs)})
     html, _, data = (form(report, name) for name in FORMS)
@@ -61,7 +63,8 @@ def test_hostile_names_and_samples_stay_text() -> None:
     name = f"{HOSTILE}`|@x\x1b[31m"
     samples = [asked(60, 1.0, "</pre><script>alert(1)</script>```\n```js")]
     report = report_of(
-        bad(name) | {"b": {REWARD: rising(), f"<b>{HOSTILE}": [1.0] * 60}}, {name: samples}
+        bad(name) | {"b": {REWARD: rising(), f"<b>{HOSTILE}": [1.0] * 60}},
+        {name: samples},
     )
     html = form(report, "html")
     assert "<img" not in html
@@ -78,7 +81,9 @@ def test_hostile_names_and_samples_stay_text() -> None:
 @pytest.mark.parametrize("name", ["html", "md"])
 def test_secrets_and_homes_are_hidden(name: str) -> None:
     command = "log in with api_key=abcdef123456 at /home/ann/x"
-    report = report_of(bad("/home/ann/run"), {"/home/ann/run": [asked(60, 1.0, command)]})
+    report = report_of(
+        bad("/home/ann/run"), {"/home/ann/run": [asked(60, 1.0, command)]}
+    )
     text = form(report, name)
     assert "~/run" in text
     assert "abcdef123456" not in text
@@ -115,12 +120,18 @@ def test_a_chart_in_a_file_of_its_own_has_its_style_and_the_names_of_the_runs() 
 
 
 @pytest.mark.parametrize(("steps", "apart"), [(60, 12), (30, 0)])
-def test_letters_at_the_ends_of_curves_give_way_to_their_neighbours(steps: int, apart: int) -> None:
+def test_letters_at_the_ends_of_curves_give_way_to_their_neighbours(
+    steps: int, apart: int
+) -> None:
     runs = {"one": {REWARD: [0.5, *[0.4] * 59]}, "two": {REWARD: [0.4] * steps}}
     (chart, picture), *_ = drawn_charts(report_of(runs))
     assert picture is not None
     root = ElementTree.fromstring(svg(chart, picture, "reward", alone=True))
-    texts = [one for one in root.iter("{http://www.w3.org/2000/svg}text") if one.text in ("A", "B")]
+    texts = [
+        one
+        for one in root.iter("{http://www.w3.org/2000/svg}text")
+        if one.text in ("A", "B")
+    ]
     heights = sorted(float(one.attrib["y"]) for one in texts)
     assert heights[1] - heights[0] == pytest.approx(apart)
 
@@ -156,7 +167,9 @@ def test_markdown_shows_charts_as_text_or_as_files() -> None:
 
 
 def test_a_report_on_two_hundred_runs_stays_small_and_says_what_it_leaves_out() -> None:
-    report = report_of({f"run{at}": {REWARD: rising(12, at / 1e4)} for at in range(200)})
+    report = report_of(
+        {f"run{at}": {REWARD: rising(12, at / 1e4)} for at in range(200)}
+    )
     for name in FORMS:
         text = form(report, name)
         assert len(text) < 3_000_000
@@ -198,7 +211,9 @@ def test_a_long_text_keeps_its_beginning_and_its_end() -> None:
 def _contrast(one: str, other: str) -> float:
     def light(colour: str) -> float:
         parts = [int(colour[i : i + 2], 16) / 255 for i in (1, 3, 5)]
-        parts = [p / 12.92 if p <= 0.04045 else ((p + 0.055) / 1.055) ** 2.4 for p in parts]
+        parts = [
+            p / 12.92 if p <= 0.04045 else ((p + 0.055) / 1.055) ** 2.4 for p in parts
+        ]
         return 0.2126 * parts[0] + 0.7152 * parts[1] + 0.0722 * parts[2]
 
     low, high = sorted((light(one), light(other)))

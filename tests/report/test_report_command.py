@@ -20,12 +20,25 @@ def write(folder: Path, by: float = 0.01) -> Path:
     """Write the log of a run of 40 steps whose KL explodes, with a dump of samples."""
     (folder / "rollouts").mkdir(parents=True)
     lines = (
-        {"step": s, "data": {"critic/score/mean": by * s, "actor/ppo_kl": 0.8 if s > 25 else 0.01}}
+        {
+            "step": s,
+            "data": {
+                "critic/score/mean": by * s,
+                "actor/ppo_kl": 0.8 if s > 25 else 0.01,
+            },
+        }
         for s in range(1, 41)
     )
-    (folder / "train.jsonl").write_text("".join(json.dumps(one) + "\n" for one in lines))
-    rows = ({"input": "2+2?", "output": f"{HOSTILE} {n}", "score": n, "step": 40} for n in range(3))
-    (folder / "rollouts" / "40.jsonl").write_text("".join(json.dumps(one) + "\n" for one in rows))
+    (folder / "train.jsonl").write_text(
+        "".join(json.dumps(one) + "\n" for one in lines)
+    )
+    rows = (
+        {"input": "2+2?", "output": f"{HOSTILE} {n}", "score": n, "step": 40}
+        for n in range(3)
+    )
+    (folder / "rollouts" / "40.jsonl").write_text(
+        "".join(json.dumps(one) + "\n" for one in rows)
+    )
     return folder
 
 
@@ -49,7 +62,9 @@ def test_the_ending_says_the_form(
     assert sorted(path.name for path in run.parent.iterdir()) == [out.name, "run_7"]
 
 
-def test_standard_output_needs_a_form(run: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_standard_output_needs_a_form(
+    run: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     assert main(["report", str(run), "-o", "-", "--format", "json"]) == 0
     assert json.loads(capsys.readouterr().out)["title"] == "run_7"
     assert main(["report", str(run), "-o", "-"]) == 64
@@ -69,12 +84,19 @@ def test_standard_output_needs_a_form(run: Path, capsys: pytest.CaptureFixture[s
     ],
 )
 def test_what_is_refused(
-    run: Path, words: list[str], code: int, sentence: str, capsys: pytest.CaptureFixture[str]
+    run: Path,
+    words: list[str],
+    code: int,
+    sentence: str,
+    capsys: pytest.CaptureFixture[str],
 ) -> None:
     folder = run.parent
     (folder / "there.md").write_text("mine")
     (folder / "link.md").symlink_to(folder / "nowhere")
-    assert main(["report", str(run), *(word.format(folder=folder) for word in words)]) == code
+    assert (
+        main(["report", str(run), *(word.format(folder=folder) for word in words)])
+        == code
+    )
     assert sentence in capsys.readouterr().err
     assert (folder / "there.md").read_text() == "mine"
     assert not (folder / "nowhere").exists()
@@ -93,17 +115,29 @@ def test_force_replaces_a_file_and_never_writes_through_a_link(run: Path) -> Non
 
 def test_charts_beside_a_report(run: Path, capsys: pytest.CaptureFixture[str]) -> None:
     folder = run.parent / "out"
-    words = ["report", str(run), "-o", str(run.parent / "r.md"), "--charts", str(folder)]
+    words = [
+        "report",
+        str(run),
+        "-o",
+        str(run.parent / "r.md"),
+        "--charts",
+        str(folder),
+    ]
     assert main(words) == 0
     assert {path.name for path in folder.iterdir()} == {"reward.svg", "policy-kl.svg"}
     assert "](out/policy-kl.svg)" in (run.parent / "r.md").read_text()
-    other = [str(run.parent / "other.md") if word.endswith("r.md") else word for word in words]
+    other = [
+        str(run.parent / "other.md") if word.endswith("r.md") else word
+        for word in words
+    ]
     assert main(other) == 73
     assert "reward.svg" in capsys.readouterr().err
     assert not (run.parent / "other.md").exists()
 
 
-def test_nothing_to_report_on(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_nothing_to_report_on(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     out = tmp_path / "r.html"
     assert main(["report", str(tmp_path / "nothing"), "-o", str(out)]) == 3
     assert "no run with numbers to report on" in capsys.readouterr().err
@@ -126,7 +160,12 @@ async def test_the_page_in_a_browser(tmp_path: Path) -> None:
         opened.listen("Page.javascriptDialogOpening", heard.append)
         await opened.call("Page.navigate", url=out.as_uri())
         for width in (1200, 400):
-            size = {"width": width, "height": 800, "deviceScaleFactor": 1, "mobile": False}
+            size = {
+                "width": width,
+                "height": 800,
+                "deviceScaleFactor": 1,
+                "mobile": False,
+            }
             await opened.call("Emulation.setDeviceMetricsOverride", **size)
             seen = await opened.value(
                 "[document.readyState, document.querySelectorAll('svg.chart path').length,"

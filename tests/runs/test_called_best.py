@@ -19,7 +19,10 @@ VALIDATION = [0.25, 0.5, 0.75, 0.5, 0.5, 0.5, 0.5]
 def run_with(*names: str, suffix: str = "") -> Run:
     run = Run("r")
     rows = MetricRows(
-        ("rollout/reward_mean", "eval/acc"), range(10, 80, 10), (REWARDS, VALIDATION), range(7)
+        ("rollout/reward_mean", "eval/acc"),
+        range(10, 80, 10),
+        (REWARDS, VALIDATION),
+        range(7),
     )
     events = (Event(EventKind.BEST, f"/c/{name}{suffix}", 0) for name in names)
     run.apply(Batch("r", SourceStatus("x", "f"), (rows, *events)), 0.0)
@@ -50,7 +53,11 @@ def test_a_value_in_its_name_tells_the_step(
 def test_they_are_known_by_their_steps_and_listed_in_order() -> None:
     run = run_with("best_3.104", "best_model", "best_1.000", "best_2.920")
     assert [one.step for one in called_best(run)] == [10, 30, 60, None]
-    assert checkpoints(run) == {10: "/c/best_1.000", 30: "/c/best_2.920", 60: "/c/best_3.104"}
+    assert checkpoints(run) == {
+        10: "/c/best_1.000",
+        30: "/c/best_2.920",
+        60: "/c/best_3.104",
+    }
     top = best(run)
     assert top is not None
     assert top.checkpoint is not None
@@ -60,10 +67,20 @@ def test_they_are_known_by_their_steps_and_listed_in_order() -> None:
 def test_names_on_disk(tmp_path: Path) -> None:
     for folder in ("best_2.920", "checkpoints/best_2.25", "global_step_7"):
         (tmp_path / folder).mkdir(parents=True)
-    for file in ("best_-0.5.pt", "step_40.ckpt", "best_notes.txt", "model.safetensors", "best_1.0"):
+    for file in (
+        "best_-0.5.pt",
+        "step_40.ckpt",
+        "best_notes.txt",
+        "model.safetensors",
+        "best_1.0",
+    ):
         (tmp_path / file).touch()
     records, _ = CheckpointSource(tmp_path).read()
-    found = {(Path(one.text).name, one.kind, one.step) for one in records if isinstance(one, Event)}
+    found = {
+        (Path(one.text).name, one.kind, one.step)
+        for one in records
+        if isinstance(one, Event)
+    }
     assert found == {
         ("best_2.920", EventKind.BEST, None),
         ("best_2.25", EventKind.BEST, None),

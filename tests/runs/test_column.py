@@ -13,9 +13,13 @@ from hypothesis import strategies as st
 from verl_tui.runs.column import Column, may_be_odd
 
 FLOATS = st.one_of(
-    st.floats(), st.floats(width=32), st.sampled_from([0.0, -0.0, math.nan, -math.nan, math.inf])
+    st.floats(),
+    st.floats(width=32),
+    st.sampled_from([0.0, -0.0, math.nan, -math.nan, math.inf]),
 )
-EDGES = st.integers(-2000, 2000) | st.sampled_from([0, -1, 255, 256, 257, 511, 512, None])
+EDGES = st.integers(-2000, 2000) | st.sampled_from(
+    [0, -1, 255, 256, 257, 511, 512, None]
+)
 
 
 def bits(numbers: object) -> bytes:
@@ -23,13 +27,18 @@ def bits(numbers: object) -> bytes:
 
 
 @given(
-    parts=st.lists(st.tuples(st.lists(FLOATS, max_size=9), st.integers(0, 90)), max_size=6),
+    parts=st.lists(
+        st.tuples(st.lists(FLOATS, max_size=9), st.integers(0, 90)), max_size=6
+    ),
     start=EDGES,
     stop=EDGES,
     stride=st.sampled_from([None, 1, 3, -1, -2]),
 )
 def test_any_stretch_of_a_column_is_what_was_put_in(
-    parts: list[tuple[list[float], int]], start: int | None, stop: int | None, stride: int | None
+    parts: list[tuple[list[float], int]],
+    start: int | None,
+    stop: int | None,
+    stride: int | None,
 ) -> None:
     column, expected = Column[float]("d"), array("d")
     for numbers, times in parts:
@@ -46,7 +55,9 @@ def test_any_stretch_of_a_column_is_what_was_put_in(
                 column[at]
 
 
-@given(counts=st.lists(st.integers(0, 700), min_size=1, max_size=6), share=st.floats(0, 1))
+@given(
+    counts=st.lists(st.integers(0, 700), min_size=1, max_size=6), share=st.floats(0, 1)
+)
 def test_what_is_cut_off_makes_room_for_others(counts: list[int], share: float) -> None:
     column, expected = Column[int]("q"), []
     for count in counts:
@@ -78,7 +89,9 @@ def test_integers_of_any_size_and_numbers_that_come_one_by_one() -> None:
 
 
 @given(whole=st.integers(0, 1100), count=st.integers(0, 1100), more=st.integers(0, 600))
-def test_the_first_numbers_are_a_column_of_their_own(whole: int, count: int, more: int) -> None:
+def test_the_first_numbers_are_a_column_of_their_own(
+    whole: int, count: int, more: int
+) -> None:
     column, count = Column[int]("q"), min(count, whole)
     column.extend(range(whole))
     first = column.first(count)

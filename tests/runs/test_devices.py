@@ -8,7 +8,15 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from verl_tui.records import Batch, Gpu, GpuProcess, GpuReading, MetricRows, Settings, SourceStatus
+from verl_tui.records import (
+    Batch,
+    Gpu,
+    GpuProcess,
+    GpuReading,
+    MetricRows,
+    Settings,
+    SourceStatus,
+)
 from verl_tui.runs.run import Run
 from verl_tui.runs.views.devices import (
     COLUMNS,
@@ -33,7 +41,9 @@ def reading(*percents: float | None) -> GpuReading:
     )
 
 
-def logged(columns: Mapping[str, list[float]], *, steps: list[int] | None = None) -> Run:
+def logged(
+    columns: Mapping[str, list[float]], *, steps: list[int] | None = None
+) -> Run:
     """Return a run with system figures as W&B writes them: measurements, of which several may be of
     one step.
     """
@@ -46,7 +56,9 @@ def logged(columns: Mapping[str, list[float]], *, steps: list[int] | None = None
         list(range(count)),
         mean=True,
     )
-    settings = Settings({"wandb.gpu": "NVIDIA H100 80GB HBM3", "wandb.host": "node1"}, LOG)
+    settings = Settings(
+        {"wandb.gpu": "NVIDIA H100 80GB HBM3", "wandb.host": "node1"}, LOG
+    )
     run.apply(Batch("run", SourceStatus(LOG, "W&B run"), (settings, rows)), 0.0)
     return run
 
@@ -67,7 +79,9 @@ def test_history_knows_how_long_it_is_from_the_first_column_on() -> None:
     for second in range(3 * READINGS):
         history.note(replace(reading(50.0), time=float(second)))
     newest = replace(reading(50.0), time=100.0)
-    assert [device.span for device in history.devices(newest)] == [100.0 - (READINGS - 1)]
+    assert [device.span for device in history.devices(newest)] == [
+        100.0 - (READINGS - 1)
+    ]
     assert [device.span for device in DeviceHistory().devices(newest)] == [None]
 
 
@@ -113,7 +127,11 @@ def test_logged_devices_are_like_those_of_this_host() -> None:
 
 
 def test_logged_devices_of_several_nodes() -> None:
-    columns = {f"system/gpu.{i}.gpu/l:{node}": [float(i)] for node in ("b", "a") for i in (1, 0)}
+    columns = {
+        f"system/gpu.{i}.gpu/l:{node}": [float(i)]
+        for node in ("b", "a")
+        for i in (1, 0)
+    }
     devices, used = logged_devices(logged(columns))
     assert [(d.node, d.gpu.index, d.gpu.utilization) for d in devices] == [
         ("a", "0", 0.0),
@@ -131,7 +149,8 @@ def test_a_share_of_memory_without_bytes_is_left_to_others() -> None:
 
 def test_values_that_are_no_numbers_are_unknown() -> None:
     columns = {
-        f"system/gpu.0.{field}": [math.nan] for field in ("gpu", "temp", "memoryAllocatedBytes")
+        f"system/gpu.0.{field}": [math.nan]
+        for field in ("gpu", "temp", "memoryAllocatedBytes")
     }
     ((device,), _) = logged_devices(logged(columns))
     assert device.gpu == Gpu("0", "NVIDIA H100 80GB HBM3")
@@ -142,7 +161,9 @@ def test_measured_values_of_several_tables_are_in_the_order_of_writing() -> None
     run = Run("run")
     status = SourceStatus(LOG, "W&B run")
     for order, keys in enumerate((("a",), ("a", "b"), ("a",))):
-        rows = MetricRows(keys, [5 - order], [[float(order)] for _ in keys], [order], mean=True)
+        rows = MetricRows(
+            keys, [5 - order], [[float(order)] for _ in keys], [order], mean=True
+        )
         run.apply(Batch("run", status, (rows,)), 0.0)
     assert list(run.measured("a", 2)) == [1.0, 2.0]
     assert list(run.measured("a", 0)) == list(run.measured("c", 2)) == []

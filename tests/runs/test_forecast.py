@@ -30,7 +30,9 @@ def validating(
 ) -> Run:
     """Return a run of which every so many-th step takes five times as long, by its timers."""
     tested = {n: test for n in range(1, count + 1) if n % every == 0}
-    step = [plain + (tested.get(n, 0.0) if inside else 0.0) for n in range(1, count + 1)]
+    step = [
+        plain + (tested.get(n, 0.0) if inside else 0.0) for n in range(1, count + 1)
+    ]
     columns = {"critic/score/mean": [0.5] * count, "timing_s/step": [900.0, *step[1:]]}
     return training(columns, total=total, settings=more, testing=tested)
 
@@ -52,7 +54,9 @@ def test_a_last_step_beyond_all_numbers_of_steps_is_forecast(total: int) -> None
 
 @pytest.mark.parametrize("inside", [True, False])
 @pytest.mark.parametrize("settings", [{}, {"trainer__test_freq": 10}])
-@pytest.mark.parametrize(("step", "total"), [(40, 100), (49, 100), (51, 95), (98, 100), (39, 41)])
+@pytest.mark.parametrize(
+    ("step", "total"), [(40, 100), (49, 100), (51, 95), (98, 100), (39, 41)]
+)
 def test_validation_every_tenth_step_takes_five_times_as_long(
     step: int, total: int, settings: dict[str, int], inside: bool
 ) -> None:
@@ -107,7 +111,11 @@ def test_validation_and_checkpoints_coincide() -> None:
         "timing_s/gen": [29.0] * count,
     }
     run = training(
-        columns, total=total, settings=FREQUENCIES, testing=tested, save_checkpoint=saved
+        columns,
+        total=total,
+        settings=FREQUENCIES,
+        testing=tested,
+        save_checkpoint=saved,
     )
     found = remaining_steps(run)
     assert found is not None
@@ -130,7 +138,9 @@ def test_a_kind_that_was_never_seen_is_put_together() -> None:
         "timing_s/gen": [29.0] * count,
     }
     settings = {"trainer__test_freq": 10, "trainer__save_freq": 15}
-    run = training(columns, total=60, settings=settings, testing=tested, save_checkpoint=saved)
+    run = training(
+        columns, total=60, settings=settings, testing=tested, save_checkpoint=saved
+    )
     found = remaining_steps(run)
     assert found is not None
     (both,) = [usual for usual, _ in found.kinds if usual.kind == (True, True)]
@@ -145,7 +155,9 @@ def test_what_grows_is_estimated_as_it_is_now() -> None:
     tested = dict.fromkeys(range(10, count + 1, 10), 100.0)
     step = [10.0 + n for n in range(1, count + 1)]
     run = training(
-        {"critic/score/mean": [0.5] * count, "timing_s/step": step}, total=300, testing=tested
+        {"critic/score/mean": [0.5] * count, "timing_s/step": step},
+        total=300,
+        testing=tested,
     )
     plain, validation = usual_times(run)
     assert 190 < plain.seconds < 211
@@ -180,7 +192,9 @@ def test_irregular_occasions_are_estimated_by_how_often_they_are() -> None:
 
 def test_records_of_every_tenth_step() -> None:
     steps = list(range(10, 310, 10))
-    run = training({"reward": [0.5] * 30}, steps=steps, times=[30.0 * n for n in steps], total=1000)
+    run = training(
+        {"reward": [0.5] * 30}, steps=steps, times=[30.0 * n for n in steps], total=1000
+    )
     found = remaining_steps(run)
     assert found is not None
     assert (found.seconds, found.kinds) == (700 * 30.0, ())
@@ -215,7 +229,9 @@ def test_what_is_not_known_is_not_reported() -> None:
     assert next_occasions(done) == (None, None)
 
 
-@given(st.integers(2, 60), st.integers(0, 200), st.integers(-1, 30), st.integers(-1, 30))
+@given(
+    st.integers(2, 60), st.integers(0, 200), st.integers(-1, 30), st.integers(-1, 30)
+)
 def test_kinds_ahead_add_up(step: int, more: int, test: int, save: int) -> None:
     total = step + more
     settings = {"trainer__test_freq": test, "trainer__save_freq": save}
@@ -233,7 +249,8 @@ def test_kinds_ahead_add_up(step: int, more: int, test: int, save: int) -> None:
     saved = {n for n in coming if save > 0 and (n % save == 0 or n == total)}
     for kind, count in counts.items():
         assert count == sum(
-            (n in tested) is kind.validation and (n in saved) is kind.checkpoint for n in coming
+            (n in tested) is kind.validation and (n in saved) is kind.checkpoint
+            for n in coming
         )
 
 
@@ -255,12 +272,16 @@ def test_epochs_tell_once_the_log_has_seen_one_end() -> None:
     )
     assert run.total_steps == 105
     assert (
-        training({"training/epoch": [0.0] * 7}, settings={"trainer__total_epochs": 15}).total_steps
+        training(
+            {"training/epoch": [0.0] * 7}, settings={"trainer__total_epochs": 15}
+        ).total_steps
         is None
     )
     assert training({"training/epoch": epochs}).total_steps is None
     assert (
-        training({"training/epoch": [2.0] * 5}, settings={"trainer__total_epochs": 15}).total_steps
+        training(
+            {"training/epoch": [2.0] * 5}, settings={"trainer__total_epochs": 15}
+        ).total_steps
         is None
     )
 
@@ -268,7 +289,8 @@ def test_epochs_tell_once_the_log_has_seen_one_end() -> None:
 def test_shares_of_epochs_tell_where_they_are_not_rounded() -> None:
     settings = {"num_train_epochs": 2, "max_steps": -1}
     exact = training(
-        {"epoch": [n / 6382 for n in range(1, 30)], "reward": [0.0] * 29}, settings=settings
+        {"epoch": [n / 6382 for n in range(1, 30)], "reward": [0.0] * 29},
+        settings=settings,
     )
     assert exact.total_steps == 12764
     rounded = training(
@@ -295,9 +317,16 @@ def test_shares_of_epochs_tell_where_they_are_not_rounded() -> None:
         ([3, 6], -1, 7, None),
     ],
 )
-def test_rhythm(occasions: list[int], setting: int | None, after: int, due_at: int | None) -> None:
-    run = training({"critic/score/mean": [0.5] * after}, settings={"trainer__test_freq": setting})
-    assert schedule_of(run, set(occasions), "trainer.test_freq").next_after(after) == due_at
+def test_rhythm(
+    occasions: list[int], setting: int | None, after: int, due_at: int | None
+) -> None:
+    run = training(
+        {"critic/score/mean": [0.5] * after}, settings={"trainer__test_freq": setting}
+    )
+    assert (
+        schedule_of(run, set(occasions), "trainer.test_freq").next_after(after)
+        == due_at
+    )
 
 
 def test_a_setting_that_was_not_looked_up_is_none() -> None:

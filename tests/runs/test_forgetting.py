@@ -66,9 +66,13 @@ def test_a_run_whose_files_change_is_not_quiet_although_it_makes_no_step() -> No
     assert run.series("actor/grad_norm") is series
 
 
-def test_of_a_run_that_has_brought_nothing_for_long_only_what_is_looked_at_is_kept() -> None:
+def test_of_a_run_that_has_brought_nothing_for_long_only_what_is_looked_at_is_kept() -> (
+    None
+):
     monitor = Monitor(Config())
-    monitor.apply(rows([(step, 0.5) for step in range(1, 40)], key="actor/grad_norm"), NOW)
+    monitor.apply(
+        rows([(step, 0.5) for step in range(1, 40)], key="actor/grad_norm"), NOW
+    )
     run = monitor.runs["r"]
     monitor.judge(NOW)
     live = run.series("actor/grad_norm")

@@ -8,7 +8,9 @@ from verl_tui.runs.histograms import Histograms
 
 
 def histogram(step, count, *, mean=False, order=0, low=0.0, high=1.0):
-    return Histogram("h", step, low, high, [float(count), *[0.0] * (BINS - 1)], order, mean)
+    return Histogram(
+        "h", step, low, high, [float(count), *[0.0] * (BINS - 1)], order, mean
+    )
 
 
 def counts(histograms, step):
@@ -53,7 +55,17 @@ def test_a_budget_costs_every_second_step_but_never_the_newest():
     found = Histograms(budget=8)
     for step in range(9):
         found.add(histogram(step, step + 1), 0)
-    assert [found.at("h", step).step for step in range(9)] == [0, 0, 2, 2, 4, 4, 6, 6, 8]
+    assert [found.at("h", step).step for step in range(9)] == [
+        0,
+        0,
+        2,
+        2,
+        4,
+        4,
+        6,
+        6,
+        8,
+    ]
     assert [counts(found, step) for step in (0, 4, 8)] == [1, 5, 9]
     found.add(histogram(9, 10), 0)
     assert found.at("h", 9).step == 9

@@ -150,12 +150,18 @@ def test_trl() -> None:
             "algorithm.adv_estimator, actor_rollout_ref.actor.policy_loss.loss_mode",
         ),
         (
-            {"algorithm__adv_estimator": "grpo", "algorithm__filter_groups__enable": True},
+            {
+                "algorithm__adv_estimator": "grpo",
+                "algorithm__filter_groups__enable": True,
+            },
             "DAPO",
             "algorithm.filter_groups.enable",
         ),
         (
-            {"algorithm__adv_estimator": "grpo", "reward_model__reward_manager": "dapo"},
+            {
+                "algorithm__adv_estimator": "grpo",
+                "reward_model__reward_manager": "dapo",
+            },
             "DAPO",
             "reward_model.reward_manager",
         ),
@@ -170,7 +176,11 @@ def test_trl() -> None:
         ),
         ({"advantage_estimator": "group_norm"}, "GRPO", "advantage_estimator"),
         ({"algorithm": "ppo"}, "PPO", "algorithm"),
-        ({"model__partial_pretrain": "Qwen/Qwen3-1.7B"}, "SFT", "model.partial_pretrain"),
+        (
+            {"model__partial_pretrain": "Qwen/Qwen3-1.7B"},
+            "SFT",
+            "model.partial_pretrain",
+        ),
         (
             {"num_generations": 4, "normalize_advantages": True},
             "RLOO",
@@ -192,7 +202,14 @@ def test_algorithm_by_settings(settings: dict[str, Any], words: str, key: str) -
         (["frac_reward_zero_std", "reward"], "GRPO or RLOO"),
         (["objective/rlhf_reward", "policy/approxkl_avg", "loss/value_avg"], "PPO"),
         (["objective/rlhf_reward", "policy/approxkl_avg"], "RLOO"),
-        (["train/rewards/chosen", "train/rewards/margins", "train/rewards/accuracies"], "DPO"),
+        (
+            [
+                "train/rewards/chosen",
+                "train/rewards/margins",
+                "train/rewards/accuracies",
+            ],
+            "DPO",
+        ),
         (["train/rewards/chosen", "train/rewards/margins", "train/kl"], "KTO"),
         (["rewards/chosen", "rewards/accuracies", "log_odds_ratio"], "ORPO"),
         (["critic/score/mean", "actor/pg_loss"], None),
@@ -240,7 +257,9 @@ def test_what_people_call_a_model(path: str, name: str) -> None:
 
 def test_what_is_not_looked_up_or_empty_is_not_said() -> None:
     found = known(
-        data__train_batch_size="${oc.env:B}", trainer__project_name="", learning_rate=None
+        data__train_batch_size="${oc.env:B}",
+        trainer__project_name="",
+        learning_rate=None,
     )
     assert found.facts == ()
 
@@ -270,7 +289,8 @@ def test_settings_that_tell_experiments_apart() -> None:
 
 
 NAMES = st.sampled_from(
-    [name.replace("__", ".") for name in GRPO] + ["algorithm", "beta", "model", "epsilon_high"]
+    [name.replace("__", ".") for name in GRPO]
+    + ["algorithm", "beta", "model", "epsilon_high"]
 )
 VALUES = (
     st.none()

@@ -27,10 +27,14 @@ CONSOLE = SourceStatus("run/train.log", "verl console", modified=COPIED)
 
 def rows(steps: Sequence[int], *, at: float | None = None) -> MetricRows:
     times = [at + step for step in steps] if at is not None else []
-    return MetricRows(("actor/loss",), list(steps), [[0.5] * len(steps)], list(steps), times)
+    return MetricRows(
+        ("actor/loss",), list(steps), [[0.5] * len(steps)], list(steps), times
+    )
 
 
-def run_of(*reported: tuple[SourceStatus, Record], live: bool = False, now: float = COPIED) -> Run:
+def run_of(
+    *reported: tuple[SourceStatus, Record], live: bool = False, now: float = COPIED
+) -> Run:
     run = Run("r")
     for status, record in reported:
         run.apply(Batch("r", status, (record,), live), now)
@@ -45,7 +49,9 @@ def test_of_a_copied_event_file_the_records_tell() -> None:
 
 def test_they_tell_of_a_console_copied_with_it_too() -> None:
     for order in (1, -1):
-        run = run_of(*((EVENTS, rows(range(20), at=T)), (CONSOLE, rows(range(20))))[::order])
+        run = run_of(
+            *((EVENTS, rows(range(20), at=T)), (CONSOLE, rows(range(20))))[::order]
+        )
         assert (run.last_record, run.dated_by_file) == (T + 19, False)
 
 
@@ -57,7 +63,13 @@ def test_a_console_that_is_further_holds_by_its_file() -> None:
 def test_a_dump_of_a_further_step_holds_by_its_file() -> None:
     dumps = SourceStatus("run/rollouts/*.jsonl", "rollout dump")
     for step, reported in ((19, (T + 19, False)), (20, (COPIED, True))):
-        dump = Dump(step, f"run/rollouts/{step}.jsonl", validation=False, size=9, modified=COPIED)
+        dump = Dump(
+            step,
+            f"run/rollouts/{step}.jsonl",
+            validation=False,
+            size=9,
+            modified=COPIED,
+        )
         run = run_of((EVENTS, rows(range(20), at=T)), (dumps, dump))
         assert (run.last_record, run.dated_by_file) == reported
 
@@ -76,7 +88,9 @@ def test_what_comes_while_we_watch_has_its_time_of_arrival() -> None:
     assert (run.last_record, run.dated_by_file) == (COPIED, False)
 
 
-def test_a_console_whose_own_times_agree_with_its_file_is_not_dated_by_that_alone() -> None:
+def test_a_console_whose_own_times_agree_with_its_file_is_not_dated_by_that_alone() -> (
+    None
+):
     run = run_of((CONSOLE, rows(range(20))))
     assert run.dated_by_file
     run.apply(Batch("r", CONSOLE, (Pulse(COPIED - 3, ""),)), COPIED)
@@ -95,5 +109,7 @@ def test_a_console_whose_own_times_agree_with_its_file_is_not_dated_by_that_alon
         (None, True, T),
     ],
 )
-def test_which_time_is_trusted(stated: float | None, *, absolute: bool, trusted: float) -> None:
+def test_which_time_is_trusted(
+    stated: float | None, *, absolute: bool, trusted: float
+) -> None:
     assert trusted_time(stated, T, absolute=absolute) == trusted

@@ -28,8 +28,18 @@ def named(name: str, *keys: str, **settings: Any) -> Run:
 
 
 def test_runs_of_one_version_measure_alike() -> None:
-    old, new = named("old", ACCURACY, **GSPO), named("new", ACCURACY, SUCCESSFUL, **GSPO)
-    for runs in ([], [old], [new], [old, old], [new, new], [old, named("no validation")]):
+    old, new = (
+        named("old", ACCURACY, **GSPO),
+        named("new", ACCURACY, SUCCESSFUL, **GSPO),
+    )
+    for runs in (
+        [],
+        [old],
+        [new],
+        [old, old],
+        [new, new],
+        [old, named("no validation")],
+    ):
         assert differing(runs) == []
 
 
@@ -37,8 +47,13 @@ def test_runs_of_one_version_measure_alike() -> None:
 def test_accuracy_counts_failed_sessions_in_later_versions(count: int) -> None:
     old = [named(f"old {number}", ACCURACY) for number in range(count)]
     (said,) = differing([*old, named("new", ACCURACY, SUCCESSFUL)])
-    assert said.startswith("validation: acc of new counts failed sessions as 0 (verl 0.9.1")
-    assert f"{', '.join(run.name for run in old)} {'has' if count == 1 else 'have'} no such" in said
+    assert said.startswith(
+        "validation: acc of new counts failed sessions as 0 (verl 0.9.1"
+    )
+    assert (
+        f"{', '.join(run.name for run in old)} {'has' if count == 1 else 'have'} no such"
+        in said
+    )
 
 
 def test_gspo_goes_by_its_aggregation_in_later_versions() -> None:

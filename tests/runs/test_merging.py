@@ -7,12 +7,24 @@ from __future__ import annotations
 import pytest
 from log_reading import NOW, values
 
-from verl_tui.records import Batch, Event, EventKind, MetricRows, Progress, Restart, SourceStatus
+from verl_tui.records import (
+    Batch,
+    Event,
+    EventKind,
+    MetricRows,
+    Progress,
+    Restart,
+    SourceStatus,
+)
 from verl_tui.runs.run import Run
 from verl_tui.runs.time.step_clocks import clocks
 from verl_tui.runs.views.provenance import leading, origin, provenance_words, shares
 
-CONSOLE, LOGGER, EVENTS = ("verl console", 3), ("verl file logger", 6), ("tensorboard events", 5)
+CONSOLE, LOGGER, EVENTS = (
+    ("verl console", 3),
+    ("verl file logger", 6),
+    ("tensorboard events", 5),
+)
 
 
 def status(path, kind, ordinal=0, modified=1000.0):
@@ -21,7 +33,11 @@ def status(path, kind, ordinal=0, modified=1000.0):
 
 def rows(key, points, *, order=0, times=()):
     return MetricRows(
-        (key,), list(points), (list(points.values()),), range(order, order + len(points)), times
+        (key,),
+        list(points),
+        (list(points.values()),),
+        range(order, order + len(points)),
+        times,
     )
 
 
@@ -58,7 +74,9 @@ def test_the_better_source_holds_and_the_other_fills_the_gaps(run, console_first
     )
 
 
-def test_a_better_source_that_begins_anew_with_each_start_beats_a_console_that_goes_on(run):
+def test_a_better_source_that_begins_anew_with_each_start_beats_a_console_that_goes_on(
+    run,
+):
     console = status("train.log", CONSOLE, 0)
     tell(
         run,
@@ -78,13 +96,21 @@ def estimated(key, points, *, order=0):
 
 
 @pytest.mark.parametrize("console_first", [True, False])
-def test_a_source_that_knows_the_steps_holds_and_no_step_is_invented_beside_it(run, console_first):
+def test_a_source_that_knows_the_steps_holds_and_no_step_is_invented_beside_it(
+    run, console_first
+):
     """The console counts where every fifth step is logged, and is one record ahead of the trainer's
     own history.
     """
     batches = [
-        (status("train.log", CONSOLE, 0), estimated("a", {1: 0.1, 2: 0.2, 3: 0.3, 4: 0.4})),
-        (status("state.json", EVENTS, 1), rows("a", {5: 0.11, 10: 0.22, 15: 0.33, 20: 0.44})),
+        (
+            status("train.log", CONSOLE, 0),
+            estimated("a", {1: 0.1, 2: 0.2, 3: 0.3, 4: 0.4}),
+        ),
+        (
+            status("state.json", EVENTS, 1),
+            rows("a", {5: 0.11, 10: 0.22, 15: 0.33, 20: 0.44}),
+        ),
     ]
     for source, record in batches if console_first else reversed(batches):
         tell(run, source, record)
@@ -111,11 +137,21 @@ def test_an_estimated_step_is_taken_away_once_the_step_is_known(run):
 
 def test_a_console_fills_what_the_others_leave_out(run):
     """W&B was on only after the resumption, the events tell of every tenth step."""
-    tell(run, status("train.log", CONSOLE, 0), estimated("a", dict.fromkeys(range(1, 61), 1.0)))
-    tell(run, status("run.wandb", ("W&B run", 4), 1), rows("a", dict.fromkeys(range(41, 51), 2.0)))
+    tell(
+        run,
+        status("train.log", CONSOLE, 0),
+        estimated("a", dict.fromkeys(range(1, 61), 1.0)),
+    )
+    tell(
+        run,
+        status("run.wandb", ("W&B run", 4), 1),
+        rows("a", dict.fromkeys(range(41, 51), 2.0)),
+    )
     tell(run, status("tb", EVENTS, 2), rows("a", {10: 3.0, 20: 3.0}))
     expected = (
-        dict.fromkeys(range(1, 61), 1.0) | dict.fromkeys(range(41, 51), 2.0) | {10: 3.0, 20: 3.0}
+        dict.fromkeys(range(1, 61), 1.0)
+        | dict.fromkeys(range(41, 51), 2.0)
+        | {10: 3.0, 20: 3.0}
     )
     assert values(run, "a") == expected
 
@@ -155,13 +191,25 @@ def test_files_that_begin_together_or_tell_of_other_things_are_no_restart(run):
 
 def test_a_training_begun_again_from_scratch_is_a_restart(run):
     first = MetricRows(
-        ("a",), range(1, 61), ([1.0] * 60,), range(60), [100.0 + step for step in range(60)]
+        ("a",),
+        range(1, 61),
+        ([1.0] * 60,),
+        range(60),
+        [100.0 + step for step in range(60)],
     )
     tell(run, status("tb/1", EVENTS), first)
-    tell(run, status("tb/2", EVENTS), rows("a", {1: 2.0, 2: 2.0}, order=999, times=(900.0, 901.0)))
+    tell(
+        run,
+        status("tb/2", EVENTS),
+        rows("a", {1: 2.0, 2: 2.0}, order=999, times=(900.0, 901.0)),
+    )
     assert [(mark.step, mark.path) for mark in run.restarts] == [(1, "tb/2")]
     assert run.step == 2
-    tell(run, status("tb/worker/1", EVENTS), rows("a", {1: 2.0, 2: 2.0}, times=(900.5, 901.5)))
+    tell(
+        run,
+        status("tb/worker/1", EVENTS),
+        rows("a", {1: 2.0, 2: 2.0}, times=(900.5, 901.5)),
+    )
     assert [mark.path for mark in run.restarts] == ["tb/2"], (
         "two that write at the same time stand beside each other"
     )
@@ -169,14 +217,19 @@ def test_a_training_begun_again_from_scratch_is_a_restart(run):
 
 def test_an_evaluation_after_the_training_is_no_restart(run):
     """Hugging Face's trainer begins another events file for it."""
-    tell(run, status("tb/1", EVENTS), rows("eval/loss", dict.fromkeys(range(1, 61), 1.0)))
+    tell(
+        run, status("tb/1", EVENTS), rows("eval/loss", dict.fromkeys(range(1, 61), 1.0))
+    )
     tell(run, status("tb/2", EVENTS), rows("eval/loss", {60: 2.0}, order=999))
     assert run.restarts == []
     assert run.step == 60
 
 
 def test_the_validation_before_the_first_step_is_part_of_the_restart(run):
-    for path, kind, steps in (("exp.jsonl", LOGGER, (7, 8)), ("train.log", CONSOLE, (8, 9))):
+    for path, kind, steps in (
+        ("exp.jsonl", LOGGER, (7, 8)),
+        ("train.log", CONSOLE, (8, 9)),
+    ):
         for step in steps:
             tell(
                 run,
@@ -194,7 +247,13 @@ def test_the_validation_before_the_first_step_is_part_of_the_restart(run):
 def test_a_run_that_dies_and_goes_on_from_the_same_step_again_is_two_restarts(run):
     for path, kind in (("exp.jsonl", LOGGER), ("train.log", CONSOLE)):
         for _ in range(2):
-            tell(run, status(path, kind), rows("a", {11: 1.0}), Restart(path), rows("a", {10: 1.0}))
+            tell(
+                run,
+                status(path, kind),
+                rows("a", {11: 1.0}),
+                Restart(path),
+                rows("a", {10: 1.0}),
+            )
     assert [mark.step for mark in run.restarts] == [10, 10]
 
 
@@ -218,12 +277,19 @@ def test_times_come_from_whichever_source_has_them(run):
     tell(run, status("train.log", CONSOLE, 1, modified=5000.0), *bars)
     (bar,) = clocks(run)
     assert [bar.at(step) for step in (1, 2, 3)] == [4970.0, 4980.0, 5000.0]
-    tell(run, status("tb/1", EVENTS, 2), rows("a", {1: 1.0, 3: 1.0}, times=(100.0, 300.0)))
+    tell(
+        run,
+        status("tb/1", EVENTS, 2),
+        rows("a", {1: 1.0, 3: 1.0}, times=(100.0, 300.0)),
+    )
     assert [clock.at(2) for clock in clocks(run)] == [200.0, 4980.0]
 
 
 def test_what_a_console_says_of_the_end_weighs_more_than_an_exit_code(run):
-    fatal, exited = Event(EventKind.FATAL, "died", 9, 3), Event(EventKind.EXITED, "code 0", 9, 3)
+    fatal, exited = (
+        Event(EventKind.FATAL, "died", 9, 3),
+        Event(EventKind.EXITED, "code 0", 9, 3),
+    )
     tell(run, status("run.wandb", ("W&B run", 4)), rows("a", {3: 1.0}), exited)
     assert run.outcome == exited
     tell(run, status("train.log", CONSOLE, 1), rows("a", {3: 1.0}), fatal)
@@ -240,7 +306,10 @@ def record(*keys):
 @pytest.mark.parametrize("console_first", [True, False])
 def test_a_metric_that_two_sources_spell_in_two_ways_is_one(run, console_first):
     batches = [
-        (status("state.json", LOGGER, 0), [record("loss", "epoch"), record("eval_loss", "epoch")]),
+        (
+            status("state.json", LOGGER, 0),
+            [record("loss", "epoch"), record("eval_loss", "epoch")],
+        ),
         (
             status("tb", EVENTS, 1),
             [record("train/loss"), record("eval/loss"), record("train/epoch")],

@@ -25,7 +25,11 @@ def row(*steps, key=KEY, value=0.5):
 
 def take(run, *records, now=NOW, live=True, path="train.log", modified=NOW, unread=0):
     status = SourceStatus(
-        path=path, format="verl console", modified=modified, bytes_read=10, size=10 + unread
+        path=path,
+        format="verl console",
+        modified=modified,
+        bytes_read=10,
+        size=10 + unread,
     )
     run.apply(Batch(run.name, status, records, live), now)
 
@@ -50,11 +54,15 @@ def test_what_lay_there_is_counted_back_by_the_bar_from_the_first_arrival():
     take(run, row(151), now=NOW + 12)
     take(run, row(152), now=NOW + 25)
     clock = clocks(run)[0]
-    assert (
-        len(clocks(run)) == 1
-    )  # the bar's own clock ends at the file's last change: it has nothing to add
+    # the bar's own clock ends at the file's last change: it has nothing to add
+    assert len(clocks(run)) == 1
     assert clock.origin == "arrival while we watched, before that the progress bar"
-    assert [clock.at(step) - NOW for step in (0, 150, 151, 152)] == [12 - 1510, 2, 12, 25]
+    assert [clock.at(step) - NOW for step in (0, 150, 151, 152)] == [
+        12 - 1510,
+        2,
+        12,
+        25,
+    ]
     assert elapsed(run) == 1523
 
 
@@ -90,7 +98,9 @@ def test_without_a_bar_the_step_timers_are_summed():
     assert elapsed(run) == 70  # from the beginning of the first step
     take(run, row(11, key="timing_s/step", value=7.0), now=NOW + 8)
     take(run, row(12, key="timing_s/step", value=7.0), now=NOW + 16)
-    assert clocks(run)[0].origin == "arrival while we watched, before that the step timers"
+    assert (
+        clocks(run)[0].origin == "arrival while we watched, before that the step timers"
+    )
     assert elapsed(run) == 77 + 8
 
 

@@ -23,7 +23,9 @@ def filled(files: Sequence[Sequence[tuple[int, bool]]], *, mean: bool = False) -
     """
     run = Run("run")
     for number, rows in enumerate(files):
-        status = SourceStatus(f"{number}.jsonl", "verl file logger", rank=number, ordinal=number)
+        status = SourceStatus(
+            f"{number}.jsonl", "verl file logger", rank=number, ordinal=number
+        )
         before = -1
         for order, (step, tested) in enumerate(rows):
             if step < before and not mean:
@@ -31,7 +33,11 @@ def filled(files: Sequence[Sequence[tuple[int, bool]]], *, mean: bool = False) -
             before = step
             keys = ("loss", "acc") if tested else ("loss",)
             record = MetricRows(
-                keys, [step], [[float(order * 10 + number)]] * len(keys), [order], mean=mean
+                keys,
+                [step],
+                [[float(order * 10 + number)]] * len(keys),
+                [order],
+                mean=mean,
             )
             run.apply(Batch("run", status, (record,)), 0.0)
     return run
@@ -57,7 +63,9 @@ def test_those_since_a_step_are_those_of_the_series(
     for key in ("loss", "acc", "none"):
         values = list(run.since(key, step).items())
         series = run.series(key)
-        assert values == (list(series.since(step).items()) if series is not None else [])
+        assert values == (
+            list(series.since(step).items()) if series is not None else []
+        )
         assert list(run.since(key, step).items()) == values
 
 
@@ -68,7 +76,9 @@ def test_after_a_restart_they_are_of_the_newest_segment() -> None:
     assert (list(run.tail("acc", 1)), run.present("acc")) == ([], None)
     series = run.series("loss")
     assert series is not None
-    assert list(run.tail("loss", 4)) == [20.0, 90.0, 100.0, 110.0], "the same from a series"
+    assert list(run.tail("loss", 4)) == [20.0, 90.0, 100.0, 110.0], (
+        "the same from a series"
+    )
     assert (series.last, len(series)) == ((9, 80.0), 9), "charts keep what was"
 
 

@@ -24,7 +24,9 @@ def table(values: list[float]) -> Table:
 def add(found: Table, values: list[float]) -> None:
     first = len(found)
     steps = list(range(first, first + len(values)))
-    found.extend(MetricRows(("m",), steps, [values], steps), 0, array("d", [nan] * len(values)))
+    found.extend(
+        MetricRows(("m",), steps, [values], steps), 0, array("d", [nan] * len(values))
+    )
 
 
 def constant(known: OneValue, *tables: Table) -> bool:
@@ -44,7 +46,9 @@ def constant(known: OneValue, *tables: Table) -> bool:
         ([inf] * 20, True),
     ],
 )
-def test_one_value_in_several_rows_is_constant(values: list[float], expected: bool) -> None:
+def test_one_value_in_several_rows_is_constant(
+    values: list[float], expected: bool
+) -> None:
     assert constant(OneValue(), table(values)) is expected
 
 

@@ -22,7 +22,11 @@ def read(*lines: str) -> Run:
 
 
 def test_epochs_times_the_length_of_the_dataloader():
-    run = read(*CONFIG, "Size of train dataloader: 58, Size of val dataloader: 1", "step:1 - a:1")
+    run = read(
+        *CONFIG,
+        "Size of train dataloader: 58, Size of val dataloader: 1",
+        "step:1 - a:1",
+    )
     assert run.total_steps == 3 * 58
 
 
@@ -35,12 +39,19 @@ def test_epochs_times_the_prompts_there_are():
 
 
 def test_what_the_trainer_says_goes_before_what_is_worked_out():
-    run = read(*CONFIG, "Size of train dataloader: 58", "Total training steps: 30", "step:1 - a:1")
+    run = read(
+        *CONFIG,
+        "Size of train dataloader: 58",
+        "Total training steps: 30",
+        "step:1 - a:1",
+    )
     assert run.total_steps == 30
 
 
 def test_transformers_say_it_with_commas():
-    assert read("  Total optimization steps = 1,250", "step:1 - a:1").total_steps == 1250
+    assert (
+        read("  Total optimization steps = 1,250", "step:1 - a:1").total_steps == 1250
+    )
 
 
 @pytest.mark.parametrize("bar", ["Epoch 2/20", "Episode [2/20]"])
@@ -53,11 +64,17 @@ def test_no_run_is_beyond_its_total():
     assert read("Total training steps: 30", "step:31 - a:1").total_steps is None
     assert (
         read(
-            *CONFIG, "Size of train dataloader: 58", "Total training steps: 30", "step:31 - a:1"
+            *CONFIG,
+            "Size of train dataloader: 58",
+            "Total training steps: 30",
+            "step:31 - a:1",
         ).total_steps
         == 174
     )
-    assert read(*CONFIG, "Size of train dataloader: 58", "step:175 - a:1").total_steps is None
+    assert (
+        read(*CONFIG, "Size of train dataloader: 58", "step:175 - a:1").total_steps
+        is None
+    )
 
 
 def test_no_epochs_no_total():

@@ -11,14 +11,20 @@ from hypothesis import strategies as st
 
 from verl_tui.runs.pyramid import Pyramid
 
-NUMBERS = st.one_of(st.floats(), st.sampled_from([nan, inf, -inf, 0.0, 1e308, -1e308, 5e-324]))
+NUMBERS = st.one_of(
+    st.floats(), st.sampled_from([nan, inf, -inf, 0.0, 1e308, -1e308, 5e-324])
+)
 GAPS = st.lists(st.sampled_from([0, 1, 1, 1, 1, 2, 7, 300]), min_size=1, max_size=12)
 
 
 def brute(steps, values, start, stop):
     inside = [v for s, v in zip(steps, values, strict=True) if start <= s < stop]
     finite = [v for v in inside if isfinite(v)]
-    return min(finite, default=None), max(finite, default=None), len(finite) < len(inside)
+    return (
+        min(finite, default=None),
+        max(finite, default=None),
+        len(finite) < len(inside),
+    )
 
 
 def columns(first, gaps, numbers, length):
@@ -49,7 +55,9 @@ def assert_exact(pyramid, first, width, buckets):
     width=st.integers(1, 900),
     buckets=st.integers(0, 20),
 )
-def test_query_equals_reading_everything(first, gaps, numbers, length, start, width, buckets):
+def test_query_equals_reading_everything(
+    first, gaps, numbers, length, start, width, buckets
+):
     pyramid = Pyramid(*columns(first, gaps, numbers, length))
     assert_exact(pyramid, first + start, width, buckets)
     assert_exact(pyramid, (first + start) // 64 * 64, 64, buckets)

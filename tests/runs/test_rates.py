@@ -32,11 +32,16 @@ def test_the_percentile_is_that_of_numpy() -> None:
 
 def test_of_the_tutorials_samples_each_counts(tmp_path: Path) -> None:
     path = tmp_path / "verl_logs.jsonl"
-    each = [{"step": n // 10, "verl_sample_generation_seconds": float(n % 10)} for n in range(100)]
+    each = [
+        {"step": n // 10, "verl_sample_generation_seconds": float(n % 10)}
+        for n in range(100)
+    ]
     path.write_text("".join(json.dumps(record) + "\n" for record in each))
     latency = generation_latency(read_run(path))
     assert latency is not None
-    assert latency.value == pytest.approx(np.percentile([n % 10 for n in range(100)], 95))
+    assert latency.value == pytest.approx(
+        np.percentile([n % 10 for n in range(100)], 95)
+    )
 
 
 def test_too_few_times_say_nothing() -> None:

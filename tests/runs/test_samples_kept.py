@@ -21,7 +21,12 @@ def sample(step: int, response: str = "yes", *, validation: bool = False) -> Sam
 
 
 def dump(
-    step: int, size: int = 10, *, validation: bool = False, removed: bool = False, path: str = ""
+    step: int,
+    size: int = 10,
+    *,
+    validation: bool = False,
+    removed: bool = False,
+    path: str = "",
 ) -> Dump:
     return Dump(step, path or f"/dumps/{step}.jsonl", validation, size, removed)
 
@@ -36,7 +41,12 @@ def loaded_run(*sources: tuple[str, str, Sample]) -> Run:
 
 def test_samples_lie_at_their_place() -> None:
     samples = Samples()
-    for one in (sample(3), sample(1), sample(3, "no", validation=True), sample(3, "so")):
+    for one in (
+        sample(3),
+        sample(1),
+        sample(3, "no", validation=True),
+        sample(3, "so"),
+    ):
         samples.add(one, one.step or 0)
     assert samples.places == [Place(1, validation=False), TRAINED, VALIDATED]
     assert [one.response for one in samples.kept(TRAINED)] == ["yes", "so"]
@@ -101,7 +111,8 @@ def test_samples_that_several_formats_have_are_shown_once_from_the_fullest() -> 
 
 def test_what_two_files_of_one_format_have_is_all_of_a_step() -> None:
     run = loaded_run(
-        ("/rank0.jsonl", "rollouts", sample(3, "a")), ("/rank1.jsonl", "rollouts", sample(3, "b"))
+        ("/rank0.jsonl", "rollouts", sample(3, "a")),
+        ("/rank1.jsonl", "rollouts", sample(3, "b")),
     )
     assert [one.response for one in run.samples.kept(TRAINED)] == ["a", "b"]
 
@@ -132,7 +143,10 @@ def test_a_dump_is_a_place_while_it_is_there() -> None:
     samples.add_dump(dump(3, validation=True))
     samples.add(sample(3), 3)
     assert samples.places == [TRAINED, VALIDATED, Place(5, validation=False)]
-    assert (samples.dump(VALIDATED), samples.dump(TRAINED)) == (dump(3, validation=True), None)
+    assert (samples.dump(VALIDATED), samples.dump(TRAINED)) == (
+        dump(3, validation=True),
+        None,
+    )
     assert samples.steps == [3], "steps in memory"
     grown = dump(3, 20, validation=True)
     samples.add_dump(grown)
@@ -152,7 +166,9 @@ def test_samples_in_memory_outlive_the_dump_of_their_place() -> None:
     assert samples.places == [TRAINED]
 
 
-def test_of_two_dumps_of_a_place_the_one_that_holds_is_not_removed_with_the_other() -> None:
+def test_of_two_dumps_of_a_place_the_one_that_holds_is_not_removed_with_the_other() -> (
+    None
+):
     samples = Samples()
     samples.add_dump(dump(3, path="/a/3.jsonl"))
     samples.add_dump(dump(3, path="/b/3.jsonl"))
@@ -167,7 +183,9 @@ def test_the_nearest() -> None:
     samples.add_dump(dump(4))
     samples.add_dump(dump(6, validation=True))
     assert samples.nearest(6) == 2
-    assert samples.nearest_place(3) == Place(4, validation=False), "of two as near the newer"
+    assert samples.nearest_place(3) == Place(4, validation=False), (
+        "of two as near the newer"
+    )
     assert (
         samples.nearest_place(9)
         == samples.nearest_place(0, validation=True)

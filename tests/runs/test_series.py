@@ -19,7 +19,13 @@ def put(run: Run, step: int, value: float, order: int) -> None:
 
 def test_the_highest_and_the_first_beyond_a_value_as_points_come_and_change() -> None:
     run = Run("r")
-    points = [(0.5, 0.5, None), (math.nan, 0.5, None), (1.5, 1.5, 3), (0.2, 1.5, 3), (2.0, 2.0, 3)]
+    points = [
+        (0.5, 0.5, None),
+        (math.nan, 0.5, None),
+        (1.5, 1.5, 3),
+        (0.2, 1.5, 3),
+        (2.0, 2.0, 3),
+    ]
     for step, (value, highest, first) in enumerate(points, 1):
         put(run, step, value, step)
         series = run.series("x")
@@ -47,13 +53,20 @@ def test_a_series_up_to_a_step() -> None:
     assert series.until(None) is series.until(4) is series.until(9) is series
     cut = series.until(3)
     assert cut is series.until(3), "nothing new, nothing made anew"
-    assert (cut.key, [*cut.steps], cut.last_finite, len(cut.times)) == ("x", [1, 2, 3], (2, 2.0), 3)
+    assert (cut.key, [*cut.steps], cut.last_finite, len(cut.times)) == (
+        "x",
+        [1, 2, 3],
+        (2, 2.0),
+        3,
+    )
     assert cut.pyramid.bounds(1, 4) == (1.0, 2.0)
     assert len(series.until(0)) == 0
     put(run, 2, 3.0, 9)
     assert run.series("x") is series
     assert series.until(3).last_finite == (2, 3.0), "the past has changed"
-    assert series.until(3).revision == series.revision > cut.revision, "its readers start over"
+    assert series.until(3).revision == series.revision > cut.revision, (
+        "its readers start over"
+    )
 
 
 @pytest.mark.parametrize("mean", [False, True])
@@ -61,7 +74,9 @@ def test_a_series_up_to_one_step_after_another(mean: bool) -> None:
     run, count = Run("r"), 600
     steps = [step for step in range(1, count + 1) for _ in range(1 + mean)]
     values = [float(at) for at in range(len(steps))]
-    rows = MetricRows(("x",), steps, (values,), range(len(steps)), times=values, mean=mean)
+    rows = MetricRows(
+        ("x",), steps, (values,), range(len(steps)), times=values, mean=mean
+    )
     run.apply(Batch("r", STATUS, (rows,)), now=0.0)
     series = run.series("x")
     assert series is not None

@@ -18,7 +18,9 @@ from verl_tui.runs.table import Table, precedence
 VALUES = st.sampled_from([0.5, 1.5, -2.0, 3.25, math.nan, math.inf])
 TIMES = st.sampled_from([math.nan, 100.0, 200.0])
 ROW = st.tuples(st.integers(0, 12), VALUES, TIMES)
-BATCH = st.tuples(st.integers(0, 2), st.integers(0, 1), st.lists(ROW, min_size=1, max_size=8))
+BATCH = st.tuples(
+    st.integers(0, 2), st.integers(0, 1), st.lists(ROW, min_size=1, max_size=8)
+)
 """Number of a table, segment of the rows, and the rows."""
 ROW_BITS = 40
 
@@ -52,19 +54,35 @@ class Slow:
     @property
     def columns(self):
         steps = sorted(self.points)
-        orders, values, times, counts = zip(*(self.points[step] for step in steps), strict=True)
-        return steps, list(orders), list(values), list(times), list(counts) if self.averages else []
+        orders, values, times, counts = zip(
+            *(self.points[step] for step in steps), strict=True
+        )
+        return (
+            steps,
+            list(orders),
+            list(values),
+            list(times),
+            list(counts) if self.averages else [],
+        )
 
 
 def same(one, other):
     return len(one) == len(other) and all(
-        a == b or (math.isnan(a) and math.isnan(b)) for a, b in zip(one, other, strict=True)
+        a == b or (math.isnan(a) and math.isnan(b))
+        for a, b in zip(one, other, strict=True)
     )
 
 
 def columns(series):
     return [
-        list(c) for c in (series.steps, series.orders, series.values, series.times, series.counts)
+        list(c)
+        for c in (
+            series.steps,
+            series.orders,
+            series.values,
+            series.times,
+            series.counts,
+        )
     ]
 
 
@@ -72,7 +90,10 @@ def write(table, number, segment, rows, at):
     orders = range(at, at + len(rows))
     table.extend(
         MetricRows(
-            ("x",), [step for step, _, _ in rows], ([value for _, value, _ in rows],), orders
+            ("x",),
+            [step for step, _, _ in rows],
+            ([value for _, value, _ in rows],),
+            orders,
         ),
         precedence(number, 0, segment),
         array("d", [time for _, _, time in rows]),
@@ -106,7 +127,9 @@ def test_a_merged_series_is_what_rows_put_one_by_one_make(batches, means):
         for i, found in enumerate(zip(lows, highs, odds, strict=True)):
             steps = range(i * 4, i * 4 + 4)
             inside = series.values[
-                bisect_left(series.steps, steps[0]) : bisect_left(series.steps, steps.stop)
+                bisect_left(series.steps, steps[0]) : bisect_left(
+                    series.steps, steps.stop
+                )
             ]
             finite = [value for value in inside if math.isfinite(value)]
             assert found == (

@@ -7,7 +7,13 @@ import itertools
 import pytest
 
 from verl_tui.records import Settings
-from verl_tui.runs.settings import RunSettings, SettingsLayer, as_whole_number, layer_of, number
+from verl_tui.runs.settings import (
+    RunSettings,
+    SettingsLayer,
+    as_whole_number,
+    layer_of,
+    number,
+)
 
 SOURCES = {
     "console": 1,
@@ -19,7 +25,9 @@ SOURCES = {
 
 
 @pytest.mark.parametrize("count", range(1, len(SOURCES) + 1))
-def test_the_most_trusted_source_holds_in_whatever_order_they_are_read(count: int) -> None:
+def test_the_most_trusted_source_holds_in_whatever_order_they_are_read(
+    count: int,
+) -> None:
     said = list(SOURCES.items())[-count:]
     for order in itertools.permutations(said):
         known = RunSettings()
@@ -27,7 +35,9 @@ def test_the_most_trusted_source_holds_in_whatever_order_they_are_read(count: in
             known.apply(Settings({"lr": value}, origin))
         assert known.values == {"lr": said[0][1]}
         assert known.origin("lr") == said[0][0]
-        assert [value for _, value in known.statements("lr")] == [value for _, value in said]
+        assert [value for _, value in known.statements("lr")] == [
+            value for _, value in said
+        ]
 
 
 @pytest.mark.parametrize(
@@ -65,7 +75,9 @@ def test_references_to_other_settings_are_followed() -> None:
         "four": "${.n}",
         "gone": "${x}",
     }
-    known.apply(Settings({**config, "loop": "${pool}", "pool": "${loop}"}, ".hydra/config.yaml"))
+    known.apply(
+        Settings({**config, "loop": "${pool}", "pool": "${loop}"}, ".hydra/config.yaml")
+    )
     assert (known.values["one"], known.values["two"]) == (512, 512)
     for key in ("three", "four", "gone"):
         assert known.values[key] == config[key]
@@ -85,12 +97,19 @@ def test_settings_are_found_by_the_end_of_their_names() -> None:
     known = RunSettings()
     known.apply(
         Settings(
-            {"actor_rollout_ref.actor.optim.lr": 1, "critic.optim.lr": 2, "config/optim/lr": 3},
+            {
+                "actor_rollout_ref.actor.optim.lr": 1,
+                "critic.optim.lr": 2,
+                "config/optim/lr": 3,
+            },
             "console",
         )
     )
     assert known.find(["optim.lr"]) == ("critic.optim.lr", 2)
-    assert known.find(["nothing", "actor.optim.lr"]) == ("actor_rollout_ref.actor.optim.lr", 1)
+    assert known.find(["nothing", "actor.optim.lr"]) == (
+        "actor_rollout_ref.actor.optim.lr",
+        1,
+    )
     assert known.find(["config/optim/lr"]) == ("config/optim/lr", 3)
     assert known.find(["ptim.lr"]) is None
     known.apply(Settings({"lr": 4}, "console"))

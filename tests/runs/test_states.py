@@ -62,7 +62,11 @@ def run_of(
 
 
 def take(
-    run: Run, *records: Record, status: SourceStatus = STATUS, live: bool = False, now: float = T
+    run: Run,
+    *records: Record,
+    status: SourceStatus = STATUS,
+    live: bool = False,
+    now: float = T,
 ) -> None:
     run.apply(Batch("r", status, records, live), now)
 
@@ -87,7 +91,9 @@ def test_a_files_time_alone_is_a_copys(age: float) -> None:
 
 
 @pytest.mark.parametrize("early", [2 * HOUR, 365 * 86400.0])
-def test_a_time_that_is_yet_to_come_proves_no_life_until_steps_come(early: float) -> None:
+def test_a_time_that_is_yet_to_come_proves_no_life_until_steps_come(
+    early: float,
+) -> None:
     run = run_of(steps(20), Progress(total=100), now=T - early)
     assert state(run, T - early) is State.UNKNOWN
     assert found(run, T - early) == {}
@@ -110,17 +116,24 @@ def test_steps_that_came_while_we_watched_are_evidence_for_a_while() -> None:
 def test_a_process_that_holds_the_log_is_evidence_for_ever_and_is_named() -> None:
     run = run_of(steps(20), status=replace(STATUS, writer=ALIVE))
     hang = next(one for one in verdict(run, T + 30 * HOUR).findings if one.id == "hang")
-    assert "alive: python train.py (process 4711) holds train.log open for writing" in hang.evidence
+    assert (
+        "alive: python train.py (process 4711) holds train.log open for writing"
+        in hang.evidence
+    )
     assert state(run, T + 30 * HOUR) is State.STALLED
 
 
-def test_times_in_the_log_that_agree_with_the_files_are_evidence_unless_nobody_holds_it() -> None:
+def test_times_in_the_log_that_agree_with_the_files_are_evidence_unless_nobody_holds_it() -> (
+    None
+):
     times = [T - 60 + 3 * at for at in range(20)]
     assert found(run_of(steps(20, times=times)), T + 600) == {"hang": Severity.CRITICAL}
     copied = run_of(steps(20, times=times), status=replace(STATUS, modified=T + 700))
     assert found(copied, T + 1400) == {}
     assert (
-        state(run_of(steps(20, times=times), status=replace(STATUS, unheld=True)), T + 600)
+        state(
+            run_of(steps(20, times=times), status=replace(STATUS, unheld=True)), T + 600
+        )
         is State.ENDED
     )
 
@@ -128,30 +141,49 @@ def test_times_in_the_log_that_agree_with_the_files_are_evidence_unless_nobody_h
 def test_a_heartbeat_whose_counters_stand_still_proves_the_hang() -> None:
     said = "pending: 0, running: 8, finished: 0, failure: 0"
     beats = [Pulse(T + 60 * minute, said) for minute in range(1, 7)]
-    run = run_of(steps(20), Progress(total=30), *beats, status=replace(STATUS, modified=T + 361))
-    assert run.last_record == pytest.approx(T + 60, abs=2.0), "heartbeats are no progress"
+    run = run_of(
+        steps(20), Progress(total=30), *beats, status=replace(STATUS, modified=T + 361)
+    )
+    assert run.last_record == pytest.approx(T + 60, abs=2.0), (
+        "heartbeats are no progress"
+    )
     hang = next(one for one in verdict(run, T + 365).findings if one.id == "hang")
-    assert any("its counters have stood still for 5m: " + said in one for one in hang.evidence)
+    assert any(
+        "its counters have stood still for 5m: " + said in one for one in hang.evidence
+    )
     assert remaining(run, T + 365) is None
 
 
-def test_a_heartbeat_goes_on_in_a_log_that_is_brought_over_and_is_over_where_it_stops() -> None:
+def test_a_heartbeat_goes_on_in_a_log_that_is_brought_over_and_is_over_where_it_stops() -> (
+    None
+):
     beats = [Pulse(T + 60 * minute, "pending: 0, running: 8") for minute in range(1, 7)]
-    run = run_of(steps(20), *beats, status=replace(STATUS, modified=T + 361, unheld=True))
+    run = run_of(
+        steps(20), *beats, status=replace(STATUS, modified=T + 361, unheld=True)
+    )
     assert found(run, T + 365) == {"hang": Severity.CRITICAL}
     assert (state(run, T + 600), found(run, T + 600)) == (State.ENDED, {})
 
 
 def test_heartbeats_of_another_time_zone_tell_for_how_long_all_the_same() -> None:
-    beats = [Pulse(T - 8 * HOUR + 60 * minute, "pending: 0, running: 8") for minute in range(1, 7)]
+    beats = [
+        Pulse(T - 8 * HOUR + 60 * minute, "pending: 0, running: 8")
+        for minute in range(1, 7)
+    ]
     run = run_of(steps(20), *beats, status=replace(STATUS, modified=T + 361))
     assert run.last_record == pytest.approx(T + 61, abs=2.0)
 
 
 def test_system_figures_are_no_progress_but_make_the_hang_certain() -> None:
-    status = SourceStatus("run-1.wandb", "W&B run", rank=4, modified=T + 600, writer=ALIVE)
-    figures = MetricRows(("system/cpu",), [20], [[5.0]], [21], [T + 599], mean=True, progress=False)
-    run = run_of(steps(20, times=[T - 60 + 3 * at for at in range(20)]), figures, status=status)
+    status = SourceStatus(
+        "run-1.wandb", "W&B run", rank=4, modified=T + 600, writer=ALIVE
+    )
+    figures = MetricRows(
+        ("system/cpu",), [20], [[5.0]], [21], [T + 599], mean=True, progress=False
+    )
+    run = run_of(
+        steps(20, times=[T - 60 + 3 * at for at in range(20)]), figures, status=status
+    )
     assert run.last_record == pytest.approx(T - 3)
     assert state(run, T + 600) is State.STALLED
     assert found(run, T + 600) == {"hang": Severity.CRITICAL}
@@ -159,7 +191,9 @@ def test_system_figures_are_no_progress_but_make_the_hang_certain() -> None:
 
 def test_a_process_that_is_gone_without_a_word_has_ended_at_once() -> None:
     run = run_of(
-        steps(20), Progress(total=100), status=replace(STATUS, writer=replace(ALIVE, gone=True))
+        steps(20),
+        Progress(total=100),
+        status=replace(STATUS, writer=replace(ALIVE, gone=True)),
     )
     assert state(run, T + 1) is State.ENDED
     assert found(run, T + 1) == {"crash": Severity.WARNING}
@@ -168,7 +202,10 @@ def test_a_process_that_is_gone_without_a_word_has_ended_at_once() -> None:
 
 def test_a_bar_one_before_its_end_with_an_orderly_exit_has_finished() -> None:
     gone = replace(STATUS, writer=replace(ALIVE, gone=True))
-    assert state(run_of(steps(99), Progress(99, 100), status=gone), T + 1) is State.FINISHED
+    assert (
+        state(run_of(steps(99), Progress(99, 100), status=gone), T + 1)
+        is State.FINISHED
+    )
     exited = Event(EventKind.EXITED, "W&B: the run exited with code 0", 9)
     assert state(run_of(steps(99), Progress(99, 100), exited), T + 1) is State.FINISHED
 
@@ -181,9 +218,15 @@ def test_an_exit_without_an_error_code_long_before_the_end_is_no_good_end() -> N
 def test_a_fresh_error_is_reported_at_once_and_withdrawn_when_steps_go_on() -> None:
     error = Event(EventKind.TRACEBACK, "RuntimeError: judge endpoint returned 503", 42)
     run = run_of(steps(20), Progress(total=100), error)
-    assert (state(run, T + 1), found(run, T + 1)) == (State.RUNNING, {"crash": Severity.WARNING})
+    assert (state(run, T + 1), found(run, T + 1)) == (
+        State.RUNNING,
+        {"crash": Severity.WARNING},
+    )
     assert remaining(run, T + 1) is None
-    assert (state(run, T + 90), found(run, T + 90)) == (State.CRASHED, {"crash": Severity.CRITICAL})
+    assert (state(run, T + 90), found(run, T + 90)) == (
+        State.CRASHED,
+        {"crash": Severity.CRITICAL},
+    )
     take(run, steps(1, 21), live=True)
     assert (state(run, T + 1), found(run, T + 1)) == (State.RUNNING, {})
 
@@ -192,8 +235,15 @@ def test_what_others_write_into_the_log_of_a_crashed_run_does_not_revive_it() ->
     error = Event(EventKind.TRACEBACK, "ValueError: x", 9)
     run = run_of(steps(5), error, live=True)
     assert state(run, T + 30) is State.RUNNING
-    take(run, status=replace(STATUS, modified=T + 30, bytes_read=1), live=True, now=T + 30)
-    assert state(run, T + 40) is State.RUNNING, "the trainer may have caught it and go on printing"
+    take(
+        run,
+        status=replace(STATUS, modified=T + 30, bytes_read=1),
+        live=True,
+        now=T + 30,
+    )
+    assert state(run, T + 40) is State.RUNNING, (
+        "the trainer may have caught it and go on printing"
+    )
     assert state(run, T + 100) is State.CRASHED
     later = replace(STATUS, modified=T + 200, bytes_read=2)
     take(run, status=later, live=True, now=T + 200)
@@ -201,7 +251,9 @@ def test_what_others_write_into_the_log_of_a_crashed_run_does_not_revive_it() ->
     take(run, steps(1, first=6), status=later, live=True, now=T + 202)
     assert state(run, T + 203) is State.RUNNING
     take(run, error, status=replace(STATUS, modified=T + 210), live=True, now=T + 210)
-    assert state(run, T + 211) is State.RUNNING, "an older silence says nothing of a later error"
+    assert state(run, T + 211) is State.RUNNING, (
+        "an older silence says nothing of a later error"
+    )
 
 
 def test_a_start_revives_a_crashed_run() -> None:
@@ -219,15 +271,24 @@ def test_a_start_revives_a_crashed_run() -> None:
 
 def test_an_error_whose_process_is_gone_is_a_crash_at_once() -> None:
     error = Event(EventKind.TRACEBACK, "RuntimeError: judge endpoint returned 503", 42)
-    run = run_of(steps(20), error, status=replace(STATUS, writer=replace(ALIVE, gone=True)))
-    assert (state(run, T + 1), found(run, T + 1)) == (State.CRASHED, {"crash": Severity.CRITICAL})
+    run = run_of(
+        steps(20), error, status=replace(STATUS, writer=replace(ALIVE, gone=True))
+    )
+    assert (state(run, T + 1), found(run, T + 1)) == (
+        State.CRASHED,
+        {"crash": Severity.CRITICAL},
+    )
 
 
 def test_ctrl_c_is_the_users_and_a_signal_is_named() -> None:
     run = run_of(steps(20), Event(EventKind.STOPPED, "KeyboardInterrupt", 42))
-    assert (state(run, T + 1), found(run, T + 1)) == (State.ENDED, {"crash": Severity.INFO})
+    assert (state(run, T + 1), found(run, T + 1)) == (
+        State.ENDED,
+        {"crash": Severity.INFO},
+    )
     run = run_of(
-        steps(20), Event(EventKind.STOPPED, "*** SIGTERM received at time=1 on cpu 1 ***", 42)
+        steps(20),
+        Event(EventKind.STOPPED, "*** SIGTERM received at time=1 on cpu 1 ***", 42),
     )
     (crash,) = (one for one in verdict(run, T + 1).findings if one.id == "crash")
     assert state(run, T + 1) is State.CRASHED
@@ -239,7 +300,10 @@ def test_ctrl_c_is_the_users_and_a_signal_is_named() -> None:
 
 def test_the_headline_is_the_cause() -> None:
     rank = Event(
-        EventKind.TRACEBACK, "torch.OutOfMemoryError: CUDA out of memory.", 40, actor="rank 3"
+        EventKind.TRACEBACK,
+        "torch.OutOfMemoryError: CUDA out of memory.",
+        40,
+        actor="rank 3",
     )
     child = Event(
         EventKind.TRACEBACK,
@@ -247,7 +311,9 @@ def test_the_headline_is_the_cause() -> None:
         90,
     )
     (crash,) = (
-        one for one in verdict(run_of(steps(5), rank, child), T + 90).findings if one.id == "crash"
+        one
+        for one in verdict(run_of(steps(5), rank, child), T + 90).findings
+        if one.id == "crash"
     )
     assert (
         crash.message
@@ -275,7 +341,8 @@ def test_workers_errors_come_before_the_drivers_consequence_with_their_count() -
 
 def test_a_caught_error_of_a_worker_is_no_end_however_long_a_step_takes() -> None:
     run = run_of(
-        steps(11), Event(EventKind.TRACEBACK, "ValueError: x", 5, actor="RewardLoopWorker")
+        steps(11),
+        Event(EventKind.TRACEBACK, "ValueError: x", 5, actor="RewardLoopWorker"),
     )
     assert state(run, T + 100) is State.RUNNING
 
@@ -294,9 +361,14 @@ def test_a_goodbye_after_an_exception_is_no_orderly_exit() -> None:
 
 @pytest.mark.parametrize(
     ("kind", "text"),
-    [(EventKind.STOPPED, "KeyboardInterrupt"), (EventKind.TRACEBACK, "RuntimeError: 503")],
+    [
+        (EventKind.STOPPED, "KeyboardInterrupt"),
+        (EventKind.TRACEBACK, "RuntimeError: 503"),
+    ],
 )
-def test_why_a_run_exited_with_a_code_stands_in_its_console(kind: EventKind, text: str) -> None:
+def test_why_a_run_exited_with_a_code_stands_in_its_console(
+    kind: EventKind, text: str
+) -> None:
     console = Event(kind, text, 7)
     run = run_of(steps(11), console)
     wandb = SourceStatus("run-1.wandb", "W&B run", rank=4, modified=T)
@@ -308,7 +380,9 @@ def test_why_a_run_exited_with_a_code_stands_in_its_console(kind: EventKind, tex
     )
     assert run.outcome is not None
     assert run.outcome.text == text
-    assert state(run, T + 1) is (State.ENDED if kind is EventKind.STOPPED else State.CRASHED)
+    assert state(run, T + 1) is (
+        State.ENDED if kind is EventKind.STOPPED else State.CRASHED
+    )
 
 
 def test_the_last_validation_belongs_to_the_end_and_another_start_does_not() -> None:
@@ -338,11 +412,19 @@ def test_a_debugger_at_the_end_is_no_end() -> None:
 
 
 @pytest.mark.parametrize("tracker", [10, None])
-def test_a_checkpoint_that_the_run_died_over_is_not_offered(tracker: int | None) -> None:
-    saves = [Event(EventKind.CHECKPOINT, f"ckpt/global_step_{at}", 9 * at, at) for at in (10, 20)]
+def test_a_checkpoint_that_the_run_died_over_is_not_offered(
+    tracker: int | None,
+) -> None:
+    saves = [
+        Event(EventKind.CHECKPOINT, f"ckpt/global_step_{at}", 9 * at, at)
+        for at in (10, 20)
+    ]
     tracked = [Event(EventKind.SAVED, "complete", 0, tracker)] if tracker else []
     rows = MetricRows(
-        ("critic/score/mean",), range(1, 20), [[0.1 * at for at in range(1, 20)]], range(19)
+        ("critic/score/mean",),
+        range(1, 20),
+        [[0.1 * at for at in range(1, 20)]],
+        range(19),
     )
     run = run_of(rows, *saves, *tracked)
     going = best(run)
@@ -357,13 +439,17 @@ def test_a_checkpoint_that_the_run_died_over_is_not_offered(tracker: int | None)
     assert (dead.latest.step, dead.nearest.step) == (10, 10)
 
 
-EVENTS = SourceStatus("tb/events.out.tfevents.1.h.4711.0", "tensorboard events", rank=6, modified=T)
+EVENTS = SourceStatus(
+    "tb/events.out.tfevents.1.h.4711.0", "tensorboard events", rank=6, modified=T
+)
 BEGAN = Writer(4711, "", by_name=True)
 BEGAN_GONE = Writer(4711, "", gone=True, by_name=True)
 
 
 def test_a_run_whose_event_file_has_lost_its_process_has_ended_at_once() -> None:
-    run = run_of(steps(20), Progress(total=100), status=replace(EVENTS, writer=BEGAN_GONE))
+    run = run_of(
+        steps(20), Progress(total=100), status=replace(EVENTS, writer=BEGAN_GONE)
+    )
     assert state(run, T + 10) is State.ENDED
     assert found(run, T + 10) == {"crash": Severity.WARNING}
     (crash,) = verdict(run, T + 10).findings
@@ -387,16 +473,24 @@ def test_a_process_that_may_have_done_all_it_should_is_no_crash() -> None:
     assert found(run, T + 10) == {}
 
 
-def test_what_was_written_long_after_an_event_file_shows_that_its_process_is_not_missed() -> None:
-    run = run_of(steps(20), Progress(total=100), status=replace(EVENTS, writer=BEGAN_GONE))
+def test_what_was_written_long_after_an_event_file_shows_that_its_process_is_not_missed() -> (
+    None
+):
+    run = run_of(
+        steps(20), Progress(total=100), status=replace(EVENTS, writer=BEGAN_GONE)
+    )
     take(run, steps(5, first=21), status=replace(STATUS, modified=T + 200))
     assert state(run, T + 210) is State.RUNNING
 
 
 def test_a_further_event_file_whose_process_lives_stands_for_the_run() -> None:
-    run = run_of(steps(20), Progress(total=100), status=replace(EVENTS, writer=BEGAN_GONE))
+    run = run_of(
+        steps(20), Progress(total=100), status=replace(EVENTS, writer=BEGAN_GONE)
+    )
     take(
-        run, steps(5, first=21), status=replace(EVENTS, path="tb/2", modified=T + 20, writer=BEGAN)
+        run,
+        steps(5, first=21),
+        status=replace(EVENTS, path="tb/2", modified=T + 20, writer=BEGAN),
     )
     assert state(run, T + 30) is State.RUNNING
 
@@ -404,7 +498,9 @@ def test_a_further_event_file_whose_process_lives_stands_for_the_run() -> None:
 def test_system_figures_beside_an_event_file_do_not_stand_for_its_process() -> None:
     beside = replace(STATUS, path="run.wandb", format="W&B run", modified=T + 400)
     run = run_of(
-        steps(20, times=[T] * 20), Progress(total=100), status=replace(EVENTS, writer=BEGAN_GONE)
+        steps(20, times=[T] * 20),
+        Progress(total=100),
+        status=replace(EVENTS, writer=BEGAN_GONE),
     )
     take(
         run,
@@ -420,8 +516,14 @@ UNHELD = replace(STATUS, unheld=True)
 
 def test_a_log_that_nobody_of_this_host_writes_has_ended_however_young_it_is() -> None:
     run = run_of(steps(20), Progress(total=100), status=UNHELD)
-    assert (state(run, T + 1), remaining(run, T + 1), found(run, T + 1)) == (State.ENDED, None, {})
-    (reason,) = [one.reason for one in verdict(run, T + 1).not_judged if one.id == "hang"]
+    assert (state(run, T + 1), remaining(run, T + 1), found(run, T + 1)) == (
+        State.ENDED,
+        None,
+        {},
+    )
+    (reason,) = [
+        one.reason for one in verdict(run, T + 1).not_judged if one.id == "hang"
+    ]
     assert reason == (
         "no process of this host writes the log: it ended without a message, or this is a copy of a run elsewhere"
     )
@@ -448,9 +550,15 @@ def test_an_old_console_beside_a_file_that_is_still_written_is_not_missed() -> N
 def test_a_stopped_process_is_said_and_its_time_counts_for_nothing() -> None:
     run = run_of(steps(20), Progress(total=100), status=replace(STATUS, writer=ALIVE))
     take(run, status=replace(STATUS, writer=replace(ALIVE, stopped=True)), now=T + 2)
-    assert (state(run, T + 3), found(run, T + 3)) == (State.STALLED, {"hang": Severity.WARNING})
+    assert (state(run, T + 3), found(run, T + 3)) == (
+        State.STALLED,
+        {"hang": Severity.WARNING},
+    )
     (hang,) = (one for one in verdict(run, T + 180).findings if one.id == "hang")
-    assert hang.message == "no step is being made: python train.py (process 4711) is stopped"
+    assert (
+        hang.message
+        == "no step is being made: python train.py (process 4711) is stopped"
+    )
     assert remaining(run, T + 180) is None
     take(run, status=replace(STATUS, writer=ALIVE), now=T + 182)
     assert (state(run, T + 183), found(run, T + 183)) == (State.RUNNING, {})
@@ -459,7 +567,9 @@ def test_a_stopped_process_is_said_and_its_time_counts_for_nothing() -> None:
 
 def test_a_host_that_slept_has_not_made_its_runs_hang() -> None:
     monitor = Monitor(Config())
-    monitor.apply(Batch("r", replace(STATUS, writer=ALIVE), (steps(20), Progress(total=100))), T)
+    monitor.apply(
+        Batch("r", replace(STATUS, writer=ALIVE), (steps(20), Progress(total=100))), T
+    )
     for at in (0.0, 1.0, 9 * HOUR, 9 * HOUR + 1):
         monitor.awake(T + at)
         monitor.judge(T + at)
@@ -528,7 +638,13 @@ def test_a_start_after_a_kill_waits_for_its_first_step() -> None:
         now=T + 300,
     )
     assert (state(run, T + 900), run.step) == (State.WAITING, 10)
-    take(run, steps(1, 11), status=replace(late, modified=T + 901), live=True, now=T + 901)
+    take(
+        run,
+        steps(1, 11),
+        status=replace(late, modified=T + 901),
+        live=True,
+        now=T + 901,
+    )
     assert state(run, T + 902) is State.RUNNING
     assert [one.step for one in run.restarts] == [11]
 
@@ -537,7 +653,12 @@ def test_what_a_source_said_of_the_end_before_a_start_is_of_another_process() ->
     began = replace(STATUS, modified=T + 300, writer=ALIVE)
     wandb = replace(STATUS, path="wandb/run-1.wandb", format="W&B run", rank=2)
     run = run_of(steps(20), Progress(total=100))
-    take(run, steps(20), Event(EventKind.FATAL, "W&B: the run exited with code 1", 0), status=wandb)
+    take(
+        run,
+        steps(20),
+        Event(EventKind.FATAL, "W&B: the run exited with code 1", 0),
+        status=wandb,
+    )
     assert state(run, T + 1) is State.CRASHED
     take(
         run,

@@ -29,14 +29,24 @@ STEP = {
 
 
 def verl(
-    count: int = 40, *, rest: float = 1.0, inside: bool = False, every: int = 10, test: float = 60.0
+    count: int = 40,
+    *,
+    rest: float = 1.0,
+    inside: bool = False,
+    every: int = 10,
+    test: float = 60.0,
 ) -> Run:
     """Return a run in the manner of verl that validates; `inside` says whether the step's time
     includes that.
     """
     tested = {n: test for n in range(1, count + 1) if n % every == 0}
-    columns = {key: [value] * count for key, value in STEP.items() if key != "timing_s/step"}
-    step = [39.0 + rest + (tested.get(n, 0.0) if inside else 0.0) for n in range(1, count + 1)]
+    columns = {
+        key: [value] * count for key, value in STEP.items() if key != "timing_s/step"
+    }
+    step = [
+        39.0 + rest + (tested.get(n, 0.0) if inside else 0.0)
+        for n in range(1, count + 1)
+    ]
     return training({**columns, "timing_s/step": step}, testing=tested)
 
 
@@ -82,11 +92,15 @@ def test_validation_counts_with_its_due_share_whether_the_step_includes_it_or_no
     assert found.whole == pytest.approx(46.0), "the same, however verl's version counts"
     assert found.step == pytest.approx(46.0 if inside else 40.0)
     assert found.rest == pytest.approx(1.0)
-    assert sum(part.share for part in found.parts) + found.rest / found.whole == pytest.approx(1.0)
+    assert sum(
+        part.share for part in found.parts
+    ) + found.rest / found.whole == pytest.approx(1.0)
 
 
 def test_validation_of_every_step_that_does_not_fit_into_it_lies_beside_it() -> None:
-    assert [series.key for series in excluded_timers(verl(every=1))] == ["timing_s/testing"]
+    assert [series.key for series in excluded_timers(verl(every=1))] == [
+        "timing_s/testing"
+    ]
     assert excluded_timers(verl(every=1, inside=True)) == []
 
 
@@ -111,7 +125,10 @@ def test_a_rare_part_widens_the_window() -> None:
     saved = dict.fromkeys(range(50, count + 1, 50), 50.0)
     step = [10.0 + saved.get(n, 0.0) for n in range(1, count + 1)]
     found = breakdown(
-        training({"timing_s/step": step, "timing_s/gen": [9.0] * count}, save_checkpoint=saved)
+        training(
+            {"timing_s/step": step, "timing_s/gen": [9.0] * count},
+            save_checkpoint=saved,
+        )
     )
     assert found is not None
     assert len(found.steps) == 50
@@ -120,7 +137,13 @@ def test_a_rare_part_widens_the_window() -> None:
 
 def test_parts_that_run_side_by_side_are_said_to() -> None:
     found = breakdown(
-        training({"time/step": [10.0] * 5, "time/generate": [9.0] * 5, "time/train": [8.0] * 5})
+        training(
+            {
+                "time/step": [10.0] * 5,
+                "time/generate": [9.0] * 5,
+                "time/train": [8.0] * 5,
+            }
+        )
     )
     assert found is not None
     assert found.overlaps
@@ -161,7 +184,8 @@ def test_one_step_off_generation_beside_the_step_is_no_part() -> None:
 @pytest.mark.parametrize(
     ("columns", "parts"),
     [
-        ({"timing/gen": 5.0, "timing/step": 9.0, "timing/update_actor": 3.0}, {"gen", "update_actor"}),  # verl v0.1
+        # verl v0.1
+        ({"timing/gen": 5.0, "timing/step": 9.0, "timing/update_actor": 3.0}, {"gen", "update_actor"}),
         ({"timing_s_gen": 5.0, "timing_s_step": 9.0}, {"gen"}),  # as CSV has it
         ({"timing/generation": 5.0, "timing/step_total": 9.0, "timing/ppo_train": 3.0}, {"generation", "ppo_train"}),
         ({"train/timing/train/generation": 5.0, "train/timing/train/total_step_time": 9.0}, {"generation"}),
@@ -202,7 +226,9 @@ def test_nothing_timed() -> None:
 
 def test_the_first_step_warms_up() -> None:
     found = breakdown(
-        training({"timing_s/step": [900.0, 10.0, 10.0], "timing_s/gen": [800.0, 9.0, 9.0]})
+        training(
+            {"timing_s/step": [900.0, 10.0, 10.0], "timing_s/gen": [800.0, 9.0, 9.0]}
+        )
     )
     assert found is not None
     assert (found.steps, found.step) == ((2, 3), 10.0)
@@ -226,7 +252,12 @@ def test_step_by_step() -> None:
     assert found is not None
     rows = newest_steps(run, found, 2)
     assert [step for step, _ in rows] == [39, 40]
-    assert [part.name for part in found.parts] == ["gen", "update_actor", "testing", "old_log_prob"]
+    assert [part.name for part in found.parts] == [
+        "gen",
+        "update_actor",
+        "testing",
+        "old_log_prob",
+    ]
     assert rows[0][1] == [20.0, 14.0, 0.0, 5.0, 1.0]
     assert rows[1][1] == [20.0, 14.0, 60.0, 5.0, 1.0]
 
@@ -251,7 +282,9 @@ def test_throughput() -> None:
         "tokens/s",
     )
     run = training(columns)
-    assert "throughput of all GPUs" not in figures(list(throughput(run, breakdown(run))))
+    assert "throughput of all GPUs" not in figures(
+        list(throughput(run, breakdown(run)))
+    )
 
 
 def test_mfu_in_percent_is_a_share() -> None:
@@ -279,7 +312,12 @@ def test_asynchronous_trainers() -> None:
     }
     found = breakdown(run)
     assert found is not None
-    assert bubble(run, found) == ("time waiting for samples", 0.4, "share", "timing_s/gen")
+    assert bubble(run, found) == (
+        "time waiting for samples",
+        0.4,
+        "share",
+        "timing_s/gen",
+    )
     assert list(waiting(training({"actor/pg_loss": [0.1]}), None)) == []
 
 
@@ -303,7 +341,9 @@ def test_numbers_of_any_kind_raise_nothing_and_are_never_not_a_number(
     found = breakdown(run)
     list(throughput(run, found))
     if found is not None and found.whole < 1e300:
-        assert not any(math.isnan(value) for value in (found.step, found.whole, found.rest))
+        assert not any(
+            math.isnan(value) for value in (found.step, found.whole, found.rest)
+        )
         assert all(part.seconds >= 0 for part in found.parts)
         bubble(run, found)
         newest_steps(run, found, 8)
@@ -311,7 +351,9 @@ def test_numbers_of_any_kind_raise_nothing_and_are_never_not_a_number(
 
 def test_a_part_beside_a_step_of_no_length_is_a_finite_share() -> None:
     found = breakdown(
-        training({"timing_s/step": [0.0] * 5 + [2.3e-308], "timing_s/gen": [0.0] * 5 + [4.0]})
+        training(
+            {"timing_s/step": [0.0] * 5 + [2.3e-308], "timing_s/gen": [0.0] * 5 + [4.0]}
+        )
     )
     assert found is not None
     assert [part.share for part in found.parts] == [100.0]

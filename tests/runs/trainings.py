@@ -4,7 +4,14 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from verl_tui.records import Batch, MetricRows, Progress, Restart, Settings, SourceStatus
+from verl_tui.records import (
+    Batch,
+    MetricRows,
+    Progress,
+    Restart,
+    Settings,
+    SourceStatus,
+)
 from verl_tui.runs.run import Run
 
 if TYPE_CHECKING:
@@ -45,7 +52,10 @@ def training(
         put(
             run,
             MetricRows(
-                (f"timing_s/{name}",), list(taken), [list(taken.values())], range(len(taken))
+                (f"timing_s/{name}",),
+                list(taken),
+                [list(taken.values())],
+                range(len(taken)),
             ),
         )
     if total is not None:
@@ -59,7 +69,9 @@ def again(run: Run, columns: Mapping[str, Sequence[float]]) -> Run:
     put(
         run,
         Restart("steps went back"),
-        MetricRows(tuple(columns), at, list(columns.values()), [10_000 + n for n in at]),
+        MetricRows(
+            tuple(columns), at, list(columns.values()), [10_000 + n for n in at]
+        ),
     )
     return run
 
@@ -71,4 +83,9 @@ def put(run: Run, *records: Any) -> None:
 
 def state(run: Run, origin: str, /, **values: Any) -> None:
     """Have a source state settings; `__` stands for a dot."""
-    put(run, Settings({key.replace("__", "."): value for key, value in values.items()}, origin))
+    put(
+        run,
+        Settings(
+            {key.replace("__", "."): value for key, value in values.items()}, origin
+        ),
+    )

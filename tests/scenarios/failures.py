@@ -17,12 +17,32 @@ if TYPE_CHECKING:
 
 STEPS = 400
 KEYS: dict[str, dict[str, str]] = {
-    "reward": {"tutorial": "rollout/reward_mean", "verl": "critic/score/mean", "other": "reward"},
-    "policy_kl": {"tutorial": "rollout/kl_div", "verl": "actor/ppo_kl", "other": "ppo_kl"},
-    "reference_kl": {"tutorial": "kl/divergence", "verl": "actor/kl_loss", "other": "kl"},
-    "policy_loss": {"tutorial": "ppo/policy_loss", "verl": "actor/pg_loss", "other": "loss"},
+    "reward": {
+        "tutorial": "rollout/reward_mean",
+        "verl": "critic/score/mean",
+        "other": "reward",
+    },
+    "policy_kl": {
+        "tutorial": "rollout/kl_div",
+        "verl": "actor/ppo_kl",
+        "other": "ppo_kl",
+    },
+    "reference_kl": {
+        "tutorial": "kl/divergence",
+        "verl": "actor/kl_loss",
+        "other": "kl",
+    },
+    "policy_loss": {
+        "tutorial": "ppo/policy_loss",
+        "verl": "actor/pg_loss",
+        "other": "loss",
+    },
     "entropy": {"tutorial": "ppo/entropy", "verl": "actor/entropy", "other": "entropy"},
-    "grad_norm": {"tutorial": "ppo/grad_norm", "verl": "actor/grad_norm", "other": "grad_norm"},
+    "grad_norm": {
+        "tutorial": "ppo/grad_norm",
+        "verl": "actor/grad_norm",
+        "other": "grad_norm",
+    },
     "clip": {
         "tutorial": "ppo/clip_ratio",
         "verl": "actor/pg_clipfrac",
@@ -69,10 +89,14 @@ def failure(
     onset: tuple[int, int] = (150, 230),
 ) -> Callable[[Callable[..., int | None]], None]:
     """Enter a way of planting into the list."""
-    return lambda plant: FAILURES.append(Failure(id, dialects or ALL, plant, steps, form, onset))
+    return lambda plant: FAILURES.append(
+        Failure(id, dialects or ALL, plant, steps, form, onset)
+    )
 
 
-def level(id: str, what: str, low: float, high: float, size: float, *dialects: str) -> None:
+def level(
+    id: str, what: str, low: float, high: float, size: float, *dialects: str
+) -> None:
     """A metric goes to another level, somewhere between two, and stays."""
 
     def plant(world: World, onset: int, chance: random.Random) -> None:
@@ -112,7 +136,9 @@ def _reward_cliff(world: World, onset: int, chance: random.Random) -> None:
     before = world.columns[key][onset - 2] or 0.0
     to = before * chance.uniform(0.02, 0.3)
     world.change(
-        key, onset, lambda i, _: ramp(i, length, before, to) + chance.gauss(0, 0.02 * abs(before))
+        key,
+        onset,
+        lambda i, _: ramp(i, length, before, to) + chance.gauss(0, 0.02 * abs(before)),
     )
 
 
@@ -123,7 +149,9 @@ def _reward_slide(world: World, onset: int, chance: random.Random) -> int:
     world.change(
         key,
         onset,
-        lambda i, _: ramp(i, length, before, left * before) + chance.gauss(0, 0.02 * abs(before)),
+        lambda i, _: (
+            ramp(i, length, before, left * before) + chance.gauss(0, 0.02 * abs(before))
+        ),
     )
     return onset + round(0.25 * length / (1 - left))  # there it has lost a quarter
 
@@ -161,21 +189,27 @@ def _nothing_learns(world: World, onset: int, chance: random.Random) -> None:
 def _reward_noisy(world: World, onset: int, chance: random.Random) -> None:
     share = chance.uniform(0.65, 1.2)
     reward = world.columns["rollout/reward_mean"]
-    world.change("rollout/reward_std", onset, lambda i, _: share * (reward[onset - 1 + i] or 0.0))
+    world.change(
+        "rollout/reward_std", onset, lambda i, _: share * (reward[onset - 1 + i] or 0.0)
+    )
 
 
 @failure("ref-kl-high", "verl", "other")
 def _reference_surge(world: World, onset: int, chance: random.Random) -> None:
     times = chance.uniform(7, 15)
     world.change(
-        KEYS["reference_kl"][world.dialect], onset, lambda _, known: max(0.2, known * times)
+        KEYS["reference_kl"][world.dialect],
+        onset,
+        lambda _, known: max(0.2, known * times),
     )
 
 
 @failure("ref-kl-rising", "tutorial")
 def _reference_rising(world: World, onset: int, chance: random.Random) -> int:
     slope = chance.uniform(0.0008, 0.0012)
-    world.change("kl/divergence", onset, lambda i, _: 0.06 + slope * i + chance.gauss(0, 0.002))
+    world.change(
+        "kl/divergence", onset, lambda i, _: 0.06 + slope * i + chance.gauss(0, 0.002)
+    )
     return onset + math.ceil(0.04 / slope)  # there it leaves its band, 0.1
 
 
@@ -183,15 +217,22 @@ def _reference_rising(world: World, onset: int, chance: random.Random) -> int:
 def _reference_drift(world: World, onset: int, chance: random.Random) -> int:
     key, times = KEYS["reference_kl"][world.dialect], chance.uniform(1.5, 4.0)
     start = world.columns[key][onset - 1] or 0.0
-    world.change(key, onset, lambda i, _: start + times * (i / 150) ** 1.5 + chance.gauss(0, 0.005))
-    return onset + math.ceil(150 * ((1.0 - start) / times) ** (1 / 1.5))  # there it passes 1
+    world.change(
+        key,
+        onset,
+        lambda i, _: start + times * (i / 150) ** 1.5 + chance.gauss(0, 0.005),
+    )
+    # there it passes 1
+    return onset + math.ceil(150 * ((1.0 - start) / times) ** (1 / 1.5))
 
 
 @failure("policy-loss-jump")
 def _policy_loss_jump(world: World, onset: int, chance: random.Random) -> None:
     size = chance.choice((-1, 1)) * chance.uniform(2.5, 8.0)
     world.change(
-        KEYS["policy_loss"][world.dialect], onset, lambda i, known: size if i == 0 else known
+        KEYS["policy_loss"][world.dialect],
+        onset,
+        lambda i, known: size if i == 0 else known,
     )
 
 
@@ -204,19 +245,54 @@ def _reward_breaker(world: World, onset: int, chance: random.Random) -> None:
 
 # -- verl's documents ------------------------------------------------------------------------------
 
-level("rollout-probs-diff", "training/rollout_probs_diff_mean", 0.012, 0.05, 0.0005, "verl")
+level(
+    "rollout-probs-diff",
+    "training/rollout_probs_diff_mean",
+    0.012,
+    0.05,
+    0.0005,
+    "verl",
+)
 level("rollout-is-mean", "rollout_corr/rollout_is_mean", 0.2, 0.42, 0.02, "verl")
 level("rollout-is-mean", "rollout_corr/rollout_is_mean", 2.3, 4.0, 0.05, "verl")
-level("rollout-is-ess", "rollout_corr/rollout_is_eff_sample_size", 0.05, 0.25, 0.01, "verl")
+level(
+    "rollout-is-ess",
+    "rollout_corr/rollout_is_eff_sample_size",
+    0.05,
+    0.25,
+    0.01,
+    "verl",
+)
 level("rollout-is-std", "rollout_corr/rollout_is_std", 1.2, 3.0, 0.05, "verl")
 level("rollout-kl", "rollout_corr/kl", 0.13, 0.5, 0.01, "verl")
 level("rollout-kl", "rollout_corr/kl", -0.5, -0.13, 0.01, "verl")
 level("rollout-kl", "rollout_corr/kl", 0.013, 0.05, 0.001, "verl")
 level("rollout-kl", "gen_kl_error", 0.013, 0.05, 0.001, "other")
 level("token-mult-prob-error", "token_mult_prob_error", 1.03, 1.1, 0.003, "other")
-level("engine-pearson", "training/rollout_actor_probs_pearson_corr", 0.5, 0.85, 0.02, "verl")
-level("rejection-eats-batch", "rollout_corr/rollout_rs_masked_fraction", 0.55, 0.9, 0.02, "verl")
-level("rejection-eats-batch", "rollout_corr/rollout_rs_masked_fraction", 0.25, 0.4, 0.02, "verl")
+level(
+    "engine-pearson",
+    "training/rollout_actor_probs_pearson_corr",
+    0.5,
+    0.85,
+    0.02,
+    "verl",
+)
+level(
+    "rejection-eats-batch",
+    "rollout_corr/rollout_rs_masked_fraction",
+    0.55,
+    0.9,
+    0.02,
+    "verl",
+)
+level(
+    "rejection-eats-batch",
+    "rollout_corr/rollout_rs_masked_fraction",
+    0.25,
+    0.4,
+    0.02,
+    "verl",
+)
 level("rollout-chi2", "rollout_corr/chi2_token", 1.2, 5.0, 0.05, "verl")
 level("truncation", "cut", 0.15, 0.6, 0.02, "verl", "other")
 level("prompt-truncation", "prompt_length/clip_ratio", 0.15, 0.5, 0.01, "verl")
@@ -245,7 +321,9 @@ def _first_step(world: World, _: int, chance: random.Random) -> int:
 
 @failure("weights-not-synced", "verl", "other")
 def _old_weights(world: World, onset: int, chance: random.Random) -> int:
-    key = {"verl": "val-core/openai/gsm8k/acc/mean@1", "other": "eval_reward"}[world.dialect]
+    key = {"verl": "val-core/openai/gsm8k/acc/mean@1", "other": "eval_reward"}[
+        world.dialect
+    ]
     world.put({"verl": "actor/lr", "other": "learning_rate"}[world.dialect], 1e-6)
     value = chance.uniform(0.2, 0.8)
     world.change(key, onset, lambda _, __: value)
@@ -257,15 +335,21 @@ def _entropy_explodes(world: World, onset: int, chance: random.Random) -> None:
     length, times = chance.randint(15, 60), chance.uniform(4, 10)
     reward, fall = KEYS["reward"][world.dialect], chance.uniform(0.3, 0.55)
     world.change(
-        KEYS["entropy"][world.dialect], onset, lambda i, known: known * ramp(i, length, 1.0, times)
+        KEYS["entropy"][world.dialect],
+        onset,
+        lambda i, known: known * ramp(i, length, 1.0, times),
     )
     if chance.random() < 0.5 or world.dialect == "tutorial":
-        world.change(reward, onset, lambda i, known: known * ramp(i, 2 * length, 1.0, 1 - fall))
+        world.change(
+            reward, onset, lambda i, known: known * ramp(i, 2 * length, 1.0, 1 - fall)
+        )
     else:
         flat = world.columns[reward][onset - 2] or 0.0
         world.change(reward, onset, lambda _, __: flat + chance.gauss(0, 0.02))
         world.change(
-            KEYS["length"][world.dialect], onset, lambda i, known: known * ramp(i, length, 1.0, 2.0)
+            KEYS["length"][world.dialect],
+            onset,
+            lambda i, known: known * ramp(i, length, 1.0, 2.0),
         )
 
 
@@ -320,14 +404,18 @@ def _truncation_v1(world: World, onset: int, chance: random.Random) -> None:
     ]
     world.change("response_length/max", onset, lambda _, __: 1024.0)
     share = chance.uniform(0.15, 0.6)
-    world.change("response_length/clip_ratio", onset, lambda _, __: share + chance.gauss(0, 0.01))
+    world.change(
+        "response_length/clip_ratio", onset, lambda _, __: share + chance.gauss(0, 0.01)
+    )
 
 
 @failure("grad-norm-rising")
 def _grad_norm_rising(world: World, onset: int, chance: random.Random) -> None:
     times = chance.uniform(4, 8)
     world.change(
-        KEYS["grad_norm"][world.dialect], onset, lambda i, known: known * times ** min(1.0, i / 130)
+        KEYS["grad_norm"][world.dialect],
+        onset,
+        lambda i, known: known * times ** min(1.0, i / 130),
     )
 
 
@@ -342,7 +430,9 @@ def _staleness(world: World, onset: int, chance: random.Random) -> None:
 def _critic_useless(world: World, onset: int, chance: random.Random) -> None:
     world.put("critic/vf_explained_var", lambda t: 0.3 + 0.3 * t, 0.05)
     to = chance.uniform(-1.0, -0.15)
-    world.change("critic/vf_explained_var", onset, lambda _, __: to + chance.gauss(0, 0.03))
+    world.change(
+        "critic/vf_explained_var", onset, lambda _, __: to + chance.gauss(0, 0.03)
+    )
 
 
 @failure("no-signal", "verl")
@@ -364,14 +454,20 @@ def _async_idle(world: World, onset: int, chance: random.Random) -> None:
         world.put(f"fully_async/{side}/idle_ratio", 0.15, 0.03, low=0.0)
     side = chance.choice(("rollouter", "trainer"))
     to = chance.uniform(0.65, 0.9)
-    world.change(f"fully_async/{side}/idle_ratio", onset, lambda _, __: to + chance.gauss(0, 0.02))
+    world.change(
+        f"fully_async/{side}/idle_ratio",
+        onset,
+        lambda _, __: to + chance.gauss(0, 0.02),
+    )
 
 
 @failure("grad-norm-spike")
 def _grad_norm_spike(world: World, onset: int, chance: random.Random) -> None:
     times = chance.uniform(20, 80)
     world.change(
-        KEYS["grad_norm"][world.dialect], onset, lambda i, known: known * times if i == 0 else known
+        KEYS["grad_norm"][world.dialect],
+        onset,
+        lambda i, known: known * times if i == 0 else known,
     )
 
 
@@ -384,7 +480,8 @@ def _clip_saturation(world: World, onset: int, chance: random.Random) -> int:
         onset,
         lambda i, _: ramp(i, length, start, to) + chance.gauss(0, 0.01),
     )
-    return onset + math.ceil(length * (0.3 - start) / (to - start)) - 1  # there it passes 0.3
+    # there it passes 0.3
+    return onset + math.ceil(length * (0.3 - start) / (to - start)) - 1
 
 
 @failure("plateau", steps=700)
@@ -392,11 +489,17 @@ def _plateau(world: World, onset: int, chance: random.Random) -> None:
     key = KEYS["reward"][world.dialect]
     at = world.columns[key][onset - 1] or 0.0
     world.change(key, onset, lambda _, __: at + chance.gauss(0, 0.02))
-    for score in [name for name in world.columns if name.startswith(("val-core", "eval"))]:
+    for score in [
+        name for name in world.columns if name.startswith(("val-core", "eval"))
+    ]:
         last = next(
-            value for value in reversed(world.columns[score][: onset - 1]) if value is not None
+            value
+            for value in reversed(world.columns[score][: onset - 1])
+            if value is not None
         )
-        world.change(score, onset, lambda _, __, last=last: last + chance.gauss(0, 0.01))
+        world.change(
+            score, onset, lambda _, __, last=last: last + chance.gauss(0, 0.01)
+        )
 
 
 # -- several signals -------------------------------------------------------------------------------
@@ -408,7 +511,9 @@ def cliff(world: World, onset: int, chance: random.Random) -> None:
     before = world.columns[key][onset - 2] or 0.0
     to = before * chance.uniform(0.02, 0.35)
     world.change(
-        key, onset, lambda i, _: ramp(i, length, before, to) + chance.gauss(0, 0.02 * abs(before))
+        key,
+        onset,
+        lambda i, _: ramp(i, length, before, to) + chance.gauss(0, 0.02 * abs(before)),
     )
 
 
@@ -424,7 +529,11 @@ def _policy_collapse(world: World, onset: int, chance: random.Random) -> None:
         chance.uniform(0.15, 0.4) if which == "policy_kl" else chance.uniform(1.0, 3.0),
     )
     start = world.columns[key][onset - ahead - 1] or 0.0
-    world.change(key, onset - ahead, lambda i, _: ramp(i, 8, start, to) * chance.uniform(0.9, 1.1))
+    world.change(
+        key,
+        onset - ahead,
+        lambda i, _: ramp(i, 8, start, to) * chance.uniform(0.9, 1.1),
+    )
     world.settings = {"kl_coef": 0.001, "kl_controller": "fixed"}
 
 
@@ -442,7 +551,10 @@ def _policy_collapse_in_loops(world: World, onset: int, chance: random.Random) -
 @failure("entropy-collapse")
 def _entropy_collapse(world: World, onset: int, chance: random.Random) -> None:
     reward, entropy = KEYS["reward"][world.dialect], KEYS["entropy"][world.dialect]
-    flat, start = world.columns[reward][onset - 1] or 0.0, world.columns[entropy][onset - 1] or 0.0
+    flat, start = (
+        world.columns[reward][onset - 1] or 0.0,
+        world.columns[entropy][onset - 1] or 0.0,
+    )
     pace = chance.uniform(15, 60)
     world.change(reward, onset - 40, lambda _, __: flat + chance.gauss(0, 0.025))
     world.change(
@@ -457,30 +569,48 @@ def _reward_hacking(world: World, onset: int, chance: random.Random) -> None:
     reward = KEYS["reward"][world.dialect]
     before, gain = world.columns[reward][onset - 1] or 0.0, chance.uniform(0.15, 0.3)
     key = next(name for name in world.columns if name.startswith(("val-core", "eval")))
-    validate(world, key, lambda t: 0.3 + 0.3 * min(1.0, t * 2), every=chance.choice((5, 10)))
-    last = next(value for value in reversed(world.columns[key][: onset - 1]) if value is not None)
+    validate(
+        world, key, lambda t: 0.3 + 0.3 * min(1.0, t * 2), every=chance.choice((5, 10))
+    )
+    last = next(
+        value
+        for value in reversed(world.columns[key][: onset - 1])
+        if value is not None
+    )
     fall = chance.choice((0.0, 0.1, 0.25))
     world.change(
-        reward, onset, lambda i, _: before + ramp(i, 150, 0.0, gain) + chance.gauss(0, 0.015)
+        reward,
+        onset,
+        lambda i, _: before + ramp(i, 150, 0.0, gain) + chance.gauss(0, 0.015),
     )
-    world.change(key, onset, lambda i, _: last - ramp(i, 150, 0.0, fall) + chance.gauss(0, 0.01))
+    world.change(
+        key, onset, lambda i, _: last - ramp(i, 150, 0.0, fall) + chance.gauss(0, 0.01)
+    )
 
 
 @failure("reward-hacking")
 def _hacking_by_sameness(world: World, onset: int, chance: random.Random) -> None:
-    for name in [name for name in world.columns if name.startswith(("val-core", "eval"))]:
+    for name in [
+        name for name in world.columns if name.startswith(("val-core", "eval"))
+    ]:
         del world.columns[name]
     reward = KEYS["reward"][world.dialect]
     before = world.columns[reward][onset - 1] or 0.0
     world.change(
         reward,
         onset,
-        lambda i, _: before * (1 + ramp(i, 150, 0.0, 0.35)) + chance.gauss(0, 0.01 * before),
+        lambda i, _: (
+            before * (1 + ramp(i, 150, 0.0, 0.35)) + chance.gauss(0, 0.01 * before)
+        ),
     )
     same = prose(chance)
 
     def text(step: int) -> str:
-        return same if chance.random() < ramp(step - onset, 120, 0.0, 0.9) else prose(chance)
+        return (
+            same
+            if chance.random() < ramp(step - onset, 120, 0.0, 0.9)
+            else prose(chance)
+        )
 
     dump(world, 2, text, lambda _, __: float(chance.random() < 0.5))
 
@@ -489,7 +619,9 @@ def _hacking_by_sameness(world: World, onset: int, chance: random.Random) -> Non
 def _length_explosion(world: World, onset: int, chance: random.Random) -> None:
     limit, length = 1024, chance.randint(50, 120)
     world.settings[
-        "data.max_response_length" if world.dialect == "verl" else "max_completion_length"
+        "data.max_response_length"
+        if world.dialect == "verl"
+        else "max_completion_length"
     ] = limit
     share, loss = chance.uniform(0.4, 0.8), chance.uniform(0.35, 0.7)
     reward = KEYS["reward"][world.dialect]
@@ -516,15 +648,28 @@ def scores(world: World) -> list[str]:
     """Return the reward, its parts and validation: all of them tell of a policy that says nothing
     any more.
     """
-    known = ("critic/score", "critic/rewards", "reward", "rollout/reward_mean", "val-core", "eval")
+    known = (
+        "critic/score",
+        "critic/rewards",
+        "reward",
+        "rollout/reward_mean",
+        "val-core",
+        "eval",
+    )
     return [key for key in world.columns if key.startswith(known)]
 
 
 @failure("length-collapse")
 def _length_collapse(world: World, onset: int, chance: random.Random) -> int:
-    length, left, fall = chance.randint(1, 60), chance.uniform(0.01, 0.15), chance.uniform(0.5, 0.9)
+    length, left, fall = (
+        chance.randint(1, 60),
+        chance.uniform(0.01, 0.15),
+        chance.uniform(0.5, 0.9),
+    )
     for key in scores(world):
-        world.change(key, onset, lambda i, known: known * ramp(i, length, 1.0, 1 - fall))
+        world.change(
+            key, onset, lambda i, known: known * ramp(i, length, 1.0, 1 - fall)
+        )
     world.change(
         KEYS["length"][world.dialect],
         onset,
@@ -561,7 +706,9 @@ def _engine_mismatch(world: World, onset: int, chance: random.Random) -> None:
         )
     )
     world.change(key, onset, lambda i, known: ramp(i, 40, known, to))
-    world.change("actor/grad_norm", onset, lambda i, known: known * ramp(i, 120, 1.0, times))
+    world.change(
+        "actor/grad_norm", onset, lambda i, known: known * ramp(i, 120, 1.0, times)
+    )
 
 
 @failure("repetition")
@@ -588,15 +735,23 @@ def _dead_groups(world: World, onset: int, chance: random.Random) -> int:
 
 
 @failure("dead-groups", "other")
-def _dead_groups_by_the_trainer(world: World, onset: int, chance: random.Random) -> None:
+def _dead_groups_by_the_trainer(
+    world: World, onset: int, chance: random.Random
+) -> None:
     to = chance.uniform(0.8, 1.0)
-    world.change("frac_reward_zero_std", onset, lambda _, __: min(1.0, to + chance.gauss(0, 0.03)))
+    world.change(
+        "frac_reward_zero_std",
+        onset,
+        lambda _, __: min(1.0, to + chance.gauss(0, 0.03)),
+    )
 
 
 @failure("component-imbalance", "other")
 def _component_imbalance(world: World, onset: int, chance: random.Random) -> None:
     stuck, length = chance.uniform(0.02, 0.15), chance.randint(10, 60)
-    world.columns["rewards/accuracy_reward/mean"] = [max(0.0, stuck + n) for n in world.noise(0.02)]
+    world.columns["rewards/accuracy_reward/mean"] = [
+        max(0.0, stuck + n) for n in world.noise(0.02)
+    ]
     world.columns["rewards/format_reward/mean"] = [0.3 + n for n in world.noise(0.02)]
     world.change(
         "rewards/format_reward/mean",
@@ -606,7 +761,9 @@ def _component_imbalance(world: World, onset: int, chance: random.Random) -> Non
 
 
 @failure("component-imbalance", "verl", "tutorial")
-def _component_imbalance_in_dumps(world: World, onset: int, chance: random.Random) -> None:
+def _component_imbalance_in_dumps(
+    world: World, onset: int, chance: random.Random
+) -> None:
     stuck, length = chance.uniform(0.02, 0.15), chance.randint(10, 60)
 
     def well_formed(step: int) -> float:
@@ -671,10 +828,14 @@ def waiting(world: World, quiet: float) -> None:
     be a copy.
     """
     world.age = 20.0
-    beats = (datetime.fromtimestamp(NOW - quiet + at) for at in range(0, int(quiet), 60))  # noqa: DTZ006 - as logs do
+    beats = (
+        datetime.fromtimestamp(NOW - quiet + at)  # noqa: DTZ006 - as logs do
+        for at in range(0, int(quiet), 60)
+    )
     counters = "pending: 0, running: 8, finished: 0, failure: 0"
     world.lines = [
-        f"(TaskRunner pid=7) INFO:{beat:%Y-%m-%d %H:%M:%S},673:{counters}" for beat in beats
+        f"(TaskRunner pid=7) INFO:{beat:%Y-%m-%d %H:%M:%S},673:{counters}"
+        for beat in beats
     ]
 
 
@@ -689,7 +850,10 @@ def _hang(world: World, onset: int, chance: random.Random) -> int:
 def _worker_errors(world: World, onset: int, chance: random.Random) -> int:
     shorten(world, onset)
     said = chance.choice(
-        ("RuntimeError: judge endpoint returned 503", "asyncio.TimeoutError: sandbox 17 is busy")
+        (
+            "RuntimeError: judge endpoint returned 503",
+            "asyncio.TimeoutError: sandbox 17 is busy",
+        )
     )
     world.lines = [
         f"(AgentLoopWorker pid={pid}) {line}"
@@ -719,7 +883,9 @@ def devices(world: World, level: float) -> int:
 @failure("gpu-uneven")
 def _gpu_uneven(world: World, onset: int, chance: random.Random) -> None:
     one, to = devices(world, 85), chance.uniform(0, 35)
-    world.change(f"system/gpu.{one}.gpu", onset, lambda _, __: max(0.0, to + chance.gauss(0, 3)))
+    world.change(
+        f"system/gpu.{one}.gpu", onset, lambda _, __: max(0.0, to + chance.gauss(0, 3))
+    )
 
 
 @failure("gpu-idle", "verl")
@@ -727,7 +893,11 @@ def _devices_idle(world: World, onset: int, chance: random.Random) -> None:
     devices(world, 85)
     to = chance.uniform(10, 42)
     for i in range(8):
-        world.change(f"system/gpu.{i}.gpu", onset, lambda _, __: max(0.0, to + chance.gauss(0, 5)))
+        world.change(
+            f"system/gpu.{i}.gpu",
+            onset,
+            lambda _, __: max(0.0, to + chance.gauss(0, 5)),
+        )
 
 
 @failure("gpu-low", "verl")
@@ -735,13 +905,17 @@ def _devices_low(world: World, onset: int, chance: random.Random) -> None:
     devices(world, 85)
     to = chance.uniform(53, 57)
     for i in range(8):
-        world.change(f"system/gpu.{i}.gpu", onset, lambda _, __: to + chance.gauss(0, 3))
+        world.change(
+            f"system/gpu.{i}.gpu", onset, lambda _, __: to + chance.gauss(0, 3)
+        )
 
 
 @failure("ref-kl-above-band", "tutorial", steps=800)
 def _reference_climbs(world: World, onset: int, chance: random.Random) -> int:
     slope = chance.uniform(0.00035, 0.0006)
-    world.change("kl/divergence", onset, lambda i, _: 0.05 + slope * i + chance.gauss(0, 0.006))
+    world.change(
+        "kl/divergence", onset, lambda i, _: 0.05 + slope * i + chance.gauss(0, 0.006)
+    )
     return onset + math.ceil(0.05 / slope)  # there it leaves its band, 0.1
 
 
@@ -769,7 +943,9 @@ def _collapse_in_few_points(world: World, onset: int, chance: random.Random) -> 
     before, to = world.columns[reward][onset - 2] or 1.0, chance.uniform(0.05, 0.4)
     world.columns[reward] = [before * (1 + noise) for noise in world.noise(0.04)]
     world.change(
-        reward, onset, lambda i, _: before * max(to, 0.6 - 0.3 * i) * (1 + chance.gauss(0, 0.05))
+        reward,
+        onset,
+        lambda i, _: before * max(to, 0.6 - 0.3 * i) * (1 + chance.gauss(0, 0.05)),
     )
     which = "policy_kl" if world.dialect == "tutorial" else "reference_kl"
     far = chance.uniform(0.4, 0.8) if which == "policy_kl" else chance.uniform(1.0, 3.0)
@@ -785,7 +961,9 @@ def _dead_from_the_first_steps(world: World, onset: int, chance: random.Random) 
     reward, entropy = KEYS["reward"][world.dialect], KEYS["entropy"][world.dialect]
     world.columns[reward] = [0.1 + abs(noise) for noise in world.noise(0.02)]
     world.columns[entropy] = [4.5 * (1 + noise) for noise in world.noise(0.02)]
-    world.change(entropy, onset, lambda i, _: 0.15 * math.exp(-i) * chance.uniform(0.3, 1))
+    world.change(
+        entropy, onset, lambda i, _: 0.15 * math.exp(-i) * chance.uniform(0.3, 1)
+    )
     world.change(reward, onset, lambda _, __: abs(chance.gauss(0, 0.02)))
 
 
@@ -806,16 +984,21 @@ def _dead_groups_in_few_dumps(world: World, onset: int, chance: random.Random) -
 
 
 @failure("clip-saturation", onset=(1, 1))
-def _clip_saturated_from_the_first_steps(world: World, onset: int, chance: random.Random) -> None:
+def _clip_saturated_from_the_first_steps(
+    world: World, onset: int, chance: random.Random
+) -> None:
     to = chance.uniform(0.55, 0.75)
-    world.change(KEYS["clip"][world.dialect], onset, lambda _, __: to + chance.gauss(0, 0.02))
+    world.change(
+        KEYS["clip"][world.dialect], onset, lambda _, __: to + chance.gauss(0, 0.02)
+    )
 
 
 @failure("grad-norm-spike")
 def _spike_among_solved_groups(world: World, onset: int, chance: random.Random) -> None:
     rest = chance.choice((0.0, 0.001))
     norms = [
-        chance.uniform(0.3, 1.5) if chance.random() < 0.3 else rest for _ in range(world.steps)
+        chance.uniform(0.3, 1.5) if chance.random() < 0.3 else rest
+        for _ in range(world.steps)
     ]
     norms[onset - 1] = chance.uniform(25, 80)
     world.columns[KEYS["grad_norm"][world.dialect]] = [*norms]
@@ -825,7 +1008,9 @@ def _spike_among_solved_groups(world: World, onset: int, chance: random.Random) 
 def _loss_jumps_a_little(world: World, onset: int, chance: random.Random) -> None:
     world.put("ppo/policy_loss", -0.3, 0.03)
     world.change(
-        "ppo/policy_loss", onset, lambda i, known: -chance.uniform(0.85, 1.0) if i == 0 else known
+        "ppo/policy_loss",
+        onset,
+        lambda i, known: -chance.uniform(0.85, 1.0) if i == 0 else known,
     )
 
 

@@ -23,7 +23,18 @@ if __name__ == "__main__":
 
 from scenarios.failures import KEYS, ramp, shorten, waiting
 from scenarios.measure import judged
-from scenarios.worlds import DIALECTS, FORMS, HAN, WORDS, World, dump, loop, prose, validate, verl
+from scenarios.worlds import (
+    DIALECTS,
+    FORMS,
+    HAN,
+    WORDS,
+    World,
+    dump,
+    loop,
+    prose,
+    validate,
+    verl,
+)
 
 from verl_tui.health.finding import Severity
 
@@ -67,7 +78,9 @@ def case(
     onset: tuple[int, int] = (120, 280),
 ) -> Callable[[Callable[[World, int, random.Random], int | None]], None]:
     """Enter a case into the list."""
-    return lambda plant: CASES.append(Case(id, name, dialects or ALL, plant, steps, onset))
+    return lambda plant: CASES.append(
+        Case(id, name, dialects or ALL, plant, steps, onset)
+    )
 
 
 def healthy(name: str) -> Callable[[Callable[[random.Random], World]], None]:
@@ -91,11 +104,18 @@ def roughen(world: World, share: float = 0.03) -> World:
     for key, column in world.columns.items():
         noise = wander(world, share)
         if key.startswith(
-            ("critic/advantages", "response/aborted", "system/", "gpu_util", "memory_util")
+            (
+                "critic/advantages",
+                "response/aborted",
+                "system/",
+                "gpu_util",
+                "memory_util",
+            )
         ):
             continue  # nothing that wanders
         world.columns[key] = [
-            None if value is None else value * (1 + noise[i]) for i, value in enumerate(column)
+            None if value is None else value * (1 + noise[i])
+            for i, value in enumerate(column)
         ]
     if world.dialect == "tutorial":
         # No mean lies beyond the limit, and the guide's band is narrow.
@@ -124,9 +144,17 @@ def near(
     """
 
     def plant(world: World, onset: int, chance: random.Random) -> None:
-        level, length, key = chance.uniform(*to), chance.randint(1, 6), key_of(world, what)
+        level, length, key = (
+            chance.uniform(*to),
+            chance.randint(1, 6),
+            key_of(world, what),
+        )
         noise, start = wander(world, size), world.columns[key][onset - 2] or 0.0
-        world.change(key, onset, lambda i, _: ramp(i, length, start, level) + noise[onset - 1 + i])
+        world.change(
+            key,
+            onset,
+            lambda i, _: ramp(i, length, start, level) + noise[onset - 1 + i],
+        )
 
     case(id, name, *dialects)(plant)
 
@@ -142,12 +170,29 @@ near("response-short", "length", (380, 394), 5, "tutorial")
 near("response-long", "length", (522, 526), 1.5, "tutorial")
 near("gpu-idle", "gpu", (43, 47), 3, "tutorial", "other")
 near("gpu-memory-high", "memory", (90.8, 92), 0.6, "tutorial", "other")
-near("rollout-probs-diff", "training/rollout_probs_diff_mean", (0.011, 0.013), 0.0008, "verl")
 near(
-    "rollout-is-mean", "rollout_corr/rollout_is_mean", (0.44, 0.48), 0.02, "verl", name="just below"
+    "rollout-probs-diff",
+    "training/rollout_probs_diff_mean",
+    (0.011, 0.013),
+    0.0008,
+    "verl",
+)
+near(
+    "rollout-is-mean",
+    "rollout_corr/rollout_is_mean",
+    (0.44, 0.48),
+    0.02,
+    "verl",
+    name="just below",
 )
 near("rollout-is-mean", "rollout_corr/rollout_is_mean", (2.1, 2.3), 0.08, "verl")
-near("rollout-is-ess", "rollout_corr/rollout_is_eff_sample_size", (0.25, 0.28), 0.015, "verl")
+near(
+    "rollout-is-ess",
+    "rollout_corr/rollout_is_eff_sample_size",
+    (0.25, 0.28),
+    0.015,
+    "verl",
+)
 near("rollout-is-std", "rollout_corr/rollout_is_std", (1.06, 1.2), 0.05, "verl")
 near("rollout-kl", "rollout_corr/kl", (0.11, 0.13), 0.01, "verl")
 near("rollout-kl", "rollout_corr/kl", (-0.13, -0.11), 0.01, "verl", name="just below")
@@ -165,9 +210,15 @@ def _reward_low_always(world: World, _: int, chance: random.Random) -> None:
 
 @case("reward-low", "sinks", "tutorial")
 def _reward_sinks(world: World, onset: int, chance: random.Random) -> int:
-    length, to, noise = chance.randint(60, 150), chance.uniform(0.4, 0.7), wander(world, 0.07)
+    length, to, noise = (
+        chance.randint(60, 150),
+        chance.uniform(0.4, 0.7),
+        wander(world, 0.07),
+    )
     start = world.columns["rollout/reward_mean"][onset - 2] or 2.0
-    world.change("rollout/reward_mean", onset, lambda i, _: ramp(i, length, start, to) + noise[i])
+    world.change(
+        "rollout/reward_mean", onset, lambda i, _: ramp(i, length, start, to) + noise[i]
+    )
     return onset + math.ceil(length * (start - 1.0) / (start - to))  # there it passes 1
 
 
@@ -201,21 +252,28 @@ def _kl_fades(world: World, onset: int, chance: random.Random) -> int:
     pace, noise = chance.uniform(30, 80), wander(world, 0.08)
     start = world.columns["rollout/kl_div"][onset - 2] or 0.02
     world.change(
-        "rollout/kl_div", onset, lambda i, _: (0.001 + start * math.exp(-i / pace)) * (1 + noise[i])
+        "rollout/kl_div",
+        onset,
+        lambda i, _: (0.001 + start * math.exp(-i / pace)) * (1 + noise[i]),
     )
     return onset + math.ceil(pace * math.log(start / 0.004))  # there it passes 0.005
 
 
 @case("kl-high", "climbs")
 def _kl_climbs(world: World, onset: int, chance: random.Random) -> int:
-    length, to, noise = chance.randint(40, 120), chance.uniform(0.14, 0.19), wander(world, 0.008)
+    length, to, noise = (
+        chance.randint(40, 120),
+        chance.uniform(0.14, 0.19),
+        wander(world, 0.008),
+    )
     start = world.columns[key_of(world, "policy_kl")][onset - 2] or 0.0
     world.change(
-        key_of(world, "policy_kl"), onset, lambda i, _: ramp(i, length, start, to) + noise[i]
+        key_of(world, "policy_kl"),
+        onset,
+        lambda i, _: ramp(i, length, start, to) + noise[i],
     )
-    return onset + int(
-        length * (0.1 - 0.01 - start) / (to - start)
-    )  # there it passes 0.1, noise included
+    # there it passes 0.1, noise included
+    return onset + int(length * (0.1 - 0.01 - start) / (to - start))
 
 
 @case("ref-kl-high", "times its own past", "verl", "other")
@@ -240,14 +298,20 @@ def _reference_rising(world: World, onset: int, chance: random.Random) -> int:
 @case("policy-loss-jump", "just beyond")
 def _policy_loss_jump(world: World, onset: int, chance: random.Random) -> None:
     key = key_of(world, "policy_loss")
-    past = median(abs(value or 0.0) for value in world.columns[key][onset - 31 : onset - 1])
+    past = median(
+        abs(value or 0.0) for value in world.columns[key][onset - 31 : onset - 1]
+    )
     size = chance.choice((-1, 1)) * max(0.7, past * chance.uniform(6, 8))
     world.change(key, onset, lambda i, known: size if i == 0 else known)
 
 
 @case("grad-norm-spike", "just beyond, noisy past")
 def _grad_norm_spike(world: World, onset: int, chance: random.Random) -> None:
-    key, noise, times = key_of(world, "grad_norm"), wander(world, 0.12), chance.uniform(12, 15)
+    key, noise, times = (
+        key_of(world, "grad_norm"),
+        wander(world, 0.12),
+        chance.uniform(12, 15),
+    )
     world.change(key, 1, lambda i, known: known * (1 + noise[i]))
     past = median(value or 0.0 for value in world.columns[key][onset - 31 : onset - 1])
     world.change(key, onset, lambda i, known: past * times if i == 0 else known)
@@ -265,7 +329,9 @@ def _grad_norm_rising(world: World, onset: int, chance: random.Random) -> None:
 
 @case("reward-zero", "for three steps")
 def _reward_zero(world: World, onset: int, _: random.Random) -> None:
-    world.change(key_of(world, "reward"), onset, lambda i, known: 0.0 if i < 3 else known)
+    world.change(
+        key_of(world, "reward"), onset, lambda i, known: 0.0 if i < 3 else known
+    )
 
 
 @case("circuit-breaker-kl", "five records, no more")
@@ -282,13 +348,21 @@ def _breaker_kl(world: World, onset: int, chance: random.Random) -> None:
 def _breaker_reward(world: World, onset: int, chance: random.Random) -> None:
     keep, key = chance.uniform(0.74, 0.785), key_of(world, "reward")
     before = world.columns[key][onset - 2] or 1.0
-    world.change(key, onset, lambda i, known: before * keep ** (i + 1) if i < 5 else known)
+    world.change(
+        key, onset, lambda i, known: before * keep ** (i + 1) if i < 5 else known
+    )
 
 
 @case("not-finite", "one value of any metric")
 def _not_finite(world: World, onset: int, chance: random.Random) -> int:
-    key = chance.choice([name for name in world.columns if not name.startswith(("val", "eval"))])
-    value = chance.choice((math.nan, math.inf, -math.inf)) if world.dialect != "verl" else math.nan
+    key = chance.choice(
+        [name for name in world.columns if not name.startswith(("val", "eval"))]
+    )
+    value = (
+        chance.choice((math.nan, math.inf, -math.inf))
+        if world.dialect != "verl"
+        else math.nan
+    )
     world.change(key, onset, lambda i, known: value if i == 0 else known)
     return onset
 
@@ -302,7 +376,11 @@ def _staleness(world: World, onset: int, chance: random.Random) -> None:
 
 @case("critic-useless", "slightly below 0", "verl")
 def _critic_useless(world: World, onset: int, chance: random.Random) -> None:
-    key, to, noise = "critic/vf_explained_var", chance.uniform(-0.1, -0.05), wander(world, 0.04)
+    key, to, noise = (
+        "critic/vf_explained_var",
+        chance.uniform(-0.1, -0.05),
+        wander(world, 0.04),
+    )
     world.put(key, lambda t: 0.3 + 0.3 * t, 0.05)
     world.change(key, onset, lambda i, _: to + noise[i])
 
@@ -311,7 +389,9 @@ def _critic_useless(world: World, onset: int, chance: random.Random) -> None:
 def _aborted(world: World, onset: int, chance: random.Random) -> None:
     share = chance.uniform(0.85, 1.0)
     world.change(
-        "response/aborted_ratio", onset, lambda _, __: 1 / 1024 if chance.random() < share else 0.0
+        "response/aborted_ratio",
+        onset,
+        lambda _, __: 1 / 1024 if chance.random() < share else 0.0,
     )
 
 
@@ -320,7 +400,9 @@ def _plateau(world: World, onset: int, chance: random.Random) -> None:
     level = {"tutorial": 2.1, "verl": 0.31, "other": 0.7}[world.dialect]
     noise = wander(world, level * 0.06, 0.5)
     world.columns[key_of(world, "reward")] = [level + value for value in noise]
-    for score in [name for name in world.columns if name.startswith(("val-core", "eval"))]:
+    for score in [
+        name for name in world.columns if name.startswith(("val-core", "eval"))
+    ]:
         validate(world, score, lambda _: 0.4, size=0.015)
 
 
@@ -335,18 +417,30 @@ def fall(
     length: tuple[int, int],
 ) -> None:
     """The reward falls to a share of its level, and stays there with noise."""
-    key, steps, noise = key_of(world, "reward"), chance.randint(*length), wander(world, 0.05)
+    key, steps, noise = (
+        key_of(world, "reward"),
+        chance.randint(*length),
+        wander(world, 0.05),
+    )
     before = world.columns[key][onset - 2] or 1.0
     to = before * chance.uniform(*left)
-    world.change(key, onset, lambda i, _: ramp(i, steps, before, to) + before * noise[i])
+    world.change(
+        key, onset, lambda i, _: ramp(i, steps, before, to) + before * noise[i]
+    )
 
 
 @case("policy-collapse", "within 5 to 15 steps, policy KL")
 def _collapse(world: World, onset: int, chance: random.Random) -> None:
     fall(world, onset, chance, (0.05, 0.4), (5, 15))
-    key, ahead, to = key_of(world, "policy_kl"), chance.randint(2, 10), chance.uniform(0.13, 0.3)
+    key, ahead, to = (
+        key_of(world, "policy_kl"),
+        chance.randint(2, 10),
+        chance.uniform(0.13, 0.3),
+    )
     start, noise = world.columns[key][onset - ahead - 2] or 0.0, wander(world, 0.1)
-    world.change(key, onset - ahead, lambda i, _: ramp(i, ahead, start, to) * (1 + noise[i]))
+    world.change(
+        key, onset - ahead, lambda i, _: ramp(i, ahead, start, to) * (1 + noise[i])
+    )
 
 
 @case("policy-collapse", "half of the reward, reference KL 6 times", "verl", "other")
@@ -355,7 +449,9 @@ def _half_collapse(world: World, onset: int, chance: random.Random) -> None:
     key, ahead = key_of(world, "reference_kl"), chance.randint(2, 10)
     start, noise = world.columns[key][onset - ahead - 2] or 0.0, wander(world, 0.08)
     to = max(0.15, start * chance.uniform(6.0, 9.0))
-    world.change(key, onset - ahead, lambda i, _: ramp(i, 10, start, to) * (1 + noise[i]))
+    world.change(
+        key, onset - ahead, lambda i, _: ramp(i, 10, start, to) * (1 + noise[i])
+    )
 
 
 @case(
@@ -374,7 +470,11 @@ def _late_collapse(world: World, onset: int, chance: random.Random) -> None:
         wander(world, 0.08),
         chance.uniform(3.0, 4.0),
     )
-    world.change(key, onset - ahead, lambda i, _: start * ramp(i, 12, 1.0, times) * (1 + noise[i]))
+    world.change(
+        key,
+        onset - ahead,
+        lambda i, _: start * ramp(i, 12, 1.0, times) * (1 + noise[i]),
+    )
 
 
 @case("policy-collapse", "reference KL 3 times its target", "tutorial")
@@ -384,13 +484,19 @@ def _collapse_reference(world: World, onset: int, chance: random.Random) -> None
     ahead, noise = chance.randint(2, 15), wander(world, 0.06)
     to = 0.05 * chance.uniform(3.0, 5.0)
     world.change(
-        "kl/divergence", onset - ahead, lambda i, _: ramp(i, 10, 0.05, to) * (1 + noise[i])
+        "kl/divergence",
+        onset - ahead,
+        lambda i, _: ramp(i, 10, 0.05, to) * (1 + noise[i]),
     )
 
 
 @case("policy-collapse", "negative rewards", "verl", "other")
 def _collapse_below_zero(world: World, onset: int, chance: random.Random) -> None:
-    key, noise, steps = key_of(world, "reward"), wander(world, 0.12), chance.randint(5, 15)
+    key, noise, steps = (
+        key_of(world, "reward"),
+        wander(world, 0.12),
+        chance.randint(5, 15),
+    )
     world.put(key, lambda t: -5 + 4 * (1 - math.exp(-4 * t)), 0.12)
     before = world.columns[key][onset - 2] or -2.0
     world.change(key, onset, lambda i, _: ramp(i, steps, before, -5.5) + noise[i])
@@ -418,7 +524,11 @@ def _entropy(world: World, onset: int, chance: random.Random, pace: float) -> No
     world.columns[key_of(world, "reward")] = [level * (1 + value) for value in reward]
     key, start = key_of(world, "entropy"), chance.uniform(0.4, 1.2)
     world.put(key, start, 0.02)
-    world.change(key, onset, lambda i, _: (0.004 + start * math.exp(-i / pace)) * (1 + entropy[i]))
+    world.change(
+        key,
+        onset,
+        lambda i, _: (0.004 + start * math.exp(-i / pace)) * (1 + entropy[i]),
+    )
 
 
 @case("reward-hacking", "slight, noisy validation", steps=(500, 800))
@@ -434,13 +544,21 @@ def _hacking(world: World, onset: int, chance: random.Random) -> None:
         chance.randint(120, 250),
         wander(world, 0.03),
     )
-    validate(world, score, lambda t: 0.3 + 0.25 * min(1.0, t * 2), every=every, size=0.02)
+    validate(
+        world, score, lambda t: 0.3 + 0.25 * min(1.0, t * 2), every=every, size=0.02
+    )
     seen, jitter = (
         [value for value in world.columns[score][: onset - 1] if value is not None],
         wander(world, 0.02, 0.2),
     )
-    world.change(key, onset, lambda i, _: before * (1 + ramp(i, length, 0.0, 2 * gain) + noise[i]))
-    world.change(score, onset, lambda i, _: seen[-1] - ramp(i, length, 0.0, drop) + jitter[i])
+    world.change(
+        key,
+        onset,
+        lambda i, _: before * (1 + ramp(i, length, 0.0, 2 * gain) + noise[i]),
+    )
+    world.change(
+        score, onset, lambda i, _: seen[-1] - ramp(i, length, 0.0, drop) + jitter[i]
+    )
 
 
 @case("length-explosion", "limit from the settings", "tutorial", "verl")
@@ -458,7 +576,9 @@ def _explosion(world: World, onset: int, chance: random.Random) -> None:
         world.put("response_length/max", limit)
     world.put(key, 0.5 * limit, 0.02 * limit)
     noise, reward = wander(world, 0.02), wander(world, 0.04)
-    world.change(key, onset, lambda i, _: limit * min(1.0, ramp(i, length, 0.5, 0.95) + noise[i]))
+    world.change(
+        key, onset, lambda i, _: limit * min(1.0, ramp(i, length, 0.5, 0.95) + noise[i])
+    )
     before, loss = (
         world.columns[key_of(world, "reward")][onset - 2] or 1.0,
         chance.uniform(0.25, 0.6),
@@ -477,12 +597,18 @@ def _explosion_slow(world: World, onset: int, chance: random.Random) -> None:
         chance.uniform(0.25, 0.5),
         chance.uniform(0.2, 0.4),
     )
-    noise, reward, key = wander(world, 0.03), wander(world, 0.05), key_of(world, "length")
+    noise, reward, key = (
+        wander(world, 0.03),
+        wander(world, 0.05),
+        key_of(world, "length"),
+    )
     start, before = (
         world.columns[key][onset - 2] or 400,
         world.columns[key_of(world, "reward")][onset - 2] or 1.0,
     )
-    world.change(key, onset, lambda i, _: start * (ramp(i, length, 1.0, 2.3) + noise[i]))
+    world.change(
+        key, onset, lambda i, _: start * (ramp(i, length, 1.0, 2.3) + noise[i])
+    )
     world.change(
         key_of(world, "cut"),
         onset,
@@ -500,10 +626,16 @@ def _mismatch(world: World, onset: int, chance: random.Random) -> None:
     key, to = chance.choice(
         (("training/rollout_probs_diff_mean", 0.0125), ("rollout_corr/kl", 0.13))
     )
-    noise, norm, times = wander(world, 0.06), wander(world, 0.1), chance.uniform(2.0, 2.6)
+    noise, norm, times = (
+        wander(world, 0.06),
+        wander(world, 0.1),
+        chance.uniform(2.0, 2.6),
+    )
     world.change(key, onset, lambda i, known: ramp(i, 20, known, to) * (1 + noise[i]))
     world.change(
-        "actor/grad_norm", onset, lambda i, known: known * ramp(i, 100, 1.0, times) * (1 + norm[i])
+        "actor/grad_norm",
+        onset,
+        lambda i, known: known * ramp(i, 100, 1.0, times) * (1 + norm[i]),
     )
 
 
@@ -516,7 +648,9 @@ def _repetition(world: World, onset: int, chance: random.Random) -> int:
     )
 
     def text(step: int) -> str:
-        broken = step >= onset and chance.random() < ramp(step - onset, length, 0.0, share)
+        broken = step >= onset and chance.random() < ramp(
+            step - onset, length, 0.0, share
+        )
         if not broken:
             return prose(chance, chinese=chinese)
         start = prose(chance, chinese=chinese)
@@ -556,7 +690,9 @@ def _dead_groups(world: World, onset: int, chance: random.Random) -> int:
         records = []
         for group in range(16):
             dead = chance.random() < since
-            scores = [right] * 4 if dead else [1.0, 0.0, float(chance.random() < 0.5), 0.0]
+            scores = (
+                [right] * 4 if dead else [1.0, 0.0, float(chance.random() < 0.5), 0.0]
+            )
             records += [
                 {
                     "input": f"q{group}",
@@ -568,15 +704,20 @@ def _dead_groups(world: World, onset: int, chance: random.Random) -> int:
                 for n, s in enumerate(scores)
             ]
         world.dumps[step] = records
-    return onset + math.ceil(
-        length * (0.7 - 0.2) / (share - 0.2)
-    )  # there it passes 0.7, the guide has no figure
+    # there it passes 0.7, the guide has no figure
+    return onset + math.ceil(length * (0.7 - 0.2) / (share - 0.2))
 
 
 @case("component-imbalance", "saturates in the first steps", "other", onset=(15, 15))
 def _imbalance(world: World, onset: int, chance: random.Random) -> int:
-    stuck, pace, noise = chance.uniform(0.02, 0.15), chance.uniform(6, 30), wander(world, 0.015)
-    world.columns["rewards/accuracy_reward/mean"] = [max(0.0, stuck + value) for value in noise]
+    stuck, pace, noise = (
+        chance.uniform(0.02, 0.15),
+        chance.uniform(6, 30),
+        wander(world, 0.015),
+    )
+    world.columns["rewards/accuracy_reward/mean"] = [
+        max(0.0, stuck + value) for value in noise
+    ]
     world.put("rewards/format_reward/mean", 0.0)
     form = wander(world, 0.01)
     world.change(
@@ -588,14 +729,24 @@ def _imbalance(world: World, onset: int, chance: random.Random) -> int:
     return math.ceil(pace * math.log(9))  # there it passes nine tenths
 
 
-@case("component-imbalance", "three components in dumps", "verl", "tutorial", steps=(480, 500))
+@case(
+    "component-imbalance",
+    "three components in dumps",
+    "verl",
+    "tutorial",
+    steps=(480, 500),
+)
 def _imbalance_in_dumps(world: World, onset: int, chance: random.Random) -> int:
     stuck, pace = chance.uniform(0.02, 0.15), chance.uniform(10, 40)
 
     def well_formed(step: int) -> float:
         return float(
             chance.random()
-            < (0.2 + 0.78 * (1 - math.exp(-(step - onset) / pace)) if step >= onset else 0.2)
+            < (
+                0.2 + 0.78 * (1 - math.exp(-(step - onset) / pace))
+                if step >= onset
+                else 0.2
+            )
         )
 
     dump(
@@ -611,7 +762,9 @@ def _imbalance_in_dumps(world: World, onset: int, chance: random.Random) -> int:
 
 
 def _total(world: World) -> None:
-    parts = [column for key, column in world.columns.items() if key.startswith("rewards/")]
+    parts = [
+        column for key, column in world.columns.items() if key.startswith("rewards/")
+    ]
     world.columns["reward"] = [
         sum(value or 0.0 for value in values) for values in zip(*parts, strict=True)
     ]
@@ -647,7 +800,9 @@ def _hang(world: World, onset: int, chance: random.Random) -> int:
 
 @healthy("rough noise everywhere")
 def _rough(chance: random.Random) -> World:
-    return roughen(DIALECTS[chance.choice(ALL)](chance.randint(400, 1000), chance), 0.12)
+    return roughen(
+        DIALECTS[chance.choice(ALL)](chance.randint(400, 1000), chance), 0.12
+    )
 
 
 @healthy("small, noisy validation sets")
@@ -668,15 +823,26 @@ def _noisy_validation(chance: random.Random) -> World:
 @healthy("several validation sets, a hard one stands still")
 def _hard_set(chance: random.Random) -> World:
     world = roughen(DIALECTS["verl"](600, chance))
-    validate(world, "val-core/aime24/acc/mean@32", lambda t: 0.04 + 0.03 * t, size=0.012)
-    validate(world, "val-core/math500/acc/mean@1", lambda t: 0.2 + 0.45 * (1 - math.exp(-3 * t)))
+    validate(
+        world, "val-core/aime24/acc/mean@32", lambda t: 0.04 + 0.03 * t, size=0.012
+    )
+    validate(
+        world,
+        "val-core/math500/acc/mean@1",
+        lambda t: 0.2 + 0.45 * (1 - math.exp(-3 * t)),
+    )
     return world
 
 
 @healthy("validation rises later and less than the reward")
 def _generalises_less(chance: random.Random) -> World:
     world = roughen(verl(600, chance, top=0.8))
-    validate(world, VALIDATION["verl"], lambda t: 0.3 + 0.22 * (1 - math.exp(-2.5 * t)), size=0.012)
+    validate(
+        world,
+        VALIDATION["verl"],
+        lambda t: 0.3 + 0.22 * (1 - math.exp(-2.5 * t)),
+        size=0.012,
+    )
     return world
 
 
@@ -688,7 +854,9 @@ def _curriculum(chance: random.Random) -> World:
     score = world.columns["critic/score/mean"]
     for i in range(world.steps):
         begun = max(start for start in starts if start <= i)
-        score[i] = (score[i] or 0.0) * (1 - (loss * math.exp(-(i - begun) / 70) if begun else 0.0))
+        score[i] = (score[i] or 0.0) * (
+            1 - (loss * math.exp(-(i - begun) / 70) if begun else 0.0)
+        )
     world.columns["critic/rewards/mean"] = list(score)
     return world
 
@@ -698,7 +866,9 @@ def _epochs(chance: random.Random) -> World:
     world = roughen(DIALECTS["verl"](700, chance))
     every = chance.randint(60, 140)
     for key in ("critic/score/mean", "response_length/mean"):
-        world.change(key, 1, lambda i, known: known * (1 + 0.08 * ((i % every) / every - 0.5)))
+        world.change(
+            key, 1, lambda i, known: known * (1 + 0.08 * ((i % every) / every - 0.5))
+        )
     return world
 
 
@@ -709,14 +879,20 @@ def _sparse(chance: random.Random) -> World:
 
     def score(i: int, _: float) -> float:
         chances = 0.004 + 0.6 / (1 + math.exp(-(i - 250) / 50))
-        return sum(chance.random() < chances for _ in range(256)) / 256 if i > start / 2 else 0.0
+        return (
+            sum(chance.random() < chances for _ in range(256)) / 256
+            if i > start / 2
+            else 0.0
+        )
 
     world.change("critic/score/mean", 1, score)
     scores = world.columns["critic/score/mean"]
     for key in ("critic/advantages/max", "critic/advantages/min"):
         world.change(key, 1, lambda i, known: known if scores[i] or i % 3 == 0 else 0.0)
     validate(
-        world, VALIDATION["verl"], lambda t: 0.01 + 0.55 / (1 + math.exp(-(t * 600 - 250) / 50))
+        world,
+        VALIDATION["verl"],
+        lambda t: 0.01 + 0.55 / (1 + math.exp(-(t * 600 - 250) / 50)),
     )
     return world
 
@@ -726,11 +902,19 @@ def _entropy_settles(chance: random.Random) -> World:
     world = roughen(DIALECTS["verl"](700, chance))
     fast, slow = chance.uniform(30, 60), chance.uniform(90, 180)
     noise = wander(world, 0.012)
-    world.change("critic/score/mean", 1, lambda i, _: 0.94 - 0.55 * math.exp(-i / fast) + noise[i])
     world.change(
-        "actor/entropy", 1, lambda i, _: (0.1 + 0.4 * math.exp(-i / slow)) * (1 + noise[i] * 4)
+        "critic/score/mean",
+        1,
+        lambda i, _: 0.94 - 0.55 * math.exp(-i / fast) + noise[i],
     )
-    validate(world, VALIDATION["verl"], lambda t: 0.88 - 0.5 * math.exp(-t * 700 / fast))
+    world.change(
+        "actor/entropy",
+        1,
+        lambda i, _: (0.1 + 0.4 * math.exp(-i / slow)) * (1 + noise[i] * 4),
+    )
+    validate(
+        world, VALIDATION["verl"], lambda t: 0.88 - 0.5 * math.exp(-t * 700 / fast)
+    )
     return world
 
 
@@ -756,16 +940,27 @@ def _long_reasoning(chance: random.Random) -> World:
         [1 + 9 / (1 + math.exp(-(i - 300) / 70)) for i in range(700)],
         wander(world, 0.04),
     )
-    world.change("response_length/mean", 1, lambda i, _: 400 * growth[i] * (1 + noise[i]))
-    world.change("response_length/max", 1, lambda _, __: 8192.0)
-    world.change("response_length/clip_ratio", 1, lambda i, known: known + 0.005 * growth[i])
-    world.change("perf/total_num_tokens", 1, lambda i, _: 4e5 * growth[i] * (1 + noise[i]))
-    world.change("timing_s/gen", 1, lambda i, _: 15 * growth[i] ** 0.9 * (1 + noise[i]))
-    world.change("timing_s/update_actor", 1, lambda i, _: 8 * growth[i] * (1 + noise[i]))
-    parts = zip(
-        *(world.columns[f"timing_s/{part}"] for part in ("gen", "update_actor", "ref")), strict=True
+    world.change(
+        "response_length/mean", 1, lambda i, _: 400 * growth[i] * (1 + noise[i])
     )
-    world.columns["timing_s/step"] = [sum(value or 0.0 for value in values) + 3 for values in parts]
+    world.change("response_length/max", 1, lambda _, __: 8192.0)
+    world.change(
+        "response_length/clip_ratio", 1, lambda i, known: known + 0.005 * growth[i]
+    )
+    world.change(
+        "perf/total_num_tokens", 1, lambda i, _: 4e5 * growth[i] * (1 + noise[i])
+    )
+    world.change("timing_s/gen", 1, lambda i, _: 15 * growth[i] ** 0.9 * (1 + noise[i]))
+    world.change(
+        "timing_s/update_actor", 1, lambda i, _: 8 * growth[i] * (1 + noise[i])
+    )
+    parts = zip(
+        *(world.columns[f"timing_s/{part}"] for part in ("gen", "update_actor", "ref")),
+        strict=True,
+    )
+    world.columns["timing_s/step"] = [
+        sum(value or 0.0 for value in values) + 3 for values in parts
+    ]
     world.settings["data.max_response_length"] = 8192
     return world
 
@@ -776,9 +971,13 @@ def _off_policy(chance: random.Random) -> World:
     kl, clip = wander(world, 0.3), wander(world, 0.12)
     level, climb = chance.uniform(0.02, 0.05), chance.uniform(1.0, 1.6)
     peaks = set(chance.sample(range(600), 10))
-    world.change("actor/ppo_kl", 1, lambda i, _: level * (1 + kl[i]) * (4 if i in peaks else 1))
     world.change(
-        "actor/pg_clipfrac", 1, lambda i, _: 0.15 * (1 + (climb - 1) * i / 600) * (1 + clip[i])
+        "actor/ppo_kl", 1, lambda i, _: level * (1 + kl[i]) * (4 if i in peaks else 1)
+    )
+    world.change(
+        "actor/pg_clipfrac",
+        1,
+        lambda i, _: 0.15 * (1 + (climb - 1) * i / 600) * (1 + clip[i]),
     )
     return world
 
@@ -786,12 +985,18 @@ def _off_policy(chance: random.Random) -> World:
 @healthy("KL to the reference grows by an s-curve")
 def _kl_grows(chance: random.Random) -> World:
     world = roughen(DIALECTS["verl"](700, chance))
-    middle, pace, top = chance.uniform(200, 400), chance.uniform(50, 90), chance.uniform(0.1, 0.35)
+    middle, pace, top = (
+        chance.uniform(200, 400),
+        chance.uniform(50, 90),
+        chance.uniform(0.1, 0.35),
+    )
     noise = wander(world, 0.06)
     world.change(
         "actor/kl_loss",
         1,
-        lambda i, _: (0.001 + top / (1 + math.exp(-(i - middle) / pace))) * (1 + noise[i]),
+        lambda i, _: (
+            (0.001 + top / (1 + math.exp(-(i - middle) / pace))) * (1 + noise[i])
+        ),
     )
     return world
 
@@ -799,11 +1004,15 @@ def _kl_grows(chance: random.Random) -> World:
 @healthy("heavy tails: losses and gradient norms")
 def _tails(chance: random.Random) -> World:
     world = roughen(DIALECTS["verl"](800, chance))
-    world.change("actor/grad_norm", 1, lambda _, __: 0.3 * math.exp(chance.gauss(0, 0.45)))
+    world.change(
+        "actor/grad_norm", 1, lambda _, __: 0.3 * math.exp(chance.gauss(0, 0.45))
+    )
     world.change(
         "actor/pg_loss",
         1,
-        lambda _, __: 0.03 * chance.gauss(0, 1) / math.sqrt(chance.gammavariate(4, 0.25)),
+        lambda _, __: (
+            0.03 * chance.gauss(0, 1) / math.sqrt(chance.gammavariate(4, 0.25))
+        ),
     )
     return world
 
@@ -812,7 +1021,9 @@ def _tails(chance: random.Random) -> World:
 def _norm_grows(chance: random.Random) -> World:
     world = roughen(DIALECTS["verl"](1000, chance))
     noise = wander(world, 0.1)
-    world.change("actor/grad_norm", 1, lambda i, _: 0.2 * (1 + 0.6 * i / 1000) * (1 + noise[i]))
+    world.change(
+        "actor/grad_norm", 1, lambda i, _: 0.2 * (1 + 0.6 * i / 1000) * (1 + noise[i])
+    )
     return world
 
 
@@ -821,7 +1032,9 @@ def _stragglers(chance: random.Random) -> World:
     world = roughen(DIALECTS["verl"](600, chance))
     for i in chance.sample(range(600), 25):
         for key in ("timing_s/gen", "timing_s/step"):
-            world.columns[key][i] = (world.columns[key][i] or 0.0) * chance.uniform(2, 4)
+            world.columns[key][i] = (world.columns[key][i] or 0.0) * chance.uniform(
+                2, 4
+            )
     return world
 
 
@@ -836,7 +1049,9 @@ def _resumed(chance: random.Random) -> World:
 def _now_and_then(chance: random.Random) -> World:
     world = roughen(DIALECTS["verl"](600, chance))
     world.change(
-        "response/aborted_ratio", 1, lambda _, __: 1 / 512 if chance.random() < 0.03 else 0.0
+        "response/aborted_ratio",
+        1,
+        lambda _, __: 1 / 512 if chance.random() < 0.03 else 0.0,
     )
     for key in ("critic/advantages/max", "critic/advantages/min"):
         world.change(key, 1, lambda i, known: 0.0 if i % 97 in (40, 41) else known)
@@ -853,10 +1068,14 @@ def _slow_component(chance: random.Random) -> World:
     world = roughen(DIALECTS["other"](700, chance))
     top, noise = chance.uniform(0.35, 0.5), wander(world, 0.02)
     world.change(
-        "rewards/accuracy_reward/mean", 1, lambda i, _: 0.1 + (top - 0.1) * i / 700 + noise[i]
+        "rewards/accuracy_reward/mean",
+        1,
+        lambda i, _: 0.1 + (top - 0.1) * i / 700 + noise[i],
     )
     world.change(
-        "rewards/format_reward/mean", 1, lambda i, _: 0.98 - 0.7 * math.exp(-i / 20) + noise[i] / 4
+        "rewards/format_reward/mean",
+        1,
+        lambda i, _: 0.98 - 0.7 * math.exp(-i / 20) + noise[i] / 4,
     )
     _total(world)
     return world
@@ -867,7 +1086,9 @@ def _easy(chance: random.Random) -> World:
     world = roughen(DIALECTS["other"](700, chance))
     noise = wander(world, 0.05)
     world.change(
-        "frac_reward_zero_std", 1, lambda i, _: min(1.0, max(0.0, 0.2 + 0.4 * i / 700 + noise[i]))
+        "frac_reward_zero_std",
+        1,
+        lambda i, _: min(1.0, max(0.0, 0.2 + 0.4 * i / 700 + noise[i])),
     )
     return world
 
@@ -877,10 +1098,14 @@ def _tutorial_rough(chance: random.Random) -> World:
     world = roughen(DIALECTS["tutorial"](600, chance), 0.05)
     kl = wander(world, 0.3)
     world.change(
-        "rollout/kl_div", 1, lambda i, _: max(0.006, 0.022 * (1 + kl[i] + 0.3 * math.sin(i / 12)))
+        "rollout/kl_div",
+        1,
+        lambda i, _: max(0.006, 0.022 * (1 + kl[i] + 0.3 * math.sin(i / 12))),
     )
     world.change("system/gpu_util", 1, lambda i, known: known if i % 3 else 20.0)
-    world.change("rollout/response_length_mean", 1, lambda i, _: min(516.0, 492 + 60 * kl[i]))
+    world.change(
+        "rollout/response_length_mean", 1, lambda i, _: min(516.0, 492 + 60 * kl[i])
+    )
     return world
 
 
@@ -889,10 +1114,14 @@ def _tutorial_slow(chance: random.Random) -> World:
     world = roughen(DIALECTS["tutorial"](700, chance))
     noise, pace = wander(world, 0.08), chance.uniform(120, 220)
     world.change(
-        "rollout/reward_mean", 1, lambda i, _: 0.35 + 2.2 * (1 - math.exp(-i / pace)) + noise[i]
+        "rollout/reward_mean",
+        1,
+        lambda i, _: 0.35 + 2.2 * (1 - math.exp(-i / pace)) + noise[i],
     )
     world.change(
-        "rollout/reward_std", 1, lambda i, _: 0.3 * (world.columns["rollout/reward_mean"][i] or 0.0)
+        "rollout/reward_std",
+        1,
+        lambda i, _: 0.3 * (world.columns["rollout/reward_mean"][i] or 0.0),
     )
     return world
 
@@ -921,7 +1150,9 @@ def _stairs(chance: random.Random) -> World:
     every, falls = chance.randint(50, 90), chance.randint(4, 5)
     noise = wander(world, 0.02, 0.5)
     world.change(
-        "rollout/kl_div", 1, lambda i, _: 0.03 * 0.55 ** min(falls, i // every) * (1 + noise[i])
+        "rollout/kl_div",
+        1,
+        lambda i, _: 0.03 * 0.55 ** min(falls, i // every) * (1 + noise[i]),
     )
     return world
 
@@ -941,7 +1172,9 @@ def _due(chance: random.Random) -> World:
 def _slow(chance: random.Random) -> World:
     world = roughen(DIALECTS["verl"](200, chance))
     for key in [name for name in world.columns if name.startswith("timing_s/")]:
-        world.columns[key] = [None if value is None else value * 20 for value in world.columns[key]]
+        world.columns[key] = [
+            None if value is None else value * 20 for value in world.columns[key]
+        ]
     world.age = 900 * chance.uniform(1.0, 4.0)
     return world
 
@@ -975,11 +1208,23 @@ def find(one: Case, dialect: str, seed: int, directory: Path) -> Found:
     world, onset = world_of(one, dialect, seed)
     form = "console" if world.lines else FORMS[dialect][seed % len(FORMS[dialect])]
     history = judged(world, form, directory).history
-    raised = sorted(episode.raised_step or 0 for episode in history if episode.id == one.id)
+    raised = sorted(
+        episode.raised_step or 0 for episode in history if episode.id == one.id
+    )
     late = [step for step in raised if step >= onset]
-    others = {episode.id for episode in history if episode.severity > Severity.INFO} - {one.id}
+    others = {episode.id for episode in history if episode.severity > Severity.INFO} - {
+        one.id
+    }
     early = tuple(step for step in raised if step < onset)
-    return Found(one, dialect, seed, onset, late[0] if late else None, early, tuple(sorted(others)))
+    return Found(
+        one,
+        dialect,
+        seed,
+        onset,
+        late[0] if late else None,
+        early,
+        tuple(sorted(others)),
+    )
 
 
 def alarms(name: str, seed: int, directory: Path) -> tuple[int, list[Episode]]:
@@ -987,7 +1232,9 @@ def alarms(name: str, seed: int, directory: Path) -> tuple[int, list[Episode]]:
     got.
     """
     world = HEALTHY[name](random.Random(f"{name} {seed}"))
-    verdict = judged(world, FORMS[world.dialect][seed % len(FORMS[world.dialect])], directory)
+    verdict = judged(
+        world, FORMS[world.dialect][seed % len(FORMS[world.dialect])], directory
+    )
     return world.steps, [one for one in verdict.history if one.severity > Severity.INFO]
 
 
@@ -1005,12 +1252,17 @@ def _print_cases(scratch: Path, seeds: int) -> None:
     for i, one in enumerate(CASES):
         for dialect in one.dialects:
             results = [
-                find(one, dialect, seed, scratch / f"{i}-{dialect}-{seed}") for seed in range(seeds)
+                find(one, dialect, seed, scratch / f"{i}-{dialect}-{seed}")
+                for seed in range(seeds)
             ]
             delays = sorted(
-                found.raised - found.onset for found in results if found.raised is not None
+                found.raised - found.onset
+                for found in results
+                if found.raised is not None
             )
-            most = delays[min(len(delays) - 1, int(0.9 * len(delays)))] if delays else "–"
+            most = (
+                delays[min(len(delays) - 1, int(0.9 * len(delays)))] if delays else "–"
+            )
             middle = f"{median(delays):.0f}" if delays else "–"
             early = sum(bool(found.early) for found in results)
             print(
@@ -1025,12 +1277,20 @@ def _print_cases(scratch: Path, seeds: int) -> None:
 
 
 def _print_healthy(scratch: Path, seeds: int) -> None:
-    print("\n| healthy runs | runs | steps | warnings and criticals |\n|---|---:|---:|---|")
+    print(
+        "\n| healthy runs | runs | steps | warnings and criticals |\n|---|---:|---:|---|"
+    )
     for i, name in enumerate(HEALTHY):
-        results = [alarms(name, seed, scratch / f"healthy-{i}-{seed}") for seed in range(seeds)]
+        results = [
+            alarms(name, seed, scratch / f"healthy-{i}-{seed}") for seed in range(seeds)
+        ]
         ids = [episode.id for _, episodes in results for episode in episodes]
-        words = ", ".join(f"{ids.count(id)} × `{id}`" for id in dict.fromkeys(ids)) or "–"
-        print(f"| {name} | {seeds} | {sum(steps for steps, _ in results):,} | {words} |")
+        words = (
+            ", ".join(f"{ids.count(id)} × `{id}`" for id in dict.fromkeys(ids)) or "–"
+        )
+        print(
+            f"| {name} | {seeds} | {sum(steps for steps, _ in results):,} | {words} |"
+        )
         for seed, (_, episodes) in enumerate(results):
             for episode in episodes:
                 print(f"  {name} {seed}: {episode}", file=sys.stderr)

@@ -22,7 +22,11 @@ def healthy(name: str) -> Callable[[Callable[[random.Random], World]], None]:
 @healthy("PPO with a critic")
 def _ppo(chance: random.Random) -> World:
     world = verl(500, chance)
-    world.put("critic/vf_explained_var", lambda t: -0.5 * math.exp(-60 * t) + 0.2 + 0.4 * t, 0.05)
+    world.put(
+        "critic/vf_explained_var",
+        lambda t: -0.5 * math.exp(-60 * t) + 0.2 + 0.4 * t,
+        0.05,
+    )
     world.put("critic/vf_loss", lambda t: 0.3 - 0.2 * t, 0.02)
     world.put("actor/ppo_kl", 0.004, 0.002)
     world.put("actor/pg_clipfrac", 0.05, 0.015, low=0.0)
@@ -31,12 +35,16 @@ def _ppo(chance: random.Random) -> World:
 
 @healthy("GRPO, 0/1 rewards")
 def _grpo(chance: random.Random) -> World:
-    world = verl(600, chance, top=chance.uniform(0.5, 0.9), floor=chance.uniform(0.05, 0.4))
+    world = verl(
+        600, chance, top=chance.uniform(0.5, 0.9), floor=chance.uniform(0.05, 0.4)
+    )
     dump(
         world,
         5,
         lambda _: prose(chance),
-        lambda step, group: float(chance.random() < (0.3 + 0.4 * step / 600 if group % 2 else 0.6)),
+        lambda step, group: float(
+            chance.random() < (0.3 + 0.4 * step / 600 if group % 2 else 0.6)
+        ),
         acc=lambda step: float(chance.random() < 0.3 + 0.4 * step / 600),
     )
     return world
@@ -50,7 +58,9 @@ def _bursty(chance: random.Random) -> World:
         score[i] = min(
             1.0,
             max(
-                0.0, (score[i] or 0.0) + chance.gauss(0, 0.1) * (3 if chance.random() < 0.05 else 1)
+                0.0,
+                (score[i] or 0.0)
+                + chance.gauss(0, 0.1) * (3 if chance.random() < 0.05 else 1),
             ),
         )
     for i in chance.sample(range(world.steps), 12):
@@ -63,9 +73,16 @@ def _bursty(chance: random.Random) -> World:
 @healthy("shaped rewards, 0 to 3")
 def _shaped(chance: random.Random) -> World:
     world = verl(500, chance)
-    world.put("critic/score/mean", lambda t: 0.4 + 2.2 * (1 - math.exp(-2.5 * t)), 0.12, low=0.0)
+    world.put(
+        "critic/score/mean",
+        lambda t: 0.4 + 2.2 * (1 - math.exp(-2.5 * t)),
+        0.12,
+        low=0.0,
+    )
     validate(
-        world, "val-core/openai/gsm8k/acc/mean@1", lambda t: 0.3 + 0.4 * (1 - math.exp(-2.5 * t))
+        world,
+        "val-core/openai/gsm8k/acc/mean@1",
+        lambda t: 0.3 + 0.4 * (1 - math.exp(-2.5 * t)),
     )
     return world
 
@@ -141,7 +158,9 @@ def _converged(chance: random.Random) -> World:
     world = verl(700, chance, top=0.95, floor=0.3)
     world.put("critic/score/mean", lambda t: 0.3 + 0.65 * (1 - math.exp(-9 * t)), 0.01)
     validate(
-        world, "val-core/openai/gsm8k/acc/mean@1", lambda t: 0.3 + 0.58 * (1 - math.exp(-9 * t))
+        world,
+        "val-core/openai/gsm8k/acc/mean@1",
+        lambda t: 0.3 + 0.58 * (1 - math.exp(-9 * t)),
     )
     world.put("actor/entropy", lambda t: 0.1 + 0.35 * math.exp(-8 * t), 0.006, low=0.02)
     world.put("actor/kl_loss", lambda t: 0.002 + 0.3 * t, 0.01, low=0.0)
@@ -172,7 +191,12 @@ def _rare(chance: random.Random) -> World:
 @healthy("raised upper clip: entropy doubles as it learns")
 def _explores(chance: random.Random) -> World:
     world = verl(500, chance)
-    world.put("actor/entropy", lambda t: 0.3 * math.exp(-20 * t) + 0.2 + 0.45 * t, 0.01, low=0.01)
+    world.put(
+        "actor/entropy",
+        lambda t: 0.3 * math.exp(-20 * t) + 0.2 + 0.45 * t,
+        0.01,
+        low=0.01,
+    )
     world.put("response_length/mean", lambda t: 320 + 500 * t, 12)
     world.put("critic/score/mean", lambda t: 0.2 + 0.55 * t, 0.02, low=0.0)
     world.put("timing_s/gen", lambda t: 20 + 30 * t, 1.5, low=1.0)
@@ -186,7 +210,11 @@ def _spends(chance: random.Random) -> World:
     world.put("actor/entropy", lambda t: 0.25 + 0.7 * math.exp(-18 * t), 0.01, low=0.01)
     world.put("actor/lr", 1e-6)
     jump, back = chance.randint(80, 200), chance.randint(350, 500)
-    world.put("perf/cpu_memory_used_gb", lambda t: 132 + 8 * t + 40 * (1 - math.exp(-60 * t)), 0.6)
+    world.put(
+        "perf/cpu_memory_used_gb",
+        lambda t: 132 + 8 * t + 40 * (1 - math.exp(-60 * t)),
+        0.6,
+    )
     world.change("perf/cpu_memory_used_gb", jump, lambda _, known: known + 50)
     world.change("perf/cpu_memory_used_gb", back, lambda _, known: known - 50)
     return world
@@ -204,9 +232,12 @@ def _longer(chance: random.Random) -> World:
     world.put("timing_s/gen", lambda t: 20 + 55 * t, 1.5, low=1.0)
     world.put("perf/total_num_tokens", lambda t: 1e6 * (1 + 2.6 * t), 2e4)
     parts = zip(
-        *(world.columns[f"timing_s/{part}"] for part in ("gen", "update_actor", "ref")), strict=True
+        *(world.columns[f"timing_s/{part}"] for part in ("gen", "update_actor", "ref")),
+        strict=True,
     )
-    world.columns["timing_s/step"] = [sum(value or 0.0 for value in values) + 3 for values in parts]
+    world.columns["timing_s/step"] = [
+        sum(value or 0.0 for value in values) + 3 for values in parts
+    ]
     world.settings["data.max_response_length"] = 4096
     return world
 
@@ -225,7 +256,9 @@ def _solved_groups(chance: random.Random) -> World:
 
     world.columns["grad_norm"] = [norm(i) for i in range(world.steps)]
     world.columns["loss"] = [
-        chance.uniform(0.2, 0.6) if chance.random() < (0.5 if i < 60 else 0.06) else 0.07
+        chance.uniform(0.2, 0.6)
+        if chance.random() < (0.5 if i < 60 else 0.06)
+        else 0.07
         for i in range(world.steps)
     ]
     return world
@@ -236,7 +269,9 @@ def _solved(chance: random.Random) -> World:
     world = other(400, chance)
     pace = chance.uniform(5, 12)
     world.put("reward", lambda t: 0.1 + 0.87 * (1 - math.exp(-pace * t)), 0.01)
-    world.columns["reward"] = [min(1.0, value or 0.0) for value in world.columns["reward"]]
+    world.columns["reward"] = [
+        min(1.0, value or 0.0) for value in world.columns["reward"]
+    ]
     world.columns["rewards/accuracy_reward/mean"] = [*world.columns["reward"]]
     world.columns["rewards/format_reward/mean"] = [1.0] * world.steps
     world.put("entropy", lambda t: 0.03 + 2.5 * math.exp(-pace * t), 0.004, low=0.0)
@@ -258,8 +293,16 @@ def _gspo(chance: random.Random) -> World:
     world.columns["training/off_policy/trajectory_staleness/max"] = [
         float(chance.randint(5, 40)) for _ in range(500)
     ]
-    world.put("timing_s/agent_loop/slowest/prompt_length", lambda t: 200 if t < 0.5 else 900, 20)
-    world.put("timing_s/agent_loop/slowest/response_length", lambda t: 800 if t < 0.5 else 4000, 80)
+    world.put(
+        "timing_s/agent_loop/slowest/prompt_length",
+        lambda t: 200 if t < 0.5 else 900,
+        20,
+    )
+    world.put(
+        "timing_s/agent_loop/slowest/response_length",
+        lambda t: 800 if t < 0.5 else 4000,
+        80,
+    )
     return world
 
 
@@ -283,6 +326,8 @@ def _devices(chance: random.Random) -> World:
     world = chance.choice((verl, tutorial, other))(300, chance)
     for i in range(8):
         used = i < 4
-        world.put(f"system/gpu.{i}.gpu", 84 if used else 0.0, 6 if used else 0.0, low=0.0)
+        world.put(
+            f"system/gpu.{i}.gpu", 84 if used else 0.0, 6 if used else 0.0, low=0.0
+        )
         world.put(f"system/gpu.{i}.memoryAllocated", 75 if used else 0.5, 0.1)
     return world

@@ -71,9 +71,17 @@ def measure(failure: Failure, dialect: str, seed: int, directory: Path) -> Resul
     history = judged(world, form, directory).history
     raised = sorted(_step(one) for one in history if one.id == failure.id)
     late = [step for step in raised if step >= onset]
-    bad = frozenset(one.id for one in history if one.severity > Severity.INFO) - {failure.id}
+    bad = frozenset(one.id for one in history if one.severity > Severity.INFO) - {
+        failure.id
+    }
     return Result(
-        failure.id, dialect, seed, onset, late[0] if late else None, len(late) < len(raised), bad
+        failure.id,
+        dialect,
+        seed,
+        onset,
+        late[0] if late else None,
+        len(late) < len(raised),
+        bad,
     )
 
 
@@ -110,7 +118,9 @@ def main(count: int, first: int) -> None:
             for i, name in enumerate(HEALTHY)
             for seed in seeds
         ]
-    print("| finding | logs | planted | found | told early | median delay | 90% within |")
+    print(
+        "| finding | logs | planted | found | told early | median delay | 90% within |"
+    )
     print("|---|---|---:|---:|---:|---:|---:|")
     for id in dict.fromkeys(rule.id for rule in load_guide().rules):
         if own := [one for one in results if one.id == id]:
@@ -131,12 +141,16 @@ def main(count: int, first: int) -> None:
 
 def _row(id: str, own: list[Result]) -> str:
     found = sum(one.raised is not None for one in own)
-    delays = sorted(one.delay for one in own if one.delay is not None and id not in _AT_THE_END)
+    delays = sorted(
+        one.delay for one in own if one.delay is not None and id not in _AT_THE_END
+    )
     dialects = ", ".join(dict.fromkeys(one.dialect for one in own))
     middle = f"{median(delays):.0f}" if delays else "–"
     most = str(delays[min(len(delays) - 1, int(0.9 * len(delays)))]) if delays else "–"
     early = sum(one.early for one in own)
-    return f"| `{id}` | {dialects} | {len(own)} | {found} | {early} | {middle} | {most} |"
+    return (
+        f"| `{id}` | {dialects} | {len(own)} | {found} | {early} | {middle} | {most} |"
+    )
 
 
 if __name__ == "__main__":

@@ -58,11 +58,15 @@ def under_verl_names(records: Iterable[Mapping[str, Any]]) -> list[Row]:
     rows, tokens = [], 0.0
     for record in records:
         figures = {
-            name: math.nan if value is None else float(value) for name, value in record.items()
+            name: math.nan if value is None else float(value)
+            for name, value in record.items()
         }
         values = {"training/global_step": figures["step"]}
         values |= {
-            new: figures[old] for old, names in _NAMES.items() if old in figures for new in names
+            new: figures[old]
+            for old, names in _NAMES.items()
+            if old in figures
+            for new in names
         }
         values |= _components(figures) | _advantages(figures)
         if "num_tokens" in figures:
@@ -81,7 +85,10 @@ def _components(figures: Mapping[str, float]) -> dict[str, float]:
         for name in figures
         if name.startswith("rewards/") and name.endswith("/mean")
     )
-    return {f"reward_extra/{part}/mean": figures[f"rewards/{part}/mean"] for _, part, _ in parts}
+    return {
+        f"reward_extra/{part}/mean": figures[f"rewards/{part}/mean"]
+        for _, part, _ in parts
+    }
 
 
 def _advantages(figures: Mapping[str, float]) -> dict[str, float]:
@@ -108,7 +115,10 @@ def file_logger(rows: Sequence[Row]) -> str:
     """Return the rows as verl's `FileLogger` writes them, which has null for what is not finite."""
     return "".join(
         json.dumps(
-            {"step": step, "data": {name: _or_null(value) for name, value in values.items()}}
+            {
+                "step": step,
+                "data": {name: _or_null(value) for name, value in values.items()},
+            }
         )
         + "\n"
         for step, values in rows

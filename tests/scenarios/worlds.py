@@ -51,7 +51,9 @@ class World:
         """Return noise with that standard deviation, half of it carried over from step to step."""
         state, out = 0.0, []
         for _ in range(self.steps):
-            state = memory * state + math.sqrt(1 - memory**2) * self.chance.gauss(0.0, size)
+            state = memory * state + math.sqrt(1 - memory**2) * self.chance.gauss(
+                0.0, size
+            )
             out.append(state)
         return out
 
@@ -68,10 +70,16 @@ class World:
         """
         noise = self.noise(size)
         last = max(1, self.steps - 1)
-        values = (level(i / last) if callable(level) else level for i in range(self.steps))
-        self.columns[key] = [max(low, value + noise[i]) for i, value in enumerate(values)]
+        values = (
+            level(i / last) if callable(level) else level for i in range(self.steps)
+        )
+        self.columns[key] = [
+            max(low, value + noise[i]) for i, value in enumerate(values)
+        ]
 
-    def change(self, key: str, onset: int, value: Callable[[int, float], float]) -> None:
+    def change(
+        self, key: str, onset: int, value: Callable[[int, float], float]
+    ) -> None:
         """Replace a metric from a step on: `value` gets the steps since then and what the healthy
         value was.
         """
@@ -82,7 +90,9 @@ class World:
                 column[i] = value(i - onset + 1, known)
 
 
-def verl(steps: int, chance: random.Random, *, top: float = 0.75, floor: float = 0.2) -> World:
+def verl(
+    steps: int, chance: random.Random, *, top: float = 0.75, floor: float = 0.2
+) -> World:
     """Return a healthy GRPO run with 0/1 rewards in verl's names."""
     world = World("verl", steps, chance)
     put = world.put
@@ -118,9 +128,12 @@ def verl(steps: int, chance: random.Random, *, top: float = 0.75, floor: float =
     put("timing_s/update_actor", 15, 0.5)
     put("timing_s/ref", 4, 0.2)
     parts = zip(
-        *(world.columns[f"timing_s/{part}"] for part in ("gen", "update_actor", "ref")), strict=True
+        *(world.columns[f"timing_s/{part}"] for part in ("gen", "update_actor", "ref")),
+        strict=True,
     )
-    world.columns["timing_s/step"] = [sum(value or 0.0 for value in values) + 3 for values in parts]
+    world.columns["timing_s/step"] = [
+        sum(value or 0.0 for value in values) + 3 for values in parts
+    ]
     put("perf/total_num_tokens", lambda t: 1e6 * (1 + 0.3 * t), 2e4)
     world.columns["timing_s/step"][0] = 300.0
     validate(
@@ -157,7 +170,12 @@ def other(steps: int, chance: random.Random) -> World:
     put("reward", lambda t: 0.4 + 0.9 * (1 - math.exp(-3 * t)), 0.05)
     put("reward_std", 0.5, 0.03)
     put("frac_reward_zero_std", lambda t: 0.12 + 0.2 * t, 0.04, low=0.0)
-    put("rewards/accuracy_reward/mean", lambda t: 0.2 + 0.6 * (1 - math.exp(-3 * t)), 0.03, low=0.0)
+    put(
+        "rewards/accuracy_reward/mean",
+        lambda t: 0.2 + 0.6 * (1 - math.exp(-3 * t)),
+        0.03,
+        low=0.0,
+    )
     put("rewards/format_reward/mean", lambda t: 0.98 - 0.6 * math.exp(-30 * t), 0.02)
     put("loss", 0.0, 0.01)
     put("kl", lambda t: 0.01 + 0.25 * t, 0.01, low=0.0)
@@ -185,12 +203,17 @@ DIALECTS: dict[str, Callable[[int, random.Random], World]] = {
 
 
 def validate(
-    world: World, key: str, level: Callable[[float], float], every: int = 10, size: float = 0.012
+    world: World,
+    key: str,
+    level: Callable[[float], float],
+    every: int = 10,
+    size: float = 0.012,
 ) -> None:
     """Add a validation score every few steps."""
     world.put(key, level, size)
     world.columns[key] = [
-        value if (i + 1) % every == 0 else None for i, value in enumerate(world.columns[key])
+        value if (i + 1) % every == 0 else None
+        for i, value in enumerate(world.columns[key])
     ]
 
 
@@ -228,7 +251,9 @@ def loop(chance: random.Random, *, chinese: bool = False) -> str:
     """Return a response that runs in circles."""
     if chinese:
         return "这个问题" * chance.randint(10, 40) + "这个这个问题"
-    kind = chance.choice(["the answer is the answer is ", "aaaaa bbbbb ccccc ", "so so so "])
+    kind = chance.choice(
+        ["the answer is the answer is ", "aaaaa bbbbb ccccc ", "so so so "]
+    )
     return kind * chance.randint(10, 40)
 
 
@@ -241,16 +266,24 @@ def write(world: World, directory: Path, form: str) -> Path:
     lines = list(_FORMS[form](world))
     if world.again is not None:
         lines += lines[len(lines) * (world.again - 1) // world.steps :]
-    name = {"console": "train.log", "file": "experiment.jsonl", "jsonl": "verl_logs.jsonl"}[form]
+    name = {
+        "console": "train.log",
+        "file": "experiment.jsonl",
+        "jsonl": "verl_logs.jsonl",
+    }[form]
     (directory / name).write_text(
         "".join(f"{line}\n" for line in [*lines, *world.lines]), encoding="utf-8"
     )
     for step, records in world.dumps.items():
         path = directory / "rollouts" / f"{step}.jsonl"
         path.parent.mkdir(exist_ok=True)
-        path.write_text("".join(json.dumps(record) + "\n" for record in records), encoding="utf-8")
+        path.write_text(
+            "".join(json.dumps(record) + "\n" for record in records), encoding="utf-8"
+        )
     if world.settings:
-        settings = "".join(f"{key}: {json.dumps(value)}\n" for key, value in world.settings.items())
+        settings = "".join(
+            f"{key}: {json.dumps(value)}\n" for key, value in world.settings.items()
+        )
         (directory / "config.yaml").write_text(settings, encoding="utf-8")
     for path in directory.rglob("*"):
         os.utime(path, (NOW - world.age, NOW - world.age))
@@ -260,7 +293,14 @@ def write(world: World, directory: Path, form: str) -> Path:
 def _rows(world: World) -> Sequence[tuple[int, dict[str, float]]]:
     keys = list(world.columns)
     return [
-        (i + 1, {key: value for key in keys if (value := world.columns[key][i]) is not None})
+        (
+            i + 1,
+            {
+                key: value
+                for key in keys
+                if (value := world.columns[key][i]) is not None
+            },
+        )
         for i in range(world.steps)
     ]
 
@@ -275,7 +315,8 @@ def _console(world: World) -> Sequence[str]:
 
 def _file(world: World) -> Sequence[str]:
     return [
-        json.dumps({"step": step, "data": row}).replace("NaN", "null") for step, row in _rows(world)
+        json.dumps({"step": step, "data": row}).replace("NaN", "null")
+        for step, row in _rows(world)
     ]
 
 
@@ -289,7 +330,8 @@ def _jsonl(world: World) -> Sequence[str]:
             scope, _, name = key.partition("/")
             scopes.setdefault(scope, {})[name] = value
         lines += [
-            json.dumps({"scope": scope, "step": step, **values}) for scope, values in scopes.items()
+            json.dumps({"scope": scope, "step": step, **values})
+            for scope, values in scopes.items()
         ]
     return lines
 

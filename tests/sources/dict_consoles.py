@@ -11,7 +11,9 @@ if TYPE_CHECKING:
 
 def bar(at: int, total: int) -> str:
     """Return a bar as tqdm draws it."""
-    return f"\r{100 * at // total:3d}%|##        | {at}/{total} [00:05<21:00,  5.06s/it]"
+    return (
+        f"\r{100 * at // total:3d}%|##        | {at}/{total} [00:05<21:00,  5.06s/it]"
+    )
 
 
 CLEAR = "\r" + " " * 40 + "\r"
@@ -58,9 +60,9 @@ def repainted(at: int, total: int = 40) -> str:
 
 def kept_back(steps: Iterable[int], words: Iterable[str] = ()) -> str:
     """Return dicts that come all at once."""
-    return "".join(f"{{'loss': {at / 8}, 'epoch': {at / 400:.2f}}}\n" for at in steps) + "".join(
-        words
-    )
+    return "".join(
+        f"{{'loss': {at / 8}, 'epoch': {at / 400:.2f}}}\n" for at in steps
+    ) + "".join(words)
 
 
 EVALUATED = "{'eval_loss': 0.25, 'epoch': 0.05}\n"

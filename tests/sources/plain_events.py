@@ -60,10 +60,14 @@ def plugin(name: str) -> bytes:
     return field(9, field(1, field(1, name.encode())))
 
 
-def histogram(tag: str, low: float, high: float, limits: list[float], counts: list[float]) -> bytes:
+def histogram(
+    tag: str, low: float, high: float, limits: list[float], counts: list[float]
+) -> bytes:
     ends = b"\x09" + struct.pack("<d", low) + b"\x11" + struct.pack("<d", high)
     lists = [struct.pack(f"<{len(one)}d", *one) for one in (limits, counts)]
-    return field(1, tag.encode()) + field(5, ends + field(6, lists[0]) + field(7, lists[1]))
+    return field(1, tag.encode()) + field(
+        5, ends + field(6, lists[0]) + field(7, lists[1])
+    )
 
 
 def tensor(tag: str, data: bytes, kind: str) -> bytes:
@@ -71,7 +75,9 @@ def tensor(tag: str, data: bytes, kind: str) -> bytes:
 
 
 def text(tag: str, *texts: str) -> bytes:
-    return tensor(tag, b"\x08\x07" + b"".join(field(8, t.encode()) for t in texts), "text")
+    return tensor(
+        tag, b"\x08\x07" + b"".join(field(8, t.encode()) for t in texts), "text"
+    )
 
 
 VERSION = framed(b"\x09" + struct.pack("<d", 1.7e9) + field(3, b"brain.Event:2"))
@@ -93,10 +99,21 @@ def mixed() -> list[bytes]:
         event(3, 1.7e9, scalar("a", 1.0), scalar("b", nan)),
         event(3, 1.7e9, histogram("h", 0.5, 2.5, [1.0, 2.0, 3.0], [2.0, 2.0, 4.0])),
         event(3, 1.7e9, text("rollout/sample_0/text_summary", "hello")),
-        event(3, 1.7e9, field(1, b"picture") + field(4, b"\x08\x01\x10\x01" + field(4, b"png"))),
-        event(3, 1.7e9, tensor("t", b"\x08\x01" + field(4, struct.pack("<f", 0.25)), "scalars")),
-        framed(b"\x09" + struct.pack("<d", 1.7e9) + field(7, b"\x08\x01")),  # the session starts
-        framed(b"\x09" + struct.pack("<d", 1.7e9) + field(4, b"graph") + field(99, b"?")),
+        event(
+            3,
+            1.7e9,
+            field(1, b"picture") + field(4, b"\x08\x01\x10\x01" + field(4, b"png")),
+        ),
+        event(
+            3,
+            1.7e9,
+            tensor("t", b"\x08\x01" + field(4, struct.pack("<f", 0.25)), "scalars"),
+        ),
+        # the session starts
+        framed(b"\x09" + struct.pack("<d", 1.7e9) + field(7, b"\x08\x01")),
+        framed(
+            b"\x09" + struct.pack("<d", 1.7e9) + field(4, b"graph") + field(99, b"?")
+        ),
     ]
 
 
@@ -116,7 +133,9 @@ def read(
             (key,), (column,) = record.keys, record.columns
             assert record.progress
             assert not record.mean
-            for row in zip(record.steps, record.times, record.orders, column, strict=True):
+            for row in zip(
+                record.steps, record.times, record.orders, column, strict=True
+            ):
                 numbers.setdefault(key, []).append(tuple(map(repr, row)))
     others.extend(reader.finish())
     return numbers, sorted(others, key=repr)

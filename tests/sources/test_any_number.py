@@ -90,7 +90,11 @@ def look(directory: Path, name: str, text: str) -> None:
     assert Finder([str(directory)]).scan().problems == ()
     monitor = load([str(path)], Config(targets={"reward": 1.0}), NOW)
     (run,) = monitor.runs.values()
-    assert [source.status.problem for source in run.sources.values() if source.status.problem] == []
+    assert [
+        source.status.problem
+        for source in run.sources.values()
+        if source.status.problem
+    ] == []
     assert str(log) in run.paths or name == "7.jsonl"
     found = report(monitor, NOW)
     json.dumps(found, allow_nan=False)
@@ -106,12 +110,17 @@ def test_the_same_number_everywhere(tmp_path: Path, name: str, number: str) -> N
 
 @given(st.data())
 @settings(deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
-def test_any_number_anywhere(tmp_path_factory: pytest.TempPathFactory, data: st.DataObject) -> None:
+def test_any_number_anywhere(
+    tmp_path_factory: pytest.TempPathFactory, data: st.DataObject
+) -> None:
     name = data.draw(st.sampled_from(sorted(DOCUMENTS)))
     text = DOCUMENTS[name]
     chosen = data.draw(
         st.dictionaries(
-            st.integers(0, len(PLACE.findall(text)) - 1), NUMBERS, min_size=1, max_size=4
+            st.integers(0, len(PLACE.findall(text)) - 1),
+            NUMBERS,
+            min_size=1,
+            max_size=4,
         )
     )
     places = iter(range(text.count("")))
@@ -122,7 +131,9 @@ def test_any_number_anywhere(tmp_path_factory: pytest.TempPathFactory, data: st.
     )
 
 
-@pytest.mark.parametrize("name", ["filelogger_v07.jsonl", "console_sft.log", "progress.csv"])
+@pytest.mark.parametrize(
+    "name", ["filelogger_v07.jsonl", "console_sft.log", "progress.csv"]
+)
 @HUGE
 def test_a_line_costs_no_other(tmp_path: Path, name: str, number: str) -> None:
     lines, path = DOCUMENTS[name].splitlines(keepends=True), tmp_path / name
@@ -138,7 +149,9 @@ def test_a_line_costs_no_other(tmp_path: Path, name: str, number: str) -> None:
 
 def points(run: Run) -> set[tuple[str, int, str]]:
     return {
-        (key, step, repr(value)) for key in run.keys for step, value in values(run, key).items()
+        (key, step, repr(value))
+        for key in run.keys
+        for step, value in values(run, key).items()
     }
 
 
@@ -160,12 +173,17 @@ def test_whole_numbers_of_any_length(tmp_path: Path, digits: int) -> None:
         assert len(run.keys) == 1, name
         (key,) = run.keys
         assert values(run, key) == {1: value, 2: 2.0}, name
-        assert (run.total_steps, run.unreadable) == (None, 0 if path.suffix == ".log" else 1), name
+        assert (run.total_steps, run.unreadable) == (
+            None,
+            0 if path.suffix == ".log" else 1,
+        ), name
 
 
 @pytest.mark.parametrize("text", ["- a=%s\n- b=2\n", "a: %s\nb: 2\n"])
 @pytest.mark.parametrize(
-    "number", ["9" * 400, "9" * 5000, "0x" + "f" * 5000], ids=["400", "5000", "hexadecimal"]
+    "number",
+    ["9" * 400, "9" * 5000, "0x" + "f" * 5000],
+    ids=["400", "5000", "hexadecimal"],
 )
 def test_settings_of_any_length(text: str, number: str) -> None:
     found = read_settings((text % number).encode())

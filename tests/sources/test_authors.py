@@ -27,13 +27,20 @@ def proc(root: Path, *, space: str = FIRST) -> Path:
 
 
 def process(
-    root: Path, pid: int, *, began: float = BEGUN - 60, state: str = "S", inside: int | None = None
+    root: Path,
+    pid: int,
+    *,
+    began: float = BEGUN - 60,
+    state: str = "S",
+    inside: int | None = None,
 ) -> None:
     """Put a process there; `inside` is its number in a container."""
     folder = root / str(pid)
     folder.mkdir()
     ticks = int((began - BOOT) * os.sysconf("SC_CLK_TCK"))
-    (folder / "stat").write_text(f"{pid} (a) b) {state} " + " ".join(["0"] * 18) + f" {ticks} 0\n")
+    (folder / "stat").write_text(
+        f"{pid} (a) b) {state} " + " ".join(["0"] * 18) + f" {ticks} 0\n"
+    )
     numbers = f"{pid}\t{inside}" if inside is not None else str(pid)
     (folder / "status").write_text(f"Name:\tpython\nNSpid:\t{numbers}\nThreads:\t1\n")
 
@@ -65,14 +72,18 @@ def test_a_process_that_is_there_lives_and_one_that_is_not_is_gone(
     assert look(system, path) == Writer(4711, "", by_name=True)
 
 
-def test_a_later_process_of_that_number_is_another(system: Path, tmp_path: Path) -> None:
+def test_a_later_process_of_that_number_is_another(
+    system: Path, tmp_path: Path
+) -> None:
     process(system, 4711, began=BEGUN + 600)
     reported = look(system, event_file(tmp_path))
     assert reported is not None
     assert reported.gone
 
 
-def test_a_dead_process_that_nobody_has_waited_for_is_gone(system: Path, tmp_path: Path) -> None:
+def test_a_dead_process_that_nobody_has_waited_for_is_gone(
+    system: Path, tmp_path: Path
+) -> None:
     process(system, 4711, state="Z")
     reported = look(system, event_file(tmp_path))
     assert reported is not None
@@ -103,7 +114,9 @@ def test_a_number_inside_a_container_counts(system: Path, tmp_path: Path) -> Non
     assert not reported.gone
 
 
-def test_in_a_container_only_a_long_silent_file_has_lost_its_process(tmp_path: Path) -> None:
+def test_in_a_container_only_a_long_silent_file_has_lost_its_process(
+    tmp_path: Path,
+) -> None:
     system = proc(tmp_path / "proc", space=CONTAINER)
     path = event_file(tmp_path)
     assert look(system, path) is None
@@ -112,7 +125,9 @@ def test_in_a_container_only_a_long_silent_file_has_lost_its_process(tmp_path: P
     assert reported.gone
 
 
-def test_a_file_that_grows_after_all_is_written_elsewhere(system: Path, tmp_path: Path) -> None:
+def test_a_file_that_grows_after_all_is_written_elsewhere(
+    system: Path, tmp_path: Path
+) -> None:
     path, authors = event_file(tmp_path), Authors(system, "gpu-7.lan")
     assert authors.look([path], NOW)[path].gone
     assert authors.look([path], NOW + 10)[path].gone
@@ -124,5 +139,8 @@ def test_a_file_that_grows_after_all_is_written_elsewhere(system: Path, tmp_path
 def test_what_cannot_be_seen_is_no_proof(tmp_path: Path) -> None:
     assert look(tmp_path / "nowhere", event_file(tmp_path)) is None
     assert (
-        Authors(tmp_path, "h").look([tmp_path / "events.out.tfevents.1795000000.h.1.0"], NOW) == {}
+        Authors(tmp_path, "h").look(
+            [tmp_path / "events.out.tfevents.1795000000.h.1.0"], NOW
+        )
+        == {}
     )

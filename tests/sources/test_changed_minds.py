@@ -96,7 +96,9 @@ def test_other_runs_and_other_files_stay(tmp_path: Path) -> None:
     other = watch.monitor.runs["two"]
     (tmp_path / "one" / "train.log").write_text(FIRST)
     assert watch.look() == []
-    (tmp_path / "one" / "train.log").write_text(FIRST + '{"current_steps":2,"total_steps":9}\n')
+    (tmp_path / "one" / "train.log").write_text(
+        FIRST + '{"current_steps":2,"total_steps":9}\n'
+    )
     watch.look()
     assert list(watch.monitor.runs) == ["one", "two"]
     assert watch.monitor.runs["two"] is other
@@ -104,7 +106,9 @@ def test_other_runs_and_other_files_stay(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("named", [False, True], ids=["found", "named"])
-def test_a_log_that_is_written_anew_keeps_its_format(tmp_path: Path, named: bool) -> None:
+def test_a_log_that_is_written_anew_keeps_its_format(
+    tmp_path: Path, named: bool
+) -> None:
     log = tmp_path / "metrics.jsonl"
     log.write_text(ROWS)
     watch = Watch(log if named else tmp_path)
@@ -126,17 +130,22 @@ def test_a_file_is_looked_at_once_more_only_if_it_has_grown(tmp_path: Path) -> N
     (tmp_path / "long.log").write_text(FIRST * 4000)
     watch.look()
     (tmp_path / "long.log").write_text(ROWS * 4000)
-    assert watch.look() == [], "so much of its beginning has been seen that it says nothing new"
+    assert watch.look() == [], (
+        "so much of its beginning has been seen that it says nothing new"
+    )
     assert watch.formats == {"console"}
 
 
 @pytest.mark.parametrize("named", [False, True], ids=["found", "named"])
-def test_zeros_in_place_of_a_log_leave_what_was_read(tmp_path: Path, named: bool) -> None:
+def test_zeros_in_place_of_a_log_leave_what_was_read(
+    tmp_path: Path, named: bool
+) -> None:
     log = tmp_path / "metrics.jsonl"
     log.write_text(ROWS)
     watch = Watch(log if named else tmp_path)
     watch.look()
-    with log.open("r+b") as file:  # as after a power failure: the same file, its content lost
+    # as after a power failure: the same file, its content lost
+    with log.open("r+b") as file:
         file.write(bytes(5000))
     assert watch.look() == []
     (run,) = watch.monitor.runs.values()

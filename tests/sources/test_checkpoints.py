@@ -18,7 +18,11 @@ if TYPE_CHECKING:
 def reported(source: CheckpointSource) -> list[tuple[EventKind, str, int | None]]:
     records, more = source.read()
     assert not more
-    return [(r.kind, r.text.rpartition("/")[2], r.step) for r in records if isinstance(r, Event)]
+    return [
+        (r.kind, r.text.rpartition("/")[2], r.step)
+        for r in records
+        if isinstance(r, Event)
+    ]
 
 
 @pytest.mark.parametrize(
@@ -64,7 +68,9 @@ def test_what_comes_is_called_best_is_completed_and_goes(tmp_path: Path) -> None
         tracker.write_text(text)
         assert reported(source) == []
     tracker.write_text("10")
-    assert [(kind, step) for kind, _, step in reported(source)] == [(EventKind.SAVED, 10)]
+    assert [(kind, step) for kind, _, step in reported(source)] == [
+        (EventKind.SAVED, 10)
+    ]
     tracker.write_text("20\n")
     (home / "global_step_10").rmdir()
     assert [(kind, step) for kind, _, step in reported(source)] == [

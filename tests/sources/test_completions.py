@@ -23,7 +23,9 @@ from verl_tui.sources.formats.wandb import sample_tables as wandb_tables
 from verl_tui.sources.source import FileSource
 
 MADE = (
-    Path(os.environ.get("VERL_TUI_LOGS", Path(__file__).parents[3] / "shared" / "logs")).parent
+    Path(
+        os.environ.get("VERL_TUI_LOGS", Path(__file__).parents[3] / "shared" / "logs")
+    ).parent
     / "made"
 )
 
@@ -46,7 +48,11 @@ LINES = b"".join(json.dumps(columns(step)).encode() + b"\n" for step in (1, 2, 3
 
 def samples_in(path: Path, format: Any) -> list[Sample]:
     source = FileSource(path, format)
-    return [record for record in (*drain(source), *source.finish()) if isinstance(record, Sample)]
+    return [
+        record
+        for record in (*drain(source), *source.finish())
+        if isinstance(record, Sample)
+    ]
 
 
 def test_ms_swifts_completions(tmp_path: Path) -> None:
@@ -62,13 +68,22 @@ def test_ms_swifts_completions(tmp_path: Path) -> None:
     assert found[0].extras == {"Right": 1.0, "Short": 0.25, "advantages": 0.5}
     run = read_run(path)
     assert values(run, "samples/score") == {1: 0.625, 2: 0.625, 3: 0.625}
-    assert not any("advantage" in key for key in run.keys), "an advantage is no part of the reward"
+    assert not any("advantage" in key for key in run.keys), (
+        "an advantage is no part of the reward"
+    )
 
 
 def test_a_last_line_that_is_written_once_more_is_read_once(tmp_path: Path) -> None:
     path = tmp_path / "completions.jsonl"
     path.write_bytes(LINES + LINES.splitlines(keepends=True)[-1])
-    assert [sample.step for sample in samples_in(path, completions)] == [1, 1, 2, 2, 3, 3]
+    assert [sample.step for sample in samples_in(path, completions)] == [
+        1,
+        1,
+        2,
+        2,
+        3,
+        3,
+    ]
 
 
 def test_a_first_line_longer_than_what_is_looked_at_is_recognised() -> None:
@@ -110,7 +125,10 @@ def test_rewards_are_weighted_where_the_settings_state_weights_and_that_is_said(
             },
             1.5,
         ),
-        ({"prompt": "a", "completion": "b", "rewards": {"acc": 1.0, "format": 0.25}}, 1.25),
+        (
+            {"prompt": "a", "completion": "b", "rewards": {"acc": 1.0, "format": 0.25}},
+            1.25,
+        ),
         ({"prompt": "a", "completion": "b", "length": 7}, None),
         ({"prompt": "a", "completion": "b", "acc_reward": None}, None),
     ],
@@ -128,7 +146,9 @@ def test_a_step_trained_again_replaces_its_samples(tmp_path: Path) -> None:
 def table(path: Path, names: list[str], rows: list[list[Any]]) -> Path:
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_text(
-        json.dumps({"columns": names, "data": rows, "ncols": len(names), "nrows": len(rows)})
+        json.dumps(
+            {"columns": names, "data": rows, "ncols": len(names), "nrows": len(rows)}
+        )
     )
     return path
 
@@ -141,14 +161,21 @@ def test_wandb_tables_in_any_capitalisation(tmp_path: Path) -> None:
     )
     assert wandb_tables.matches(path, path.read_bytes())
     (sample,) = samples_in(path, wandb_tables)
-    assert (sample.step, sample.prompt, sample.response, sample.score) == (7, "p", "r", 0.5)
+    assert (sample.step, sample.prompt, sample.response, sample.score) == (
+        7,
+        "p",
+        "r",
+        0.5,
+    )
     named = read_run(path)
     assert values(named, "samples/score") == {7: 0.5}
 
 
 def test_completion_tables_of_trl_at_wandb(tmp_path: Path) -> None:
     (tmp_path / "files").mkdir()
-    (tmp_path / "files" / "config.yaml").write_text("reward_weights:\n  value: [1.0, 2.0]\n")
+    (tmp_path / "files" / "config.yaml").write_text(
+        "reward_weights:\n  value: [1.0, 2.0]\n"
+    )
     names = ["step", "prompt", "completion", "says_a", "is_short", "advantage"]
     path = table(
         tmp_path / "files/media/table/completions_4_abc.table.json",
@@ -189,9 +216,9 @@ def test_trls_parquet(tmp_path: Path) -> None:
     path.parent.mkdir()
     head = write_parquet(path, columns(10))
     assert next(one for one in FORMATS if one.matches(path, head)) is parquet
-    assert not any(one.matches(path.with_name("train.parquet"), head) for one in FORMATS), (
-        "a data set"
-    )
+    assert not any(
+        one.matches(path.with_name("train.parquet"), head) for one in FORMATS
+    ), "a data set"
     assert [(sample.step, sample.score) for sample in samples_in(path, parquet)] == [
         (10, 1.25),
         (10, 0.0),
@@ -209,7 +236,10 @@ def test_without_pyarrow_one_sentence_says_what_to_install(
     monkeypatch.setitem(sys.modules, "pyarrow", None)
     source = FileSource(path, parquet)
     assert drain(source) == []
-    assert source.status().note == "needs pyarrow to be read: pip install 'verl-tui[parquet]'"
+    assert (
+        source.status().note
+        == "needs pyarrow to be read: pip install 'verl-tui[parquet]'"
+    )
 
 
 def test_a_parquet_file_that_is_not_whole_is_said_once(tmp_path: Path) -> None:
@@ -262,9 +292,9 @@ def test_any_bytes_do_no_harm(tmp_path: Path, data: bytes, at: int, lost: int) -
 @pytest.mark.skipif(not MADE.exists(), reason=f"no {MADE}")
 def test_real_completions_have_the_trainers_reward() -> None:
     run = read_run(MADE / "swift_resume/out/completions.jsonl")
-    history = json.loads((MADE / "swift_resume/out/checkpoint-80/trainer_state.json").read_text())[
-        "log_history"
-    ]
+    history = json.loads(
+        (MADE / "swift_resume/out/checkpoint-80/trainer_state.json").read_text()
+    )["log_history"]
     truth = {entry["step"]: entry["reward"] for entry in history if "reward" in entry}
     assert values(run, "samples/score") == {
         step: pytest.approx(reward, abs=1e-5) for step, reward in truth.items()
@@ -275,11 +305,17 @@ def test_real_completions_have_the_trainers_reward() -> None:
 def test_a_table_with_something_behind_it_is_read_and_that_is_reported(
     tmp_path: Path, cut: int | None
 ) -> None:
-    table = json.dumps({"columns": ["input", "output", "score"], "data": [["q", "a", 0.5]] * 2})
+    table = json.dumps(
+        {"columns": ["input", "output", "score"], "data": [["q", "a", 0.5]] * 2}
+    )
     whole = f"{table}X{{{table}}}".encode()
     at = len(table) if cut is None else cut
     run, records = feed_in_pieces(
-        tmp_path / "samples_3_abc.table.json", wandb_tables, whole, [at], to_the_end=True
+        tmp_path / "samples_3_abc.table.json",
+        wandb_tables,
+        whole,
+        [at],
+        to_the_end=True,
     )
     assert [type(record) for record in records] == [Sample, Sample, Unreadable]
     assert run.unreadable == 1

@@ -29,7 +29,8 @@ if TYPE_CHECKING:
 
 DICE = random.Random(7)
 PLAIN = b"".join(
-    json.dumps({"step": step, "data": {"critic/score/mean": DICE.random()}}).encode() + b"\n"
+    json.dumps({"step": step, "data": {"critic/score/mean": DICE.random()}}).encode()
+    + b"\n"
     for step in range(1, 4000)
 )
 """More than one slice, compressed."""
@@ -57,11 +58,18 @@ def test_a_run_is_found_and_read(tmp_path: Path) -> None:
     (tmp_path / "run_b" / "model.bin.gz").write_bytes(gzip.compress(b"step:3 - a:1\n"))
     runs = read_runs(tmp_path)
     assert {name: run.step for name, run in runs.items()} == {"run_a": 3999, "run_b": 3}
-    expected = {json.loads(line)["step"]: json.loads(line)["data"] for line in PLAIN.splitlines()}
+    expected = {
+        json.loads(line)["step"]: json.loads(line)["data"]
+        for line in PLAIN.splitlines()
+    }
     assert values(runs["run_a"], "critic/score/mean") == {
         step: data["critic/score/mean"] for step, data in expected.items()
     }
-    (state,) = (s for s in runs["run_a"].sources.values() if s.status.format == "verl file logger")
+    (state,) = (
+        s
+        for s in runs["run_a"].sources.values()
+        if s.status.format == "verl file logger"
+    )
     assert (
         state.status.bytes_read
         == state.status.size
@@ -95,7 +103,10 @@ def test_several_members_and_padding(tmp_path: Path) -> None:
     path = tmp_path / "a.gz"
     half = len(PLAIN) // 2
     path.write_bytes(
-        gzip.compress(PLAIN[:half]) + gzip.compress(b"") + gzip.compress(PLAIN[half:]) + bytes(600)
+        gzip.compress(PLAIN[:half])
+        + gzip.compress(b"")
+        + gzip.compress(PLAIN[half:])
+        + bytes(600)
     )
     assert everything(CompressedTail(path)) == PLAIN
 
@@ -145,7 +156,9 @@ def test_a_file_that_is_replaced_begins_anew(tmp_path: Path) -> None:
 
 @given(at=st.integers(0, 10**6), byte=st.integers(0, 255), end=st.integers(0, 10**6))
 @settings(deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
-def test_what_lies_before_damage_is_read(tmp_path: Path, at: int, byte: int, end: int) -> None:
+def test_what_lies_before_damage_is_read(
+    tmp_path: Path, at: int, byte: int, end: int
+) -> None:
     packed = bytearray(gzip.compress(PLAIN, mtime=0))
     cut = bytes(packed[: end % len(packed)])
     path = tmp_path / "a.gz"
@@ -171,7 +184,12 @@ def test_damage_is_a_problem_of_the_source(tmp_path: Path) -> None:
     path = tmp_path / "metrics.jsonl.gz"
     path.write_bytes(packed[:middle] + b"\xff" * 40 + packed[middle + 40 :])
     source = FileSource(path, filelogger)
-    steps = [step for rows in drain(source) if isinstance(rows, MetricRows) for step in rows.steps]
+    steps = [
+        step
+        for rows in drain(source)
+        if isinstance(rows, MetricRows)
+        for step in rows.steps
+    ]
     assert steps[:1500] == list(range(1, 1501))
     assert (source.status().problem or "").startswith("damaged gzip data near byte")
     assert source.status().bytes_read == source.status().size

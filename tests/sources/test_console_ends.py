@@ -56,9 +56,15 @@ def last(text: str) -> tuple[EventKind, str, int]:
 
 def test_a_traceback_behind_a_bar_that_is_painted_once_more() -> None:
     text = f"{BAR}{TRACE}RuntimeError: judge endpoint returned 503\n{BAR}"
-    assert last(text) == (EventKind.TRACEBACK, "RuntimeError: judge endpoint returned 503", 4)
+    assert last(text) == (
+        EventKind.TRACEBACK,
+        "RuntimeError: judge endpoint returned 503",
+        4,
+    )
     bars = [one for one in records(text) if isinstance(one, Event) and one.line == 1]
-    assert [one.kind for one in bars] == [EventKind.TRACEBACK], "it is reported at its first line"
+    assert [one.kind for one in bars] == [EventKind.TRACEBACK], (
+        "it is reported at its first line"
+    )
 
 
 @pytest.mark.parametrize(
@@ -69,7 +75,10 @@ def test_a_traceback_behind_a_bar_that_is_painted_once_more() -> None:
             "slurmstepd: error: *** JOB 7 ON n1 CANCELLED AT 2026-11-22T10:00:00 DUE TO TIME LIMIT ***",
         ),
         (BAR, "*** SIGTERM received at time=1795344697 on cpu 1 ***"),
-        ("\rTrain:  31%|███       | 31/100 [00:05<00:13,  5.25it/s, loss=0.1]", "Killed"),
+        (
+            "\rTrain:  31%|███       | 31/100 [00:05<00:13,  5.25it/s, loss=0.1]",
+            "Killed",
+        ),
         (
             "\rTraining Progress:  37%|███▋      | 11/30 [00:13<00:24,  1.31s/it]",
             "Error executing job with overrides: []",
@@ -94,9 +103,18 @@ def test_a_bar_before_a_step_line_is_still_a_bar() -> None:
             "slurmstepd: error: *** JOB 7 ON n1 CANCELLED AT 2026-11-22T10:00:00 DUE TO PREEMPTION ***",
             EventKind.STOPPED,
         ),
-        ("slurmstepd: error: Detected 1 oom_kill event in StepId=7.0.", EventKind.FATAL),
-        ("train.sh: line 12:  4711 Killed                  python train.py", EventKind.FATAL),
-        ("train.sh: line 12:  4711 Terminated              python train.py", EventKind.STOPPED),
+        (
+            "slurmstepd: error: Detected 1 oom_kill event in StepId=7.0.",
+            EventKind.FATAL,
+        ),
+        (
+            "train.sh: line 12:  4711 Killed                  python train.py",
+            EventKind.FATAL,
+        ),
+        (
+            "train.sh: line 12:  4711 Terminated              python train.py",
+            EventKind.STOPPED,
+        ),
         ("srun: error: n1: task 0: Killed", EventKind.FATAL),
         ("Segmentation fault (core dumped)", EventKind.FATAL),
         ("*** SIGSEGV received at time=1 on cpu 1 ***", EventKind.FATAL),
@@ -114,20 +132,26 @@ def test_ends_that_are_no_exception(line: str, kind: EventKind) -> None:
 
 
 def test_ctrl_c_is_an_end_from_outside() -> None:
-    assert last(f"{TRACE}KeyboardInterrupt\n") == (EventKind.STOPPED, "KeyboardInterrupt", 4)
-    ranked = "".join(f"[rank0]: {line}\n" for line in (*TRACE.splitlines(), "KeyboardInterrupt"))
+    assert last(f"{TRACE}KeyboardInterrupt\n") == (
+        EventKind.STOPPED,
+        "KeyboardInterrupt",
+        4,
+    )
+    ranked = "".join(
+        f"[rank0]: {line}\n" for line in (*TRACE.splitlines(), "KeyboardInterrupt")
+    )
     assert last(ranked)[:2] == (EventKind.STOPPED, "KeyboardInterrupt")
 
 
 def test_signals_to_other_ranks_follow_from_an_error() -> None:
-    text = (
-        f"{TRACE}NameError: name 'x' is not defined\n*** SIGTERM received at time=1 on cpu 1 ***\n"
-    )
+    text = f"{TRACE}NameError: name 'x' is not defined\n*** SIGTERM received at time=1 on cpu 1 ***\n"
     assert last(text)[:2] == (EventKind.TRACEBACK, "NameError: name 'x' is not defined")
 
 
 def test_a_worker_that_is_ended_with_ray_says_nothing_of_the_run() -> None:
-    assert events("(WorkerDict pid=7) *** SIGTERM received at time=1 on cpu 1 ***\n") == []
+    assert (
+        events("(WorkerDict pid=7) *** SIGTERM received at time=1 on cpu 1 ***\n") == []
+    )
 
 
 def test_a_block_without_a_traceback() -> None:
@@ -165,7 +189,9 @@ def test_errors_of_ranks_and_actors_carry_who_said_it() -> None:
 
 
 @pytest.mark.parametrize("prefix", ["", "(AgentLoopWorkerTQ pid=7, ip=10.0.0.2) "])
-def test_an_actor_that_failed_while_it_was_made_died_of_its_own_exception(prefix: str) -> None:
+def test_an_actor_that_failed_while_it_was_made_died_of_its_own_exception(
+    prefix: str,
+) -> None:
     text = [
         *TRACE.splitlines(),
         "ray.exceptions.RayTaskError(ActorDiedError): ray::TaskRunner.run() (pid=7, ip=10.0.0.2)",
@@ -176,13 +202,13 @@ def test_an_actor_that_failed_while_it_was_made_died_of_its_own_exception(prefix
         "ValueError: no such backend",
     ]
     found = [
-        one for one in events("".join(f"{prefix}{line}\n" for line in text)) if one.kind in ENDS
+        one
+        for one in events("".join(f"{prefix}{line}\n" for line in text))
+        if one.kind in ENDS
     ]
     assert found[-1].text == "ValueError: no such backend"
     assert "ActorDiedError: The" not in " ".join(one.text for one in found)
-    killed = (
-        "ray.exceptions.ActorDiedError: The actor died unexpectedly before finishing this task."
-    )
+    killed = "ray.exceptions.ActorDiedError: The actor died unexpectedly before finishing this task."
     assert last("".join(f"{line}\n" for line in (*text[:3], killed)))[1] == killed
 
 
@@ -204,10 +230,15 @@ def test_heartbeats_and_times_are_signs_of_life() -> None:
         for minute in (31, 32)
     )
     first, second = (one for one in records(text) if isinstance(one, Pulse))
-    assert first.counters == second.counters == "pending: 0, running: 8, finished: 0, failure: 0"
+    assert (
+        first.counters
+        == second.counters
+        == "pending: 0, running: 8, finished: 0, failure: 0"
+    )
     assert (second.time or 0) - (first.time or 0) == 60.0
     lines = "".join(
-        f"[2026-11-22 10:51:{second},648 E 3 3] logging.cc:474: x\n" for second in (37, 38, 39, 40)
+        f"[2026-11-22 10:51:{second},648 E 3 3] logging.cc:474: x\n"
+        for second in (37, 38, 39, 40)
     )
     assert len([one for one in records(lines) if isinstance(one, Pulse)]) == 2, (
         "one for ten seconds is enough"
@@ -229,7 +260,9 @@ def test_any_cut_gives_the_same(data: st.DataObject) -> None:
     cuts = sorted(data.draw(st.sets(st.integers(0, len(whole)), max_size=6)))
     reader = LineReader(ConsoleDecoder())
     pieces = [whole[a:b] for a, b in itertools.pairwise([0, *cuts, len(whole)])]
-    assert [record for piece in pieces for record in reader.feed(piece)] == records(text)
+    assert [record for piece in pieces for record in reader.feed(piece)] == records(
+        text
+    )
 
 
 @given(st.binary(max_size=300))
@@ -253,12 +286,18 @@ def test_no_bytes_raise(noise: bytes) -> None:
             f"{TRACE}ModuleNotFoundError: No module named 'trl'\n",
             "ModuleNotFoundError: No module named 'trl'",
         ),
-        ("run.sh: line 3: accelerate: command not found\n", "accelerate: command not found"),
+        (
+            "run.sh: line 3: accelerate: command not found\n",
+            "accelerate: command not found",
+        ),
         (
             "python: can't open file '/home/me/train.py': [Errno 2] No such file\n",
             "python: can't open file",
         ),
-        ("/usr/bin/python3: No module named verl.trainer\n", "No module named verl.trainer"),
+        (
+            "/usr/bin/python3: No module named verl.trainer\n",
+            "No module named verl.trainer",
+        ),
         (
             "usage: train.py [-h]\ntrain.py: error: unrecognized arguments: --x\n",
             "unrecognized arguments: --x",
@@ -289,7 +328,9 @@ def test_a_failed_start_is_a_crashed_run_with_its_cause(
         "ray init kwargs: {'num_cpus': 8}\n2026-11-22 10:39:04,026 INFO worker.py:1951 -- Started a local Ray.\n",
     ],
 )
-def test_a_training_that_has_just_begun_is_a_run_that_waits(tmp_path: Path, text: str) -> None:
+def test_a_training_that_has_just_begun_is_a_run_that_waits(
+    tmp_path: Path, text: str
+) -> None:
     log = tmp_path / "train.log"
     log.write_text(text)
     assert state(read_run(tmp_path), log.stat().st_mtime) is State.WAITING

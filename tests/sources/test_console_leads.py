@@ -77,7 +77,9 @@ LEADS: dict[str, Callable[[int, str], str]] = {
     "journalctl": lambda i, line: f"Nov 20 10:00:{i:02} gpu01 python3[42]: {line}",
     "ts": lambda i, line: f"[2026-11-20 10:00:{i:02}] {line}",
     "SkyPilot": lambda i, line: f"(task, pid=3283) {line}",
-    "SkyPilot's nodes": lambda i, line: f"(worker1, rank=1, pid=3283, ip=10.0.0.1) {line}",
+    "SkyPilot's nodes": lambda i, line: (
+        f"(worker1, rank=1, pid=3283, ip=10.0.0.1) {line}"
+    ),
     "numbered": lambda i, line: f"{i}\t2026-11-20T10:00:{i:02}Z\t{line}",
     "quoted": lambda i, line: f"> {line}",
     "two": lambda i, line: f"trainer-1  | {STAMP.format(i)} {line}",
@@ -89,11 +91,15 @@ LEARNED: dict[str, Callable[[int, str], str]] = {
     "cat -n": lambda i, line: f"{i:6}\t{line}",
     "indented": lambda _, line: f"    {line}",
     "Hydra": lambda i, line: f"[2026-11-20 10:00:{i:02},123][__main__][INFO] - {line}",
-    "loguru": lambda i, line: f"2026-11-20 10:00:{i:02}.123 | INFO     | launch:run:42 - {line}",
+    "loguru": lambda i, line: (
+        f"2026-11-20 10:00:{i:02}.123 | INFO     | launch:run:42 - {line}"
+    ),
     "logging": lambda i, line: f"{['INFO', 'ERROR'][i % 2]}:root:{line}",
     "absl": lambda i, line: f"I1120 10:00:{i:02}.123456 140123 main.py:42] {line}",
     "GitLab": lambda i, line: f"2026-11-20T10:00:{i:02}.123456Z 01O {line}",
-    "gh run view": lambda i, line: f"train\tRun it\t2026-11-20T10:00:{i:02}.1234567Z {line}",
+    "gh run view": lambda i, line: (
+        f"train\tRun it\t2026-11-20T10:00:{i:02}.1234567Z {line}"
+    ),
     "Airflow": lambda i, line: (
         f"[2026-11-20, 10:00:{i:02} UTC] {{pod.py:466}} INFO - [base] {line}"
     ),
@@ -104,16 +110,23 @@ LEARNED: dict[str, Callable[[int, str], str]] = {
 def wrapped(**more: Any) -> Callable[[int, str], str]:
     """Return how a collector writes a line that has the name `text` among more."""
     return lambda i, line: orjson.dumps(
-        {name: line if value == "text" else value.format(i) for name, value in more.items()}
+        {
+            name: line if value == "text" else value.format(i)
+            for name, value in more.items()
+        }
     ).decode()
 
 
 COLLECTED: dict[str, Callable[[int, str], str]] = {
-    "Docker": lambda i, line: wrapped(log="text", stream="stdout", time=STAMP)(i, f"{line}\n"),
+    "Docker": lambda i, line: wrapped(log="text", stream="stdout", time=STAMP)(
+        i, f"{line}\n"
+    ),
     "Fluent Bit": wrapped(log="text", stream="stderr", time=STAMP),
     "Loki": wrapped(timestamp=STAMP, line="text"),
     "Google Cloud": wrapped(textPayload="text", timestamp=STAMP, severity="INFO"),
-    "journalctl -o json": wrapped(MESSAGE="text", __REALTIME_TIMESTAMP="17951234{:02}123456"),
+    "journalctl -o json": wrapped(
+        MESSAGE="text", __REALTIME_TIMESTAMP="17951234{:02}123456"
+    ),
 }
 CONSOLES = {"verl": VERL, "TRL": TRL}
 
@@ -136,7 +149,9 @@ def said(run: Run) -> tuple[object, ...]:
 
 @pytest.mark.parametrize("way", {**LEADS, **COLLECTED})
 @pytest.mark.parametrize("name", CONSOLES)
-def test_what_stands_before_lines_changes_nothing(tmp_path: Path, name: str, way: str) -> None:
+def test_what_stands_before_lines_changes_nothing(
+    tmp_path: Path, name: str, way: str
+) -> None:
     path = tmp_path / "train.log"
     path.write_text(kept(CONSOLES[name], lambda _, line: line))
     printed = said(read_run(path))
@@ -148,7 +163,9 @@ def test_what_stands_before_lines_changes_nothing(tmp_path: Path, name: str, way
 
 @pytest.mark.parametrize("way", LEARNED)
 @pytest.mark.parametrize("name", CONSOLES)
-def test_leads_that_nobody_knows_are_learnt(tmp_path: Path, name: str, way: str) -> None:
+def test_leads_that_nobody_knows_are_learnt(
+    tmp_path: Path, name: str, way: str
+) -> None:
     path = tmp_path / "train.log"
     lines = ["the job begins", "", "  on one node", *CONSOLES[name]]
     path.write_text(kept(lines, lambda _, line: line))
@@ -203,11 +220,25 @@ def test_what_all_lines_say_is_no_lead(lines: list[str]) -> None:
 
 
 @pytest.mark.parametrize("prefix", ["", RAY])
-def test_a_sample_that_began_without_a_lead_has_none(tmp_path: Path, prefix: str) -> None:
+def test_a_sample_that_began_without_a_lead_has_none(
+    tmp_path: Path, prefix: str
+) -> None:
     path = tmp_path / "train.log"
-    answer = ["two", "[step1]: one", "node-1 | a table", "2026-11-20T10:00:00Z is a time"]
-    lines = ["[prompt] what is 1+1", f"[response] {answer[0]}", *answer[1:], "[score] 1.0"]
-    path.write_text("".join(f"{prefix}{line}\n" for line in [*lines, "step:1 - a/b:1 - c/d:2"]))
+    answer = [
+        "two",
+        "[step1]: one",
+        "node-1 | a table",
+        "2026-11-20T10:00:00Z is a time",
+    ]
+    lines = [
+        "[prompt] what is 1+1",
+        f"[response] {answer[0]}",
+        *answer[1:],
+        "[score] 1.0",
+    ]
+    path.write_text(
+        "".join(f"{prefix}{line}\n" for line in [*lines, "step:1 - a/b:1 - c/d:2"])
+    )
     run = read_run(path)
     (sample,) = [one for step in run.samples.steps for one in run.samples.at(step)]
     assert sample.response == "\n".join(answer)
@@ -254,7 +285,9 @@ def test_the_collectors_time_is_that_of_the_step(tmp_path: Path) -> None:
     path = tmp_path / "train.log"
     path.write_text(kept(VERL, COLLECTED["Docker"]))
     source = FileSource(path, console)
-    rows = [one for one in [*drain(source), *source.finish()] if isinstance(one, MetricRows)]
+    rows = [
+        one for one in [*drain(source), *source.finish()] if isinstance(one, MetricRows)
+    ]
     times = [time for one in rows for time in one.times]
     assert times == [parse_time(f"2026-11-20T10:00:{i:02}.123456Z") for i in (2, 7)]
 
@@ -269,7 +302,10 @@ def test_a_line_that_a_collector_did_not_write_is_counted(tmp_path: Path) -> Non
 
 def test_a_line_that_is_no_utf_8_is_read_as_journald_writes_it(tmp_path: Path) -> None:
     path = tmp_path / "train.log"
-    entries = [{"MESSAGE": "begins"}, {"MESSAGE": list(b"\xff step:1 - a/b:1.5 - a/c:2.5")}]
+    entries = [
+        {"MESSAGE": "begins"},
+        {"MESSAGE": list(b"\xff step:1 - a/b:1.5 - a/c:2.5")},
+    ]
     path.write_bytes(b"".join(orjson.dumps(one) + b"\n" for one in entries))
     assert values(read_run(path), "a/b") == {1: 1.5}
 
@@ -289,7 +325,11 @@ def test_the_last_object_is_read_without_an_end_of_its_line_and_not_in_part(
 @pytest.mark.parametrize("message", [[72, 256], [72, -1], [72, 2.5], [72, None], 7, {}])
 def test_what_is_no_line_is_counted(message: object, tmp_path: Path) -> None:
     path = tmp_path / "train.log"
-    entries = [{"MESSAGE": VERL[0]}, {"MESSAGE": message}, *({"MESSAGE": one} for one in VERL[1:])]
+    entries = [
+        {"MESSAGE": VERL[0]},
+        {"MESSAGE": message},
+        *({"MESSAGE": one} for one in VERL[1:]),
+    ]
     path.write_bytes(b"".join(orjson.dumps(one) + b"\n" for one in entries))
     run = read_run(path)
     assert run.sources[str(path)].status.unreadable == 1
@@ -299,7 +339,10 @@ def test_what_is_no_line_is_counted(message: object, tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("line", "shown"),
     [
-        (b'{"log":"step:1\\n","stream":"stdout","time":"2026-11-20T10:00:00Z"}\n', b"step:1\n"),
+        (
+            b'{"log":"step:1\\n","stream":"stdout","time":"2026-11-20T10:00:00Z"}\n',
+            b"step:1\n",
+        ),
         (b'{"log":"step:1\\n","stream":"stdout"}\n', None),
         (b'{"time":"2026-11-20T10:00:00Z"}\n', None),
         (b"step:1\n", None),
@@ -314,7 +357,10 @@ def test_the_log_shows_what_was_printed_of_a_line_that_a_collector_timed(
 def test_an_object_that_holds_several_lines(tmp_path: Path) -> None:
     path = tmp_path / "train.log"
     path.write_text(
-        kept([VERL[0], "\n".join(VERL[1:4]), "\n".join(VERL[4:])], COLLECTED["Google Cloud"])
+        kept(
+            [VERL[0], "\n".join(VERL[1:4]), "\n".join(VERL[4:])],
+            COLLECTED["Google Cloud"],
+        )
     )
     run = read_run(path)
     assert values(run, "critic/score/mean") == {1: 0.5, 2: 0.75}

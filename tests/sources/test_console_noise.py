@@ -16,12 +16,16 @@ def test_what_no_reader_looks_for_says_nothing() -> None:
     assert noise.has(SILENT.replace(b"7", b"8"))
 
 
-@pytest.mark.parametrize("word", [*WORDS, "step:", "[prompt]", "╭", "a\rb", "2026-11-23 10:00:07"])
+@pytest.mark.parametrize(
+    "word", [*WORDS, "step:", "[prompt]", "╭", "a\rb", "2026-11-23 10:00:07"]
+)
 def test_a_word_that_a_reader_looks_for_is_no_noise(word: str) -> None:
     noise = Noise()
     assert noise.has(SILENT)
     assert not noise.has(SILENT + word.encode())
-    assert not noise.has(SILENT + b"\x1b[31m".join(word[at : at + 1].encode() for at in range(99)))
+    assert not noise.has(
+        SILENT + b"\x1b[31m".join(word[at : at + 1].encode() for at in range(99))
+    )
 
 
 def test_long_lines_are_read() -> None:

@@ -18,7 +18,9 @@ from verl_tui.sources.formats.console import reader as console
 from verl_tui.sources.source import FileSource
 
 MADE = (
-    Path(os.environ.get("VERL_TUI_LOGS", Path(__file__).parents[3] / "shared" / "logs")).parent
+    Path(
+        os.environ.get("VERL_TUI_LOGS", Path(__file__).parents[3] / "shared" / "logs")
+    ).parent
     / "made"
 )
 RAY = "(TaskRunner pid=7) "
@@ -56,7 +58,9 @@ def samples_in(path: Path, text: str) -> list[Sample]:
     return [record for record in records if isinstance(record, Sample)]
 
 
-def test_what_follows_a_validation_is_a_validations_with_its_other_values(tmp_path: Path) -> None:
+def test_what_follows_a_validation_is_a_validations_with_its_other_values(
+    tmp_path: Path,
+) -> None:
     text = (
         f"{RAY}validation generation end\n"
         + block("q0", "[score] 0.5", "[acc] True", "[pred] four words")
@@ -71,7 +75,13 @@ def test_what_follows_a_validation_is_a_validations_with_its_other_values(tmp_pa
     )
     found = samples_in(tmp_path / "train.log", text)
     assert [
-        (sample.step, sample.validation, sample.prompt, sample.score, dict(sample.extras))
+        (
+            sample.step,
+            sample.validation,
+            sample.prompt,
+            sample.score,
+            dict(sample.extras),
+        )
         for sample in found
     ] == [
         (0, True, "q0\nmore of it", 0.5, {"acc": 1.0, "pred": "four words"}),
@@ -93,18 +103,25 @@ def test_the_validation_before_a_resumed_training_is_of_the_step_it_goes_on_from
         + f"{RAY}step:10 - val-core/x:0.5\n"
     )
     assert [
-        (sample.step, sample.validation) for sample in samples_in(tmp_path / "train.log", text)
+        (sample.step, sample.validation)
+        for sample in samples_in(tmp_path / "train.log", text)
     ] == [(10, True)]
 
 
 def test_the_last_sample_of_a_log_is_not_lost(tmp_path: Path) -> None:
-    (sample,) = samples_in(tmp_path / "train.log", block("q", "[score] 0.5", "[acc] 1.0"))
+    (sample,) = samples_in(
+        tmp_path / "train.log", block("q", "[score] 0.5", "[acc] 1.0")
+    )
     assert (sample.score, dict(sample.extras)) == (0.5, {"acc": 1.0})
 
 
 def test_tables_that_trl_prints(tmp_path: Path) -> None:
-    found = samples_in(tmp_path / "train.log", TABLE + "{'loss': 0.5, 'epoch': 0.1}\n" + TABLE)
-    assert [(sample.step, sample.prompt, sample.response, sample.score) for sample in found] == [
+    found = samples_in(
+        tmp_path / "train.log", TABLE + "{'loss': 0.5, 'epoch': 0.1}\n" + TABLE
+    )
+    assert [
+        (sample.step, sample.prompt, sample.response, sample.score) for sample in found
+    ] == [
         (3, "say it again", "it is said{'loss':", 0.25),
         (3, "say no", "no", 1.0),
     ], "one printed twice counts once"
@@ -114,14 +131,20 @@ def test_a_table_without_an_end_is_reported_in_the_end(tmp_path: Path) -> None:
     assert len(samples_in(tmp_path / "train.log", TABLE[: TABLE.index("╰")])) == 2
 
 
-LOG = (block("q", "[score] 0.5", "[acc] 1.0") + TABLE + f"{RAY}step:5 - a:1.0 - b:2.0\n").encode()
+LOG = (
+    block("q", "[score] 0.5", "[acc] 1.0") + TABLE + f"{RAY}step:5 - a:1.0 - b:2.0\n"
+).encode()
 
 
 @settings(suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None)
 @given(cuts=st.lists(st.integers(0, len(LOG)), max_size=8))
 def test_any_cut_gives_the_same(tmp_path: Path, cuts: list[int]) -> None:
     _, records = feed_in_pieces(tmp_path / "a.log", console, LOG, cuts)
-    assert [record.score for record in records if isinstance(record, Sample)] == [0.25, 1.0, 0.5]
+    assert [record.score for record in records if isinstance(record, Sample)] == [
+        0.25,
+        1.0,
+        0.5,
+    ]
 
 
 LEADS = (RAY, "", f"\x1b[36m{RAY[:-1]}\x1b[0m ", "(Worker pid=8) ")
@@ -178,16 +201,22 @@ def test_one_that_waits_for_its_values_is_not_kept_back_by_lines_of_another() ->
 def decoded(pieces: list[bytes]) -> list[object]:
     """Return the samples that pieces of a log tell of, and the steps and places of its rows."""
     reader = console.reader(Path("a.log"))
-    records = [record for piece in pieces for record in reader.feed(piece)] + [*reader.finish()]
+    records = [record for piece in pieces for record in reader.feed(piece)] + [
+        *reader.finish()
+    ]
     rows = [record for record in records if isinstance(record, MetricRows)]
     return [
         *(record for record in records if isinstance(record, Sample | Unreadable)),
-        *sorted(place for one in rows for place in zip(one.orders, one.steps, strict=True)),
+        *sorted(
+            place for one in rows for place in zip(one.orders, one.steps, strict=True)
+        ),
     ]
 
 
 @settings(suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None)
-@given(data=st.binary(max_size=60), at=st.integers(0, len(LOG)), lost=st.integers(0, 80))
+@given(
+    data=st.binary(max_size=60), at=st.integers(0, len(LOG)), lost=st.integers(0, 80)
+)
 def test_any_bytes_do_no_harm(tmp_path: Path, data: bytes, at: int, lost: int) -> None:
     path = tmp_path / "a.log"
     path.write_bytes(LOG[:at] + data + LOG[at + lost :])
@@ -210,6 +239,10 @@ def test_real_consoles() -> None:
     assert {"length", "starts"} <= set(validated[0].extras)
     source = FileSource(MADE / "t019_log1/train.log", console)
     printed = [
-        record for record in (*drain(source), *source.finish()) if isinstance(record, Sample)
+        record
+        for record in (*drain(source), *source.finish())
+        if isinstance(record, Sample)
     ]
-    assert [sample.step for sample in printed] == [step for step in range(1, 301) for _ in range(8)]
+    assert [sample.step for sample in printed] == [
+        step for step in range(1, 301) for _ in range(8)
+    ]

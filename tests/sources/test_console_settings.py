@@ -41,7 +41,10 @@ CONFIG = {
             "val_kwargs": {"n": 1, "top_k": -1},
         },
     },
-    "algorithm": {"adv_estimator": "grpo", "kl_ctrl": {"kl_coef": 0.001, "type": "fixed"}},
+    "algorithm": {
+        "adv_estimator": "grpo",
+        "kl_ctrl": {"kl_coef": 0.001, "type": "fixed"},
+    },
     "data": {"max_response_length": 1024, "train_files": "~/data/gsm8k/train.parquet"},
     "trainer": {"experiment_name": "it's", "nnodes": 1, "total_epochs": 15},
 }
@@ -68,7 +71,9 @@ def test_a_printed_configuration_is_read_whole():
 def test_what_ray_adds_to_a_line_of_it_costs_nothing():
     prefix = "\x1b[36m(TaskRunner pid=12)\x1b[0m "
     lines = [prefix + line for line in PRINTED]
-    lines[3] += "\x1b[32m [repeated 2x across cluster] (Ray deduplicates logs by default.)\x1b[0m"
+    lines[3] += (
+        "\x1b[32m [repeated 2x across cluster] (Ray deduplicates logs by default.)\x1b[0m"
+    )
     found, unreadable = read(*lines, STEP)
     assert found == {CONSOLE: flatten_settings(CONFIG)}
     assert unreadable == []
@@ -86,11 +91,14 @@ def test_a_line_that_cuts_into_it_costs_one_setting_at_most_and_is_said(at):
     whole = flatten_settings(CONFIG)
     assert len(whole.keys() - found[CONSOLE].keys()) <= 1
     wrong = {
-        key for key in whole.keys() & found[CONSOLE].keys() if whole[key] != found[CONSOLE][key]
+        key
+        for key in whole.keys() & found[CONSOLE].keys()
+        if whole[key] != found[CONSOLE][key]
     }
     assert wrong == set()
     assert len(unreadable) == 1
-    assert unreadable[0].line in (at, at + 1)  # of a list over two lines, that where it begins
+    # of a list over two lines, that where it begins
+    assert unreadable[0].line in (at, at + 1)
     assert "cuts into the printed configuration" in unreadable[0].reason
 
 
@@ -99,7 +107,12 @@ def test_a_line_that_is_passed_on_in_two_pieces_is_one_line(at):
     prefix = "(TaskRunnerV1 pid=12) "
     key = PRINTED[at].find("': ") + len("': ")
     for cut in {key, len(PRINTED[at]) - len(PRINTED[at].lstrip())} - {len("': ") - 1}:
-        lines = [*PRINTED[:at], PRINTED[at][:cut], PRINTED[at][cut:], *PRINTED[at + 1 :]]
+        lines = [
+            *PRINTED[:at],
+            PRINTED[at][:cut],
+            PRINTED[at][cut:],
+            *PRINTED[at + 1 :],
+        ]
         found, unreadable = read(*(prefix + line for line in lines if line), STEP)
         assert found == {CONSOLE: flatten_settings(CONFIG)}, lines[at : at + 2]
         assert unreadable == []
@@ -129,14 +142,22 @@ def test_a_printed_dict_of_metrics_is_no_configuration():
 
 
 def test_a_flat_dict_with_names_of_a_training_is_one():
-    found, _ = read("{'learning_rate': 1e-05,", " 'num_train_epochs': 3,", " 'model': 'm'}", STEP)
-    assert found == {CONSOLE: {"learning_rate": 1e-05, "num_train_epochs": 3, "model": "m"}}
+    found, _ = read(
+        "{'learning_rate': 1e-05,", " 'num_train_epochs': 3,", " 'model': 'm'}", STEP
+    )
+    assert found == {
+        CONSOLE: {"learning_rate": 1e-05, "num_train_epochs": 3, "model": "m"}
+    }
 
 
 def test_a_second_start_states_its_own_settings():
     again = [line.replace("15", "20") for line in PRINTED]
     found, _ = read(
-        *PRINTED, STEP, "2026 INFO worker.py:1 -- Started a local Ray instance.", *again, STEP
+        *PRINTED,
+        STEP,
+        "2026 INFO worker.py:1 -- Started a local Ray instance.",
+        *again,
+        STEP,
     )
     assert found[CONSOLE]["trainer.total_epochs"] == 20
 
@@ -186,7 +207,9 @@ def test_a_launch_command_with_options():
 
 
 def test_overrides_beyond_any_command_are_given_up():
-    line = "Error executing job with overrides: [" + "'a=1', " * 20_000 + "'b=2', 'c=3']"
+    line = (
+        "Error executing job with overrides: [" + "'a=1', " * 20_000 + "'b=2', 'c=3']"
+    )
     assert read(line) == ({}, [])
 
 
@@ -264,17 +287,29 @@ def test_arguments_with_dots():
         "-------------------- end of arguments ---------------------",
         STEP,
     )
-    assert found == {CONSOLE: {"lr": 1e-06, "seed": 1234, "hf_checkpoint": "/models/Qwen3-4B"}}
+    assert found == {
+        CONSOLE: {"lr": 1e-06, "seed": 1234, "hf_checkpoint": "/models/Qwen3-4B"}
+    }
 
 
 def test_a_configuration_of_something_else_is_none_of_the_run():
-    assert read("SamplingParams(n=1, temperature=1.0) LoraConfig(r=8, bias='none')", STEP)[0] == {}
+    assert (
+        read("SamplingParams(n=1, temperature=1.0) LoraConfig(r=8, bias='none')", STEP)[
+            0
+        ]
+        == {}
+    )
 
 
 def test_arguments_that_wandb_keeps(tmp_path: Path):
     path = tmp_path / "wandb-metadata.json"
     path.write_text(
-        json.dumps({"program": "main_ppo.py", "args": ["data.x=1", "a.b=c", "trainer.nnodes=2"]})
+        json.dumps(
+            {
+                "program": "main_ppo.py",
+                "args": ["data.x=1", "a.b=c", "trainer.nnodes=2"],
+            }
+        )
     )
     records, _ = SettingsSource(path).read()
     assert [(record.origin, record.values) for record in records] == [
@@ -283,7 +318,9 @@ def test_arguments_that_wandb_keeps(tmp_path: Path):
     ]
 
 
-KEYS = st.text(st.characters(codec="utf-8", exclude_categories=["C", "Z"]), min_size=1, max_size=12)
+KEYS = st.text(
+    st.characters(codec="utf-8", exclude_categories=["C", "Z"]), min_size=1, max_size=12
+)
 VALUES = (
     st.none()
     | st.booleans()
@@ -295,19 +332,33 @@ VALUES = (
 
 @given(
     st.dictionaries(
-        KEYS, st.dictionaries(KEYS, st.dictionaries(KEYS, VALUES) | VALUES), min_size=2, max_size=6
+        KEYS,
+        st.dictionaries(KEYS, st.dictionaries(KEYS, VALUES) | VALUES),
+        min_size=2,
+        max_size=6,
     )
 )
 @example({"0": {}, "'\"{": {}})  # repr escapes the quote
 @example({"it's {": {"b": 1}, "a\\": {"'\"": "}"}})
 def test_any_printed_configuration_is_read_as_it_was(config):
     lines = pformat({"a": {"b": 1, "c": 2}, **config}, sort_dicts=False).split("\n")
-    assert read(*lines, STEP)[0] == {CONSOLE: flatten_settings({"a": {"b": 1, "c": 2}, **config})}
+    assert read(*lines, STEP)[0] == {
+        CONSOLE: flatten_settings({"a": {"b": 1, "c": 2}, **config})
+    }
 
 
 @given(st.lists(st.text(max_size=60), max_size=8), st.integers(0, len(PRINTED)))
 def test_no_text_breaks_a_console(texts, at):
-    read(*PRINTED[:at], *texts, *PRINTED[at:], "GRPOConfig(", *texts, "python \\", *texts, STEP)
+    read(
+        *PRINTED[:at],
+        *texts,
+        *PRINTED[at:],
+        "GRPOConfig(",
+        *texts,
+        "python \\",
+        *texts,
+        STEP,
+    )
 
 
 def test_a_list_of_many_brackets_that_never_ends_is_read_once() -> None:

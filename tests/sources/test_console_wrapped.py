@@ -24,7 +24,12 @@ START = [
     f"WARNING {i}: {word} is not installed on this machine, so {use} is done the slow way, which "
     f"takes {i} times as long; see the documentation of {word} for how to have it installed here"
     for i, (word, use) in enumerate(
-        {"flash-attn": "attention", "liger": "the loss", "apex": "Adam", "triton": "most"}.items()
+        {
+            "flash-attn": "attention",
+            "liger": "the loss",
+            "apex": "Adam",
+            "triton": "most",
+        }.items()
     )
 ] * 2
 FAILURE = [
@@ -51,7 +56,8 @@ def trl(steps: int = 12) -> list[str]:
     """Return a console of TRL, of which a terminal has left no bars."""
     chance = random.Random(7)
     dicts = [
-        {f"rewards/f{i}/mean": f"{chance.random():.4g}" for i in range(8)} | {"epoch": f"{n / 100}"}
+        {f"rewards/f{i}/mean": f"{chance.random():.4g}" for i in range(8)}
+        | {"epoch": f"{n / 100}"}
         for n in range(1, steps + 1)
     ]
     return [*START, *(str({"loss": "0.5", **one}) for one in dicts), *FAILURE]
@@ -71,7 +77,11 @@ def captured(lines: Iterable[str], columns: int) -> str:
 
 
 def points(run: Run) -> dict[tuple[str, int], float]:
-    return {(key, step): value for key in run.keys for step, value in values(run, key).items()}
+    return {
+        (key, step): value
+        for key in run.keys
+        for step, value in values(run, key).items()
+    }
 
 
 def read(path: Path, text: str) -> Run:
@@ -80,7 +90,9 @@ def read(path: Path, text: str) -> Run:
 
 
 def note(run: Run) -> str:
-    return "; ".join(filter(None, (source.status.note for source in run.sources.values())))
+    return "; ".join(
+        filter(None, (source.status.note for source in run.sources.values()))
+    )
 
 
 @pytest.mark.parametrize("name", CONSOLES)
@@ -91,7 +103,9 @@ def test_wrapped_lines_are_whole_again(tmp_path: Path, name: str, columns: int) 
     run = read(path, captured(CONSOLES[name], columns))
     missing = len(points(printed)) - len(points(run))
     assert points(run).items() <= points(printed).items()
-    assert missing == note(run).count("1 step line was cut"), "one that ends with a row looks cut"
+    assert missing == note(run).count("1 step line was cut"), (
+        "one that ends with a row looks cut"
+    )
     assert f"a terminal of {columns} columns" in note(run)
     assert run.outcome is not None
     assert printed.outcome is not None
@@ -124,20 +138,29 @@ def test_lines_that_were_cut_lose_their_last_metric_and_this_is_reported(
     assert "step lines were cut where they were kept" in note(run)
 
 
-def test_what_wandb_cuts_loses_its_last_metric_and_this_is_reported(tmp_path: Path) -> None:
+def test_what_wandb_cuts_loses_its_last_metric_and_this_is_reported(
+    tmp_path: Path,
+) -> None:
     numbers = " - ".join(f"own/metric_{i}:{i}.123456" for i in range(300))
     lines = [f"(TaskRunner pid=7) step:{step} - {numbers}" for step in (1, 2)]
     run = read(tmp_path / "output.log", "".join(f"{line[:4096]}\n" for line in lines))
     found = points(run)
     assert len(found) > 200
-    assert all(value == int(key.rpartition("_")[2]) + 0.123456 for (key, _), value in found.items())
-    assert note(run) == "2 step lines were cut where they were kept: their last metrics are missing"
+    assert all(
+        value == int(key.rpartition("_")[2]) + 0.123456
+        for (key, _), value in found.items()
+    )
+    assert (
+        note(run)
+        == "2 step lines were cut where they were kept: their last metrics are missing"
+    )
 
 
 # -- what only looks wrapped -----------------------------------------------------------------------
 
 SAME_LENGTH = [
-    f"[2026-11-20 10:00:{i:02}] worker {i:02} saved all that it had to save" for i in range(9)
+    f"[2026-11-20 10:00:{i:02}] worker {i:02} saved all that it had to save"
+    for i in range(9)
 ]
 SETTINGS = [
     "{'actor_rollout_ref': {'actor': {'clip_ratio': 0.2, 'entropy_coeff': 0.25,",
@@ -160,7 +183,9 @@ class Lines:
         return ()
 
     def decode_all(self, text: bytes, number: int) -> Sequence[object]:
-        self.lines += [(line, number + i) for i, line in enumerate(text.split(b"\n")[:-1])]
+        self.lines += [
+            (line, number + i) for i, line in enumerate(text.split(b"\n")[:-1])
+        ]
         return ()
 
     last = decode
@@ -188,7 +213,8 @@ def given_on(text: str) -> list[tuple[bytes, int]]:
         "\n".join(SAME_LENGTH),
         "\n".join(SETTINGS),
         "\n".join(
-            f"| {word:40} |" for word in ["one", "two", "three", "four", "five", "six", "seven"]
+            f"| {word:40} |"
+            for word in ["one", "two", "three", "four", "five", "six", "seven"]
         ),
         captured(verl(), 80).replace("WARNING 0", "\rWARNING 0"),
         captured(verl(), 80).replace("WARNING 0", "\x1b[32mWARNING 0"),
@@ -211,9 +237,14 @@ def test_lines_are_called_by_their_first_row() -> None:
     assert b"step:2 - " in rows[found[whole[0]] - 1]
 
 
-@given(cuts=st.lists(st.integers(0, 10**6), max_size=12), columns=st.sampled_from([60, 80, 133]))
+@given(
+    cuts=st.lists(st.integers(0, 10**6), max_size=12),
+    columns=st.sampled_from([60, 80, 133]),
+)
 @settings(max_examples=40, suppress_health_check=[HealthCheck.function_scoped_fixture])
-def test_any_cut_gives_the_same_run(tmp_path: Path, cuts: list[int], columns: int) -> None:
+def test_any_cut_gives_the_same_run(
+    tmp_path: Path, cuts: list[int], columns: int
+) -> None:
     path, data = tmp_path / "train.log", captured(verl(3), columns).encode()
     whole, _ = feed_in_pieces(path, console, data, [], to_the_end=True)
     pieces, _ = feed_in_pieces(path, console, data, cuts, to_the_end=True)

@@ -35,9 +35,13 @@ def test_a_dump_is_read_beyond_its_deep_rows(tmp_path: Path, depth: int) -> None
         row(1),
     ]
     (directory / "1.jsonl").write_text("\n".join(rows) + "\n")
-    (tmp_path / "metrics.jsonl").write_text('{"step":1,"data":{"critic/score/mean":1}}\n')
+    (tmp_path / "metrics.jsonl").write_text(
+        '{"step":1,"data":{"critic/score/mean":1}}\n'
+    )
     run = read_run(tmp_path)
-    source = next(state for state in run.sources.values() if "dump" in state.status.format)
+    source = next(
+        state for state in run.sources.values() if "dump" in state.status.format
+    )
     assert source.status.problem is None
     assert source.status.records + source.status.unreadable == 4
     assert source.status.records == (4 if depth < 200 else 2)

@@ -98,7 +98,8 @@ def test_metrics_of_ranks_are_averaged_and_said(tmp_path):
 
 def test_one_ranks_file_alone_is_fine_and_ranks_may_start_anew(tmp_path):
     alone = run_of(
-        tmp_path, *({"step": step, "rank": 3, "loss": float(step)} for step in (1, 2, 3, 2, 3))
+        tmp_path,
+        *({"step": step, "rank": 3, "loss": float(step)} for step in (1, 2, 3, 2, 3)),
     )
     assert (values(alone, "loss"), note(alone)) == ({1: 1.0, 2: 2.0, 3: 3.0}, None)
     assert [mark.step for mark in alone.restarts] == [2]
@@ -116,7 +117,8 @@ def test_one_ranks_file_alone_is_fine_and_ranks_may_start_anew(tmp_path):
 def test_ranks_that_do_not_keep_step_are_no_restart(tmp_path):
     order = [(1, 0), (2, 0), (1, 1), (3, 0), (2, 1), (3, 1)]
     run = run_of(
-        tmp_path, *({"step": step, "rank": rank, "loss": float(rank)} for step, rank in order)
+        tmp_path,
+        *({"step": step, "rank": rank, "loss": float(rank)} for step, rank in order),
     )
     assert values(run, "loss") == {1: 0.5, 2: 0.5, 3: 0.5}
     assert run.restarts == []
@@ -153,7 +155,18 @@ def test_what_names_something_and_what_measures():
 
 
 FIELD = st.sampled_from(
-    ["gpu_id", "device", "gpu", "rank", "gpus", "gpu_util", "temp", "local_rank", "gpu_stats", "id"]
+    [
+        "gpu_id",
+        "device",
+        "gpu",
+        "rank",
+        "gpus",
+        "gpu_util",
+        "temp",
+        "local_rank",
+        "gpu_stats",
+        "id",
+    ]
 )
 VALUE = st.recursive(
     st.integers()
@@ -163,7 +176,9 @@ VALUE = st.recursive(
     | st.booleans()
     | st.just("cuda:2")
     | st.just(10**400),
-    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(FIELD, inner, max_size=3),
+    lambda inner: (
+        st.lists(inner, max_size=3) | st.dictionaries(FIELD, inner, max_size=3)
+    ),
     max_leaves=8,
 )
 
@@ -171,4 +186,7 @@ VALUE = st.recursive(
 @given(st.dictionaries(FIELD, VALUE))
 def test_any_fields_are_survived(fields):
     said = devices(fields, worker(fields))
-    assert all(isinstance(value, float) for value in (*said.own.values(), *said.listed.values()))
+    assert all(
+        isinstance(value, float)
+        for value in (*said.own.values(), *said.listed.values())
+    )

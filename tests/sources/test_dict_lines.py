@@ -59,19 +59,17 @@ def test_not_every_text_is_a_console(head: str) -> None:
     assert not console.matches(Path("a.log"), head.encode())
 
 
-TRL_LINE = (
-    "{'loss': 0.5, 'completions/mean_length': 24.0, 'frac_reward_zero_std': 0.0, 'epoch': 0.1}\n"
-)
-FACTORY_LINE = (
-    "[INFO|2026-11-22 17:51:29] llamafactory.hparams.parser:523 >> Process rank: 0, world size: 1\n"
-)
+TRL_LINE = "{'loss': 0.5, 'completions/mean_length': 24.0, 'frac_reward_zero_std': 0.0, 'epoch': 0.1}\n"
+FACTORY_LINE = "[INFO|2026-11-22 17:51:29] llamafactory.hparams.parser:523 >> Process rank: 0, world size: 1\n"
 START_OF_TRL = """\
 Traceback (most recent call last):
   File "/opt/lib/python3.12/site-packages/trl/trainer/grpo_trainer.py", line 216, in __init__
     raise ValueError("no reward")
 ValueError: no reward
 """
-OLD_FACTORY_LINE = "11/22/2024 17:51:29 - INFO - llmtuner.hparams.parser - Process rank: 0\n"
+OLD_FACTORY_LINE = (
+    "11/22/2024 17:51:29 - INFO - llmtuner.hparams.parser - Process rank: 0\n"
+)
 
 
 @pytest.mark.parametrize(
@@ -82,7 +80,10 @@ OLD_FACTORY_LINE = "11/22/2024 17:51:29 - INFO - llmtuner.hparams.parser - Proce
         ("{'loss': 0.5, 'epoch': 0.1}\n" + TRL_LINE, "TRL console"),
         (TRL_LINE + "{'eval_loss': 0.5, 'epoch': 0.1}\n", "TRL console"),
         ("[INFO:swift] Global seed set to 42\n" + TRL_LINE, "ms-swift console"),
-        (TRL_LINE.replace("}", ", 'global_step/max_steps': '1/20'}"), "ms-swift console"),
+        (
+            TRL_LINE.replace("}", ", 'global_step/max_steps': '1/20'}"),
+            "ms-swift console",
+        ),
         (FACTORY_LINE + TRL_LINE, "LLaMA-Factory console"),
         (OLD_FACTORY_LINE + BUFFERED, "LLaMA-Factory console"),
         (FACTORY_LINE, "LLaMA-Factory console"),
@@ -94,10 +95,22 @@ OLD_FACTORY_LINE = "11/22/2024 17:51:29 - INFO - llmtuner.hparams.parser - Proce
         ),
         (START_OF_TRL, "TRL console"),
         (START_OF_TRL.replace("trl/trainer/grpo", "verl/trainer/ppo"), "verl console"),
-        (START_OF_TRL.replace("trl/trainer/grpo", "openrlhf/cli/train_ppo"), "OpenRLHF console"),
-        (START_OF_TRL.replace("trl/trainer/grpo", "swift/llm/train/rlhf"), "ms-swift console"),
-        (START_OF_TRL.replace("trl/trainer/grpo", "nemo_rl/algorithms/grpo"), "NeMo-RL console"),
-        (START_OF_TRL.replace("trl/trainer/grpo_", "transformers/"), "Hugging Face console"),
+        (
+            START_OF_TRL.replace("trl/trainer/grpo", "openrlhf/cli/train_ppo"),
+            "OpenRLHF console",
+        ),
+        (
+            START_OF_TRL.replace("trl/trainer/grpo", "swift/llm/train/rlhf"),
+            "ms-swift console",
+        ),
+        (
+            START_OF_TRL.replace("trl/trainer/grpo", "nemo_rl/algorithms/grpo"),
+            "NeMo-RL console",
+        ),
+        (
+            START_OF_TRL.replace("trl/trainer/grpo_", "transformers/"),
+            "Hugging Face console",
+        ),
         (START_OF_TRL.replace("trl/trainer/grpo", "mine/"), "console"),
         ("(TaskRunner pid=7) starting\n" + START_OF_TRL, "verl console"),
         (START_OF_TRL + BUFFERED, "TRL console"),
@@ -109,7 +122,9 @@ OLD_FACTORY_LINE = "11/22/2024 17:51:29 - INFO - llmtuner.hparams.parser - Proce
         (FACTORY_LINE + "step:1 - actor/loss:1.0\n", "verl console"),
     ],
 )
-def test_a_console_is_called_its_trainers(tmp_path: Path, text: str, title: str) -> None:
+def test_a_console_is_called_its_trainers(
+    tmp_path: Path, text: str, title: str
+) -> None:
     path = tmp_path / "train.log"
     path.write_text(text)
     status = read_run(path).sources[str(path)].status
@@ -166,7 +181,9 @@ def test_openrlhf(tmp_path: Path) -> None:
 )
 def test_what_only_looks_like_metrics(line: str) -> None:
     assert not [
-        r for r in ConsoleDecoder().decode(line.encode(), 1) if isinstance(r, MetricRow | Event)
+        r
+        for r in ConsoleDecoder().decode(line.encode(), 1)
+        if isinstance(r, MetricRow | Event)
     ]
 
 
@@ -186,7 +203,8 @@ def test_half_a_dict_waits_for_its_end(tmp_path: Path) -> None:
 def test_checkpoints_are_seen(tmp_path: Path) -> None:
     path = tmp_path / "train.log"
     path.write_text(
-        TRL + "[INFO|trainer.py:3503] 2025-01-02 >> Saving model checkpoint to out/checkpoint-500\n"
+        TRL
+        + "[INFO|trainer.py:3503] 2025-01-02 >> Saving model checkpoint to out/checkpoint-500\n"
     )
     assert read_run(path).checkpoints == {500: "out/checkpoint-500"}
 
@@ -212,10 +230,14 @@ def test_any_cut_gives_the_same_run(tmp_path: Path, name: str, cuts: list[int]) 
 @pytest.mark.parametrize("name", CONSOLES)
 @given(at=st.integers(0, 10**6), byte=st.integers(0, 255))
 @settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
-def test_any_flipped_byte_is_survived(tmp_path: Path, name: str, at: int, byte: int) -> None:
+def test_any_flipped_byte_is_survived(
+    tmp_path: Path, name: str, at: int, byte: int
+) -> None:
     data = bytearray(CONSOLES[name].encode())
     data[at % len(data)] = byte
-    run, _ = feed_in_pieces(tmp_path / "train.log", console, bytes(data), [], to_the_end=True)
+    run, _ = feed_in_pieces(
+        tmp_path / "train.log", console, bytes(data), [], to_the_end=True
+    )
     assert run.keys
 
 

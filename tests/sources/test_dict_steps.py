@@ -8,7 +8,16 @@ import math
 from typing import TYPE_CHECKING
 
 import pytest
-from dict_consoles import BUFFERED, CAPTURED, CLEAR, EVALUATED, TRL, bar, kept_back, trained
+from dict_consoles import (
+    BUFFERED,
+    CAPTURED,
+    CLEAR,
+    EVALUATED,
+    TRL,
+    bar,
+    kept_back,
+    trained,
+)
 from log_reading import drain, read_run, values
 
 from verl_tui.records import EventKind, MetricRows
@@ -25,7 +34,9 @@ def test_the_step_is_that_of_the_trainings_bar(tmp_path: Path) -> None:
     path.write_text(TRL)
     run = read_run(path)
     assert values(run, "reward") == {at: at / 4 for at in range(2, 21, 2)}
-    assert values(run, "eval_loss") == {6: 0.25}, "an evaluation's own bar tells no step"
+    assert values(run, "eval_loss") == {6: 0.25}, (
+        "an evaluation's own bar tells no step"
+    )
     assert math.isnan(values(run, "grad_norm")[4])
     assert values(run, "kl")[20] == 1e-05
     assert (run.step, run.total_steps, run.restarts) == (20, 20, [])
@@ -39,7 +50,13 @@ def ppo_of_trl(step: int, total: int = 4, **others: float) -> str:
     one again before the next.
     """
     logs = {"eps": 1, "objective/kl": step / 8, "objective/rlhf_reward": -0.5}
-    logs |= {"objective/scores": step / 4, **others, "lr": 1e-06, "episode": 8 * step, "epoch": 0.1}
+    logs |= {
+        "objective/scores": step / 4,
+        **others,
+        "lr": 1e-06,
+        "episode": 8 * step,
+        "epoch": 0.1,
+    }
     before = bar(step - 1, total)
     return f"{CLEAR}{logs}\n{before}{bar(step, total)}"
 
@@ -75,7 +92,12 @@ def test_the_steps_of_trls_ppo_without_clearings(
 def test_trls_rloo_counts_from_0_as_in_its_other_files(tmp_path: Path) -> None:
     path = tmp_path / "train.log"
     path.write_text(bar(0, 4) + "".join(map(ppo_of_trl, range(1, 5))) + "\n")
-    assert values(read_run(path), "objective/scores") == {0: 0.25, 1: 0.5, 2: 0.75, 3: 1.0}
+    assert values(read_run(path), "objective/scores") == {
+        0: 0.25,
+        1: 0.5,
+        2: 0.75,
+        3: 1.0,
+    }
 
 
 def test_the_end_is_reported_without_a_bar(tmp_path: Path) -> None:
@@ -91,14 +113,18 @@ def test_the_end_is_reported_without_a_bar(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("stated", "every"), [("", 1), ("TrainingArguments(logging_steps=10, x=1)\n", 10)]
 )
-def test_without_a_bar_dicts_are_counted(tmp_path: Path, stated: str, every: int) -> None:
+def test_without_a_bar_dicts_are_counted(
+    tmp_path: Path, stated: str, every: int
+) -> None:
     path = tmp_path / "train.log"
     dicts = [
         {"loss": f"{n / 8:.4g}", "learning_rate": "1e-06", "epoch": f"{n / 100}"}
         for n in range(1, 6)
     ]
     path.write_text(
-        stated + "".join(f"{logs}\n" for logs in dicts) + "{'eval_loss': 'nan', 'epoch': '0.05'}\n"
+        stated
+        + "".join(f"{logs}\n" for logs in dicts)
+        + "{'eval_loss': 'nan', 'epoch': '0.05'}\n"
     )
     run = read_run(path)
     assert values(run, "loss") == {n * every: n / 8 for n in range(1, 6)}, (
@@ -125,7 +151,9 @@ def test_without_a_bar_steps_follow_from_epochs_where_the_console_says_how_many_
 
 def test_a_second_training_in_one_log_is_a_restart(tmp_path: Path) -> None:
     path = tmp_path / "train.log"
-    path.write_text(TRL + bar(0, 12) + "".join(trained(at, 12, 1) for at in range(1, 5)) + "\n")
+    path.write_text(
+        TRL + bar(0, 12) + "".join(trained(at, 12, 1) for at in range(1, 5)) + "\n"
+    )
     run = read_run(path)
     assert [mark.step for mark in run.restarts] == [1]
     assert values(run, "reward")[4] == 1.0
@@ -136,11 +164,10 @@ def test_bars_that_tqdm_leaves_out(tmp_path: Path) -> None:
     """Of quick steps, and after a resumption, hardly any is drawn but the one behind each dict."""
     path = tmp_path / "train.log"
     dicts = "".join(
-        f"{CLEAR}{{'loss': {at / 8}, 'epoch': {at / 80}}}\n{bar(at, 80)}" for at in range(45, 60, 5)
+        f"{CLEAR}{{'loss': {at / 8}, 'epoch': {at / 80}}}\n{bar(at, 80)}"
+        for at in range(45, 60, 5)
     )
-    after = (
-        f"{bar(0, 8)}{CLEAR}{{'eval_loss': 0.5, 'epoch': 0.6875}}\n{bar(55, 80)}{bar(8, 8)}{CLEAR}"
-    )
+    after = f"{bar(0, 8)}{CLEAR}{{'eval_loss': 0.5, 'epoch': 0.6875}}\n{bar(55, 80)}{bar(8, 8)}{CLEAR}"
     end = f"{{'loss': 7.5, 'epoch': 0.75}}\n{bar(60, 80)}{CLEAR}{{'reward': 1, 'epoch': 0.75}}\n{bar(60, 80)}\n"
     path.write_text(bar(0, 80) + bar(45, 80) + dicts + after + end)
     run = read_run(path)
@@ -162,7 +189,9 @@ def test_dicts_that_a_buffer_kept_back_are_of_the_steps_at_which_the_bar_was_cle
     assert [source.status.note for source in run.sources.values()] == [None, None]
 
 
-def test_dicts_among_which_bars_are_rare_are_counted_and_this_is_said(tmp_path: Path) -> None:
+def test_dicts_among_which_bars_are_rare_are_counted_and_this_is_said(
+    tmp_path: Path,
+) -> None:
     """W&B keeps bars and dicts of a console in the order in which it saw them last."""
     path = tmp_path / "output.log"
     path.write_text(CAPTURED)
@@ -184,7 +213,9 @@ def test_dicts_before_a_bar_are_the_roundest_interval_apart_that_gives_as_many(
     assert list(values(read_run(path), "loss")) == steps
 
 
-def test_a_dict_before_the_first_bar_leaves_the_later_ones_to_their_bars(tmp_path: Path) -> None:
+def test_a_dict_before_the_first_bar_leaves_the_later_ones_to_their_bars(
+    tmp_path: Path,
+) -> None:
     path = tmp_path / "train.log"
     later = "".join(f"{kept_back((at,))}{bar(at, 20)[1:]}\n" for at in (10, 15))
     path.write_text(f"{kept_back((1,))}{bar(5, 20)[1:]}\n{later}")
@@ -208,7 +239,8 @@ def test_a_dict_between_the_bars_of_two_steps_is_of_the_first(tmp_path: Path) ->
 def test_a_step_that_no_bar_states_is_estimated_by_the_interval(tmp_path: Path) -> None:
     path = tmp_path / "output.log"
     stated = "".join(
-        f"{bar(at, 40)[1:]}\n{kept_back((at,))}{bar(at + 1, 40)[1:]}\n" for at in (5, 10)
+        f"{bar(at, 40)[1:]}\n{kept_back((at,))}{bar(at + 1, 40)[1:]}\n"
+        for at in (5, 10)
     )
     path.write_text(
         f"{bar(0, 40)[1:]}\n{stated}{bar(13, 40)[1:]}\n{kept_back((15,))}{bar(16, 40)[1:]}\n"
@@ -240,14 +272,24 @@ def test_two_dicts_without_a_bar_between_them_show_that_bars_are_in_no_order(
     assert values(read_run(path), "loss") == {at: at / 8 for at in (1, 2, 3)}
 
 
-def test_a_dict_is_shown_as_soon_as_the_bar_behind_it_is_painted(tmp_path: Path) -> None:
+def test_a_dict_is_shown_as_soon_as_the_bar_behind_it_is_painted(
+    tmp_path: Path,
+) -> None:
     path = tmp_path / "train.log"
     source = FileSource(path, console)
     shown = []
-    for text in (bar(0, 20), bar(5, 20), CLEAR, "{'loss': 0.5, 'epoch': 0.1}\n", bar(5, 20)):
+    for text in (
+        bar(0, 20),
+        bar(5, 20),
+        CLEAR,
+        "{'loss': 0.5, 'epoch': 0.1}\n",
+        bar(5, 20),
+    ):
         with path.open("a") as file:
             file.write(text)
-        shown.append([list(one.steps) for one in drain(source) if isinstance(one, MetricRows)])
+        shown.append(
+            [list(one.steps) for one in drain(source) if isinstance(one, MetricRows)]
+        )
     assert shown == [[], [], [], [], [[5]]]
 
 
@@ -260,10 +302,14 @@ def test_once_bars_have_ceased_a_dict_is_shown_at_once(tmp_path: Path) -> None:
     drain(source)
     with path.open("a") as file:
         file.write(kept_back((72,)))
-    assert [list(one.steps) for one in drain(source) if isinstance(one, MetricRows)] == [[72]]
+    assert [
+        list(one.steps) for one in drain(source) if isinstance(one, MetricRows)
+    ] == [[72]]
 
 
-def test_a_dict_without_a_bar_behind_it_is_shown_once_nothing_more_comes(tmp_path: Path) -> None:
+def test_a_dict_without_a_bar_behind_it_is_shown_once_nothing_more_comes(
+    tmp_path: Path,
+) -> None:
     path = tmp_path / "train.log"
     path.write_text(
         f"{bar(0, 20)}\n{{'loss': 0.5, 'epoch': 0.1}}\nTraceback (most recent call last):\nKeyError: 1\n"
@@ -294,13 +340,19 @@ def test_a_stated_step_is_believed_before_any_bar(
         f"{trained(4)}{bar(6, 20)}{CLEAR}{written}\n{bar(6, 20)}\n{written.replace('10', '12')}\n"
     )
     run = read_run(path)
-    (key,) = {key for key in run.keys if key.startswith(("loss", "train/", "actor", "reward_"))} - {
+    (key,) = {
+        key
+        for key in run.keys
+        if key.startswith(("loss", "train/", "actor", "reward_"))
+    } - {
         "reward",
         "loss",
     } or {"loss"}
     assert [at for at in values(run, key) if at > 4] == [step, 12]
     assert total is None or run.total_steps in (20, total)
-    assert not {"step", "iter", "iteration", "current_steps", "max_steps"} & set(run.keys)
+    assert not {"step", "iter", "iteration", "current_steps", "max_steps"} & set(
+        run.keys
+    )
 
 
 def test_none_is_a_value_that_is_no_number(tmp_path: Path) -> None:
@@ -314,7 +366,10 @@ def test_none_is_a_value_that_is_no_number(tmp_path: Path) -> None:
 def test_a_resumed_training_goes_on_where_its_bar_says(tmp_path: Path) -> None:
     path = tmp_path / "train.log"
     path.write_text(
-        TRL + bar(0, 30) + "".join(trained(at, 30, 1).lstrip("\r") for at in range(11, 15)) + "\n"
+        TRL
+        + bar(0, 30)
+        + "".join(trained(at, 30, 1).lstrip("\r") for at in range(11, 15))
+        + "\n"
     )
     run = read_run(path)
     assert [mark.step for mark in run.restarts] == [11]
@@ -331,8 +386,14 @@ def test_a_training_that_goes_on_with_another_bar_and_repeats_no_step_is_a_resta
     """Killed just behind a checkpoint, or given more steps once it had finished."""
     path = tmp_path / "train.log"
     reached = 20 if ended else 8
-    before = TRL if ended else bar(0, 20) + "".join(trained(at) for at in range(2, 10, 2)) + "\n"
-    after = "".join(trained(at, total).lstrip("\r") for at in range(reached + 2, reached + 8, 2))
+    before = (
+        TRL
+        if ended
+        else bar(0, 20) + "".join(trained(at) for at in range(2, 10, 2)) + "\n"
+    )
+    after = "".join(
+        trained(at, total).lstrip("\r") for at in range(reached + 2, reached + 8, 2)
+    )
     path.write_text(before + bar(0, total) + after + "\n")
     run = read_run(path)
     assert [(mark.step, mark.reason) for mark in run.restarts] == [
@@ -341,7 +402,9 @@ def test_a_training_that_goes_on_with_another_bar_and_repeats_no_step_is_a_resta
     assert list(values(run, "reward")) == list(range(2, reached + 8, 2))
 
 
-def test_a_training_that_repeats_only_the_last_step_goes_on_from_it(tmp_path: Path) -> None:
+def test_a_training_that_repeats_only_the_last_step_goes_on_from_it(
+    tmp_path: Path,
+) -> None:
     path = tmp_path / "train.log"
     before, after = ("".join(map(trained, steps)) for steps in ((2, 4, 6, 8), (8, 10)))
     path.write_text(f"{bar(0, 20)}{before}\n{bar(0, 20)}{after.lstrip()}\n")
@@ -354,19 +417,31 @@ def test_a_training_that_repeats_only_the_last_step_goes_on_from_it(tmp_path: Pa
 def test_without_a_bar_the_trainers_word_tells_that_it_goes_on(tmp_path: Path) -> None:
     path = tmp_path / "train.log"
     path.write_text(
-        kept_back((4, 8)) + "  Continuing training from global step 2\n" + kept_back((12, 16))
+        kept_back((4, 8))
+        + "  Continuing training from global step 2\n"
+        + kept_back((12, 16))
     )
     run = read_run(path)
     assert [mark.step for mark in run.restarts] == [3]
     assert list(values(run, "loss")) == [1, 2, 3, 4]
 
 
-def test_without_a_bar_an_epoch_that_goes_back_is_a_training_begun_again(tmp_path: Path) -> None:
+def test_without_a_bar_an_epoch_that_goes_back_is_a_training_begun_again(
+    tmp_path: Path,
+) -> None:
     path = tmp_path / "train.log"
     path.write_text(kept_back(range(4, 24, 4)) + kept_back(range(12, 32, 4)))
     run = read_run(path)
     assert [mark.step for mark in run.restarts] == [3]
-    assert values(run, "loss") == {1: 0.5, 2: 1.0, 3: 1.5, 4: 2.0, 5: 2.5, 6: 3.0, 7: 3.5}
+    assert values(run, "loss") == {
+        1: 0.5,
+        2: 1.0,
+        3: 1.5,
+        4: 2.0,
+        5: 2.5,
+        6: 3.0,
+        7: 3.5,
+    }
 
 
 def test_what_the_trainer_says_of_its_steps_is_believed(tmp_path: Path) -> None:

@@ -41,7 +41,9 @@ def tree(tmp_path):
 def found(*specs):
     """Return run names with the names of their files."""
     discovery = Finder([str(spec) for spec in specs]).scan()
-    return {run.name: sorted(file.path.name for file in run.files) for run in discovery.runs}
+    return {
+        run.name: sorted(file.path.name for file in run.files) for run in discovery.runs
+    }
 
 
 def test_a_run_directory_with_everything(tree):
@@ -56,7 +58,14 @@ def test_a_run_directory_with_everything(tree):
         run__checkpoints__global_step_10__x_DOT_log=CONSOLE,
         run__notes_DOT_md="step:1 - a:1",
     )
-    files = ["config.yaml", "exp.jsonl", "overrides.yaml", "rollouts", "train.log", "validation"]
+    files = [
+        "config.yaml",
+        "exp.jsonl",
+        "overrides.yaml",
+        "rollouts",
+        "train.log",
+        "validation",
+    ]
     assert found(top / "run") == {"run": files}
     assert found(top) == {top.name: files}, "a directory that holds one run is that run"
 
@@ -72,7 +81,10 @@ def test_a_directory_of_runs(tree):
         "run_2": ["verl_logs.jsonl"],
         "run_3/a": ["exp.jsonl"],
     }
-    assert found(f"{top}/run_[12]") == {"run_1": ["train.log"], "run_2": ["verl_logs.jsonl"]}
+    assert found(f"{top}/run_[12]") == {
+        "run_1": ["train.log"],
+        "run_2": ["verl_logs.jsonl"],
+    }
 
 
 def test_two_logs_of_one_kind_in_a_directory_are_two_runs(tree):
@@ -118,12 +130,16 @@ def test_a_link_that_leads_elsewhere_meanwhile_is_followed_anew(tree):
     assert [run.directory for run in finder.scan().runs] == [link / "run"]
     link.unlink()
     link.symlink_to(top / "b")
-    assert [run.directory for run in finder.scan().runs] == [link / "run", top / "a" / "run"]
+    assert [run.directory for run in finder.scan().runs] == [
+        link / "run",
+        top / "a" / "run",
+    ]
 
 
 def test_the_console_that_wandb_kept_is_no_second_run(tree):
     top = tree(
-        train_DOT_log=CONSOLE, **{"wandb__run-20260101_000000-abc__files__output_DOT_log": CONSOLE}
+        train_DOT_log=CONSOLE,
+        **{"wandb__run-20260101_000000-abc__files__output_DOT_log": CONSOLE},
     )
     assert found(top) == {top.name: ["train.log"]}
 
@@ -146,7 +162,9 @@ def test_a_log_that_the_user_names_is_read_and_not_the_one_beside_it(tree):
 
 def test_dumps_alone_are_a_run(tree):
     top = tree(
-        rollouts__3_DOT_jsonl=SAMPLE, rollouts__4_DOT_jsonl="", rollouts__notes_DOT_txt="nothing"
+        rollouts__3_DOT_jsonl=SAMPLE,
+        rollouts__4_DOT_jsonl="",
+        rollouts__notes_DOT_txt="nothing",
     )
     assert found(top) == {top.name: ["rollouts"]}
     assert found(top / "rollouts") == {top.name: ["rollouts"]}
@@ -233,8 +251,12 @@ def test_a_directory_without_a_log_tells_what_was_looked_at(tmp_path):
     )
 
 
-@pytest.mark.parametrize(("name", "whose"), [("mlruns", "MLflow"), ("swanlog", "SwanLab")])
-def test_a_store_of_another_program_is_named(tmp_path: Path, name: str, whose: str) -> None:
+@pytest.mark.parametrize(
+    ("name", "whose"), [("mlruns", "MLflow"), ("swanlog", "SwanLab")]
+)
+def test_a_store_of_another_program_is_named(
+    tmp_path: Path, name: str, whose: str
+) -> None:
     log = tmp_path / name / "1" / "a.log"
     log.parent.mkdir(parents=True)
     log.write_text("1695000000001 0.5 1\n")
@@ -250,7 +272,9 @@ def test_a_store_of_another_program_is_named(tmp_path: Path, name: str, whose: s
 def test_a_file_that_is_passed_over_is_reported_once(tmp_path):
     (tmp_path / "train.log").write_text("loading the model\n")
     discovery = Finder([str(tmp_path)]).scan()
-    assert discovery.passed == (PassedOver(f"{tmp_path}/train.log", "of no known format"),)
+    assert discovery.passed == (
+        PassedOver(f"{tmp_path}/train.log", "of no known format"),
+    )
     assert discovery.waiting == (f"{tmp_path}: no log in this directory yet",)
 
 
@@ -258,7 +282,9 @@ def test_a_directory_that_may_not_be_read(tmp_path):
     tmp_path.chmod(0)
     try:
         with ordinary_rights():
-            assert Finder([str(tmp_path)]).scan().problems == (f"{tmp_path}: permission denied",)
+            assert Finder([str(tmp_path)]).scan().problems == (
+                f"{tmp_path}: permission denied",
+            )
     finally:
         tmp_path.chmod(0o700)
 
@@ -285,7 +311,11 @@ def close(monkeypatch):
 
 
 def test_logs_and_directories_that_may_not_be_read_are_reported(tree, close):
-    top = tree(good__train_DOT_log=CONSOLE, bad__train_DOT_log=CONSOLE, shut__train_DOT_log=CONSOLE)
+    top = tree(
+        good__train_DOT_log=CONSOLE,
+        bad__train_DOT_log=CONSOLE,
+        shut__train_DOT_log=CONSOLE,
+    )
     finder = Finder([str(top)])
     close(top / "bad/train.log")
     close(top / "shut")
@@ -302,7 +332,13 @@ def test_logs_and_directories_that_may_not_be_read_are_reported(tree, close):
 
 
 @pytest.mark.parametrize(
-    "name", [".hydra/config.yaml", "checkpoint-10/trainer_state.json", "train.err", "dumps/1.jsonl"]
+    "name",
+    [
+        ".hydra/config.yaml",
+        "checkpoint-10/trainer_state.json",
+        "train.err",
+        "dumps/1.jsonl",
+    ],
 )
 def test_what_may_not_be_read_beside_a_log_leaves_the_log(tree, close, name):
     top = tree(train_DOT_out=CONSOLE)
@@ -334,7 +370,9 @@ def test_whatever_goes_wrong_with_a_file_costs_that_file_alone(tree, monkeypatch
 
     monkeypatch.setattr(console, "matches", failing)
     discovery = Finder([str(top), str(top / "a/train.log")]).scan()
-    assert [file.path for run in discovery.runs for file in run.files] == [top / "b/train.log"]
+    assert [file.path for run in discovery.runs for file in run.files] == [
+        top / "b/train.log"
+    ]
     assert discovery.problems == (
         f"{top}/a/train.log: could not be examined: OverflowError: too large",
     )
@@ -358,9 +396,15 @@ def test_a_file_stays_with_the_run_it_was_found_to_be_of(tree):
         )
         feed.scan()
         read += [
-            (batch.run, Path(batch.status.path).name) for batch in feed.read() if batch.records
+            (batch.run, Path(batch.status.path).name)
+            for batch in feed.read()
+            if batch.records
         ]
-    assert sorted(read) == [("a", "exp.jsonl"), ("a", "train.log"), ("b", "verl_logs.jsonl")]
+    assert sorted(read) == [
+        ("a", "exp.jsonl"),
+        ("a", "train.log"),
+        ("b", "verl_logs.jsonl"),
+    ]
 
 
 def test_what_is_no_file_is_not_read(tree, tmp_path):
@@ -377,7 +421,13 @@ def test_what_is_no_file_is_not_read(tree, tmp_path):
     )
     pipes = [
         tmp_path / "run" / name
-        for name in (*names, "events.out.tfevents.1", "run-x.wandb", "job.out", "job.err")
+        for name in (
+            *names,
+            "events.out.tfevents.1",
+            "run-x.wandb",
+            "job.out",
+            "job.err",
+        )
     ]
     for pipe in pipes:
         os.mkfifo(pipe)

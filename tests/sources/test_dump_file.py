@@ -17,18 +17,28 @@ from verl_tui.text import safe
 if TYPE_CHECKING:
     from pathlib import Path
 
-EACH = settings(deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+EACH = settings(
+    deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
+)
 
 
 def row(**more: Any) -> dict[str, Any]:
-    return {"input": "q", "output": "a", "score": 1.0, "step": 3, "uid": "g_0_0", **more}
+    return {
+        "input": "q",
+        "output": "a",
+        "score": 1.0,
+        "step": 3,
+        "uid": "g_0_0",
+        **more,
+    }
 
 
 ROWS = st.lists(
     st.builds(
         row,
         input=st.text(max_size=30),
-        output=st.text(max_size=60) | st.sampled_from(['"uid": "pad"', "a\nb\n", "😀" * 9]),
+        output=st.text(max_size=60)
+        | st.sampled_from(['"uid": "pad"', "a\nb\n", "😀" * 9]),
         uid=st.sampled_from(["g_0_0", "g_1_0", "h_0_0", "pad_0_0", "pad"]),
         score=st.floats(allow_nan=False) | st.integers(-9, 9),
         acc=st.none() | st.booleans(),
@@ -38,9 +48,9 @@ ROWS = st.lists(
 
 
 def written(rows: list[dict[str, Any]], between: str = "\n") -> bytes:
-    return "".join(json.dumps(one, ensure_ascii=False) + between for one in rows).encode(
-        "utf-8", "surrogatepass"
-    )
+    return "".join(
+        json.dumps(one, ensure_ascii=False) + between for one in rows
+    ).encode("utf-8", "surrogatepass")
 
 
 def read(file: DumpFile, limit: int = 2**20) -> list[Sample | Unreadable]:
@@ -69,7 +79,9 @@ def shown(samples: list[Sample | Unreadable]) -> list[tuple[str, str, float | No
 
 @EACH
 @given(
-    rows=ROWS, limit=st.integers(1, 200), blank=st.sampled_from(["\n", "\n\n", "\r\n", " \n \n"])
+    rows=ROWS,
+    limit=st.integers(1, 200),
+    blank=st.sampled_from(["\n", "\n\n", "\r\n", " \n \n"]),
 )
 def test_rows_are_those_of_the_file(
     tmp_path: Path, rows: list[dict[str, Any]], limit: int, blank: str
@@ -100,7 +112,9 @@ def test_a_file_that_grows_gives_the_same_rows(
     data = data if last else data[:-1]
     file = DumpFile(path, 3)
     known: list[Sample | Unreadable] = []
-    for start, stop in pairwise(sorted({0, len(data), *(cut % (len(data) + 1) for cut in cuts)})):
+    for start, stop in pairwise(
+        sorted({0, len(data), *(cut % (len(data) + 1) for cut in cuts)})
+    ):
         with path.open("ab") as out:
             out.write(data[start:stop])
         now = read(file)
@@ -113,7 +127,9 @@ def test_a_file_that_grows_gives_the_same_rows(
 @EACH
 @given(
     rows=ROWS,
-    flips=st.lists(st.tuples(st.integers(0, 5000), st.integers(0, 255)), min_size=1, max_size=5),
+    flips=st.lists(
+        st.tuples(st.integers(0, 5000), st.integers(0, 255)), min_size=1, max_size=5
+    ),
 )
 def test_broken_bytes_cost_their_rows_only(
     tmp_path: Path, rows: list[dict[str, Any]], flips: list[tuple[int, int]]
@@ -130,7 +146,9 @@ def test_broken_bytes_cost_their_rows_only(
     assert all(isinstance(one, (Sample, Unreadable)) for one in found)
     assert len(file.facts(0, file.count_so_far)) == file.count_so_far
     assert all(
-        isinstance(text, str) for _, texts in file.texts(0, file.count_so_far) for text in texts
+        isinstance(text, str)
+        for _, texts in file.texts(0, file.count_so_far)
+        for text in texts
     )
     if bytes(data).count(b"\n") == len(rows):
         untouched = plain([one for i, one in enumerate(rows) if i not in hit])
@@ -153,7 +171,11 @@ def test_unreadable_rows_say_where_they_stand(tmp_path: Path) -> None:
     assert isinstance(broken, Unreadable)
     assert isinstance(nothing, Unreadable)
     assert isinstance(last, Sample)
-    assert (broken.line, nothing.line, nothing.reason) == (4, 5, "no prompt and response")
+    assert (broken.line, nothing.line, nothing.reason) == (
+        4,
+        5,
+        "no prompt and response",
+    )
     assert broken.reason.startswith("not JSON")
     assert file.facts(1, 2) == [SampleFacts(1, None, None, 0, {}, validation=False)]
 
@@ -165,7 +187,10 @@ def test_a_last_line_counts_when_it_is_whole(tmp_path: Path) -> None:
     file = DumpFile(path, 3)
     assert len(read(file)) == 1
     path.write_bytes(data[:-1])
-    assert [sample.response for sample in read(file) if isinstance(sample, Sample)] == ["a", "b"]
+    assert [sample.response for sample in read(file) if isinstance(sample, Sample)] == [
+        "a",
+        "b",
+    ]
     path.write_bytes(data + written([row(output="c")]))
     assert [sample.response for sample in read(file) if isinstance(sample, Sample)] == [
         "a",
@@ -185,7 +210,9 @@ def test_a_file_written_again_begins_anew(tmp_path: Path) -> None:
     assert (sample.response, file.generation) == ("another", 1)
 
 
-def test_a_line_without_an_end_is_not_held(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_line_without_an_end_is_not_held(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr("verl_tui.sources.folders.dump_file.LONGEST_LINE", 200)
     path = tmp_path / "3.jsonl"
     path.write_bytes(b"x" * 1000 + b"\n" + written([row()]))
@@ -219,7 +246,10 @@ def test_texts_of_a_row_are_what_is_shown(tmp_path: Path) -> None:
     file = DumpFile(path, 3)
     read(file)
     ((index, texts),) = file.texts(0, 1)
-    assert (index, sorted(texts)) == (0, ["a", "g_0_0", "user: why", "x", '{"a":["deep"]}'])
+    assert (index, sorted(texts)) == (
+        0,
+        ["a", "g_0_0", "user: why", "x", '{"a":["deep"]}'],
+    )
 
 
 def test_lines_are_given_to_the_byte(tmp_path: Path) -> None:
@@ -229,7 +259,9 @@ def test_lines_are_given_to_the_byte(tmp_path: Path) -> None:
         b'{"input": \xff',
         written([row(output="\ud800")])[:-1],
     )
-    path.write_bytes(b"\n".join((first, b"", broken, written([row(uid="pad_1")])[:-1], last)))
+    path.write_bytes(
+        b"\n".join((first, b"", broken, written([row(uid="pad_1")])[:-1], last))
+    )
     file = DumpFile(path, 3)
     read(file)
     assert list(file.lines([2, 0, 1])) == [last, first, None]

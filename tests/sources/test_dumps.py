@@ -12,7 +12,15 @@ from hypothesis import strategies as st
 from log_reading import NOW, read_run, values
 
 from verl_tui.evaluation import Evaluation
-from verl_tui.records import Batch, Dump, MetricRows, Record, Restart, Sample, Unreadable
+from verl_tui.records import (
+    Batch,
+    Dump,
+    MetricRows,
+    Record,
+    Restart,
+    Sample,
+    Unreadable,
+)
 from verl_tui.runs.run import Run
 from verl_tui.runs.samples import Place
 from verl_tui.sources.folders import dumps
@@ -33,10 +41,18 @@ def home(tmp_path: Path) -> Path:
     return path
 
 
-def row(score: float = 1.0, group: int = 0, output: str = "so it is", **more: Any) -> str:
+def row(
+    score: float = 1.0, group: int = 0, output: str = "so it is", **more: Any
+) -> str:
     return (
         json.dumps(
-            {"input": f"q{group}", "output": output, "score": score, "uid": f"g{group}_0_0", **more}
+            {
+                "input": f"q{group}",
+                "output": output,
+                "score": score,
+                "uid": f"g{group}_0_0",
+                **more,
+            }
         )
         + "\n"
     )
@@ -89,7 +105,9 @@ def run_of(source: DumpSource, run: Run | None = None) -> Run:
     return run
 
 
-def test_all_steps_are_reported_at_once_and_the_newest_is_read_first(tmp_path: Path) -> None:
+def test_all_steps_are_reported_at_once_and_the_newest_is_read_first(
+    tmp_path: Path,
+) -> None:
     for step in (2, 10, 1):
         write(tmp_path / "rollouts", step, row(step / 10) * 2)
     source = DumpSource(tmp_path / "rollouts")
@@ -98,9 +116,16 @@ def test_all_steps_are_reported_at_once_and_the_newest_is_read_first(tmp_path: P
     assert dumped(records) == [10, 2, 1]
     records = (*records, *drain(source))
     assert reported(records) == [(10, 1.0), (2, 0.2), (1, 0.1)]
-    assert not [record for record in records if isinstance(record, Sample)], "samples stay on disk"
+    assert not [record for record in records if isinstance(record, Sample)], (
+        "samples stay on disk"
+    )
     status = source.status()
-    assert (status.records, status.unreadable, status.problem, status.note) == (6, 0, None, None)
+    assert (status.records, status.unreadable, status.problem, status.note) == (
+        6,
+        0,
+        None,
+        None,
+    )
     assert (
         status.bytes_read
         == status.size
@@ -112,7 +137,12 @@ def test_all_steps_are_reported_at_once_and_the_newest_is_read_first(tmp_path: P
 
 @pytest.mark.parametrize(
     ("name", "validation"),
-    [("rollouts", False), ("latest", False), ("val_generations", True), ("my-eval", True)],
+    [
+        ("rollouts", False),
+        ("latest", False),
+        ("val_generations", True),
+        ("my-eval", True),
+    ],
 )
 def test_validations_are_reported_by_the_name_of_their_directory(
     tmp_path: Path, name: str, validation: bool
@@ -208,8 +238,12 @@ def test_a_dump_written_again_begins_anew(home: Path) -> None:
     assert reported(records) == [(3, 0.0)]
 
 
-@pytest.mark.parametrize(("more", "kept"), [(' {"score": \n', 0), (" ", 1), (row(0.0), 1)])
-def test_a_last_row_whose_line_goes_on_is_taken_back(home: Path, more: str, kept: int) -> None:
+@pytest.mark.parametrize(
+    ("more", "kept"), [(' {"score": \n', 0), (" ", 1), (row(0.0), 1)]
+)
+def test_a_last_row_whose_line_goes_on_is_taken_back(
+    home: Path, more: str, kept: int
+) -> None:
     path = write(home, 3, '{"input": "q", \n', row(1.0), row(1.0).rstrip("\n"))
     source = DumpSource(home)
     drain(source)
@@ -259,7 +293,9 @@ def test_a_dump_costs_the_same_among_however_many(
     home: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     dump_step, most = rollouts.dump_step, 500
-    monkeypatch.setattr(rollouts, "dump_step", lambda name: Counted(dump_step(name) or 0))
+    monkeypatch.setattr(
+        rollouts, "dump_step", lambda name: Counted(dump_step(name) or 0)
+    )
     for step in range(1, most + 1):
         write(home, step, row())
     source = DumpSource(home)
@@ -306,7 +342,9 @@ def test_a_dump_that_cannot_be_opened(home: Path) -> None:
     assert drain(source) == []
 
 
-def test_a_dump_that_goes_while_it_is_read(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_dump_that_goes_while_it_is_read(
+    home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     for step in (1, 2):
         write(home, step, row() * 50)
     monkeypatch.setattr(dumps, "BLOCK", 500)
@@ -379,7 +417,9 @@ def test_figures_of_a_part_say_so(home: Path, monkeypatch: pytest.MonkeyPatch) -
 @settings(deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(
     scores=st.lists(
-        st.tuples(st.integers(0, 5), st.sampled_from([0.0, 0.5, 1.0])), min_size=1, max_size=30
+        st.tuples(st.integers(0, 5), st.sampled_from([0.0, 0.5, 1.0])),
+        min_size=1,
+        max_size=30,
     ),
     cuts=st.lists(st.integers(0, 10_000), max_size=6),
     block=st.integers(40, 400),
@@ -390,7 +430,8 @@ def test_any_cut_gives_the_figures_of_the_whole(
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(dumps, "BLOCK", block)
         data = "".join(
-            row(score, group, f"it is {score} then", acc=score) for group, score in scores
+            row(score, group, f"it is {score} then", acc=score)
+            for group, score in scores
         )
         path = write(home, 4, "")
         source, run = DumpSource(home), Run("r")
@@ -412,7 +453,8 @@ def test_any_cut_gives_the_figures_of_the_whole(
             )
         )
     assert {key: values(run, key)[4] for key in run.keys} == {
-        f"samples/{name}": pytest.approx(value) for name, value in whole.figures().items()
+        f"samples/{name}": pytest.approx(value)
+        for name, value in whole.figures().items()
     }
 
 

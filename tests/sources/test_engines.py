@@ -78,7 +78,8 @@ def test_lines_that_name_engines(lines: list[bytes], places: list[str]) -> None:
 @pytest.mark.parametrize(
     "line",
     [
-        b"(TaskRunnerV1 pid=8673) LLMServerManager: ['cpu_server_0']",  # verl's own stand-in
+        # verl's own stand-in
+        b"(TaskRunnerV1 pid=8673) LLMServerManager: ['cpu_server_0']",
         b"LLMServerManager: ['gateway.example.com:80']",
         b"LLMServerManager: ['10.0.0.1:80/admin']",
         b"LLMServerManager: ['user@10.0.0.1:80']",
@@ -86,8 +87,10 @@ def test_lines_that_name_engines(lines: list[bytes], places: list[str]) -> None:
         b"LLMServerManager: ['169.254.169.254:80', '[::ffff:169.254.169.254]:80', '[fe80::1]:80', '224.0.0.1:80']",
         b"LLMServerManager: []",
         b"the answer is LLMServerManager: ['10.0.0.1:80']",
-        b"(TaskRunner pid=3, ip=10.0.0.7) LLMServerManager: ['127.0.0.1:80']",  # another machine's loopback
-        b"INFO:     Uvicorn running on http://10.0.0.1:8000 (Press CTRL+C to quit)",  # a reward model's, say
+        # another machine's loopback
+        b"(TaskRunner pid=3, ip=10.0.0.7) LLMServerManager: ['127.0.0.1:80']",
+        # a reward model's, say
+        b"INFO:     Uvicorn running on http://10.0.0.1:8000 (Press CTRL+C to quit)",
         b"Started a local Ray instance. View the dashboard at http://127.0.0.1:8265",
         b"INFO:2025-12-13 23:52:38,472:WebshopInteraction initialized with server: http://127.0.0.1:36001",
         b"(main_task pid=2)  'retriever': {'topk': 3, 'url': 'http://127.0.0.1:8009/retrieve'},",
@@ -115,7 +118,13 @@ _PIECES = st.sampled_from([
 ])  # fmt: skip
 _LINE = st.lists(_PIECES | st.binary(max_size=6), max_size=8).map(b"".join)
 _PREFIX = st.sampled_from(
-    [b"", TASK, b"(A pid=1, ip=1.2.3.4) ", b"(A pid=1, ip=:::) ", b"(A pid=2, ip=999.1.1.1) "]
+    [
+        b"",
+        TASK,
+        b"(A pid=1, ip=1.2.3.4) ",
+        b"(A pid=1, ip=:::) ",
+        b"(A pid=2, ip=999.1.1.1) ",
+    ]
 )
 
 
@@ -132,7 +141,11 @@ def test_any_bytes_name_addresses_or_nothing(lines: list[tuple[bytes, bytes]]) -
 
 @given(st.integers(0, 200))
 def test_any_cut_of_the_bytes_names_the_same(at: int) -> None:
-    text = TASK + b"AgentLoopManager: ['10.0.0.1:1', '10.0.0.2:2']\n" + STEPS.format(1).encode()
+    text = (
+        TASK
+        + b"AgentLoopManager: ['10.0.0.1:1', '10.0.0.2:2']\n"
+        + STEPS.format(1).encode()
+    )
     reader = console.reader(None)  # type: ignore[arg-type]
     reader.feed(text[:at])
     reader.feed(text[at:])
@@ -144,7 +157,10 @@ def test_any_cut_of_the_bytes_names_the_same(at: int) -> None:
 
 def console_of(count: int, modified: float = NOW) -> Batch:
     places = tuple(f"http://127.0.0.1:{port}/metrics" for port in range(1, count + 1))
-    return Batch("grpo", SourceStatus("train.log", console.name, modified=modified, engines=places))
+    return Batch(
+        "grpo",
+        SourceStatus("train.log", console.name, modified=modified, engines=places),
+    )
 
 
 def test_at_most_sixteen_of_a_run_are_asked() -> None:
@@ -155,7 +171,9 @@ def test_at_most_sixteen_of_a_run_are_asked() -> None:
     assert list(engines.found(NOW)) == []
     engines.ask_once()
     assert "3 further engines are not asked" in (found[0][1].status().note or "")
-    assert found[1][1].status().note is None, "nothing of it is taken together with the others"
+    assert found[1][1].status().note is None, (
+        "nothing of it is taken together with the others"
+    )
 
 
 def test_engines_of_a_console_that_fell_silent_are_not_asked() -> None:
@@ -181,7 +199,9 @@ def test_engines_that_are_named_no_longer_are_let_go_and_taken_up_again() -> Non
 
 
 @contextmanager
-def engine(name: str = "vllm:num_requests_running") -> Iterator[tuple[str, list[dict[str, str]]]]:
+def engine(
+    name: str = "vllm:num_requests_running",
+) -> Iterator[tuple[str, list[dict[str, str]]]]:
     """Serve the page of an engine; yield where, and the requests that came."""
     from wsgiref.simple_server import WSGIRequestHandler, make_server
 
@@ -253,12 +273,16 @@ def test_the_engines_of_an_old_log_are_not_asked(tmp_path: Path) -> None:
         assert requests == []
 
 
-def test_an_engine_that_does_not_answer_is_a_state_with_its_reason(tmp_path: Path) -> None:
+def test_an_engine_that_does_not_answer_is_a_state_with_its_reason(
+    tmp_path: Path,
+) -> None:
     monitor = load([written(tmp_path, "127.0.0.1:1")], ASKING, NOW)
     (run,) = monitor.runs.values()
     assert run.step == 3
     problem = run.sources["http://127.0.0.1:1/metrics"].status.problem or ""
-    assert problem.startswith("refuses the connection: nothing is listening there (since ")
+    assert problem.startswith(
+        "refuses the connection: nothing is listening there (since "
+    )
 
 
 def test_a_page_without_figures_of_an_engine_says_what_to_set(tmp_path: Path) -> None:
@@ -273,10 +297,14 @@ def test_a_page_without_figures_of_an_engine_says_what_to_set(tmp_path: Path) ->
     with make_server("127.0.0.1", 0, bare) as server:
         thread = threading.Thread(target=server.handle_request, daemon=True)
         thread.start()
-        monitor = load([written(tmp_path, f"127.0.0.1:{server.server_port}")], ASKING, NOW)
+        monitor = load(
+            [written(tmp_path, f"127.0.0.1:{server.server_port}")], ASKING, NOW
+        )
         thread.join(5)
     (run,) = monitor.runs.values()
-    note = run.sources[f"http://127.0.0.1:{server.server_port}/metrics"].status.note or ""
+    note = (
+        run.sources[f"http://127.0.0.1:{server.server_port}/metrics"].status.note or ""
+    )
     assert "rollout.disable_log_stats=false" in note
 
 

@@ -24,11 +24,17 @@ from verl_tui.sources.formats import sample_records
 from verl_tui.sources.formats.catalog import FORMATS
 from verl_tui.sources.source import FileSource
 
-LOGS = Path(os.environ.get("VERL_TUI_LOGS", Path(__file__).parents[3] / "shared" / "logs"))
+LOGS = Path(
+    os.environ.get("VERL_TUI_LOGS", Path(__file__).parents[3] / "shared" / "logs")
+)
 REAL = sorted(LOGS.glob("HappynessI__verl-for-AgentGym/**/eval_results_*.jsonl"))
 ASKED = {"role": "user", "content": "q"}
 RECORDS: list[dict[str, Any]] = [
-    {"id": n, "reward": n / 4, "conversations": [ASKED, {"role": "assistant", "content": f"a{n}"}]}
+    {
+        "id": n,
+        "reward": n / 4,
+        "conversations": [ASKED, {"role": "assistant", "content": f"a{n}"}],
+    }
     for n in range(5)
 ]
 LINES = "".join(json.dumps(record) + "\n" for record in RECORDS)
@@ -39,21 +45,29 @@ LINES = "".join(json.dumps(record) + "\n" for record in RECORDS)
     [
         ("eval.jsonl", LINES),
         ("eval.json", json.dumps(RECORDS)),
-        ("eval.json", json.dumps({"model": "m", "accuracy": 0.5, "results": RECORDS}, indent=2)),
+        (
+            "eval.json",
+            json.dumps({"model": "m", "accuracy": 0.5, "results": RECORDS}, indent=2),
+        ),
         ("eval.json", LINES),
     ],
 )
 def test_an_evaluation_is_shown_as_one(name: str, text: str, tmp_path: Path) -> None:
     path = tmp_path / name
     path.write_text(text)
-    assert next(one for one in FORMATS if one.matches(path, text.encode())) is sample_records
+    assert (
+        next(one for one in FORMATS if one.matches(path, text.encode()))
+        is sample_records
+    )
     run = read_run(tmp_path)
     assert is_evaluation(run)
     assert run.step is None
     assert values(run, "val_samples/score") == {0: 0.5}
     assert values(run, "val_samples/count") == {0: 5.0}
     assert state(run, NOW * 2) is State.FINISHED
-    (note,) = (source.status.note for source in run.sources.values() if source.status.note)
+    (note,) = (
+        source.status.note for source in run.sources.values() if source.status.note
+    )
     assert note == "an evaluation of 5 samples, mean score 0.5: they state no step"
 
 
@@ -79,7 +93,9 @@ def test_samples_with_a_step_are_a_trainings(tmp_path: Path) -> None:
     )
     run = read_run(path)
     assert values(run, "samples/score") == {3: 1.0, 4: 1.0}
-    assert [source.status.note for source in run.sources.values() if source.status.note] == []
+    assert [
+        source.status.note for source in run.sources.values() if source.status.note
+    ] == []
 
 
 def test_beside_a_training_it_ends_nothing(tmp_path: Path) -> None:
@@ -94,14 +110,22 @@ def test_beside_a_training_it_ends_nothing(tmp_path: Path) -> None:
 def test_rewards_in_parts_are_added(tmp_path: Path) -> None:
     path = tmp_path / "eval.jsonl"
     path.write_text(
-        json.dumps({"prompt": "p", "response": "r", "rewards": {"acc": 1.0, "format": 0.5}}) + "\n"
+        json.dumps(
+            {"prompt": "p", "response": "r", "rewards": {"acc": 1.0, "format": 0.5}}
+        )
+        + "\n"
     )
     assert values(read_run(path), "val_samples/score") == {0: 1.5}
 
 
 @pytest.mark.parametrize(
     "text",
-    ['[{"prompt": "p", "response": "r"}]', '{"data": [1, 2]}', "[1, 2]", '{"a": {"prompt": "p"}}'],
+    [
+        '[{"prompt": "p", "response": "r"}]',
+        '{"data": [1, 2]}',
+        "[1, 2]",
+        '{"a": {"prompt": "p"}}',
+    ],
 )
 def test_a_data_set_is_no_evaluation(text: str) -> None:
     assert not sample_records.matches(Path("train.json"), text.encode())
@@ -141,7 +165,11 @@ def test_any_cut_gives_the_same(tmp_path: Path, cuts: list[int]) -> None:
 
 
 @settings(suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None)
-@given(data=st.binary(max_size=60), at=st.integers(0, len(DOCUMENT)), lost=st.integers(0, 80))
+@given(
+    data=st.binary(max_size=60),
+    at=st.integers(0, len(DOCUMENT)),
+    lost=st.integers(0, 80),
+)
 def test_any_bytes_do_no_harm(tmp_path: Path, data: bytes, at: int, lost: int) -> None:
     for name, text in (("a.json", DOCUMENT), ("a.jsonl", LINES.encode())):
         path = tmp_path / name
@@ -157,5 +185,7 @@ def test_any_bytes_do_no_harm(tmp_path: Path, data: bytes, at: int, lost: int) -
 def test_a_real_one() -> None:
     run = read_run(REAL[0])
     rewards = [json.loads(line)["reward"] for line in REAL[0].read_text().splitlines()]
-    assert values(run, "val_samples/score") == {0: pytest.approx(sum(rewards) / len(rewards))}
+    assert values(run, "val_samples/score") == {
+        0: pytest.approx(sum(rewards) / len(rewards))
+    }
     assert is_evaluation(run)

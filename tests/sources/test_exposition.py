@@ -57,13 +57,17 @@ python_info{version="3.11"} 1.0
 
 def read(*pieces: bytes) -> list[object]:
     reader = exposition.reader(Path("nowhere.prom"))
-    return [record for piece in pieces for record in reader.feed(piece)] + list(reader.finish())
+    return [record for piece in pieces for record in reader.feed(piece)] + list(
+        reader.finish()
+    )
 
 
 def values(records: list[object]) -> dict[str, float]:
     rows = [record for record in records if isinstance(record, MetricRows)]
     return {
-        key: column[-1] for one in rows for key, column in zip(one.keys, one.columns, strict=True)
+        key: column[-1]
+        for one in rows
+        for key, column in zip(one.keys, one.columns, strict=True)
     }
 
 
@@ -116,7 +120,9 @@ def test_a_page_says_the_same_however_it_is_cut(cuts: list[int]) -> None:
 
 
 @given(
-    junk=st.binary(max_size=80), at=st.integers(0, len(TUTORIAL)), cut=st.integers(0, len(TUTORIAL))
+    junk=st.binary(max_size=80),
+    at=st.integers(0, len(TUTORIAL)),
+    cut=st.integers(0, len(TUTORIAL)),
 )
 def test_no_bytes_raise_anything(junk: bytes, at: int, cut: int) -> None:
     read(TUTORIAL[:at] + junk + TUTORIAL[at:][:cut])
@@ -129,7 +135,9 @@ def test_no_line_of_the_formats_own_signs_raises_anything(text: str) -> None:
     read(text.encode())
 
 
-def test_a_page_beyond_the_limit_is_refused_once(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_page_beyond_the_limit_is_refused_once(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     monkeypatch.setattr(exposition, "LARGEST", 100)
     records = read(TUTORIAL[:90], TUTORIAL[90:], TUTORIAL)
     assert [record.reason for record in records if isinstance(record, Unreadable)] == [
@@ -177,29 +185,46 @@ def test_each_run_of_a_file_is_a_run(tmp_path: Path, named: str) -> None:
     assert monitor.sentences == ()
     machines = monitor.runs.keys() - {"a", "b/../c", "p/grpo", "q/grpo"}
     shown = {
-        name: list(run.tail("r", 1)) for name, run in monitor.runs.items() if name not in machines
+        name: list(run.tail("r", 1))
+        for name, run in monitor.runs.items()
+        if name not in machines
     }
     assert shown == {"a": [1.0], "b/../c": [2.0], "p/grpo": [3.0], "q/grpo": [4.0]}
     (nobodys,) = machines
-    assert [one.gpu.utilization for one in logged_devices(monitor.runs[nobodys])[0]] == [88.0]
+    assert [
+        one.gpu.utilization for one in logged_devices(monitor.runs[nobodys])[0]
+    ] == [88.0]
 
 
-def test_of_several_runs_that_called_as_the_log_beside_it_belongs_to_this(tmp_path: Path) -> None:
-    (tmp_path / "node.prom").write_bytes(b'# TYPE r gauge\nr{run="grpo"} 1\nr{run="b"} 2\n')
-    (tmp_path / "grpo.jsonl").write_text('{"step": 1, "data": {"critic/score/mean": 0.5}}\n')
+def test_of_several_runs_that_called_as_the_log_beside_it_belongs_to_this(
+    tmp_path: Path,
+) -> None:
+    (tmp_path / "node.prom").write_bytes(
+        b'# TYPE r gauge\nr{run="grpo"} 1\nr{run="b"} 2\n'
+    )
+    (tmp_path / "grpo.jsonl").write_text(
+        '{"step": 1, "data": {"critic/score/mean": 0.5}}\n'
+    )
     monitor = load([str(tmp_path)], Config(), 1000.0)
     (run,) = (run for name, run in monitor.runs.items() if name != "b")
-    assert (list(run.tail("r", 1)), list(run.tail("critic/score/mean", 1))) == ([1.0], [0.5])
+    assert (list(run.tail("r", 1)), list(run.tail("critic/score/mean", 1))) == (
+        [1.0],
+        [0.5],
+    )
     assert list(monitor.runs["b"].tail("r", 1)) == [2.0]
 
 
-def test_a_run_that_a_page_begins_to_tell_of_is_found_and_the_others_stay(tmp_path: Path) -> None:
+def test_a_run_that_a_page_begins_to_tell_of_is_found_and_the_others_stay(
+    tmp_path: Path,
+) -> None:
     path = tmp_path / "node.prom"
     path.write_bytes(b'# TYPE r gauge\nr{run="a"} 1\n')
     finder = Finder([str(path)])
     assert [run.name for run in finder.scan().runs] == ["a"]
     path.write_bytes(b'# TYPE r gauge\nr{run="b"} 2\nr{run="a"} 11\n')
-    assert {(run.name, str(file.path)) for run in finder.scan().runs for file in run.files} == {
+    assert {
+        (run.name, str(file.path)) for run in finder.scan().runs for file in run.files
+    } == {
         ("a", f"{path}/a"),
         ("b", f"{path}/b"),
     }
@@ -243,7 +268,8 @@ def test_counters_are_rates_and_a_process_that_began_anew_counts_from_nothing() 
     figures_seen = []
     for time, first, second in ((0.0, 100, 50), (10.0, 200, 70), (20.0, 30, 90)):
         page = scrape(
-            ("vllm:t_total", {"engine": "0"}, first), ("vllm:t_total", {"engine": "1"}, second)
+            ("vllm:t_total", {"engine": "0"}, first),
+            ("vllm:t_total", {"engine": "1"}, second),
         )
         figures_seen.append(scrapes.take({"a": page}, {"a": time}).readings)
     assert figures_seen == [{}, {"vllm:t_per_second": 12.0}, {"vllm:t_per_second": 5.0}]
@@ -264,13 +290,24 @@ def test_workers_are_one_run() -> None:
     }
     figures = Scrapes().take(pages, {})
     assert figures.step == 8
-    assert figures.metrics == {"verl_average_reward": pytest.approx(0.3), "x_requests": 7.0}
+    assert figures.metrics == {
+        "verl_average_reward": pytest.approx(0.3),
+        "x_requests": 7.0,
+    }
 
 
 def test_labels_that_say_of_what_tell_metrics_apart() -> None:
     page = scrape(
-        ("tq_partition_production_progress", {"task_name": "rollout", "instance": "a"}, 0.5),
-        ("tq_partition_production_progress", {"task_name": "train", "instance": "a"}, 0.25),
+        (
+            "tq_partition_production_progress",
+            {"task_name": "rollout", "instance": "a"},
+            0.5,
+        ),
+        (
+            "tq_partition_production_progress",
+            {"task_name": "train", "instance": "a"},
+            0.25,
+        ),
     )
     assert Scrapes().take({"": page}, {}).readings == {
         "tq_partition_production_progress/rollout": 0.5,
@@ -297,7 +334,11 @@ def test_names_of_rl_insight_lead_back_to_verls_keys() -> None:
 
 def test_our_exporters_names_lead_back_to_the_logs_own_keys_and_units() -> None:
     page = scrape(
-        ("verl_metric_info", {"name": "verl_perf_x_seconds", "key": "timing_per_token_ms/gen"}, 1),
+        (
+            "verl_metric_info",
+            {"name": "verl_perf_x_seconds", "key": "timing_per_token_ms/gen"},
+            1,
+        ),
         ("verl_perf_x_seconds", {"run": "r"}, 0.0035),
         ("verl_average_reward", {"run": "r"}, 0.5),
         ("verl_training_steps_total", {"run": "r"}, 3),
@@ -307,11 +348,17 @@ def test_our_exporters_names_lead_back_to_the_logs_own_keys_and_units() -> None:
     )
     figures = Scrapes().take({"": page}, {})
     assert figures.metrics == {"timing_per_token_ms/gen": pytest.approx(3.5)}
-    assert (figures.step, figures.total, figures.stepped, figures.validated) == (3, 30, 1000.5, 2)
+    assert (figures.step, figures.total, figures.stepped, figures.validated) == (
+        3,
+        30,
+        1000.5,
+        2,
+    )
 
 
 @pytest.mark.parametrize(
-    "name", ["total_training_steps", "max_train_steps", "steps_per_epoch", "timing_s_step"]
+    "name",
+    ["total_training_steps", "max_train_steps", "steps_per_epoch", "timing_s_step"],
 )
 def test_what_is_no_step_reached_is_none(name: str) -> None:
     assert Scrapes().take({"": scrape((name, {}, 500))}, {}).step is None
@@ -380,7 +427,10 @@ def test_hosts_tell_their_load_between_two_scrapes() -> None:
                 ("node_memory_MemAvailable_bytes", {"instance": "n1:9100"}, 40.0),
             ]
         )
-    assert figures_seen == {"cluster/cpu/l:n1": 75.0, "cluster/memory_percent/l:n1": 60.0}
+    assert figures_seen == {
+        "cluster/cpu/l:n1": 75.0,
+        "cluster/memory_percent/l:n1": 60.0,
+    }
 
 
 def test_a_nodes_name_has_no_port() -> None:
@@ -401,7 +451,8 @@ def test_plain_lines_are_read_as_prometheus_client_reads_them(
     labels: dict[str, str], value: float, comma: bool
 ) -> None:
     escaped = {
-        name: text.replace("\\", "\\\\").replace('"', '\\"') for name, text in labels.items()
+        name: text.replace("\\", "\\\\").replace('"', '\\"')
+        for name, text in labels.items()
     }
     words = ",".join(f'{name}="{text}"' for name, text in escaped.items()) + (
         "," if comma and labels else ""

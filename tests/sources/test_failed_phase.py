@@ -39,13 +39,31 @@ def words(*lines: str) -> str:
     ("frames", "doing"),
     [
         ((FIT, frame("/x/verl/trainer/ppo/ray_trainer.py", "_validate")), "validating"),
-        ((FIT, frame("/x/verl/trainer/ppo/ray_trainer.py", "_save_checkpoint")), "saving a"),
-        ((FIT, frame("/x/verl/workers/reward_manager/dapo.py", "__call__")), "scoring responses"),
-        ((frame(f"{SITE}/trl/trainer/grpo_trainer.py", "_calculate_rewards"),), "scoring"),
-        ((frame(f"{SITE}/transformers/trainer.py", "training_step"),), "updating the weights"),
+        (
+            (FIT, frame("/x/verl/trainer/ppo/ray_trainer.py", "_save_checkpoint")),
+            "saving a",
+        ),
+        (
+            (FIT, frame("/x/verl/workers/reward_manager/dapo.py", "__call__")),
+            "scoring responses",
+        ),
+        (
+            (frame(f"{SITE}/trl/trainer/grpo_trainer.py", "_calculate_rewards"),),
+            "scoring",
+        ),
+        (
+            (frame(f"{SITE}/transformers/trainer.py", "training_step"),),
+            "updating the weights",
+        ),
         ((frame(f"{SITE}/transformers/trainer.py", "evaluation_loop"),), "validating"),
-        ((frame(f"{SITE}/transformers/modeling_utils.py", "from_pretrained"),), "loading the mod"),
-        ((frame(f"{SITE}/transformers/tokenization_auto.py", "from_pretrained"),), "loading the t"),
+        (
+            (frame(f"{SITE}/transformers/modeling_utils.py", "from_pretrained"),),
+            "loading the mod",
+        ),
+        (
+            (frame(f"{SITE}/transformers/tokenization_auto.py", "from_pretrained"),),
+            "loading the t",
+        ),
         ((frame(f"{SITE}/ray/_private/services.py", "wait_for_node"),), "starting Ray"),
     ],
 )
@@ -63,21 +81,27 @@ def test_the_outermost_function_tells_and_is_named() -> None:
 
 def test_a_function_that_does_several_things_tells_where_none_within_it_does() -> None:
     step = frame(f"{SITE}/transformers/trainer.py", "training_step")
-    both = frame(f"{SITE}/trl/trainer/grpo_trainer.py", "_generate_and_score_completions")
+    both = frame(
+        f"{SITE}/trl/trainer/grpo_trainer.py", "_generate_and_score_completions"
+    )
     generate = frame(f"{SITE}/transformers/generation/utils.py", "generate")
     assert words(HEAD, step, both, ERROR) == "generating or scoring responses"
     assert words(HEAD, step, both, generate, ERROR) == "generating responses"
 
 
 def test_common_names_tell_in_a_trainer_only() -> None:
-    checked = frame("/opt/verl/lib/python3.12/site-packages/pydantic/main.py", "validate")
+    checked = frame(
+        "/opt/verl/lib/python3.12/site-packages/pydantic/main.py", "validate"
+    )
     generated = frame(f"{SITE}/torch/_inductor/codegen/wrapper.py", "generate")
     assert words(HEAD, checked, generated, ERROR) == ""
 
 
 def test_a_call_of_workers_tells_that_died_without_a_traceback() -> None:
     call = frame(
-        "/x/ray_trainer.py", "fit", "out = self.actor_rollout_wg.generate_sequences(batch)"
+        "/x/ray_trainer.py",
+        "fit",
+        "out = self.actor_rollout_wg.generate_sequences(batch)",
     )
     assert words(HEAD, call, "ray.exceptions.ActorDiedError: The actor died") == (
         "generating responses"
@@ -89,7 +113,9 @@ def test_what_ray_reports_of_another_process_belongs_to_the_traceback() -> None:
     task = "ray.exceptions.RayTaskError(OutOfMemoryError): \x1b[36mray::TaskRunner.run()\x1b[39m (pid=9)"
     worker = "ray.exceptions.RayTaskError(OutOfMemoryError): ray::WorkerDict.critic_update_critic()"
     error = "torch.OutOfMemoryError: CUDA out of memory."
-    found = ending("Error executing job with overrides: []", HEAD, main, task, FIT, worker, error)
+    found = ending(
+        "Error executing job with overrides: []", HEAD, main, task, FIT, worker, error
+    )
     assert found.kind is EventKind.FATAL
     assert found.phase == Phase("updating the critic", "update_critic()")
 
@@ -105,24 +131,39 @@ def test_of_chained_tracebacks_the_first_tells() -> None:
 def test_another_traceback_or_no_traceback_tells_nothing_of_this_end() -> None:
     caught = (HEAD, frame("/x/verl/workers/reward_manager/dapo.py", "verify"), ERROR)
     assert words(*caught, HEAD, FIT, ERROR) == ""
-    worker = [f"(WorkerDict pid=7) {line}" for part in caught for line in part.split("\n")]
+    worker = [
+        f"(WorkerDict pid=7) {line}" for part in caught for line in part.split("\n")
+    ]
     assert words(*worker) == "scoring responses"
     assert words(*worker, "*** SIGTERM received at time=1795344697 on cpu 1 ***") == ""
 
 
 def test_an_interrupt_tells_what_it_interrupted() -> None:
-    found = ending(HEAD, FIT, frame("/x/trl/trainer/g.py", "_compute_rewards"), "KeyboardInterrupt")
+    found = ending(
+        HEAD, FIT, frame("/x/trl/trainer/g.py", "_compute_rewards"), "KeyboardInterrupt"
+    )
     assert found.kind is EventKind.STOPPED
     assert found.phase is not None
 
 
 def test_a_worker_says_what_it_was_doing() -> None:
-    lines = (HEAD, *frame("/x/verl/workers/fsdp_workers.py", "update_actor").split("\n"), ERROR)
+    lines = (
+        HEAD,
+        *frame("/x/verl/workers/fsdp_workers.py", "update_actor").split("\n"),
+        ERROR,
+    )
     found = ending(*(f"(WorkerDict pid=7) {line}" for line in lines))
-    assert (found.actor, found.phase and found.phase.words) == ("WorkerDict", "updating the policy")
+    assert (found.actor, found.phase and found.phase.words) == (
+        "WorkerDict",
+        "updating the policy",
+    )
 
 
-@given(st.lists(st.binary(max_size=60) | st.just(b'  File "/verl/a.py", line 1, in generate')))
+@given(
+    st.lists(
+        st.binary(max_size=60) | st.just(b'  File "/verl/a.py", line 1, in generate')
+    )
+)
 def test_no_line_raises(lines: list[bytes]) -> None:
     reader = PhaseReader()
     for line in lines:

@@ -23,7 +23,15 @@ if TYPE_CHECKING:
 
 def line(step: int, score: float, response: str = "so it is", **more: object) -> str:
     return (
-        json.dumps({"input": f"q{score}", "output": response, "score": score, "step": step, **more})
+        json.dumps(
+            {
+                "input": f"q{score}",
+                "output": response,
+                "score": score,
+                "step": step,
+                **more,
+            }
+        )
         + "\n"
     )
 
@@ -45,14 +53,18 @@ def test_a_dump_gives_figures(tmp_path: Path) -> None:
 @settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(
     scores=st.lists(
-        st.tuples(st.integers(1, 9), st.sampled_from([0.0, 0.5, 1.0])), min_size=1, max_size=30
+        st.tuples(st.integers(1, 9), st.sampled_from([0.0, 0.5, 1.0])),
+        min_size=1,
+        max_size=30,
     ),
     cuts=st.lists(st.integers(0, 10_000), max_size=8),
 )
 def test_any_cut_gives_the_same_figures(
     tmp_path: Path, scores: list[tuple[int, float]], cuts: list[int]
 ) -> None:
-    data = "".join(line(step, score, f"it is {score} then") for step, score in scores).encode()
+    data = "".join(
+        line(step, score, f"it is {score} then") for step, score in scores
+    ).encode()
     path = tmp_path / "eval.jsonl"
     run, _ = feed_in_pieces(path, sample_records, data, cuts)
     whole, _ = feed_in_pieces(path, sample_records, data, [])
@@ -75,7 +87,9 @@ def test_a_dump_written_again_begins_anew(tmp_path: Path) -> None:
     assert list(found["samples/count"]) == [1.0]
 
 
-def test_samples_on_the_console_belong_to_the_step_that_they_are_printed_in(tmp_path: Path) -> None:
+def test_samples_on_the_console_belong_to_the_step_that_they_are_printed_in(
+    tmp_path: Path,
+) -> None:
     path = tmp_path / "train.log"
     path.write_text(
         "step:1 - critic/score/mean:0.5\n[prompt] why\n[response] so so\n[ground_truth] x\n[score] 1.0\n"

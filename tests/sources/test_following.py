@@ -32,7 +32,9 @@ if TYPE_CHECKING:
 
 
 def line(step: int, value: float = 0.5) -> str:
-    return json.dumps({"step": step, "data": {"a": value}}, separators=(",", ":")) + "\n"
+    return (
+        json.dumps({"step": step, "data": {"a": value}}, separators=(",", ":")) + "\n"
+    )
 
 
 def append(path: Path, text: str) -> None:
@@ -113,7 +115,9 @@ def test_truncated_on_resume_keeps_the_old_points(log):
     first = log.read()[0]
     assert first == Restart("file was truncated")
     assert log.values() == {1: 0.5, 2: 0.5, 3: 0.5, 4: 0.5, 5: 0.9, 6: 0.9, 7: 0.5}
-    assert [(mark.step, mark.reason) for mark in log.run.restarts] == [(5, "file was truncated")]
+    assert [(mark.step, mark.reason) for mark in log.run.restarts] == [
+        (5, "file was truncated")
+    ]
     assert log.run.step == 6
 
 
@@ -226,7 +230,10 @@ def test_steps_that_go_back_in_one_file_are_a_restart(log):
 
 def test_several_records_of_one_step_are_merged(log):
     records = [{"a": 1}, {"b": 2}, {"a": 3}]
-    append(log.path, "".join(json.dumps({"step": 1, "data": data}) + "\n" for data in records))
+    append(
+        log.path,
+        "".join(json.dumps({"step": 1, "data": data}) + "\n" for data in records),
+    )
     log.read()
     assert log.values() == {1: 3.0}
     assert values(log.run, "b") == {1: 2.0}
@@ -278,7 +285,9 @@ def test_what_is_appended_arrives(tmp_path):
         live.until(lambda: live.step("small") == 1)
         append(path, line(2))
         live.until(lambda: live.step("small") == 2)
-        assert live.runs["small"].last_record == NOW, "what is appended has its time of arrival"
+        assert live.runs["small"].last_record == NOW, (
+            "what is appended has its time of arrival"
+        )
 
 
 def test_runs_that_appear_later(tmp_path):
@@ -322,7 +331,11 @@ def test_a_folder_whose_name_is_no_text_is_followed_as_well(tmp_path):
 
 def test_what_a_search_raises_is_reported_and_ends_nothing(tmp_path, monkeypatch):
     append(tmp_path / "log.jsonl", line(1))
-    feed, stop, ticks = Feed([str(tmp_path)]), threading.Event(), iter(range(0, 10**6, 5))
+    feed, stop, ticks = (
+        Feed([str(tmp_path)]),
+        threading.Event(),
+        iter(range(0, 10**6, 5)),
+    )
     news_seen, real = [], feed.scan
 
     def failing():
@@ -402,7 +415,9 @@ class FollowedLive:
         monkeypatch.setattr("watchfiles.watch", no_notices)
         monkeypatch.setattr("verl_tui.sources.feed.POLL", 0.01)
 
-    def follow(self, *stages: tuple[Callable[[], object], Callable[[], object]]) -> None:
+    def follow(
+        self, *stages: tuple[Callable[[], object], Callable[[], object]]
+    ) -> None:
         """Follow; do something as soon as a condition holds, stage by stage, then end."""
         waiting, end = list(stages), time.monotonic() + 20
 
@@ -414,7 +429,9 @@ class FollowedLive:
                 self._stop.set()
             return self.now
 
-        self._feed.follow(self._stop, lambda news: self.monitor.apply(news, self.now), clock)
+        self._feed.follow(
+            self._stop, lambda news: self.monitor.apply(news, self.now), clock
+        )
         assert not waiting, "what was waited for never came"
 
 
@@ -449,9 +466,15 @@ def test_half_a_line_waits_though_the_servers_clock_is_behind(tmp_path, monkeypa
 
     def has_read(text: str) -> bool:
         runs = live.monitor.runs.values()
-        return any(run.sources[str(path)].status.bytes_read == len(text) for run in runs)
+        return any(
+            run.sources[str(path)].status.bytes_read == len(text) for run in runs
+        )
 
-    first, half, rest = "step:1 - critic/score/mean:0.5\n", "step:2 - critic/score/mean:0.1", "25\n"
+    first, half, rest = (
+        "step:1 - critic/score/mean:0.5\n",
+        "step:2 - critic/score/mean:0.1",
+        "25\n",
+    )
     write(first)
     live.follow(
         (lambda: has_read(first), lambda: write(half)),
@@ -509,7 +532,10 @@ def test_whatever_a_source_raises_costs_that_source_alone(tmp_path, monkeypatch)
         name: [s.status.problem for s in run.sources.values() if s.status.problem]
         for name, run in monitor.runs.items()
     }
-    assert problems == {"a": ["cannot be read any further: OverflowError: int too large"], "b": []}
+    assert problems == {
+        "a": ["cannot be read any further: OverflowError: int too large"],
+        "b": [],
+    }
     assert monitor.runs["b"].step == 2
     monitor.apply(Discovery((), (), (), read=True), NOW)
     assert monitor.loaded() == 1.0
@@ -521,7 +547,10 @@ def test_whole_numbers_of_any_size(log):
         log.path,
         f'{{"step":1,"data":{{"a":{huge}}}}}\n{{"step":2,"data":{{"a":-{huge}}}}}\n{{"step":3,"data":{{"a":3}}}}\n',
     )
-    append(log.path, f'{{"step":{huge},"data":{{"a":1}}}}\n{{"step":{2**63},"data":{{"a":1}}}}\n')
+    append(
+        log.path,
+        f'{{"step":{huge},"data":{{"a":1}}}}\n{{"step":{2**63},"data":{{"a":1}}}}\n',
+    )
     unreadable = [one for one in log.read() if isinstance(one, Unreadable)]
     assert log.values() == {1: float("inf"), 2: float("-inf"), 3: 3.0}
     assert [one.line for one in unreadable] == [4, 5]
@@ -530,6 +559,10 @@ def test_whole_numbers_of_any_size(log):
 def test_bars_are_taken_though_the_last_of_them_is_broken(tmp_path):
     log = tmp_path / "train.log"
     bar = "Training Progress:  {}%|#  | {}/9 [01:00<09:00, 60.0s/it]"
-    log.write_text(f"{bar.format(11, 1)}\r{bar.format(22, 2)}\rTraining Progress:  33%|step:3 ")
+    log.write_text(
+        f"{bar.format(11, 1)}\r{bar.format(22, 2)}\rTraining Progress:  33%|step:3 "
+    )
     source = FileSource(log, console)
-    assert [record.step for record in drain(source) if isinstance(record, Progress)] == [1, 2]
+    assert [
+        record.step for record in drain(source) if isinstance(record, Progress)
+    ] == [1, 2]

@@ -33,7 +33,12 @@ FILES = {
     "rollout_v1.jsonl": rollouts,
     "rollout_v06.jsonl": rollouts,
 }
-UNSAFE = {*range(0x20), *range(0x7F, 0xA0), *range(0x202A, 0x202F), *range(0x2066, 0x206A)} - {0x0A}
+UNSAFE = {
+    *range(0x20),
+    *range(0x7F, 0xA0),
+    *range(0x202A, 0x202F),
+    *range(0x2066, 0x206A),
+} - {0x0A}
 nan = math.nan
 
 
@@ -47,13 +52,16 @@ def texts(record: object) -> list[str]:
         elif isinstance(value, tuple):
             found.extend(part for part in value if isinstance(part, str))
         elif isinstance(value, dict):
-            found.extend(part for pair in value.items() for part in pair if isinstance(part, str))
+            found.extend(
+                part for pair in value.items() for part in pair if isinstance(part, str)
+            )
     return found
 
 
 def numbers(run) -> dict[str, list[tuple[int, str]]]:
     return {
-        key: [(step, repr(value)) for step, value in values(run, key).items()] for key in run.keys
+        key: [(step, repr(value)) for step, value in values(run, key).items()]
+        for key in run.keys
     }
 
 
@@ -123,18 +131,31 @@ def test_file_logger_of_both_eras():
 @pytest.mark.parametrize("scope", [["ppo"], {"name": "ppo"}, 3, None])
 def test_a_scope_that_is_no_text_costs_nothing(scope):
     line = json.dumps({"scope": scope, "step": 3, "loss": 2.0}).encode()
-    rows = [row for row in tutorial.TutorialDecoder().decode(line, 1) if hasattr(row, "values")]
-    assert [(row.step, dict(zip(row.keys, row.values, strict=True))["loss"]) for row in rows] == [
-        (3, 2.0)
+    rows = [
+        row
+        for row in tutorial.TutorialDecoder().decode(line, 1)
+        if hasattr(row, "values")
     ]
+    assert [
+        (row.step, dict(zip(row.keys, row.values, strict=True))["loss"]) for row in rows
+    ] == [(3, 2.0)]
 
 
 @pytest.mark.parametrize(
     ("name", "line"),
     [
-        ("metrics.jsonl", '{"step": 1, "data": {"a/b": "0.5", "c/d": "1e-3", "e/f": "text"}}'),
-        ("log.jsonl", '{"step": 1, "time": 1.7e9, "metrics": {"a/b": 0.5, "c": {"d": 0.001}}}'),
-        ("log.jsonl", '{"step": 1, "scalars": {"a": {"b": 0.5}, "c/d": 0.001, "time": 3.5}}'),
+        (
+            "metrics.jsonl",
+            '{"step": 1, "data": {"a/b": "0.5", "c/d": "1e-3", "e/f": "text"}}',
+        ),
+        (
+            "log.jsonl",
+            '{"step": 1, "time": 1.7e9, "metrics": {"a/b": 0.5, "c": {"d": 0.001}}}',
+        ),
+        (
+            "log.jsonl",
+            '{"step": 1, "scalars": {"a": {"b": 0.5}, "c/d": 0.001, "time": 3.5}}',
+        ),
     ],
 )
 def test_numbers_as_texts_and_metrics_in_a_field_of_their_own(
@@ -155,16 +176,22 @@ def test_tutorial_records():
     assert values(run, "ppo/policy_loss") == {120: -0.182, 121: -0.3}, (
         "in ppo the last record of a step holds"
     )
-    assert values(run, "reward/reward") == {120: 1.5}, "rewards of one step are averaged"
-    assert values(run, "system/gpu_util") == {0: 50.0, 120: 85.0}, "no step: the last one seen"
+    assert values(run, "reward/reward") == {120: 1.5}, (
+        "rewards of one step are averaged"
+    )
+    assert values(run, "system/gpu_util") == {0: 50.0, 120: 85.0}, (
+        "no step: the last one seen"
+    )
     assert run.series("reward/reward").counts[-1] == 2
     assert values(run, "train/epoch") == {122: 1.0}, "global_step beats step"
     assert run.indicators["policy_kl"] == "ppo/kl_div"
-    assert [(s.prompt, s.response, s.score, s.ground_truth) for s in run.samples.at(120)] == [
-        ("2+2?", "4", 2.0, "4")
-    ]
+    assert [
+        (s.prompt, s.response, s.score, s.ground_truth) for s in run.samples.at(120)
+    ] == [("2+2?", "4", 2.0, "4")]
     (source,) = [s for s in run.sources.values() if s.status.format == "tutorial JSONL"]
-    assert [(u.line, u.excerpt) for u in source.unreadable] == [(14, "this is no record")]
+    assert [(u.line, u.excerpt) for u in source.unreadable] == [
+        (14, "this is no record")
+    ]
     assert run.restarts == []
 
 
@@ -180,7 +207,13 @@ def test_steps_that_restart_each_epoch_are_no_restart(tmp_path):
     for whole in range(6):
         lines.append({"scope": "ppo", "step": whole % 3, "policy_loss": -whole})
         lines.append(
-            {"scope": "train", "epoch": whole // 3, "step": whole % 3, "global_step": whole, "x": 1}
+            {
+                "scope": "train",
+                "epoch": whole // 3,
+                "step": whole % 3,
+                "global_step": whole,
+                "x": 1,
+            }
         )
     path.write_text("".join(json.dumps(line) + "\n" for line in lines))
     run = read_run(path)
@@ -194,7 +227,11 @@ def test_samples_that_reward_managers_print():
         b"(T pid=1) Traceback (most recent call last):\n(T pid=1) [ground_truth] 3\n(T pid=1) [score] 1.0\n"
     )
     decoder = ConsoleDecoder()
-    found = [r for n, line in enumerate(text.splitlines(), 1) for r in decoder.decode(line, n)]
+    found = [
+        r
+        for n, line in enumerate(text.splitlines(), 1)
+        for r in decoder.decode(line, n)
+    ]
     found += decoder.held()
     (sample,) = [r for r in found if isinstance(r, Sample)]
     assert sample.response == "step:3 - a:1 - b:2\nTraceback (most recent call last):"
@@ -203,10 +240,13 @@ def test_samples_that_reward_managers_print():
 
 
 @pytest.mark.parametrize(
-    "actor", ["(T pid=1)", "(My.Own-Runner pid=12, ip=10.0.0.2)", "(pid=)", "(raylet)", ""]
+    "actor",
+    ["(T pid=1)", "(My.Own-Runner pid=12, ip=10.0.0.2)", "(pid=)", "(raylet)", ""],
 )
 def test_any_actor_may_print_steps(actor):
-    line = f"\x1b[36m{actor}\x1b[0m step:4 - a/b@1(x):np.float32(0.5) - c d:1e-3".encode()
+    line = (
+        f"\x1b[36m{actor}\x1b[0m step:4 - a/b@1(x):np.float32(0.5) - c d:1e-3".encode()
+    )
     (row,) = ConsoleDecoder().decode(line, 1)
     assert (row.step, row.keys, row.values) == (4, ("a/b@1(x)", "c d"), (0.5, 0.001))
 
@@ -223,7 +263,9 @@ def test_what_rays_memory_monitor_says_is_a_warning():
         "uses 3.5GB / 4GB\n",
     ]
     found = [
-        record for n, line in enumerate(lines, 1) for record in decoder.decode(line.encode(), n)
+        record
+        for n, line in enumerate(lines, 1)
+        for record in decoder.decode(line.encode(), n)
     ]
     assert [(event.kind, event.line) for event in found] == [
         (EventKind.WARNING, 1),
@@ -335,7 +377,9 @@ def test_json_that_only_python_writes(tmp_path):
         (5, 'no "step" with "data"'),
     ]
     run = read_run(path)
-    assert repr(values(run, "a")) == repr({1: 1.0, 2: nan, 4: 1.2345678901234568e22, 5: 1.0})
+    assert repr(values(run, "a")) == repr(
+        {1: 1.0, 2: nan, 4: 1.2345678901234568e22, 5: 1.0}
+    )
     assert values(run, "b") == {2: math.inf}
 
 

@@ -98,12 +98,19 @@ class Stub:
     folder: Path
 
     def read(
-        self, steps: Sequence[dict[str, Any]] = ({},), before: str = "", **environment: str
+        self,
+        steps: Sequence[dict[str, Any]] = ({},),
+        before: str = "",
+        **environment: str,
     ) -> list[dict[str, Any]]:
         """One reading per step, each a `GpuReading` as a dict. A step may change variables, files
         and the time.
         """
-        kept = {key: value for key, value in os.environ.items() if not key.startswith("STUB_")}
+        kept = {
+            key: value
+            for key, value in os.environ.items()
+            if not key.startswith("STUB_")
+        }
         asked = {"steps": list(steps), "before": before, "env": kept | environment}
         process = reader(self.folder)
         assert process.stdin is not None
@@ -173,9 +180,12 @@ def test_reading_names_this_host(stub: Stub) -> None:
 
 
 @pytest.mark.parametrize("flags", [(), ("OLD_DRIVER",)])
-def test_what_holds_the_clocks_down(build: Callable[..., Stub], flags: tuple[str, ...]) -> None:
+def test_what_holds_the_clocks_down(
+    build: Callable[..., Stub], flags: tuple[str, ...]
+) -> None:
     driver_says: list[tuple[int, list[str]]] = [
-        (0x1 | 0x2 | 0x10 | 0x100, []),  # idle, clocks set by somebody, sync boost, display
+        # idle, clocks set by somebody, sync boost, display
+        (0x1 | 0x2 | 0x10 | 0x100, []),
         (0x4, ["power cap"]),
         (0x8, ["hw slowdown"]),
         (0x8 | 0x40, ["thermal"]),
@@ -191,7 +201,9 @@ def test_what_holds_the_clocks_down(build: Callable[..., Stub], flags: tuple[str
 
 
 @pytest.mark.parametrize("flags", [(), ("OLD_DRIVER",)])
-def test_processes_by_memory(build: Callable[..., Stub], flags: tuple[str, ...]) -> None:
+def test_processes_by_memory(
+    build: Callable[..., Stub], flags: tuple[str, ...]
+) -> None:
     # Numbers that no process of this host can have: what /proc says of real ones is tested with it.
     driver_says = "0:4194305:500,0:4194306:700,0:4194307:-1,0:4194305:300,1:4194306:5"
     first, second = build(*flags).gpus(STUB_COUNT="2", STUB_PROCESSES=driver_says)
@@ -204,7 +216,10 @@ def test_processes_by_memory(build: Callable[..., Stub], flags: tuple[str, ...])
 
 
 def test_reading_carries_the_given_time(stub: Stub) -> None:
-    assert [reading["time"] for reading in stub.read([{"now": 5.5}, {"now": 7.0}])] == [5.5, 7.0]
+    assert [reading["time"] for reading in stub.read([{"now": 5.5}, {"now": 7.0}])] == [
+        5.5,
+        7.0,
+    ]
 
 
 def test_cuda_visible_devices_hides_nothing(stub: Stub) -> None:
@@ -265,18 +280,26 @@ def test_pynvml_is_missing(stub: Stub) -> None:
         ("GetComputeRunningProcesses", {"processes"}),
     ],
 )
-def test_failing_query_costs_its_field_only(stub: Stub, query: str, fields: set[str]) -> None:
+def test_failing_query_costs_its_field_only(
+    stub: Stub, query: str, fields: set[str]
+) -> None:
     faults = {15: "fell off the bus", 16: "needs a reset"}
     codes = (3, 4, 6, 13, *faults, 999)
     steps = [{"env": {"STUB_FAIL": f"{query}@1:{code}"}} for code in codes]
-    whole, *cut = (reading["gpus"] for reading in stub.read([{}, *steps], STUB_COUNT="2"))
+    whole, *cut = (
+        reading["gpus"] for reading in stub.read([{}, *steps], STUB_COUNT="2")
+    )
     for code, (first, second) in zip(codes, cut, strict=True):
         assert first == whole[0]
-        assert second == whole[1] | dict.fromkeys(fields) | {"fault": faults.get(code, "")}
+        assert second == whole[1] | dict.fromkeys(fields) | {
+            "fault": faults.get(code, "")
+        }
 
 
 def test_newer_query_fails_and_the_older_answers(stub: Stub) -> None:
-    (gpu,) = stub.gpus(STUB_COUNT="1", STUB_FAIL="GetMemoryInfo_v2:25,GetTemperatureV:3")
+    (gpu,) = stub.gpus(
+        STUB_COUNT="1", STUB_FAIL="GetMemoryInfo_v2:25,GetTemperatureV:3"
+    )
     assert gpu["temperature"] == 40.0
     assert gpu["memory_used"] == 1600 * MIB
 
@@ -292,7 +315,9 @@ def test_driver_too_old_to_start(build: Callable[..., Stub]) -> None:
 
 
 def test_old_pynvml_lacks_functions(stub: Stub) -> None:
-    older = "import pynvml\ndel pynvml.nvmlDeviceGetTemperatureV, pynvml.nvmlMemory_v2\n"
+    older = (
+        "import pynvml\ndel pynvml.nvmlDeviceGetTemperatureV, pynvml.nvmlMemory_v2\n"
+    )
     (gpu,) = stub.gpus(before=older, STUB_COUNT="1")
     assert gpu["temperature"] == 40.0
     assert gpu["memory_used"] == 1600 * MIB
@@ -326,7 +351,9 @@ def test_lost_device_keeps_its_name(stub: Stub) -> None:
     fault = "fell off the bus"
     assert Gpu(**after["gpus"][1]) == Gpu("1", "NVIDIA H100 80GB HBM3", fault=fault)
     assert after["gpus"][0] == before["gpus"][0]
-    assert Gpu(**stub.gpus(STUB_COUNT="2", STUB_FAIL=lost)[1]) == Gpu("1", "GPU", fault=fault)
+    assert Gpu(**stub.gpus(STUB_COUNT="2", STUB_FAIL=lost)[1]) == Gpu(
+        "1", "GPU", fault=fault
+    )
 
 
 def test_lost_device_restarts_nvml_at_a_slow_pace(stub: Stub, tmp_path: Path) -> None:
@@ -349,12 +376,20 @@ def test_stale_nvml_is_started_afresh(stub: Stub, tmp_path: Path, code: str) -> 
         {"now": 1.0, "env": {"STUB_FAIL": f"GetCount:{code}"}},
         {"now": 2.0, "env": {"STUB_FAIL": ""}},
     ]
-    good, bad, waiting, back = stub.read([*steps, {"now": 61.0}], STUB_JOURNAL=str(journal))
+    good, bad, waiting, back = stub.read(
+        [*steps, {"now": 61.0}], STUB_JOURNAL=str(journal)
+    )
     assert (good["problem"], back["problem"]) == (None, None)
     assert len(back["gpus"]) == 8
     assert bad["problem"] is not None
     assert waiting["problem"] == bad["problem"]
-    assert journal.read_text().split() == ["init", "shutdown", "init", "shutdown", "init"]
+    assert journal.read_text().split() == [
+        "init",
+        "shutdown",
+        "init",
+        "shutdown",
+        "init",
+    ]
 
 
 def test_nvml_shut_down_by_someone_else_is_not_noticed(stub: Stub) -> None:
@@ -374,7 +409,9 @@ def test_query_that_says_nothing_works_ends_the_reading(stub: Stub, code: str) -
     assert "driver" in problem
 
 
-def test_driver_that_comes_later_is_seen_at_a_slow_pace(stub: Stub, tmp_path: Path) -> None:
+def test_driver_that_comes_later_is_seen_at_a_slow_pace(
+    stub: Stub, tmp_path: Path
+) -> None:
     (tmp_path / LIBRARY).write_text("not yet a library")
     install = [str(stub.folder / LIBRARY), str(tmp_path / LIBRARY)]
     steps: list[dict[str, Any]] = [
@@ -388,11 +425,16 @@ def test_driver_that_comes_later_is_seen_at_a_slow_pace(stub: Stub, tmp_path: Pa
 
 
 def test_clock_set_back_does_not_stretch_the_wait(stub: Stub) -> None:
-    steps = [{"now": 1e6, "env": {"STUB_INIT": "9"}}, {"now": 10.0, "env": {"STUB_INIT": "0"}}]
+    steps = [
+        {"now": 1e6, "env": {"STUB_INIT": "9"}},
+        {"now": 10.0, "env": {"STUB_INIT": "0"}},
+    ]
     assert [reading["problem"] is None for reading in stub.read(steps)] == [False, True]
 
 
-def test_close_shuts_down_and_a_later_read_starts_again(stub: Stub, tmp_path: Path) -> None:
+def test_close_shuts_down_and_a_later_read_starts_again(
+    stub: Stub, tmp_path: Path
+) -> None:
     journal = tmp_path / "journal"
     readings = stub.read([{"close": True}, {"close": True}], STUB_JOURNAL=str(journal))
     assert [len(reading["gpus"]) for reading in readings] == [8, 8]
@@ -407,18 +449,25 @@ def test_values_change_between_readings(stub: Stub, tmp_path: Path) -> None:
     ]
     readings = stub.read(steps, STUB_COUNT="1", STUB_VALUES=path)
     fields = ("utilization", "memory_used", "temperature", "power")
-    assert [tuple(reading["gpus"][0][field] for field in fields) for reading in readings] == [
+    assert [
+        tuple(reading["gpus"][0][field] for field in fields) for reading in readings
+    ] == [
         (87.0, 62000 * MIB, 71.0, 512.5),
         (3.0, 100 * MIB, 39.0, 80.0),
     ]
 
 
 def test_mig_instances_follow_their_device(stub: Stub) -> None:
-    gpus = stub.gpus(STUB_COUNT="3", STUB_MIG="1:5", STUB_FAIL="GetUtilizationRates@1:3")
+    gpus = stub.gpus(
+        STUB_COUNT="3", STUB_MIG="1:5", STUB_FAIL="GetUtilizationRates@1:3"
+    )
     assert [gpu["index"] for gpu in gpus] == ["0", "1", "1:0", "1:2", "2"]
     assert (gpus[1]["utilization"], gpus[1]["temperature"]) == (None, 41.0)
     assert Gpu(**gpus[3]) == Gpu(
-        "1:2", "NVIDIA H100 80GB HBM3 MIG 1g.10gb", memory_used=102 * MIB, memory_total=9984 * MIB
+        "1:2",
+        "NVIDIA H100 80GB HBM3 MIG 1g.10gb",
+        memory_used=102 * MIB,
+        memory_total=9984 * MIB,
     )
 
 

@@ -74,7 +74,8 @@ ANSWERS: dict[str, Any] = {
     "GetEnforcedPowerLimit": lambda _handle: 700_000,
     "GetCurrentClocksThrottleReasons": lambda handle: (0x8, 0x40)[handle % 2],
     "GetComputeRunningProcesses_v2": lambda _handle: [
-        SimpleNamespace(pid=4194305, usedGpuMemory=size) for size in (None, MIB, 2 * MIB)
+        SimpleNamespace(pid=4194305, usedGpuMemory=size)
+        for size in (None, MIB, 2 * MIB)
     ],
 }
 
@@ -86,7 +87,9 @@ def library(monkeypatch: pytest.MonkeyPatch) -> Library:
     return found
 
 
-def test_devices_and_their_instances_as_an_older_driver_tells_of_them(library: Library) -> None:
+def test_devices_and_their_instances_as_an_older_driver_tells_of_them(
+    library: Library,
+) -> None:
     reading = GpuSource().read(5.0)
     assert (reading.time, reading.problem) == (5.0, None)
     first, second, instance = reading.gpus
@@ -109,14 +112,22 @@ def test_devices_and_their_instances_as_an_older_driver_tells_of_them(library: L
     assert (instance.index, instance.name) == ("1:1", f"{second.name} MIG")
 
 
-def test_a_query_that_fails_costs_its_field_and_a_lost_device_its_answers(library: Library) -> None:
+def test_a_query_that_fails_costs_its_field_and_a_lost_device_its_answers(
+    library: Library,
+) -> None:
     library.failing = {"GetMemoryInfo": 3, "GetTemperature": 3}
     source = GpuSource(retry=60.0)
     first, *_ = source.read(0.0).gpus
-    assert (first.memory_used, first.temperature, first.utilization) == (None, None, 97.0)
+    assert (first.memory_used, first.temperature, first.utilization) == (
+        None,
+        None,
+        97.0,
+    )
     library.failing = {"GetUtilizationRates": 15}
     assert source.read(10.0).gpus[0].utilization is None
-    assert "Shutdown" not in library.calls, "a lost device has NVML started anew at its pace only"
+    assert "Shutdown" not in library.calls, (
+        "a lost device has NVML started anew at its pace only"
+    )
     source.read(70.0)
     assert library.calls.count("Shutdown") == 1
     source.close()
@@ -127,7 +138,11 @@ def test_a_query_that_fails_costs_its_field_and_a_lost_device_its_answers(librar
     [
         ("Init", 9, "the NVIDIA driver is installed but not loaded"),
         ("GetCount", 77, "the NVIDIA driver fails: code 77 (NVML code 77)"),
-        ("GetPowerUsage", 18, "the NVIDIA driver and its library have different versions"),
+        (
+            "GetPowerUsage",
+            18,
+            "the NVIDIA driver and its library have different versions",
+        ),
     ],
 )
 def test_what_ends_a_reading_is_said_and_waited_for(

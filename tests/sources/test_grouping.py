@@ -23,9 +23,13 @@ def kept(name=""):
     """Return the beginning of a W&B log: its header, and a record that says what the run is
     called.
     """
-    run = b"\x0a\x03abc" + (b"\x42" + bytes([len(name)]) + name.encode() if name else b"")
+    run = b"\x0a\x03abc" + (
+        b"\x42" + bytes([len(name)]) + name.encode() if name else b""
+    )
     body = b"\x01\x8a\x01" + bytes([len(run)]) + run
-    return b":W&B\xe1\xbe\0" + struct.pack("<IH", zlib.crc32(body), len(body) - 1) + body
+    return (
+        b":W&B\xe1\xbe\0" + struct.pack("<IH", zlib.crc32(body), len(body) - 1) + body
+    )
 
 
 KEPT = kept()
@@ -114,7 +118,9 @@ def test_an_experiment_whose_log_alone_names_it(tree):
 
 
 def test_the_event_files_of_a_directory_are_one_log(tree, tmp_path):
-    files = {f"events.out.tfevents.{1700000000 + n}.host.1.{n}": BEGUN for n in range(5)}
+    files = {
+        f"events.out.tfevents.{1700000000 + n}.host.1.{n}": BEGUN for n in range(5)
+    }
     assert tree(files) == {tmp_path.name: sorted(files)}
 
 
@@ -123,17 +129,27 @@ STATE = '{"best_model_checkpoint": null, "global_step": 1, "log_history": [{"los
 
 def test_each_start_of_a_hugging_face_trainer_has_a_folder_of_events(tree, tmp_path):
     starts = [f"out/runs/{day}_10-00-00_host/{EVENTS}" for day in ("Nov30", "Dec01")]
-    files = {"train.log": CONSOLE, "out/trainer_state.json": STATE, **dict.fromkeys(starts, BEGUN)}
+    files = {
+        "train.log": CONSOLE,
+        "out/trainer_state.json": STATE,
+        **dict.fromkeys(starts, BEGUN),
+    }
     assert tree(files) == {tmp_path.name: sorted(files)}
     (run,) = read_runs(tmp_path).values()
-    places = [state.status.ordinal for path, state in run.sources.items() if path.endswith(EVENTS)]
+    places = [
+        state.status.ordinal
+        for path, state in run.sources.items()
+        if path.endswith(EVENTS)
+    ]
     assert len(places) == 2
     assert len(set(places)) == 1, (
         "of two values for one step that written later holds, whatever the folder is called"
     )
 
 
-def test_starts_that_state_one_name_are_one_training_before_its_first_checkpoint(tree, tmp_path):
+def test_starts_that_state_one_name_are_one_training_before_its_first_checkpoint(
+    tree, tmp_path
+):
     named = BEGUN + b'{"run_name": "grpo-7b"}'
     starts = [f"out/runs/{day}_10-00-00_host/{EVENTS}" for day in ("Nov30", "Dec01")]
     files = {"train.log": CONSOLE, **dict.fromkeys(starts, named)}
@@ -143,7 +159,10 @@ def test_starts_that_state_one_name_are_one_training_before_its_first_checkpoint
 def test_starts_of_other_names_in_one_place_are_runs_of_their_own(tree):
     starts = [f"out/runs/{day}_10-00-00_host/{EVENTS}" for day in ("Nov30", "Dec01")]
     named = [BEGUN + b'{"run_name": "%s"}' % name for name in (b"grpo-7b", b"grpo-32b")]
-    assert sorted(tree(dict(zip(starts, named, strict=True)))) == ["grpo-32b", "grpo-7b"]
+    assert sorted(tree(dict(zip(starts, named, strict=True)))) == [
+        "grpo-32b",
+        "grpo-7b",
+    ]
 
 
 def test_programs_that_were_started_in_one_place_are_runs_of_their_own(tree):
@@ -167,7 +186,10 @@ def test_halves_of_a_slurm_log_are_one_run(tree):
         "job-2.out": CONSOLE,
         "job-2.err": CONSOLE,
     }
-    assert tree(files) == {"job-1": ["job-1.err", "job-1.out"], "job-2": ["job-2.err", "job-2.out"]}
+    assert tree(files) == {
+        "job-1": ["job-1.err", "job-1.out"],
+        "job-2": ["job-2.err", "job-2.out"],
+    }
 
 
 def test_a_half_without_the_other_is_what_it_is(tree):
@@ -179,13 +201,16 @@ def test_a_slurm_log_named_by_one_half_or_both(tmp_path):
         (tmp_path / name).write_text(CONSOLE)
     for specs in (["job.out"], ["job.err"], ["job.err", "job.out"], ["job.*"]):
         runs = Finder([str(tmp_path / spec) for spec in specs]).scan().runs
-        assert [(run.name, sorted(file.path.name for file in run.files)) for run in runs] == [
-            ("job", ["job.err", "job.out"])
-        ]
+        assert [
+            (run.name, sorted(file.path.name for file in run.files)) for run in runs
+        ] == [("job", ["job.err", "job.out"])]
 
 
 def wandb(id_, time, *, resumed=0, name=""):
-    return f"wandb/run-20260101_00000{resumed}-{id_}/run-{id_}.wandb", (kept(name), time)
+    return f"wandb/run-20260101_00000{resumed}-{id_}/run-{id_}.wandb", (
+        kept(name),
+        time,
+    )
 
 
 def test_wandb_runs_beside_several_logs_go_to_those_that_ended_with_them(tree):
@@ -196,7 +221,9 @@ def test_wandb_runs_beside_several_logs_go_to_those_that_ended_with_them(tree):
     found = tree(files)
     assert found["a"] == ["a.log", wandb("abc", 0)[0]]
     assert found["b"] == ["b.log", wandb("def", 0)[0]]
-    assert [wandb("ghi", 0)[0]] in found.values(), "what belongs to no log is a run by itself"
+    assert [wandb("ghi", 0)[0]] in found.values(), (
+        "what belongs to no log is a run by itself"
+    )
 
 
 def test_wandb_runs_that_ended_together_are_given_to_nobody(tree):
@@ -238,7 +265,12 @@ def test_runs_that_only_wandb_has_are_called_as_they_are_there(tree, tmp_path):
         wandb("ghi", 3, name="large"),
         wandb("j", 4),
     ]
-    assert sorted(tree(dict(runs))) == ["base (abc)", "base (def)", "large", tmp_path.name]
+    assert sorted(tree(dict(runs))) == [
+        "base (abc)",
+        "base (def)",
+        "large",
+        tmp_path.name,
+    ]
 
 
 def test_a_training_that_was_resumed_under_another_wandb_id_is_one_run(tree, tmp_path):
@@ -251,7 +283,9 @@ def test_a_training_that_was_resumed_under_another_wandb_id_is_one_run(tree, tmp
     assert tree(files) == {tmp_path.name: sorted(files)}
 
 
-def test_a_wandb_run_that_has_not_said_its_name_waits_beside_logs_that_it_may_belong_to(tree):
+def test_a_wandb_run_that_has_not_said_its_name_waits_beside_logs_that_it_may_belong_to(
+    tree,
+):
     young = "wandb/run-20260101_000009-ghi/run-ghi.wandb"
     logs = {"a.log": CONSOLE, "b.log": CONSOLE}
     assert tree({young: kept()[:8], **logs}) == {"a": ["a.log"], "b": ["b.log"]}
@@ -261,7 +295,10 @@ def test_settings_of_a_wandb_run_are_of_no_other(tree):
     files = dict([wandb("abc", 5000)])
     assert list(
         tree(
-            {**files, "wandb/run-20260101_000009-ghi/files/config.yaml": "a: {value: 1}\n"}
+            {
+                **files,
+                "wandb/run-20260101_000009-ghi/files/config.yaml": "a: {value: 1}\n",
+            }
         ).values()
     ) == [[wandb("abc", 0)[0]]]
 
@@ -276,7 +313,9 @@ def test_what_wandb_writes_of_itself_is_no_log(tree):
     assert list(tree(files).values()) == [[f"{run}/run-abc.wandb"]]
 
 
-def test_a_wandb_run_that_was_copied_through_the_link_to_the_newest_one_is_one_run(tree):
+def test_a_wandb_run_that_was_copied_through_the_link_to_the_newest_one_is_one_run(
+    tree,
+):
     files = {
         "latest-run/run-abc.wandb": kept("letters"),
         "latest-run/files/output.log": CONSOLE,

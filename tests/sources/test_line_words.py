@@ -30,7 +30,9 @@ def test_other_lines_are_passed_over(line: bytes) -> None:
     assert any_of(WORDS).search(line) is None
 
 
-@pytest.mark.parametrize("word", ["SIG", "not finite", "shutting down", "epoch ", "epo╭ch"])
+@pytest.mark.parametrize(
+    "word", ["SIG", "not finite", "shutting down", "epoch ", "epo╭ch"]
+)
 def test_only_whole_words_are_found(word: str) -> None:
     found = any_of([word, "else"])
     assert found.search(f"a {word}".encode()) is not None

@@ -37,7 +37,9 @@ def test_a_directory_that_stays_as_it_is_is_listed_once_in_a_while(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     listed, listdir = [], os.listdir
-    monkeypatch.setattr(os, "listdir", lambda path: listed.append(path) or listdir(path))
+    monkeypatch.setattr(
+        os, "listdir", lambda path: listed.append(path) or listdir(path)
+    )
     clock = Clock()
     listing = Listing(tmp_path, dump_step, clock=clock)
     first = dump(tmp_path, 1)
@@ -60,7 +62,10 @@ def test_a_directory_that_stays_as_it_is_is_listed_once_in_a_while(
 
 
 @given(
-    st.lists(st.tuples(st.sampled_from(["add", "remove", "wait"]), st.integers(1, 20)), max_size=30)
+    st.lists(
+        st.tuples(st.sampled_from(["add", "remove", "wait"]), st.integers(1, 20)),
+        max_size=30,
+    )
 )
 def test_what_is_known_is_what_lies_there(steps: list[tuple[str, int]]) -> None:
     clock, times, reported = Clock(), count(10**18, 10**9), set[int]()
@@ -75,7 +80,8 @@ def test_what_is_known_is_what_lies_there(steps: list[tuple[str, int]]) -> None:
                 dump(directory, number)
             else:
                 path.unlink(missing_ok=True)
-            if what != "wait":  # the clock of the file system may stand while that of the test goes
+            # the clock of the file system may stand while that of the test goes
+            if what != "wait":
                 os.utime(directory, ns=(next(times),) * 2)
             for step, stamp in listing.changes().items():
                 (reported.discard if stamp is None else reported.add)(step)

@@ -37,7 +37,11 @@ def flaws(record):
 
 def test_a_list_is_a_distribution_and_no_number_is_lost(tmp_path):
     path = written(
-        tmp_path, *({"step": s, "data": {"rewards": [0.0, s, 2 * s], "loss": 0.5}} for s in (1, 2))
+        tmp_path,
+        *(
+            {"step": s, "data": {"rewards": [0.0, s, 2 * s], "loss": 0.5}}
+            for s in (1, 2)
+        ),
     )
     run = read_run(path)
     assert values(run, "loss") == {1: 0.5, 2: 0.5}
@@ -51,13 +55,20 @@ def test_a_list_is_a_distribution_and_no_number_is_lost(tmp_path):
 def test_lists_of_the_tutorials_records(tmp_path):
     path = written(
         tmp_path,
-        {"scope": "rollout", "step": 3, "reward_mean": 0.5, "rewards": [[0, 1], [1, 0]]},
+        {
+            "scope": "rollout",
+            "step": 3,
+            "reward_mean": 0.5,
+            "rewards": [[0, 1], [1, 0]],
+        },
         {"scope": "reward", "step": 3, "parts": [0.0, 2.0]},
         {"scope": "reward", "step": 3, "parts": [2.0, 4.0]},
     )
     run = read_run(path)
     assert values(run, "rollout/rewards/mean") == {3: 0.5}
-    assert values(run, "reward/parts/mean") == {3: 2.0}, "measurements of one step are averaged"
+    assert values(run, "reward/parts/mean") == {3: 2.0}, (
+        "measurements of one step are averaged"
+    )
     assert sum(run.histograms.at("reward/parts", 3).bins.counts) == 4
     assert run.histograms.at("reward/parts", 3).bins[:2] == (0.0, 4.0)
     assert run.restarts == []
@@ -79,7 +90,15 @@ def test_lists_of_the_tutorials_records(tmp_path):
                 "packedBins": {"min": 0, "size": 1, "count": 2},
             }
         },
-        {"r": {"min": 0.5, "max": 2, "bucket_limit": [1, 9], "bucket": [3, 4], "num": 7}},
+        {
+            "r": {
+                "min": 0.5,
+                "max": 2,
+                "bucket_limit": [1, 9],
+                "bucket": [3, 4],
+                "num": 7,
+            }
+        },
         {"tag": "r", "bins": [0, 1, 2], "counts": [3, 4]},
     ],
 )
@@ -106,15 +125,27 @@ def test_what_is_no_distribution(record):
     ("value", "reason"),
     [
         ({"bins": [0, 1], "counts": [3, 4]}, "r: a histogram of 2 counts and 2 bounds"),
-        ({"bins": [0, 2, 1], "counts": [3, 4]}, "r: a histogram whose bounds do not ascend"),
-        ({"bins": [0, 1, None], "counts": [3, 4]}, "r: a histogram whose bounds do not ascend"),
+        (
+            {"bins": [0, 2, 1], "counts": [3, 4]},
+            "r: a histogram whose bounds do not ascend",
+        ),
+        (
+            {"bins": [0, 1, None], "counts": [3, 4]},
+            "r: a histogram whose bounds do not ascend",
+        ),
         (
             {"bins": [0, 1, 2], "counts": [3, -4]},
             "r: a histogram with a count below 0 or beyond all numbers",
         ),
         ({"bins": [0, 1, 2], "counts": [0, 0]}, "r: it is empty"),
-        ({"bins": [0, 1, "x"], "counts": [3, 4]}, "r: a histogram of something other than numbers"),
-        ({"bins": [*range(100_001)], "counts": [1] * 100_000}, "r: a histogram of 100,000 bins"),
+        (
+            {"bins": [0, 1, "x"], "counts": [3, 4]},
+            "r: a histogram of something other than numbers",
+        ),
+        (
+            {"bins": [*range(100_001)], "counts": [1] * 100_000},
+            "r: a histogram of 100,000 bins",
+        ),
         (
             {"_type": "histogram", "values": [1], "bins": 7},
             "r: a histogram without bounds or counts",
@@ -127,17 +158,21 @@ def test_what_is_no_distribution(record):
     ],
 )
 @pytest.mark.parametrize("format_", [filelogger, tutorial], ids=lambda f: f.name)
-def test_a_bad_histogram_is_reported_and_costs_nothing_else(tmp_path, value, reason, format_):
+def test_a_bad_histogram_is_reported_and_costs_nothing_else(
+    tmp_path, value, reason, format_
+):
     def record(step, value):
         return {"step": step, "data": {"loss": 0.5, "r": value}} if format_ is filelogger else {
             "scope": "ppo", "step": step, "loss": 0.5, "r": value
         }  # fmt: skip
 
-    path = written(tmp_path, record(1, [1.0, 2.0]), record(2, value), record(3, [1.0, 2.0]))
+    path = written(
+        tmp_path, record(1, [1.0, 2.0]), record(2, value), record(3, [1.0, 2.0])
+    )
     records = drain(FileSource(path, format_))
-    assert [(one.line, one.reason) for one in records if isinstance(one, Unreadable)] == [
-        (2, reason)
-    ]
+    assert [
+        (one.line, one.reason) for one in records if isinstance(one, Unreadable)
+    ] == [(2, reason)]
     run = read_run(path)
     loss = next(key for key in run.keys if key.endswith("loss"))
     assert values(run, loss) == {1: 0.5, 2: 0.5, 3: 0.5}
@@ -175,7 +210,8 @@ VALUE = st.recursive(
 
 @given(
     values=st.lists(
-        st.dictionaries(st.sampled_from(["a", "b", "bins", "counts", "_type"]), VALUE), max_size=5
+        st.dictionaries(st.sampled_from(["a", "b", "bins", "counts", "_type"]), VALUE),
+        max_size=5,
     )
 )
 def test_any_fields_are_survived(values):
@@ -203,7 +239,11 @@ def test_any_cut_gives_the_same_histograms(tmp_path, format_, cuts):
         for step in range(1, 9)
         for _ in range(2)
     ]
-    rows = [{"step": row["step"], "data": row} for row in rows] if format_ is filelogger else rows
+    rows = (
+        [{"step": row["step"], "data": row} for row in rows]
+        if format_ is filelogger
+        else rows
+    )
     data = "".join(json.dumps(row) + "\n" for row in rows).encode()
     whole, reported = feed_in_pieces(tmp_path / "log.jsonl", format_, data, [])
     pieces, again = feed_in_pieces(tmp_path / "log.jsonl", format_, data, cuts)
@@ -225,7 +265,10 @@ def test_records_of_nothing_but_a_list_are_recognised(tmp_path):
 
 
 def test_scores_of_samples_are_a_distribution(tmp_path):
-    rows = [{"step": 7, "input": f"q{at}", "output": "a", "score": at / 10} for at in range(11)]
+    rows = [
+        {"step": 7, "input": f"q{at}", "output": "a", "score": at / 10}
+        for at in range(11)
+    ]
     folder = tmp_path / "rollouts"
     folder.mkdir()
     run = read_run(written(folder, *rows, name="7.jsonl"))

@@ -22,8 +22,13 @@ from verl_tui.sources.source import FileSource
 if TYPE_CHECKING:
     from verl_tui.records import Record
 
-LOGS = Path(os.environ.get("VERL_TUI_LOGS", Path(__file__).parents[3] / "shared" / "logs"))
-DAPO = LOGS / "HappynessI__verl-for-AgentGym/results/training/babyai/dapo/training_metrics_dapo.csv"
+LOGS = Path(
+    os.environ.get("VERL_TUI_LOGS", Path(__file__).parents[3] / "shared" / "logs")
+)
+DAPO = (
+    LOGS
+    / "HappynessI__verl-for-AgentGym/results/training/babyai/dapo/training_metrics_dapo.csv"
+)
 
 
 @pytest.mark.parametrize(
@@ -63,12 +68,16 @@ def test_odd_rows_are_reported_with_their_reason(tmp_path: Path) -> None:
     path = tmp_path / "metrics.csv"
     path.write_text("step,a\n1,2\n2\n,5\nstep,a\n3,4\n\n5,6")
     run = read_run(path)
-    (source,) = (state for state in run.sources.values() if state.status.format == "metrics CSV")
+    (source,) = (
+        state for state in run.sources.values() if state.status.format == "metrics CSV"
+    )
     assert [(line.line, line.reason) for line in source.unreadable] == [
         (3, "1 fields where the header has 2"),
         (4, "no step in column 1"),
     ]
-    assert values(run, "a") == {1: 2.0, 3: 4.0}, "a last row without its end may lack digits"
+    assert values(run, "a") == {1: 2.0, 3: 4.0}, (
+        "a last row without its end may lack digits"
+    )
 
 
 def test_what_we_export_we_read(tmp_path: Path) -> None:
@@ -76,7 +85,8 @@ def test_what_we_export_we_read(tmp_path: Path) -> None:
     log.parent.mkdir()
     log.write_text(
         "".join(
-            f"step:{n} - critic/score/mean:{n / 7!r} - actor/pg_loss:-{n}e-5\n" for n in range(1, 9)
+            f"step:{n} - critic/score/mean:{n / 7!r} - actor/pg_loss:-{n}e-5\n"
+            for n in range(1, 9)
         )
     )
     run = read_run(log)
@@ -135,7 +145,9 @@ def test_a_real_one_value_for_value() -> None:
 def test_a_chart_saved_at_wandb_has_the_metrics_own_names(tmp_path: Path) -> None:
     path = tmp_path / "wandb_export.csv"
     head = [f"my - run - critic/score/mean{bound}" for bound in ("", "__MIN", "__MAX")]
-    path.write_text(f'"Step","{head[0]}","{head[1]}","{head[2]}"\n"3","0.5","0.25","1"\n')
+    path.write_text(
+        f'"Step","{head[0]}","{head[1]}","{head[2]}"\n"3","0.5","0.25","1"\n'
+    )
     run = read_run(path)
     assert values(run, "critic/score/mean") == {3: 0.5}
     assert len(run.keys) == 1
@@ -146,7 +158,9 @@ def test_a_chart_saved_at_wandb_has_the_metrics_own_names(tmp_path: Path) -> Non
 
 def test_a_chart_of_several_runs_keeps_their_names(tmp_path: Path) -> None:
     path = tmp_path / "wandb_export.csv"
-    path.write_text("Step,a - reward,a - reward__MIN,b - reward,b - reward__MIN\n3,0.5,0.5,1,1\n")
+    path.write_text(
+        "Step,a - reward,a - reward__MIN,b - reward,b - reward__MIN\n3,0.5,0.5,1,1\n"
+    )
     assert own_keys(read_run(path)) == {"a - reward", "b - reward"}
 
 

@@ -33,7 +33,9 @@ def tree(tmp_path):
                 path.mkdir(parents=True, exist_ok=True)
                 continue
             path.parent.mkdir(parents=True, exist_ok=True)
-            path.write_bytes(content if isinstance(content, bytes) else content.encode())
+            path.write_bytes(
+                content if isinstance(content, bytes) else content.encode()
+            )
         return tmp_path
 
     return make
@@ -104,7 +106,11 @@ WORKER = "worker-" + "ab" * 28
         ["logs/rank_0.log", "logs/rank_1.log"],
         ["train.rank0.out", "train.rank1.out"],
         ["rank_0/train.log", "rank_1/train.log"],
-        ["x_1/attempt_0/0/stdout.log", "x_1/attempt_0/1/stdout.log", "x_1/attempt_0/0/stderr.log"],
+        [
+            "x_1/attempt_0/0/stdout.log",
+            "x_1/attempt_0/1/stdout.log",
+            "x_1/attempt_0/0/stderr.log",
+        ],
         [
             f"{RAY}/{WORKER}-01000000-11.out",
             f"{RAY}/{WORKER}-01000000-12.out",
@@ -115,11 +121,15 @@ WORKER = "worker-" + "ab" * 28
 def test_the_logs_of_several_ranks_are_one_run(tree, files):
     top = tree(dict.fromkeys(files, CONSOLE))
     (run,) = runs(top)
-    assert sorted(str(file.path.relative_to(top)) for file in run.files) == sorted(files)
+    assert sorted(str(file.path.relative_to(top)) for file in run.files) == sorted(
+        files
+    )
 
 
 def test_the_first_rank_has_the_last_word(tree):
-    top = tree({f"rank{rank}.log": CONSOLE.replace("a:1", f"a:{rank}") for rank in range(3)})
+    top = tree(
+        {f"rank{rank}.log": CONSOLE.replace("a:1", f"a:{rank}") for rank in range(3)}
+    )
     (run,) = read_runs(top).values()
     assert list(run.series("a").values) == [0.0]
 
@@ -162,7 +172,14 @@ def test_what_settings_call_the_experiment(text):
 
 
 @pytest.mark.parametrize(
-    "text", [b"", b"my_run_name_x=1", b"run_name=None", b"run_name: ./out/", b"run_name='1a2b3c4'"]
+    "text",
+    [
+        b"",
+        b"my_run_name_x=1",
+        b"run_name=None",
+        b"run_name: ./out/",
+        b"run_name='1a2b3c4'",
+    ],
 )
 def test_settings_that_call_it_nothing(text):
     assert naming.experiment_name(text) == ""
@@ -188,7 +205,11 @@ def test_names_that_say_nothing_give_way(tree, spec, name):
 def test_a_run_is_called_as_its_settings_call_it(tree):
     console = "{'trainer': {'experiment_name': 'ours'}}\n" + CONSOLE
     top = tree(
-        {"a/train.log": console, "b/train.log": CONSOLE, "b/config.yaml": "experiment_name: base\n"}
+        {
+            "a/train.log": console,
+            "b/train.log": CONSOLE,
+            "b/config.yaml": "experiment_name: base\n",
+        }
     )
     assert names(top) == ["ours", "base"]
     assert names(top / "a/train.log") == ["ours"]
@@ -234,7 +255,9 @@ def test_a_checkpoints_directory_beside_logs(tree, spec):
     assert list(checkpoints(top / "job" / spec).values()) == [[5]]
 
 
-@pytest.mark.parametrize("given", ["store", "store/checkpoints", "store/checkpoints/global_step_5"])
+@pytest.mark.parametrize(
+    "given", ["store", "store/checkpoints", "store/checkpoints/global_step_5"]
+)
 def test_a_directory_of_checkpoints_as_a_further_path(tree, given):
     top = tree({"job/a.log": CONSOLE, "store/checkpoints/global_step_5/": ""})
     assert list(checkpoints(top / "job", top / given).values()) == [[5]]
@@ -251,7 +274,10 @@ def test_of_several_runs_each_has_the_checkpoints_that_are_called_like_it(tree):
         }
     )
     assert checkpoints(top) == {"small": [1], "large": [2]}
-    assert checkpoints(top / "proj", top / "checkpoints") == {"small": [1], "large": [2]}
+    assert checkpoints(top / "proj", top / "checkpoints") == {
+        "small": [1],
+        "large": [2],
+    }
 
 
 def test_runs_in_directories_of_their_own_have_their_own(tree):
@@ -267,7 +293,9 @@ def test_runs_in_directories_of_their_own_have_their_own(tree):
 
 # -- directories that trainers made ----------------------------------------------------------------
 
-LOGS = Path(os.environ.get("VERL_TUI_LOGS", Path(__file__).parents[3] / "shared" / "logs"))
+LOGS = Path(
+    os.environ.get("VERL_TUI_LOGS", Path(__file__).parents[3] / "shared" / "logs")
+)
 MADE = LOGS.parent / "made"
 CALLED = {
     "lf93_ppo": "lf93_ppo",
@@ -294,10 +322,16 @@ def test_each_directory_that_a_trainer_made_is_one_run():
     for folder, name in CALLED.items():
         discovery = Finder([str(MADE / folder)]).scan()
         assert [run.name for run in discovery.runs] == [name], folder
-        assert (discovery.problems, discovery.waiting, discovery.passed) == ((), (), ()), folder
+        assert (discovery.problems, discovery.waiting, discovery.passed) == (
+            (),
+            (),
+            (),
+        ), folder
     together = Finder([str(MADE)]).scan()
     found = {
-        run.directory.relative_to(MADE).parts[0] for run in together.runs if run.directory != MADE
+        run.directory.relative_to(MADE).parts[0]
+        for run in together.runs
+        if run.directory != MADE
     }
     assert found >= CALLED.keys()
     assert len(found) == len(together.runs) == len({run.name for run in together.runs})
@@ -310,7 +344,9 @@ def test_each_directory_that_a_trainer_made_is_one_run():
 def version(number, steps, came_from=None):
     """Return what a start of ms-swift leaves."""
     folder = f"out/v{number}-20261122-18{number:02}00"
-    rows = [f'{{"loss": {step}.5, "global_step/max_steps": "{step}/9"}}\n' for step in steps]
+    rows = [
+        f'{{"loss": {step}.5, "global_step/max_steps": "{step}/9"}}\n' for step in steps
+    ]
     stated = (
         "null"
         if came_from is None
@@ -325,7 +361,11 @@ def version(number, steps, came_from=None):
 
 def test_starts_that_go_on_from_each_other_are_one_run(tree):
     top = tree(
-        {**version(0, range(1, 4)), **version(1, range(3, 6), 0), **version(10, range(5, 10), 1)}
+        {
+            **version(0, range(1, 4)),
+            **version(1, range(3, 6), 0),
+            **version(10, range(5, 10), 1),
+        }
     )
     for named in (top, top / "out"):
         (run,) = read_runs(named).values()
@@ -334,10 +374,18 @@ def test_starts_that_go_on_from_each_other_are_one_run(tree):
 
 
 def test_starts_from_nothing_are_runs_of_their_own(tree):
-    top = tree({**version(0, range(1, 4)), **version(1, range(1, 6)), **version(2, range(3, 9), 0)})
+    top = tree(
+        {
+            **version(0, range(1, 4)),
+            **version(1, range(1, 6)),
+            **version(2, range(3, 9), 0),
+        }
+    )
     assert sorted(run.step for run in read_runs(top).values()) == [5, 8]
 
 
 def test_a_start_from_elsewhere_is_a_run_of_its_own(tree):
-    top = tree({**version(1, range(3, 9), 7), "out/v2-20261122-180200/args.json": "[" * 9})
+    top = tree(
+        {**version(1, range(3, 9), 7), "out/v2-20261122-180200/args.json": "[" * 9}
+    )
     assert [run.step for run in read_runs(top).values()] == [8]

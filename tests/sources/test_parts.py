@@ -32,7 +32,13 @@ from wandb_writing import field, history, written
 
 from verl_tui.records import MetricRows, Progress, Restart, Settings, Unreadable
 from verl_tui.sources.end_source import EndSource
-from verl_tui.sources.formats import filelogger, llama_factory, metrics_csv, swift, tutorial
+from verl_tui.sources.formats import (
+    filelogger,
+    llama_factory,
+    metrics_csv,
+    swift,
+    tutorial,
+)
 from verl_tui.sources.formats.console import reader as console
 from verl_tui.sources.formats.tensorboard import reader as tensorboard
 from verl_tui.sources.formats.wandb import reader as wandb
@@ -42,9 +48,14 @@ from verl_tui.sources.source import FileSource
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-SHARED = Path(os.environ.get("VERL_TUI_LOGS", Path(__file__).parents[3] / "shared" / "logs"))
+SHARED = Path(
+    os.environ.get("VERL_TUI_LOGS", Path(__file__).parents[3] / "shared" / "logs")
+)
 REAL = [
-    (wandb, "JOY-SWang__R1-AQA-Omni/wandb/run-20250612_083819-asc2sncx/run-asc2sncx.wandb"),
+    (
+        wandb,
+        "JOY-SWang__R1-AQA-Omni/wandb/run-20250612_083819-asc2sncx/run-asc2sncx.wandb",
+    ),
     (
         metrics_csv,
         "HappynessI__verl-for-AgentGym/results/training/babyai/dapo/training_metrics_dapo.csv",
@@ -76,7 +87,11 @@ LOGS: dict[str, tuple[Any, str, Any]] = {
     "events": (tensorboard, "events.out.tfevents.1.host", event_log),
     "W&B": (wandb, "run-x.wandb", wandb_log),
     "W&B, trainer's steps": (wandb, "run-x.wandb", lambda steps: wandb_log(steps, 1)),
-    "W&B, trainer's steps now and then": (wandb, "run-x.wandb", lambda steps: wandb_log(steps, 5)),
+    "W&B, trainer's steps now and then": (
+        wandb,
+        "run-x.wandb",
+        lambda steps: wandb_log(steps, 5),
+    ),
 }
 
 
@@ -109,7 +124,9 @@ class Log:
 
 
 @pytest.fixture(scope="module", params=LOGS)
-def log(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Log:
+def log(
+    request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
+) -> Log:
     rises = random.Random(7)
     steps = list(accumulate(rises.choice((1, 1, 1, 2)) for _ in range(300)))
     return Log(request.param, tmp_path_factory.mktemp("logs"), steps)
@@ -120,7 +137,9 @@ def log(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
 
 @settings(max_examples=examples(1 / 3))
 @given(cut=st.floats(0, 1))
-def test_from_any_cut_on_the_records_are_those_of_the_whole_log(log: Log, cut: float) -> None:
+def test_from_any_cut_on_the_records_are_those_of_the_whole_log(
+    log: Log, cut: float
+) -> None:
     at = round(cut * log.size)
     start = log.parts.begin(at, log.size)
     if start is None:
@@ -130,14 +149,18 @@ def test_from_any_cut_on_the_records_are_those_of_the_whole_log(log: Log, cut: f
     assert not part.needs_beginning
     assert not any(isinstance(record, Restart | Unreadable) for record in part.records)
     if part.complete_from is not None:
-        assert cells(part.records, part.complete_from) == cells(log.whole, part.complete_from)
+        assert cells(part.records, part.complete_from) == cells(
+            log.whole, part.complete_from
+        )
     elif log.size - start > 10_000:
         pytest.fail("no step of many is known to be whole")
 
 
 @settings(max_examples=examples(1 / 3))
 @given(cut=st.floats(0, 1), size=st.integers(1, 70_000))
-def test_a_block_gives_records_of_the_whole_log_only(log: Log, cut: float, size: int) -> None:
+def test_a_block_gives_records_of_the_whole_log_only(
+    log: Log, cut: float, size: int
+) -> None:
     at = round(cut * log.size)
     start = log.parts.begin(at, at + size)
     if start is None:
@@ -162,7 +185,9 @@ def test_an_end_that_grows_is_read_on(log: Log, cut: float, wanted: int) -> None
         records += drain(end)
         assert not any(isinstance(record, Restart | Unreadable) for record in records)
         if end.complete_from is not None and not end.needs_beginning:
-            assert cells(records, end.complete_from) == cells(log.whole, end.complete_from)
+            assert cells(records, end.complete_from) == cells(
+                log.whole, end.complete_from
+            )
 
 
 def test_an_end_that_is_written_anew_is_read_from_its_beginning(log: Log) -> None:
@@ -184,9 +209,13 @@ def test_blocks_one_after_the_other_hold_all_records(log: Log) -> None:
     while (found := log.parts.begin(starts[-1] + 10_000, log.size)) is not None:
         starts.append(found)
     stops = [*starts[1:], log.size]
-    blocks = [log.parts.part(start, stop) for start, stop in zip(starts, stops, strict=True)]
+    blocks = [
+        log.parts.part(start, stop) for start, stop in zip(starts, stops, strict=True)
+    ]
     assert len(blocks) > 1
-    left_out = set(cells(log.whole)) - {cell for one in blocks for cell in cells(one.records)}
+    left_out = set(cells(log.whole)) - {
+        cell for one in blocks for cell in cells(one.records)
+    }
     # Where not every record states the trainer's step, a block's first have none.
     assert left_out == set() or log.kind == "W&B, trainer's steps now and then"
 
@@ -218,7 +247,11 @@ def test_tensors_are_read_by_the_plugin_that_the_beginning_names(
     assert part.needs_beginning is (first > 0)
     if not first:
         (rows,) = part.records
-        assert (rows.keys, rows.steps[-1], rows.columns[0][-1]) == (("loss",), 5999, 2999.5)
+        assert (rows.keys, rows.steps[-1], rows.columns[0][-1]) == (
+            ("loss",),
+            5999,
+            2999.5,
+        )
 
 
 def test_records_without_a_step_are_left_out_before_the_first_that_states_one(
@@ -228,7 +261,12 @@ def test_records_without_a_step_are_left_out_before_the_first_that_states_one(
     system = b'{"scope": "system", "gpu_util": 7}\n'
     path.write_bytes(tutorial_log([1, 2, 3]) + 5 * system + tutorial_log([4, 5]))
     part = end_of(path, tutorial, len(2 * system + tutorial_log([4, 5])))
-    steps = {step for rows in part.records if isinstance(rows, MetricRows) for step in rows.steps}
+    steps = {
+        step
+        for rows in part.records
+        if isinstance(rows, MetricRows)
+        for step in rows.steps
+    }
     assert steps == {4, 5}
 
 
@@ -236,17 +274,23 @@ def test_a_record_within_the_text_of_another_is_none(tmp_path: Path) -> None:
     path = tmp_path / "events.out.tfevents.1.host"
     header = (40).to_bytes(8, "little")
     forged = (header + masked(header)) * 500
-    quoted = Summary.Value(tag="note", tensor=TensorProto(dtype="DT_STRING", string_val=[forged]))
+    quoted = Summary.Value(
+        tag="note", tensor=TensorProto(dtype="DT_STRING", string_val=[forged])
+    )
     path.write_bytes(event_log([1, 2, 3]) + event(9, 4, quoted) + event_log([5, 6, 7]))
     size = path.stat().st_size
     parts = LogParts(path, tensorboard)
     inside = path.read_bytes().index(forged)
     start = parts.begin(inside, size)
     assert start == inside + len(forged) + len(b"crc_")
-    assert not any(isinstance(one, Unreadable) for one in parts.part(start, size).records)
+    assert not any(
+        isinstance(one, Unreadable) for one in parts.part(start, size).records
+    )
 
 
-def test_steps_of_wandb_count_as_the_beginning_of_the_history_counts_them(tmp_path: Path) -> None:
+def test_steps_of_wandb_count_as_the_beginning_of_the_history_counts_them(
+    tmp_path: Path,
+) -> None:
     path = tmp_path / "run-x.wandb"
     printed = [field(17, field(8, "x" * 30_000)) for _ in range(30)]
     numbers = {"loss": "1", "note": f'"{"x" * 500}"'}
@@ -269,7 +313,9 @@ def test_no_step_of_wandb_is_guessed_where_the_history_begins_too_far_from_the_b
 ) -> None:
     path = tmp_path / "run-x.wandb"
     printed = [field(17, field(8, "x" * 30_000)) for _ in range(150)]
-    own = [history(step, {"loss": "1", "note": f'"{"x" * 500}"'}) for step in range(1, 300)]
+    own = [
+        history(step, {"loss": "1", "note": f'"{"x" * 500}"'}) for step in range(1, 300)
+    ]
     path.write_bytes(written([*printed, *own]))
     part = end_of(path, wandb, 70_000)
     assert (cells(part.records), part.complete_from) == ([], None)
@@ -282,7 +328,8 @@ def test_rows_of_a_csv_are_counted_where_it_has_no_steps(tmp_path: Path) -> None
 
 
 @given(
-    data=st.binary(max_size=300) | st.lists(st.sampled_from(PIECES), max_size=60).map(b"".join),
+    data=st.binary(max_size=300)
+    | st.lists(st.sampled_from(PIECES), max_size=60).map(b"".join),
     kind=st.sampled_from(sorted(LOGS)),
     at=st.integers(0, 70_000),
 )
@@ -296,13 +343,17 @@ def test_no_bytes_raise(data: bytes, kind: str, at: int) -> None:
         if start is not None:
             assert at <= start <= len(data)
             parts.part(start, len(data))
-            assert all(isinstance(record, Settings | Progress) for record in parts.beginning)
+            assert all(
+                isinstance(record, Settings | Progress) for record in parts.beginning
+            )
 
 
 # -- real logs -------------------------------------------------------------------------------------
 
 
-@pytest.mark.skipif(not SHARED.is_dir(), reason="no logs of others here: set VERL_TUI_LOGS")
+@pytest.mark.skipif(
+    not SHARED.is_dir(), reason="no logs of others here: set VERL_TUI_LOGS"
+)
 @pytest.mark.parametrize(("format_", "name"), REAL, ids=["W&B", "CSV"])
 def test_parts_of_real_logs_are_those_of_the_whole(format_: Any, name: str) -> None:
     path = SHARED / name

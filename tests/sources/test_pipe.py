@@ -29,13 +29,21 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
 DATA = Path(__file__).parents[1] / "data"
-DICTS = b"pip install\n" * 20 + b"{'loss': 0.5, 'epoch': 0.1}\n{'loss': 0.25, 'epoch': 0.2}\n"
+DICTS = (
+    b"pip install\n" * 20
+    + b"{'loss': 0.5, 'epoch': 0.1}\n{'loss': 0.25, 'epoch': 0.2}\n"
+)
 CSV = b"step,reward\n1,0.5\n2,0.25\n"
 FLAT = b'{"step": 1, "reward": 0.5}\n{"step": 2, "reward": 0.25}\n'
 LOGS = {
     **{
         name: (DATA / name).read_bytes()
-        for name in ("console_v09.log", "console_sft.log", "filelogger_v07.jsonl", "tutorial.jsonl")
+        for name in (
+            "console_v09.log",
+            "console_sft.log",
+            "filelogger_v07.jsonl",
+            "tutorial.jsonl",
+        )
     },
     "dicts": DICTS,
     "csv": CSV,
@@ -95,7 +103,9 @@ def test_a_line_without_an_end_is_taken_at_the_end(end: int) -> None:
     assert values(read_run("-"), "a") == {1: 1.0, 2: 2.0}
 
 
-def test_a_descriptor_that_is_closed_is_a_problem(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_descriptor_that_is_closed_is_a_problem(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     here, there = os.pipe()
     os.close(here)
     os.close(there)
@@ -111,13 +121,19 @@ def test_a_descriptor_that_is_closed_is_a_problem(monkeypatch: pytest.MonkeyPatc
 def test_any_cut_gives_the_same_records(name: str, cuts: list[int]) -> None:
     data = LOGS[name]
     edges = sorted({0, len(data), *(cut % len(data) for cut in cuts)})
-    assert points([data]) == points([data[a:b] for a, b in itertools.pairwise(edges)]) != []
+    assert (
+        points([data])
+        == points([data[a:b] for a, b in itertools.pairwise(edges)])
+        != []
+    )
 
 
 def points(pieces: list[bytes]) -> list[tuple[str, int, str]]:
     """Return every value that a reader finds in pieces."""
     reader = LateReader()
-    records = [record for piece in pieces for record in reader.feed(piece)] + [*reader.finish()]
+    records = [record for piece in pieces for record in reader.feed(piece)] + [
+        *reader.finish()
+    ]
     return sorted(
         (key, step, repr(value))
         for rows in records
@@ -135,20 +151,26 @@ def test_a_silence_before_the_format_is_known_decides_nothing(end: int) -> None:
     assert source.status().format == "standard input"
     os.write(end, FLAT)
     os.close(end)
-    assert [rows.steps.tolist() for rows in source.read()[0] if isinstance(rows, MetricRows)] == [
-        [1, 2]
-    ]
+    assert [
+        rows.steps.tolist() for rows in source.read()[0] if isinstance(rows, MetricRows)
+    ] == [[1, 2]]
     assert source.status().format == "tutorial JSONL"
 
 
 def test_what_tells_nothing_is_a_console_in_the_end() -> None:
     noise = b"installing\n" * (HEAD // 11 + 1)
     assert points([noise, b"\nstep:1 - a:1\n"]) == [("a", 1, "1.0")]
-    assert points([b"step:1 - a:1"]) == points([b"x\n" * 9, b"step:1 - a:1"]) == [("a", 1, "1.0")]
+    assert (
+        points([b"step:1 - a:1"])
+        == points([b"x\n" * 9, b"step:1 - a:1"])
+        == [("a", 1, "1.0")]
+    )
     assert points([b""]) == points([b"\n \n"]) == []
 
 
-@given(st.lists(st.binary(max_size=200) | st.sampled_from(list(LOGS.values())), max_size=6))
+@given(
+    st.lists(st.binary(max_size=200) | st.sampled_from(list(LOGS.values())), max_size=6)
+)
 def test_any_bytes_are_survived(pieces: list[bytes]) -> None:
     points(pieces)
 
@@ -176,7 +198,8 @@ def program(*words: str, data: bytes) -> subprocess.CompletedProcess[bytes]:
 
 def test_check() -> None:
     data = b"".join(
-        b'{"step": %d, "data": {"critic/score/mean": 0.5}}\n' % step for step in range(1, 60)
+        b'{"step": %d, "data": {"critic/score/mean": 0.5}}\n' % step
+        for step in range(1, 60)
     )
     done = program("check", "--json", "-", data=data)
     (run,) = json.loads(done.stdout)["runs"]
@@ -186,4 +209,7 @@ def test_check() -> None:
 
 
 def test_export() -> None:
-    assert program("export", "csv", "-", data=CSV).stdout == b"step,reward\n1,0.5\n2,0.25\n"
+    assert (
+        program("export", "csv", "-", data=CSV).stdout
+        == b"step,reward\n1,0.5\n2,0.25\n"
+    )

@@ -116,7 +116,11 @@ def test_a_preview_has_the_end_and_the_shape_until_all_is_read(
     assert monitor.loaded() > 0.98
     assert early.items() <= _points(run).items()
     assert _points(run) == _points(plain)
-    assert [mark.step for mark in run.restarts] == [mark.step for mark in plain.restarts] != []
+    assert (
+        [mark.step for mark in run.restarts]
+        == [mark.step for mark in plain.restarts]
+        != []
+    )
 
 
 def test_event_files_are_previewed_though_each_number_is_a_record_of_its_own(
@@ -142,7 +146,9 @@ def test_event_files_are_previewed_though_each_number_is_a_record_of_its_own(
     resumed.write_bytes(path.read_bytes())
     previews.add("run", FoundFile(path, events), 0)
     previews.add("run", FoundFile(resumed, events), 0)
-    assert not list(previews.take()), "which of both holds at a step only all of them tell"
+    assert not list(previews.take()), (
+        "which of both holds at a step only all of them tell"
+    )
 
 
 def test_a_log_that_cannot_be_previewed_costs_no_other_run_its_preview(
@@ -150,7 +156,9 @@ def test_a_log_that_cannot_be_previewed_costs_no_other_run_its_preview(
 ) -> None:
     attempt = preview.previews
 
-    def failing(run: str, files: Sequence[preview.PreviewedFile]) -> Iterator[preview.Preview]:
+    def failing(
+        run: str, files: Sequence[preview.PreviewedFile]
+    ) -> Iterator[preview.Preview]:
         if run == "broken":
             raise OSError(5, "Input/output error")
         return attempt(run, files)
@@ -167,7 +175,9 @@ def test_a_log_that_cannot_be_previewed_costs_no_other_run_its_preview(
     assert sorted(wholes) == [("another", True), ("readable", True)]
 
 
-def test_of_many_runs_the_shown_one_comes_first_and_few_are_read_at_strides(tmp_path: Path) -> None:
+def test_of_many_runs_the_shown_one_comes_first_and_few_are_read_at_strides(
+    tmp_path: Path,
+) -> None:
     file = FoundFile(_file_logger(tmp_path / "run.jsonl"), filelogger)
     previews = preview.Previews()
     for number in range(6):
@@ -178,7 +188,9 @@ def test_of_many_runs_the_shown_one_comes_first_and_few_are_read_at_strides(tmp_
     assert [run for run, between in found if between] == ends[:4]
 
 
-def test_a_short_log_and_one_that_only_counts_its_steps_have_no_preview(tmp_path: Path) -> None:
+def test_a_short_log_and_one_that_only_counts_its_steps_have_no_preview(
+    tmp_path: Path,
+) -> None:
     short, counted = tmp_path / "short.jsonl", tmp_path / "counted.log"
     short.write_text('{"step": 1, "data": {"critic/score/mean": 1.0}}\n')
     with counted.open("w") as file:

@@ -37,12 +37,16 @@ class Proc:
         (folder / "fdinfo").mkdir()
         rest = ["S", str(parent), *["0"] * 17, str(started), "0"]
         (folder / "stat").write_text(f"{pid} (a) name) {' '.join(rest)}\n")
-        (folder / "cmdline").write_bytes(b"".join(os.fsencode(word) + b"\0" for word in command))
+        (folder / "cmdline").write_bytes(
+            b"".join(os.fsencode(word) + b"\0" for word in command)
+        )
         (folder / "comm").write_text("short\n")
         (folder / "cwd").symlink_to(cwd)
         for number, target, flags in files:
             (folder / "fd" / number).symlink_to(target)
-            (folder / "fdinfo" / number).write_text(f"pos:\t0\nflags:\t{flags}\nmnt_id:\t1\n")
+            (folder / "fdinfo" / number).write_text(
+                f"pos:\t0\nflags:\t{flags}\nmnt_id:\t1\n"
+            )
         self.children.setdefault(parent, []).append(pid)
         for task, own in self.children.items():
             listed = self.root / str(task) / "task" / str(task)
@@ -108,7 +112,11 @@ def test_written_files_of_the_process_and_of_what_started_it(
         50,
         20,
         "ray::Worker",
-        files=(NVIDIA, ("3", str(tmp_path / "read.log"), READ), ("4", "/gone.log", WRITE)),
+        files=(
+            NVIDIA,
+            ("3", str(tmp_path / "read.log"), READ),
+            ("4", "/gone.log", WRITE),
+        ),
     )
     found = look(proc)
     assert found.files == {log}
@@ -129,7 +137,9 @@ def test_what_was_seen_holds_for_a_while_and_for_that_process_only(proc: Proc) -
     proc.add(50, 1, "first")
     assert processes.look(50, 7, 0.0).name == "first"
     (proc.root / "50" / "cmdline").write_bytes(b"second\0")
-    assert [processes.look(50, size, now).name for size, now in ((8, 29.0), (8, 30.0))] == [
+    assert [
+        processes.look(50, size, now).name for size, now in ((8, 29.0), (8, 30.0))
+    ] == [
         "first",
         "second",
     ]

@@ -59,18 +59,31 @@ def exported(
     for at in range(count):
         time = end - (count - 1 - at) * SCRAPE
         logged = {
-            key: [value] for key, column in columns.items() if (value := column[at]) is not None
+            key: [value]
+            for key, column in columns.items()
+            if (value := column[at]) is not None
         }
-        rows = MetricRows(tuple(logged), (at + 1,), list(logged.values()), (at,), (time - 1.5,))
+        rows = MetricRows(
+            tuple(logged), (at + 1,), list(logged.values()), (at,), (time - 1.5,)
+        )
         status = SourceStatus(
             f"{name}.jsonl", "test", records=at + 1, modified=time - 1.5, absolute=True
         )
         monitor.apply(Batch(name, status, (rows,)), time)
         for family in pages.build(monitor, time).collect():
             for sample in family.samples:
-                labels = {**sample.labels, "job": "verl-tui", "instance": "127.0.0.1:9750"}
+                labels = {
+                    **sample.labels,
+                    "job": "verl-tui",
+                    "instance": "127.0.0.1:9750",
+                }
                 counts = family.type == "counter" and not sample.name.endswith("_total")
-                yield f"{sample.name}_total" if counts else sample.name, labels, sample.value, time
+                yield (
+                    f"{sample.name}_total" if counts else sample.name,
+                    labels,
+                    sample.value,
+                    time,
+                )
 
 
 VALIDATIONS = {1: 0.25, 11: 0.26, 21: 0.26, 31: 0.25}
@@ -126,8 +139,18 @@ def test_runs_of_rl_insight_and_of_the_tutorials_are_found(tmp_path: Path) -> No
             ("rl_insight_monitor_critic_score_mean", insight, at / 10, moment),
             ("verl_training_steps_total", tutorial, 100.0 + at, moment),
             ("verl_average_reward", tutorial, at / 20, moment),
-            ("verl_sample_generation_seconds_bucket", {**tutorial, "le": "1.0"}, 10.0 * at, moment),
-            ("verl_sample_generation_seconds_bucket", {**tutorial, "le": "2.0"}, 20.0 * at, moment),
+            (
+                "verl_sample_generation_seconds_bucket",
+                {**tutorial, "le": "1.0"},
+                10.0 * at,
+                moment,
+            ),
+            (
+                "verl_sample_generation_seconds_bucket",
+                {**tutorial, "le": "2.0"},
+                20.0 * at,
+                moment,
+            ),
             (
                 "verl_sample_generation_seconds_bucket",
                 {**tutorial, "le": "+Inf"},
@@ -138,7 +161,9 @@ def test_runs_of_rl_insight_and_of_the_tutorials_are_found(tmp_path: Path) -> No
         ]
     with serving(tmp_path, past) as address:
         monitor = load([address], Config(), time.time())
-    assert {name: run.step for name, run in monitor.runs.items() if run.step is not None} == {
+    assert {
+        name: run.step for name, run in monitor.runs.items() if run.step is not None
+    } == {
         "e": 19,
         "verl_training": 119,
     }
@@ -158,8 +183,18 @@ def trained(run: str, count: int, end: float, every: float = SCRAPE) -> list[Sam
         sample
         for at in range(count)
         for sample in (
-            ("verl_training_steps_total", labels, float(at), end - (count - 1 - at) * every),
-            ("verl_critic_score_mean", labels, at / 100, end - (count - 1 - at) * every),
+            (
+                "verl_training_steps_total",
+                labels,
+                float(at),
+                end - (count - 1 - at) * every,
+            ),
+            (
+                "verl_critic_score_mean",
+                labels,
+                at / 100,
+                end - (count - 1 - at) * every,
+            ),
         )
     ]
 
@@ -186,8 +221,18 @@ def cluster(count: int, end: float, nodes: int = 2, gpus: int = 8) -> list[Sampl
                 ]
             host = {"instance": f"node-{node:02}:9100", "job": "node"}
             past += [
-                ("node_cpu_seconds_total", {**host, "mode": "idle", "cpu": "0"}, 5.0 * at, moment),
-                ("node_cpu_seconds_total", {**host, "mode": "user", "cpu": "0"}, 10.0 * at, moment),
+                (
+                    "node_cpu_seconds_total",
+                    {**host, "mode": "idle", "cpu": "0"},
+                    5.0 * at,
+                    moment,
+                ),
+                (
+                    "node_cpu_seconds_total",
+                    {**host, "mode": "user", "cpu": "0"},
+                    10.0 * at,
+                    moment,
+                ),
                 ("node_memory_MemTotal_bytes", host, 100.0, moment),
                 ("node_memory_MemAvailable_bytes", host, 25.0, moment),
             ]
@@ -198,7 +243,12 @@ def cluster(count: int, end: float, nodes: int = 2, gpus: int = 8) -> list[Sampl
                 ("vllm:kv_cache_usage_perc", vllm, 0.5, moment),
                 ("vllm_generation_tokens_total", vllm, 1500.0 * at, moment),
                 ("vllm:corrupted_requests_total", vllm, 1.0, moment),
-                ("vllm:e2e_request_latency_seconds_bucket", {**vllm, "le": "1.0"}, 0.0, moment),
+                (
+                    "vllm:e2e_request_latency_seconds_bucket",
+                    {**vllm, "le": "1.0"},
+                    0.0,
+                    moment,
+                ),
                 (
                     "vllm:e2e_request_latency_seconds_bucket",
                     {**vllm, "le": "2.0"},
@@ -213,14 +263,25 @@ def cluster(count: int, end: float, nodes: int = 2, gpus: int = 8) -> list[Sampl
                 ),
             ]
         past.append(
-            ("tq_partition_production_progress", {"task_name": "train", "job": "tq"}, 0.75, moment)
+            (
+                "tq_partition_production_progress",
+                {"task_name": "train", "job": "tq"},
+                0.75,
+                moment,
+            )
         )
     return past
 
 
-def test_a_clusters_machines_and_engines_are_those_of_the_run_that_goes_on(tmp_path: Path) -> None:
+def test_a_clusters_machines_and_engines_are_those_of_the_run_that_goes_on(
+    tmp_path: Path,
+) -> None:
     end = now()
-    past = [*trained("old", 20, end - 3600), *trained("grpo", 20, end), *cluster(20, end)]
+    past = [
+        *trained("old", 20, end - 3600),
+        *trained("grpo", 20, end),
+        *cluster(20, end),
+    ]
     with serving(tmp_path, past) as address:
         monitor = load([address], Config(), time.time())
     assert list(monitor.runs) == ["grpo", "old"]
@@ -243,10 +304,15 @@ def test_a_clusters_machines_and_engines_are_those_of_the_run_that_goes_on(tmp_p
     }
     assert {key: run.tail(key, 1)[0] for key in figures} == figures
     assert not logged_devices(monitor.runs["old"])[0]
-    assert any(finding.id == "corrupted-requests" for finding in monitor.verdicts["grpo"].findings)
+    assert any(
+        finding.id == "corrupted-requests"
+        for finding in monitor.verdicts["grpo"].findings
+    )
 
 
-def test_of_several_runs_that_go_on_none_is_said_to_use_the_machines(tmp_path: Path) -> None:
+def test_of_several_runs_that_go_on_none_is_said_to_use_the_machines(
+    tmp_path: Path,
+) -> None:
     end = now()
     with serving(
         tmp_path, [*trained("a", 20, end), *trained("b", 20, end), *cluster(5, end)]
@@ -307,13 +373,19 @@ def test_a_local_log_and_prometheus_are_one_run(tmp_path: Path) -> None:
     log = tmp_path / "logs" / "grpo.jsonl"
     log.parent.mkdir()
     log.write_text(
-        "".join(f'{{"step": {at}, "data": {{"critic/score/mean": {at}}}}}\n' for at in range(1, 20))
+        "".join(
+            f'{{"step": {at}, "data": {{"critic/score/mean": {at}}}}}\n'
+            for at in range(1, 20)
+        )
     )
     with serving(tmp_path, [*trained("grpo", 20, end), *cluster(20, end)]) as address:
         monitor = load([str(log), address], Config(), time.time())
     (run,) = monitor.runs.values()
     assert run.step == 19
-    assert next(source.status.format for source in run.sources.values()) == "verl file logger"
+    assert (
+        next(source.status.format for source in run.sources.values())
+        == "verl file logger"
+    )
     reward = run.series("critic/score/mean")
     assert reward is not None
     assert reward.at(7) == (7, 7.0)  # the log's own value holds
@@ -326,17 +398,25 @@ def endpoint() -> tuple[CollectorRegistry, Callable[[], None]]:
     training go on.
     """
     registry = CollectorRegistry()
-    device, ray, engine = ["gpu", "Hostname"], ["GpuIndex", "ip"], ["engine", "model_name"]
+    device, ray, engine = (
+        ["gpu", "Hostname"],
+        ["GpuIndex", "ip"],
+        ["engine", "model_name"],
+    )
     for name, value in (
         ("DCGM_FI_DEV_GPU_UTIL", 88.0),
         ("DCGM_FI_DEV_FB_USED", 3e4),
         ("DCGM_FI_DEV_FB_FREE", 1e4),
     ):
-        Gauge(name, "of DCGM", device, registry=registry).labels("0", "node-1").set(value)
-    Gauge("ray_node_gram_used", "of Ray", ray, registry=registry).labels("0", "10.0.0.1").set(1.0)
-    Gauge("ray_node_cpu_utilization", "of Ray", ["ip"], registry=registry).labels("10.0.0.1").set(
-        35.0
-    )
+        Gauge(name, "of DCGM", device, registry=registry).labels("0", "node-1").set(
+            value
+        )
+    Gauge("ray_node_gram_used", "of Ray", ray, registry=registry).labels(
+        "0", "10.0.0.1"
+    ).set(1.0)
+    Gauge("ray_node_cpu_utilization", "of Ray", ["ip"], registry=registry).labels(
+        "10.0.0.1"
+    ).set(35.0)
     waiting = Gauge("vllm:num_requests_waiting", "of vLLM", engine, registry=registry)
     tokens = Counter("vllm:generation_tokens", "of vLLM", engine, registry=registry)
     steps = Counter("verl_training_steps", "of the tutorials", registry=registry)
@@ -353,7 +433,13 @@ def endpoint() -> tuple[CollectorRegistry, Callable[[], None]]:
 
 
 RANKS = [
-    {"model_name": "m", "engine_type": "unified", "tp_rank": "0", "pp_rank": "0", "dp_rank": rank}
+    {
+        "model_name": "m",
+        "engine_type": "unified",
+        "tp_rank": "0",
+        "pp_rank": "0",
+        "dp_rank": rank,
+    }
     for rank in "01"
 ]
 """Labels of SGLang's schedulers; its tokeniser manager has no ranks."""
@@ -371,12 +457,19 @@ def sglang() -> tuple[CollectorRegistry, Callable[[], None]]:
         "token_usage": 0.5,
         "cache_hit_rate": 0.25,
     }
-    for name, value in {**levels, "gen_throughput": 800, "num_retracted_reqs": 1}.items():
+    for name, value in {
+        **levels,
+        "gen_throughput": 800,
+        "num_retracted_reqs": 1,
+    }.items():
         gauge = Gauge(f"sglang:{name}", "of a scheduler", ranks, registry=registry)
         for labels in RANKS:
             gauge.labels(**labels).set(value)
     retracted = Counter(
-        "sglang:num_retracted_requests_total", "of a scheduler", ranks, registry=registry
+        "sglang:num_retracted_requests_total",
+        "of a scheduler",
+        ranks,
+        registry=registry,
     )
     retracted.labels(**RANKS[0]).inc(3)
     counters = [
@@ -384,7 +477,9 @@ def sglang() -> tuple[CollectorRegistry, Callable[[], None]]:
         for name in ("prompt", "generation")
     ]
     waits = [
-        Histogram(f"sglang:{name}_seconds", "", model, registry=registry, buckets=(1.0, 2.0))
+        Histogram(
+            f"sglang:{name}_seconds", "", model, registry=registry, buckets=(1.0, 2.0)
+        )
         for name in LATENCIES
     ]
 
@@ -457,7 +552,9 @@ def test_what_a_server_has_just_scraped_is_there(tmp_path: Path) -> None:
             for name in (address, f"http://{target}/metrics"):
                 end = time.monotonic() + PATIENCE
                 monitor = Monitor(Config())
-                while time.monotonic() < end and not any(run.step for run in monitor.runs.values()):
+                while time.monotonic() < end and not any(
+                    run.step for run in monitor.runs.values()
+                ):
                     time.sleep(0.1)  # the server needs the processor more
                     monitor = load([name], Config(), time.time())
                 (run,) = monitor.runs.values()
@@ -485,13 +582,22 @@ def test_a_run_that_is_over_is_no_hang_though_its_series_and_its_cluster_go_on(
     past = cluster(60, end)
     for at in range(60):
         moment = end - (59 - at) * SCRAPE
-        past.append(("rl_insight_monitor_training_global_step", labels, float(min(at, 20)), moment))
+        past.append(
+            (
+                "rl_insight_monitor_training_global_step",
+                labels,
+                float(min(at, 20)),
+                moment,
+            )
+        )
         past.append(("rl_insight_monitor_critic_score_mean", labels, 0.5, moment))
     with serving(tmp_path, past) as address:
         monitor = load([address], Config(), time.time())
     run = monitor.runs["e"]
     assert state(run, time.time()) is State.ENDED
-    assert not [finding for finding in monitor.verdicts["e"].findings if finding.id == "hang"]
+    assert not [
+        finding for finding in monitor.verdicts["e"].findings if finding.id == "hang"
+    ]
 
 
 def test_what_our_exporter_says_of_a_runs_end_is_believed(tmp_path: Path) -> None:

@@ -32,7 +32,9 @@ def scan(*paths):
 
 
 def names(*paths):
-    return sorted(file.path.name for run in scan(*paths).runs for file in run.files if file.format)
+    return sorted(
+        file.path.name for run in scan(*paths).runs for file in run.files if file.format
+    )
 
 
 def reasons(discovery):
@@ -40,7 +42,8 @@ def reasons(discovery):
 
 
 @pytest.mark.parametrize(
-    "name", ["notes.md", "a.txt", "job.out", "console", "x.weird", "r.2024", "log.v2.final"]
+    "name",
+    ["notes.md", "a.txt", "job.out", "console", "x.weird", "r.2024", "log.v2.final"],
 )
 def test_a_console_is_known_whatever_it_is_called(tmp_path, name):
     (tmp_path / name).write_text(PROSE * 20 + STEPS)
@@ -56,7 +59,8 @@ def test_a_document_that_quotes_a_step_is_no_log(tmp_path, name):
 
 
 @pytest.mark.parametrize(
-    "name", ["model.safetensors", "train.py", "run.sh", "a.png", "b.yaml", "w.bin", "a.tar"]
+    "name",
+    ["model.safetensors", "train.py", "run.sh", "a.png", "b.yaml", "w.bin", "a.tar"],
 )
 def test_what_is_called_as_something_else_is_never_opened(tmp_path, monkeypatch, name):
     (tmp_path / name).write_text(STEPS)
@@ -129,7 +133,9 @@ def test_many_files_of_an_unknown_kind_are_not_all_opened(tmp_path):
         (tmp_path / f"blob{n}.x").write_text("nothing")
     (tmp_path / "train.log").write_text(STEPS)
     discovery = scan(tmp_path)
-    assert [file.path.name for run in discovery.runs for file in run.files] == ["train.log"]
+    assert [file.path.name for run in discovery.runs for file in run.files] == [
+        "train.log"
+    ]
     assert reasons(discovery) == {
         tmp_path.name: f"only {probing.MOST_ODD} of its files of unknown kinds were looked at"
     }
@@ -149,7 +155,9 @@ def test_a_console_with_zero_bytes_is_a_console(tmp_path, text, named):
 
 def test_what_is_no_text_is_no_console_though_it_holds_a_step(tmp_path):
     (tmp_path / "train.log").write_bytes(b"\x03\0\x0e\0" * 2000 + STEPS.encode())
-    (tmp_path / "archive.log").write_bytes(b"train.log" + b"\0" * 248 + b"ustar\0" + STEPS.encode())
+    (tmp_path / "archive.log").write_bytes(
+        b"train.log" + b"\0" * 248 + b"ustar\0" + STEPS.encode()
+    )
     assert names(tmp_path) == []
 
 
@@ -199,7 +207,9 @@ def test_a_log_with_only_a_bar_is_a_run(tmp_path, text):
     "name", ["Map", "Loading checkpoint shards", "Downloading data", "Tokenizing train"]
 )
 def test_a_bar_of_something_else_is_none(tmp_path, name):
-    (tmp_path / "prep.log").write_text(f"{name}:  60%|██████    | 6/10 [00:06<00:04,  1.00s/it]\n")
+    (tmp_path / "prep.log").write_text(
+        f"{name}:  60%|██████    | 6/10 [00:06<00:04,  1.00s/it]\n"
+    )
     assert names(tmp_path) == []
 
 
@@ -216,7 +226,9 @@ FAILED = {
 
 
 @pytest.mark.parametrize("text", FAILED.values(), ids=FAILED)
-@pytest.mark.parametrize("name", ["train.log", "nohup.out", "slurm-17.out", "stderr", "job.txt"])
+@pytest.mark.parametrize(
+    "name", ["train.log", "nohup.out", "slurm-17.out", "stderr", "job.txt"]
+)
 def test_a_failed_start_is_a_run(tmp_path, name, text):
     (tmp_path / name).write_text(text)
     assert names(tmp_path) == [name]
@@ -236,7 +248,9 @@ def test_beside_a_better_log_an_error_is_no_run_of_its_own(tmp_path):
     (tmp_path / "tools").mkdir()
     (tmp_path / "tools" / "prepare.log").write_text(IMPORT_ERROR)
     discovery = scan(tmp_path)
-    assert [[file.path.name for file in run.files] for run in discovery.runs] == [["train.log"]]
+    assert [[file.path.name for file in run.files] for run in discovery.runs] == [
+        ["train.log"]
+    ]
     assert reasons(discovery) == {"reward_server.log": UNSURE, "prepare.log": UNSURE}
 
 
@@ -299,7 +313,9 @@ def test_what_is_no_file_and_odd_names_are_no_obstacle(tmp_path, monkeypatch):
         file.write(b"nothing to see\n")
     (tmp_path / "exp.log").write_text(STEPS)
     discovery = scan(tmp_path)
-    assert [file.path.name for run in discovery.runs for file in run.files] == ["exp.log"]
+    assert [file.path.name for run in discovery.runs for file in run.files] == [
+        "exp.log"
+    ]
     (said,) = sentences(discovery.passed)
     assert said == f"{tmp_path}/a b\ufffd\ufffd.log: of no known format"
 

@@ -22,7 +22,12 @@ def lines(*steps):
 
 
 def steps(records):
-    return [step for record in records if isinstance(record, MetricRows) for step in record.steps]
+    return [
+        step
+        for record in records
+        if isinstance(record, MetricRows)
+        for step in record.steps
+    ]
 
 
 @pytest.mark.parametrize(
@@ -59,14 +64,18 @@ def test_names(name, log):
 def test_the_parts_are_one_run_oldest_first(tmp_path, older):
     for at, name in enumerate([*older, "x.jsonl"]):
         data = lines(2 * at + 1, 2 * at + 2).encode()
-        (tmp_path / name).write_bytes(gzip.compress(data) if name.endswith(".gz") else data)
+        (tmp_path / name).write_bytes(
+            gzip.compress(data) if name.endswith(".gz") else data
+        )
     assert [path.name for path in parts(tmp_path / "x.jsonl")] == older
     count = 2 * len(older) + 2
     for spec in (tmp_path, tmp_path / "x.jsonl", tmp_path / older[0]):
         (run,) = read_runs(spec).values()
         assert values(run, "a") == {step: float(step) for step in range(1, count + 1)}
         assert not run.restarts
-        (status,) = [state.status for state in run.sources.values() if state.status.rank]
+        (status,) = [
+            state.status for state in run.sources.values() if state.status.rank
+        ]
         assert (status.bytes_read, status.problem) == (status.size, None)
         assert status.note == f"read with its {len(older)} older parts"
     (run,) = read_runs(*sorted(tmp_path.iterdir())).values()
@@ -86,7 +95,9 @@ def test_a_damaged_part_costs_itself_alone(tmp_path):
     (tmp_path / "x.jsonl").write_text(lines(2))
     (run,) = read_runs(tmp_path).values()
     assert values(run, "a") == {1: 1.0, 2: 2.0}
-    (said,) = [state.status.problem for state in run.sources.values() if state.status.problem]
+    (said,) = [
+        state.status.problem for state in run.sources.values() if state.status.problem
+    ]
     assert said.startswith("x.jsonl.2.gz: ")
 
 
@@ -122,7 +133,9 @@ class Rotating:
 
     def compress(self):
         self.shift()
-        self.path.with_name("x.jsonl.1.gz").write_bytes(gzip.compress(self.path.read_bytes()))
+        self.path.with_name("x.jsonl.1.gz").write_bytes(
+            gzip.compress(self.path.read_bytes())
+        )
         self.path.unlink()
 
 
@@ -140,7 +153,9 @@ def test_rotation_while_it_is_followed(tmp_path, way, unread, times):
     log.write(4)
     found += drain(log.source)
     assert steps(found) == list(range(1, log.last + 1))
-    assert all(isinstance(record, MetricRows) for record in found), "no restart, nothing unreadable"
+    assert all(isinstance(record, MetricRows) for record in found), (
+        "no restart, nothing unreadable"
+    )
     assert log.source.status().problem is None
     assert log.source.status().bytes_read == log.source.status().size
 
@@ -152,7 +167,9 @@ def test_a_file_that_begins_anew_beside_older_parts_is_still_a_restart(tmp_path)
     log.write(3)
     assert steps(drain(log.source)) == list(range(1, 9))
     log.path.write_text(lines(1))
-    assert any("file was" in getattr(record, "reason", "") for record in drain(log.source))
+    assert any(
+        "file was" in getattr(record, "reason", "") for record in drain(log.source)
+    )
 
 
 def test_a_copy_of_a_file_that_begins_as_its_older_part_does_is_no_rotation(tmp_path):

@@ -11,7 +11,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 from log_reading import read_run
 
-from verl_tui.records import Batch, Event, EventKind, MetricRows, Progress, Restart, SourceStatus
+from verl_tui.records import (
+    Batch,
+    Event,
+    EventKind,
+    MetricRows,
+    Progress,
+    Restart,
+    SourceStatus,
+)
 from verl_tui.runs.run import Run
 from verl_tui.sources.fields.row_batcher import MetricRow, RowBatcher
 from verl_tui.sources.formats.lines import LineReader
@@ -45,9 +53,19 @@ AB = ("a", "b")
             2,
         ),
     ],
-    ids=["steps", "again", "more", "measurements", "other values", "another metric", "twice"],
+    ids=[
+        "steps",
+        "again",
+        "more",
+        "measurements",
+        "other values",
+        "another metric",
+        "twice",
+    ],
 )
-def test_rows_that_later_ones_replace_are_counted(rows: list[MetricRow], replaced: int) -> None:
+def test_rows_that_later_ones_replace_are_counted(
+    rows: list[MetricRow], replaced: int
+) -> None:
     batcher = RowBatcher()
     batcher.add(rows)
     assert (batcher.note or "0").split()[0] == str(replaced)
@@ -73,7 +91,9 @@ def test_what_was_replaced_is_said_of_the_source(tmp_path: Path) -> None:
         "step:1 - actor/loss:1.0 - b:1\nstep:1 - actor/loss:2.0 - b:1\nstep:2 - actor/loss:2.0 - b:1\n"
     )
     (note,) = [
-        one.status.note for one in read_run(path).sources.values() if one.status.format == "console"
+        one.status.note
+        for one in read_run(path).sources.values()
+        if one.status.format == "console"
     ]
     assert (
         note
@@ -89,13 +109,25 @@ RESUMED = Event(EventKind.RESUMED, "Setting global step to 10", 3, 10)
 @pytest.mark.parametrize(
     ("items", "reasons"),
     [
-        ([MetricRow(9, AB, (1, 2)), MetricRow(11, AB, (1, 2)), MetricRow(10, AB, (3, 4))], []),
         (
-            [MetricRow(10, AB, (1, 2)), MetricRow(11, AB, (1, 2)), MetricRow(10, BA, (3, 4))],
+            [
+                MetricRow(9, AB, (1, 2)),
+                MetricRow(11, AB, (1, 2)),
+                MetricRow(10, AB, (3, 4)),
+            ],
+            [],
+        ),
+        (
+            [
+                MetricRow(10, AB, (1, 2)),
+                MetricRow(11, AB, (1, 2)),
+                MetricRow(10, BA, (3, 4)),
+            ],
             ["steps went back from 11 to 10"],
         ),
         (
-            [MetricRow(at, AB, (1, 2)) for at in (10, 11)] + [MetricRow(11, BA, (3, 4))],
+            [MetricRow(at, AB, (1, 2)) for at in (10, 11)]
+            + [MetricRow(11, BA, (3, 4))],
             ["step 11 was made a second time"],
         ),
         ([MetricRow(at, keys, (1, 2)) for at in (1, 2, 3) for keys in (AB, BA)], []),
@@ -130,7 +162,14 @@ RESUMED = Event(EventKind.RESUMED, "Setting global step to 10", 3, 10)
             ["Setting global step to 10"],
         ),
         ([RESUMED, MetricRow(11, AB, (3, 4))], []),
-        ([MetricRow(11, AB, (1, 2)), MetricRow(12, BA, (1, 2)), MetricRow(13, AB, (1, 2))], []),
+        (
+            [
+                MetricRow(11, AB, (1, 2)),
+                MetricRow(12, BA, (1, 2)),
+                MetricRow(13, AB, (1, 2)),
+            ],
+            [],
+        ),
     ],
     ids=[
         "late",
@@ -161,7 +200,9 @@ def _rewards_and_updates(steps: Sequence[int], ranks: int = 1) -> str:
     """Return the tutorials' records: two rewards, which are averaged, before each update."""
     lines = []
     for at, step in enumerate(steps):
-        lines += [{"scope": "reward", "step": step, "reward": at + one} for one in (0, 1)]
+        lines += [
+            {"scope": "reward", "step": step, "reward": at + one} for one in (0, 1)
+        ]
         for rank in range(ranks):
             own = {"rank": rank} if ranks > 1 else {}
             lines.append({"scope": "ppo", "step": step, "kl_div": at + rank, **own})
@@ -195,7 +236,9 @@ def test_the_rewards_before_the_first_update_of_a_restart_are_its_own(
 
 def test_a_late_reward_counts_to_its_own_step() -> None:
     reader = LineReader(TutorialDecoder())
-    text = _rewards_and_updates([1, 2]) + '{"scope": "reward", "step": 1, "reward": 4.0}\n'
+    text = (
+        _rewards_and_updates([1, 2]) + '{"scope": "reward", "step": 1, "reward": 4.0}\n'
+    )
     records = reader.feed((text + _rewards_and_updates([3])).encode())
     assert not any(isinstance(record, Restart) for record in records)
     run = Run("run")
@@ -223,7 +266,9 @@ def test_rows_without_a_number_go_on_with_any() -> None:
 
 
 _ALIKE = st.builds(
-    lambda row, jump, count: [row._replace(step=jump)] + [row._replace(step=1)] * (count - 1),
+    lambda row, jump, count: (
+        [row._replace(step=jump)] + [row._replace(step=1)] * (count - 1)
+    ),
     st.builds(
         MetricRow,
         step=st.just(0),
@@ -257,11 +302,17 @@ def test_many_lines_at_once_say_what_they_say_one_by_one(
         for item in (item for some in chunk for item in some):
             if isinstance(item, MetricRow):
                 step += item.step
-                items.append(item._replace(step=step, values=item.values[: len(item.keys)]))
+                items.append(
+                    item._replace(step=step, values=item.values[: len(item.keys)])
+                )
             else:
                 items.append(item)
         for item in items:
             single.add([item])
         many.add_many(items)
         assert many.take() == single.take()
-    assert (many.note, many.ascends, many.count) == (single.note, single.ascends, single.count)
+    assert (many.note, many.ascends, many.count) == (
+        single.note,
+        single.ascends,
+        single.count,
+    )

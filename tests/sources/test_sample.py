@@ -38,7 +38,12 @@ def test_a_prompt_of_messages() -> None:
 
 
 def test_a_response_of_messages() -> None:
-    assert read(prompt=[ASKED], completion=[{"role": "assistant", "content": "3"}]).response == "3"
+    assert (
+        read(
+            prompt=[ASKED], completion=[{"role": "assistant", "content": "3"}]
+        ).response
+        == "3"
+    )
     turns = [{"role": "assistant", "content": "hm"}, {"role": "user", "content": "so?"}]
     assert read(prompt="q", completion=turns).response == "assistant: hm\n\nuser: so?"
 
@@ -48,7 +53,12 @@ def test_calls_of_tools_and_their_answers() -> None:
         ASKED,
         {"role": "assistant", "content": "Let me add.", "tool_calls": [CALL]},
         {"role": "tool", "name": "add", "tool_call_id": "c1", "content": "3"},
-        {"role": "assistant", "content": None, "reasoning_content": "easy", "tool_calls": []},
+        {
+            "role": "assistant",
+            "content": None,
+            "reasoning_content": "easy",
+            "tool_calls": [],
+        },
     ]
     sample = read(messages=turns, score=1)
     assert sample.prompt == "user: 1+2?"
@@ -75,9 +85,7 @@ def test_calls_of_any_shape(call: object, shown: str) -> None:
 
 
 def test_calls_in_text_stay_as_they_are() -> None:
-    text = (
-        'I look it up.<tool_call>{"name": "search"}</tool_call><tool_response>found</tool_response>'
-    )
+    text = 'I look it up.<tool_call>{"name": "search"}</tool_call><tool_response>found</tool_response>'
     assert read(input="q", output=text).response == text
 
 
@@ -153,17 +161,35 @@ def test_everything_shown_is_searched() -> None:
 JSON = st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=9),
     lambda inner: (
-        st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=9), inner, max_size=3)
+        st.lists(inner, max_size=3)
+        | st.dictionaries(st.text(max_size=9), inner, max_size=3)
     ),
     max_leaves=12,
 )
 TURN = st.dictionaries(
-    st.sampled_from(["role", "from", "content", "value", "tool_calls", "name"]), JSON, max_size=5
+    st.sampled_from(["role", "from", "content", "value", "tool_calls", "name"]),
+    JSON,
+    max_size=5,
 )
-NAMES = ["input", "output", "messages", "score", "acc", "gts", "answer", "uid", "step", "extra"]
+NAMES = [
+    "input",
+    "output",
+    "messages",
+    "score",
+    "acc",
+    "gts",
+    "answer",
+    "uid",
+    "step",
+    "extra",
+]
 
 
-@given(st.dictionaries(st.sampled_from(NAMES), JSON | st.lists(TURN, max_size=3), max_size=8))
+@given(
+    st.dictionaries(
+        st.sampled_from(NAMES), JSON | st.lists(TURN, max_size=3), max_size=8
+    )
+)
 def test_any_record_is_survived(record: dict[str, Any]) -> None:
     sample, fact = read_sample(record), read_fact(record, 0)
     assert (sample is None) == (fact is None)

@@ -24,7 +24,11 @@ def keys(
         ScrapeFigures(step, None, None, metrics, {}, validated)
         for step, validated, metrics in pages
     ]
-    said = [record for at, one in enumerate(figures) for record in rows.take(one, 1000.0 + at)]
+    said = [
+        record
+        for at, one in enumerate(figures)
+        for record in rows.take(one, 1000.0 + at)
+    ]
     return [(row.step, row.keys) for row in said if isinstance(row, MetricRow)]
 
 
@@ -36,7 +40,8 @@ def test_a_validation_is_said_once_however_long_pages_hold_on_to_it() -> None:
 def test_two_validations_that_came_out_alike_are_two() -> None:
     metrics = {REWARD: 0.1, VALIDATION: 0.5, SAVING: 3.0}
     pages = [
-        (step, validated, metrics) for step, validated in ((4, 4.0), (5, 4.0), (8, 8.0), (9, 8.0))
+        (step, validated, metrics)
+        for step, validated in ((4, 4.0), (5, 4.0), (8, 8.0), (9, 8.0))
     ]
     assert keys(pages) == [
         (4, tuple(metrics)),

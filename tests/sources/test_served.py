@@ -29,7 +29,11 @@ from verl_tui.sources.fields.row_batcher import RowBatcher
 from verl_tui.sources.http import addresses
 from verl_tui.sources.http.addresses import NoAnswerError
 from verl_tui.sources.http.client import AUTHORIZATION, CA_FILE, Client
-from verl_tui.sources.http.prometheus_answers import AnswerRows, AnswerSeries, parsed_series
+from verl_tui.sources.http.prometheus_answers import (
+    AnswerRows,
+    AnswerSeries,
+    parsed_series,
+)
 from verl_tui.sources.http.prometheus_server import promql_duration
 from verl_tui.sources.http.served import Poller, Served
 
@@ -88,7 +92,12 @@ def listening(talk: Talk) -> Iterator[str]:
 
 def answer(body: bytes, status: str = "200 OK", *headers: str) -> bytes:
     head = "\r\n".join(
-        (f"HTTP/1.1 {status}", f"Content-Length: {len(body)}", "Connection: close", *headers)
+        (
+            f"HTTP/1.1 {status}",
+            f"Content-Length: {len(body)}",
+            "Connection: close",
+            *headers,
+        )
     )
     return head.encode() + b"\r\n\r\n" + body
 
@@ -178,12 +187,21 @@ def test_logins_come_from_the_environment_or_netrc(
 
     def listens(connection: socket.socket, request: str) -> None:
         seen.append(
-            next((line for line in request.split("\r\n") if line.startswith("Authorization")), "")
+            next(
+                (
+                    line
+                    for line in request.split("\r\n")
+                    if line.startswith("Authorization")
+                ),
+                "",
+            )
         )
         connection.sendall(answer(b"ok"))
 
     netrc = tmp_path / "netrc"
-    netrc.write_text("machine 127.0.0.1 login me password pass word\n".replace("pass word", "pw"))
+    netrc.write_text(
+        "machine 127.0.0.1 login me password pass word\n".replace("pass word", "pw")
+    )
     netrc.chmod(0o600)
     with listening(listens) as address:
         place = addresses.parse_address(address)
@@ -201,15 +219,21 @@ def test_logins_come_from_the_environment_or_netrc(
     ]
 
 
-def test_certificates_that_cannot_be_read_are_named(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_certificates_that_cannot_be_read_are_named(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     monkeypatch.setenv(CA_FILE, "/nowhere/ca.pem")
     with listening(always(b"")) as address:
-        assert "/nowhere/ca.pem holds no certificates" in asked(address.replace("http", "https"))
+        assert "/nowhere/ca.pem holds no certificates" in asked(
+            address.replace("http", "https")
+        )
 
 
 def test_a_server_without_tls_is_said() -> None:
     with listening(always(b"HTTP/1.1 400 Bad Request\r\n\r\n")) as address:
-        assert asked(address.replace("http", "https")).startswith("fails to encrypt (TLS)")
+        assert asked(address.replace("http", "https")).startswith(
+            "fails to encrypt (TLS)"
+        )
 
 
 @pytest.mark.parametrize(
@@ -253,7 +277,9 @@ def page(text: bytes) -> Iterator[str]:
 
     def talk(connection: socket.socket, request: str) -> None:
         there = request.startswith("GET /metrics ")
-        connection.sendall(answer(text) if there else answer(b"<html>no</html>", "404 Not Found"))
+        connection.sendall(
+            answer(text) if there else answer(b"<html>no</html>", "404 Not Found")
+        )
 
     with listening(talk) as address:
         yield address
@@ -271,7 +297,9 @@ def test_an_endpoint_is_a_run() -> None:
 
 
 def test_workers_with_one_label_are_one_run_and_those_without_are_too() -> None:
-    labelled = b'verl_training_steps_total{run="grpo"} 5\n# TYPE r gauge\nr{run="grpo"} %b\n'
+    labelled = (
+        b'verl_training_steps_total{run="grpo"} 5\n# TYPE r gauge\nr{run="grpo"} %b\n'
+    )
     with (
         page(labelled % b"1") as first,
         page(labelled % b"3") as second,
@@ -285,8 +313,12 @@ def test_workers_with_one_label_are_one_run_and_those_without_are_too() -> None:
     assert len(run.sources) == 3
 
 
-def test_what_cannot_be_reached_is_said_and_costs_the_others_nothing(tmp_path: Path) -> None:
-    (tmp_path / "run.jsonl").write_text('{"step": 1, "data": {"critic/score/mean": 0.5}}\n')
+def test_what_cannot_be_reached_is_said_and_costs_the_others_nothing(
+    tmp_path: Path,
+) -> None:
+    (tmp_path / "run.jsonl").write_text(
+        '{"step": 1, "data": {"critic/score/mean": 0.5}}\n'
+    )
     monitor = look(str(tmp_path), "http://127.0.0.1:1")
     assert [run.step for run in monitor.runs.values()] == [1]
     (sentence,) = monitor.sentences
@@ -302,7 +334,10 @@ def test_what_cannot_be_reached_is_said_and_costs_the_others_nothing(tmp_path: P
 @pytest.mark.parametrize(
     ("reply", "why"),
     [
-        (answer(b"<html><body>Login</body></html>"), "answers with a page without metrics"),
+        (
+            answer(b"<html><body>Login</body></html>"),
+            "answers with a page without metrics",
+        ),
         (
             answer(b'{"status": "success", "data": 1}'),
             "is a Prometheus server that has nothing of a training so far",
@@ -320,7 +355,9 @@ def test_a_server_that_comes_back_is_read_on(monkeypatch: pytest.MonkeyPatch) ->
     replies = [answer(PAGE % (b"1", b"1")), b"", answer(PAGE % (b"2", b"2"))]
     clock = iter(range(1000, 2000, 10))
     with listening(lambda connection, _: connection.sendall(replies.pop(0))) as address:
-        poller = Poller(addresses.parse_address(f"{address}/metrics"), lambda: float(next(clock)))
+        poller = Poller(
+            addresses.parse_address(f"{address}/metrics"), lambda: float(next(clock))
+        )
         reported = []
         for _ in range(3):
             poller.ask_once()
@@ -359,13 +396,17 @@ def test_a_source_that_went_away_says_since_when_and_why() -> None:
         down = source.status()
     assert rows
     assert up.problem is None
-    assert (down.problem or "").startswith("closes the connection without an answer (since ")
+    assert (down.problem or "").startswith(
+        "closes the connection without an answer (since "
+    )
     assert down.modified == 1000.0
     assert (served.waiting, served.unreached) == ((), ())  # its source says it
 
 
 def test_a_feed_follows_files_while_an_address_hangs(tmp_path: Path) -> None:
-    (tmp_path / "run.jsonl").write_text('{"step": 1, "data": {"critic/score/mean": 0.5}}\n')
+    (tmp_path / "run.jsonl").write_text(
+        '{"step": 1, "data": {"critic/score/mean": 0.5}}\n'
+    )
     stop, reported = threading.Event(), []
 
     def deliver(news: Batch | Discovery) -> None:
@@ -396,13 +437,15 @@ def test_a_feed_finds_what_an_address_brings() -> None:
 _JSON = st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=5),
     lambda inner: (
-        st.lists(inner, max_size=4) | st.dictionaries(st.text(max_size=6), inner, max_size=4)
+        st.lists(inner, max_size=4)
+        | st.dictionaries(st.text(max_size=6), inner, max_size=4)
     ),
     max_leaves=12,
 )
 _VALUES = st.lists(
     st.tuples(
-        st.integers(0, 40), st.sampled_from(["1", "NaN", "+Inf", "-1e400", "x", "", None, 7])
+        st.integers(0, 40),
+        st.sampled_from(["1", "NaN", "+Inf", "-1e400", "x", "", None, 7]),
     ),
     max_size=8,
 )
@@ -419,7 +462,8 @@ _NAMES = st.sampled_from(
 _SERIES = st.fixed_dictionaries(
     {
         "metric": st.fixed_dictionaries(
-            {"__name__": _NAMES}, optional={"key": st.just("k"), "run": st.text(max_size=3)}
+            {"__name__": _NAMES},
+            optional={"key": st.just("k"), "run": st.text(max_size=3)},
         )
     },
     optional={"values": _VALUES | _JSON},
@@ -463,7 +507,9 @@ def test_any_series_make_rows_or_nothing(series: list[dict[str, object]]) -> Non
         (7, None),
     ],
 )
-def test_durations_are_read_as_prometheus_writes_them(text: object, seconds: float | None) -> None:
+def test_durations_are_read_as_prometheus_writes_them(
+    text: object, seconds: float | None
+) -> None:
     assert promql_duration(text) == seconds
 
 
@@ -496,7 +542,9 @@ def test_a_server_that_finds_a_question_too_large_is_asked_for_less() -> None:
         large = b'{"status": "error", "error": "query processing would load too many samples into memory"}'
         if path.startswith("/api/v1/series"):
             series = [{"__name__": "verl_training_steps_total", "run": "a"}]
-            connection.sendall(answer(json.dumps({"status": "success", "data": series}).encode()))
+            connection.sendall(
+                answer(json.dumps({"status": "success", "data": series}).encode())
+            )
         elif "query_range" in path and "run%3D%22a%22" in form and "step=15" in form:
             connection.sendall(answer(large, "422 Unprocessable Entity"))
         else:
@@ -512,7 +560,9 @@ def test_a_server_that_finds_a_question_too_large_is_asked_for_less() -> None:
     assert steps == [15.0, 75.0]  # every fifth scrape: a quarter of the points at most
 
 
-@pytest.mark.skipif(shutil.which("openssl") is None, reason="needs Debian's package openssl")
+@pytest.mark.skipif(
+    shutil.which("openssl") is None, reason="needs Debian's package openssl"
+)
 def test_our_own_exporter_is_read_through_tls_and_a_login(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -529,7 +579,10 @@ def test_our_own_exporter_is_read_through_tls_and_a_login(
     subprocess.run([*made.split(), *files], check=True, capture_output=True)
     log = tmp_path / "grpo.jsonl"
     log.write_text(
-        "".join(f'{{"step": {at}, "data": {{"actor/ppo_kl": {at}}}}}\n' for at in range(1, 8))
+        "".join(
+            f'{{"step": {at}, "data": {{"actor/ppo_kl": {at}}}}}\n'
+            for at in range(1, 8)
+        )
     )
     with closing(
         MetricsServer("127.0.0.1", 0, login="me:pw", tls=encryption(certificate, key))
@@ -538,7 +591,9 @@ def test_our_own_exporter_is_read_through_tls_and_a_login(
         reported = [look(endpoint.address).sentences]
         monkeypatch.setenv(CA_FILE, str(certificate))
         reported.append(look(endpoint.address).sentences)
-        monkeypatch.setenv(AUTHORIZATION, f"Basic {base64.b64encode(b'me:pw').decode()}")
+        monkeypatch.setenv(
+            AUTHORIZATION, f"Basic {base64.b64encode(b'me:pw').decode()}"
+        )
         monitor = look(endpoint.address)
     assert "has a certificate that is not trusted" in reported[0][0]
     assert "asks for a login" in reported[1][0]

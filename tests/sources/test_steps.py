@@ -17,14 +17,18 @@ from verl_tui.sources.formats import tutorial
 from verl_tui.sources.formats.catalog import FORMATS
 from verl_tui.sources.source import FileSource
 
-LOGS = Path(os.environ.get("VERL_TUI_LOGS", Path(__file__).parents[3] / "shared" / "logs"))
+LOGS = Path(
+    os.environ.get("VERL_TUI_LOGS", Path(__file__).parents[3] / "shared" / "logs")
+)
 LLAMA_FACTORY = LOGS / "hykun1989__360-LLaMA-Factory-grpo/trainer_log.jsonl"
 
 
 def steps_of(*records: dict[str, Any]) -> tuple[list[int], StepTracker]:
     """Return the steps of records, one after the other."""
     place = StepTracker()
-    return [place.of(record, step_fields(record), keys=[*record]) for record in records], place
+    return [
+        place.of(record, step_fields(record), keys=[*record]) for record in records
+    ], place
 
 
 def written(path: Path, records: list[dict[str, Any]]) -> Path:
@@ -41,39 +45,54 @@ def test_a_step_by_any_name(name: str, tmp_path: Path) -> None:
     records = [{name: 10 * n, "loss": 1.0 / n} for n in range(1, 6)]
     run = read_run(written(tmp_path / "metrics.jsonl", records))
     assert values(run, "loss") == {10 * n: 1.0 / n for n in range(1, 6)}
-    assert [state.status.note for state in run.sources.values()] == [None] * len(run.sources)
+    assert [state.status.note for state in run.sources.values()] == [None] * len(
+        run.sources
+    )
     path = tmp_path / "csv" / "metrics.csv"
     path.parent.mkdir()
-    path.write_text(f"{name},loss\n" + "".join(f"{10 * n},{1.0 / n!r}\n" for n in range(1, 6)))
+    path.write_text(
+        f"{name},loss\n" + "".join(f"{10 * n},{1.0 / n!r}\n" for n in range(1, 6))
+    )
     assert values(read_run(path.parent), "loss") == values(run, "loss")
 
 
 def test_a_step_with_its_total(tmp_path: Path) -> None:
     pair = read_run(
-        written(tmp_path / "a.jsonl", [{"loss": 0.5, "global_step/max_steps": "10/438"}])
+        written(
+            tmp_path / "a.jsonl", [{"loss": 0.5, "global_step/max_steps": "10/438"}]
+        )
     )
     assert (values(pair, "loss"), pair.total_steps) == ({10: 0.5}, 438)
     total = read_run(
-        written(tmp_path / "b.jsonl", [{"loss": 0.5, "iteration": 3, "total_iterations": 30}])
+        written(
+            tmp_path / "b.jsonl",
+            [{"loss": 0.5, "iteration": 3, "total_iterations": 30}],
+        )
     )
     assert (values(total, "loss"), total.total_steps) == ({3: 0.5}, 30)
     assert set(total.keys) == {"loss"}
 
 
 def test_the_trainers_step_goes_before_that_of_a_tracker() -> None:
-    assert steps_of({"_step": 70, "train/global_step": 5}, {"_step": 80, "train/global_step": 6})[
-        0
-    ] == [5, 6]
+    assert steps_of(
+        {"_step": 70, "train/global_step": 5}, {"_step": 80, "train/global_step": 6}
+    )[0] == [5, 6]
 
 
-def test_records_with_nothing_but_an_epoch_are_counted_and_said_to_be(tmp_path: Path) -> None:
+def test_records_with_nothing_but_an_epoch_are_counted_and_said_to_be(
+    tmp_path: Path,
+) -> None:
     records = [{"epoch": n / 10, "loss": 1.0 / n} for n in range(1, 5)]
     records.insert(2, {"epoch": 0.2, "eval_loss": 2.0})
     run = read_run(written(tmp_path / "metrics.jsonl", records))
     assert values(run, "loss") == {n: 1.0 / n for n in range(1, 5)}
-    assert values(run, "eval_loss") == {2: 2.0}, "an evaluation is of the step that it follows"
+    assert values(run, "eval_loss") == {2: 2.0}, (
+        "an evaluation is of the step that it follows"
+    )
     notes = {state.status.note for state in run.sources.values()} - {None}
-    assert notes == {"no record states a step: 5 records are counted in the order of the file"}
+    assert notes == {
+        "no record states a step: 5 records are counted in the order of the file"
+    }
 
 
 def test_an_epoch_that_goes_back_is_a_resumed_run() -> None:
@@ -99,9 +118,10 @@ def test_records_without_any_step_are_not_put_on_one(tmp_path: Path) -> None:
     (tmp_path / "csv" / "m.csv").write_text("loss,reward\n0.0,0.5\n1.0,0.5\n")
     table = read_run(tmp_path / "csv")
     assert values(table, "loss") == {1: 0.0, 2: 1.0}
-    assert "no record states a step: 2 records are counted in the order of the file" in [
-        state.status.note for state in table.sources.values()
-    ]
+    assert (
+        "no record states a step: 2 records are counted in the order of the file"
+        in [state.status.note for state in table.sources.values()]
+    )
 
 
 def test_a_number_of_steps_that_does_not_rise_is_the_length_of_an_episode() -> None:
@@ -115,17 +135,23 @@ def test_a_number_of_steps_that_does_not_rise_is_the_length_of_an_episode() -> N
 
 
 def test_a_header_before_the_first_step_is_said() -> None:
-    found, place = steps_of({"lr": 0.5}, {"step": 10, "loss": 1.0}, {"step": 11, "loss": 1.0})
+    found, place = steps_of(
+        {"lr": 0.5}, {"step": 10, "loss": 1.0}, {"step": 11, "loss": 1.0}
+    )
     assert found == [1, 10, 11]
     assert (
-        place.note == "1 record is before the first stated step, counted in the order of the file"
+        place.note
+        == "1 record is before the first stated step, counted in the order of the file"
     )
 
 
 @pytest.mark.parametrize(
     ("name", "text"),
     [
-        ("args.json", '{"max_steps": 80, "num_train_epochs": 3.0, "steps": 5, "epoch": 1}'),
+        (
+            "args.json",
+            '{"max_steps": 80, "num_train_epochs": 3.0, "steps": 5, "epoch": 1}',
+        ),
         ("tasks.jsonl", '{"id": 5, "difficulty": 0.5}\n{"id": 6, "difficulty": 0.7}\n'),
         ("words.jsonl", '{"step": "first, add", "id": 1}\n'),
     ],
@@ -139,14 +165,18 @@ def test_a_real_log_of_current_steps() -> None:
     run = read_run(LLAMA_FACTORY)
     truth = [json.loads(line) for line in LLAMA_FACTORY.read_text().splitlines()]
     assert (len(truth), run.step, run.total_steps) == (202, 202, 5100)
-    assert values(run, "loss") == {record["current_steps"]: record["loss"] for record in truth}
+    assert values(run, "loss") == {
+        record["current_steps"]: record["loss"] for record in truth
+    }
 
 
 _RECORDS = (
     st.fixed_dictionaries(
         {},
         optional={
-            "step": st.one_of(st.integers(), st.text(max_size=4), st.none(), st.floats()),
+            "step": st.one_of(
+                st.integers(), st.text(max_size=4), st.none(), st.floats()
+            ),
             "global_step/max_steps": st.one_of(st.just("3/5"), st.text(max_size=6)),
             "num_steps": st.integers(),
             "total_steps": st.one_of(st.integers(), st.text(max_size=3), st.floats()),

@@ -20,7 +20,13 @@ from wandb_writing import field, history, stats, written
 
 from verl_tui.records import MetricRows, Restart
 from verl_tui.sources.files.tail import CHUNK, Chunk, Tail
-from verl_tui.sources.formats import filelogger, llama_factory, metrics_csv, swift, tutorial
+from verl_tui.sources.formats import (
+    filelogger,
+    llama_factory,
+    metrics_csv,
+    swift,
+    tutorial,
+)
 from verl_tui.sources.formats.format import SeparableReader
 from verl_tui.sources.formats.tensorboard import reader as tensorboard
 from verl_tui.sources.formats.wandb import reader as wandb
@@ -47,7 +53,11 @@ FORMATS: dict[str, PartedFormat] = {
 
 
 def file_log_line(step: int, kind: int) -> str:
-    data: dict[str, Any] = {"actor/ppo_kl": 0.5, "critic/score/mean": kind, "loss": step / 7}
+    data: dict[str, Any] = {
+        "actor/ppo_kl": 0.5,
+        "critic/score/mean": kind,
+        "loss": step / 7,
+    }
     if kind == 1:
         data["val/accuracy"] = 0.5
     if kind == 2:
@@ -70,7 +80,9 @@ def tutorial_line(step: int, kind: int) -> str:
         lines.insert(0, {"scope": "reward", "score": step / 2, "step": step - 1})
     if kind == 3:
         lines[0] |= {"total_steps": 100 + step // 20, "epoch": step / 50}
-        lines.append({"step": step, "prompt": "two and two", "response": "five", "reward": 0.5})
+        lines.append(
+            {"step": step, "prompt": "two and two", "response": "five", "reward": 0.5}
+        )
     if kind == 4:
         lines[0] |= {"rank": step % 2, "step": step % 5}
     return "\n".join(map(json.dumps, lines))
@@ -88,7 +100,12 @@ def swift_line(step: int, kind: int) -> str:
 
 
 def llama_factory_line(step: int, kind: int) -> str:
-    data = {"current_steps": step, "total_steps": 500, "loss": step / 7, "percentage": 1.5}
+    data = {
+        "current_steps": step,
+        "total_steps": 500,
+        "loss": step / 7,
+        "percentage": 1.5,
+    }
     return json.dumps(data | ({"eval_loss": 0.5} if kind in (1, 3) else {}))
 
 
@@ -98,7 +115,16 @@ def csv_line(step: int, kind: int) -> str:
     return ",".join([str(step), str(step / 7), "" if kind in (1, 2) else "0.5"])
 
 
-ODD = ("", "no JSON", "{}", "\ufeff", '{"step": 3, "data": {"a": 1}}' * 2, "\0\0\0", "{", "1,2")
+ODD = (
+    "",
+    "no JSON",
+    "{}",
+    "\ufeff",
+    '{"step": 3, "data": {"a": 1}}' * 2,
+    "\0\0\0",
+    "{",
+    "1,2",
+)
 LINES = {
     "verl.jsonl": file_log_line,
     "tutorial.jsonl": tutorial_line,
@@ -118,7 +144,9 @@ def logs(draw: st.DrawFn) -> tuple[str, bytes]:
         rises[at] = draw(st.sampled_from((0, 0, -1, -1, -9)))
     steps = accumulate(rises)
     others = draw(st.sets(st.integers(1, 4)))
-    kinds = draw(st.lists(st.sampled_from([0] * 9 + [*others]), min_size=90, max_size=90))
+    kinds = draw(
+        st.lists(st.sampled_from([0] * 9 + [*others]), min_size=90, max_size=90)
+    )
     made = [line(step, kind) for step, kind in zip(steps, kinds, strict=False)]
     for at in draw(st.sets(st.integers(1, len(made)), max_size=3)):
         made.insert(at, draw(st.sampled_from(ODD)))
@@ -143,12 +171,15 @@ def wandb_logs(draw: st.DrawFn) -> bytes:
     chance = draw(st.randoms(use_true_random=False))
     steps = zip(accumulate(rises), kinds, strict=True)
     records = [
-        wandb_record(at, step, kind, chance, stated=stated) for at, (step, kind) in enumerate(steps)
+        wandb_record(at, step, kind, chance, stated=stated)
+        for at, (step, kind) in enumerate(steps)
     ]
     return written(records)
 
 
-def wandb_record(at: int, step: int, kind: int, chance: Random, *, stated: bool) -> bytes:
+def wandb_record(
+    at: int, step: int, kind: int, chance: Random, *, stated: bool
+) -> bytes:
     output = field(3, "x" * 900)  # a field that says nothing here
     if kind == 2:
         return stats(1.7e9 + at, {"cpu": str(at), "gpu.0.gpu": "5"}) + output
@@ -168,17 +199,31 @@ def wandb_record(at: int, step: int, kind: int, chance: Random, *, stated: bool)
 def event_logs(draw: st.DrawFn) -> bytes:
     """Return an event file whose tags have any steps, and tensors that name their plugin rarely."""
     drawn = st.tuples(
-        st.sampled_from("aaabbbbcd"), st.sampled_from((0, 1, 1, 1, 5, -3)), st.integers(0, 30)
+        st.sampled_from("aaabbbbcd"),
+        st.sampled_from((0, 1, 1, 1, 5, -3)),
+        st.integers(0, 30),
     )
     # Steps of as many bytes: of others the order in which they count as replaced is not the file's.
     records, steps, wide = [version()], dict.fromkeys("abcd", 1000), draw(st.booleans())
-    for at, (tag, rise, other) in enumerate(draw(st.lists(drawn, min_size=60, max_size=200))):
+    for at, (tag, rise, other) in enumerate(
+        draw(st.lists(drawn, min_size=60, max_size=200))
+    ):
         steps[tag] += rise
         value = (
-            tensor("t", at, "scalars") if other == 1 else tensor("t", at) if other == 2 else None
+            tensor("t", at, "scalars")
+            if other == 1
+            else tensor("t", at)
+            if other == 2
+            else None
         )
-        value = tensor("u", at, ("text", "scalars")[at % 2]) if other == 3 and wide else value
-        value = value or Summary.Value(tag=tag, simple_value=steps[tag] / 7 if other else math.nan)
+        value = (
+            tensor("u", at, ("text", "scalars")[at % 2])
+            if other == 3 and wide
+            else value
+        )
+        value = value or Summary.Value(
+            tag=tag, simple_value=steps[tag] / 7 if other else math.nan
+        )
         records.append(event(at, steps[tag], value))
     return b"".join(records)
 
@@ -203,13 +248,16 @@ class Reading:
         format_ = (FORMATS | others)[path.name]
         source = FileSource(path, format_, chunk=chunk, tail=self.tail)
         self.source = source
-        self.reader = SourceReader("run", source, path, source.format.name, WriterWatch())
+        self.reader = SourceReader(
+            "run", source, path, source.format.name, WriterWatch()
+        )
         self._segments: list[list[str]] = [[]]
 
     def cut(self, cuts: Cuts, workers: int, lost: int) -> None:
         """Read it in stretches; from one of them on the first worker is lost."""
         readers = [
-            StretchReader(cuts, range(first, cuts.stretches, workers)) for first in range(workers)
+            StretchReader(cuts, range(first, cuts.stretches, workers))
+            for first in range(workers)
         ]
 
         def ask(number: int) -> object:
@@ -223,7 +271,9 @@ class Reading:
         """Read a little; return whether more waits."""
         before = self.source.offset
         records, more = self.reader.source.read()
-        assert self.source.offset >= before or any(isinstance(one, Restart) for one in records)
+        assert self.source.offset >= before or any(
+            isinstance(one, Restart) for one in records
+        )
         self._note(records)
         return more
 
@@ -281,7 +331,11 @@ def test_read_in_stretches_a_log_says_the_same(
         head = FORMATS[name].reader(path)
         assert isinstance(head, SeparableReader)
         head.feed(data[:first])
-        away.cut(Cuts(path, FORMATS[name], head, len(data), first, size, piece), workers, lost)
+        away.cut(
+            Cuts(path, FORMATS[name], head, len(data), first, size, piece),
+            workers,
+            lost,
+        )
         assert away.to_the_end() == Reading(path, chunk).to_the_end()
 
 
@@ -324,12 +378,16 @@ def test_most_of_a_log_of_wandb_is_read_apart(tmp_path: Path) -> None:
     for stated in (False, True):
         chance = Random(1)
         kinds = [(0, 1, 0, 2)[at % 4] for at in range(600)]
-        records = [wandb_record(at, at, kinds[at], chance, stated=stated) for at in range(600)]
+        records = [
+            wandb_record(at, at, kinds[at], chance, stated=stated) for at in range(600)
+        ]
         path.write_bytes(written(records))
         assert bytes_read_here(path, wandb) < CHUNK + (path.stat().st_size - CHUNK) / 3
 
 
-def test_a_log_of_wandb_is_not_cut_before_it_shows_whose_steps_it_has(tmp_path: Path) -> None:
+def test_a_log_of_wandb_is_not_cut_before_it_shows_whose_steps_it_has(
+    tmp_path: Path,
+) -> None:
     path = tmp_path / "run-x.wandb"
     path.write_bytes(written([history(step, {"loss": "1"}) for step in range(50)]))
     assert cuts_of(FileSource(path, wandb), path.stat().st_size) is None
@@ -362,7 +420,8 @@ def test_read_in_stretches_an_event_file_says_the_same(
 def test_most_of_an_event_file_is_read_apart(tmp_path: Path) -> None:
     path = tmp_path / EVENTS
     made = [
-        event(at, at // 2, Summary.Value(tag="ab"[at % 2], simple_value=at)) for at in range(20_000)
+        event(at, at // 2, Summary.Value(tag="ab"[at % 2], simple_value=at))
+        for at in range(20_000)
     ]
     made[50:50] = [event(50, 25, tensor("t", 5, "scalars"))]
     made[15_000:15_000] = [event(15_000, 7500, tensor("t", 6))]
@@ -423,4 +482,6 @@ def test_a_file_whose_lines_depend_on_each_other_is_not_cut(tmp_path: Path) -> N
         source = FileSource(path, tutorial)
         assert (cuts_of(source, len(text)) is not None) is may
     (tmp_path / "tutorial.jsonl.1").write_text(stated)
-    assert cuts_of(FileSource(path, tutorial), len(stated)) is None, "it has an older part"
+    assert cuts_of(FileSource(path, tutorial), len(stated)) is None, (
+        "it has an older part"
+    )

@@ -62,11 +62,15 @@ def test_a_directory_is_one_source(home: Path) -> None:
         feed = Feed([str(named)])
         feed.scan()
         of_tables = {
-            batch.status.path for batch in feed.read() if batch.status.format == parquet.name
+            batch.status.path
+            for batch in feed.read()
+            if batch.status.format == parquet.name
         }
         assert of_tables == {str(home / "completions_*.parquet")}
     run = read_run(home.parent)
-    assert values(run, "samples/score") == {step: pytest.approx(step / 20) for step in range(1, 31)}
+    assert values(run, "samples/score") == {
+        step: pytest.approx(step / 20) for step in range(1, 31)
+    }
 
 
 def test_one_table_that_is_named_is_read_alone(home: Path) -> None:
@@ -84,8 +88,16 @@ def test_the_newest_is_read_first_and_each_once(home: Path) -> None:
     write(home, 11)
     assert steps(drain(source)) == [11, 11]
     status = source.status()
-    assert (status.format, status.records, status.unreadable) == ("TRL completions", 8, 0)
-    assert status.bytes_read == status.size == sum(path.stat().st_size for path in home.iterdir())
+    assert (status.format, status.records, status.unreadable) == (
+        "TRL completions",
+        8,
+        0,
+    )
+    assert (
+        status.bytes_read
+        == status.size
+        == sum(path.stat().st_size for path in home.iterdir())
+    )
     assert status.note == "the reward of a sample is its right: no total is stated"
 
 
@@ -122,7 +134,10 @@ def test_a_damaged_table_is_named_and_costs_nothing_else(home: Path) -> None:
     records = drain(source)
     assert sorted(set(steps(records))) == [1, 4, 5]
     first, second = sorted(reported(records))
-    assert first == "completions_00002.parquet: not complete: still being written, or cut off"
+    assert (
+        first
+        == "completions_00002.parquet: not complete: still being written, or cut off"
+    )
     assert second.startswith("completions_00003.parquet: damaged: ")
     assert source.status().unreadable == 2
     assert reported([*drain(source), *source.finish()]) == [], "said once"
@@ -147,9 +162,13 @@ def test_a_table_written_again_replaces_the_first(home: Path) -> None:
         path = write(home, 1, said=said)
         os.utime(path, ns=(1, len(said) if said == "four" else 99))
         records = drain(source)
-        assert any(isinstance(record, Restart) for record in records) == (said == "vier")
+        assert any(isinstance(record, Restart) for record in records) == (
+            said == "vier"
+        )
         run.apply(Batch("r", source.status(), tuple(records)), NOW)
-    assert [sample.response for sample in run.samples.kept(Place(1, validation=False))] == [
+    assert [
+        sample.response for sample in run.samples.kept(Place(1, validation=False))
+    ] == [
         "vier",
         "five",
     ]
@@ -164,7 +183,10 @@ def test_without_pyarrow_one_sentence_says_what_to_install(
     source = TableFolder(home)
     assert drain(source) == []
     assert list(source.finish()) == []
-    assert source.status().note == "needs pyarrow to be read: pip install 'verl-tui[parquet]'"
+    assert (
+        source.status().note
+        == "needs pyarrow to be read: pip install 'verl-tui[parquet]'"
+    )
 
 
 def test_of_very_many_the_newest_and_some_of_those_before_are_read() -> None:
@@ -173,13 +195,18 @@ def test_of_very_many_the_newest_and_some_of_those_before_are_read() -> None:
     kept = tables_to_read(dict.fromkeys(range(10_000), 10_000))
     assert len(kept) * (tables.COST + 10_000) <= tables.BUDGET
     assert kept[:500] == list(range(9999, 9499, -1))
-    between = {later - earlier for earlier, later in zip(kept[:0:-1], kept[-2::-1], strict=True)}
+    between = {
+        later - earlier
+        for earlier, later in zip(kept[:0:-1], kept[-2::-1], strict=True)
+    }
     assert len(between) == 2, "one after another, then evenly"
     assert min(kept) <= max(between)
     assert tables_to_read({}) == []
 
 
-def test_it_says_how_many_were_read(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_it_says_how_many_were_read(
+    home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(tables, "BUDGET", 10 * tables.COST)
     for step in range(1, 41):
         write(home, step)
@@ -206,10 +233,14 @@ def test_a_directory_that_goes_is_said(home: Path) -> None:
 
 @settings(suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None)
 @given(data=st.binary(max_size=60), at=st.integers(0, 900), lost=st.integers(0, 60))
-def test_any_bytes_cost_one_table_at_most(home: Path, data: bytes, at: int, lost: int) -> None:
+def test_any_bytes_cost_one_table_at_most(
+    home: Path, data: bytes, at: int, lost: int
+) -> None:
     write(home, 1)
     text = write(home, 2).read_bytes()
-    (home / "completions_00002.parquet").write_bytes(text[:at] + data + text[at + lost :])
+    (home / "completions_00002.parquet").write_bytes(
+        text[:at] + data + text[at + lost :]
+    )
     source = TableFolder(home)
     records = [*drain(source), *source.finish()]
     assert steps(records).count(1) >= 2

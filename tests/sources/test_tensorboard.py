@@ -59,7 +59,9 @@ def test_a_file_is_recognised_by_its_name_and_its_first_record(tmp_path):
     assert not tensorboard.matches(tmp_path / "train.log", VERSION)
 
 
-@pytest.mark.parametrize("steps", [range(3), range(120, 140), range(16380, 16390), range(300)])
+@pytest.mark.parametrize(
+    "steps", [range(3), range(120, 140), range(16380, 16390), range(300)]
+)
 def test_scalars_are_what_was_written(tmp_path, steps):
     run = read_run(write(tmp_path, *scalars(steps)))
     for n, tag in enumerate(TAGS):
@@ -72,7 +74,11 @@ def test_rows_say_when_they_were_written():
     (rows,) = tensorboard.reader(Path(NAME)).feed(
         VERSION + event(7, 1.7e9 + 0.256, scalar("a", 2.0))
     )
-    assert (rows.keys, list(rows.steps), list(rows.orders)) == (("a",), [7], [170000000025])
+    assert (rows.keys, list(rows.steps), list(rows.orders)) == (
+        ("a",),
+        [7],
+        [170000000025],
+    )
     for odd in (nan, -5.0, inf, 1e300):
         ((row,),) = read(VERSION + event(7, odd, scalar("a", 2.0)))[0].values()
         assert 0 <= int(row[2]) < 2**40
@@ -84,7 +90,9 @@ def test_any_number_at_any_step():
             value = struct.unpack("<f", struct.pack("<f", number))[0]
             records = [event(step, 1.7e9 + n, scalar("a", value)) for n in range(9)]
             numbers, others = read(VERSION + b"".join(records))
-            assert [(row[0], row[3]) for row in numbers["a"]] == [(repr(step), repr(value))] * 9
+            assert [(row[0], row[3]) for row in numbers["a"]] == [
+                (repr(step), repr(value))
+            ] * 9
             assert others == []
 
 
@@ -95,7 +103,8 @@ def test_values_that_others_of_the_same_step_replace_are_counted(cuts):
     """
     pairs = [(0, 1.0), (0, 2.0), (0, 2.0), (1, 2.0), (1, 3.0), (2, 3.0)]
     data = VERSION + b"".join(
-        event(step, 1.7e9 + n, scalar("a", value)) for n, (step, value) in enumerate(pairs)
+        event(step, 1.7e9 + n, scalar("a", value))
+        for n, (step, value) in enumerate(pairs)
     )
     reader = tensorboard.reader(Path(NAME))
     edges = sorted({0, len(data), *(cut % len(data) for cut in cuts)})
@@ -123,7 +132,8 @@ def test_histograms_are_kept_in_bins_beside_their_quantiles():
     )
     kept = [one for one in found if isinstance(one, Histogram)]
     assert [
-        (one.key, one.step, one.low, one.high, round(sum(one.counts), 6), one.order) for one in kept
+        (one.key, one.step, one.low, one.high, round(sum(one.counts), 6), one.order)
+        for one in kept
     ] == [
         ("h", 3, 0.5, 2.5, 8.0, 170000000000),
         ("t", 3, 0.0, 3.0, 6.0, 170000000000),
@@ -136,7 +146,11 @@ def test_a_bad_histogram_costs_neither_its_neighbours_nor_its_event():
     records = [
         event(step, 1.7e9, scalar("a", 1.0), one, scalar("b", 2.0))
         for step, one in enumerate(
-            (odd, histogram("h", 0.0, 1.0, [1.0], [0.0]), histogram("h", 0.0, 1.0, [], [1.0]))
+            (
+                odd,
+                histogram("h", 0.0, 1.0, [1.0], [0.0]),
+                histogram("h", 0.0, 1.0, [], [1.0]),
+            )
         )
     ]
     numbers, others = read(VERSION + b"".join(records))
@@ -147,7 +161,9 @@ def test_a_bad_histogram_costs_neither_its_neighbours_nor_its_event():
     assert {one.excerpt for one in others} == {"h"}
 
 
-def test_the_figures_of_a_whole_dump_go_before_those_of_the_few_samples_in_texts(tmp_path):
+def test_the_figures_of_a_whole_dump_go_before_those_of_the_few_samples_in_texts(
+    tmp_path,
+):
     (tmp_path / "train.log").write_text("step:4 - critic/score/mean:0.5\n")
     (tmp_path / "validations").mkdir()
     rows = [json.dumps({"input": f"q{at}", "output": "so it is", "score": score, "step": 4}) + "\n"
@@ -174,7 +190,10 @@ def test_texts_are_samples():
         event(
             5,
             1.7e9,
-            text("rollout/sample_1", "**Prompt:** p\n\n**Response:** r\n\n**Reward:** -0.5"),
+            text(
+                "rollout/sample_1",
+                "**Prompt:** p\n\n**Response:** r\n\n**Reward:** -0.5",
+            ),
         ),
         event(5, 1.7e9, text("val/generations", "nothing of that kind")),
     ]
@@ -208,9 +227,12 @@ def test_long_runs_of_blanks_cost_no_time(tmp_path):
 def test_of_two_files_of_a_run_that_written_later_holds(tmp_path):
     for name, time, value in (("b.1", 1.7e9, 1.0), ("a.2", 1.8e9, 2.0)):
         records = [
-            event(step, time + step, scalar("a", value)) for step in range(5 * int(value), 15)
+            event(step, time + step, scalar("a", value))
+            for step in range(5 * int(value), 15)
         ]
-        (tmp_path / f"events.out.tfevents.{name}").write_bytes(VERSION + b"".join(records))
+        (tmp_path / f"events.out.tfevents.{name}").write_bytes(
+            VERSION + b"".join(records)
+        )
     assert values(read_run(tmp_path), "a") == {
         **dict.fromkeys(range(5, 10), 1.0),
         **dict.fromkeys(range(10, 15), 2.0),

@@ -68,14 +68,19 @@ def test_a_changed_byte_costs_one_record_and_no_value_is_wrong(at, mask, cuts):
     (wrong,) = [record for record in others if isinstance(record, Unreadable)]
     edges = list(itertools.accumulate(map(len, PIECES), initial=0))
     number = next(n for n, edge in enumerate(edges) if edge > at)
-    assert (wrong.line, f"at byte {edges[number - 1]:,}" in wrong.reason) == (number, True)
+    assert (wrong.line, f"at byte {edges[number - 1]:,}" in wrong.reason) == (
+        number,
+        True,
+    )
     lost = read(VERSION + PIECES[number - 1])[0] if number > 1 else {}
     assert counted(true) - counted(numbers) == counted(lost)
 
 
 @given(
     st.lists(
-        st.tuples(st.integers(0, len(WHOLE) - 1), st.integers(0, 60), st.binary(max_size=40)),
+        st.tuples(
+            st.integers(0, len(WHOLE) - 1), st.integers(0, 60), st.binary(max_size=40)
+        ),
         max_size=5,
     )
 )
@@ -120,7 +125,10 @@ def test_varints(value, after):
 @given(st.binary(max_size=500))
 def test_any_bytes(data):
     reader = tensorboard.reader(Path(NAME))
-    assert all(isinstance(record, Unreadable) for record in (*reader.feed(data), *reader.finish()))
+    assert all(
+        isinstance(record, Unreadable)
+        for record in (*reader.feed(data), *reader.finish())
+    )
 
 
 @given(st.binary(max_size=60), st.integers(2, 9))
@@ -133,7 +141,9 @@ def test_any_message_in_a_sound_record(data, number):
     ):
         for kind in ("histograms", "scalars"):
             value = field(1, b"x") + field(8, data) + plugin(kind)
-            tensorboard.reader(Path(NAME)).feed(VERSION + framed(inner) + event(1, 1.7e9, value))
+            tensorboard.reader(Path(NAME)).feed(
+                VERSION + framed(inner) + event(1, 1.7e9, value)
+            )
 
 
 def test_garbage_between_records_is_passed_over():
@@ -143,15 +153,25 @@ def test_garbage_between_records_is_passed_over():
         random.Random(1).randbytes(70_000),
         VERSION[:20],
     ):
-        data = VERSION + b"".join(scalars(range(3))) + garbage + b"".join(scalars(range(3, 6)))
+        data = (
+            VERSION
+            + b"".join(scalars(range(3)))
+            + garbage
+            + b"".join(scalars(range(3, 6)))
+        )
         numbers, others = read(data)
-        assert counted(numbers) == counted(read(VERSION + b"".join(scalars(range(6))))[0])
+        assert counted(numbers) == counted(
+            read(VERSION + b"".join(scalars(range(6))))[0]
+        )
         assert [type(record) for record in others] == [Unreadable]
 
 
 def test_what_is_held_is_bounded(monkeypatch):
     monkeypatch.setattr(tensorboard_frames, "LARGEST", 1000)
-    huge, after = framed(b"\x22" + varint(4996) + bytes(4996)), event(1, 1.7e9, scalar("a", 1.0))
+    huge, after = (
+        framed(b"\x22" + varint(4996) + bytes(4996)),
+        event(1, 1.7e9, scalar("a", 1.0)),
+    )
     for cuts in ((), (200, 700, 3000)):
         numbers, (wrong,) = read(VERSION + huge + after, cuts)
         assert "is not read" in wrong.reason
@@ -167,13 +187,20 @@ def test_what_is_held_is_bounded(monkeypatch):
     [
         (event(2**63 - 1, 1.7e9, scalar("a", 1.0)), "the step is 9223372036854775807"),
         (framed(b"\x0b\x00"), "wire type 3"),
-        (event(1, 1.7e9, field(1, b"h") + field(5, field(6, bytes(8)))), "1 limits and 0 counts"),
+        (
+            event(1, 1.7e9, field(1, b"h") + field(5, field(6, bytes(8)))),
+            "1 limits and 0 counts",
+        ),
         (
             event(1, 1.7e9, tensor("x", field(4, bytes(7)) + b"\x08\x01", "scalars")),
             "7 bytes of numbers",
         ),
         (
-            event(1, 1.7e9, tensor("x", field(2, field(2, b"\x08" + varint(2**40))), "scalars")),
+            event(
+                1,
+                1.7e9,
+                tensor("x", field(2, field(2, b"\x08" + varint(2**40))), "scalars"),
+            ),
             "a tensor of",
         ),
     ],
@@ -186,7 +213,10 @@ def test_events_that_say_nothing_sensible(record, words):
 
 
 def test_a_file_of_no_known_version_says_so():
-    for first in (framed(b"\x09" + bytes(8)), framed(b"\x09" + bytes(8) + field(3, b"other:1"))):
+    for first in (
+        framed(b"\x09" + bytes(8)),
+        framed(b"\x09" + bytes(8) + field(3, b"other:1")),
+    ):
         numbers, (wrong,) = read(first + event(1, 1.7e9, scalar("a", 1.0)))
         assert "version" in wrong.reason
         assert list(numbers) == ["a"]

@@ -15,7 +15,9 @@ from plain_events import TAGS, VERSION, event, field, read, tensor, varint
 
 from verl_tui.records import Unreadable
 
-LOGS = Path(os.environ.get("VERL_TUI_LOGS", Path(__file__).parents[3] / "shared" / "logs"))
+LOGS = Path(
+    os.environ.get("VERL_TUI_LOGS", Path(__file__).parents[3] / "shared" / "logs")
+)
 
 
 # -- against TensorBoard ---------------------------------------------------------------------------
@@ -37,7 +39,10 @@ def tensorboards_own(path: Path) -> dict[str, dict[int, float]]:
             str(path), size_guidance={"scalars": 0}, purge_orphaned_data=False
         )
         found.Reload()
-    return {tag: {e.step: e.value for e in found.Scalars(tag)} for tag in found.Tags()["scalars"]}
+    return {
+        tag: {e.step: e.value for e in found.Scalars(tag)}
+        for tag in found.Tags()["scalars"]
+    }
 
 
 def assert_same_as_tensorboard(path: Path) -> None:
@@ -86,7 +91,9 @@ def test_files_of_the_writers_in_use(module, tmp_path):
         assert_same_as_tensorboard(file)
     (file,) = tmp_path.glob("events.out.tfevents.*")
     numbers, others = read(file.read_bytes())
-    assert [(s.step, s.response, dict(s.extras)) for s in others] == [(7, "some text", {})]
+    assert [(s.step, s.response, dict(s.extras)) for s in others] == [
+        (7, "some text", {})
+    ]
     median = [float(row[3]) for row in numbers["h/p50"]]
     assert median == pytest.approx([49.5], abs=5)  # bins grow by a tenth
 
@@ -97,8 +104,12 @@ def test_histograms_are_those_of_tensorboard():
     rng = random.Random(1)
     for _ in range(50):
         limits = sorted(rng.uniform(-10, 10) for _ in range(12))
-        counts = [rng.choice((0.0, rng.random(), rng.random())) for _ in limits[1:]] + [1.0]
-        proto = histogram_pb2.HistogramProto(num=sum(counts), bucket_limit=limits, bucket=counts)
+        counts = [rng.choice((0.0, rng.random(), rng.random())) for _ in limits[1:]] + [
+            1.0
+        ]
+        proto = histogram_pb2.HistogramProto(
+            num=sum(counts), bucket_limit=limits, bucket=counts
+        )
         first = next(n for n, count in enumerate(counts) if count)
         proto.min = (limits[first - 1] if first else limits[0] - 0.2) + 1e-3
         proto.max = limits[-1] - 1e-6
@@ -106,23 +117,40 @@ def test_histograms_are_those_of_tensorboard():
             proto, bps=(500, 2500, 5000, 7500, 9500, 10000)
         )
         numbers, _ = read(
-            VERSION + event(1, 1.7e9, field(1, b"h") + field(5, proto.SerializeToString()))
+            VERSION
+            + event(1, 1.7e9, field(1, b"h") + field(5, proto.SerializeToString()))
         )
-        found = [float(numbers[f"h/p{share}"][0][3]) for share in ("05", "25", "50", "75", "95")]
+        found = [
+            float(numbers[f"h/p{share}"][0][3])
+            for share in ("05", "25", "50", "75", "95")
+        ]
         assert found == pytest.approx([value for _, value in expected[:5]])
         assert float(numbers["h/min"][0][3]) == proto.min
         assert float(numbers["h/max"][0][3]) == proto.max
 
 
 @pytest.mark.parametrize(
-    "kind", ["float16", "float32", "float64", "int8", "uint8", "int16", "int32", "int64", "bool"]
+    "kind",
+    [
+        "float16",
+        "float32",
+        "float64",
+        "int8",
+        "uint8",
+        "int16",
+        "int32",
+        "int64",
+        "bool",
+    ],
 )
 @pytest.mark.parametrize("packed", [True, False])
 def test_tensors_of_any_type(kind, packed):
     util = imported("tensorboard.util.tensor_util")
     numpy = imported("numpy")
     for number in (0, 1, -3, 100):
-        array = numpy.array(number if kind not in ("uint8", "bool") else abs(number)).astype(kind)
+        array = numpy.array(
+            number if kind not in ("uint8", "bool") else abs(number)
+        ).astype(kind)
         proto = util.make_tensor_proto(array)
         assert not proto.tensor_content
         if packed:
@@ -135,8 +163,14 @@ def test_tensors_of_any_type(kind, packed):
 
 
 def test_brain_floats():
-    for data in (field(4, b"\xc0\x3f"), field(13, varint(0x3FC0)), b"\x68" + varint(0x3FC0)):
-        numbers, _ = read(VERSION + event(1, 1.7e9, tensor("x", b"\x08\x0e" + data, "scalars")))
+    for data in (
+        field(4, b"\xc0\x3f"),
+        field(13, varint(0x3FC0)),
+        b"\x68" + varint(0x3FC0),
+    ):
+        numbers, _ = read(
+            VERSION + event(1, 1.7e9, tensor("x", b"\x08\x0e" + data, "scalars"))
+        )
         assert [row[3] for row in numbers["x"]] == ["1.5"]
 
 
@@ -146,7 +180,10 @@ def test_a_histogram_in_brain_floats_has_the_figures_of_one_in_floats():
     floats = struct.pack("<6f", 0, 1, 2, 1, 3, 4)
     upper = b"".join(floats[at + 2 : at + 4] for at in range(0, len(floats), 4))
     found = [
-        read(VERSION + event(1, 1.7e9, tensor("h", kind + shape + field(4, data), "histograms")))
+        read(
+            VERSION
+            + event(1, 1.7e9, tensor("h", kind + shape + field(4, data), "histograms"))
+        )
         for kind, data in ((b"\x08\x01", floats), (b"\x08\x0e", upper))
     ]
     assert "h/p50" in found[0][0]

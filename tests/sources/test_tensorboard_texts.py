@@ -13,7 +13,9 @@ from verl_tui.records import Sample, Settings
 from verl_tui.sources.formats.tensorboard.texts import read_texts
 
 
-def read(text: str, tag: str = "rollout/sample_0/text_summary") -> list[Sample | Settings]:
+def read(
+    text: str, tag: str = "rollout/sample_0/text_summary"
+) -> list[Sample | Settings]:
     return list(read_texts(tag, 7, [text], "events"))
 
 
@@ -29,7 +31,10 @@ def read(text: str, tag: str = "rollout/sample_0/text_summary") -> list[Sample |
         "Step: 7 | Reward: 0.5\nPrompt: What is 1 + 1?\nResponse: It is 2.",
         json.dumps({"Prompt": "What is 1 + 1?", "Response": "It is 2.", "Reward": 0.5}),
         "```json\n"
-        + json.dumps({"prompt": "What is 1 + 1?", "completion": "It is 2.", "score": 0.5}, indent=1)
+        + json.dumps(
+            {"prompt": "What is 1 + 1?", "completion": "It is 2.", "score": 0.5},
+            indent=1,
+        )
         + "\n```",
         "| Prompt | Response | Reward |\n|---|:---:|---|\n| What is 1 + 1? | It is 2. | 0.5 |\n",
     ],
@@ -40,7 +45,9 @@ def test_a_sample_however_it_is_written(text: str) -> None:
 
 
 def test_a_table_or_list_of_several() -> None:
-    rows = [{"prompt": f"p{n}", "response": f"r{n}", "reward": float(n)} for n in range(3)]
+    rows = [
+        {"prompt": f"p{n}", "response": f"r{n}", "reward": float(n)} for n in range(3)
+    ]
     table = "| prompt | response | reward |\n|---|---|---|\n" + "".join(
         f"| p{n} | r{n} | {n} |\n" for n in range(3)
     )
@@ -62,26 +69,35 @@ def test_ground_truth_and_several_rewards() -> None:
     (sample,) = read("Prompt: q\nResponse: r\nGround Truth: 4\nScore: none")
     assert (sample.ground_truth, sample.score) == ("4", None)
     (summed,) = read(
-        json.dumps({"prompt": "q", "response": "r", "acc_reward": 1.0, "format_reward": 0.5})
+        json.dumps(
+            {"prompt": "q", "response": "r", "acc_reward": 1.0, "format_reward": 0.5}
+        )
     )
     assert summed.score == 1.5
 
 
 def test_what_says_how_a_run_was_started_is_no_sample() -> None:
     (args,) = read(
-        json.dumps({"learning_rate": 0.5, "fsdp": {"a": 1}}, indent=2), "args/text_summary"
+        json.dumps({"learning_rate": 0.5, "fsdp": {"a": 1}}, indent=2),
+        "args/text_summary",
     )
     assert args == Settings({"learning_rate": 0.5, "fsdp.a": 1}, "events")
     (model,) = read(json.dumps({"hidden_size": 64}), "model_config/text_summary")
     assert model == Settings({"model_config.hidden_size": 64}, "events")
-    (table,) = read("|param|value|\n|-|-|\n|seed|1|\n|lr|0.1|", "hyperparameters/text_summary")
-    assert table == Settings({"hyperparameters.seed": "1", "hyperparameters.lr": "0.1"}, "events")
+    (table,) = read(
+        "|param|value|\n|-|-|\n|seed|1|\n|lr|0.1|", "hyperparameters/text_summary"
+    )
+    assert table == Settings(
+        {"hyperparameters.seed": "1", "hyperparameters.lr": "0.1"}, "events"
+    )
     (words,) = read("python train.py --lr 1", "command")
     assert words == Settings({"command": "python train.py --lr 1"}, "events")
 
 
 def test_other_texts_stay_whole() -> None:
-    assert read("a **note**", "notes") == [Sample(7, "", "a **note**", extras={"tag": "notes"})]
+    assert read("a **note**", "notes") == [
+        Sample(7, "", "a **note**", extras={"tag": "notes"})
+    ]
     assert read("{no json", "rollout/sample_3") == [Sample(7, "", "{no json")]
 
 
@@ -109,5 +125,7 @@ def test_any_text_does_no_harm(text: str) -> None:
 
 
 def test_long_texts_of_labels_cost_little() -> None:
-    (sample,) = read("Prompt: a\nResponse: " + "Score: 1\n" * 20_000 + " " * 50_000 + "end")
+    (sample,) = read(
+        "Prompt: a\nResponse: " + "Score: 1\n" * 20_000 + " " * 50_000 + "end"
+    )
     assert sample.prompt == "a"

@@ -23,7 +23,9 @@ if TYPE_CHECKING:
     from verl_tui.records import Record
 
 MADE = (
-    Path(os.environ.get("VERL_TUI_LOGS", Path(__file__).parents[3] / "shared" / "logs")).parent
+    Path(
+        os.environ.get("VERL_TUI_LOGS", Path(__file__).parents[3] / "shared" / "logs")
+    ).parent
     / "made"
 )
 SCHEMA = """
@@ -45,7 +47,9 @@ class Writer:
         self.second = 0
 
     def log(self, step: int, run: str = "tiny", **metrics: Any) -> None:
-        self._add("metrics", run, {"step": step, "metrics": json.dumps(metrics).encode()})
+        self._add(
+            "metrics", run, {"step": step, "metrics": json.dumps(metrics).encode()}
+        )
 
     def system(self, run: str = "tiny", **metrics: Any) -> None:
         self._add("system_metrics", run, {"metrics": json.dumps(metrics).encode()})
@@ -61,7 +65,8 @@ class Writer:
     def insert(self, table: str, cells: dict[str, Any]) -> None:
         holes = ", ".join("?" * len(cells))
         self.database.execute(
-            f"INSERT INTO {table} ({', '.join(cells)}) VALUES ({holes})", tuple(cells.values())
+            f"INSERT INTO {table} ({', '.join(cells)}) VALUES ({holes})",
+            tuple(cells.values()),
         )
         self.database.commit()
 
@@ -73,7 +78,8 @@ def training(path: Path) -> Writer:
         for seconds in (1.0, 3.0):
             writer.log(step // 10, **{"profiling/generate": seconds})
         writer.log(
-            step // 10, **{"train/loss": 1.0 / step, "train/kl": "NaN", "train/global_step": step}
+            step // 10,
+            **{"train/loss": 1.0 / step, "train/kl": "NaN", "train/global_step": step},
         )
     return writer
 
@@ -104,7 +110,9 @@ def test_a_run_that_never_states_the_trainers_step_has_its_own(tmp_path: Path) -
     assert values(read_run(tmp_path), "loss") == {0: 0.0, 1: 1.0, 2: 2.0}
 
 
-def test_it_is_read_while_it_is_written_and_nothing_is_left_beside_it(tmp_path: Path) -> None:
+def test_it_is_read_while_it_is_written_and_nothing_is_left_beside_it(
+    tmp_path: Path,
+) -> None:
     writer = training(tmp_path / "p.db")
     source = TrackioSource(tmp_path / "p.db" / "tiny")
     drained(source)
@@ -155,15 +163,23 @@ def test_tables_are_samples_and_one_logged_twice_counts_once(tmp_path: Path) -> 
     samples = [record for record in drained(source) if isinstance(record, Sample)]
     assert [(sample.step, sample.score) for sample in samples] == [(20, 1.5), (20, 0.5)]
     note = source.status().note or ""
-    assert note.startswith("the reward of a sample is 1 × Right + 2 × Short: no total is stated; ")
-    assert "replaced" in note, "of several times that one step was profiled the last is shown"
+    assert note.startswith(
+        "the reward of a sample is 1 × Right + 2 × Short: no total is stated; "
+    )
+    assert "replaced" in note, (
+        "of several times that one step was profiled the last is shown"
+    )
 
 
 def test_whatever_is_dropped_is_reported(tmp_path: Path) -> None:
     writer = Writer(tmp_path / "p.db")
     writer.insert("configs", {"run_name": "tiny", "config": b"{"})
     writer.log(
-        0, **{"train/global_step": 1, "completions": {"_type": "trackio.table", "_value": {"a": 1}}}
+        0,
+        **{
+            "train/global_step": 1,
+            "completions": {"_type": "trackio.table", "_value": {"a": 1}},
+        },
     )
     row = {"prompt": "p", "completion": "c"}
     writer.log(
@@ -175,7 +191,9 @@ def test_whatever_is_dropped_is_reported(tmp_path: Path) -> None:
     )
     run = read_run(tmp_path / "p.db")
     assert [
-        (one.line, one.reason) for source in run.sources.values() for one in source.unreadable
+        (one.line, one.reason)
+        for source in run.sources.values()
+        for one in source.unreadable
     ] == [
         (1, "settings that are not a JSON object"),
         (1, "the table completions is not a list of rows"),
@@ -200,7 +218,9 @@ def test_runs_of_one_name_in_two_projects_are_two(tmp_path: Path) -> None:
             writer.log(1, run=run, loss=float(at))
     runs = read_runs(tmp_path)
     losses = {name: values(run, "loss") for name, run in runs.items()}
-    assert {name: losses.get(name) for name in ("seed (one)", "seed (two)", "last (two)")} == {
+    assert {
+        name: losses.get(name) for name in ("seed (one)", "seed (two)", "last (two)")
+    } == {
         "seed (one)": {1: 1.0},
         "seed (two)": {1: 2.0},
         "last (two)": {1: 2.0},
@@ -224,7 +244,8 @@ def test_a_locked_database_is_said_and_read_later(tmp_path: Path) -> None:
     writer.database.execute("BEGIN EXCLUSIVE")
     assert drained(source) == []
     assert (
-        source.status().problem == "locked by another program: it is read as soon as that is done"
+        source.status().problem
+        == "locked by another program: it is read as soon as that is done"
     )
     writer.database.rollback()
     writer.database.close()
@@ -256,7 +277,9 @@ def test_a_database_of_another_program_is_no_log(tmp_path: Path) -> None:
     feed = Feed([str(tmp_path / "bookmarks.db")])
     discovery = feed.scan()
     assert not discovery.runs
-    assert "is a binary file, not a log" in "; ".join((*discovery.problems, *discovery.pending))
+    assert "is a binary file, not a log" in "; ".join(
+        (*discovery.problems, *discovery.pending)
+    )
 
 
 @settings(suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None)
@@ -297,7 +320,13 @@ def test_any_damage_does_no_harm(tmp_path: Path, data: bytes, at: int) -> None:
                             "_value": [{"prompt": "p", "completion": "c"}, 5],
                         }
                     ),
-                    st.just({"_type": "trackio.histogram", "bins": [0, 1, 2], "values": [3, 4]}),
+                    st.just(
+                        {
+                            "_type": "trackio.histogram",
+                            "bins": [0, 1, 2],
+                            "values": [3, 4],
+                        }
+                    ),
                 ),
             ).map(json.dumps),
         ),
@@ -322,4 +351,6 @@ def test_any_cell_does_no_harm(tmp_path: Path, cells: list[Any]) -> None:
 def test_a_real_one_against_its_console() -> None:
     run = read_run(MADE / "t116_trackio_live/trackio")
     assert list(values(run, "train/loss")) == list(range(1, 45))
-    assert values(run, "train/global_step") == {step: float(step) for step in range(1, 45)}
+    assert values(run, "train/global_step") == {
+        step: float(step) for step in range(1, 45)
+    }

@@ -21,7 +21,9 @@ from verl_tui.runs.views.state import State, state
 from verl_tui.sources.formats import trainer_state
 from verl_tui.sources.source import FileSource
 
-LOGS = Path(os.environ.get("VERL_TUI_LOGS") or Path(__file__).parents[3] / "shared" / "logs")
+LOGS = Path(
+    os.environ.get("VERL_TUI_LOGS") or Path(__file__).parents[3] / "shared" / "logs"
+)
 
 
 def document(last: int, *, ends: bool = False, shift: float = 0.0) -> dict[str, Any]:
@@ -39,11 +41,21 @@ def document(last: int, *, ends: bool = False, shift: float = 0.0) -> dict[str, 
         )
         if step % 4 == 0:
             history.append(
-                {"epoch": step / 100, "eval_loss": 0.25, "eval_runtime": 1.5, "step": step}
+                {
+                    "epoch": step / 100,
+                    "eval_loss": 0.25,
+                    "eval_runtime": 1.5,
+                    "step": step,
+                }
             )
     if ends:
         history.append(
-            {"epoch": last / 100, "train_loss": 0.5, "train_runtime": 91.5, "step": last}
+            {
+                "epoch": last / 100,
+                "train_loss": 0.5,
+                "train_runtime": 91.5,
+                "step": last,
+            }
         )
     return {
         "best_metric": 0.25,
@@ -59,7 +71,9 @@ def document(last: int, *, ends: bool = False, shift: float = 0.0) -> dict[str, 
 
 
 def text(*args: Any, **options: Any) -> bytes:
-    return (json.dumps(document(*args, **options), indent=2, sort_keys=True) + "\n").encode()
+    return (
+        json.dumps(document(*args, **options), indent=2, sort_keys=True) + "\n"
+    ).encode()
 
 
 def write(path: Path, data: bytes) -> Path:
@@ -98,9 +112,15 @@ def test_what_it_says(tmp_path: Path) -> None:
 
 
 def test_an_entry_that_another_of_its_step_replaces_is_said(tmp_path: Path) -> None:
-    history = [{"step": 1, "loss": 0.5}, {"step": 1, "loss": 0.25}, {"step": 1, "eval_loss": 0.5}]
+    history = [
+        {"step": 1, "loss": 0.5},
+        {"step": 1, "loss": 0.25},
+        {"step": 1, "eval_loss": 0.5},
+    ]
     path = tmp_path / "trainer_state.json"
-    path.write_text(json.dumps({"log_history": history, "global_step": 1, "max_steps": 2}))
+    path.write_text(
+        json.dumps({"log_history": history, "global_step": 1, "max_steps": 2})
+    )
     (source,) = [
         state.status
         for state in read_run(path).sources.values()
@@ -131,7 +151,9 @@ def test_values_that_are_none(tmp_path: Path) -> None:
     run = read_run(path)
     assert set(run.keys) == {"loss", "on", "reward"}
     assert math.isnan(values(run, "loss")[1])
-    assert math.isnan(values(run, "reward")[1]), "transformers 5 writes null for what turned NaN"
+    assert math.isnan(values(run, "reward")[1]), (
+        "transformers 5 writes null for what turned NaN"
+    )
     assert values(run, "loss")[2] == -math.inf
     assert run.unreadable == 3
     assert run.total_steps is None
@@ -141,7 +163,9 @@ def test_an_entry_without_a_step_is_reported(tmp_path: Path) -> None:
     path = tmp_path / "trainer_state.json"
     path.write_text(json.dumps({"global_step": 2, "log_history": [{"loss": 1.0}]}))
     reported = [
-        one for one in drain(FileSource(path, trainer_state)) if isinstance(one, Unreadable)
+        one
+        for one in drain(FileSource(path, trainer_state))
+        if isinstance(one, Unreadable)
     ]
     assert reported == [Unreadable(1, 'no "step" in an entry of "log_history"', "")]
 
@@ -191,21 +215,35 @@ def test_half_a_document_is_reported_once(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    "data", [b"{}\n", b'{"log_history": {}}', b'{"log_history": [[[]]]}', b'{"log_history": null}']
+    "data",
+    [
+        b"{}\n",
+        b'{"log_history": {}}',
+        b'{"log_history": [[[]]]}',
+        b'{"log_history": null}',
+    ],
 )
 def test_no_history(tmp_path: Path, data: bytes) -> None:
     source = FileSource(write(tmp_path / "trainer_state.json", data), trainer_state)
     assert [
-        type(record) for record in drain(source) if isinstance(record, MetricRows | Unreadable)
+        type(record)
+        for record in drain(source)
+        if isinstance(record, MetricRows | Unreadable)
     ] == [Unreadable]
 
 
-def test_a_file_without_end_is_given_up(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_file_without_end_is_given_up(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(trainer_state, "LARGEST", 1000)
     source = FileSource(
-        write(tmp_path / "trainer_state.json", b"{" + b" " * 5000), trainer_state, chunk=100
+        write(tmp_path / "trainer_state.json", b"{" + b" " * 5000),
+        trainer_state,
+        chunk=100,
     )
-    assert [type(record) for record in (*drain(source), *source.finish())] == [Unreadable]
+    assert [type(record) for record in (*drain(source), *source.finish())] == [
+        Unreadable
+    ]
 
 
 def test_deep_nesting_is_survived(tmp_path: Path) -> None:
@@ -240,7 +278,9 @@ def test_the_state_beside_the_checkpoints_is_the_last(tmp_path: Path) -> None:
 
 
 def test_checkpoints_in_a_folder_of_their_own(tmp_path: Path) -> None:
-    write(tmp_path / "a" / "checkpoints" / "checkpoint-4" / "trainer_state.json", text(4))
+    write(
+        tmp_path / "a" / "checkpoints" / "checkpoint-4" / "trainer_state.json", text(4)
+    )
     write(tmp_path / "b" / "ckpt" / "checkpoint-4" / "trainer_state.json", text(4))
     write(tmp_path / "b" / "ckpt" / "trainer_state.json", text(8))
     write(tmp_path / "b" / "train.log", b"{'loss': 0.5, 'epoch': 0.1}\n")
@@ -279,7 +319,11 @@ def test_any_cut_gives_the_same_run(tmp_path: Path, cuts: list[int]) -> None:
     assert {key: values(pieces, key) for key in pieces.keys} == {
         key: values(whole, key) for key in whole.keys
     }
-    assert (pieces.restarts, pieces.settings, pieces.total_steps) == ([], whole.settings, 20)
+    assert (pieces.restarts, pieces.settings, pieces.total_steps) == (
+        [],
+        whole.settings,
+        20,
+    )
 
 
 @given(at=st.integers(0, 10**6), byte=st.integers(0, 255), end=st.integers(0, 10**6))
@@ -288,14 +332,20 @@ def test_any_damage_is_survived(tmp_path: Path, at: int, byte: int, end: int) ->
     data = bytearray(text(8))
     data[at % len(data)] = byte
     for damaged in (bytes(data), text(8)[: end % len(data)]):
-        _, records = feed_in_pieces(tmp_path / "trainer_state.json", trainer_state, damaged, [])
-        assert len([record for record in records if isinstance(record, MetricRows)]) <= 20
+        _, records = feed_in_pieces(
+            tmp_path / "trainer_state.json", trainer_state, damaged, []
+        )
+        assert (
+            len([record for record in records if isinstance(record, MetricRows)]) <= 20
+        )
 
 
 @pytest.mark.skipif(not LOGS.is_dir(), reason="no real logs here")
 def test_a_real_one() -> None:
     path = LOGS / "IMJONEZZ__UnslothGRPO/outputs/checkpoint-250/trainer_state.json"
-    expected = {entry["step"]: entry for entry in json.loads(path.read_bytes())["log_history"]}
+    expected = {
+        entry["step"]: entry for entry in json.loads(path.read_bytes())["log_history"]
+    }
     for run in (read_run(path), read_run(LOGS / "IMJONEZZ__UnslothGRPO")):
         assert (run.step, run.total_steps, run.dialect) == (250, 250, "other")
         for key in run.keys:

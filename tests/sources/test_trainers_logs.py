@@ -21,11 +21,19 @@ from verl_tui.sources.source import FileSource
 from verl_tui.times import parse_elapsed
 
 MADE = (
-    Path(os.environ.get("VERL_TUI_LOGS", Path(__file__).parents[3] / "shared" / "logs")).parent
+    Path(
+        os.environ.get("VERL_TUI_LOGS", Path(__file__).parents[3] / "shared" / "logs")
+    ).parent
     / "made"
 )
 SWIFT = [
-    {"loss": 0.5, "kl": 0.1, "epoch": 0.01, "global_step/max_steps": "1/40", "elapsed_time": "2s"},
+    {
+        "loss": 0.5,
+        "kl": 0.1,
+        "epoch": 0.01,
+        "global_step/max_steps": "1/40",
+        "elapsed_time": "2s",
+    },
     {
         "loss": 0.25,
         "kl": 0.2,
@@ -33,7 +41,12 @@ SWIFT = [
         "global_step/max_steps": "2/40",
         "elapsed_time": "1m 4s",
     },
-    {"eval_loss": 0.75, "epoch": 0.02, "global_step/max_steps": "2/40", "elapsed_time": "1m 5s"},
+    {
+        "eval_loss": 0.75,
+        "epoch": 0.02,
+        "global_step/max_steps": "2/40",
+        "elapsed_time": "1m 5s",
+    },
 ]
 END = [
     {
@@ -66,7 +79,10 @@ def test_they_are_recognised() -> None:
         (lines(SUMMARY), swift),
         (lines(FACTORY), llama_factory),
     ):
-        assert next(one for one in FORMATS if one.matches(Path("log.jsonl"), data)) is format
+        assert (
+            next(one for one in FORMATS if one.matches(Path("log.jsonl"), data))
+            is format
+        )
 
 
 def test_what_ms_swift_writes(tmp_path: Path) -> None:
@@ -76,17 +92,36 @@ def test_what_ms_swift_writes(tmp_path: Path) -> None:
     assert values(run, "loss") == {1: 0.5, 2: 0.25}
     assert values(run, "eval_loss") == {2: 0.75}
     assert values(run, "train_loss") == {40: 0.5}
-    assert not {"best_metric", "global_step"} & set(run.keys), "the summary measures nothing"
+    assert not {"best_metric", "global_step"} & set(run.keys), (
+        "the summary measures nothing"
+    )
     assert run.total_steps == 40
-    assert [(event.kind, event.step) for event in run.events] == [(EventKind.FINISHED, 40)]
+    assert [(event.kind, event.step) for event in run.events] == [
+        (EventKind.FINISHED, 40)
+    ]
     assert state(run, 0.0) is State.FINISHED
 
 
 def test_the_closing_record_takes_no_place_of_the_last_steps(tmp_path: Path) -> None:
     path = tmp_path / "logging.jsonl"
-    last = {"loss": 0.5, "epoch": 1.0, "train_speed(s/it)": 0.66, "global_step/max_steps": "40/40"}
+    last = {
+        "loss": 0.5,
+        "epoch": 1.0,
+        "train_speed(s/it)": 0.66,
+        "global_step/max_steps": "40/40",
+    }
     path.write_bytes(
-        lines([last, {**last, "train_speed(s/it)": 0.67, "train_runtime": 26.8, "train_loss": 0.4}])
+        lines(
+            [
+                last,
+                {
+                    **last,
+                    "train_speed(s/it)": 0.67,
+                    "train_runtime": 26.8,
+                    "train_loss": 0.4,
+                },
+            ]
+        )
     )
     run = read_run(path)
     assert values(run, "train_speed(s/it)") == {40: 0.66}
@@ -103,7 +138,17 @@ def test_the_summary_is_written_after_a_crash_too(tmp_path: Path) -> None:
 def test_a_resumed_training_appends(tmp_path: Path) -> None:
     path = tmp_path / "logging.jsonl"
     path.write_bytes(
-        lines([*SWIFT, {"loss": 0.125, "kl": 0.5, "epoch": 0.02, "global_step/max_steps": "2/40"}])
+        lines(
+            [
+                *SWIFT,
+                {
+                    "loss": 0.125,
+                    "kl": 0.5,
+                    "epoch": 0.02,
+                    "global_step/max_steps": "2/40",
+                },
+            ]
+        )
     )
     assert values(read_run(path), "loss") == {1: 0.5, 2: 0.125}
 
@@ -117,12 +162,26 @@ def test_what_llama_factory_writes(tmp_path: Path) -> None:
     assert values(run, "learning_rate") == {5: 0.001, 10: 0.0005}
     assert values(run, "rewards/accuracies") == {5: 0.75, 10: 1.0}
     assert run.total_steps == 60
-    assert set(run.keys) == {"loss", "eval_loss", "learning_rate", "rewards/accuracies", "epoch"}
+    assert set(run.keys) == {
+        "loss",
+        "eval_loss",
+        "learning_rate",
+        "rewards/accuracies",
+        "epoch",
+    }
 
 
-def test_the_history_of_llama_factorys_ppo_is_one_series_with_its_log(tmp_path: Path) -> None:
+def test_the_history_of_llama_factorys_ppo_is_one_series_with_its_log(
+    tmp_path: Path,
+) -> None:
     history = [
-        {"epoch": 0.0, "learning_rate": 0.1, "loss": -0.5, "reward": float(n), "step": n}
+        {
+            "epoch": 0.0,
+            "learning_rate": 0.1,
+            "loss": -0.5,
+            "reward": float(n),
+            "step": n,
+        }
         for n in range(3)
     ]
     document = {
@@ -139,13 +198,17 @@ def test_the_history_of_llama_factorys_ppo_is_one_series_with_its_log(tmp_path: 
     (tmp_path / "trainer_log.jsonl").write_bytes(lines(log))
     run = read_run(tmp_path)
     assert values(run, "reward") == {1: 0.0, 2: 1.0, 3: 2.0}
-    notes = [source.status.note for source in run.sources.values() if source.status.note]
+    notes = [
+        source.status.note for source in run.sources.values() if source.status.note
+    ]
     assert notes == [
         "LLaMA-Factory's PPO counts steps from 0 here: shown from 1, as its other files say"
     ]
 
 
-def test_the_console_of_llama_factorys_ppo_is_of_the_same_series(tmp_path: Path) -> None:
+def test_the_console_of_llama_factorys_ppo_is_of_the_same_series(
+    tmp_path: Path,
+) -> None:
     (tmp_path / "train.log").write_text(
         "\r  0%|          | 0/9 [00:00<?, ?it/s]"
         + "".join(
@@ -175,7 +238,9 @@ def test_durations(text: object, seconds: float | None) -> None:
 )
 @settings(suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None)
 @given(cuts=st.lists(st.integers(0, 1500), max_size=8))
-def test_any_cut_gives_the_same(tmp_path: Path, format, records, cuts: list[int]) -> None:
+def test_any_cut_gives_the_same(
+    tmp_path: Path, format, records, cuts: list[int]
+) -> None:
     whole, _ = feed_in_pieces(tmp_path / "a.jsonl", format, lines(records), [])
     cut, _ = feed_in_pieces(tmp_path / "b.jsonl", format, lines(records), cuts)
     assert {key: values(cut, key) for key in cut.keys} == {
@@ -188,7 +253,9 @@ def test_any_cut_gives_the_same(tmp_path: Path, format, records, cuts: list[int]
 )
 @settings(suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None)
 @given(data=st.binary(max_size=200), at=st.integers(0, 900))
-def test_any_bytes_do_no_harm(tmp_path: Path, format, records, data: bytes, at: int) -> None:
+def test_any_bytes_do_no_harm(
+    tmp_path: Path, format, records, data: bytes, at: int
+) -> None:
     text = lines(records)
     path = tmp_path / "a.jsonl"
     path.write_bytes(text[:at] + data + text[at:])
@@ -202,7 +269,10 @@ def histories() -> list[tuple[Path, Path]]:
     run.
     """
     pairs = [
-        ("swift_resume/out/logging.jsonl", "swift_resume/out/checkpoint-80/trainer_state.json"),
+        (
+            "swift_resume/out/logging.jsonl",
+            "swift_resume/out/checkpoint-80/trainer_state.json",
+        ),
         ("lf_dpo/out/trainer_log.jsonl", "lf_dpo/out/trainer_state.json"),
         ("lf_kto/out/trainer_log.jsonl", "lf_kto/out/trainer_state.json"),
         ("lf93_ppo/out/trainer_log.jsonl", "lf93_ppo/out/trainer_state.json"),
@@ -211,7 +281,9 @@ def histories() -> list[tuple[Path, Path]]:
 
 
 @pytest.mark.skipif(not MADE.exists(), reason=f"no {MADE}")
-@pytest.mark.parametrize(("log", "history"), histories(), ids=lambda path: path.parts[-3])
+@pytest.mark.parametrize(
+    ("log", "history"), histories(), ids=lambda path: path.parts[-3]
+)
 def test_real_ones_against_the_trainers_history(log: Path, history: Path) -> None:
     run, history_run = read_run(log), read_run(history)
     assert run.total_steps == history_run.total_steps

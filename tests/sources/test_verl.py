@@ -62,7 +62,10 @@ def produce(path, extra, words):
 @pytest.mark.skipif(find_spec("verl") is None, reason="verl is not installed")
 def test_what_verl_writes_is_what_we_read(tmp_path):
     produce(tmp_path, [], {"mode": "schedule"})
-    console, file = read_run(tmp_path / "train.log"), read_run(tmp_path / "proj" / "exp.jsonl")
+    console, file = (
+        read_run(tmp_path / "train.log"),
+        read_run(tmp_path / "proj" / "exp.jsonl"),
+    )
     for run in (console, file):
         assert values(run, "critic/score/mean") == {n: n / 10 for n in range(1, 6)}
         assert values(run, "val-core/openai/gsm8k/acc/mean@1") == {0: 0.25}
@@ -77,7 +80,9 @@ def test_what_verl_writes_is_what_we_read(tmp_path):
         "verl's file logger writes infinity as null"
     )
     together = read_run(tmp_path)
-    assert math.isnan(values(together, "actor/kl_loss")[4]), "of two sources the file logger holds"
+    assert math.isnan(values(together, "actor/kl_loss")[4]), (
+        "of two sources the file logger holds"
+    )
     assert together.step == 5
 
 
@@ -93,8 +98,13 @@ def rounded(number):
 def test_all_that_verl_leaves_on_disk_is_one_run(tmp_path):
     produce(tmp_path, ["tensorboard", "wandb"], {})
     (kept,) = (tmp_path / "wandb").glob("offline-run-*")
-    events, wandb = read_run(tmp_path / "tensorboard_log"), read_run(*kept.glob("*.wandb"))
-    assert values(events, "critic/score/mean") == {n: rounded(n / 10) for n in range(1, 6)}
+    events, wandb = (
+        read_run(tmp_path / "tensorboard_log"),
+        read_run(*kept.glob("*.wandb")),
+    )
+    assert values(events, "critic/score/mean") == {
+        n: rounded(n / 10) for n in range(1, 6)
+    }
     assert values(events, "val-core/openai/gsm8k/acc/mean@1") == {0: 0.25}
     assert values(events, "actor/kl_loss")[4] == math.inf
     assert values(wandb, "critic/score/mean") == {n: n / 10 for n in range(1, 6)}

@@ -17,13 +17,26 @@ from verl_tui.runs.views.state import State, state
 
 
 @pytest.mark.parametrize(
-    "number", ["9" * 25, "-" + "9" * 400, "9" * 5000, "1e999"], ids=["25", "-400", "5000", "inf"]
+    "number",
+    ["9" * 25, "-" + "9" * 400, "9" * 5000, "1e999"],
+    ids=["25", "-400", "5000", "inf"],
 )
 def test_numbers_of_any_size(tmp_path, number):
-    numbers = {"a": number, "d": f'{{"e": {number}}}', "trainer/global_step": number, "b": "2"}
-    found = said(drain(source(tmp_path, written([history(1, numbers), history(2, {"b": "3"})]))))
+    numbers = {
+        "a": number,
+        "d": f'{{"e": {number}}}',
+        "trainer/global_step": number,
+        "b": "2",
+    }
+    found = said(
+        drain(source(tmp_path, written([history(1, numbers), history(2, {"b": "3"})])))
+    )
     assert found["b"] == {1: ["2.0"], 2: ["3.0"]}
-    assert list(found["a"].values()) == list(found["d.e"].values()) == [[repr(float(number))]]
+    assert (
+        list(found["a"].values())
+        == list(found["d.e"].values())
+        == [[repr(float(number))]]
+    )
 
 
 def test_numbers_as_wandb_writes_them(tmp_path):
@@ -44,14 +57,23 @@ def test_numbers_as_wandb_writes_them(tmp_path):
 
 
 def test_items_of_unusual_form_between_usual_ones(tmp_path):
-    numbers = {"a": "1", "long " * 30: "2", "b": "-0", "é": "3", "c": "4.5e-3", "text": '"x"'}
+    numbers = {
+        "a": "1",
+        "long " * 30: "2",
+        "b": "-0",
+        "é": "3",
+        "c": "4.5e-3",
+        "text": '"x"',
+    }
     found = said(drain(source(tmp_path, written([history(7, numbers)] * 2))))
     assert {key: steps[7][0] for key, steps in found.items()} == {
         "a": "1.0", "long " * 30: "2.0", "b": "-0.0", "é": "3.0", "c": "0.0045",
     }  # fmt: skip
 
 
-@pytest.mark.parametrize("number", ["+5", ".5", "5.", "05", "1E5", "NaN", "-0", "1e999"])
+@pytest.mark.parametrize(
+    "number", ["+5", ".5", "5.", "05", "1E5", "NaN", "-0", "1e999"]
+)
 def test_numbers_that_json_has_not_do_not_change_others(tmp_path, number):
     numbers = {"a": "0.1", "b": number, "c": "3", "d": "-0.0"}
     found = said(drain(source(tmp_path, written([history(7, numbers)]))))
@@ -61,7 +83,11 @@ def test_numbers_that_json_has_not_do_not_change_others(tmp_path, number):
 
 
 def test_system_figures_keep_their_keys_beside_metrics_of_the_same_names(tmp_path):
-    records = [history(1, {"cpu": "1"}), stats(100.0, {"cpu": "50"}), history(2, {"cpu": "2"})]
+    records = [
+        history(1, {"cpu": "1"}),
+        stats(100.0, {"cpu": "50"}),
+        history(2, {"cpu": "2"}),
+    ]
     found = said(drain_all(source(tmp_path, written(records))))
     assert found == {"cpu": {1: ["1.0"], 2: ["2.0"]}, "system/cpu": {1: ["50.0"]}}
 
@@ -69,7 +95,9 @@ def test_system_figures_keep_their_keys_beside_metrics_of_the_same_names(tmp_pat
 def test_a_metric_and_others_within_its_name_are_all_kept(tmp_path):
     numbers = {"a": "true", ("a", "b"): "2", ("c", "d"): "3", "c": "true"}
     (rows,) = drain(source(tmp_path, written([history(7, numbers)])))
-    found = {key: column[0] for key, column in zip(rows.keys, rows.columns, strict=True)}
+    found = {
+        key: column[0] for key, column in zip(rows.keys, rows.columns, strict=True)
+    }
     assert found == {"a": 1.0, "a.b": 2.0, "c.d": 3.0, "c": 1.0}
 
 
@@ -79,12 +107,16 @@ def test_items_of_any_length_and_order_are_one_table(tmp_path):
     for step in range(20):
         random.Random(step).shuffle(names)
         records.append(
-            history(step, {name: f"{step + len(name) / 7:.{60 + step}f}" for name in names})
+            history(
+                step, {name: f"{step + len(name) / 7:.{60 + step}f}" for name in names}
+            )
         )
     (rows,) = drain(source(tmp_path, written(records)))
     assert set(rows.keys) == set(names)
     for key, column in zip(rows.keys, rows.columns, strict=True):
-        assert list(column) == [float(f"{step + len(key) / 7:.70f}") for step in range(20)]
+        assert list(column) == [
+            float(f"{step + len(key) / 7:.70f}") for step in range(20)
+        ]
 
 
 def test_objects_with_a_type_are_no_metrics_but_histograms_are(tmp_path):
@@ -101,7 +133,10 @@ def test_objects_with_a_type_are_no_metrics_but_histograms_are(tmp_path):
     assert [record.reason for record in records if isinstance(record, Unreadable)] == [
         "broken: a histogram without bounds or counts"
     ]
-    assert [record.key for record in records if isinstance(record, Histogram)] == ["h", "p"]
+    assert [record.key for record in records if isinstance(record, Histogram)] == [
+        "h",
+        "p",
+    ]
     found = said(records)
     assert {key: steps[3] for key, steps in found.items()} == {
         "h/p05": ["0.1"], "h/p25": ["0.5"], "h/p50": ["1.0"], "h/p75": ["2.0"], "h/p95": ["2.8"],
@@ -145,7 +180,9 @@ def test_the_trainers_step_is_the_step(tmp_path):
 
 def test_several_calls_that_are_timed_within_a_step_are_averaged(tmp_path):
     """TRL logs how long a function took at each call."""
-    calls = [history(at, {"profiling/generate": number}) for at, number in enumerate("12", 1)]
+    calls = [
+        history(at, {"profiling/generate": number}) for at, number in enumerate("12", 1)
+    ]
     step = history(3, {"train/loss": "4", "train/global_step": "1"})
     path = tmp_path / "run-x.wandb"
     path.write_bytes(written([history(0, {"train/global_step": "1"}), *calls, step]))
@@ -189,10 +226,18 @@ def test_who_the_run_is_and_what_it_was_set_to(tmp_path):
         13: "host-1",
     }
     run = b"".join(field(number, text) for number, text in identity.items())
-    run += field(4, config) + field(10, "a") + field(10, "b") + field(17, field(1, 1_700_000_000))
+    run += (
+        field(4, config)
+        + field(10, "a")
+        + field(10, "b")
+        + field(17, field(1, 1_700_000_000))
+    )
     late = item(1, ("trainer", "n"), "8") + item(1, "odd", "{broken")
     records = drain(
-        source(tmp_path, written([field(17, run), field(5, late), field(26, field(6, "main.py"))]))
+        source(
+            tmp_path,
+            written([field(17, run), field(5, late), field(26, field(6, "main.py"))]),
+        )
     )
     found = [record.values for record in records if isinstance(record, Settings)]
     assert found == [
@@ -214,16 +259,23 @@ def test_who_the_run_is_and_what_it_was_set_to(tmp_path):
 def test_the_exit_code_tells_how_it_ended(tmp_path, code, kind, how):
     exit_record = field(18, (field(1, code) if code else b"") + field(2, 60))
     found = drain(source(tmp_path, written([history(3, {"a": "1"}), exit_record])))
-    assert found[-1] == Event(kind, f"W&B: the run exited with code {code}", 2, bare=code != 0)
+    assert found[-1] == Event(
+        kind, f"W&B: the run exited with code {code}", 2, bare=code != 0
+    )
     run = read_run(tmp_path)
     assert state(run, run.last_record or 0.0) is how
 
 
 def test_configuration_and_metadata_beside_it_say_the_same(tmp_path):
     (tmp_path / "files").mkdir()
-    config = field(1, field(1, "lr") + field(16, "1e-06")) + item(1, "a", '{"value": 3}')
+    config = field(1, field(1, "lr") + field(16, "1e-06")) + item(
+        1, "a", '{"value": 3}'
+    )
     data = written(
-        [field(17, field(1, "x") + field(13, "h") + field(4, config)), history(1, {"l": "1"})]
+        [
+            field(17, field(1, "x") + field(13, "h") + field(4, config)),
+            history(1, {"l": "1"}),
+        ]
     )
     (tmp_path / "run-x.wandb").write_bytes(data)
     (tmp_path / "files" / "config.yaml").write_text(
@@ -234,5 +286,11 @@ def test_configuration_and_metadata_beside_it_say_the_same(tmp_path):
     )
     (tmp_path / "files" / "wandb-summary.json").write_text('{"l": 5, "_step": 900}')
     run = read_run(tmp_path)
-    assert set(run.settings) == {"wandb.id", "wandb.host", "lr", "a.value", "wandb.git.commit"}
+    assert set(run.settings) == {
+        "wandb.id",
+        "wandb.host",
+        "lr",
+        "a.value",
+        "wandb.git.commit",
+    }
     assert values(run, "l") == {1: 1.0}

@@ -25,10 +25,14 @@ def many(count: int = STEPS) -> list[bytes]:
     """
     records = []
     for step in range(count):
-        records.append(history(step, {"a": str(step), "b": f"{step}.0", "_timestamp": "1.5"}))
+        records.append(
+            history(step, {"a": str(step), "b": f"{step}.0", "_timestamp": "1.5"})
+        )
         records.append(stats(step, {"cpu": str(step), "gpu.0.gpu": str(step)}))
         if step % 400 == 7:
-            records.append(history(step, {"long": str(step), "text": json.dumps("x" * 50_000)}))
+            records.append(
+                history(step, {"long": str(step), "text": json.dumps("x" * 50_000)})
+            )
     return records
 
 
@@ -43,14 +47,19 @@ def test_a_record_may_span_blocks(tmp_path):
 
 
 @given(cuts=st.lists(st.integers(0, 10**6), max_size=12), damage=st.integers(0, 1))
-@settings(max_examples=examples(0.6), suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(
+    max_examples=examples(0.6),
+    suppress_health_check=[HealthCheck.function_scoped_fixture],
+)
 def test_any_cut_says_the_same(tmp_path, cuts, damage):
     data = bytearray(written(many(30)))
     data[100] ^= damage
     path = tmp_path / "run-x.wandb"
     whole, _ = feed_in_pieces(path, wandb, data, [])
     pieces, records = feed_in_pieces(path, wandb, data, cuts)
-    assert len([record for record in records if isinstance(record, Unreadable)]) == bool(damage)
+    assert len(
+        [record for record in records if isinstance(record, Unreadable)]
+    ) == bool(damage)
     assert {"a", "system/cpu"} <= set(whole.keys)
     assert {key: values(pieces, key) for key in pieces.keys} == {
         key: values(whole, key) for key in whole.keys
@@ -68,10 +77,15 @@ def test_a_torn_log_says_what_came_before(tmp_path, stop):
 
 @given(
     places=st.lists(
-        st.tuples(st.integers(0, len(MANY) - 1), st.integers(1, 255)), min_size=1, max_size=6
+        st.tuples(st.integers(0, len(MANY) - 1), st.integers(1, 255)),
+        min_size=1,
+        max_size=6,
     )
 )
-@settings(max_examples=examples(0.8), suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(
+    max_examples=examples(0.8),
+    suppress_health_check=[HealthCheck.function_scoped_fixture],
+)
 def test_damage_costs_records_but_never_changes_one(tmp_path, places):
     data = bytearray(MANY)
     for place, flip in places:
@@ -94,7 +108,9 @@ def test_what_is_damaged_is_reported_with_its_place(tmp_path):
     data[wandb.BLOCK + 100] ^= 1
     data[5 * wandb.BLOCK : 6 * wandb.BLOCK] = bytes(wandb.BLOCK)
     told = [
-        record for record in drain(source(tmp_path, bytes(data))) if isinstance(record, Unreadable)
+        record
+        for record in drain(source(tmp_path, bytes(data)))
+        if isinstance(record, Unreadable)
     ]
     assert [record.reason.split(" at ")[0] for record in told] == [
         "a damaged chunk",
@@ -106,9 +122,14 @@ def test_what_is_damaged_is_reported_with_its_place(tmp_path):
 def test_a_message_that_is_none_is_reported_and_costs_nothing_else(tmp_path):
     broken = [b"\xff\xff", field(2, b"\x0a\x7f"), stats(1, {"cpu": "5"})]
     records = drain_all(
-        source(tmp_path, written([history(1, {"a": "1"}), *broken, history(2, {"a": "2"})]))
+        source(
+            tmp_path, written([history(1, {"a": "1"}), *broken, history(2, {"a": "2"})])
+        )
     )
-    assert [record.line for record in records if isinstance(record, Unreadable)] == [2, 3]
+    assert [record.line for record in records if isinstance(record, Unreadable)] == [
+        2,
+        3,
+    ]
     assert said(records) == {"a": {1: ["1.0"], 2: ["2.0"]}}, (
         "where the step is not known, nothing is said of it"
     )
@@ -121,7 +142,9 @@ def test_any_bytes_are_survived(tmp_path, data, headed):
     drain(
         source(
             tmp_path,
-            written([data, field(2, data), field(7, data), field(17, data), field(5, data)]),
+            written(
+                [data, field(2, data), field(7, data), field(17, data), field(5, data)]
+            ),
         )
     )
 
@@ -149,7 +172,11 @@ def test_values_beyond_all_measure_cost_only_themselves(tmp_path):
             },
         ),
         history(7, {("n",) * 2000: "1", "o": '{"a":' * 900 + "1" + "}" * 900}),
-        field(5, item(1, "deep", deep) + item(1, "objects", '{"a":' * 1000 + "1" + "}" * 1000)),
+        field(
+            5,
+            item(1, "deep", deep)
+            + item(1, "objects", '{"a":' * 1000 + "1" + "}" * 1000),
+        ),
         field(17, field(17, field(1, 2**63 - 1))),
         history(8, {"z": "1"}),
     ]

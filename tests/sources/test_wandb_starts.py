@@ -24,7 +24,8 @@ from verl_tui.sources.formats.console.wandb_runs import reports_to
 T0 = 1_763_000_000.0
 PLACE = "/home/me/letters/wandb/"
 BEGUN = (
-    "wandb: Tracking run with wandb version 0.31.0\nwandb: Run data is saved locally in " + PLACE
+    "wandb: Tracking run with wandb version 0.31.0\nwandb: Run data is saved locally in "
+    + PLACE
 )
 EXITED = field(18, field(2, 60))
 
@@ -37,7 +38,8 @@ def directory(run: str, number: int = 0) -> str:
 def prints(steps: range, value: float = 0.0) -> str:
     """Return what verl's console prints of some steps."""
     return "".join(
-        f"step:{step} - actor/loss:{step + value} - training/epoch:0\n" for step in steps
+        f"step:{step} - actor/loss:{step + value} - training/epoch:0\n"
+        for step in steps
     )
 
 
@@ -49,7 +51,9 @@ def starts(run: str, number: int, steps: range, value: float = 0.0) -> str:
 def log(steps: range, value: float = 0.0, *further: bytes, began: float = T0) -> bytes:
     """Return W&B's log of some steps."""
     rows = [
-        history(step, {"actor/loss": str(step + value), "_timestamp": str(began + step)})
+        history(
+            step, {"actor/loss": str(step + value), "_timestamp": str(began + step)}
+        )
         for step in steps
     ]
     return written([field(17, field(1, "x")), *rows, *further])
@@ -74,7 +78,9 @@ def tree(tmp_path):
         for name, content in files.items():
             path = tmp_path / name
             path.parent.mkdir(parents=True, exist_ok=True)
-            path.write_bytes(content if isinstance(content, bytes) else content.encode())
+            path.write_bytes(
+                content if isinstance(content, bytes) else content.encode()
+            )
         return tmp_path
 
     return make
@@ -94,7 +100,11 @@ def found(top) -> list[list[str]]:
     runs = read_runs(top).values()
     return sorted(
         [
-            *(["log"] if any(path.endswith((".log", ".out")) for path in run.paths) else []),
+            *(
+                ["log"]
+                if any(path.endswith((".log", ".out")) for path in run.paths)
+                else []
+            ),
             *wandb_files(run),
         ]
         for run in runs
@@ -111,18 +121,36 @@ def found(top) -> list[list[str]]:
             "wandb: Run data is saved locally in /a/My Drive/wandb/offline-run-20261122_235944-55ahqe14",
             "55ahqe14",
         ),
-        ("wandb: Run data is saved locally in wandb/run-20250612_081149-my_run.7", "my_run.7"),
-        ("wandb: Find logs at: ./wandb/offline-run-20261122_235944-55ahqe14/logs", "55ahqe14"),
+        (
+            "wandb: Run data is saved locally in wandb/run-20250612_081149-my_run.7",
+            "my_run.7",
+        ),
+        (
+            "wandb: Find logs at: ./wandb/offline-run-20261122_235944-55ahqe14/logs",
+            "55ahqe14",
+        ),
         (r"wandb: Find logs at: .\wandb\run-20261122_235944-55ahqe14\logs", "55ahqe14"),
         ("wandb: wandb sync /a/wandb/offline-run-20261122_235944-55ahqe14", "55ahqe14"),
         ("wandb: 🚀 View run at https://wandb.ai/me/letters/runs/7if6fk7f", "7if6fk7f"),
-        ("wandb: 🚀 View run big batch at: https://wandb.ai/me/letters/runs/7if6fk7f", "7if6fk7f"),
-        ("wandb: 🚀 View run at: https://wandb.ai/me/letters/runs/7if6fk7f?nw=nwuser", "7if6fk7f"),
+        (
+            "wandb: 🚀 View run big batch at: https://wandb.ai/me/letters/runs/7if6fk7f",
+            "7if6fk7f",
+        ),
+        (
+            "wandb: 🚀 View run at: https://wandb.ai/me/letters/runs/7if6fk7f?nw=nwuser",
+            "7if6fk7f",
+        ),
         ("wandb: Restoring run /a/wandb/offline-run-20261122_235944-55ahqe14", None),
-        ("wandb: Downloading artifact of https://wandb.ai/me/letters/runs/7if6fk7f", None),
+        (
+            "wandb: Downloading artifact of https://wandb.ai/me/letters/runs/7if6fk7f",
+            None,
+        ),
         ("wandb: ⭐️ View project at https://wandb.ai/me/letters", None),
         ("wandb: 🧹 View sweep at https://wandb.ai/me/letters/sweeps/7if6fk7f", None),
-        ("I ran wandb: Run data is saved locally in /a/wandb/run-20261122_235944-55ahqe14", None),
+        (
+            "I ran wandb: Run data is saved locally in /a/wandb/run-20261122_235944-55ahqe14",
+            None,
+        ),
         ("wandb: Run data is saved locally in /a/wandb", None),
         ("wandb sync /a/wandb/offline-run-20261122_235944-55ahqe14", None),
     ],
@@ -152,12 +180,17 @@ COLOURED = (
 
 def test_names_stand_behind_colours_actors_and_bars(tmp_path):
     bar = f"\r  5%|█         | 1/20 [00:01<00:19,  1.0s/it]\rwandb: Find logs at: wandb/{directory('def')}/logs\r\n"
-    assert reported(tmp_path, (COLOURED + prints(range(3)) + bar).encode()) == ("abc", "def")
+    assert reported(tmp_path, (COLOURED + prints(range(3)) + bar).encode()) == (
+        "abc",
+        "def",
+    )
 
 
 @pytest.mark.parametrize("cut", range(0, 240, 7))
 def test_any_cut_of_the_bytes_names_the_same(tmp_path, cut):
-    assert reported(tmp_path, (COLOURED + starts("def", 1, range(2))).encode(), cut) == (
+    assert reported(
+        tmp_path, (COLOURED + starts("def", 1, range(2))).encode(), cut
+    ) == (
         "abc",
         "def",
     )
@@ -193,10 +226,19 @@ def test_the_later_start_has_the_last_word_where_w_and_b_alone_has_a_value(tree)
     second = written([history(step, {"extra": str(-step)}) for step in range(5, 8)])
     logs = zip(("abc", "def"), (first, second), strict=True)
     files = {
-        f"wandb/{directory(run, n)}/run-{run}.wandb": data for n, (run, data) in enumerate(logs)
+        f"wandb/{directory(run, n)}/run-{run}.wandb": data
+        for n, (run, data) in enumerate(logs)
     }
     (run,) = read_runs(tree({**RESUMED, **files})).values()
-    assert values(run, "extra") == {1: 1.0, 2: 2.0, 3: 3.0, 4: 4.0, 5: -5.0, 6: -6.0, 7: -7.0}
+    assert values(run, "extra") == {
+        1: 1.0,
+        2: 2.0,
+        3: 3.0,
+        4: 4.0,
+        5: -5.0,
+        6: -6.0,
+        7: -7.0,
+    }
 
 
 @pytest.mark.parametrize(
@@ -224,7 +266,11 @@ def test_a_start_that_failed_before_its_first_step_is_in_nobodys_way(tree):
 
 def test_three_starts(tree):
     parts = [("abc", range(1, 7)), ("def", range(5, 11)), ("ghi", range(9, 15))]
-    files = {"train.log": "".join(starts(run, n, steps) for n, (run, steps) in enumerate(parts))}
+    files = {
+        "train.log": "".join(
+            starts(run, n, steps) for n, (run, steps) in enumerate(parts)
+        )
+    }
     for n, (run, steps) in enumerate(parts):
         files |= kept(run, n, steps)
     assert found(tree(files)) == [["log", "abc", "def", "ghi"]]
@@ -247,9 +293,13 @@ def test_each_of_two_logs_has_the_run_that_it_names(tree):
     }
 
 
-def test_trainings_that_begin_from_scratch_one_after_the_other_in_one_log_stay_apart(tree):
+def test_trainings_that_begin_from_scratch_one_after_the_other_in_one_log_stay_apart(
+    tree,
+):
     parts = ["abc", "def", "ghi"]
-    files = {"sweep.log": "".join(starts(run, n, range(1, 7)) for n, run in enumerate(parts))}
+    files = {
+        "sweep.log": "".join(starts(run, n, range(1, 7)) for n, run in enumerate(parts))
+    }
     for n, run in enumerate(parts):
         files |= kept(run, n, range(1, 7))
     assert found(tree(files)) == [["abc"], ["def"], ["ghi"], ["log"]]
@@ -292,7 +342,11 @@ def test_the_copy_of_the_console_that_w_and_b_keeps_deserves_no_word(tree):
     copy = f"wandb/{directory('abc')}/files/output.log"
     bar = "  5%|█         | 1/20 [00:01<00:19,  1.0s/it]\n"
     top = tree(
-        {"train.log": starts("abc", 0, range(1, 7)), **kept("abc", 0, range(1, 7)), copy: bar}
+        {
+            "train.log": starts("abc", 0, range(1, 7)),
+            **kept("abc", 0, range(1, 7)),
+            copy: bar,
+        }
     )
     assert load([str(top)], Config(), NOW).sentences == ()
 
@@ -324,7 +378,9 @@ def append(path, text: str | bytes) -> None:
 
 @pytest.mark.parametrize("named_first", [False, True])
 def test_a_second_start_joins_while_one_watches(tree, named_first):
-    top = tree({"train.log": starts("abc", 0, range(1, 7)), **kept("abc", 0, range(1, 7))})
+    top = tree(
+        {"train.log": starts("abc", 0, range(1, 7)), **kept("abc", 0, range(1, 7))}
+    )
     watched = Watched(top)
     (name,) = watched.monitor.runs
     second = top / "wandb" / directory("def", 1) / "run-def.wandb"
@@ -349,14 +405,21 @@ def test_another_training_in_a_log_of_its_own_becomes_a_run_while_one_watches(tr
     append(top / "wandb" / directory("def", 1) / "run-def.wandb", log(range(0)))
     assert watched.look() == [["abc"]]
     append(top / "b.log", starts("def", 1, range(1, 3)))
-    (top / "wandb" / directory("def", 1) / "run-def.wandb").write_bytes(log(range(1, 3)))
+    (top / "wandb" / directory("def", 1) / "run-def.wandb").write_bytes(
+        log(range(1, 3))
+    )
     for _ in range(2):
         watched.look()
-    assert sorted(wandb_files(run) for run in watched.monitor.runs.values()) == [["abc"], ["def"]]
+    assert sorted(wandb_files(run) for run in watched.monitor.runs.values()) == [
+        ["abc"],
+        ["def"],
+    ]
 
 
 def test_a_run_that_no_log_names_becomes_one_of_its_own_with_its_steps(tree):
-    top = tree({"train.log": starts("abc", 0, range(1, 7)), **kept("abc", 0, range(1, 7))})
+    top = tree(
+        {"train.log": starts("abc", 0, range(1, 7)), **kept("abc", 0, range(1, 7))}
+    )
     watched = Watched(top)
     second = top / "wandb" / directory("def", 1) / "run-def.wandb"
     append(second, log(range(0)))
@@ -364,11 +427,16 @@ def test_a_run_that_no_log_names_becomes_one_of_its_own_with_its_steps(tree):
     second.write_bytes(log(range(1, 3)))
     for _ in range(2):
         watched.look()
-    assert sorted(wandb_files(run) for run in watched.monitor.runs.values()) == [["abc"], ["def"]]
+    assert sorted(wandb_files(run) for run in watched.monitor.runs.values()) == [
+        ["abc"],
+        ["def"],
+    ]
 
 
 def test_the_thread_that_follows_joins_a_start_as_well(tree):
-    top = tree({"train.log": starts("abc", 0, range(1, 7)), **kept("abc", 0, range(1, 7))})
+    top = tree(
+        {"train.log": starts("abc", 0, range(1, 7)), **kept("abc", 0, range(1, 7))}
+    )
     news, stop, monitor = queue.Queue(), threading.Event(), Monitor(Config())
     thread = threading.Thread(
         target=Feed([str(top)]).follow, args=(stop, news.put, time.time), daemon=True
@@ -397,7 +465,9 @@ def test_the_thread_that_follows_joins_a_start_as_well(tree):
 
 
 def test_a_run_that_w_and_b_itself_resumed_stays_one_while_one_watches(tree):
-    top = tree({"train.log": starts("abc", 0, range(1, 7)), **kept("abc", 0, range(1, 7))})
+    top = tree(
+        {"train.log": starts("abc", 0, range(1, 7)), **kept("abc", 0, range(1, 7))}
+    )
     watched = Watched(top)
     append(top / "train.log", starts("abc", 1, range(5, 8), 0.5))
     append(

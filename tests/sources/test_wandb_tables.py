@@ -26,7 +26,15 @@ def table(path: Path, columns: list[str], rows: list[list[object]]) -> Path:
     return path
 
 
-GENERATIONS = ["step", "input_1", "output_1", "score_1", "input_2", "output_2", "score_2"]
+GENERATIONS = [
+    "step",
+    "input_1",
+    "output_1",
+    "score_1",
+    "input_2",
+    "output_2",
+    "score_2",
+]
 
 
 def test_validation_generations_are_taken_once(tmp_path):
@@ -55,9 +63,18 @@ def test_tables_of_other_trainers(tmp_path):
     )
     assert wandb_tables.matches(path, path.read_bytes())
     (sample,) = drain(FileSource(path, wandb_tables))
-    assert (sample.step, sample.prompt, sample.response, sample.score) == (40, "p", "c", 1.0)
+    assert (sample.step, sample.prompt, sample.response, sample.score) == (
+        40,
+        "p",
+        "c",
+        1.0,
+    )
     assert (sample.extras, sample.validation) == ({"length_2": 9}, False)
-    path = table(tmp_path / "eval" / "texts_7_ab.table.json", ["question", "answer"], [["q", "a"]])
+    path = table(
+        tmp_path / "eval" / "texts_7_ab.table.json",
+        ["question", "answer"],
+        [["q", "a"]],
+    )
     (sample,) = drain(FileSource(path, wandb_tables))
     assert (sample.step, sample.prompt, sample.response) == (7, "q", "a")
 
@@ -93,7 +110,9 @@ def test_a_table_that_is_written_anew_is_read_once_more(tmp_path):
 @settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
 def test_a_table_is_read_when_it_is_whole(tmp_path, cuts, stop):
     rows = [[{"}": "}"}, "é}", f"out {n}", math.nan] for n in range(20)]
-    path = table(tmp_path / "x_9_ab.table.json", ["a", "input", "output", "score"], rows)
+    path = table(
+        tmp_path / "x_9_ab.table.json", ["a", "input", "output", "score"], rows
+    )
     data = path.read_bytes()
     _, whole = feed_in_pieces(path, wandb_tables, data, [])
     assert [sample.response for sample in whole] == [f"out {n}" for n in range(20)]

@@ -21,7 +21,9 @@ from verl_tui.runs.views.state import State, state
 from verl_tui.sources.formats.wandb import reader as wandb
 from verl_tui.sources.source import FileSource
 
-LOGS = Path(os.environ.get("VERL_TUI_LOGS", Path(__file__).parents[3] / "shared" / "logs"))
+LOGS = Path(
+    os.environ.get("VERL_TUI_LOGS", Path(__file__).parents[3] / "shared" / "logs")
+)
 OMNI = LOGS / "JOY-SWang__R1-AQA-Omni" / "wandb"
 NAMED = (
     "run-20250612_081149-e845csgm/run-e845csgm.wandb",
@@ -90,12 +92,19 @@ def truth(path: Path) -> tuple[dict[str, dict[int, list[str]]], int]:
         if kind == "exit":
             code = record.exit.exit_code
         elif kind == "history":
-            items = {tuple(i.nested_key) or (i.key,): i.value_json for i in record.history.item}
+            items = {
+                tuple(i.nested_key) or (i.key,): i.value_json
+                for i in record.history.item
+            }
             step = int(items.get(("train/global_step",), items[("_step",)]))
             typed = {path[:-1] for path in items if path[-1] == "_type"}
             for name, text in items.items():
                 value = plain(text)
-                if value is not None and not name[0].startswith("_") and name[:1] not in typed:
+                if (
+                    value is not None
+                    and not name[0].startswith("_")
+                    and name[:1] not in typed
+                ):
                     numbers[".".join(name)][step].append(repr(value))
         elif kind == "stats":
             for i in record.stats.item:
@@ -105,7 +114,13 @@ def truth(path: Path) -> tuple[dict[str, dict[int, list[str]]], int]:
 
 def plain(text: str) -> float | None:
     value = json.loads(text, parse_int=float)
-    return nan if value is None else float(value) if isinstance(value, (float, bool)) else None
+    return (
+        nan
+        if value is None
+        else float(value)
+        if isinstance(value, (float, bool))
+        else None
+    )
 
 
 @pytest.fixture(scope="module")
@@ -125,7 +140,10 @@ def offline(tmp_path_factory):
         "WANDB_ERROR_REPORTING": "false",
     }
     subprocess.run(
-        [sys.executable, "-c", SCRIPT, str(folder)], check=True, env=environment, timeout=120
+        [sys.executable, "-c", SCRIPT, str(folder)],
+        check=True,
+        env=environment,
+        timeout=120,
     )
     return folder / "wandb"
 
@@ -136,11 +154,19 @@ def test_what_wandb_itself_writes_is_read_value_for_value(offline):
     found = said(drain_all(FileSource(path, wandb)))
     quantile = {key for key in found if key.startswith(("h/", "h2/"))}
     lists = {key for key in found if key.startswith("list/")}
-    assert {key: steps for key, steps in found.items() if key not in quantile | lists} == expected
+    assert {
+        key: steps for key, steps in found.items() if key not in quantile | lists
+    } == expected
     assert found["list/mean"] == {2 * i: ["1.5"] for i in range(30)}
     assert len(expected["loss"]) == 30
     assert any(key.startswith("system/") for key in expected)
-    assert {key.rpartition("/")[2] for key in quantile} == {"p05", "p25", "p50", "p75", "p95"}
+    assert {key.rpartition("/")[2] for key in quantile} == {
+        "p05",
+        "p25",
+        "p50",
+        "p75",
+        "p95",
+    }
     assert found["h2/p50"] == {2 * i: ["1.0"] for i in range(30)}
     middle = [float(value) for (value,) in found["h/p50"].values()]
     assert max(map(abs, middle)) < 0.2
@@ -153,7 +179,11 @@ def test_a_run_of_wandb_is_found_with_all_it_left(offline):
     assert {key: run.settings[f"wandb.{key}"] for key in ("project", "name", "group", "job_type", "tags")} == {
         "project": "p", "name": "n", "group": "g", "job_type": "j", "tags": "a, b",
     }  # fmt: skip
-    assert (run.settings["actor.lr"], run.settings["late.z"], run.settings["s"]) == (1e-6, 1, "hé")
+    assert (run.settings["actor.lr"], run.settings["late.z"], run.settings["s"]) == (
+        1e-6,
+        1,
+        "hé",
+    )
     assert run.unreadable == 0
     validation = {
         step: [s.response for s in run.samples.at(step) if s.validation]
@@ -163,9 +193,9 @@ def test_a_run_of_wandb_is_found_with_all_it_left(offline):
         step: [f"out {step}", f"out2 {step}"] for step in (0, 10, 20)
     }
     completions = [s for s in run.samples.at(40) if not s.validation]
-    assert [(s.prompt, s.response, s.extras["accuracy_reward"]) for s in completions] == [
-        (f"p {j}", f"c 20 {j}", 1.0) for j in range(3)
-    ]
+    assert [
+        (s.prompt, s.response, s.extras["accuracy_reward"]) for s in completions
+    ] == [(f"p {j}", f"c 20 {j}", 1.0) for j in range(3)]
 
 
 @pytest.mark.skipif(not REAL, reason=f"no real logs in {LOGS}: set VERL_TUI_LOGS")
@@ -183,5 +213,7 @@ def test_real_runs_are_read_value_for_value():
     assert (first.step, second.step, second.settings["max_steps"]) == (103, 500, 500)
     assert "audio_token_index" in second.settings
     assert not [
-        key for key in second.settings if key.endswith(".value") or key.startswith("_wandb")
+        key
+        for key in second.settings
+        if key.endswith(".value") or key.startswith("_wandb")
     ]

@@ -55,16 +55,24 @@ LOGS = {
 }
 """Name and writer of a log of each format that may be large."""
 
-linux = pytest.mark.skipif(not Path("/proc/self/stat").exists(), reason="looks processes up")
+linux = pytest.mark.skipif(
+    not Path("/proc/self/stat").exists(), reason="looks processes up"
+)
 
 
 @cache
 def log_of(name: str) -> bytes:
     """Return a log that goes back once; of two members where it is compressed."""
-    steps = [*range(1, 30), *range(20, 40)] if "tfevents" not in name else [*range(1, 50)]
+    steps = (
+        [*range(1, 30), *range(20, 40)] if "tfevents" not in name else [*range(1, 50)]
+    )
     data = LOGS[name.removesuffix(".gz")](steps)
     half = len(data) // 2
-    return gzip.compress(data[:half]) + gzip.compress(data[half:]) if ".gz" in name else data
+    return (
+        gzip.compress(data[:half]) + gzip.compress(data[half:])
+        if ".gz" in name
+        else data
+    )
 
 
 @settings(max_examples=25, deadline=None)
@@ -82,13 +90,18 @@ def test_a_source_that_travels_gives_the_same_records(
         path = Path(directory) / name
         path.write_bytes(data[: len(data) * grown // 100])
         head = gzip.decompress(data) if name.endswith(".gz") else data
-        format = next(one for one in FORMATS if one.matches(uncompressed_name(path), head))
+        format = next(
+            one for one in FORMATS if one.matches(uncompressed_name(path), head)
+        )
         here, away = (FileSource(path, format, 3, chunk) for _ in range(2))
         alike = ([], [])
         for turn in count():
             if turn in cuts:
                 away = unpacked(packed(away))
-            more = [read(source, found) for source, found in zip((here, away), alike, strict=True)]
+            more = [
+                read(source, found)
+                for source, found in zip((here, away), alike, strict=True)
+            ]
             if turn == 8:
                 path.write_bytes(data)
             if turn > 8 and not any(more):
@@ -138,9 +151,13 @@ def large(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """
     root = tmp_path_factory.mktemp("large")
     numbers = json.dumps({f"other/metric_{at}": at / 7 for at in range(100)})
-    lines = [f'{{"step": {step}, "data": {{"actor/ppo_kl": 0.05}}}}' for step in range(20)]
+    lines = [
+        f'{{"step": {step}, "data": {{"actor/ppo_kl": 0.05}}}}' for step in range(20)
+    ]
     note = "x" * 200_000
-    lines += [f'{{"step": {step}, "data": {{"note": "{note}"}}}}' for step in range(20, 100)]
+    lines += [
+        f'{{"step": {step}, "data": {{"note": "{note}"}}}}' for step in range(20, 100)
+    ]
     lines += [f'{{"step": {step}, "data": {numbers}}}' for step in range(100, 1900)]
     for name in ("a", "b"):
         (root / name).mkdir()
@@ -158,7 +175,9 @@ def single(tmp_path_factory: pytest.TempPathFactory) -> Path:
     with path.open("w") as file:
         for step in range(2000):
             numbered = step % 13 or step > 1900
-            data = numbers if numbered else f'{{"actor/ppo_kl": 0.05, "note": "{note}"}}'
+            data = (
+                numbers if numbered else f'{{"actor/ppo_kl": 0.05, "note": "{note}"}}'
+            )
             file.write(f'{{"step": {step}, "data": {data}}}\n')
     assert path.stat().st_size > LEAST + 2**20
     return path
@@ -217,7 +236,11 @@ def summed(batch: Batch) -> str:
 @linux
 def test_a_worker_that_is_killed_costs_nothing(large: Path, tmp_path: Path) -> None:
     def batches(workers: int, *, kill: bool) -> list[str]:
-        feed, before, found = Feed([str(large)], workers=workers), children(os.getpid()), []
+        feed, before, found = (
+            Feed([str(large)], workers=workers),
+            children(os.getpid()),
+            [],
+        )
         feed.scan()
         for at, batch in enumerate(feed.read()):
             started = children(os.getpid()) - before if kill and at == 10 else set()
@@ -279,7 +302,9 @@ for at, batch in enumerate(feed.read()):
 @pytest.mark.parametrize("stands_still", [False, True], ids=["reads", "stands still"])
 def test_no_worker_outlives_the_app(stands_still: bool, large: Path) -> None:
     with subprocess.Popen(
-        [sys.executable, "-c", _STUCK, large], stdin=subprocess.PIPE, stdout=subprocess.PIPE
+        [sys.executable, "-c", _STUCK, large],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
     ) as app:
         assert app.stdout is not None
         assert app.stdout.readline() == b"reading\n"
@@ -317,9 +342,12 @@ def test_what_cannot_travel_is_read_here(large: Path, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("text", "least"), [("200000 100000", 2), ("150000 100000\n", 1), ("1000 100000", 1)]
+    ("text", "least"),
+    [("200000 100000", 2), ("150000 100000\n", 1), ("1000 100000", 1)],
 )
-def test_no_more_cores_are_used_than_a_container_may(tmp_path: Path, text: str, least: int) -> None:
+def test_no_more_cores_are_used_than_a_container_may(
+    tmp_path: Path, text: str, least: int
+) -> None:
     quota = tmp_path / "cpu.max"
     quota.write_text(text)
     assert usable_cores(quota) == min(least, usable_cores(tmp_path / "none"))

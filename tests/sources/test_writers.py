@@ -43,14 +43,20 @@ def trainer(log: Path) -> Iterator[subprocess.Popen[bytes]]:
     process.communicate()
 
 
-def test_the_process_that_holds_a_log_is_named(log: Path, trainer: subprocess.Popen[bytes]) -> None:
+def test_the_process_that_holds_a_log_is_named(
+    log: Path, trainer: subprocess.Popen[bytes]
+) -> None:
     link = log.with_name("latest.log")
     link.symlink_to(log)
     writers = Writers()
     writers.scan([link])
     held = writers.held(link)
     assert held.writer is not None
-    assert (held.writer.pid, held.writer.gone, held.unheld) == (trainer.pid, False, False)
+    assert (held.writer.pid, held.writer.gone, held.unheld) == (
+        trainer.pid,
+        False,
+        False,
+    )
     assert "python" in held.writer.words
     assert not writers.refresh()
 
@@ -102,7 +108,9 @@ def test_a_dead_child_that_nobody_has_waited_for_is_gone(
 
 
 def test_behind_a_tee_the_trainer_is_named(log: Path) -> None:
-    tee = subprocess.Popen(["tee", "-a", str(log)], stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+    tee = subprocess.Popen(
+        ["tee", "-a", str(log)], stdin=subprocess.PIPE, stdout=subprocess.PIPE
+    )
     assert tee.stdin is not None
     assert tee.stdout is not None
     says = f"print('begun', flush=True); {SLEEPER}"
@@ -157,7 +165,9 @@ def end(shell: subprocess.Popen[bytes]) -> None:
 TRAINER = f"{sys.executable} -c 'import sys, time; print(\"begun\", file=sys.stderr, flush=True); time.sleep(600)'"
 
 
-@pytest.mark.parametrize("through", ["", "| tee /dev/null", "| grep --line-buffered . | cat"])
+@pytest.mark.parametrize(
+    "through", ["", "| tee /dev/null", "| grep --line-buffered . | cat"]
+)
 def test_a_shell_that_goes_on_is_no_writer(log: Path, through: str) -> None:
     shell = started(TRAINER, log, through=through)
     try:
@@ -176,7 +186,9 @@ def test_a_shell_that_goes_on_is_no_writer(log: Path, through: str) -> None:
         assert writers.held(log).writer == gone
         first = Writers()
         first.scan([log])
-        assert first.held(log) == WriterState(None, unheld=True), "nothing trains in a shell"
+        assert first.held(log) == WriterState(None, unheld=True), (
+            "nothing trains in a shell"
+        )
     finally:
         end(shell)
 
@@ -212,7 +224,10 @@ def test_a_process_that_stands_still_is_distinguished_from_one_that_is_slowed_do
 
 def wait(pid: int, states: str) -> None:
     """Wait until the system has noted that a process is stopped, or goes on."""
-    while Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] not in states:
+    while (
+        Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0]
+        not in states
+    ):
         os.sched_yield()
 
 
@@ -228,10 +243,14 @@ def test_nobody_holds_a_file_only_where_all_who_might_can_be_seen(
     """A container sees its own processes alone, while a volume is written by others as well."""
     root = tmp_path / "proc"
     (root / "self" / "ns").mkdir(parents=True)
-    (root / "self" / "ns" / "pid").symlink_to("pid:[4026532741]" if inside else "pid:[4026531836]")
+    (root / "self" / "ns" / "pid").symlink_to(
+        "pid:[4026532741]" if inside else "pid:[4026531836]"
+    )
     place = tmp_path / "a volume" if mount != "/" else Path("/")
     top = str(place).replace(" ", "\\040")
-    (root / "self" / "mounts").write_text(f"none / rootfs rw 0 0\nhere {top} {kind} rw 0 0\n")
+    (root / "self" / "mounts").write_text(
+        f"none / rootfs rw 0 0\nhere {top} {kind} rw 0 0\n"
+    )
     log = tmp_path / "a volume" / "train.log"
     log.parent.mkdir()
     log.write_text("step:1 - a:1\n")
@@ -258,7 +277,9 @@ def test_a_process_that_has_closed_the_file_and_goes_on_is_not_called_gone(
         "file.close()\nprint(flush=True)\nsys.stdin.read()"
     )
     process = subprocess.Popen(
-        [sys.executable, "-c", closes, str(log)], stdin=subprocess.PIPE, stdout=subprocess.PIPE
+        [sys.executable, "-c", closes, str(log)],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
     )
     assert process.stdin is not None
     assert process.stdout is not None
@@ -277,7 +298,9 @@ def test_a_process_that_has_closed_the_file_and_goes_on_is_not_called_gone(
         process.communicate()
 
 
-def test_no_such_system_and_nothing_readable_say_nothing(tmp_path: Path, log: Path) -> None:
+def test_no_such_system_and_nothing_readable_say_nothing(
+    tmp_path: Path, log: Path
+) -> None:
     for root in (tmp_path / "none", tmp_path):
         writers = Writers(root)
         writers.scan([log, tmp_path / "gone"])

@@ -55,7 +55,10 @@ def monitor(amount: str, folder: Path, *, whole: bool = False) -> Monitor:
     if amount != "empty":
         name = ODD[1] if amount == "huge" else "NVIDIA H100 80GB HBM3"
         read.apply(
-            GpuReading(NOW, tuple(_gpu(at, name) for at in range(64 if amount == "huge" else 8))),
+            GpuReading(
+                NOW,
+                tuple(_gpu(at, name) for at in range(64 if amount == "huge" else 8)),
+            ),
             NOW,
         )
         read.judge(NOW)
@@ -64,7 +67,14 @@ def monitor(amount: str, folder: Path, *, whole: bool = False) -> Monitor:
 
 def _gpu(at: int, name: str) -> Gpu:
     return Gpu(
-        str(at), name, 87.0 - at % 50, (60 + at % 20) * GIB, 80 * GIB, 60.0 + at % 20, 512.0, 700.0
+        str(at),
+        name,
+        87.0 - at % 50,
+        (60 + at % 20) * GIB,
+        80 * GIB,
+        60.0 + at % 20,
+        512.0,
+        700.0,
     )
 
 
@@ -81,7 +91,10 @@ def _metrics(steps: int, keys: Iterable[str], first: int = 1) -> Iterable[str]:
     every, whole = tuple(keys)[: len(METRICS)], tuple(keys)
     for step in range(first, steps + 1):
         logged = every if step % SELDOM else whole
-        data = {key: round(0.5 + 0.3 * sin(step / 50 + at), 4) for at, key in enumerate(logged)}
+        data = {
+            key: round(0.5 + 0.3 * sin(step / 50 + at), 4)
+            for at, key in enumerate(logged)
+        }
         yield json.dumps({"step": step, "data": data})
 
 
@@ -105,7 +118,9 @@ def _samples(step: int, texts: Iterable[str]) -> Iterable[str]:
             "acc": at / 10,
             "uid": f"{step}-{at // 3}",
         }
-        yield json.dumps({"input": f"system words\n\nquestion {at // 3}", "output": text, **more})
+        yield json.dumps(
+            {"input": f"system words\n\nquestion {at // 3}", "output": text, **more}
+        )
 
 
 def _training(
@@ -125,7 +140,10 @@ def _training(
 
 
 def _write_empty(folder: Path, _whole: bool) -> None:
-    _write(folder / "waiting" / "train.log", ["Started a local Ray instance", "loading the model"])
+    _write(
+        folder / "waiting" / "train.log",
+        ["Started a local Ray instance", "loading the model"],
+    )
 
 
 def _write_short(folder: Path, _whole: bool) -> None:
@@ -134,13 +152,23 @@ def _write_short(folder: Path, _whole: bool) -> None:
             "trainer": {"total_training_steps": 30},
             "actor_rollout_ref": {"actor": {"optim": {"lr": rate}}},
         }
-        _training(folder / name, 3, METRICS, ("an answer", "another one", "a third one"), settings)
+        _training(
+            folder / name,
+            3,
+            METRICS,
+            ("an answer", "another one", "a third one"),
+            settings,
+        )
 
 
 def _write_long(folder: Path, whole: bool) -> None:
-    keys = (*METRICS, *(f"group_{at % 6}/metric_{at}" for at in range(60 - len(METRICS))))
+    keys = (
+        *METRICS,
+        *(f"group_{at % 6}/metric_{at}" for at in range(60 - len(METRICS))),
+    )
     answers = tuple(
-        f"so many words as an answer takes, and the result is {at}. " * 20 for at in range(40)
+        f"so many words as an answer takes, and the result is {at}. " * 20
+        for at in range(40)
     )
     for at, steps in enumerate((10_000, 600, 600, 300, 300, 300)):
         settings = {
@@ -148,14 +176,23 @@ def _write_long(folder: Path, whole: bool) -> None:
             "seed": at,
         }
         first = 1 if whole else max(1, steps - 1000)
-        _training(folder / f"qwen2.5-7b-grpo-gsm8k-{at}", steps, keys, answers, settings, first)
+        _training(
+            folder / f"qwen2.5-7b-grpo-gsm8k-{at}",
+            steps,
+            keys,
+            answers,
+            settings,
+            first,
+        )
 
 
 def _write_huge(folder: Path, whole: bool) -> None:
     keys = (*METRICS[:6], *(f"{odd[:20]}/{odd}" + "long" * 20 for odd in ODD))
     for at in range(200 if whole else 80):
         name = (
-            f"{at} {ODD[at % len(ODD)]}".replace("/", "∕").encode()[:240].decode("utf-8", "ignore")
+            f"{at} {ODD[at % len(ODD)]}".replace("/", "∕")
+            .encode()[:240]
+            .decode("utf-8", "ignore")
         )
         if at > len(ODD):
             _write(folder / name / "verl.jsonl", _metrics(12, METRICS[:6]))
@@ -169,7 +206,8 @@ def _write_huge(folder: Path, whole: bool) -> None:
             {"deep": {"deeper": settings}, **settings},
         )
         strange = (
-            {"step": 13 + n, "data": dict.fromkeys(keys, value)} for n, value in enumerate(STRANGE)
+            {"step": 13 + n, "data": dict.fromkeys(keys, value)}
+            for n, value in enumerate(STRANGE)
         )
         with (folder / name / "verl.jsonl").open("a", encoding="utf-8") as file:
             file.writelines(json.dumps(record) + "\n" for record in strange)

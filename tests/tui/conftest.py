@@ -33,9 +33,17 @@ _TESTS = count(1)
 @pytest.fixture(autouse=True)
 def colours(monkeypatch: pytest.MonkeyPatch) -> None:
     """The same colours and characters whatever the machine's settings are."""
-    for name in ("NO_COLOR", "FORCE_COLOR", "LC_ALL", "LC_CTYPE", "LANG", "VERL_TUI_CONFIG"):
+    for name in (
+        "NO_COLOR",
+        "FORCE_COLOR",
+        "LC_ALL",
+        "LC_CTYPE",
+        "LANG",
+        "VERL_TUI_CONFIG",
+    ):
         monkeypatch.delenv(name, raising=False)
-    monkeypatch.setenv("VERL_TUI_STATE", "")  # what the user has pinned is no part of a test
+    # what the user has pinned is no part of a test
+    monkeypatch.setenv("VERL_TUI_STATE", "")
 
 
 @pytest.fixture(autouse=True)
@@ -97,7 +105,9 @@ def apart(collapse: Monitor, monkeypatch: pytest.MonkeyPatch) -> Iterator[Monito
 
 
 @pytest.fixture(autouse=True)
-def somewhere(new_directory: Callable[[str], Path], monkeypatch: pytest.MonkeyPatch) -> None:
+def somewhere(
+    new_directory: Callable[[str], Path], monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Be in a directory of the test's own: screenshots and tables go to the current one."""
     monkeypatch.chdir(new_directory("here"))
 

@@ -40,11 +40,16 @@ def words_of(monitor: Monitor) -> frozenset[str]:
 def _written() -> frozenset[str]:
     folders = (Path(verl_tui.__file__).parent, Path(__file__).parent)
     files = [
-        path for folder in folders for path in folder.rglob("*") if path.suffix in (".py", ".toml")
+        path
+        for folder in folders
+        for path in folder.rglob("*")
+        if path.suffix in (".py", ".toml")
     ]
     files += Path(textual.__file__).parent.glob("*.py")
     return frozenset(
-        word for path in files for word in _WORD.findall(path.read_text(encoding="utf-8"))
+        word
+        for path in files
+        for word in _WORD.findall(path.read_text(encoding="utf-8"))
     )
 
 
@@ -62,12 +67,17 @@ def cut_words(rows: list[str], known: frozenset[str]) -> Iterator[str]:
         around = [*_WORD.finditer(before + row + after)]
         for found in _WORD.finditer(row):
             start = len(before) + found.start()
-            whole = next(word[0] for word in around if word.start() <= start < word.end())
+            whole = next(
+                word[0] for word in around if word.start() <= start < word.end()
+            )
             beside = (
-                row[max(0, found.start() - 1) : found.start()] + row[found.end() : found.end() + 1]
+                row[max(0, found.start() - 1) : found.start()]
+                + row[found.end() : found.end() + 1]
             )
             goes_on = row is rows[-1] and found.end() == len(row)
-            cut = not (known.intersection((found[0], whole)) or found[0].isupper() or goes_on)
+            cut = not (
+                known.intersection((found[0], whole)) or found[0].isupper() or goes_on
+            )
             if cut and not any(sign in _ENDS for sign in beside):
                 yield f"{found[0]!r} is cut in {row!r}"
 
@@ -77,7 +87,8 @@ def cut_rows(app: App[Any]) -> Iterator[str]:
     for rows in app.screen.query(Rows):
         top = rows.scroll_offset.y
         for at in range(
-            top, min(top + rows.size.height, len(rows.strips)) if rows.region.area else 0
+            top,
+            min(top + rows.size.height, len(rows.strips)) if rows.region.area else 0,
         ):
             text = rows.strips[at].text.rstrip()
             if cell_len(text) > rows.width:
@@ -121,5 +132,6 @@ def texts_in_front(app: App[Any]) -> Iterator[list[str]]:
         yield [
             strips[y].crop(region.x, region.right).text.strip(_FRAMES)
             for y in region.line_range
-            if y < len(strips) and not any(toast.contains_point((toast.x, y)) for toast in toasts)
+            if y < len(strips)
+            and not any(toast.contains_point((toast.x, y)) for toast in toasts)
         ]

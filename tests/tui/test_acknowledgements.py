@@ -29,12 +29,16 @@ def test_acknowledged_until_raised_anew_or_worse() -> None:
     assert not acknowledgements.acknowledged("other", finding())
     assert not acknowledgements.acknowledged("run", finding(since=50))
     assert not acknowledgements.acknowledged("run", finding(severity=Severity.CRITICAL))
-    assert list(acknowledgements.open("run", [finding(), finding("hang")])) == [finding("hang")]
+    assert list(acknowledgements.open("run", [finding(), finding("hang")])) == [
+        finding("hang")
+    ]
     assert not acknowledgements.toggle("run", finding())
     assert not acknowledgements.acknowledged("run", finding())
 
 
-def test_what_was_cleared_is_no_longer_acknowledged_though_it_comes_back_at_the_same_step() -> None:
+def test_what_was_cleared_is_no_longer_acknowledged_though_it_comes_back_at_the_same_step() -> (
+    None
+):
     acknowledgements = watching("run")
     crash = finding("crash", None)
     acknowledgements.toggle("run", crash)
@@ -48,11 +52,15 @@ def test_a_log_that_is_read_again_clears_nothing() -> None:
     acknowledgements.toggle("run", finding())
     acknowledgements.start_over()
     look(acknowledgements, 20.0)
-    assert acknowledgements.acknowledged("run", finding()), "half of the log may have been read"
+    assert acknowledgements.acknowledged("run", finding()), (
+        "half of the log may have been read"
+    )
 
 
 @pytest.mark.parametrize("key", ["k", None])
-def test_history_marks_what_was_acknowledged_even_when_it_is_over(key: str | None) -> None:
+def test_history_marks_what_was_acknowledged_even_when_it_is_over(
+    key: str | None,
+) -> None:
     acknowledgements = watching("run")
     episode = Episode("kl-high", Severity.WARNING, 5, 9, key=key)
     assert not acknowledgements.marked("run", episode)
@@ -60,7 +68,9 @@ def test_history_marks_what_was_acknowledged_even_when_it_is_over(key: str | Non
     look(acknowledgements, 11.0)
     assert acknowledgements.marked("run", episode)
     assert not acknowledgements.marked("other", episode)
-    assert not acknowledgements.marked("run", Episode("kl-high", Severity.WARNING, 50, 60, key=key))
+    assert not acknowledgements.marked(
+        "run", Episode("kl-high", Severity.WARNING, 50, 60, key=key)
+    )
     acknowledgements.toggle("run", finding())
     acknowledgements.toggle("run", finding())
     assert not acknowledgements.marked("run", episode)
@@ -70,7 +80,10 @@ def test_history_marks_what_was_acknowledged_even_when_it_is_over(key: str | Non
 
 
 def look(
-    acknowledgements: Acknowledgements, now: float, *found: Finding, finished: bool = False
+    acknowledgements: Acknowledgements,
+    now: float,
+    *found: Finding,
+    finished: bool = False,
 ) -> list[str]:
     news = acknowledgements.news({"run": found}, {"run"} if finished else set(), now)
     assert all(one.run == "run" for one in news)
@@ -92,11 +105,13 @@ def test_what_is_found_while_watching_is_reported_once() -> None:
     assert look(acknowledgements, 12.0, finding(message="other numbers")) == []
     assert look(acknowledgements, 13.0, finding(), finding("hang")) == ["hang"]
     assert look(acknowledgements, 14.0) == []
-    assert look(acknowledgements, 15.0, finding()) == [], "it comes and goes, at one step"
+    assert look(acknowledgements, 15.0, finding()) == [], (
+        "it comes and goes, at one step"
+    )
     assert look(acknowledgements, 16.0, finding(since=90)) == ["kl-high"], "raised anew"
-    assert look(acknowledgements, 17.0, finding(since=90, severity=Severity.CRITICAL)) == [
-        "kl-high"
-    ], "worse"
+    assert look(
+        acknowledgements, 17.0, finding(since=90, severity=Severity.CRITICAL)
+    ) == ["kl-high"], "worse"
     acknowledgements.toggle("run", finding("crash"))
     assert look(acknowledgements, 18.0, finding("crash")) == []
 
@@ -140,12 +155,17 @@ def test_an_end_is_reported_once_and_again_after_a_restart() -> None:
 def test_a_run_that_had_finished_is_no_news() -> None:
     acknowledgements = Acknowledgements()
     acknowledgements.old("run", 0.0)
-    assert [look(acknowledgements, now, finished=True) for now in (0.0, 10.0, 20.0)] == [[], [], []]
+    assert [
+        look(acknowledgements, now, finished=True) for now in (0.0, 10.0, 20.0)
+    ] == [[], [], []]
 
 
 def test_what_is_read_again_is_no_news() -> None:
     acknowledgements = watching("run")
-    assert look(acknowledgements, 11.0, finding(), finished=True) == ["kl-high", "finished"]
+    assert look(acknowledgements, 11.0, finding(), finished=True) == [
+        "kl-high",
+        "finished",
+    ]
     acknowledgements.start_over()
     acknowledgements.old("run", 12.0)
     assert look(acknowledgements, 12.0, finding(), finding("hang"), finished=True) == []
@@ -154,7 +174,9 @@ def test_what_is_read_again_is_no_news() -> None:
 
 # -- words -----------------------------------------------------------------------------------------
 
-CRITICAL = Occurrence("run", "hang", "no\x1b[31m step; for\n9 min\x07\x9c", Severity.CRITICAL)
+CRITICAL = Occurrence(
+    "run", "hang", "no\x1b[31m step; for\n9 min\x07\x9c", Severity.CRITICAL
+)
 WARNING = Occurrence("run", "kl-high", "too high", Severity.WARNING)
 SAID = "run: hang: no step, for 9 min␇�"
 
@@ -168,30 +190,40 @@ SAID = "run: hang: no step, for 9 min␇�"
         (Config(desktop="osc777"), "", f"\x1b]777;notify;verl-tui;{SAID}\a"),
         (Config(desktop="osc9"), "/tmp/x", f"\x1bPtmux;\x1b\x1b]9;{SAID}\a\x1b\\"),
         (Config(bell=True, desktop="osc9"), "", f"\a\x1b]9;{SAID}\a"),
-        (Config(bell=True, desktop="osc9"), "/tmp/x", f"\a\x1bPtmux;\x1b\x1b]9;{SAID}\a\x1b\\"),
+        (
+            Config(bell=True, desktop="osc9"),
+            "/tmp/x",
+            f"\a\x1bPtmux;\x1b\x1b]9;{SAID}\a\x1b\\",
+        ),
     ],
 )
 def test_notices(config: Config, tmux: str, said: str) -> None:
     assert notices([CRITICAL], config, {"TMUX": tmux}) == said
-    assert notices([WARNING], config, {}) == "", "a warning, and only criticals are asked for"
+    assert notices([WARNING], config, {}) == "", (
+        "a warning, and only criticals are asked for"
+    )
     assert notices([], config, {}) == ""
 
 
 def test_notices_of_warnings() -> None:
     assert (
-        notices([WARNING, CRITICAL], Config(desktop="osc9", desktop_from="warning"), {}).count(
-            "\x1b]9;"
-        )
+        notices(
+            [WARNING, CRITICAL], Config(desktop="osc9", desktop_from="warning"), {}
+        ).count("\x1b]9;")
         == 2
     )
-    assert notices([WARNING, CRITICAL], Config(bell=True, desktop_from="warning"), {}) == "\a", (
-        "once is enough"
-    )
+    assert (
+        notices([WARNING, CRITICAL], Config(bell=True, desktop_from="warning"), {})
+        == "\a"
+    ), "once is enough"
 
 
 def test_an_end_is_reported_whatever_the_severity() -> None:
     ended = Occurrence("run", "finished", "step 300/300")
-    assert notices([ended], Config(desktop="osc9"), {}) == "\x1b]9;run: finished: step 300/300\a"
+    assert (
+        notices([ended], Config(desktop="osc9"), {})
+        == "\x1b]9;run: finished: step 300/300\a"
+    )
     assert (
         notices([Occurrence("run", "finished")], Config(desktop="osc9"), {})
         == "\x1b]9;run: finished\a"
@@ -199,7 +231,9 @@ def test_an_end_is_reported_whatever_the_severity() -> None:
 
 
 def test_notices_never_come_in_heaps_and_are_not_long() -> None:
-    many = [Occurrence("run", f"rule-{n}", "x" * 5000, Severity.CRITICAL) for n in range(20)]
+    many = [
+        Occurrence("run", f"rule-{n}", "x" * 5000, Severity.CRITICAL) for n in range(20)
+    ]
     said = notices(many, Config(bell=True, desktop="osc9"), {}).split("\x1b]9;")
     assert said[0] == "\a"
     assert len(said) == 5
@@ -219,6 +253,8 @@ def test_notices_keep_to_ascii() -> None:
 
 def test_a_name_makes_no_progress_bar() -> None:
     said = notices(
-        [Occurrence("4;1;50", "hang", "", Severity.CRITICAL)], Config(desktop="osc9"), {}
+        [Occurrence("4;1;50", "hang", "", Severity.CRITICAL)],
+        Config(desktop="osc9"),
+        {},
     )
     assert said == "\x1b]9;4,1,50: hang\a"

@@ -195,9 +195,13 @@ async def test_help_can_be_read_in_a_side_pane(demo: Monitor) -> None:
         assert app.screen is dashboard(app)
 
 
-async def test_keys_can_be_remapped(demo: Monitor, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_keys_can_be_remapped(
+    demo: Monitor, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(
-        demo, "config", Config(keys={"pause": "space,f9", "quit": "ctrl+q", "run.next": "m"})
+        demo,
+        "config",
+        Config(keys={"pause": "space,f9", "quit": "ctrl+q", "run.next": "m"}),
     )
     app = showing(demo)
     async with app.run_test(size=(120, 40)) as pilot:
@@ -222,7 +226,8 @@ async def test_keys_can_be_remapped(demo: Monitor, monkeypatch: pytest.MonkeyPat
     [
         (("f3", "zoom panel", "charts"), ("f6", "sources", "sources of")),
         pytest.param(
-            (("f2", "x axis", "x: time"), ("f6", "pause", "PAUSED")), marks=pytest.mark.thorough
+            (("f2", "x axis", "x: time"), ("f6", "pause", "PAUSED")),
+            marks=pytest.mark.thorough,
         ),
     ],
 )
@@ -251,7 +256,10 @@ async def test_the_palette_does_what_the_keys_do(
             await until(pilot, lambda words=words: f"  {words}" in text(app).lower())
             await press(pilot, "enter")
             await until(
-                pilot, lambda: not app.screen.is_modal or isinstance(app.screen, SourcesScreen)
+                pilot,
+                lambda: (
+                    not app.screen.is_modal or isinstance(app.screen, SourcesScreen)
+                ),
             )
             if words == "zoom panel":
                 await until(pilot, lambda title=title: in_sight(app) == {title})
@@ -290,7 +298,9 @@ async def test_enter_zooms_a_chart(demo: Monitor) -> None:
         assert app.screen is dashboard(app)
 
 
-async def test_an_unknown_theme_is_reported(demo: Monitor, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_an_unknown_theme_is_reported(
+    demo: Monitor, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(demo, "config", Config(theme="[red]none"))
     app = showing(demo)
     async with app.run_test(size=(120, 40), notifications=True) as pilot:

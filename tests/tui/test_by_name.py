@@ -47,7 +47,9 @@ async def test_what_people_say_finds_what_they_mean(tmp_path: Path) -> None:
         await press(pilot)
         for said, titles in SAID.items():
             assert titles <= set((await found(app, said))[: len(titles) + 4]), said
-        every = " | ".join(command.title.lower() for command in app.get_system_commands(app.screen))
+        every = " | ".join(
+            command.title.lower() for command in app.get_system_commands(app.screen)
+        )
         for said, words in ALSO.items():
             assert any(word in every for word in words), said
         assert await found(app, "xyzzy") == []
@@ -76,7 +78,9 @@ async def test_the_palette_has_a_row_for_a_command_with_its_key_at_the_right(
         assert "All metrics" in rows[at + 1]
 
 
-@pytest.mark.parametrize(("keys", "said"), [({}, "q quits"), ({"quit": "f10"}, "f10 quits")])
+@pytest.mark.parametrize(
+    ("keys", "said"), [({}, "q quits"), ({"quit": "f10"}, "f10 quits")]
+)
 async def test_ctrl_c_names_the_key_that_quits(
     tmp_path: Path, keys: dict[str, str], said: str
 ) -> None:

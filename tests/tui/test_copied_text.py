@@ -18,7 +18,9 @@ pytestmark = pytest.mark.pty
 
 EVIL = "\x1b]52;c;ZXZpbA==\x07\x1bPx\x1b\\\x9b2J\x00\u202eabc\u200b\ud800"
 LONG = "é\x1b" * 40_000
-SEQUENCES = re.compile(rb"\x1b(?:\[[0-?]*[ -/]*[@-~]|\][^\x07\x1b]*(?:\x07|\x1b\\)|[ -/]*[0-~])")
+SEQUENCES = re.compile(
+    rb"\x1b(?:\[[0-?]*[ -/]*[@-~]|\][^\x07\x1b]*(?:\x07|\x1b\\)|[ -/]*[0-~])"
+)
 
 
 def _newest(output: bytes) -> str:
@@ -32,14 +34,21 @@ def test_nothing_but_base64_of_plain_text_is_copied(tmp_path: Path) -> None:
     folder.mkdir()
     figures = {"step": 5, "data": {f"score{EVIL}": 0.5}}
     (folder / "log.jsonl").write_text(json.dumps(figures) + "\n")
-    sample = {"scope": "sample", "step": 5, "prompt": EVIL, "response": EVIL + LONG, "reward": 1.0}
+    sample = {
+        "scope": "sample",
+        "step": 5,
+        "prompt": EVIL,
+        "response": EVIL + LONG,
+        "reward": 1.0,
+    }
     (folder / "samples.jsonl").write_text(json.dumps(sample) + "\n")
     terminal = Pty(folder.parent, folder=tmp_path, VERL_TUI_STATE="")
     try:
         terminal.until("step 5", "abc")
         texts = [""]
         end = time.monotonic() + DEADLINE
-        for keys in (b"\x19", b"\x1bOQ\x19", b"\x1b[17~\x19"):  # the chart, the run, the sample
+        # the chart, the run, the sample
+        for keys in (b"\x19", b"\x1bOQ\x19", b"\x1b[17~\x19"):
             while (found := _newest(terminal.output)) in texts:
                 assert time.monotonic() < end, f"{keys!r} copies nothing"
                 terminal.press(keys)
@@ -52,6 +61,7 @@ def test_nothing_but_base64_of_plain_text_is_copied(tmp_path: Path) -> None:
     assert texts[2].startswith("$'")
     assert texts[-1].count("é␛") > 10_000
     assert b"\x1b]52;c;ZXZpbA==" not in terminal.output
-    whole = terminal.output[: terminal.output.rindex(b"\x1b")]  # the rest may be half a sequence
+    # the rest may be half a sequence
+    whole = terminal.output[: terminal.output.rindex(b"\x1b")]
     rest = SEQUENCES.sub(b"", whole).decode("utf-8", "replace")
     assert {sign for sign in rest if not sign.isprintable()} <= {"\r", "\n"}

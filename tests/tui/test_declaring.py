@@ -42,12 +42,22 @@ def run(tmp_path_factory: pytest.TempPathFactory) -> Callable[..., str]:
         target.parent.mkdir(exist_ok=True)
         shutil.copy(path, target)
     places = os.pathsep.join(map(str, (folder, HERE, HERE / "terminal", HERE.parent)))
-    environment = {**os.environ, "PYTHONPATH": places, "VERL_TUI_STATE": "", "TERM": "xterm"}
+    environment = {
+        **os.environ,
+        "PYTHONPATH": places,
+        "VERL_TUI_STATE": "",
+        "TERM": "xterm",
+    }
 
     def python(*words: str | Path) -> str:
         command = [sys.executable, *map(str, words)]
         done = subprocess.run(
-            command, env=environment, cwd=folder, capture_output=True, text=True, check=False
+            command,
+            env=environment,
+            cwd=folder,
+            capture_output=True,
+            text=True,
+            check=False,
         )
         assert done.returncode == 0, done.stderr
         return done.stdout
@@ -58,7 +68,9 @@ def run(tmp_path_factory: pytest.TempPathFactory) -> Callable[..., str]:
 @pytest.fixture(scope="module")
 def seen(run: Callable[..., str], tmp_path_factory: pytest.TempPathFactory) -> Seen:
     """What was seen in the app."""
-    found: Seen = json.loads(run(HERE / "added" / "visit.py", tmp_path_factory.mktemp("log")))
+    found: Seen = json.loads(
+        run(HERE / "added" / "visit.py", tmp_path_factory.mktemp("log"))
+    )
     return found
 
 
@@ -73,7 +85,9 @@ def test_a_screen_is_in_help_palette_and_keys(seen: Seen) -> None:
     assert "Notes about the run" in seen["palette"]
     assert {"notes.open", "notes.close", "notes.write"} <= set(seen["names"])
     assert "\nmove and look · notes\n" in seen["help"], "behind the others"
-    assert seen["screen's help"].startswith("move and look · notes\n"), "in front it comes first"
+    assert seen["screen's help"].startswith("move and look · notes\n"), (
+        "in front it comes first"
+    )
     section = seen["screen's help"].split("\n\n")[0]
     assert "Write a note" in section
     assert "Previous run" in section, "which every such screen has"
@@ -148,5 +162,7 @@ async def test_the_help_begins_with_the_screen_in_front(demo: Monitor) -> None:
     app = showing(demo)
     async with app.run_test(size=(100, 40)) as pilot:
         await press(pilot, "m", "enter", "question_mark")
-        first = next(row for row in lines(app) if "keys" not in row and row.strip(" │╭╮─"))
+        first = next(
+            row for row in lines(app) if "keys" not in row and row.strip(" │╭╮─")
+        )
         assert "a chart in full screen" in first

@@ -63,7 +63,9 @@ async def frames_of_ticks(app: VerlApp, pilot: Pilot[int], frames: Counter[str])
     return frames["frames"]
 
 
-async def test_nothing_new_draws_nothing(demo: Monitor, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_nothing_new_draws_nothing(
+    demo: Monitor, monkeypatch: pytest.MonkeyPatch
+) -> None:
     frames = count_frames(monkeypatch)
     app = showing(demo)
     async with app.run_test(size=(120, 40)) as pilot:
@@ -102,7 +104,13 @@ async def test_nothing_new_draws_nothing_on_any_screen(
 
 @pytest.mark.parametrize(
     "key",
-    ["t", *(pytest.param(key, marks=pytest.mark.thorough) for key in ("question_mark", "i", "c"))],
+    [
+        "t",
+        *(
+            pytest.param(key, marks=pytest.mark.thorough)
+            for key in ("question_mark", "i", "c")
+        ),
+    ],
 )
 async def test_the_dashboard_waits_behind_a_screen(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, key: str

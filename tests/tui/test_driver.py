@@ -76,16 +76,21 @@ class Terminal:
     """One with an app that is in no shell's session: no signal tells it when the terminal goes."""
 
     def __init__(self) -> None:
-        self.fd, self._there = (
-            os.openpty()
-        )  # both stay open: what has been written can still be read
+        # both stay open: what has been written can still be read
+        self.fd, self._there = os.openpty()
         self.before = termios.tcgetattr(self.fd)
         self.output = b""
-        streams: dict[str, Any] = dict.fromkeys(("stdin", "stdout", "stderr"), self._there)
+        streams: dict[str, Any] = dict.fromkeys(
+            ("stdin", "stdout", "stderr"), self._there
+        )
         # Readline gives a size to the processes of whoever has loaded it.
         sizes = "LINES", "COLUMNS"
-        streams["env"] = {name: text for name, text in os.environ.items() if name not in sizes}
-        self.app = subprocess.Popen([sys.executable, "-c", APP], start_new_session=True, **streams)
+        streams["env"] = {
+            name: text for name, text in os.environ.items() if name not in sizes
+        }
+        self.app = subprocess.Popen(
+            [sys.executable, "-c", APP], start_new_session=True, **streams
+        )
         self.until(lambda: b"\x1b[?7l" in self.output and b"<ready>" in self.output)
 
     def close(self) -> None:
@@ -151,7 +156,13 @@ def terminal() -> Iterator[Terminal]:
 
 
 @pytest.mark.parametrize(
-    "sent", ["\x1b[1:2:3u", "\x1b[1114112u", "\x1b[99999999999999999999u", "\x1b[97;1;:1114112u"]
+    "sent",
+    [
+        "\x1b[1:2:3u",
+        "\x1b[1114112u",
+        "\x1b[99999999999999999999u",
+        "\x1b[97;1;:1114112u",
+    ],
 )
 def test_what_is_no_key_is_nothing(sent: str) -> None:
     heard = list(KeyParser().feed(f"a{sent}k"))
@@ -160,7 +171,11 @@ def test_what_is_no_key_is_nothing(sent: str) -> None:
 
 def test_a_paste_whose_end_is_lost_ends() -> None:
     parser = KeyParser(pause=0.0)
-    assert [*parser.feed("\x1b[20"), *parser.feed("0~some"), *parser.feed(" words")] == []
+    assert [
+        *parser.feed("\x1b[20"),
+        *parser.feed("0~some"),
+        *parser.feed(" words"),
+    ] == []
     (paste,) = parser.tick()
     assert isinstance(paste, Paste)
     assert paste.text == "some words"
@@ -172,7 +187,11 @@ def test_a_paste_whose_end_is_lost_ends() -> None:
 
 def test_a_paste_that_pauses_goes_on() -> None:
     parser = KeyParser(pause=60.0)
-    heard = [*parser.feed("\x1b[200~some"), *parser.tick(), *parser.feed(" words\x1b[201~q")]
+    heard = [
+        *parser.feed("\x1b[200~some"),
+        *parser.tick(),
+        *parser.feed(" words\x1b[201~q"),
+    ]
     assert [type(one) for one in heard] == [Paste, Key]
 
 
@@ -191,7 +210,9 @@ def test_an_app_is_sent_the_size_that_it_has_where_the_terminal_has_none(
 ) -> None:
     assert os.get_terminal_size(terminal.fd) == (0, 0)
     said = b"<Size(width=80, height=25) of ConsoleDimensions(width=80, height=25)>"
-    assert said in terminal.output, "of two, each would be laid out for ever after the other"
+    assert said in terminal.output, (
+        "of two, each would be laid out for ever after the other"
+    )
 
 
 def test_a_size_among_the_keys_is_not_that_of_the_terminal(terminal: Terminal) -> None:
@@ -233,7 +254,8 @@ def test_an_app_that_nobody_reads_ends_nevertheless(terminal: Terminal) -> None:
 def test_who_goes_on_only_to_end_leaves_the_terminal_alone(terminal: Terminal) -> None:
     terminal.send(signal.SIGSTOP)
     terminal.stopped()
-    terminal.send(signal.SIGTERM, signal.SIGCONT)  # as timeout(1), systemd and shells do
+    # as timeout(1), systemd and shells do
+    terminal.send(signal.SIGTERM, signal.SIGCONT)
     assert terminal.end() == 128 + signal.SIGTERM
     assert terminal.restored()
 
@@ -264,7 +286,9 @@ def test_to_step_back_and_to_go_on(terminal: Terminal) -> None:
     assert terminal.restored()
 
 
-def test_a_terminal_that_is_reported_to_pause_as_it_is_handed_over(terminal: Terminal) -> None:
+def test_a_terminal_that_is_reported_to_pause_as_it_is_handed_over(
+    terminal: Terminal,
+) -> None:
     os.write(terminal.fd, b"s")
     terminal.until(lambda: b"<parting>" in terminal.output)
     os.write(terminal.fd, b"\x13\n")

@@ -14,7 +14,14 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 from amounts import AMOUNTS, monitor
-from cut_text import cut_hints, cut_rows, cut_toasts, cut_words, texts_in_front, words_of
+from cut_text import (
+    cut_hints,
+    cut_rows,
+    cut_toasts,
+    cut_words,
+    texts_in_front,
+    words_of,
+)
 from emulated import check_cells, emulated, emulator, resize
 from watching import check_layout, dashboard, press, quiet, showing
 
@@ -163,7 +170,11 @@ def problems(app: App[Any], known: frozenset[str] | None) -> list[str]:
     """Return what is wrong with the screen in front."""
     found = [*cut_rows(app), *cut_hints(app), *cut_toasts(app)]
     if known is not None:
-        found += [problem for rows in texts_in_front(app) for problem in cut_words(rows, known)]
+        found += [
+            problem
+            for rows in texts_in_front(app)
+            for problem in cut_words(rows, known)
+        ]
     if isinstance(app.screen, Overlay) and not any(
         panel.border_title for panel in app.screen.children
     ):
@@ -216,10 +227,14 @@ async def wrong_at_their_sizes(amount: str, part: int, runs: Monitor) -> list[st
     async with emulated(app, plan[0][1][0]) as pilot:
         for name, sizes in plan:
             await enter(pilot, SCREENS[name])
-            for size in sizes:  # from that of the screen before: who resizes does so anywhere
+            # from that of the screen before: who resizes does so anywhere
+            for size in sizes:
                 await resize(pilot, size)
                 await quiet(pilot)
-                wrong += [f"{name} at {size}: {problem}" for problem in await lasting(pilot, known)]
+                wrong += [
+                    f"{name} at {size}: {problem}"
+                    for problem in await lasting(pilot, known)
+                ]
             await leave(pilot)
     return wrong
 
@@ -237,7 +252,9 @@ async def wrong_in_ascii_and_without_colours(amount: str, runs: Monitor) -> list
                 if not shown.isascii()
                 else []
             )
-            wrong += [f"{name}: {style!r} is a colour" for style in colours(emulator(app))]
+            wrong += [
+                f"{name}: {style!r} is a colour" for style in colours(emulator(app))
+            ]
             await leave(pilot)
     return wrong
 
@@ -247,6 +264,8 @@ def colours(terminal: Emulator) -> set[str]:
     written = "".join(terminal.written)
     terminal.written.clear()
     styles = {
-        style for found in re.findall(r"\x1b\[([0-9;]*)m", written) for style in found.split(";")
+        style
+        for found in re.findall(r"\x1b\[([0-9;]*)m", written)
+        for style in found.split(";")
     }
     return {style for style in styles if re.fullmatch(r"[34][0-8]|9\d|10\d", style)}

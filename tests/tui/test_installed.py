@@ -20,7 +20,12 @@ pytestmark = pytest.mark.pty
 
 def line(step: int) -> str:
     return (
-        json.dumps({"step": step, "data": {"critic/score/mean": step / 100, "actor/kl_loss": 0.01}})
+        json.dumps(
+            {
+                "step": step,
+                "data": {"critic/score/mean": step / 100, "actor/kl_loss": 0.01},
+            }
+        )
         + "\n"
     )
 
@@ -49,7 +54,13 @@ def log(tmp_path):
 
 def test_from_the_first_frame_to_the_last(run, log, tmp_path):
     # Two runs, the shown one with a sample: each panel that has something to show has a frame.
-    sample = {"scope": "sample", "step": 49, "prompt": "1+1?", "response": "two", "reward": 1.0}
+    sample = {
+        "scope": "sample",
+        "step": 49,
+        "prompt": "1+1?",
+        "response": "two",
+        "reward": 1.0,
+    }
     (log.parent / "samples.jsonl").write_text(json.dumps(sample) + "\n")
     other = tmp_path / "run_b" / "log.jsonl"
     other.parent.mkdir()
@@ -58,7 +69,9 @@ def test_from_the_first_frame_to_the_last(run, log, tmp_path):
     # Every layout is reached by resizing alone.
     everything = ("─ runs ─", "─ charts ─", "nothing found by", "─ samples ─", "? Help")
     terminal.until(*everything)
-    assert "gpus" in "\n".join(terminal.screen.display).casefold(), "one row where there are none"
+    assert "gpus" in "\n".join(terminal.screen.display).casefold(), (
+        "one row where there are none"
+    )
     terminal.resize(80, 24)
     terminal.until("─ charts ─", "nothing found by", "? Help", gone="─ runs ─")
     terminal.until("─ charts ─", gone="GPUs:")
@@ -104,7 +117,9 @@ def test_a_run_that_appears_later_on_a_terminal_of_few_colours(run, tmp_path):
     terminal = run(f"{tmp_path}/run_*", TERM="screen", COLORTERM="")
     terminal.until("nothing matches yet")
     (tmp_path / "run_new").mkdir()
-    (tmp_path / "run_new" / "train.log").write_text("(T pid=1) step:3 - critic/score/mean:0.25\n")
+    (tmp_path / "run_new" / "train.log").write_text(
+        "(T pid=1) step:3 - critic/score/mean:0.25\n"
+    )
     terminal.until("run_new", "step 3", "0.25")
     # The process ends with its terminal.
     terminal.resize(200, 50)
@@ -117,7 +132,10 @@ def test_a_run_that_appears_later_on_a_terminal_of_few_colours(run, tmp_path):
     "number",
     [
         signal.SIGTERM,
-        *(pytest.param(one, marks=pytest.mark.thorough) for one in (signal.SIGHUP, signal.SIGINT)),
+        *(
+            pytest.param(one, marks=pytest.mark.thorough)
+            for one in (signal.SIGHUP, signal.SIGINT)
+        ),
     ],
 )
 def test_signals_restore_the_terminal(run, log, number):
@@ -130,15 +148,30 @@ def test_signals_restore_the_terminal(run, log, number):
 
 def test_what_a_model_wrote_never_reaches_the_terminal_raw(run, tmp_path):
     evil = "\x1b]0;owned\x07\x1b[2J\x9b31m\x07\x00\u202e[red]x[/red][/INST]\x1b[?1049l tail"
-    record = {"scope": "sample", "step": 1, "prompt": evil, "response": evil, "reward": 1.0}
+    record = {
+        "scope": "sample",
+        "step": 1,
+        "prompt": evil,
+        "response": evil,
+        "reward": 1.0,
+    }
     path = tmp_path / "evil[red].jsonl"
     path.write_text(
-        json.dumps(record) + "\n" + json.dumps({"scope": evil, "step": 1, evil: 1.0}) + "\n"
+        json.dumps(record)
+        + "\n"
+        + json.dumps({"scope": evil, "step": 1, evil: 1.0})
+        + "\n"
     )
     errors = tmp_path / "err.log"
     terminal = run(path, size=(140, 45), errors=errors)
     terminal.until("[red]x[/red][/INST]", "tail")
-    for raw in (b"owned\x07", b"\x1b]0;owned", "\u202e".encode(), b"\x9b31m", b"\x1b[2J"):
+    for raw in (
+        b"owned\x07",
+        b"\x1b]0;owned",
+        "\u202e".encode(),
+        b"\x9b31m",
+        b"\x1b[2J",
+    ):
         assert raw not in terminal.output
     terminal.press(b"q")
     assert terminal.end() == 0
@@ -171,10 +204,14 @@ def test_without_a_terminal_it_says_what_to_do(log, missing):
     here, there = pty.openpty()
     with tempfile.TemporaryFile() as file:
         streams = {
-            name: file if name == missing else there for name in ("stdin", "stdout", "stderr")
+            name: file if name == missing else there
+            for name in ("stdin", "stdout", "stderr")
         }
         done = subprocess.run(
-            [sys.executable, "-m", "verl_tui", log], check=False, timeout=DEADLINE, **streams
+            [sys.executable, "-m", "verl_tui", log],
+            check=False,
+            timeout=DEADLINE,
+            **streams,
         )
         said = os.read(here, 65536).decode()
     os.close(here)
@@ -223,7 +260,8 @@ def test_a_finished_run_without_colours_sends_nothing_but_the_clock(run, log):
     os.utime(log, (1e9, 1e9))
     terminal = run(log, NO_COLOR="1")
     terminal.until("step 50", "reward")
-    for _ in range(15):  # the first seconds bring the GPUs' first readings and the last layout
+    # the first seconds bring the GPUs' first readings and the last layout
+    for _ in range(15):
         seen = len(terminal.output)
         terminal.read_for(1.0)
         if len(terminal.output) == seen:
@@ -245,7 +283,9 @@ SETTLED = 3.0
 """Seconds after which what is found is no longer taken for what lay on disk."""
 
 
-def test_what_is_found_while_watching_is_reported_where_that_is_wanted(run, log, tmp_path):
+def test_what_is_found_while_watching_is_reported_where_that_is_wanted(
+    run, log, tmp_path
+):
     said = b"\x1bPtmux;\x1b\x1b]777;notify;verl-tui;"
     config = tmp_path / "config.toml"
     config.write_text('desktop = "osc777"')
@@ -279,7 +319,8 @@ def test_old_logs_are_opened_in_silence(run, tmp_path):
         path = tmp_path / f"run_{name}" / "log.jsonl"
         path.parent.mkdir()
         path.write_text(
-            "".join(line(step) for step in range(1, 50)) + breach(50, 9000 if name == "b" else 90)
+            "".join(line(step) for step in range(1, 50))
+            + breach(50, 9000 if name == "b" else 90)
         )
     config = tmp_path / "config.toml"
     config.write_text('bell = true\ndesktop = "osc9"\ndesktop_from = "warning"\n')

@@ -86,11 +86,15 @@ async def test_what_comes_with_the_key_that_opens_a_box_is_typed_into_it(
             await press(pilot, "escape", "escape")
 
 
-async def test_keys_behind_one_that_closes_a_screen_are_for_the_one_below(demo: Monitor) -> None:
+async def test_keys_behind_one_that_closes_a_screen_are_for_the_one_below(
+    demo: Monitor,
+) -> None:
     app = showing(demo)
     async with app.run_test(size=SIZE) as pilot:
         await settle(pilot)
-        await together(pilot, *("m", "escape", "l", "escape", "question_mark", "escape") * 5, "p")
+        await together(
+            pilot, *("m", "escape", "l", "escape", "question_mark", "escape") * 5, "p"
+        )
         assert app.screen is dashboard(app)
         assert app.view_at(NOW).paused
         # What is typed into the palette is found before enter takes it.
@@ -107,7 +111,8 @@ async def test_keys_behind_a_command_of_the_palette_are_for_what_it_opens(
     async with app.run_test(size=SIZE) as pilot:
         await settle(pilot)
         await together(pilot, "ctrl+p", *"all metrics", "enter", "slash", *"kl")
-        await until(pilot, lambda: isinstance(app.focused, Input))  # the palette hands over later
+        # the palette hands over later
+        await until(pilot, lambda: isinstance(app.focused, Input))
         assert isinstance(app.screen, MetricsScreen)
         assert typed(app) == "kl"
 
@@ -145,14 +150,18 @@ class OfOne(KeyQueue[int]):
         self.heard += 1
 
 
-async def test_a_key_that_is_lost_with_what_had_the_focus_does_not_hold_the_next_ones_up() -> None:
+async def test_a_key_that_is_lost_with_what_had_the_focus_does_not_hold_the_next_ones_up() -> (
+    None
+):
     app = OfOne(Leaving())
     async with app.run_test() as pilot:
         await together(pilot, *"abcd")
         assert app.heard == 3
 
 
-async def test_a_key_that_takes_long_is_waited_for(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_key_that_takes_long_is_waited_for(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     looks, looked = list[None](), Event()
     monkeypatch.setattr(key_queue, "LOOK", 0.001)
     app = OfOne(Slow())
@@ -169,9 +178,8 @@ async def test_a_key_that_takes_long_is_waited_for(monkeypatch: pytest.MonkeyPat
     monkeypatch.setattr(app, "set_interval", counted)
     async with app.run_test() as pilot:
         type_in(app, *"abcd")
-        await (
-            looked.wait()
-        )  # a pause of the pilot's would wait for the key that is being waited for
+        # a pause of the pilot's would wait for the key that is being waited for
+        await looked.wait()
         assert app.heard == 0
         app.enough.set()
         await until(pilot, lambda: app.heard == 3)

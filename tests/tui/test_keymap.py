@@ -25,7 +25,8 @@ KNOWN = ("quit", "metrics", "pause")
 
 
 @pytest.mark.parametrize(
-    "keys", ["q", "q,ctrl+q", "space", "question_mark", "plus", "f12", "shift+left", "é", "A"]
+    "keys",
+    ["q", "q,ctrl+q", "space", "question_mark", "plus", "f12", "shift+left", "é", "A"],
 )
 def test_keys_that_a_terminal_may_send_are_taken(keys: str) -> None:
     assert keymap({"quit": keys}, KNOWN) == ({"quit": keys}, ())
@@ -55,7 +56,9 @@ def test_an_action_that_is_left_without_a_key_is_reported() -> None:
     )
     assert keymap({"pause": "f1"}, KNOWN, usual).refused == ()
     assert keymap({"pause": "q", "quit": "p"}, KNOWN, usual).refused == ()
-    assert keymap({"metrics": "q"}, KNOWN, usual).refused == (), "elsewhere it means what it meant"
+    assert keymap({"metrics": "q"}, KNOWN, usual).refused == (), (
+        "elsewhere it means what it meant"
+    )
 
 
 def test_every_action_has_its_name() -> None:
@@ -82,13 +85,17 @@ async def test_the_app_says_so_and_goes_on(tmp_path: Path) -> None:
 
 def test_hints_name_the_keys_that_bindings_have() -> None:
     first = {
-        (one.id, key_name(one.key.split(",")[0])) for kind in all_kinds() for one in bindings(kind)
+        (one.id, key_name(one.key.split(",")[0]))
+        for kind in all_kinds()
+        for one in bindings(kind)
     }
     assert set(HINT_KEYS.items()) <= first
 
 
 async def test_hints_name_the_keys_that_the_user_has_given(tmp_path: Path) -> None:
-    keys = MappingProxyType({"help": "f1", "sources": "ctrl+i,I", "health.not_judged": "w"})
+    keys = MappingProxyType(
+        {"help": "f1", "sources": "ctrl+i,I", "health.not_judged": "w"}
+    )
     run = write_run(tmp_path, "run", text="{broken\n")
     app = loaded(run, config=Config(keys=keys))
     async with app.run_test(size=(170, 40)) as pilot:

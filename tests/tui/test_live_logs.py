@@ -57,14 +57,18 @@ async def test_a_run_that_appears_later(tmp_path: Path) -> None:
     async with app.run_test(size=(120, 40)) as pilot:
         await until(pilot, lambda: "no run yet" in text(app))
         log = write_run(tmp_path, "run_new", 3)
-        await until(pilot, lambda: "run_new" in lines(app)[0] and "step 3" in lines(app)[0])
+        await until(
+            pilot, lambda: "run_new" in lines(app)[0] and "step 3" in lines(app)[0]
+        )
         with log.open("a") as file:
             file.write(records(4, 9))
         await until(pilot, lambda: "step 9" in lines(app)[0])
         check_layout(app)
 
 
-async def test_an_empty_directory_says_what_is_looked_for_and_what_to_do(tmp_path: Path) -> None:
+async def test_an_empty_directory_says_what_is_looked_for_and_what_to_do(
+    tmp_path: Path,
+) -> None:
     app = live(tmp_path)
     async with app.run_test(size=(140, 40)) as pilot:
         await until(pilot, lambda: "no run yet" in lines(app)[0])
@@ -94,16 +98,22 @@ async def test_a_failing_source_hides_nothing_of_the_good_one(tmp_path: Path) ->
     other = write_run(tmp_path, "b", 2000)
     app = live(tmp_path)
     async with app.run_test(size=(120, 40)) as pilot:
-        await until(pilot, lambda: [run.step for run in app.monitor.runs.values()] == [30, 2000])
+        await until(
+            pilot, lambda: [run.step for run in app.monitor.runs.values()] == [30, 2000]
+        )
         other.unlink()
         other.mkdir()
         with log.open("a") as file:
             file.write(records(31, 33))
         await until(
             pilot,
-            lambda: any(state.status.problem for state in app.monitor.runs["b"].sources.values()),
+            lambda: any(
+                state.status.problem for state in app.monitor.runs["b"].sources.values()
+            ),
         )
-        await until(pilot, lambda: "step 33" in lines(app)[0] and "reading" not in text(app))
+        await until(
+            pilot, lambda: "step 33" in lines(app)[0] and "reading" not in text(app)
+        )
         await press(pilot, "right_square_bracket", "i")
         assert "down" in text(app)
         assert "2,000" in text(app)
@@ -141,7 +151,9 @@ class _AppWithNews(VerlApp):
 
 
 async def test_gpus_that_are_read_first_end_no_search_for_logs() -> None:
-    app = _AppWithNews(GpuReading(NOW, problem="no NVIDIA driver here"), config=Config())
+    app = _AppWithNews(
+        GpuReading(NOW, problem="no NVIDIA driver here"), config=Config()
+    )
     async with app.run_test(size=(120, 40)) as pilot:
         await until(pilot, lambda: "no NVIDIA driver here" in text(app))
         assert "looking for logs" in text(app)
@@ -150,7 +162,9 @@ async def test_gpus_that_are_read_first_end_no_search_for_logs() -> None:
 
 async def test_the_end_of_a_long_log_is_drawn_without_a_wait() -> None:
     batch = live_batch("long", 48_001, 2.5)
-    end = batch._replace(status=replace(batch.status, bytes_read=10, size=10_000), live=False)
+    end = batch._replace(
+        status=replace(batch.status, bytes_read=10, size=10_000), live=False
+    )
     news = Discovery((), (), ()), Preview("long", (end,))
     app = _AppWithNews(*news, config=Config(refresh=3600.0))
     async with app.run_test(size=(120, 40)) as pilot:
@@ -163,13 +177,18 @@ async def test_r_reads_everything_again(tmp_path: Path) -> None:
     app, others = live(log.parent), reading()
     async with app.run_test(size=(120, 40)) as pilot:
         # A line that is half written does not keep the screen loading.
-        await until(pilot, lambda: "step 30" in text(app) and "nothing found" in text(app))
-        await until(pilot, lambda: "reading" not in text(app))  # neither the log nor the GPUs
+        await until(
+            pilot, lambda: "step 30" in text(app) and "nothing found" in text(app)
+        )
+        # neither the log nor the GPUs
+        await until(pilot, lambda: "reading" not in text(app))
         # Everything is read again, and what is written then is read.
         before = app.monitor
         await press(pilot, "r")
         assert app.monitor is not before
-        await until(pilot, lambda: "step 30" in text(app) and "nothing found" in text(app))
+        await until(
+            pilot, lambda: "step 30" in text(app) and "nothing found" in text(app)
+        )
         with log.open("a") as file:
             file.write('ard_mean": 2.5}\n')
         await until(pilot, lambda: "step 31" in text(app))
@@ -182,7 +201,8 @@ async def test_r_reads_everything_again(tmp_path: Path) -> None:
 async def test_a_long_history_is_judged_while_keys_are_heard(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(sliced_judging, "JUDGING", 0.0)  # after each rule the screen may answer
+    # after each rule the screen may answer
+    monkeypatch.setattr(sliced_judging, "JUDGING", 0.0)
     app = live(write_run(tmp_path, "a", 30).parent)
     async with app.run_test(size=(120, 40)) as pilot:
         await until(pilot, lambda: "step 30" in text(app))
@@ -235,7 +255,9 @@ async def test_a_run_that_is_deleted_while_shown_says_so_and_goes_when_all_is_re
         await until(pilot, lambda: "deleted from disk; r drops it" in lines(app)[0])
         assert shown in lines(app)[0], "what was read can still be looked at"
         await press(pilot, "r")
-        await until(pilot, lambda: shown not in text(app) and "step 30" in lines(app)[0])
+        await until(
+            pilot, lambda: shown not in text(app) and "step 30" in lines(app)[0]
+        )
 
 
 async def test_what_the_first_large_chart_needs_is_loaded_in_time(
@@ -244,7 +266,8 @@ async def test_what_the_first_large_chart_needs_is_loaded_in_time(
     loaded: list[str] = []
     monkeypatch.setattr("verl_tui.tui.monitor_app.SPARE", 0.01)
     monkeypatch.setattr(
-        "verl_tui.tui.monitor_app.load_plotext", lambda: loaded.append(current_thread().name)
+        "verl_tui.tui.monitor_app.load_plotext",
+        lambda: loaded.append(current_thread().name),
     )
     app = live(write_run(tmp_path, "a", 30))
     async with app.run_test(size=(120, 40)) as pilot:

@@ -20,7 +20,9 @@ def _write(log: Path, step: int) -> None:
 
 
 def test_devices_that_go_and_come_back_and_a_driver_that_fails(tmp_path: Path) -> None:
-    log, config, faults = (tmp_path / name for name in ("train.log", "config.toml", "faults"))
+    log, config, faults = (
+        tmp_path / name for name in ("train.log", "config.toml", "faults")
+    )
     _write(log, 1)
     config.write_text("gpu_interval = 0.2\n")
     faults.write_text("")
@@ -34,7 +36,9 @@ def test_devices_that_go_and_come_back_and_a_driver_that_fails(tmp_path: Path) -
     try:
         terminal.until("0 H100", "1 H100", "41°C")
         faults.write_text("GetHandleByIndex@1:15")
-        terminal.until("0 H100", "1 H100", "40°C", "fell off the bus: GPU 1", gone="41°C")
+        terminal.until(
+            "0 H100", "1 H100", "40°C", "fell off the bus: GPU 1", gone="41°C"
+        )
         faults.write_text("")
         terminal.until("41°C", gone="fell off the bus")
         faults.write_text("GetCount:999,Init:9")

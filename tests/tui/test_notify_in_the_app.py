@@ -38,7 +38,9 @@ def log(path: Path, kls: list[float]) -> Path:
     return path
 
 
-async def test_what_is_found_meanwhile_is_reported_and_nothing_else(tmp_path: Path) -> None:
+async def test_what_is_found_meanwhile_is_reported_and_nothing_else(
+    tmp_path: Path,
+) -> None:
     sent: list[str] = []
 
     def deliver(message: Message) -> None:
@@ -49,7 +51,9 @@ async def test_what_is_found_meanwhile_is_reported_and_nothing_else(tmp_path: Pa
     broken = log(tmp_path / "broken" / "verl_logs.jsonl", [0.03] * 20 + [0.3] * 10)
     config = Config()
     monitor = load([str(healthy), str(broken)], config, NOW + 1)
-    assert any(one.id == "circuit-breaker-kl" for one in monitor.verdicts["broken"].findings)
+    assert any(
+        one.id == "circuit-breaker-kl" for one in monitor.verdicts["broken"].findings
+    )
     to = Destination("https://host/SECRET", "VERL_TUI_NOTIFY_URL", "json")
     notifier = Notifier(NotifySettings(), to, clock=lambda: NOW, sender=Sender(deliver))
     app = VerlApp([], config, monitor=monitor, clock=lambda: NOW + 2, notifier=notifier)
@@ -68,7 +72,9 @@ async def test_what_is_found_meanwhile_is_reported_and_nothing_else(tmp_path: Pa
         await pilot.pause()
         assert sent == ["healthy circuit-breaker-kl"]
         said = notices(app)
-        failed = "1 notification could not be sent: the webhook from X answers with HTTP 404"
+        failed = (
+            "1 notification could not be sent: the webhook from X answers with HTTP 404"
+        )
         assert said[1:] == [failed]
         await until(pilot, lambda: "1 unsent" in lines(app)[0])
     assert notifier.close(30) == [failed], "said again where it stays to be read"

@@ -7,7 +7,17 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 from inside_textual import notices
-from watching import NOW, dashboard, lines, loaded, press, settle, text, until, write_run
+from watching import (
+    NOW,
+    dashboard,
+    lines,
+    loaded,
+    press,
+    settle,
+    text,
+    until,
+    write_run,
+)
 
 from verl_tui import debug_log
 from verl_tui.monitor import Monitor
@@ -93,9 +103,12 @@ async def test_an_error_costs_the_panel_it_happened_in(
                 shown = text(app)
                 assert shown.count(PANEL) == 1, (name, shown)
                 assert "ctrl+r copies a report" in shown
-                assert len([one for one in dashboard(app).query(Panel) if one.failed]) == 1
+                assert (
+                    len([one for one in dashboard(app).query(Panel) if one.failed]) == 1
+                )
                 assert "step 30" in shown
-            await press(pilot, "escape", "right_square_bracket")  # another run is tried anew
+            # another run is tried anew
+            await press(pilot, "escape", "right_square_bracket")
             assert PANEL not in text(app), (name, text(app))
             assert "▸● b" in text(app), (name, text(app))
             await press(pilot, "left_square_bracket")
@@ -111,7 +124,8 @@ async def test_the_first_line_says_so_until_a_report_is_copied(
             planted.setattr(HealthPanel, "show", broken)
             app.tick()
             await until(pilot, lambda: "error: ctrl+r" in lines(app)[0])
-        await press(pilot, "right_square_bracket")  # the panel works again, what happened is known
+        # the panel works again, what happened is known
+        await press(pilot, "right_square_bracket")
         await until(pilot, lambda: "error, over now: ctrl+r" in lines(app)[0])
         with monkeypatch.context() as planted:
             planted.setattr(HealthPanel, "show", broken)
@@ -221,7 +235,9 @@ async def test_errors_that_leave_nothing_else_end_the_app(
         await fail_on()
 
 
-async def test_a_test_passes_over_no_error(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_test_passes_over_no_error(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(Line, "show", broken)
     app = loaded(write_run(tmp_path, "a").parent, now=NOW)
 

@@ -44,7 +44,9 @@ class Wall:
         return self.now
 
 
-def replaying(*logs: Path, at: int | None = None, paused: bool = True) -> tuple[ReplayApp, Wall]:
+def replaying(
+    *logs: Path, at: int | None = None, paused: bool = True
+) -> tuple[ReplayApp, Wall]:
     """Return the app on a replay of logs whose steps are a second apart, and what it takes for the
     present.
     """
@@ -85,7 +87,8 @@ async def test_the_help_of_a_replay_names_each_key_once(tmp_path):
             await pilot.resize_terminal(width, 45)
             await settle(pilot)
             said = [
-                re.split(" {2,}", strip.text.strip()) for strip in app.screen.query_one(Rows).strips
+                re.split(" {2,}", strip.text.strip())
+                for strip in app.screen.query_one(Rows).strips
             ]
             for name, keys in (
                 ("quit", ["q", "Quit"]),
@@ -94,7 +97,10 @@ async def test_the_help_of_a_replay_names_each_key_once(tmp_path):
                 ("replay.next", [".", "Next step"]),
             ):
                 assert [
-                    row[at - 2 : at] for row in said for at, cell in enumerate(row) if cell == name
+                    row[at - 2 : at]
+                    for row in said
+                    for at, cell in enumerate(row)
+                    if cell == name
                 ] == [keys], width
 
 
@@ -122,7 +128,15 @@ async def test_steps_shares_and_the_beginning_are_a_key_away(tmp_path):
     app, _ = replaying(write_run(tmp_path, "run_7", 101), at=10)
     async with app.run_test(size=(120, 40)) as pilot:
         for key, step in (
-            *((".", 11), (".", 12), (",", 11), ("}", 21), ("{", 11), ("{", 1), (",", 1)),
+            *(
+                (".", 11),
+                (".", 12),
+                (",", 11),
+                ("}", 21),
+                ("{", 11),
+                ("{", 1),
+                (",", 1),
+            ),
             *(("f9", 2), ("f7", 1), ("}", 11), ("r", 1)),
         ):
             await press(pilot, key)
@@ -196,7 +210,9 @@ async def test_help_and_footer_name_the_keys_of_the_replay(tmp_path):
     "sizes",
     [
         ((140, 45), (20, 6)),
-        pytest.param(((220, 60), (80, 24), (60, 20), (40, 12)), marks=pytest.mark.thorough),
+        pytest.param(
+            ((220, 60), (80, 24), (60, 20), (40, 12)), marks=pytest.mark.thorough
+        ),
     ],
 )
 async def test_every_size_says_that_it_is_a_replay(tmp_path, sizes):
@@ -208,7 +224,8 @@ async def test_every_size_says_that_it_is_a_replay(tmp_path, sizes):
             await until(
                 pilot,
                 lambda step=step: (
-                    "run_7" in app.monitor.runs and app.monitor.runs["run_7"].step == step
+                    "run_7" in app.monitor.runs
+                    and app.monitor.runs["run_7"].step == step
                 ),
             )
             check_layout(app)
@@ -226,14 +243,19 @@ def test_keys_of_the_replay_are_no_others(tmp_path):
     assert len(own) == 12
     for place in (Dashboard, ChartsPanel, HealthPanel, RunsPanel):
         taken = {
-            key for one in place.BINDINGS if isinstance(one, Binding) for key in one.key.split(",")
+            key
+            for one in place.BINDINGS
+            if isinstance(one, Binding)
+            for key in one.key.split(",")
         }
         assert not own & taken, place
 
 
 def newest(app: ReplayApp) -> int:
     """Return the highest step that the log in sight names."""
-    return max((int(found) for found in re.findall(r"step[: ](\d+)", text(app))), default=0)
+    return max(
+        (int(found) for found in re.findall(r"step[: ](\d+)", text(app))), default=0
+    )
 
 
 @pytest.mark.parametrize("kind", ["console", "jsonl"])
@@ -243,7 +265,10 @@ async def test_the_log_ends_at_the_present(tmp_path, kind):
         log.unlink()
         log = log.parent / "train.log"
         log.write_text(
-            "".join(f"waiting\nstep:{step} - critic/score/mean:0.5\n" for step in range(1, 51))
+            "".join(
+                f"waiting\nstep:{step} - critic/score/mean:0.5\n"
+                for step in range(1, 51)
+            )
         )
     app, wall = replaying(log, at=20)
     async with app.run_test(size=(100, 60)) as pilot:

@@ -13,7 +13,11 @@ from textual.color import Color
 from textual.theme import BUILTIN_THEMES
 
 from verl_tui.rendering.session.run_order import ORDERS, matching, ordered
-from verl_tui.rendering.session.selection import LETTERS, Selection, without_shared_start
+from verl_tui.rendering.session.selection import (
+    LETTERS,
+    Selection,
+    without_shared_start,
+)
 from verl_tui.rendering.text.run_colours import DARK, LIGHT, RUNS
 
 if TYPE_CHECKING:
@@ -44,7 +48,10 @@ WORDS = st.lists(st.text("ab_-/1 漢", max_size=8), min_size=1, max_size=6)
 
 def linear(colour: str) -> list[float]:
     parts = (part / 255 for part in Color.parse(colour).rgb)
-    return [part / 12.92 if part <= 0.04045 else ((part + 0.055) / 1.055) ** 2.4 for part in parts]
+    return [
+        part / 12.92 if part <= 0.04045 else ((part + 0.055) / 1.055) ** 2.4
+        for part in parts
+    ]
 
 
 def luminance(colour: str) -> float:
@@ -59,7 +66,10 @@ def lab(colour: str, sight: str) -> tuple[float, float, float]:
         min(1.0, max(0.0, sum(m * c for m, c in zip(row, seen, strict=True))))
         for row in SIGHT[sight]
     )
-    parts = (0.4124 * r + 0.3576 * g + 0.1805 * b) / 0.9505, 0.2126 * r + 0.7152 * g + 0.0722 * b
+    parts = (
+        (0.4124 * r + 0.3576 * g + 0.1805 * b) / 0.9505,
+        0.2126 * r + 0.7152 * g + 0.0722 * b,
+    )
     x, y, z = (
         part ** (1 / 3) if part > 0.008856 else 7.787 * part + 16 / 116
         for part in (*parts, (0.0193 * r + 0.1192 * g + 0.9505 * b) / 1.089)
@@ -69,16 +79,23 @@ def lab(colour: str, sight: str) -> tuple[float, float, float]:
 
 @pytest.mark.parametrize("sight", SIGHT)
 @pytest.mark.parametrize("colours", [DARK, LIGHT])
-def test_no_two_colours_look_alike_to_anybody(colours: tuple[str, ...], sight: str) -> None:
+def test_no_two_colours_look_alike_to_anybody(
+    colours: tuple[str, ...], sight: str
+) -> None:
     for one, other in combinations(colours, 2):
         apart_by = (
-            sum((a - b) ** 2 for a, b in zip(lab(one, sight), lab(other, sight), strict=True))
+            sum(
+                (a - b) ** 2
+                for a, b in zip(lab(one, sight), lab(other, sight), strict=True)
+            )
             ** 0.5
         )
         assert apart_by > 15, (one, other)  # a difference of 2.3 can just be seen
 
 
-@pytest.mark.parametrize("name", sorted(name for name in BUILTIN_THEMES if "ansi" not in name))
+@pytest.mark.parametrize(
+    "name", sorted(name for name in BUILTIN_THEMES if "ansi" not in name)
+)
 def test_every_colour_stands_out_from_the_ground_of_every_theme(name: str) -> None:
     theme = BUILTIN_THEMES[name]
     grounds = theme.to_color_system().generate()
@@ -96,7 +113,12 @@ def test_a_run_keeps_its_place_while_it_is_selected_and_gets_it_back() -> None:
     selection = Selection()
     for name in ("one", "two", "three"):
         assert selection.toggle(name)
-    assert [selection.place(name) for name in ("one", "two", "three", "four")] == [0, 1, 2, None]
+    assert [selection.place(name) for name in ("one", "two", "three", "four")] == [
+        0,
+        1,
+        2,
+        None,
+    ]
     selection.toggle("one")
     assert selection.names({"one", "two", "three"}) == ["two", "three"]
     assert selection.place("two") == 1
@@ -108,7 +130,9 @@ def test_a_run_keeps_its_place_while_it_is_selected_and_gets_it_back() -> None:
     selection.toggle("one")
     selection.toggle("four")
     assert selection.place("four") == 0
-    assert selection.names({"two", "four"}) == ["four", "two"], "a run that is gone is no column"
+    assert selection.names({"two", "four"}) == ["four", "two"], (
+        "a run that is gone is no column"
+    )
 
 
 def test_six_are_the_most() -> None:
@@ -125,7 +149,10 @@ def test_six_are_the_most() -> None:
 
 
 def test_names_are_distinguished_by_their_ends() -> None:
-    assert without_shared_start(["gsm8k-grpo-lr1e-6", "gsm8k-grpo-lr1e-5"]) == ["lr1e-6", "lr1e-5"]
+    assert without_shared_start(["gsm8k-grpo-lr1e-6", "gsm8k-grpo-lr1e-5"]) == [
+        "lr1e-6",
+        "lr1e-5",
+    ]
     assert without_shared_start(["gsm8k-grpo", "gsm8k-ppo"]) == ["grpo", "ppo"]
     assert without_shared_start(["run_10", "run_11"]) == ["10", "11"]
     assert without_shared_start(["letters (v061_a)", "letters (v061_b)"]) == [
@@ -150,7 +177,9 @@ def test_names_distinguished_are_ends_of_the_names_and_differ_where_these_do(
 def run_of(name: str, reward: float | None = None, last: float | None = None) -> Run:
     point = SimpleNamespace(value=reward)
     series = (
-        SimpleNamespace(key="critic/score/mean", last_finite=point) if reward is not None else None
+        SimpleNamespace(key="critic/score/mean", last_finite=point)
+        if reward is not None
+        else None
     )
     indicators = {"reward": "critic/score/mean"}
     run = SimpleNamespace(name=name, last_record=last, indicators=indicators, step=1)

@@ -29,10 +29,14 @@ def zone(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
 
 
 @pytest.mark.parametrize(
-    ("size", "keys"), [((120, 40), ["e"]), ((40, 12), []), ((80, 40), ["question_mark"])]
+    ("size", "keys"),
+    [((120, 40), ["e"]), ((40, 12), []), ((80, 40), ["question_mark"])],
 )
 def test_screen(
-    collapse: Monitor, snap_compare: Callable[..., bool], size: tuple[int, int], keys: list[str]
+    collapse: Monitor,
+    snap_compare: Callable[..., bool],
+    size: tuple[int, int],
+    keys: list[str],
 ) -> None:
     async def look(pilot: Pilot[Any]) -> None:
         await press(pilot, *keys)

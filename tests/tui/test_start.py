@@ -46,7 +46,11 @@ def imported(tmp_path_factory: pytest.TempPathFactory) -> set[str]:
     folder: Path = tmp_path_factory.mktemp("start")
     log = write_run(folder, "run")
     headless = "textual.drivers.headless_driver:HeadlessDriver"
-    environment = {**os.environ, "TEXTUAL_DRIVER": headless, "XDG_CONFIG_HOME": str(folder)}
+    environment = {
+        **os.environ,
+        "TEXTUAL_DRIVER": headless,
+        "XDG_CONFIG_HOME": str(folder),
+    }
     done = subprocess.run(
         [sys.executable, "-c", PROGRAM, str(log)],
         env=environment,
@@ -57,6 +61,8 @@ def imported(tmp_path_factory: pytest.TempPathFactory) -> set[str]:
     return set(done.stdout.split())
 
 
-def test_what_the_first_frame_does_not_need_is_imported_after_it(imported: set[str]) -> None:
+def test_what_the_first_frame_does_not_need_is_imported_after_it(
+    imported: set[str],
+) -> None:
     assert "verl_tui.tui.screens.dashboard" in imported
     assert not [name for name in imported if name.startswith(tuple(LATER))]

@@ -133,7 +133,9 @@ async def test_a_step_costs_little_on_every_screen(log: Path) -> None:
             bytes_written(app)
             app.paint()
             await settle(pilot)
-            assert not bytes_written(app), f"{name}: nothing is new, and yet something is written"
+            assert not bytes_written(app), (
+                f"{name}: nothing is new, and yet something is written"
+            )
             for _ in range(2):
                 number += 1
                 await step(pilot, number)
@@ -165,12 +167,19 @@ async def test_a_frame_that_changes_no_cell_writes_nothing(log: Path) -> None:
             assert bytes_written(app), "it has moved"
 
 
-async def test_the_whole_screen_is_written_where_the_terminal_was_somebody_elses(log: Path) -> None:
+async def test_the_whole_screen_is_written_where_the_terminal_was_somebody_elses(
+    log: Path,
+) -> None:
     app = loaded(log)
     async with emulated(app, SIZE) as pilot:
         await press(pilot)
-        for come_back in (app.action_redraw, lambda: app.app_resume_signal.publish(app)):
+        for come_back in (
+            app.action_redraw,
+            lambda: app.app_resume_signal.publish(app),
+        ):
             bytes_written(app)
             come_back()
             await settle(pilot)
-            assert bytes_written(app) > SIZE[0] * SIZE[1], "each cell is a byte at least"
+            assert bytes_written(app) > SIZE[0] * SIZE[1], (
+                "each cell is a byte at least"
+            )

@@ -57,7 +57,9 @@ def shown(path: Path) -> list[dict[str, str]]:
 
 async def picture(pilot: Pilot[Any], here: Path, count: int) -> None:
     await press(pilot, "ctrl+s")
-    await until(pilot, lambda: len(list(here.iterdir())) == count and notices(pilot.app))  # type: ignore[arg-type]
+    await until(
+        pilot, lambda: len(list(here.iterdir())) == count and notices(pilot.app)
+    )  # type: ignore[arg-type]
 
 
 # -- screenshots -----------------------------------------------------------------------------------
@@ -83,9 +85,9 @@ async def test_a_screenshot_is_what_the_screen_shows(log: Path, here: Path) -> N
         await settle(pilot)
         assert "written" in text(app)
         await picture(pilot, here, 4)
-        assert (here / "verl-tui-run_a-dashboard-2.txt").read_text(encoding="utf-8") == before, (
-            "without what was said"
-        )
+        assert (here / "verl-tui-run_a-dashboard-2.txt").read_text(
+            encoding="utf-8"
+        ) == before, "without what was said"
 
 
 KEYS = {
@@ -106,9 +108,15 @@ async def test_every_screen_can_be_taken_and_copied(log: Path, here: Path) -> No
             await press(pilot, "ctrl+y")
             assert app.screen is front
             (words,) = notices(app)
-            expected = clipping(app.clipboard).says if app.clipboard else "nothing to copy here"
+            expected = (
+                clipping(app.clipboard).says
+                if app.clipboard
+                else "nothing to copy here"
+            )
             assert expected.startswith(words.rstrip("…"))
-            assert app.clipboard or screen in ("history", "sources"), "where nothing is chosen"
+            assert app.clipboard or screen in ("history", "sources"), (
+                "where nothing is chosen"
+            )
             await press(pilot, "escape")
 
 
@@ -121,10 +129,14 @@ async def test_a_place_that_takes_no_files_says_so(
         here.rmdir()
         await press(pilot, "ctrl+s")
         await until(pilot, lambda: notices(app))
-        assert notices(app) == ["cannot write to the current directory: No such file or directory"]
+        assert notices(app) == [
+            "cannot write to the current directory: No such file or directory"
+        ]
         await press(pilot, "W")
         await until(pilot, lambda: notices(app))
-        assert notices(app) == ["cannot write to the current directory: No such file or directory"]
+        assert notices(app) == [
+            "cannot write to the current directory: No such file or directory"
+        ]
 
 
 async def test_what_is_said_fits(log: Path, here: Path) -> None:
@@ -136,7 +148,9 @@ async def test_what_is_said_fits(log: Path, here: Path) -> None:
             await settle(pilot)
             check_layout(app)
             (words,) = notices(app)
-            assert len(words) <= max(size[0] - 8, len("written ") + 8 + len(" and .txt")), size
+            assert len(words) <= max(
+                size[0] - 8, len("written ") + 8 + len(" and .txt")
+            ), size
             await press(pilot, "ctrl+y")
             check_layout(app)
             app.clear_notifications()
@@ -215,7 +229,9 @@ async def test_a_chart_is_written_as_a_table(log: Path, here: Path) -> None:
         await until(pilot, lambda: notices(app))
         path = here / "verl-tui-run_a-rollout-reward_mean.csv"
         assert notices(app) == [f"30 steps in {path}"]
-        assert [row["step"] for row in shown(path)] == [str(step) for step in range(1, 31)]
+        assert [row["step"] for row in shown(path)] == [
+            str(step) for step in range(1, 31)
+        ]
         await press(pilot, "plus", "enter", "s", "2", "W")
         await until(pilot, lambda: len(list(here.iterdir())) == 2 and notices(app))
         rows = shown(here / "verl-tui-run_a-rollout-reward_mean-2.csv")
@@ -237,8 +253,11 @@ async def test_the_explorer_writes_what_is_listed(log: Path, here: Path) -> None
         assert len(list(here.iterdir())) == 1
 
 
-async def test_half_a_table_is_never_left(here: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("verl_tui.tui.export.BUDGET", -1.0)  # every row at a stretch of its own
+async def test_half_a_table_is_never_left(
+    here: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # every row at a stretch of its own
+    monkeypatch.setattr("verl_tui.tui.export.BUDGET", -1.0)
     task = asyncio.create_task(
         write_table(App(), "a", [CsvColumn("b", [1, 2, 3], [0.1, 0.2, 0.3])])
     )

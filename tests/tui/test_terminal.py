@@ -16,7 +16,17 @@ from textual.command import CommandList, CommandPalette
 from textual.events import AppBlur, AppFocus, Resize
 from textual.geometry import Region, Size
 from textual.widgets import Input
-from watching import dashboard, loaded, press, quiet, settle, showing, text, until, write_run
+from watching import (
+    dashboard,
+    loaded,
+    press,
+    quiet,
+    settle,
+    showing,
+    text,
+    until,
+    write_run,
+)
 
 from verl_tui.config import Config
 from verl_tui.rendering.session.preferences import StateFile
@@ -55,7 +65,10 @@ async def test_what_another_screen_covers_is_drawn_when_that_has_gone(
         monkeypatch.setattr(
             kind,
             "show",
-            lambda self, view, show=show: (drawn.append(type(self).__name__), show(self, view)),
+            lambda self, view, show=show: (
+                drawn.append(type(self).__name__),
+                show(self, view),
+            ),
         )
     app = showing(demo)
     async with app.run_test(size=(120, 40)) as pilot:
@@ -71,7 +84,9 @@ async def test_what_another_screen_covers_is_drawn_when_that_has_gone(
         assert drawn[-1] == "MetricsScreen"
 
 
-async def test_a_row_that_shines_through_costs_no_other_its_painting(demo: Monitor) -> None:
+async def test_a_row_that_shines_through_costs_no_other_its_painting(
+    demo: Monitor,
+) -> None:
     app = showing(demo)
     async with emulated(app, (120, 40)) as pilot:
         await press(pilot, "m")
@@ -156,7 +171,8 @@ async def test_the_terminal_is_put_right_when_the_user_comes_back(
         screen.resize(12, 40)
         screen.resize(24, 80)
         assert [*screen.display] != shown
-        app.post_message(Resize(Size(80, 24), Size(80, 24)))  # all that the app hears of it
+        # all that the app hears of it
+        app.post_message(Resize(Size(80, 24), Size(80, 24)))
         await until(pilot, lambda: [*screen.display] == shown)
         # So is one that comes back before the other is painted.
         screen.resize(12, 40)
@@ -220,7 +236,9 @@ async def test_without_colours_what_is_chosen_is_reversed(
 # -- the first start -------------------------------------------------------------------------------
 
 
-async def test_the_first_start_says_what_the_first_keys_are(demo: Monitor, tmp_path: Path) -> None:
+async def test_the_first_start_says_what_the_first_keys_are(
+    demo: Monitor, tmp_path: Path
+) -> None:
     path = tmp_path / "state.json"
     app = showing(demo, state_file=StateFile(path))
     async with app.run_test(size=(120, 40)) as pilot:
@@ -255,11 +273,15 @@ async def test_hints_cut_no_word(demo: Monitor, tmp_path: Path) -> None:
 
 
 def titles(app: VerlApp) -> dict[str, str]:
-    return {command.title.lower(): command.help for command in app.get_system_commands(app.screen)}
+    return {
+        command.title.lower(): command.help
+        for command in app.get_system_commands(app.screen)
+    }
 
 
 def named(app: VerlApp, kind: type[Any]) -> list[Binding]:
-    hidden = {binding.id for binding in bindings(Rows)}  # how lists move is no action by name
+    # how lists move is no action by name
+    hidden = {binding.id for binding in bindings(Rows)}
     return [binding for binding in bindings(kind) if binding.id not in hidden]
 
 
@@ -298,7 +320,9 @@ async def test_every_action_has_a_name_whatever_has_the_focus(demo: Monitor) -> 
         await settle(pilot)
         before = text(app)
         command = next(
-            c for c in app.get_system_commands(app.screen) if c.title == "Samples: next sample"
+            c
+            for c in app.get_system_commands(app.screen)
+            if c.title == "Samples: next sample"
         )
         assert "sample 1/" in before
         command.callback()
@@ -311,7 +335,12 @@ async def test_every_action_has_a_name_whatever_has_the_focus(demo: Monitor) -> 
 async def test_help_begins_with_the_keys_of_what_has_the_focus(demo: Monitor) -> None:
     app = showing(demo)
     async with app.run_test(size=(120, 40)) as pilot:
-        for key, panel in (("f3", "charts"), ("f4", "health"), ("f6", "samples"), ("f2", "runs")):
+        for key, panel in (
+            ("f3", "charts"),
+            ("f4", "health"),
+            ("f6", "samples"),
+            ("f2", "runs"),
+        ):
             await press(pilot, key, "question_mark")
             assert isinstance(app.screen, HelpScreen)
             first = app.screen.query_one(Rows).strips[0].text
@@ -331,7 +360,9 @@ def test_the_terminal_is_asked_for_its_size(
         monkeypatch.setenv(name, value)
     left: list[set[str]] = []
     monkeypatch.setattr(
-        VerlApp, "run", lambda *_, **__: left.append(exported.keys() & os.environ.keys())
+        VerlApp,
+        "run",
+        lambda *_, **__: left.append(exported.keys() & os.environ.keys()),
     )
     log = str(write_run(tmp_path, "run").parent)
     assert (
@@ -345,7 +376,9 @@ def test_the_terminal_is_asked_for_its_size(
 # -- the end ---------------------------------------------------------------------------------------
 
 
-def test_a_failure_is_no_success(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_failure_is_no_success(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(VerlApp, "run", lambda _app, **_options: None)
     monkeypatch.setattr(VerlApp, "return_code", 1)
     assert watch([str(tmp_path)], Config()) == 1
@@ -386,7 +419,9 @@ async def test_the_palette_is_for_screens_that_have_room_for_it(tmp_path: Path) 
             assert app.screen is dashboard(app), width
 
 
-async def test_pages_of_the_themes_may_be_turned_before_they_are_shown(demo: Monitor) -> None:
+async def test_pages_of_the_themes_may_be_turned_before_they_are_shown(
+    demo: Monitor,
+) -> None:
     app = showing(demo)
     async with app.run_test(size=(120, 40)) as pilot:
         app.action_change_theme()
@@ -402,7 +437,9 @@ async def test_pages_of_the_themes_may_be_turned_before_they_are_shown(demo: Mon
         assert app.screen is dashboard(app)
 
 
-async def test_enter_twice_carries_a_command_of_the_palette_out_once(demo: Monitor) -> None:
+async def test_enter_twice_carries_a_command_of_the_palette_out_once(
+    demo: Monitor,
+) -> None:
     app = showing(demo)
     async with app.run_test(size=(120, 40)) as pilot:
         await press(pilot, "ctrl+p")
@@ -418,7 +455,8 @@ async def test_enter_twice_carries_a_command_of_the_palette_out_once(demo: Monit
         found.display = False
         found.clear_options().add_options(["one", "two"])
         await settle(pilot)
-        await press(pilot, "pagedown", "pageup")  # as long as there is nowhere to show them
+        # as long as there is nowhere to show them
+        await press(pilot, "pagedown", "pageup")
         found.display = True
         await settle(pilot)
         await press(pilot, "pagedown")

@@ -77,7 +77,8 @@ SEEN = 6.0
 
 def lab(colour: Color, sight: str) -> tuple[float, float, float]:
     linear = [
-        c / 12.92 if c <= 0.04045 else ((c + 0.055) / 1.055) ** 2.4 for c in colour.normalized
+        c / 12.92 if c <= 0.04045 else ((c + 0.055) / 1.055) ** 2.4
+        for c in colour.normalized
     ]
     r, g, b = (
         min(1.0, max(0.0, sum(a * c for a, c in zip(row, linear, strict=True))))
@@ -88,21 +89,31 @@ def lab(colour: Color, sight: str) -> tuple[float, float, float]:
         0.2126729 * r + 0.7151522 * g + 0.0721750 * b,
         (0.0193339 * r + 0.1191920 * g + 0.9503041 * b) / 1.08883,
     )
-    x, y, z = (t ** (1 / 3) if t > 216 / 24389 else (24389 / 27 * t + 16) / 116 for t in xyz)
+    x, y, z = (
+        t ** (1 / 3) if t > 216 / 24389 else (24389 / 27 * t + 16) / 116 for t in xyz
+    )
     return 116 * y - 16, 500 * (x - y), 200 * (y - z)
 
 
 def distance(one: str, other: str, sight: str) -> float:
-    pair = zip(lab(Color.parse(one), sight), lab(Color.parse(other), sight), strict=True)
+    pair = zip(
+        lab(Color.parse(one), sight), lab(Color.parse(other), sight), strict=True
+    )
     return sum((a - b) ** 2 for a, b in pair) ** 0.5
 
 
-def variables(theme: Theme, shown: Callable[[Color], Color] = themes.exactly) -> dict[str, str]:
-    return themes.readable({**theme.to_color_system().generate(), **theme.variables}, shown)
+def variables(
+    theme: Theme, shown: Callable[[Color], Color] = themes.exactly
+) -> dict[str, str]:
+    return themes.readable(
+        {**theme.to_color_system().generate(), **theme.variables}, shown
+    )
 
 
 @pytest.mark.parametrize("sight", SIGHTS)
-@pytest.mark.parametrize("theme", [themes.DARK, themes.LIGHT], ids=lambda theme: theme.name)
+@pytest.mark.parametrize(
+    "theme", [themes.DARK, themes.LIGHT], ids=lambda theme: theme.name
+)
 def test_colour_blind_people_tell_the_meanings_apart(theme: Theme, sight: str) -> None:
     shown = variables(theme)
     for one, other in combinations(MEANINGS, 2):
@@ -113,7 +124,10 @@ def test_the_usual_theme_would_not_do() -> None:
     """Else the measure above measured nothing."""
     shown = variables(BUILTIN_THEMES["textual-dark"])
     pairs = combinations(MEANINGS, 2)
-    assert min(distance(shown[a], shown[b], sight) for a, b in pairs for sight in SIGHTS) < APART
+    assert (
+        min(distance(shown[a], shown[b], sight) for a, b in pairs for sight in SIGHTS)
+        < APART
+    )
 
 
 def grounds_of(theme: Theme, shown: Callable[[Color], Color]) -> list[Color]:
@@ -123,7 +137,9 @@ def grounds_of(theme: Theme, shown: Callable[[Color], Color]) -> list[Color]:
     return [shown(base + Color.parse(known[name])) for name in themes.GROUNDS]
 
 
-def texts_of(theme: Theme, ground: Color, shown: Callable[[Color], Color]) -> dict[str, Color]:
+def texts_of(
+    theme: Theme, ground: Color, shown: Callable[[Color], Color]
+) -> dict[str, Color]:
     """What a terminal shows of a theme's texts on a ground, by role."""
     known = variables(theme, shown)
     looks = {role: themes.seen(known[role], ground) for role in themes.TEXT_ROLES}
@@ -132,7 +148,10 @@ def texts_of(theme: Theme, ground: Color, shown: Callable[[Color], Color]) -> di
 
 @pytest.mark.parametrize(
     ("theme", "shown"),
-    [*((theme, themes.exactly) for theme in ALL), *((theme, themes.of_256) for theme in MOST_USED)],
+    [
+        *((theme, themes.exactly) for theme in ALL),
+        *((theme, themes.of_256) for theme in MOST_USED),
+    ],
 )
 def test_everything_can_be_read_in_every_theme(
     theme: Theme, shown: Callable[[Color], Color]
@@ -151,7 +170,10 @@ def test_everything_can_be_read_in_every_theme(
         assert len(texts) == len(themes.TEXT_ROLES)
         for role, look in texts.items():
             for below in (ground, *rows):
-                assert themes.contrast(look, below) >= themes.LEAST_OF_TEXT, (role, below)
+                assert themes.contrast(look, below) >= themes.LEAST_OF_TEXT, (
+                    role,
+                    below,
+                )
     frame = themes.seen(known[themes.FRAME], grounds[0])
     assert frame is not None
     assert themes.contrast(shown(frame), grounds[0]) >= themes.LEAST_OF_FRAMES
@@ -219,7 +241,9 @@ async def test_a_picture_of_sixteen_colours_can_be_read(demo: Monitor) -> None:
     fills = {Color.parse(fill) for fill in re.findall(r"-r\d+ \{ fill: (#\w{6})", svg)}
     black = Color.parse("#000000")
     assert len(fills - {black}) > 4
-    assert all(themes.contrast(fill, black) >= themes.LEAST_OF_TEXT for fill in fills - {black})
+    assert all(
+        themes.contrast(fill, black) >= themes.LEAST_OF_TEXT for fill in fills - {black}
+    )
 
 
 def of_the_terminal(app: VerlApp) -> Iterator[str]:
@@ -228,7 +252,11 @@ def of_the_terminal(app: VerlApp) -> Iterator[str]:
         for text, style, _ in strip:
             ground = style and style.bgcolor
             ink = style and style.color
-            if not ground or ground.is_default or (text.strip() and (not ink or ink.is_default)):
+            if (
+                not ground
+                or ground.is_default
+                or (text.strip() and (not ink or ink.is_default))
+            ):
                 yield text
 
 
@@ -236,9 +264,16 @@ def unread(app: VerlApp) -> Iterator[tuple[str, float]]:
     """Yield the words on the screen whose contrast is too low, and how low it is."""
     for strip in screen_strips(app):
         for text, style, _ in strip:
-            if style is None or style.color is None or style.bgcolor is None or not words(text):
+            if (
+                style is None
+                or style.color is None
+                or style.bgcolor is None
+                or not words(text)
+            ):
                 continue
-            ink, ground = (Color.from_rich_color(one) for one in (style.color, style.bgcolor))
+            ink, ground = (
+                Color.from_rich_color(one) for one in (style.color, style.bgcolor)
+            )
             if (apart := themes.contrast(ink, ground)) < themes.LEAST_OF_TEXT:
                 yield text, round(apart, 2)
 
@@ -276,7 +311,9 @@ def test_critical_is_red_warnings_are_amber_and_no_family_is_either() -> None:
         shown = variables(theme)
         for role, reds in (("text-error", (-12, 28)), ("text-warning", (28, 57))):
             hue = Color.parse(shown[role]).hsl.h * 360
-            assert any(reds[0] - 4 <= turn <= reds[1] + 4 for turn in (hue, hue - 360)), (role, hue)
+            assert any(
+                reds[0] - 4 <= turn <= reds[1] + 4 for turn in (hue, hue - 360)
+            ), (role, hue)
             for family, colours in FAMILIES.items():
                 colour = colours.dark if theme.dark else colours.light
                 assert distance(shown[role], colour, "usual") >= APART, (role, family)
@@ -291,7 +328,9 @@ of the meanings above, and each has its name beside it.
 
 
 def hues(theme: Theme) -> dict[str, str]:
-    return {role: hue.dark if theme.dark else hue.light for role, hue in FAMILIES.items()}
+    return {
+        role: hue.dark if theme.dark else hue.light for role, hue in FAMILIES.items()
+    }
 
 
 def of_256(colour: str) -> str:
@@ -308,7 +347,10 @@ def test_families_and_runs_are_no_severity_and_families_are_distinguished(
     runs = run_colours.DARK if theme.dark else run_colours.LIGHT
     for severity in SEVERITIES:
         for colour in (*families.values(), *runs):
-            assert distance(shown[severity], colour, sight) >= SEVERITY_APART, (severity, colour)
+            assert distance(shown[severity], colour, sight) >= SEVERITY_APART, (
+                severity,
+                colour,
+            )
     for one, other in combinations(families, 2):
         apart = distance(families[one], families[other], sight)
         assert apart >= HUES_APART, (one, other)
@@ -347,10 +389,12 @@ def test_what_can_be_read_is_left_alone() -> None:
 
 
 def test_contrast_is_that_of_the_guidelines() -> None:
-    assert themes.contrast(Color.parse("#000000"), Color.parse("#ffffff")) == pytest.approx(21)
-    assert themes.contrast(Color.parse("#777777"), Color.parse("#ffffff")) == pytest.approx(
-        4.48, abs=0.01
-    )
+    assert themes.contrast(
+        Color.parse("#000000"), Color.parse("#ffffff")
+    ) == pytest.approx(21)
+    assert themes.contrast(
+        Color.parse("#777777"), Color.parse("#ffffff")
+    ) == pytest.approx(4.48, abs=0.01)
 
 
 # -- which one is in force -------------------------------------------------------------------------
@@ -368,7 +412,9 @@ def test_contrast_is_that_of_the_guidelines() -> None:
 def test_a_choice_holds_until_the_configuration_changes(
     configured: str, state: UserState, expected: str
 ) -> None:
-    assert themes.in_force(configured, state, {"nord", "dracula", "gruvbox"}) == expected
+    assert (
+        themes.in_force(configured, state, {"nord", "dracula", "gruvbox"}) == expected
+    )
 
 
 async def test_the_theme_that_was_chosen_is_there_at_the_next_start(
@@ -384,7 +430,9 @@ async def test_the_theme_that_was_chosen_is_there_at_the_next_start(
         async with app.run_test(size=(80, 24)) as pilot:
             await press(pilot)
             assert app.theme == there
-            assert saved is None or StateFile(path).state.theme == saved, "nothing else was chosen"
+            assert saved is None or StateFile(path).state.theme == saved, (
+                "nothing else was chosen"
+            )
             if chosen:
                 app.theme = chosen
                 await settle(pilot)

@@ -40,11 +40,17 @@ def records(first: int, last: int, **metrics: float) -> str:
     """Return lines of a tutorial log, from one step to another."""
     steps = range(first, last + 1)
     values = [
-        {"reward_mean": 2.5 + 0.01 * (step % 3), "kl_div": 0.02 + 0.001 * (step % 5), **metrics}
+        {
+            "reward_mean": 2.5 + 0.01 * (step % 3),
+            "kl_div": 0.02 + 0.001 * (step % 5),
+            **metrics,
+        }
         for step in steps
     ]
     return "".join(
-        json.dumps({"scope": "rollout", "step": step, "timestamp": NOW - 1000 + step, **value})
+        json.dumps(
+            {"scope": "rollout", "step": step, "timestamp": NOW - 1000 + step, **value}
+        )
         + "\n"
         for step, value in zip(steps, values, strict=True)
     )
@@ -123,7 +129,9 @@ def check_layout(app: App[Any]) -> None:
     lines(app)
     screen = app.screen
     whole = screen.region
-    assert (whole.width, whole.height) == tuple(app.size), f"a screen of {whole} at {app.size}"
+    assert (whole.width, whole.height) == tuple(app.size), (
+        f"a screen of {whole} at {app.size}"
+    )
     assert not screen.show_vertical_scrollbar
     assert not screen.show_horizontal_scrollbar
     assert (screen.max_scroll_x, screen.max_scroll_y) == (0, 0)
@@ -133,7 +141,9 @@ def check_layout(app: App[Any]) -> None:
     for one, other in combinations(shown, 2):
         assert not one.region.overlaps(other.region), (one, other)
     for widget in screen.query("*"):
-        assert not (widget.show_horizontal_scrollbar and widget.scrollbar_size_horizontal), widget
+        assert not (
+            widget.show_horizontal_scrollbar and widget.scrollbar_size_horizontal
+        ), widget
 
 
 _UP: WeakSet[Pilot[Any]] = WeakSet()

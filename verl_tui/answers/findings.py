@@ -16,7 +16,9 @@ if TYPE_CHECKING:
     from verl_tui.health.guide import Guide
 
 
-def findings_of(reading: Reading, guide: Guide, now: float, least: str = "info") -> dict[str, Any]:
+def findings_of(
+    reading: Reading, guide: Guide, now: float, least: str = "info"
+) -> dict[str, Any]:
     """Return the findings on a run, the worst first.
 
     Args:
@@ -26,7 +28,9 @@ def findings_of(reading: Reading, guide: Guide, now: float, least: str = "info")
         least: The lowest severity to include.
     """
     verdict = Judge(guide, reading.run).verdict(now)
-    listed = [one for one in verdict.findings if one.severity >= Severity[least.upper()]]
+    listed = [
+        one for one in verdict.findings if one.severity >= Severity[least.upper()]
+    ]
     return {
         "run": reading.run.name,
         **reading.part,
@@ -47,7 +51,9 @@ def findings_lines(found: Mapping[str, Any]) -> Iterator[str]:
         yield f"{one_line(found['run'])}: no findings{of}"
     for one in found["findings"]:
         since = "" if one["since_step"] is None else f" since step {one['since_step']}"
-        follows = f", follows from {one['consequence_of']}" if one["consequence_of"] else ""
+        follows = (
+            f", follows from {one['consequence_of']}" if one["consequence_of"] else ""
+        )
         yield f"{one['severity']} {one['id']}{since}{follows}: {one_line(one['message'], 1000)}"
         yield from (f"  - {one_line(evidence, 1000)}" for evidence in one["evidence"])
         if one["advice"]:

@@ -40,7 +40,9 @@ class LogPlace(NamedTuple):
     """The last lines that match."""
 
 
-def log_of(reading: Reading, count: int, place: LogPlace, *, full: bool = False) -> dict[str, Any]:
+def log_of(
+    reading: Reading, count: int, place: LogPlace, *, full: bool = False
+) -> dict[str, Any]:
     """Return lines of the run's log.
 
     Args:
@@ -81,7 +83,9 @@ def _path(reading: Reading, place: LogPlace) -> Path:
     if path is None:
         raise NothingError(f"{one_line(reading.run.name)} has no log as text")
     if uncompressed_name(path) != path:
-        raise NothingError(f"{one_line(str(path))}: compressed, unpack it to look at its text")
+        raise NothingError(
+            f"{one_line(str(path))}: compressed, unpack it to look at its text"
+        )
     return path
 
 
@@ -89,7 +93,9 @@ _Found = tuple["list[LogLine]", "int | None", bool, bool]
 """Lines, the start of the one looked for, and whether there are more before and after them."""
 
 
-def _lines(file: LogFile, reading: Reading, path: Path, count: int, place: LogPlace) -> _Found:
+def _lines(
+    file: LogFile, reading: Reading, path: Path, count: int, place: LogPlace
+) -> _Found:
     if place.grep is not None:
         return _matching(file, place.grep, count)
     if place.step is not None:
@@ -110,7 +116,8 @@ def _matching(file: LogFile, search: Search, count: int) -> _Found:
     found: list[LogLine] = []
     origin = file.size
     while (
-        len(found) <= count and (start := _last_match(file, TextQuery(search), origin)) is not None
+        len(found) <= count
+        and (start := _last_match(file, TextQuery(search), origin)) is not None
     ):
         found.append(next(_from(file, start)))
         origin = start
@@ -192,5 +199,9 @@ def log_lines(found: Mapping[str, Any]) -> Iterator[str]:
     marked = any(line.get("mark") for line in found["lines"])
     for line in found["lines"]:
         sign = "" if not marked else "> " if line.get("mark") else "  "
-        cut = f"… [{line['length'] - len(line['text']):,} more]" if "length" in line else ""
+        cut = (
+            f"… [{line['length'] - len(line['text']):,} more]"
+            if "length" in line
+            else ""
+        )
         yield f"{sign}{line['text']}{cut}"

@@ -62,7 +62,9 @@ def _summary(series: Series, indicator: str | None) -> dict[str, Any]:
 
 def value_fields(value: float) -> dict[str, Any]:
     """Return a value for JSON, which knows neither NaN nor infinity."""
-    return {"value": value} if math.isfinite(value) else {"value": None, "finite": False}
+    return (
+        {"value": value} if math.isfinite(value) else {"value": None, "finite": False}
+    )
 
 
 def points_of(
@@ -147,7 +149,9 @@ def metrics_lines(found: Mapping[str, Any]) -> Iterator[str]:
     """Yield one line for each metric: key, step, value, count, min, max, separated by tabs."""
     yield "key\tstep\tvalue\tcount\tmin\tmax"
     for one in found["metrics"]:
-        numbers = (_number(one[name]) for name in ("step", "value", "count", "min", "max"))
+        numbers = (
+            _number(one[name]) for name in ("step", "value", "count", "min", "max")
+        )
         yield "\t".join([one_line(one["key"], 300), *numbers])
 
 

@@ -107,7 +107,9 @@ def read_whole(
     return _read(specs, name, now, _How(None, 0, alive), 0)
 
 
-def glance(specs: Sequence[str], name: str | None, now: float, *, least: int) -> Reading:
+def glance(
+    specs: Sequence[str], name: str | None, now: float, *, least: int
+) -> Reading:
     """Return one run with a little read of the end of each long log: enough for how it ended.
 
     Raises:
@@ -165,7 +167,9 @@ class _How(NamedTuple):
     """Whether to look up which processes write its logs."""
 
 
-def _read(specs: Sequence[str], name: str | None, now: float, how: _How, spent: int) -> Reading:
+def _read(
+    specs: Sequence[str], name: str | None, now: float, how: _How, spent: int
+) -> Reading:
     """Read a run once.
 
     Args:
@@ -248,7 +252,9 @@ def _chosen(feed: Feed, name: str | None, said: Sequence[str]) -> str:
 
 def _meant(known: Sequence[str], name: str) -> str:
     """Return the run with a name, or with this part of one."""
-    meant = [one for one in known if one == name] or [one for one in known if name in one]
+    meant = [one for one in known if one == name] or [
+        one for one in known if name in one
+    ]
     if len(meant) == 1:
         return meant[0]
     words = "in the names of several runs" if meant else "none of the runs"

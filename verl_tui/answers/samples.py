@@ -92,7 +92,9 @@ def samples_of(
     if not known:
         _refuse(reading, validation)
         return None
-    place = known[-1] if around is None else min(known, key=partial(_distance, step=around))
+    place = (
+        known[-1] if around is None else min(known, key=partial(_distance, step=around))
+    )
     step = _opened(samples, place)
     chosen = _chosen_of(samples, known if around is None else (), step, count, order)
     if not reading.whole and not _is_enough(known, around, count, chosen, order):
@@ -139,7 +141,9 @@ def _chosen_of(
 
 def _refuse(reading: Reading, validation: bool | None) -> None:
     """Raise NothingError if enough was read to be sure that there are no samples."""
-    if reading.searched is not None and (reading.whole or not reading.run.samples.places):
+    if reading.searched is not None and (
+        reading.whole or not reading.run.samples.places
+    ):
         kind = {None: "", True: "validation ", False: "training "}[validation]
         where = reading.searched
         raise NothingError(f"{one_line(reading.run.name)} has no {kind}samples{where}")
@@ -151,7 +155,11 @@ def _places(reading: Reading, validation: bool | None, *, newest: bool) -> list[
     """
     samples = reading.run.samples
     places = samples.up_to(reading.run.end) if newest else samples.places
-    fitting = [place for place in places if validation is None or place.validation is validation]
+    fitting = [
+        place
+        for place in places
+        if validation is None or place.validation is validation
+    ]
     if reading.whole:
         return fitting
     begin = math.inf if reading.complete_from is None else reading.complete_from
@@ -189,10 +197,17 @@ def _by_score(step: _Step, count: int, *, best: bool) -> list[int]:
     equals. Samples without a score do not count.
     """
     scored = [
-        (score, at) for score, at in step.scores() if score is not None and not math.isnan(score)
+        (score, at)
+        for score, at in step.scores()
+        if score is not None and not math.isnan(score)
     ]
     sign = -1 if best else 1
-    return [at for _, at in heapq.nsmallest(count, scored, key=lambda one: (sign * one[0], one[1]))]
+    return [
+        at
+        for _, at in heapq.nsmallest(
+            count, scored, key=lambda one: (sign * one[0], one[1])
+        )
+    ]
 
 
 def _described(step: _Step, index: int, *, full: bool) -> dict[str, Any]:
@@ -200,7 +215,11 @@ def _described(step: _Step, index: int, *, full: bool) -> dict[str, Any]:
     at = {"step": step.place.step, "validation": step.place.validation, "index": index}
     if sample is None:
         return {**at, "unreadable": True}
-    score = sample.score if sample.score is not None and math.isfinite(sample.score) else None
+    score = (
+        sample.score
+        if sample.score is not None and math.isfinite(sample.score)
+        else None
+    )
     texts = {
         "prompt": sample.prompt,
         "response": sample.response,
@@ -218,7 +237,9 @@ def _extras(extras: Mapping[str, Any], *, full: bool) -> Iterator[tuple[str, Any
     for name, value in extras.items():
         if isinstance(value, str):
             yield name, value if full else value[:SHOWN]
-        elif isinstance(value, bool | int) or (isinstance(value, float) and math.isfinite(value)):
+        elif isinstance(value, bool | int) or (
+            isinstance(value, float) and math.isfinite(value)
+        ):
             yield name, value
 
 
@@ -240,6 +261,10 @@ def samples_lines(found: Mapping[str, Any]) -> Iterator[str]:
 def _text(name: str, text: str | None, length: int | None) -> Iterable[str]:
     if text is None or length is None:
         return
-    cut = f" (the first {len(text):,} of {length:,} characters)" if len(text) < length else ""
+    cut = (
+        f" (the first {len(text):,} of {length:,} characters)"
+        if len(text) < length
+        else ""
+    )
     yield f"{name}{cut}:"
     yield from (f"  {line}" for line in text.split("\n"))

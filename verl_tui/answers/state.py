@@ -89,7 +89,9 @@ def _word(run: Run, guide: Guide, verdict: Verdict | None) -> str | None:
     worst = max((finding.severity for finding in verdict.findings), default=None)
     if worst is not None:
         return "healthy" if worst is Severity.INFO else worst.word
-    judged = {rule.id for rule in guide.rules} - {rule.id for rule in verdict.not_judged}
+    judged = {rule.id for rule in guide.rules} - {
+        rule.id for rule in verdict.not_judged
+    }
     return "healthy" if judged and run.indicators else None
 
 
@@ -104,7 +106,9 @@ def state_line(found: Mapping[str, Any]) -> str:
         parts.append(f"about {duration(found['remaining_s'])} left")
     if found["last_record_age_s"] is not None:
         ago = age(found["last_record_age_s"])
-        parts.append("last record just now" if ago == "now" else f"last record {ago} ago")
+        parts.append(
+            "last record just now" if ago == "now" else f"last record {ago} ago"
+        )
     parts.append(_judged(found))
     if found["phase"]:
         parts.append(found["phase"])

@@ -50,7 +50,9 @@ def _masked(piece: BundledFile, mask: Mask) -> BundleFile:
         content = as_text(mask.text(piece.content))
     else:
         content = as_text(mask.data(piece.content))
-    return BundleFile(mask.text(piece.name), piece.about, content.encode("utf-8", "replace"))
+    return BundleFile(
+        mask.text(piece.name), piece.about, content.encode("utf-8", "replace")
+    )
 
 
 def zipped(files: Iterable[BundleFile]) -> bytes:
@@ -73,7 +75,9 @@ def write_private(path: Path, data: bytes) -> None:
         FileExistsError: Something of that name exists, even if only a dangling link.
         OSError: It cannot be written; then nothing is left of it.
     """
-    with os.fdopen(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, _MODE), "wb") as file:
+    with os.fdopen(
+        os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, _MODE), "wb"
+    ) as file:
         try:
             file.write(data)
             file.flush()

@@ -34,7 +34,13 @@ if TYPE_CHECKING:
     from verl_tui.runs.source_state import SourceState
 
 _OF_SAMPLES = frozenset(
-    {completions.name, parquet.name, rollouts.name, sample_records.name, wandb_tables.name}
+    {
+        completions.name,
+        parquet.name,
+        rollouts.name,
+        sample_records.name,
+        wandb_tables.name,
+    }
 )
 """Formats of files that hold samples."""
 _NO_LOGS = _OF_SAMPLES | {"settings"}
@@ -80,7 +86,9 @@ def gather(monitor: Monitor, run: Run, now: float, wanted: Wanted) -> Gathered:
     evidence = _Evidence(monitor, run, now, wanted, [])
     pieces = [piece for kind in _KINDS for piece in _gathered(kind, evidence)]
     problems = evidence.problems
-    pieces.insert(0, BundledFile("README.txt", "what this is", readme(pieces, problems)))
+    pieces.insert(
+        0, BundledFile("README.txt", "what this is", readme(pieces, problems))
+    )
     return Gathered(pieces, _words(run), problems)
 
 
@@ -116,7 +124,9 @@ class _Evidence:
     @cached_property
     def note(self) -> str:
         """The same for people."""
-        return note_text(self.checked, self.monitor, self.now, verbose=True, unfolded=True)
+        return note_text(
+            self.checked, self.monitor, self.now, verbose=True, unfolded=True
+        )
 
     @cached_property
     def pids(self) -> list[int]:
@@ -134,13 +144,17 @@ def _verdict(of: _Evidence) -> Iterator[BundledFile]:
 
 
 def _report(of: _Evidence) -> Iterator[BundledFile]:
-    yield BundledFile("check.json", "the same for programs, with each source", of.checked)
+    yield BundledFile(
+        "check.json", "the same for programs, with each source", of.checked
+    )
 
 
 def _settings(of: _Evidence) -> Iterator[BundledFile]:
     # The name stands beside each value, so that secrets are recognised by it.
     found = {"values": dict(of.run.settings), "origins": dict(of.run.settings_origin)}
-    yield BundledFile("settings.json", "settings of the run, each with its origin", found)
+    yield BundledFile(
+        "settings.json", "settings of the run, each with its origin", found
+    )
 
 
 def _versions(of: _Evidence) -> Iterator[BundledFile]:
@@ -148,12 +162,16 @@ def _versions(of: _Evidence) -> Iterator[BundledFile]:
         "stated_by_the_run": [one._asdict() for one in of.stated],
         "installed_where_the_bundle_was_made": versions.installed(),
     }
-    yield BundledFile("versions.json", "versions: stated by the run, and installed here", found)
+    yield BundledFile(
+        "versions.json", "versions: stated by the run, and installed here", found
+    )
 
 
 def _sources(of: _Evidence) -> Iterator[BundledFile]:
     found = [_source(state, of.wanted) for state in of.run.sources.values()]
-    yield BundledFile("sources.json", "state of each source, and its unreadable lines", found)
+    yield BundledFile(
+        "sources.json", "state of each source, and its unreadable lines", found
+    )
 
 
 def _events(of: _Evidence) -> Iterator[BundledFile]:
@@ -193,7 +211,9 @@ def _stacks(of: _Evidence) -> Iterator[BundledFile]:
 
 def _samples(of: _Evidence) -> Iterator[BundledFile]:
     if of.wanted.samples:
-        yield BundledFile("samples.json", "the newest samples", newest_samples(of.run, of.problems))
+        yield BundledFile(
+            "samples.json", "the newest samples", newest_samples(of.run, of.problems)
+        )
 
 
 def _gathered(
@@ -291,7 +311,8 @@ def _gpus_read(reading: GpuReading | None) -> dict[str, Any]:
     devices = []
     for gpu in reading.gpus:
         used = [
-            {"pid": one.pid, "name": one.name, "memory": one.memory} for one in gpu.processes or ()
+            {"pid": one.pid, "name": one.name, "memory": one.memory}
+            for one in gpu.processes or ()
         ]
         devices.append({**asdict(gpu), "processes": used})
     return {"problem": reading.problem, "gpus": devices}
@@ -301,7 +322,9 @@ def _stack_pieces(pids: Sequence[int], problems: list[str]) -> Iterator[BundledF
     found, missing = processes.stacks(pids)
     problems += [f"stacks: {sentence}" for sentence in missing]
     for pid, text in found.items():
-        yield BundledFile(f"stacks/{pid}.txt", "what py-spy says that the process is at", text)
+        yield BundledFile(
+            f"stacks/{pid}.txt", "what py-spy says that the process is at", text
+        )
 
 
 def _words(run: Run) -> frozenset[str]:

@@ -35,7 +35,8 @@ def metrics_csv(run: Run) -> tuple[str, str]:
     header, _, rows = text.partition("\n")
     kept = rows[-_MOST:].partition("\n")[2]
     about = (
-        f"all numeric metrics, the last {kept.count(chr(10)):,} of {rows.count(chr(10)):,} steps"
+        f"all numeric metrics, the last {kept.count(chr(10)):,} "
+        f"of {rows.count(chr(10)):,} steps"
     )
     return f"{header}\n{kept}", about
 

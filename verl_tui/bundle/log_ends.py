@@ -71,15 +71,23 @@ def read_end(path: Path, most: int) -> LogEnd:
         data = data.partition(b"\n")[2] or data
     lines = list(_lines(data))
     kept = lines[-most:]
-    part = "all of it" if whole and len(kept) == len(lines) and len(data) == size else "its end"
-    searched = "all of it" if whole or size <= 2 * SEARCHED else "its beginning and its end"
+    part = (
+        "all of it"
+        if whole and len(kept) == len(lines) and len(data) == size
+        else "its end"
+    )
+    searched = (
+        "all of it" if whole or size <= 2 * SEARCHED else "its beginning and its end"
+    )
     note = (
         f"{counted(len(kept), 'line')}, {part}, of {size:,} bytes; tracebacks were searched in "
         f"{searched}"
     )
     both = back if whole else front + b"\n" + back
     versions = both[:END_BYTES] + b"\n" + data
-    return LogEnd(kept, note, _kinds(_tracebacks(both)), versions.decode("utf-8", "replace"))
+    return LogEnd(
+        kept, note, _kinds(_tracebacks(both)), versions.decode("utf-8", "replace")
+    )
 
 
 def _ends(path: Path) -> tuple[bytes, bytes, int]:
@@ -116,7 +124,9 @@ def _lines(data: bytes) -> Iterator[str]:
     state.
     """
     for line in data.removesuffix(b"\n").split(b"\n"):
-        states = [one for one in line.rstrip(b"\r").split(b"\r") if one.strip()] or [b""]
+        states = [one for one in line.rstrip(b"\r").split(b"\r") if one.strip()] or [
+            b""
+        ]
         for state in (*(one for one in states[:-1] if b"%|" not in one), states[-1]):
             text = strip_ansi(state[: 4 * LINE_BYTES]).decode("utf-8", "replace")
             yield safe(text, LINE_BYTES).replace("\n", " ").rstrip()

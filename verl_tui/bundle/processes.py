@@ -23,7 +23,9 @@ _PATIENCE = 30.0
 _WORDS = 20_000
 """Characters of a dump or a command line that are kept."""
 NO_PROCESS = "no process of this host is known to write this run's logs"
-NO_PROGRAM = "py-spy is not installed: pip install 'verl-tui[stacks]', or put it on the PATH"
+NO_PROGRAM = (
+    "py-spy is not installed: pip install 'verl-tui[stacks]', or put it on the PATH"
+)
 _DENIED = (
     "reading another process needs permission: root, the capability SYS_PTRACE in a container, or "
     "kernel.yama.ptrace_scope 0"
@@ -35,14 +37,20 @@ def pids(run: Run, gpus: GpuReading | None) -> list[int]:
     without their children.
     """
     writers = (state.status.writer for state in run.sources.values())
-    found = [one.pid for one in writers if one is not None and not (one.gone or one.by_name)]
+    found = [
+        one.pid for one in writers if one is not None and not (one.gone or one.by_name)
+    ]
     return list(dict.fromkeys([*found, *_computing(run, gpus)]))
 
 
 def _computing(run: Run, gpus: GpuReading | None) -> list[int]:
     """Return the processes on this host's GPUs that write a run's logs."""
     paths = set(run.paths)
-    used = [one for gpu in gpus.gpus for one in gpu.processes or ()] if gpus is not None else []
+    used = (
+        [one for gpu in gpus.gpus for one in gpu.processes or ()]
+        if gpus is not None
+        else []
+    )
     return [one.pid for one in used if paths & one.files]
 
 
@@ -65,7 +73,11 @@ def process_facts(found: Sequence[int]) -> list[dict[str, Any]]:
     """Return what this host knows of processes; only the first of many."""
     described = [_facts(pid) for pid in found[:_MOST]]
     left = len(found) - _MOST
-    return [*described, {"note": f"{left} further processes left out"}] if left > 0 else described
+    return (
+        [*described, {"note": f"{left} further processes left out"}]
+        if left > 0
+        else described
+    )
 
 
 def stacks(found: Sequence[int]) -> tuple[dict[int, str], list[str]]:
@@ -97,7 +109,16 @@ def _facts(pid: int) -> dict[str, Any]:
     try:
         process = _process(pid)
         known = process.as_dict(
-            ["pid", "ppid", "name", "cmdline", "create_time", "status", "cwd", "num_threads"]
+            [
+                "pid",
+                "ppid",
+                "name",
+                "cmdline",
+                "create_time",
+                "status",
+                "cwd",
+                "num_threads",
+            ]
         )
         memory = process.memory_info().rss
     except psutil.Error as error:
@@ -120,7 +141,9 @@ def _process(pid: int) -> Any:
 
 def _program() -> str | None:
     """Return where py-spy is: on the PATH, or installed beside this Python."""
-    return shutil.which("py-spy") or shutil.which("py-spy", path=str(Path(sys.executable).parent))
+    return shutil.which("py-spy") or shutil.which(
+        "py-spy", path=str(Path(sys.executable).parent)
+    )
 
 
 def _is_python(pid: int) -> bool:
@@ -140,7 +163,11 @@ def _dump(program: str, pid: int) -> tuple[str, str]:
     command = [program, "dump", "--pid", str(pid)]
     try:
         done = subprocess.run(  # noqa: S603 - a program that was found, a number, and no shell
-            command, capture_output=True, timeout=_PATIENCE, check=False, stdin=subprocess.DEVNULL
+            command,
+            capture_output=True,
+            timeout=_PATIENCE,
+            check=False,
+            stdin=subprocess.DEVNULL,
         )
     except subprocess.TimeoutExpired:
         return "", f"py-spy gave no answer within {_PATIENCE:.0f} s"
@@ -149,5 +176,10 @@ def _dump(program: str, pid: int) -> tuple[str, str]:
     if done.returncode == 0:
         return done.stdout.decode("utf-8", "replace")[:_WORDS], ""
     said = one_line(done.stderr.decode("utf-8", "replace"), 300)
-    denied = any(word in said.lower() for word in ("permission", "not permitted", "root"))
-    return "", f"py-spy cannot read it: {_DENIED if denied else said or 'it says nothing'}"
+    denied = any(
+        word in said.lower() for word in ("permission", "not permitted", "root")
+    )
+    return (
+        "",
+        f"py-spy cannot read it: {_DENIED if denied else said or 'it says nothing'}",
+    )

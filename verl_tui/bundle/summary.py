@@ -72,11 +72,19 @@ def summary(
     ]
     if run["findings"]:
         first = run["findings"][0]
-        words = [f"{first['severity']} {first['id']}: {first['message']}", *first["evidence"]]
+        words = [
+            f"{first['severity']} {first['id']}: {first['message']}",
+            *first["evidence"],
+        ]
         parts += ["", "**First finding**", "", _fenced("\n".join(words))]
     error = next((end.tracebacks[-1] for end in logs.values() if end.tracebacks), None)
     if error is not None:
-        parts += ["", "**Last error**", "", _fenced("\n".join(error.splitlines()[-_ERROR_LINES:]))]
+        parts += [
+            "",
+            "**Last error**",
+            "",
+            _fenced("\n".join(error.splitlines()[-_ERROR_LINES:])),
+        ]
     return "\n".join(parts) + "\n"
 
 
@@ -93,7 +101,9 @@ def _sources(sources: Sequence[Mapping[str, Any]]) -> str:
         name = one["program"] or one["format"]
         formats[name] = formats.get(name, 0) + 1
     unreadable = sum(one["unreadable"] for one in sources)
-    words = ", ".join(f"{count} × {name}" if count > 1 else name for name, count in formats.items())
+    words = ", ".join(
+        f"{count} × {name}" if count > 1 else name for name, count in formats.items()
+    )
     return words + (f"; {counted(unreadable, 'unreadable line')}" if unreadable else "")
 
 

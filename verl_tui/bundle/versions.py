@@ -27,14 +27,24 @@ TRAINING = (
     "xformers",
 )  # fmt: skip
 """Packages on which a training's bugs mostly depend."""
-OWN = ("textual", "rich", "plotext", "nvidia-ml-py", "orjson", "psutil", "watchfiles", "pyarrow")
+OWN = (
+    "textual",
+    "rich",
+    "plotext",
+    "nvidia-ml-py",
+    "orjson",
+    "psutil",
+    "watchfiles",
+    "pyarrow",
+)
 """Packages that verl-tui itself depends on."""
 _ALSO = {
     "pytorch": "torch", "llm engine": "vllm", "megatron": "megatron-core", "swift": "ms-swift",
     "vllm api server": "vllm",
 }  # fmt: skip
 _WORDS = "|".join(
-    re.escape(name).replace("\\-", "[-_]") for name in sorted((*TRAINING, *_ALSO), key=len)[::-1]
+    re.escape(name).replace("\\-", "[-_]")
+    for name in sorted((*TRAINING, *_ALSO), key=len)[::-1]
 )
 _MORE = r"(?:[.+a-zA-Z][\w.+]*)?"
 _VERSION = rf"\d+\.\d+(?:\.\d+)?{_MORE}"
@@ -47,7 +57,9 @@ _STATED = pattern(
 """`vllm==0.8.5`, `"transformers_version": "4.51.1"`, `wandb version 0.19.9`, `LLM engine (v0.8.5)`;
 without such a word a version has three parts: `torch 2.6.0`, as figures have two.
 """
-_PYTHON = pattern(r"/python(3\.\d{1,2})/|\bPython (?:version:? )?(3\.\d{1,2}\.\d{1,2})\b")
+_PYTHON = pattern(
+    r"/python(3\.\d{1,2})/|\bPython (?:version:? )?(3\.\d{1,2}\.\d{1,2})\b"
+)
 _MOST_TEXT = 2**20
 
 
@@ -67,7 +79,9 @@ def installed() -> dict[str, Any]:
         "verl-tui": __version__,
         "python": sys.version.split()[0],
         "platform": sys.platform,
-        "packages": {name: version for name, version in found.items() if version is not None},
+        "packages": {
+            name: version for name, version in found.items() if version is not None
+        },
     }
 
 
@@ -98,7 +112,12 @@ def _in_settings(run: Run) -> Iterator[StatedVersion]:
     for key, value in run.settings.items():
         last = key.rpartition(".")[2].lower()
         name, _, rest = last.rpartition("_version")
-        if not rest and name and isinstance(value, str) and re.fullmatch(_VERSION, value):
+        if (
+            not rest
+            and name
+            and isinstance(value, str)
+            and re.fullmatch(_VERSION, value)
+        ):
             yield StatedVersion(_package(name), value, f"setting {one_line(key)}")
 
 
@@ -120,7 +139,9 @@ def _in_lists(run: Run) -> Iterator[StatedVersion]:
 def _in_text(text: str, path: str) -> Iterator[StatedVersion]:
     name = PurePath(path).name
     for found in _STATED.finditer(text):
-        yield StatedVersion(_package(found[1]), (found[2] or found[3]).rstrip("."), name)
+        yield StatedVersion(
+            _package(found[1]), (found[2] or found[3]).rstrip("."), name
+        )
     for found in _PYTHON.finditer(text):
         yield StatedVersion("python", found[1] or found[2], name)
 

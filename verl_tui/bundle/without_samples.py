@@ -39,7 +39,9 @@ _OWN_FIELDS = frozenset(
 
 def without_samples(lines: Sequence[str]) -> list[str]:
     """Return lines of a log with each sample replaced by a line that says so."""
-    return list(map(_json_without, _without_blocks(_without_tables(lines[_cut_off(lines) :]))))
+    return list(
+        map(_json_without, _without_blocks(_without_tables(lines[_cut_off(lines) :])))
+    )
 
 
 def _cut_off(lines: Sequence[str]) -> int:
@@ -99,6 +101,10 @@ def _shortened(value: Any, name: str) -> Any:
         return {key: _shortened(one, key) for key, one in value.items()}
     if isinstance(value, list):
         return [_shortened(one, name) for one in value]
-    if isinstance(value, str) and len(value) > _LONG_TEXT and name.lower() not in _OWN_FIELDS:
+    if (
+        isinstance(value, str)
+        and len(value) > _LONG_TEXT
+        and name.lower() not in _OWN_FIELDS
+    ):
         return LEFT_OUT
     return value

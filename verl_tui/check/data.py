@@ -63,7 +63,9 @@ def exit_code(report: Mapping[str, Any]) -> int:
     is readable; runs compared with a baseline are also judged by that, see `gate_code`.
     """
     runs = report["runs"]
-    if not any(_is_log_with_records(source) for run in runs for source in run["sources"]):
+    if not any(
+        _is_log_with_records(source) for run in runs for source in run["sources"]
+    ):
         return NOTHING_READABLE
     codes = [gate_code(run["against"]) for run in runs if "against" in run]
     codes.append(_health_code(runs))
@@ -100,10 +102,14 @@ def _run(run: Run, monitor: Monitor, now: float, by: BestBy) -> dict[str, Any]:
         "last_record_by": None if quiet is None else dated_by,
         "indicators": _indicators(run),
         "findings": [finding.as_data() for finding in verdict.findings],
-        "not_judged": [{"id": rule.id, "reason": rule.reason} for rule in verdict.not_judged],
+        "not_judged": [
+            {"id": rule.id, "reason": rule.reason} for rule in verdict.not_judged
+        ],
         "sources": [_source(source.status) for source in run.sources.values()],
         "best": _best(run, by),
-        "targets": [_target(target) for target in targets_of(run, monitor.config.targets)],
+        "targets": [
+            _target(target) for target in targets_of(run, monitor.config.targets)
+        ],
         "history": [_episode(episode) for episode in verdict.history],
         "identity": dict(as_data(identity(run))),
         "losses": _losses(run),
@@ -175,7 +181,9 @@ def _best(run: Run, by: BestBy) -> dict[str, Any] | None:
         "step": found.step,
         "value": found.value,
         "checkpoint": None if found.checkpoint is None else found.checkpoint.path,
-        "nearest_checkpoint": None if found.nearest is None else found.nearest._asdict(),
+        "nearest_checkpoint": None
+        if found.nearest is None
+        else found.nearest._asdict(),
         "latest_checkpoint": None if found.latest is None else found.latest._asdict(),
         "called_best": [one.path for one in called_best(run)],
         "called_best_at": [one._asdict() for one in called_best(run)],

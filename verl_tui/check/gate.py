@@ -24,7 +24,9 @@ def against_data(held: Against) -> dict[str, Any]:
         "baseline": list(held.baseline),
         "step": held.step,
         "last": held.last,
-        "figures": [{**one._asdict(), "breach": one.breach or None} for one in held.figures],
+        "figures": [
+            {**one._asdict(), "breach": one.breach or None} for one in held.figures
+        ],
         "not_compared": [one._asdict() for one in held.not_held],
     }
 
@@ -64,11 +66,18 @@ def _summary(against: Mapping[str, Any], code: int) -> str:
         return "there is no figure that both have"
     breaches = sum(one["breach"] is not None for one in against["figures"])
     count = len(against["figures"])
-    return f"{breaches} of {count} figures outside their bands" if breaches else "within all bands"
+    return (
+        f"{breaches} of {count} figures outside their bands"
+        if breaches
+        else "within all bands"
+    )
 
 
 def _breach(one: Mapping[str, Any]) -> str:
-    label, band = KINDS[one["figure"]].label, f"{number(one['low'])} to {number(one['high'])}"
+    label, band = (
+        KINDS[one["figure"]].label,
+        f"{number(one['low'])} to {number(one['high'])}",
+    )
     unit = f" {one['unit']}" if one["unit"] not in ("", "share") else ""
     base = f"baseline {number(one['baseline'])}"
     if one["breach"] == "missing":

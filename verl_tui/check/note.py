@@ -94,11 +94,15 @@ def note_text(
 
 def _summary(verdicts: Sequence[str]) -> Text:
     """Return the number of runs with each verdict."""
-    counts = [(verdicts.count(word), word) for word in ("critical", "warning", "healthy")]
+    counts = [
+        (verdicts.count(word), word) for word in ("critical", "warning", "healthy")
+    ]
     parts = [(f"{count} {word}", STYLES[word]) for count, word in counts if count]
     if unknown := verdicts.count(""):
         parts.append((f"{unknown} without a verdict", ""))
-    return Text.assemble(f"{len(verdicts)} runs: ", Text(", ").join(Text(*part) for part in parts))
+    return Text.assemble(
+        f"{len(verdicts)} runs: ", Text(", ").join(Text(*part) for part in parts)
+    )
 
 
 def _held(described: Mapping[str, Any]) -> Iterator[_NoteLine]:
@@ -117,8 +121,13 @@ def _note(
         return
     yield from _measured(described)
     if described["best"] is not None:
-        yield from (_NoteLine(2, Text(sentence)) for sentence in _best_sentences(described["best"]))
-    yield from (_NoteLine(2, Text(_target_sentence(target))) for target in described["targets"])
+        yield from (
+            _NoteLine(2, Text(sentence))
+            for sentence in _best_sentences(described["best"])
+        )
+    yield from (
+        _NoteLine(2, Text(_target_sentence(target))) for target in described["targets"]
+    )
     yield from _found(described, unfolded=unfolded)
     yield from _unjudged(described["not_judged"], verbose=verbose)
     yield from _read(described["sources"], run)
@@ -128,7 +137,13 @@ def _measured(described: Mapping[str, Any]) -> Iterator[_NoteLine]:
     rows = []
     for key, shown in described["losses"].items():
         metric = describe(key)
-        rows.append((metric.label, _with_unit(shown["value"], metric.unit), {**shown, "key": key}))
+        rows.append(
+            (
+                metric.label,
+                _with_unit(shown["value"], metric.unit),
+                {**shown, "key": key},
+            )
+        )
     for id, shown in described["indicators"].items():
         unit = INDICATORS[id].unit or describe(shown["key"]).unit
         rows.append((INDICATORS[id].label, _with_unit(shown["value"], unit), shown))
@@ -137,11 +152,17 @@ def _measured(described: Mapping[str, Any]) -> Iterator[_NoteLine]:
     for name, text, shown in rows:
         style = "bold red" if shown["value"] is None else ""
         origin = (f"  {shown['key']}, step {shown['step']}", "dim")
-        yield _NoteLine(2, Text.assemble(f"{name:<{label}}  ", (f"{text:<{value}}", style), origin))
+        yield _NoteLine(
+            2, Text.assemble(f"{name:<{label}}  ", (f"{text:<{value}}", style), origin)
+        )
 
 
 def _with_unit(value: float | None, unit: str) -> str:
-    return "not finite" if value is None else f"{number(value)} {_UNITS.get(unit, unit)}".rstrip()
+    return (
+        "not finite"
+        if value is None
+        else f"{number(value)} {_UNITS.get(unit, unit)}".rstrip()
+    )
 
 
 _UNITS: Mapping[str, str] = {"percent": "%", "share": ""}
@@ -223,7 +244,9 @@ def _finding(
             ":" if opened else f": {finding['message']}",
         ),
     )
-    yield from (_NoteLine(indent + 2, Text(f"- {evidence}")) for evidence in finding["evidence"])
+    yield from (
+        _NoteLine(indent + 2, Text(f"- {evidence}")) for evidence in finding["evidence"]
+    )
     if finding["advice"] and not opened:
         yield _NoteLine(indent + 2, Text(f"advice: {finding['advice']}"))
     if finding["source"]:
@@ -239,7 +262,9 @@ def _consequences(consequences: Sequence[Mapping[str, Any]], *, unfolded: bool) 
     return Text(f"{count}, --consequences writes them out: {', '.join(ids)}", "dim")
 
 
-def _unjudged(rules: Sequence[Mapping[str, str]], *, verbose: bool) -> Iterator[_NoteLine]:
+def _unjudged(
+    rules: Sequence[Mapping[str, str]], *, verbose: bool
+) -> Iterator[_NoteLine]:
     """Yield how many rules gave no verdict, on request with their names by reason."""
     if not rules:
         return
@@ -248,7 +273,9 @@ def _unjudged(rules: Sequence[Mapping[str, str]], *, verbose: bool) -> Iterator[
         yield _NoteLine(2, Text(f"{words} (-v: why)", "dim"))
         return
     for kind in KINDS_OF_REASONS:
-        yield from _by_reason([rule for rule in rules if kind_of_reason(rule["reason"]) == kind])
+        yield from _by_reason(
+            [rule for rule in rules if kind_of_reason(rule["reason"]) == kind]
+        )
 
 
 def _by_reason(rules: Sequence[Mapping[str, str]]) -> Iterator[_NoteLine]:
@@ -263,7 +290,9 @@ def _by_reason(rules: Sequence[Mapping[str, str]]) -> Iterator[_NoteLine]:
         yield _NoteLine(4, Text(f"{', '.join(ids)}: {reason}", "dim"))
 
 
-def _read(sources: Iterable[Mapping[str, Any]], run: Run, text_is: str = "") -> Iterator[_NoteLine]:
+def _read(
+    sources: Iterable[Mapping[str, Any]], run: Run, text_is: str = ""
+) -> Iterator[_NoteLine]:
     """Yield the sources read; files of the same kind in one directory share a line.
 
     Args:
@@ -272,7 +301,11 @@ def _read(sources: Iterable[Mapping[str, Any]], run: Run, text_is: str = "") -> 
         text_is: The name to use in place of their format; empty for the format.
     """
     for (directory, called), group in _by_directory(sources, run, text_is).items():
-        path = group[0]["path"] if len(group) == 1 else f"{len(group):,} files in {directory}"
+        path = (
+            group[0]["path"]
+            if len(group) == 1
+            else f"{len(group):,} files in {directory}"
+        )
         records = counted(sum(source["records"] for source in group), "record")
         text = Text(f"read {one_line(path, 1000)}: {called}, {records}", "dim")
         if unreadable := sum(source["unreadable"] for source in group):

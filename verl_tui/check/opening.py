@@ -36,7 +36,10 @@ _NEXT: Mapping[str, str] = {
 
 def judging_rules(described: Mapping[str, Any], guide: Guide) -> int:
     """Return the number of rules that judged a run."""
-    return len({rule.id for rule in guide.rules} - {rule["id"] for rule in described["not_judged"]})
+    return len(
+        {rule.id for rule in guide.rules}
+        - {rule["id"] for rule in described["not_judged"]}
+    )
 
 
 def verdict(described: Mapping[str, Any], judged: int) -> str:
@@ -53,7 +56,9 @@ def verdict(described: Mapping[str, Any], judged: int) -> str:
     return "healthy" if found or (judged and described["indicators"]) else ""
 
 
-def opening(described: Mapping[str, Any], run: Run, judged: int, now: float) -> Iterator[Text]:
+def opening(
+    described: Mapping[str, Any], run: Run, judged: int, now: float
+) -> Iterator[Text]:
     """Yield the three lines; fewer for an evaluation, which nobody trains, and for
     files that hold no training.
 
@@ -104,7 +109,12 @@ def _at(described: Mapping[str, Any]) -> str:
 
 def _complete(described: Mapping[str, Any]) -> bool:
     step, total = described["step"], described["total_steps"]
-    return described["state"] == "finished" and bool(total) and step is not None and step >= total
+    return (
+        described["state"] == "finished"
+        and bool(total)
+        and step is not None
+        and step >= total
+    )
 
 
 def _condition(described: Mapping[str, Any], run: Run) -> Text:
@@ -117,7 +127,9 @@ def _condition(described: Mapping[str, Any], run: Run) -> Text:
         return words
     first = f"the first of {total} steps" if total else "the first step"
     if state in ("waiting", "crashed", "ended?"):
-        return Text.assemble(words, f" {'for' if state == 'waiting' else 'before'} {first}")
+        return Text.assemble(
+            words, f" {'for' if state == 'waiting' else 'before'} {first}"
+        )
     return Text.assemble(words, " without a step")
 
 
@@ -127,8 +139,16 @@ def _times(described: Mapping[str, Any], run: Run, now: float) -> Iterator[str]:
         yield f"about {duration(left)} left"
     if quiet is not None:
         ago = age(quiet)
-        by = " by its file's time" if run.dated_by_file and evidence(run, now) is None else ""
-        yield f"last record just now{by}" if ago == "now" else f"last record {ago} ago{by}"
+        by = (
+            " by its file's time"
+            if run.dated_by_file and evidence(run, now) is None
+            else ""
+        )
+        yield (
+            f"last record just now{by}"
+            if ago == "now"
+            else f"last record {ago} ago{by}"
+        )
     if (early := ahead(run, now)) is not None:
         yield f"last record dated {age(early)} ahead of the clock"
 
@@ -164,7 +184,9 @@ def _why(described: Mapping[str, Any], run: Run, word: str, judged: int) -> str:
 def _next(described: Mapping[str, Any], run: Run) -> str:
     for finding in _primary(described)[:1]:
         if finding["advice"]:
-            return _lowered(finding["advice"]).rstrip(".") + _checkpoint_before(finding, run)
+            return _lowered(finding["advice"]).rstrip(".") + _checkpoint_before(
+                finding, run
+            )
         return "look at what the finding names below"
     if described["state"] == "finished" and (keep := _worth_keeping(described["best"])):
         return keep
@@ -197,7 +219,9 @@ def _checkpoint_before(finding: Mapping[str, Any], run: Run) -> str:
 def _complete_checkpoints(run: Run) -> dict[int, str]:
     """Return the paths of a run's usable checkpoints by step, up to the last that it has saved."""
     saved = run.saved_step
-    return {at: path for at, path in usable(run).items() if saved is None or at <= saved}
+    return {
+        at: path for at, path in usable(run).items() if saved is None or at <= saved
+    }
 
 
 def _worth_keeping(best: Mapping[str, Any] | None) -> str:

@@ -21,7 +21,9 @@ if TYPE_CHECKING:
 VERSION = 1
 """Version of the answers: grows when a field is removed or changes its meaning."""
 CODES = "0 answered, 3 nothing readable or nothing of this kind in the run"
-_REFUSED = "Several runs and no --run, and no such run, metric or step, are wrong usage (64)."
+_REFUSED = (
+    "Several runs and no --run, and no such run, metric or step, are wrong usage (64)."
+)
 _FIELDS = """fields of the JSON object, on one line:
   version     1; grows when a field changes its meaning or goes
   run         name of the run"""
@@ -36,8 +38,12 @@ def answer_options(parser: CommandParser, fields: str) -> None:
         parser: The command's parser.
         fields: The JSON fields, a line each.
     """
-    parser.add_argument("--run", metavar="NAME", dest="named", help="which of several runs")
-    parser.add_argument("--json", action="store_true", help="write one JSON object on one line")
+    parser.add_argument(
+        "--run", metavar="NAME", dest="named", help="which of several runs"
+    )
+    parser.add_argument(
+        "--json", action="store_true", help="write one JSON object on one line"
+    )
     paths_argument(parser, help="directory, log, quoted glob or address of a run")
     parser.epilog = f"{_FIELDS}\n{fields}\n\n{_REFUSED}"
 

@@ -61,7 +61,9 @@ class _Paragraphs(argparse.HelpFormatter):
 
     def _fill_text(self, text: str, width: int, indent: str) -> str:
         parts = []
-        for plain, lines in groupby(text.split("\n"), lambda line: line[:1].strip() != ""):
+        for plain, lines in groupby(
+            text.split("\n"), lambda line: line[:1].strip() != ""
+        ):
             words = "\n".join(lines)
             parts.append(super()._fill_text(words, width, indent) if plain else words)
         return "\n".join(parts)
@@ -86,11 +88,16 @@ class CommandParser(argparse.ArgumentParser):
     def add_commands(self, commands: Iterable[CommandModule]) -> None:
         """Add commands with their options."""
         choice = self.add_subparsers(
-            title="commands", metavar="COMMAND", prog=self.prog, parser_class=CommandParser
+            title="commands",
+            metavar="COMMAND",
+            prog=self.prog,
+            parser_class=CommandParser,
         )
         for command in commands:
             description = f"{command.HELP[0].upper()}{command.HELP[1:]}."
-            added = choice.add_parser(command.NAME, help=command.HELP, description=description)
+            added = choice.add_parser(
+                command.NAME, help=command.HELP, description=description
+            )
             added.set_defaults(run=command.run)
             added.program = self.program
             command.options(added)
@@ -133,7 +140,9 @@ class CommandParser(argparse.ArgumentParser):
         if hint := did_you_mean(options[0], self._option_names()):
             return f"there is no option {options[0]}{hint}"
         commands = self.program.commands.items()
-        others = [f"`{name}`" for name, one in commands if options[0] in one._option_names()]
+        others = [
+            f"`{name}`" for name, one in commands if options[0] in one._option_names()
+        ]
         owner = f", but {' and '.join(others)} has it" if others else ""
         return f"`{self.prog}` has no option {options[0]}{owner}"
 
@@ -143,13 +152,17 @@ class CommandParser(argparse.ArgumentParser):
     def _check_value(self, action: argparse.Action, value: object) -> None:
         if action.choices is not None and value not in action.choices:
             words = [str(choice) for choice in action.choices]
-            hint = did_you_mean(str(value), words) or f": choose from {', '.join(words)}"
+            hint = (
+                did_you_mean(str(value), words) or f": choose from {', '.join(words)}"
+            )
             raise argparse.ArgumentError(action, f"there is no {value}{hint}")
 
     def error(self, message: str) -> NoReturn:
         """Refuse with one sentence instead of the whole usage."""
         see = f"see `{self.prog} --help`"
-        raise CommandError(f"{message} ({see})" if message.endswith("?") else f"{message}; {see}")
+        raise CommandError(
+            f"{message} ({see})" if message.endswith("?") else f"{message}; {see}"
+        )
 
 
 class ProgramParser(CommandParser):
@@ -172,10 +185,15 @@ class ProgramParser(CommandParser):
     def _first_word(self, argv: list[str]) -> int:
         """Return the index of the first word that is no option and no option's value."""
         valued = {
-            name for option in self._actions if option.nargs != 0 for name in option.option_strings
+            name
+            for option in self._actions
+            if option.nargs != 0
+            for name in option.option_strings
         }
         at = 0
-        while at < len(argv) and argv[at].startswith("-") and argv[at] not in ("-", "--"):
+        while (
+            at < len(argv) and argv[at].startswith("-") and argv[at] not in ("-", "--")
+        ):
             at += 2 if argv[at] in valued else 1
         return at
 
@@ -183,7 +201,9 @@ class ProgramParser(CommandParser):
         """Return the command that a word resembles, None if it resembles none or is a path."""
         if not word.isalpha() or is_there(word):
             return None
-        return next(iter(get_close_matches(word, self.commands, n=1, cutoff=_LIKE)), None)
+        return next(
+            iter(get_close_matches(word, self.commands, n=1, cutoff=_LIKE)), None
+        )
 
 
 def did_you_mean(word: str, known: Iterable[str]) -> str:
@@ -207,7 +227,9 @@ def _ending(command: CommandModule, more: str | None) -> str:
 def add_debug_option(parser: argparse.ArgumentParser) -> None:
     """Add the option of every command that logs what it does."""
     help = "write down what is read, how long it takes, and errors, for a report on verl-tui itself"
-    completes_paths(parser.add_argument("--debug-log", type=Path, metavar="FILE", help=help))
+    completes_paths(
+        parser.add_argument("--debug-log", type=Path, metavar="FILE", help=help)
+    )
 
 
 def snapshot(text: str) -> Path:
@@ -227,7 +249,9 @@ def size(text: str) -> tuple[int, int]:
         and 20 <= int(columns) <= 1000
         and 5 <= int(rows) <= 500
     ):
-        raise argparse.ArgumentTypeError(f"{text} is not a size like 120x40 (20x5 to 1000x500)")
+        raise argparse.ArgumentTypeError(
+            f"{text} is not a size like 120x40 (20x5 to 1000x500)"
+        )
     return int(columns), int(rows)
 
 
@@ -271,7 +295,9 @@ def port(text: str) -> int:
 def step(text: str) -> int:
     """Return a step: a whole number from 0."""
     if not text.isdecimal():
-        raise argparse.ArgumentTypeError(f"{text} is not a step (a whole number, 0 or more)")
+        raise argparse.ArgumentTypeError(
+            f"{text} is not a step (a whole number, 0 or more)"
+        )
     return int(text)
 
 
@@ -290,7 +316,9 @@ def completes_paths(action: argparse.Action, *, directories: bool = False) -> No
     action.complete = "directory" if directories else "file"  # type: ignore[attr-defined]
 
 
-def completes_words(action: argparse.Action, words: Callable[[], Iterable[str]]) -> None:
+def completes_words(
+    action: argparse.Action, words: Callable[[], Iterable[str]]
+) -> None:
     """Mark an argument as one of some words for shell completion; others are allowed.
 
     Args:

@@ -42,7 +42,9 @@ def baseline_first(
     from verl_tui.runs.views.state import State, state
 
     found = list(monitor.runs.values())
-    runs = [run for run in found if run.keys or state(run, now) is not State.NO_TRAINING]
+    runs = [
+        run for run in found if run.keys or state(run, now) is not State.NO_TRAINING
+    ]
     if left := [run.name for run in found if run not in runs]:
         print_message(f"left out, as there is no training in it: {', '.join(left)}")
     if not any(run.keys for run in runs):

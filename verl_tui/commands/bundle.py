@@ -8,7 +8,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from verl_tui.commands.arguments import CommandError, completes_paths, count
-from verl_tui.commands.options import config_option, configuration, paths_argument, paths_of, piped
+from verl_tui.commands.options import (
+    config_option,
+    configuration,
+    paths_argument,
+    paths_of,
+    piped,
+)
 from verl_tui.commands.output import (
     EXIT_NOTHING,
     EXIT_OUTPUT,
@@ -29,7 +35,10 @@ if TYPE_CHECKING:
 
 NAME = "bundle"
 HELP = "evidence for a bug report in one file, with secrets masked"
-EXAMPLES = ("verl-tui bundle logs/run_7 --list", "verl-tui bundle logs/run_7 -o run_7.zip --stacks")
+EXAMPLES = (
+    "verl-tui bundle logs/run_7 --list",
+    "verl-tui bundle logs/run_7 -o run_7.zip --stacks",
+)
 
 
 def options(parser: CommandParser) -> None:
@@ -41,12 +50,20 @@ def options(parser: CommandParser) -> None:
         "the names of users and hosts are masked, by names and known forms: look through it before "
         "you publish it."
     )
-    out = parser.add_argument("-o", "--output", type=Path, metavar="FILE.zip", help="file to make")
+    out = parser.add_argument(
+        "-o", "--output", type=Path, metavar="FILE.zip", help="file to make"
+    )
     completes_paths(out)
     which = "which run, if PATH holds several: its name, a part of it, or its path"
-    completes_paths(parser.add_argument("--run", dest="named", metavar="RUN", help=which))
-    parser.add_argument("--list", action="store_true", help="only list what would be in it")
-    parser.add_argument("--yes", action="store_true", help="do not ask before writing it")
+    completes_paths(
+        parser.add_argument("--run", dest="named", metavar="RUN", help=which)
+    )
+    parser.add_argument(
+        "--list", action="store_true", help="only list what would be in it"
+    )
+    parser.add_argument(
+        "--yes", action="store_true", help="do not ask before writing it"
+    )
     lines = "include the last N lines of each log (default: 1000)"
     parser.add_argument("--lines", type=count, default=1000, metavar="N", help=lines)
     stacks = "include the present stacks of the run's processes, by py-spy"
@@ -64,13 +81,17 @@ def run(options: argparse.Namespace) -> int:
     if not options.list:
         _check_target(options.output)
     if piped(options.paths):
-        raise CommandError("-: standard input is kept nowhere, write it to a file first")
+        raise CommandError(
+            "-: standard input is kept nowhere, write it to a file first"
+        )
     from verl_tui.bundle.archive import masked_files, write_private, zipped
     from verl_tui.bundle.contents import Wanted, gather
     from verl_tui.secrets import own_mask
 
     now = time.time()
-    monitor = _loaded(paths_of(options, "verl-tui bundle logs/run_7 -o run_7.zip"), options, now)
+    monitor = _loaded(
+        paths_of(options, "verl-tui bundle logs/run_7 -o run_7.zip"), options, now
+    )
     wanted = Wanted(options.lines, options.stacks, options.samples)
     found = gather(monitor, _chosen(monitor, options.named), now, wanted)
     mask = own_mask(keep_names=options.keep_names)
@@ -100,7 +121,9 @@ def _check_target(path: Path | None) -> None:
     if path.suffix != ".zip":
         raise CommandError(f"{path} must end in .zip")
     if is_taken(path):
-        raise CommandError(f"{path}: exists already, and is not overwritten", EXIT_OUTPUT)
+        raise CommandError(
+            f"{path}: exists already, and is not overwritten", EXIT_OUTPUT
+        )
 
 
 def _loaded(paths: Sequence[str], options: argparse.Namespace, now: float) -> Monitor:
@@ -128,8 +151,12 @@ def _chosen(monitor: Monitor, named: str | None) -> Run:
 
 def _only(runs: Sequence[Run]) -> Run:
     if len(runs) > 1:
-        names = ", ".join(run.name for run in runs[:8]) + (", …" if len(runs) > 8 else "")
-        raise CommandError(f"there are {len(runs)} runs: choose one with --run: {names}")
+        names = ", ".join(run.name for run in runs[:8]) + (
+            ", …" if len(runs) > 8 else ""
+        )
+        raise CommandError(
+            f"there are {len(runs)} runs: choose one with --run: {names}"
+        )
     return runs[0]
 
 

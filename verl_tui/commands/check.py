@@ -38,7 +38,10 @@ if TYPE_CHECKING:
 
 NAME = "check"
 HELP = "report once, without a screen; exits 0 healthy, 1 warning, 2 critical, 3 nothing readable"
-EXAMPLES = ("verl-tui check logs/run_7", "verl-tui check 'logs/run_*' --json | jq .runs[0].state")
+EXAMPLES = (
+    "verl-tui check logs/run_7",
+    "verl-tui check 'logs/run_*' --json | jq .runs[0].state",
+)
 EXITS = "0 healthy, 1 warning, 2 critical, 3 nothing readable"
 
 
@@ -71,11 +74,19 @@ def options(parser: CommandParser) -> None:
         "width of a figure's band on either side, such as final_reward=5%%, throughput=20%% or "
         "step_time=off; may be repeated"
     )
-    parser.add_argument("--band", metavar="FIGURE=SHARE", action="append", type=_band, help=band)
-    notify = "send what was found (see `verl-tui notify --help`); with --state, what is new"
+    parser.add_argument(
+        "--band", metavar="FIGURE=SHARE", action="append", type=_band, help=band
+    )
+    notify = (
+        "send what was found (see `verl-tui notify --help`); with --state, what is new"
+    )
     parser.add_argument("--notify", action="store_true", help=notify)
-    meaning = "file that keeps what was sent, so that the next check sends only what changed"
-    completes_paths(parser.add_argument("--state", type=Path, metavar="FILE", help=meaning))
+    meaning = (
+        "file that keeps what was sent, so that the next check sends only what changed"
+    )
+    completes_paths(
+        parser.add_argument("--state", type=Path, metavar="FILE", help=meaning)
+    )
     paths_argument(parser)
     config_option(parser)
 
@@ -96,7 +107,9 @@ def _band(text: str) -> tuple[str, float | None]:
     except ValueError:
         found = -1.0
     if not 0 <= found < float("inf"):
-        raise argparse.ArgumentTypeError(f"{text} has no share such as 5% or 0.05, nor off")
+        raise argparse.ArgumentTypeError(
+            f"{text} has no share such as 5% or 0.05, nor off"
+        )
     return figure, found
 
 
@@ -110,7 +123,10 @@ def run(options: argparse.Namespace) -> int:
     from verl_tui.runs.views.best import BestBy
 
     now = time.time()
-    paths, config = paths_of(options, "verl-tui check logs/run_7"), configuration(options)
+    paths, config = (
+        paths_of(options, "verl-tui check logs/run_7"),
+        configuration(options),
+    )
     notifier = _notifier(options, config)
     monitor = load(_with_baseline(paths, options.against), config, now)
     print_messages(monitor.sentences)
@@ -136,7 +152,8 @@ def run(options: argparse.Namespace) -> int:
     try:
         print(text, end="", flush=True)
     except BrokenPipeError:
-        close_stdout()  # `check … | head` has seen enough; the exit code stays that of the health
+        # `check … | head` has seen enough; the exit code stays that of the health
+        close_stdout()
     finally:
         if notifier is not None:  # also where a full disk takes no report
             _notify(notifier, monitor, options.state, now)
@@ -162,7 +179,9 @@ def _notifier(options: argparse.Namespace, config: Config) -> Notifier | None:
     return notifier
 
 
-def _notify(notifier: Notifier, monitor: Monitor, state: Path | None, now: float) -> None:
+def _notify(
+    notifier: Notifier, monitor: Monitor, state: Path | None, now: float
+) -> None:
     """Send the notifications that are due; problems are reported, and do not change the exit
     code.
     """
@@ -185,11 +204,15 @@ def _with_baseline(paths: Sequence[str], named: str | None) -> Sequence[str]:
     return [*paths, named] if named is not None and is_there(named) else paths
 
 
-def _held(monitor: Monitor, options: argparse.Namespace) -> Mapping[str, Against] | None:
+def _held(
+    monitor: Monitor, options: argparse.Namespace
+) -> Mapping[str, Against] | None:
     """Return the runs compared with the baseline; None if no baseline was named."""
     if options.against is None:
         if options.band:
-            raise CommandError("--band says how far a run may lie from that of --against RUN")
+            raise CommandError(
+                "--band says how far a run may lie from that of --against RUN"
+            )
         return None
     from verl_tui.comparison.bands import BaselineError, hold
 
@@ -197,7 +220,9 @@ def _held(monitor: Monitor, options: argparse.Namespace) -> Mapping[str, Against
     names = {run.name for run in baseline}
     chosen = [run for run in monitor.runs.values() if run.name not in names]
     if not chosen:
-        raise CommandError(f"--against {options.against}: it is all there is, no run is left")
+        raise CommandError(
+            f"--against {options.against}: it is all there is, no run is left"
+        )
     widths = _widths(options.band or ())
     try:
         return {run.name: hold(run, baseline, monitor.guide, widths) for run in chosen}
@@ -231,4 +256,6 @@ def _report_missing(runs: Sequence[Mapping[str, Any]], best_by: str, code: int) 
     if best_by != "reward" and runs and not any(run["best"] for run in runs):
         print_message(f"--best-by {best_by}: no run logs it")
     if code == EXIT_NOTHING and runs:
-        print_message("nothing readable so far in " + ", ".join(run["name"] for run in runs))
+        print_message(
+            "nothing readable so far in " + ", ".join(run["name"] for run in runs)
+        )

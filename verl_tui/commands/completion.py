@@ -63,8 +63,14 @@ def script(parser: CommandParser, shell: str) -> str:
 
 
 def _filled(template: str, parser: CommandParser) -> str:
-    valued = (name for one in parser._actions if one.nargs != 0 for name in one.option_strings)
-    facts = {"valued": " ".join(valued), "commands": " ".join(parser.commands), "default": DEFAULT}
+    valued = (
+        name for one in parser._actions if one.nargs != 0 for name in one.option_strings
+    )
+    facts = {
+        "valued": " ".join(valued),
+        "commands": " ".join(parser.commands),
+        "default": DEFAULT,
+    }
     for name, words in facts.items():
         template = template.replace(f"@{name}@", words)
     return template
@@ -77,7 +83,9 @@ def actions(parser: CommandParser) -> Iterator[argparse.Action]:
         yield from actions(command)
 
 
-def _words_in_shells(option: argparse.Action, words: Iterable[str]) -> dict[str, object]:
+def _words_in_shells(
+    option: argparse.Action, words: Iterable[str]
+) -> dict[str, object]:
     """Return how each shell completes an argument to words, as shtab takes it."""
     listed = " ".join(words)
     # Options of several commands may have one name, but other words.

@@ -27,15 +27,26 @@ EXITS = "0 done, 3 no terminal"
 
 def options(parser: CommandParser) -> None:
     """Add its options."""
-    where = parser.add_argument("--dir", type=Path, metavar="DIR", help="keep the logs in DIR")
+    where = parser.add_argument(
+        "--dir", type=Path, metavar="DIR", help="keep the logs in DIR"
+    )
     completes_paths(where, directories=True)
     parser.add_argument(
-        "--pace", type=seconds, metavar="SECONDS", help="time between two steps (default: 1)"
+        "--pace",
+        type=seconds,
+        metavar="SECONDS",
+        help="time between two steps (default: 1)",
     )
     parser.add_argument(
-        "--seed", type=int, default=7, metavar="N", help="seed of the simulation (default: 7)"
+        "--seed",
+        type=int,
+        default=7,
+        metavar="N",
+        help="seed of the simulation (default: 7)",
     )
-    parser.add_argument("--headless", action="store_true", help="only write the logs, open nothing")
+    parser.add_argument(
+        "--headless", action="store_true", help="only write the logs, open nothing"
+    )
     screen_options(parser)
 
 
@@ -48,9 +59,12 @@ def run(options: argparse.Namespace) -> int:
 
     with _demo_directory(options.dir) as directory:
         simulation = Simulation(directory, options.seed, time.time)
-        if taken := [run.directory.name for run in simulation.runs if run.directory.exists()]:
+        if taken := [
+            run.directory.name for run in simulation.runs if run.directory.exists()
+        ]:
             raise CommandError(
-                f"{directory} already holds {', '.join(taken)}: name another directory", EXIT_OUTPUT
+                f"{directory} already holds {', '.join(taken)}: name another directory",
+                EXIT_OUTPUT,
             )
         simulation.prepare()
         pace = options.pace or PACE_S

@@ -26,9 +26,13 @@ def command_of(package: ModuleType, name: str) -> list[CommandModule]:
 
 
 def _modules(package: ModuleType) -> Iterator[str]:
-    return (module.name for module in iter_modules(package.__path__) if not module.ispkg)
+    return (
+        module.name for module in iter_modules(package.__path__) if not module.ispkg
+    )
 
 
 def _found(package: ModuleType, names: Iterable[str]) -> list[CommandModule]:
     modules = [import_module(f"{package.__name__}.{name}") for name in names]
-    return [cast("CommandModule", module) for module in modules if hasattr(module, "NAME")]
+    return [
+        cast("CommandModule", module) for module in modules if hasattr(module, "NAME")
+    ]

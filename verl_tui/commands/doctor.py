@@ -5,7 +5,12 @@ from __future__ import annotations
 import time
 from typing import TYPE_CHECKING, Any
 
-from verl_tui.commands.options import config_option, configuration, paths_argument, paths_of
+from verl_tui.commands.options import (
+    config_option,
+    configuration,
+    paths_argument,
+    paths_of,
+)
 from verl_tui.config import Config, ConfigError, config_path
 from verl_tui.given_files import is_there
 
@@ -16,14 +21,20 @@ if TYPE_CHECKING:
 
 NAME = "doctor"
 HELP = "what is found at paths, by which evidence, what is passed over; terminal, GPUs, limits"
-EXAMPLES = ("verl-tui doctor", "verl-tui doctor logs/run_7", "verl-tui doctor logs --json")
+EXAMPLES = (
+    "verl-tui doctor",
+    "verl-tui doctor logs/run_7",
+    "verl-tui doctor logs --json",
+)
 EXITS = "0 fine, 1 something is wrong, 3 nothing readable"
 
 
 def options(parser: CommandParser) -> None:
     """Add its options."""
     parser.add_argument("--json", action="store_true", help="write JSON for programs")
-    paths_argument(parser, "log, directory, quoted glob, address or -; none: the machine alone")
+    paths_argument(
+        parser, "log, directory, quoted glob, address or -; none: the machine alone"
+    )
     config_option(parser)
 
 

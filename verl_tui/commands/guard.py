@@ -7,7 +7,13 @@ from __future__ import annotations
 import time
 from typing import TYPE_CHECKING
 
-from verl_tui.commands.arguments import CommandError, completes_words, count, positive, share
+from verl_tui.commands.arguments import (
+    CommandError,
+    completes_words,
+    count,
+    positive,
+    share,
+)
 from verl_tui.commands.notifying import notifier_for
 from verl_tui.commands.options import (
     config_option,
@@ -32,7 +38,8 @@ if TYPE_CHECKING:
 
 NAME = "guard"
 HELP = (
-    "follow runs without a screen; run a command when a circuit breaker trips, or at each new best"
+    "follow runs without a screen; run a command when a circuit breaker trips, "
+    "or at each new best"
 )
 EXAMPLES = (
     "verl-tui guard logs/run_7 -- scancel 4711",
@@ -55,14 +62,20 @@ def options(parser: CommandParser) -> None:
     parser.rest = "command"
     parser.set_defaults(command=())
     also = parser.add_argument(
-        "--on", action="append", default=[], metavar="ID", help="also trip on this finding"
+        "--on",
+        action="append",
+        default=[],
+        metavar="ID",
+        help="also trip on this finding",
     )
     completes_words(also, finding_ids)
     best = (
         "run CMD at each new best of this metric instead: an indicator or the log's own key, with "
         ":min or :max"
     )
-    completes_words(parser.add_argument("--on-best", metavar="METRIC", help=best), indicator_ids)
+    completes_words(
+        parser.add_argument("--on-best", metavar="METRIC", help=best), indicator_ids
+    )
     parser.add_argument(
         "--kl",
         type=positive,
@@ -112,7 +125,10 @@ def run(options: argparse.Namespace) -> int:
     at_end(end)
     best = None if options.on_best is None else BestBy.of(options.on_best)
     orders = Orders(
-        frozenset((*BREAKERS, *options.on)), tuple(options.command), options.dry_run, best
+        frozenset((*BREAKERS, *options.on)),
+        tuple(options.command),
+        options.dry_run,
+        best,
     )
     guard = _follow(paths, config, orders, stop)
     if caught:
@@ -149,7 +165,15 @@ def _follow(
         events.clear()
 
     try:
-        return follow(paths, config, orders, clock=time.time, write=write, stop=stop, looked=looked)
+        return follow(
+            paths,
+            config,
+            orders,
+            clock=time.time,
+            write=write,
+            stop=stop,
+            looked=looked,
+        )
     finally:
         if notifier is not None:
             print_messages(notifier.close())
@@ -160,7 +184,9 @@ def _check(options: argparse.Namespace) -> None:
     import shutil
 
     if options.on and options.on_best is not None:
-        raise CommandError("--on and --on-best are for two guards: each runs a command of its own")
+        raise CommandError(
+            "--on and --on-best are for two guards: each runs a command of its own"
+        )
     if options.command and shutil.which(options.command[0]) is None:
         raise CommandError(f"{options.command[0]}: no such command, or not executable")
 
@@ -179,8 +205,12 @@ def _limited(options: argparse.Namespace) -> Config:
     for id in options.on:
         if id not in known:
             near = difflib.get_close_matches(id, known, 3, 0.3) or sorted(known)
-            raise CommandError(f"--on {id}: no such finding; did you mean {', '.join(near)}?")
-    return limited(config, kl=options.kl, reward_drop=options.reward_drop, count=options.count)
+            raise CommandError(
+                f"--on {id}: no such finding; did you mean {', '.join(near)}?"
+            )
+    return limited(
+        config, kl=options.kl, reward_drop=options.reward_drop, count=options.count
+    )
 
 
 def _write_event(event: Mapping[str, object]) -> str:

@@ -22,12 +22,18 @@ def options(parser: CommandParser) -> None:
     """Add its options."""
     formats = "text (default), Prometheus' alert rules, or a Grafana dashboard"
     parser.add_argument(
-        "--format", choices=("text", "prometheus", "grafana"), default="text", help=formats
+        "--format",
+        choices=("text", "prometheus", "grafana"),
+        default="text",
+        help=formats,
     )
     step = (
-        "how long a step usually takes: alert rules look back by the clock (default: %(default)g)"
+        "how long a step usually takes: alert rules look back by the clock "
+        "(default: %(default)g)"
     )
-    parser.add_argument("--step", type=seconds, default=60.0, metavar="SECONDS", help=step)
+    parser.add_argument(
+        "--step", type=seconds, default=60.0, metavar="SECONDS", help=step
+    )
     config_option(parser)
 
 

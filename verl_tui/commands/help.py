@@ -6,7 +6,12 @@ from difflib import get_close_matches
 from typing import TYPE_CHECKING
 
 from verl_tui.commands.arguments import CommandError, completes_words
-from verl_tui.commands.options import config_option, configuration, finding_ids, indicator_ids
+from verl_tui.commands.options import (
+    config_option,
+    configuration,
+    finding_ids,
+    indicator_ids,
+)
 from verl_tui.commands.output import print_message
 from verl_tui.commands.topics import TOPICS, ascii_only, describe_indicator
 from verl_tui.config import Config, ConfigError
@@ -82,9 +87,14 @@ def _topics(program: CommandParser) -> str:
 
     wide = max(map(len, TOPICS))
     names = textwrap.fill(
-        ", ".join(program.commands), terminal_width(), initial_indent="  ", subsequent_indent="  "
+        ", ".join(program.commands),
+        terminal_width(),
+        initial_indent="  ",
+        subsequent_indent="  ",
     )
-    topics = (f"  {name.ljust(wide)}  {topic.words}\n" for name, topic in TOPICS.items())
+    topics = (
+        f"  {name.ljust(wide)}  {topic.words}\n" for name, topic in TOPICS.items()
+    )
     return (
         "verl-tui help TOPIC\n\n"
         f"{''.join(topics)}\n"
@@ -126,4 +136,6 @@ def _wrapped(lines: Iterable[str]) -> str:
     from verl_tui.commands.paging import terminal_width
 
     wide, below = terminal_width(), " " * 8
-    return "".join(f"{textwrap.fill(line, wide, subsequent_indent=below)}\n" for line in lines)
+    return "".join(
+        f"{textwrap.fill(line, wide, subsequent_indent=below)}\n" for line in lines
+    )

@@ -7,7 +7,12 @@ from typing import TYPE_CHECKING
 
 from verl_tui.commands.arguments import CommandError
 from verl_tui.commands.notifying import NO_ADDRESS, destination_for, settings_for
-from verl_tui.commands.options import config_option, configuration, paths_argument, paths_of
+from verl_tui.commands.options import (
+    config_option,
+    configuration,
+    paths_argument,
+    paths_of,
+)
 from verl_tui.commands.output import EXIT_NOTHING, print_message, print_messages
 
 if TYPE_CHECKING:
@@ -37,8 +42,12 @@ def options(parser: CommandParser) -> None:
         "The address comes from the environment variable VERL_TUI_NOTIFY_URL, or from the file "
         "that VERL_TUI_NOTIFY_FILE names, and is never shown."
     )
-    parser.add_argument("--test", action="store_true", help="send a message, and say what happened")
-    parser.add_argument("--show", action="store_true", help="show messages, send nothing")
+    parser.add_argument(
+        "--test", action="store_true", help="send a message, and say what happened"
+    )
+    parser.add_argument(
+        "--show", action="store_true", help="show messages, send nothing"
+    )
     preset = "form of the messages (default: that of the address); with --show, write their JSON"
     parser.add_argument("--preset", choices=PRESETS, help=preset)
     paths_argument(parser)
@@ -48,7 +57,9 @@ def options(parser: CommandParser) -> None:
 def run(options: argparse.Namespace) -> int:
     """Send or show; return the exit code."""
     if options.test == options.show:
-        raise CommandError("either --test sends a message, or --show PATH shows what would be sent")
+        raise CommandError(
+            "either --test sends a message, or --show PATH shows what would be sent"
+        )
     if options.test and options.paths:
         raise CommandError("--test sends one message and reads no PATH")
     config = configuration(options)
@@ -86,7 +97,12 @@ def _show(options: argparse.Namespace, config: Config) -> int:
     found = Changes(settings).look(monitor, now)
     limits = limits_of(settings)
     shown = limits.take(found, now)
-    _write(shown, options.preset or settings.preset, now, as_json=options.preset is not None)
+    _write(
+        shown,
+        options.preset or settings.preset,
+        now,
+        as_json=options.preset is not None,
+    )
     if not found:
         print_message("nothing would be sent: see severity, ids and states in [notify]")
     if limits.held_back:
@@ -96,7 +112,9 @@ def _show(options: argparse.Namespace, config: Config) -> int:
     return 0
 
 
-def _write(messages: Sequence[Message], preset: str | None, now: float, *, as_json: bool) -> None:
+def _write(
+    messages: Sequence[Message], preset: str | None, now: float, *, as_json: bool
+) -> None:
     from verl_tui.notify.destination import Destination
     from verl_tui.notify.presets import request
 

@@ -28,10 +28,14 @@ def settings_for(config: Config) -> NotifySettings:
         return NotifySettings()
     from verl_tui.health.guide_settings import load_guide
 
-    return parse_settings(config.notify, {rule.id for rule in load_guide(config.guide).rules})
+    return parse_settings(
+        config.notify, {rule.id for rule in load_guide(config.guide).rules}
+    )
 
 
-def destination_for(settings: NotifySettings, preset: str | None = None) -> Destination | None:
+def destination_for(
+    settings: NotifySettings, preset: str | None = None
+) -> Destination | None:
     """Return where messages go, None where the user has named no address.
 
     Raises:

@@ -33,14 +33,18 @@ def paths_argument(
 def config_option(parser: CommandParser) -> None:
     """Add the option that names a configuration."""
     help = "configuration file to use instead of the default (see `verl-tui config`)"
-    completes_paths(parser.add_argument("--config", type=Path, metavar="FILE", help=help))
+    completes_paths(
+        parser.add_argument("--config", type=Path, metavar="FILE", help=help)
+    )
 
 
 def screen_options(parser: CommandParser) -> None:
     """Add the options of all commands that draw on the terminal, `--config` included."""
     config_option(parser)
     parser.add_argument("--ascii", action="store_true", help="draw with ASCII only")
-    parser.add_argument("--no-mouse", action="store_true", help="leave the mouse to the terminal")
+    parser.add_argument(
+        "--no-mouse", action="store_true", help="leave the mouse to the terminal"
+    )
 
 
 def paths_of(options: argparse.Namespace, example: str) -> Sequence[str]:
@@ -60,7 +64,9 @@ def paths_of(options: argparse.Namespace, example: str) -> Sequence[str]:
         )
     paths: list[str] = options.paths
     if piped(paths) and sys.stdin is not None and sys.stdin.isatty():
-        raise CommandError("-: nothing is piped in; try `some-training 2>&1 | verl-tui -`")
+        raise CommandError(
+            "-: nothing is piped in; try `some-training 2>&1 | verl-tui -`"
+        )
     return paths
 
 
@@ -78,7 +84,9 @@ def indicator_ids() -> Iterable[str]:
     return INDICATORS
 
 
-def paths_and_config(options: argparse.Namespace, example: str) -> tuple[Sequence[str], Config]:
+def paths_and_config(
+    options: argparse.Namespace, example: str
+) -> tuple[Sequence[str], Config]:
     """Return the paths that were named and the configuration, see `paths_of`."""
     return paths_of(options, example), configuration(options)
 
@@ -97,7 +105,9 @@ def configuration(options: argparse.Namespace) -> Config:
         _check(config, options.config)
     ascii = True if getattr(options, "ascii", False) else config.ascii
     return replace(
-        config, ascii=ascii, mouse=config.mouse and not getattr(options, "no_mouse", False)
+        config,
+        ascii=ascii,
+        mouse=config.mouse and not getattr(options, "no_mouse", False),
     )
 
 

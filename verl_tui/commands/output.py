@@ -44,7 +44,9 @@ def complete_streams() -> None:
     while (number := os.open(os.devnull, os.O_RDWR)) <= _LAST_STREAM:
         pass
     os.close(number)
-    for number, (name, mode) in enumerate((("stdin", "r"), ("stdout", "w"), ("stderr", "w"))):
+    for number, (name, mode) in enumerate(
+        (("stdin", "r"), ("stdout", "w"), ("stderr", "w"))
+    ):
         if getattr(sys, name) is None:  # as Python has a stream that was closed
             stream = os.fdopen(number, mode, encoding="utf-8", closefd=False)
             setattr(sys, name, stream)
@@ -106,14 +108,17 @@ def reading_progress(
 def unwritten(error: OSError, wanted: object) -> CommandError:
     """Return the error that a file cannot be written, with the reason."""
     return CommandError(
-        f"{error.filename or wanted}: {(error.strerror or str(error)).lower()}", EXIT_OUTPUT
+        f"{error.filename or wanted}: {(error.strerror or str(error)).lower()}",
+        EXIT_OUTPUT,
     )
 
 
 def colour() -> bool:
     """Return whether standard output is a terminal on which colours are wanted."""
     return (
-        sys.stdout.isatty() and not os.environ.get("NO_COLOR") and os.environ.get("TERM") != "dumb"
+        sys.stdout.isatty()
+        and not os.environ.get("NO_COLOR")
+        and os.environ.get("TERM") != "dumb"
     )
 
 

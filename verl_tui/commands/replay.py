@@ -59,7 +59,9 @@ def options(parser: CommandParser) -> None:
 def run(options: argparse.Namespace) -> int:
     """Play until the user leaves; return the exit code."""
     if piped(options.paths):
-        raise CommandError("-: standard input cannot be replayed, write it to a file first")
+        raise CommandError(
+            "-: standard input cannot be replayed, write it to a file first"
+        )
     paths, config = paths_and_config(options, "verl-tui replay logs/run_7 --speed 20")
     need_terminal()
     from verl_tui.replay import Playback, Recording, usual_speed
@@ -68,16 +70,22 @@ def run(options: argparse.Namespace) -> int:
         recording = Recording.read(paths, show_progress)
     print_messages((*recording.discovery.problems, *recording.discovery.pending))
     if recording.empty:
-        why = "no step in " + ", ".join(recording.runs) if recording.runs else "nothing readable"
+        why = (
+            "no step in " + ", ".join(recording.runs)
+            if recording.runs
+            else "nothing readable"
+        )
         raise CommandError(f"nothing to replay: {why}", EXIT_NOTHING)
     at, until = (
-        None if one is None else _moment(recording, one) for one in (options.first, options.until)
+        None if one is None else _moment(recording, one)
+        for one in (options.first, options.until)
     )
     from verl_tui.tui import replay
 
     speed = options.speed or usual_speed(recording)
     return replay(
-        Playback(recording, speed=speed, at=at, until=until, paused=options.paused), config
+        Playback(recording, speed=speed, at=at, until=until, paused=options.paused),
+        config,
     )
 
 
@@ -85,5 +93,7 @@ def _moment(recording: Recording, step: int) -> float:
     """Return when a step was reached."""
     moment = recording.when(step)
     if moment is None:
-        raise CommandError(f"no run comes to step {step:,}: the last is {recording.last_step:,}")
+        raise CommandError(
+            f"no run comes to step {step:,}: the last is {recording.last_step:,}"
+        )
     return moment

@@ -10,7 +10,12 @@ from typing import TYPE_CHECKING
 
 from verl_tui.commands.arguments import CommandError, completes_paths
 from verl_tui.commands.baseline import baseline_first, baseline_option
-from verl_tui.commands.options import config_option, configuration, paths_argument, paths_of
+from verl_tui.commands.options import (
+    config_option,
+    configuration,
+    paths_argument,
+    paths_of,
+)
 from verl_tui.commands.output import (
     EXIT_OUTPUT,
     print_message,
@@ -51,10 +56,13 @@ def options(parser: CommandParser) -> None:
     completes_paths(out)
     form = "form of what goes to standard output, or of a file with another ending"
     parser.add_argument("--format", choices=_FORMATS, help=form)
-    parser.add_argument("--force", action="store_true", help="replace a file that exists")
+    parser.add_argument(
+        "--force", action="store_true", help="replace a file that exists"
+    )
     charts = "also write each chart as an SVG file into this directory"
     completes_paths(
-        parser.add_argument("--charts", type=Path, metavar="DIR", help=charts), directories=True
+        parser.add_argument("--charts", type=Path, metavar="DIR", help=charts),
+        directories=True,
     )
     baseline_option(parser)
     paths_argument(parser)

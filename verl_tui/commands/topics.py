@@ -83,7 +83,9 @@ def describe_indicator(id: str) -> str:
     from verl_tui.indicators import INDICATORS
 
     one = INDICATORS[id]
-    judged = dict.fromkeys(rule.id for rule in load_guide().rules if rule.indicator == id)
+    judged = dict.fromkeys(
+        rule.id for rule in load_guide().rules if rule.indicator == id
+    )
     facts = {
         "unit": one.unit,
         "direction": _direction(one),
@@ -95,7 +97,11 @@ def describe_indicator(id: str) -> str:
 
 
 def _direction(one: Indicator) -> str:
-    words = {"up": "more is better", "down": "less is better", "near": "has a healthy band"}
+    words = {
+        "up": "more is better",
+        "down": "less is better",
+        "near": "has a healthy band",
+    }
     return words.get(one.direction, "")
 
 
@@ -105,15 +111,22 @@ def _names(one: Indicator) -> str:
 
 
 TOPICS: Mapping[str, Topic] = {
-    "keys": Topic("every key, with the ones you have set, and the signs in charts", _keys),
+    "keys": Topic(
+        "every key, with the ones you have set, and the signs in charts", _keys
+    ),
     "screens": Topic("the screens and what their keys do, in words", _beside("tui")),
-    "formats": Topic("what is read, how it is recognised, what it gives", _beside("sources")),
-    "states": Topic("running, stalled, crashed: how they are recognised", _beside("runs")),
+    "formats": Topic(
+        "what is read, how it is recognised, what it gives", _beside("sources")
+    ),
+    "states": Topic(
+        "running, stalled, crashed: how they are recognised", _beside("runs")
+    ),
     "rules": Topic("the health rules and diagnoses", _beside("health")),
     "metrics": Topic("indicators, and their names in logs", _metrics),
     "configuration": Topic("every setting with its default", _configuration),
     "commands": Topic(
-        "commands without a screen: exit codes, JSON fields, CSV columns", _beside("commands")
+        "commands without a screen: exit codes, JSON fields, CSV columns",
+        _beside("commands"),
     ),
 }
 """Name -> topic, in the order of the list."""

@@ -55,7 +55,15 @@ def write_until_stopped(
     stop = threading.Event()
     at_end(lambda *_: stop.set())
     writing = _Writing(write)
-    follow(paths, config, writing, interval=interval, clock=time.time, stop=stop, newest=newest)
+    follow(
+        paths,
+        config,
+        writing,
+        interval=interval,
+        clock=time.time,
+        stop=stop,
+        newest=newest,
+    )
     return EXIT_OUTPUT if writing.problem else 0
 
 

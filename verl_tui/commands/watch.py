@@ -47,7 +47,9 @@ def unnamed(parser: CommandParser) -> None:
     """Add the options that may stand before the first path if no command is named."""
     screen_options(parser)
     frame = "draw one frame into FILE.svg or FILE.txt and exit"
-    completes_paths(parser.add_argument("--snapshot", type=snapshot, metavar="FILE", help=frame))
+    completes_paths(
+        parser.add_argument("--snapshot", type=snapshot, metavar="FILE", help=frame)
+    )
     drawn = parser.add_argument(
         "--size",
         type=size,
@@ -71,7 +73,13 @@ def run(options: argparse.Namespace) -> int:
     from verl_tui.tui import watch
 
     try:
-        return watch(paths, config, snapshot=options.snapshot, size=options.size, notifier=notifier)
+        return watch(
+            paths,
+            config,
+            snapshot=options.snapshot,
+            size=options.size,
+            notifier=notifier,
+        )
     except OSError as error:
         if options.snapshot is None:
             raise

@@ -8,8 +8,18 @@ import sys
 from typing import TYPE_CHECKING
 
 from verl_tui.commands.arguments import CommandError, port
-from verl_tui.commands.options import paths_and_config, paths_argument, piped, screen_options
-from verl_tui.commands.output import EXIT_NOTHING, EXIT_OUTPUT, print_message, print_messages
+from verl_tui.commands.options import (
+    paths_and_config,
+    paths_argument,
+    piped,
+    screen_options,
+)
+from verl_tui.commands.output import (
+    EXIT_NOTHING,
+    EXIT_OUTPUT,
+    print_message,
+    print_messages,
+)
 
 if TYPE_CHECKING:
     import argparse
@@ -36,7 +46,8 @@ def options(parser: CommandParser) -> None:
         help="port to listen on (default: %(default)d)",
     )
     others = (
-        "address to listen on (default: 127.0.0.1; nothing is encrypted, so others may read along)"
+        "address to listen on (default: 127.0.0.1; nothing is encrypted, "
+        "so others may read along)"
     )
     parser.add_argument("--bind", default="127.0.0.1", metavar="ADDRESS", help=others)
     public = "address for browsers, if it differs: behind a tunnel to another port, or a TLS proxy"
@@ -62,13 +73,22 @@ def run(options: argparse.Namespace) -> int:
     if not found.runs and not found.pending:
         return EXIT_NOTHING
     server = WebServer(
-        _command(options, paths), options.bind, options.port, options.public_url.rstrip("/")
+        _command(options, paths),
+        options.bind,
+        options.port,
+        options.public_url.rstrip("/"),
     )
     try:
         asyncio.run(_serve(server))
     except OSError as error:
-        why = os.strerror(error.errno).lower() if error.errno and error.errno > 0 else str(error)
-        raise CommandError(f"{options.bind}:{options.port}: {why}", EXIT_OUTPUT) from error
+        why = (
+            os.strerror(error.errno).lower()
+            if error.errno and error.errno > 0
+            else str(error)
+        )
+        raise CommandError(
+            f"{options.bind}:{options.port}: {why}", EXIT_OUTPUT
+        ) from error
     return 0
 
 
@@ -90,7 +110,9 @@ def _check(options: argparse.Namespace, paths: Sequence[str]) -> None:
         )
     if options.port == 0:
         raise CommandError("--port 0: name a port, browsers need to know it")
-    if options.public_url and not options.public_url.startswith(("http://", "https://")):
+    if options.public_url and not options.public_url.startswith(
+        ("http://", "https://")
+    ):
         raise CommandError(
             f"--public-url {options.public_url}: must begin with http:// or https://"
         )

@@ -38,7 +38,9 @@ def as_data(comparison: Comparison) -> dict[str, Any]:
         "align": comparison.alignment.name.lower(),
         "last": comparison.last,
         "runs": [_run(one) for one in comparison.runs],
-        "settings": [_setting(setting, comparison.runs) for setting in comparison.settings],
+        "settings": [
+            _setting(setting, comparison.runs) for setting in comparison.settings
+        ],
         "groups": [_group(group) for group in comparison.groups],
         "differences": [_difference(one) for one in comparison.differences],
         "correlations": [_correlation(one) for one in association.found],
@@ -64,7 +66,9 @@ def _run(one: ComparedRun) -> dict[str, Any]:
         "total_steps": one.run.total_steps,
         "findings": one.findings,
         "worst": None if one.worst is None else one.worst.word,
-        "figures": {id: figure_data(figure) for id, figure in one.measured.figures.items()},
+        "figures": {
+            id: figure_data(figure) for id, figure in one.measured.figures.items()
+        },
     }
 
 
@@ -141,11 +145,15 @@ def as_csv(comparison: Comparison) -> str:
     out = io.StringIO()
     writer = csv.writer(out, lineterminator="\n")
     settings = comparison.settings
-    writer.writerow([*_columns(), *(f"setting:{setting.label}" for setting in settings)])
+    writer.writerow(
+        [*_columns(), *(f"setting:{setting.label}" for setting in settings)]
+    )
     for at, one in enumerate(comparison.runs):
         stated = (setting.values[at] for setting in settings)
         values = [*_cells(one), *("" if value is ABSENT else value for value in stated)]
-        writer.writerow([cell(value) if isinstance(value, str) else value for value in values])
+        writer.writerow(
+            [cell(value) if isinstance(value, str) else value for value in values]
+        )
     return out.getvalue()
 
 
@@ -165,7 +173,13 @@ def _columns_of(id: str) -> Iterator[str]:
 
 
 def _cells(one: ComparedRun) -> Iterator[Any]:
-    yield from (one.name, one.group, one.state, one.measured.stop.step, one.run.total_steps)
+    yield from (
+        one.name,
+        one.group,
+        one.state,
+        one.measured.stop.step,
+        one.run.total_steps,
+    )
     yield from (one.findings, None if one.worst is None else one.worst.word)
     for id, figure in one.measured.figures.items():
         if id == "steps":

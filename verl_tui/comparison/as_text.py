@@ -44,7 +44,9 @@ def as_text(comparison: Comparison, width: int | None = None) -> str:
     if comparison.notes:
         lines += ["", "notes"]
         for note in comparison.notes:
-            lines += _wrapped(f"- {one_line(note, _LONGEST_NOTE)}", width, _GAP, f"{_GAP}  ")
+            lines += _wrapped(
+                f"- {one_line(note, _LONGEST_NOTE)}", width, _GAP, f"{_GAP}  "
+            )
     return "\n".join(lines) + "\n"
 
 
@@ -69,7 +71,9 @@ def _aligned(table: TextTable, width: int | None) -> Iterator[str]:
         if at:
             yield ""
         for row in rows:
-            cells = (_padded(row[i], sizes[i], right=table.numbers and i > 0) for i in chosen)
+            cells = (
+                _padded(row[i], sizes[i], right=table.numbers and i > 0) for i in chosen
+            )
             yield _GAP.join(cells)
 
 
@@ -89,7 +93,11 @@ def _pieces(sizes: Sequence[int], room: int | None, naming: int) -> Iterator[lis
     start = sum(sizes[:naming]) + len(_GAP) * (naming - 1)
     chosen, used = list(first), start
     for i in range(naming, len(sizes)):
-        if room is not None and used + len(_GAP) + sizes[i] > room and len(chosen) > naming:
+        if (
+            room is not None
+            and used + len(_GAP) + sizes[i] > room
+            and len(chosen) > naming
+        ):
             yield chosen
             chosen, used = list(first), start
         chosen.append(i)
@@ -114,7 +122,9 @@ def as_markdown(comparison: Comparison) -> str:
             lines += [escaped(table.note)] if not table.rows else []
     if comparison.notes:
         lines += ["", "## Notes", ""]
-        lines += [f"- {escaped(one_line(note, _LONGEST_NOTE))}" for note in comparison.notes]
+        lines += [
+            f"- {escaped(one_line(note, _LONGEST_NOTE))}" for note in comparison.notes
+        ]
     return "\n".join(lines) + "\n"
 
 
@@ -123,7 +133,11 @@ def markdown_table(table: TextTable) -> Iterator[str]:
     if not table.rows:
         return
     rule = ["---", *(["---:" if table.numbers else "---"] * (len(table.columns) - 1))]
-    for row in (tuple(map(escaped, table.columns)), rule, *(map(escaped, r) for r in table.rows)):
+    for row in (
+        tuple(map(escaped, table.columns)),
+        rule,
+        *(map(escaped, r) for r in table.rows),
+    ):
         yield f"| {' | '.join(row)} |"
 
 

@@ -134,7 +134,9 @@ def _held(
     figure, known = mine.figures[kind.id], base.figures[kind.id]
     if known.value is None:
         return NotHeld(kind.id, "the baseline has none")
-    if figure.value is not None and (reason := incomparable(kind, (mine, *base.members))):
+    if figure.value is not None and (
+        reason := incomparable(kind, (mine, *base.members))
+    ):
         return NotHeld(kind.id, reason)
     half = max(width.share * abs(known.value), width.least)
     if not width.fixed:
@@ -155,7 +157,9 @@ def _breach(figure: Figure, low: float, high: float, better: int) -> str:
     return "better" if (figure.value > high) is (better > 0) else "worse"
 
 
-def _by_chance(kind: FigureKind, mine: MeasuredRun, base: RunGroup, count: int) -> float:
+def _by_chance(
+    kind: FigureKind, mine: MeasuredRun, base: RunGroup, count: int
+) -> float:
     """Return how far a run of the same kind may lie from the baseline by chance (95%): by the
     spread of the baseline's seeds, else by that of both runs' last values; 0 where neither is
     known.
@@ -168,8 +172,14 @@ def _by_chance(kind: FigureKind, mine: MeasuredRun, base: RunGroup, count: int) 
         error = seeds.error * math.sqrt(runs + 1)
         return _finite(t_quantile((1 + LEVEL) / 2, seeds.freedom) * error)
     if not kind.is_mean:
-        return _single(kind, (mine, *base.members)) if kind.id == "last_validation" else 0.0
-    one, other = (within_run(kind, members, count) for members in (base.members, (mine,)))
+        return (
+            _single(kind, (mine, *base.members))
+            if kind.id == "last_validation"
+            else 0.0
+        )
+    one, other = (
+        within_run(kind, members, count) for members in (base.members, (mine,))
+    )
     if one is None or other is None:
         return 0.0
     found = interval(one, other)

@@ -118,7 +118,9 @@ def compare(
         settings=tuple(differing_settings([one.run for one in measured])),
         groups=groups,
         differences=tuple(
-            found for group in groups[1:] for found in differences(groups[0], group, count)
+            found
+            for group in groups[1:]
+            for found in differences(groups[0], group, count)
         ),
         association=associate(groups),
         compared=_compared_figures(measured),
@@ -135,7 +137,9 @@ def _compared_figures(measured: Sequence[MeasuredRun]) -> dict[str, int]:
     return found
 
 
-def _compared(one: MeasuredRun, verdict: Verdict, now: float, group: str) -> ComparedRun:
+def _compared(
+    one: MeasuredRun, verdict: Verdict, now: float, group: str
+) -> ComparedRun:
     findings = weighty(verdict.primary)
     worst = max((finding.severity for finding in findings), default=None)
     return ComparedRun(one, state(one.run, now).value, len(findings), worst, group)

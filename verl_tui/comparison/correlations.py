@@ -35,7 +35,9 @@ LEAST = 5
 """
 FEW = 10
 """Groups below which the caveat is written: heuristic."""
-_OUTCOMES = tuple(kind for kind in FIGURES if kind.indicator and not kind.id.startswith("best"))
+_OUTCOMES = tuple(
+    kind for kind in FIGURES if kind.indicator and not kind.id.startswith("best")
+)
 _TOGETHER = 0.8
 """Rank correlation from which on two settings are said to change together: heuristic."""
 
@@ -92,7 +94,9 @@ class _Varying:
         differ.
         """
         seen: dict[str, int] = {}
-        return tuple(seen.setdefault(repr(_plain(value)), len(seen)) for value in self.values)
+        return tuple(
+            seen.setdefault(repr(_plain(value)), len(seen)) for value in self.values
+        )
 
     @cached_property
     def is_unranked(self) -> bool:
@@ -106,7 +110,9 @@ def associate(groups: Sequence[RunGroup]) -> Association:
         return Association((), (), (), _too_few(len(groups)))
     varying = _varying(groups)
     if not varying:
-        return Association((), (), (), "no setting is known to differ: none can be ranked")
+        return Association(
+            (), (), (), "no setting is known to differ: none can be ranked"
+        )
     confounded = _confounded(varying)
     unranked = tuple(one.key for one in varying if one.is_unranked)
     runs = [one for group in groups for one in group.members]
@@ -114,14 +120,18 @@ def associate(groups: Sequence[RunGroup]) -> Association:
     for kind in _OUTCOMES:
         if not incomparable(kind, runs):
             found += _correlations(varying, kind, groups)
-    found.sort(key=lambda one: (not one.beyond_chance, -abs(one.coefficient), one.settings))
+    found.sort(
+        key=lambda one: (not one.beyond_chance, -abs(one.coefficient), one.settings)
+    )
     reason = "" if found else "no outcome is known of five groups whose settings differ"
     return Association(tuple(found), confounded, unranked, reason)
 
 
 def _too_few(count: int) -> str:
     things = "group" if count == 1 else "groups"
-    return f"{count} {things} of runs: too few for rank correlations, which take {LEAST}"
+    return (
+        f"{count} {things} of runs: too few for rank correlations, which take {LEAST}"
+    )
 
 
 def _varying(groups: Sequence[RunGroup]) -> list[_Varying]:
@@ -142,7 +152,11 @@ def _correlations(
     made: dict[Hashable, Correlation] = {}
     for one in varying:
         numbers = one.numbers
-        found = _ranked(one, kind, outcomes) if numbers is not None else _two(one, kind, outcomes)
+        found = (
+            _ranked(one, kind, outcomes)
+            if numbers is not None
+            else _two(one, kind, outcomes)
+        )
         if found is None:
             continue
         order: Hashable = one.partition if numbers is None else _order(numbers)
@@ -176,7 +190,9 @@ def _ranked(
     return Correlation((one.key,), kind.id, found, len(pairs), beyond_chance(xs, ys))
 
 
-def _two(one: _Varying, kind: FigureKind, outcomes: Sequence[float | None]) -> Correlation | None:
+def _two(
+    one: _Varying, kind: FigureKind, outcomes: Sequence[float | None]
+) -> Correlation | None:
     """Return the rank-biserial correlation of a setting with two values, None for another."""
     levels: dict[str, list[float]] = {}
     for value, outcome in zip(one.values, outcomes, strict=True):
@@ -214,7 +230,9 @@ def _pairs_together(varying: Sequence[_Varying]) -> Iterator[tuple[str, str]]:
     partitions = {one.key: one.partition for one in varying}
     groups = len(varying[0].values)
     for one, other in combinations(partitions, 2):
-        alike = partitions[one] == partitions[other] and len(set(partitions[one])) < groups
+        alike = (
+            partitions[one] == partitions[other] and len(set(partitions[one])) < groups
+        )
         if alike or _alike(places[one], places[other]):
             yield one, other
 

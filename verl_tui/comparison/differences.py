@@ -8,7 +8,13 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from verl_tui.comparison.figures import better_low, one_scale
 from verl_tui.comparison.outcomes import FIGURES, LOSS
-from verl_tui.comparison.statistics import Interval, Spread, interval, of_one_run, of_seeds
+from verl_tui.comparison.statistics import (
+    Interval,
+    Spread,
+    interval,
+    of_one_run,
+    of_seeds,
+)
 from verl_tui.means import mean
 from verl_tui.runs.views.identity import identity
 
@@ -19,7 +25,9 @@ if TYPE_CHECKING:
     from verl_tui.comparison.seeds import RunGroup
 
 
-DIFFERING = tuple(kind for kind in FIGURES if kind.indicator and kind.id != "best_reward")
+DIFFERING = tuple(
+    kind for kind in FIGURES if kind.indicator and kind.id != "best_reward"
+)
 """Figures that are compared with the baseline's; the best reward is mostly that of the luckiest
 batch.
 """
@@ -98,18 +106,28 @@ def incomparable(kind: FigureKind, runs: Sequence[MeasuredRun]) -> str:
 def _unlike_scales(runs: Sequence[MeasuredRun]) -> str:
     if one_scale([one.run for one in runs]):
         return ""
-    return "rewards are on different scales: some are scores from 0 to 1, others go beyond"
+    return (
+        "rewards are on different scales: some are scores from 0 to 1, others go beyond"
+    )
 
 
 def _unlike_metrics(runs: Sequence[MeasuredRun]) -> str:
     names = sorted({str(one.measured_by("validation")) for one in runs})
-    return f"validations are of different metrics: {', '.join(names)}" if len(names) > 1 else ""
+    return (
+        f"validations are of different metrics: {', '.join(names)}"
+        if len(names) > 1
+        else ""
+    )
 
 
 def _unlike_algorithms(runs: Sequence[MeasuredRun]) -> str:
     found = (identity(one.run).algorithm for one in runs)
     names = sorted({fact.value for fact in found if fact is not None})
-    return f"losses are of different algorithms: {', '.join(names)}" if len(names) > 1 else ""
+    return (
+        f"losses are of different algorithms: {', '.join(names)}"
+        if len(names) > 1
+        else ""
+    )
 
 
 _UNLIKE: Mapping[str, Callable[[Sequence[MeasuredRun]], str]] = {
@@ -163,7 +181,9 @@ def _interval(
     return Basis.WITHIN_RUN, interval(one, two), ""
 
 
-def within_run(kind: FigureKind, runs: Sequence[MeasuredRun], count: int) -> Spread | None:
+def within_run(
+    kind: FigureKind, runs: Sequence[MeasuredRun], count: int
+) -> Spread | None:
     """Return the mean over runs with the uncertainty that their last values show, None where these
     are too few.
     """
@@ -179,5 +199,7 @@ def combined(spreads: Sequence[Spread]) -> Spread:
     error = math.hypot(*(spread.error for spread in spreads))
     if not error or not math.isfinite(error):
         return Spread(centre, error / count, sum(spread.freedom for spread in spreads))
-    shares = math.fsum((spread.error / error) ** 4 / spread.freedom for spread in spreads)
+    shares = math.fsum(
+        (spread.error / error) ** 4 / spread.freedom for spread in spreads
+    )
     return Spread(centre, error / count, 1 / shares)

@@ -12,7 +12,13 @@ from verl_tui.indicators import factor
 from verl_tui.means import mean
 from verl_tui.metrics import describe
 from verl_tui.runs.cached import cached_by_revision
-from verl_tui.runs.views.alignment import extreme, logged, newest, seconds_per_step, value
+from verl_tui.runs.views.alignment import (
+    extreme,
+    logged,
+    newest,
+    seconds_per_step,
+    value,
+)
 from verl_tui.runs.views.best import is_better_low
 
 if TYPE_CHECKING:
@@ -98,10 +104,14 @@ def last_values(
     if series is None:
         return []
     sign = factor(indicator, series.key)
-    return [sign * value for value in newest(series, stop, count) if math.isfinite(value)]
+    return [
+        sign * value for value in newest(series, stop, count) if math.isfinite(value)
+    ]
 
 
-def final(indicator: str, run: Run, stop: Stop, count: int, key: str | None = None) -> Figure:
+def final(
+    indicator: str, run: Run, stop: Stop, count: int, key: str | None = None
+) -> Figure:
     """Return the mean of the last logged values, of those that are numbers."""
     series = series_of(indicator, run, key)
     asked = len(newest(series, stop, count))

@@ -58,7 +58,9 @@ def some_names(measured: Sequence[MeasuredRun]) -> str:
     return ", ".join(found if more <= 0 else [*found[:_NAMED], f"{more} more"])
 
 
-def _nothing_read(measured: Sequence[MeasuredRun], alignment: Alignment) -> Iterator[str]:
+def _nothing_read(
+    measured: Sequence[MeasuredRun], alignment: Alignment
+) -> Iterator[str]:
     empty = [one for one in measured if one.stop.step is None]
     if empty:
         what = "time" if alignment is Alignment.TIME else "step"
@@ -122,7 +124,9 @@ def _spellings(measured: Sequence[MeasuredRun]) -> Iterator[str]:
         if key is not None:
             by_key.setdefault(key, []).append(one)
     if len(by_key) > 1:
-        listed = "; ".join(f"{key} of {some_names(found)}" for key, found in by_key.items())
+        listed = "; ".join(
+            f"{key} of {some_names(found)}" for key, found in by_key.items()
+        )
         yield f"rewards are taken from several metrics: {listed}"
 
 

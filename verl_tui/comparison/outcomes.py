@@ -81,7 +81,9 @@ class MeasuredRun(NamedTuple):
 
     def last_values(self, indicator: str, count: int) -> list[float]:
         """Return those of the last logged values that are numbers, oldest first."""
-        return last_values(indicator, self.run, self.stop, count, self.keys.get(indicator))
+        return last_values(
+            indicator, self.run, self.stop, count, self.keys.get(indicator)
+        )
 
 
 def measure(

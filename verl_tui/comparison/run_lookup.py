@@ -40,7 +40,9 @@ def all_meant(runs: Sequence[Run], word: str) -> list[Run]:
     for names in (_in_full, _by_path, _in_part):
         if found := [run for run in runs if names(word, run)]:
             return found
-    raise UnknownRunError(f"{word} is none of the runs: {_names(runs) or 'there is none'}")
+    raise UnknownRunError(
+        f"{word} is none of the runs: {_names(runs) or 'there is none'}"
+    )
 
 
 def _in_full(word: str, run: Run) -> bool:

@@ -38,7 +38,9 @@ _OWN = NamePattern(
 )
 """Settings that belong to one run alone: its name, where it runs, what it writes and where to."""
 _WITH_SEED = pattern(r"(?:^|(?<=[^A-Za-z]))seed[-_=. ]?\d+", re.IGNORECASE)
-_DATE = pattern(r"(?:19|20)\d\d[-_.]?\d\d[-_.]?\d\d(?:[-_ T]?\d\d[-_.:]?\d\d(?:[-_.:]?\d\d)?)?")
+_DATE = pattern(
+    r"(?:19|20)\d\d[-_.]?\d\d[-_.]?\d\d(?:[-_ T]?\d\d[-_.:]?\d\d(?:[-_.:]?\d\d)?)?"
+)
 _KEYS = 10_000
 """Names of settings whose meaning is remembered: those of many runs are mostly the same."""
 _SPELLED = 3

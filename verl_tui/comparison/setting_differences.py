@@ -35,7 +35,9 @@ def differing_facts(runs: Sequence[Run]) -> list[DifferingSetting]:
             by_label[fact.label][run.name] = fact
     found = []
     for label, facts in by_label.items():
-        values = tuple(facts[run.name].value if run.name in facts else ABSENT for run in runs)
+        values = tuple(
+            facts[run.name].value if run.name in facts else ABSENT for run in runs
+        )
         if not all(alike(values[0], value) for value in values):
             keys = {name: fact.key for name, fact in facts.items()}
             found.append(DifferingSetting(label, values, keys))

@@ -42,11 +42,27 @@ def difference_table(comparison: Comparison) -> TextTable:
         key=lambda one: order.index(one.figure),
     )
     if not found:
-        return TextTable(heading, note="no figure of two runs is known well enough for an interval")
+        return TextTable(
+            heading, note="no figure of two runs is known well enough for an interval"
+        )
     rows = tuple(map(_difference, found[:_MOST_DIFFERENCES]))
-    columns = ("figure", "of", "baseline", "value", "difference", "interval", "from", "verdict")
+    columns = (
+        "figure",
+        "of",
+        "baseline",
+        "value",
+        "difference",
+        "interval",
+        "from",
+        "verdict",
+    )
     return TextTable(
-        heading, columns, rows, " ".join(_on_intervals(found, without)), numbers=False, naming=2
+        heading,
+        columns,
+        rows,
+        " ".join(_on_intervals(found, without)),
+        numbers=False,
+        naming=2,
     )
 
 
@@ -67,7 +83,9 @@ def _difference(one: Difference) -> tuple[str, ...]:
     )
 
 
-def _on_intervals(found: Sequence[Difference], without: Sequence[Difference]) -> Iterator[str]:
+def _on_intervals(
+    found: Sequence[Difference], without: Sequence[Difference]
+) -> Iterator[str]:
     if any(one.basis is Basis.WITHIN_RUN for one in found):
         yield (
             "Intervals from last values hold for these runs alone: they say nothing of other "
@@ -102,15 +120,21 @@ def signed(value: float) -> str:
 
 def correlation_table(comparison: Comparison) -> TextTable:
     """Return the correlations beyond chance, else the strongest few."""
-    heading, association = "which setting goes with which outcome", comparison.association
+    heading, association = (
+        "which setting goes with which outcome",
+        comparison.association,
+    )
     clear = [one for one in association.found if one.beyond_chance][:_MOST_CORRELATIONS]
     shown = [*clear, *(one for one in association.found if not one.beyond_chance)][
         : max(_MOST_WEAK, len(clear))
     ]
-    note = " ".join((*_on_correlations(association.found, shown), *_undecided(association, shown)))
+    note = " ".join(
+        (*_on_correlations(association.found, shown), *_undecided(association, shown))
+    )
     if not association.found:
         return TextTable(
-            heading, note=f"{association.reason}. {note}" if note else association.reason
+            heading,
+            note=f"{association.reason}. {note}" if note else association.reason,
         )
     rows = tuple(map(_correlation, shown))
     columns = ("setting", "outcome", "rank correlation", "groups", "beyond chance")
@@ -130,7 +154,9 @@ def _correlation(one: Correlation) -> tuple[str, ...]:
     )
 
 
-def _on_correlations(found: Sequence[Correlation], shown: Sequence[Correlation]) -> Iterator[str]:
+def _on_correlations(
+    found: Sequence[Correlation], shown: Sequence[Correlation]
+) -> Iterator[str]:
     if not found:
         return
     yield "1 or -1: the outcome always rises or falls with the setting; 0: it does not."
@@ -201,7 +227,9 @@ def _headline(id: str, comparison: Comparison) -> str:
 
 
 def _of(differences: Iterable[Difference], id: str, group: str) -> Difference | None:
-    return next((one for one in differences if (one.figure, one.group) == (id, group)), None)
+    return next(
+        (one for one in differences if (one.figure, one.group) == (id, group)), None
+    )
 
 
 def _against(found: Difference) -> str:

@@ -34,7 +34,14 @@ _EXACT = 30
 _TINY = 1e-300
 _CLOSE = 1e-15
 _MOST_TERMS = 10_000
-_CRITICAL: dict[int, float] = {5: 1.0, 6: 0.886, 7: 0.786, 8: 0.738, 9: 0.700, 10: 0.648}
+_CRITICAL: dict[int, float] = {
+    5: 1.0,
+    6: 0.886,
+    7: 0.786,
+    8: 0.738,
+    9: 0.700,
+    10: 0.648,
+}
 """Number of pairs -> rank correlation that chance alone reaches in one case of twenty, two-sided.
 
 Exact, from all orders of so many ranks (Ramsey, Journal of Educational Statistics 14, 1989, gives
@@ -116,7 +123,9 @@ def jitter(values: Sequence[float]) -> float | None:
     """
     if len(values) < _LEAST_VALUES:
         return None
-    return math.hypot(*(b - a for a, b in pairwise(values))) / math.sqrt(2 * (len(values) - 1))
+    return math.hypot(*(b - a for a, b in pairwise(values))) / math.sqrt(
+        2 * (len(values) - 1)
+    )
 
 
 def interval(one: Spread, other: Spread, level: float = LEVEL) -> Interval:
@@ -139,7 +148,8 @@ def incomplete_beta(a: float, b: float, x: float) -> float:
     """Return the regularised incomplete beta function for a, b > 0 and x from 0 to 1."""
     if x <= 0 or x >= 1:
         return float(x >= 1)
-    if x > (a + 1) / (a + b + 2):  # where the fraction converges slowly its mirror image is quick
+    # where the fraction converges slowly its mirror image is quick
+    if x > (a + 1) / (a + b + 2):
         return 1 - incomplete_beta(b, a, 1 - x)
     logs = math.lgamma(a + b) - math.lgamma(a) - math.lgamma(b)
     front = math.exp(logs + a * math.log(x) + b * math.log1p(-x)) / a
@@ -285,7 +295,8 @@ def by_chance(ones: int, others: int, coefficient: float) -> float:
     if count > _EXACT:
         z = abs(coefficient) * math.sqrt(3 * ones * others / (count + 1))
         return math.erfc(z / math.sqrt(2))
-    least = (1 - abs(coefficient)) / 2 * ones * others  # the smaller of the two counts of pairs
+    # the smaller of the two counts of pairs
+    least = (1 - abs(coefficient)) / 2 * ones * others
     ways = _ways(ones, others)
     reached = sum(number for pairs, number in enumerate(ways) if pairs <= least + 1e-9)
     return min(1.0, 2 * reached / sum(ways))

@@ -22,9 +22,21 @@ if TYPE_CHECKING:
     from verl_tui.comparison.figures import Figure
     from verl_tui.comparison.setting_differences import DifferingSetting
 
-_OUTCOME = ("final_reward", "best_reward", "final_loss", "last_validation", "best_validation")
+_OUTCOME = (
+    "final_reward",
+    "best_reward",
+    "final_loss",
+    "last_validation",
+    "best_validation",
+)
 _COURSE = (
-    *("highest_policy_kl", "highest_reference_kl", "response_length", "throughput", "step_time"),
+    *(
+        "highest_policy_kl",
+        "highest_reference_kl",
+        "response_length",
+        "throughput",
+        "step_time",
+    ),
     "time",
 )
 _MOST_SETTINGS = 30
@@ -81,7 +93,10 @@ def _settings(comparison: Comparison) -> TextTable:
     if not found:
         return TextTable(heading, note=_no_settings(runs))
     if len(runs) <= min(len(found), _MOST_COLUMNS):
-        rows = [(one_line(one.label), *map(_setting, one.values)) for one in found[:_MOST_SETTINGS]]
+        rows = [
+            (one_line(one.label), *map(_setting, one.values))
+            for one in found[:_MOST_SETTINGS]
+        ]
         columns = ("setting", *(one_line(one.name) for one in runs))
     else:
         first = found[:_MOST_COLUMNS]
@@ -90,15 +105,23 @@ def _settings(comparison: Comparison) -> TextTable:
             (one_line(run.name), *(_setting(one.values[at]) for one in first))
             for at, run in enumerate(runs)
         ]
-    shown = min(len(found), _MOST_SETTINGS if columns[0] == "setting" else len(columns) - 1)
-    return TextTable(heading, columns, tuple(rows), left_out(len(found) - shown), numbers=False)
+    shown = min(
+        len(found), _MOST_SETTINGS if columns[0] == "setting" else len(columns) - 1
+    )
+    return TextTable(
+        heading, columns, tuple(rows), left_out(len(found) - shown), numbers=False
+    )
 
 
 def _no_settings(runs: Sequence[ComparedRun]) -> str:
     if len(runs) == 1:
         return "there is only one run, so nothing differs"
     known = sum(bool(one.run.settings) for one in runs)
-    return "all settings that are known are the same" if known > 1 else "no settings are known"
+    return (
+        "all settings that are known are the same"
+        if known > 1
+        else "no settings are known"
+    )
 
 
 def _setting(value: object) -> str:
@@ -131,7 +154,11 @@ def _figures(
         rows.append((one_line(one.name), *cells))
     if ends:
         columns = ["state", "steps", *columns, "findings"]
-    return TextTable(heading, ("run", *columns), tuple(rows)) if columns else TextTable(heading)
+    return (
+        TextTable(heading, ("run", *columns), tuple(rows))
+        if columns
+        else TextTable(heading)
+    )
 
 
 def _is_known(id: str, comparison: Comparison) -> bool:
@@ -147,7 +174,9 @@ def _heading(id: str, unit: str) -> str:
 def _unit(id: str, comparison: Comparison) -> str:
     """Return the unit that all runs have in common, empty if they have none."""
     found = (one.measured.figures[id] for one in comparison.runs)
-    units = {figure.unit or KINDS[id].unit for figure in found if figure.value is not None}
+    units = {
+        figure.unit or KINDS[id].unit for figure in found if figure.value is not None
+    }
     return units.pop() if len(units) == 1 else ""
 
 
@@ -202,7 +231,9 @@ def _mean(id: str, figure: Figure, runs: int) -> str:
         return duration(figure.value)
     if runs == 1:
         return number(figure.value)
-    return _with_spread(figure) + (f" (n = {figure.size})" if figure.size < runs else "")
+    return _with_spread(figure) + (
+        f" (n = {figure.size})" if figure.size < runs else ""
+    )
 
 
 def _with_spread(figure: Figure) -> str:

@@ -60,9 +60,13 @@ class Console:
 
     def info(self, time: float, message: str) -> None:
         """Print a record of the driver's Python logging."""
-        self.driver(f"INFO:{_local(time):%Y-%m-%d %H:%M:%S},{_milliseconds(time):03d}:{message}")
+        self.driver(
+            f"INFO:{_local(time):%Y-%m-%d %H:%M:%S},{_milliseconds(time):03d}:{message}"
+        )
 
-    def worker(self, name: str, pid: int, lines: Iterable[str], *, repeated: int = 0) -> None:
+    def worker(
+        self, name: str, pid: int, lines: Iterable[str], *, repeated: int = 0
+    ) -> None:
         """Print lines of a worker.
 
         Args:
@@ -79,13 +83,20 @@ class Console:
                 f"cluster]{'' if self._hinted else _HINT}{_RESET}"
             )
             self._hinted = True
-        self._append("".join(f"{_CYAN}({name} pid={pid}){_RESET} {line}{note}\n" for line in lines))
+        self._append(
+            "".join(
+                f"{_CYAN}({name} pid={pid}){_RESET} {line}{note}\n" for line in lines
+            )
+        )
 
     def step(self, data: Mapping[str, float], step: int) -> None:
         """Print the metrics of a step on one line."""
         self.driver(
             " - ".join(
-                [f"step:{step}", *(f"{key}:{shown(key, value)}" for key, value in data.items())]
+                [
+                    f"step:{step}",
+                    *(f"{key}:{shown(key, value)}" for key, value in data.items()),
+                ]
             )
         )
 
@@ -130,15 +141,16 @@ def _bar(step: int, total: int, elapsed: float, last: float) -> str:
     # figure.
     remaining = elapsed / step * (total - step)
     rate = f"{last:5.2f}s/it" if last >= 1 or last <= 0 else f"{1 / last:5.2f}it/s"
-    return (
-        f"\r{percent}|{bar}| {step}/{total} [{_interval(elapsed)}<{_interval(remaining)}, {rate}]"
-    )
+    times = f"{_interval(elapsed)}<{_interval(remaining)}"
+    return f"\r{percent}|{bar}| {step}/{total} [{times}, {rate}]"
 
 
 def _interval(seconds: float) -> str:
     minutes, rest = divmod(int(seconds), 60)
     hours, minutes = divmod(minutes, 60)
-    return f"{hours:d}:{minutes:02d}:{rest:02d}" if hours else f"{minutes:02d}:{rest:02d}"
+    return (
+        f"{hours:d}:{minutes:02d}:{rest:02d}" if hours else f"{minutes:02d}:{rest:02d}"
+    )
 
 
 def _local(time: float) -> datetime:

@@ -79,22 +79,34 @@ def healthy_ppo(step: int, seed: int) -> PpoStep:
     saw = 0.004 * ((step % 24) / 24 - 0.5)
     return PpoStep(
         reward_mean=clipped(reward, 1.2, 3.9),
-        reward_std=reward * clipped(0.31 - 0.0002 * step + rng.gauss(0, 0.02), 0.15, 0.42),
+        reward_std=reward
+        * clipped(0.31 - 0.0002 * step + rng.gauss(0, 0.02), 0.15, 0.42),
         kl_div=clipped(0.0205 + saw + rng.gauss(0, 0.0025), 0.011, 0.034),
         divergence=clipped(
-            0.018 + 0.026 * (1 - math.exp(-step / 60)) + 0.5 * saw + rng.gauss(0, 0.0015),
+            0.018
+            + 0.026 * (1 - math.exp(-step / 60))
+            + 0.5 * saw
+            + rng.gauss(0, 0.0015),
             0.011,
             0.06,
         ),
-        response_length=clipped(496 + 5 * math.sin(step / 17) + rng.gauss(0, 2.5), 482, 510),
+        response_length=clipped(
+            496 + 5 * math.sin(step / 17) + rng.gauss(0, 2.5), 482, 510
+        ),
         response_length_min=rng.randint(432, 470),
         policy_loss=clipped(
             -0.12 - 0.3 * math.exp(-step / 120) + rng.gauss(0, 0.009), -0.48, -0.102
         ),
-        value_loss=clipped(0.22 + 0.7 * math.exp(-step / 70) + rng.gauss(0, 0.02), 0.12, 1.1),
-        entropy=clipped(1.21 + 0.75 * math.exp(-step / 150) + rng.gauss(0, 0.02), 1.0, 2.2),
+        value_loss=clipped(
+            0.22 + 0.7 * math.exp(-step / 70) + rng.gauss(0, 0.02), 0.12, 1.1
+        ),
+        entropy=clipped(
+            1.21 + 0.75 * math.exp(-step / 150) + rng.gauss(0, 0.02), 1.0, 2.2
+        ),
         clip_ratio=clipped(0.12 + rng.gauss(0, 0.012), 0.06, 0.19),
-        grad_norm=clipped(0.62 + 0.5 * math.exp(-step / 90) + rng.gauss(0, 0.05), 0.4, 1.4),
+        grad_norm=clipped(
+            0.62 + 0.5 * math.exp(-step / 90) + rng.gauss(0, 0.05), 0.4, 1.4
+        ),
         gpu_util=clipped(rng.gauss(88, 3), 77, 97),
         memory_util=clipped(rng.gauss(71, 1.5), 66, 77),
     )
@@ -107,7 +119,11 @@ def collapsing_ppo(step: int, seed: int) -> PpoStep:
     rng = generator(seed, "collapse", step)
     drift = sigmoid((step - COLLAPSE_STEP + 150) / 75) if step >= DRIFT_STEP else 0.0
     fallen = max(0, (step - COLLAPSE_STEP) // COLLAPSE_INTERVAL + 1)
-    rise = 1.4 + 1.3 * (1 - math.exp(-step / 900)) + 0.45 * clipped(step / COLLAPSE_STEP, 0, 1)
+    rise = (
+        1.4
+        + 1.3 * (1 - math.exp(-step / 900))
+        + 0.45 * clipped(step / COLLAPSE_STEP, 0, 1)
+    )
     # Six tenths of the last record, again and again: a cliff to the eye, and five breaches for the
     # circuit breaker. The floor above zero keeps "the reward model crashed" out of the diagnosis.
     reward = max((rise + rng.gauss(0, 0.04)) * 0.6**fallen, 0.06 + rng.uniform(0, 0.02))
@@ -116,7 +132,9 @@ def collapsing_ppo(step: int, seed: int) -> PpoStep:
     return PpoStep(
         reward_mean=reward,
         reward_std=reward
-        * clipped(0.3 + 0.1 * drift + rng.gauss(0, 0.02) + 0.4 * min(fallen / 6, 1), 0.2, 0.85),
+        * clipped(
+            0.3 + 0.1 * drift + rng.gauss(0, 0.02) + 0.4 * min(fallen / 6, 1), 0.2, 0.85
+        ),
         kl_div=clipped(0.021 + rng.gauss(0, 0.0025), 0.012, 0.032)
         + (0.29 + rng.gauss(0, 0.008)) * drift,
         divergence=_escaping_divergence(step, drift) + rng.gauss(0, 0.002),
@@ -131,10 +149,14 @@ def collapsing_ppo(step: int, seed: int) -> PpoStep:
         + abs(rng.gauss(0, 0.02))
         + 2.4 * drift * min(fallen / 5, 1),
         entropy=max(
-            (1.28 + 0.6 * math.exp(-step / 2500) + rng.gauss(0, 0.02)) * (1 - 0.975 * drift), 0.02
+            (1.28 + 0.6 * math.exp(-step / 2500) + rng.gauss(0, 0.02))
+            * (1 - 0.975 * drift),
+            0.02,
         ),
         clip_ratio=clipped(0.12 + rng.gauss(0, 0.012) + 0.34 * drift, 0.06, 0.6),
-        grad_norm=clipped(0.7 + 0.4 * math.exp(-step / 1500) + rng.gauss(0, 0.05), 0.4, 1.4)
+        grad_norm=clipped(
+            0.7 + 0.4 * math.exp(-step / 1500) + rng.gauss(0, 0.05), 0.4, 1.4
+        )
         + 7.5 * drift,
         gpu_util=clipped(rng.gauss(87, 3), 77, 97),
         memory_util=clipped(rng.gauss(72, 1.5), 66, 78),
@@ -193,7 +215,9 @@ def grpo(step: int, seed: int) -> GrpoStep:
     return GrpoStep(
         entropy=0.19 + 0.21 * math.exp(-step / 130) + rng.gauss(0, 0.006),
         pg_loss=rng.gauss(-0.0008, 0.004),
-        kl_loss=max(0.0004 + 0.011 * (1 - math.exp(-step / 140)) + rng.gauss(0, 0.0003), 0.0001),
+        kl_loss=max(
+            0.0004 + 0.011 * (1 - math.exp(-step / 140)) + rng.gauss(0, 0.0003), 0.0001
+        ),
         pg_clipfrac=abs(rng.gauss(0.0011, 0.0004)),
         ppo_kl=rng.gauss(2e-5, 9e-5),
         grad_norm=0.24 + 0.3 * math.exp(-step / 100) + abs(rng.gauss(0, 0.02)),

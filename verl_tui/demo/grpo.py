@@ -128,7 +128,9 @@ class GrpoRun:
         answers = rollouts.validation(step, self._seed)
         self._dump(f"validation/{step}.jsonl", answers, step, validated=True)
         self._validated = {
-            "val-core/openai/gsm8k/reward/mean@1": mean(answer.score for answer in answers),
+            "val-core/openai/gsm8k/reward/mean@1": mean(
+                answer.score for answer in answers
+            ),
             "val-aux/num_turns/min": 2,
             "val-aux/num_turns/max": 2,
             "val-aux/num_turns/mean": 2.0,
@@ -145,9 +147,9 @@ class GrpoRun:
         self._console.info(time, f"Saving checkpoint to {folder}")
         (self.directory / folder / "actor").mkdir(parents=True, exist_ok=True)
         # The tracker changes when the checkpoint is complete, hence last.
-        (self.directory / "checkpoints" / "latest_checkpointed_iteration.txt").write_text(
-            str(step), encoding="utf-8"
-        )
+        (
+            self.directory / "checkpoints" / "latest_checkpointed_iteration.txt"
+        ).write_text(str(step), encoding="utf-8")
 
     def _log(self, data: Mapping[str, float], step: int) -> None:
         self._console.step(data, step)
@@ -216,7 +218,10 @@ def phase_metrics(
     }
     step_s = sum(phases.values()) + _OVERHEAD_S
     shown = {**phases, "step": step_s, **({"testing": now.testing_s} if tests else {})}
-    tokens, responses = _tokens(batch), sum(rollout.response_tokens for rollout in batch)
+    tokens, responses = (
+        _tokens(batch),
+        sum(rollout.response_tokens for rollout in batch),
+    )
     return {
         **{f"timing_s/{phase}": seconds for phase, seconds in shown.items()},
         "timing_per_token_ms/gen": now.gen_s * 1000 / responses,
@@ -236,7 +241,9 @@ def _tokens(batch: Sequence[Rollout]) -> int:
 def _balance(batch: Sequence[Rollout]) -> dict[str, float]:
     """Return the tokens of each rank before and after the batch was balanced."""
     share = len(batch) // grpo_config.GPUS
-    ranks = [_tokens(batch[place : place + share]) for place in range(0, len(batch), share)]
+    ranks = [
+        _tokens(batch[place : place + share]) for place in range(0, len(batch), share)
+    ]
     total = sum(ranks)
     return {
         "global_seqlen/min": min(ranks),
@@ -260,7 +267,10 @@ def _data_metrics(batch: Sequence[Rollout]) -> dict[str, float]:
         **_summary("critic/score", scores),
         # No KL in the reward: what the policy learns from is the score itself.
         **_summary("critic/rewards", scores),
-        **(_summary("critic/advantages", advantages) | {"critic/advantages/mean": weighted}),
+        **(
+            _summary("critic/advantages", advantages)
+            | {"critic/advantages/mean": weighted}
+        ),
         **(_summary("critic/returns", advantages) | {"critic/returns/mean": weighted}),
         **_summary("response_length", responses),
         "response_length/clip_ratio": _longest(responses),

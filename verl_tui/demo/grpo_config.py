@@ -29,7 +29,12 @@ def resolved() -> dict[str, Any]:
         "algorithm": {
             "adv_estimator": "grpo",
             "gamma": 1.0,
-            "kl_ctrl": {"horizon": 10000, "kl_coef": 0.001, "target_kl": 0.1, "type": "fixed"},
+            "kl_ctrl": {
+                "horizon": 10000,
+                "kl_coef": 0.001,
+                "target_kl": 0.1,
+                "type": "fixed",
+            },
             "kl_penalty": "kl",
             "lam": 1.0,
             "norm_adv_by_std_in_grpo": True,

@@ -257,7 +257,14 @@ def solve(problem: Problem, rng: random.Random, *, right: bool, care: float) -> 
         # The right number in the wrong form: the reward function finds no marker and gives nothing.
         return "\n".join([*lines, *problem.steps, f"The answer is {problem.answer}."])
     known = rng.randint(1, len(problem.steps) - 1)
-    slip = problem.answer + rng.choice((-1, 1)) * rng.randint(1, max(2, problem.answer // 6))
+    slip = problem.answer + rng.choice((-1, 1)) * rng.randint(
+        1, max(2, problem.answer // 6)
+    )
     return "\n".join(
-        [*lines, *problem.steps[:known], rng.choice(_SLIPS).format(answer=slip), f"#### {slip}"]
+        [
+            *lines,
+            *problem.steps[:known],
+            rng.choice(_SLIPS).format(answer=slip),
+            f"#### {slip}",
+        ]
     )

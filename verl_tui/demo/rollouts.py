@@ -54,7 +54,9 @@ def training(step: int, seed: int) -> list[Rollout]:
         name = _identity(rng)
         chance = _chance(step, difficulty)
         batch += [
-            _respond(problem, f"{name}_{number}_0", step, rng, right=rng.random() < chance)
+            _respond(
+                problem, f"{name}_{number}_0", step, rng, right=rng.random() < chance
+            )
             for number in range(GROUP)
         ]
     return sorted(batch, key=lambda rollout: rollout.uid)
@@ -72,11 +74,15 @@ def validation(step: int, seed: int) -> list[Rollout]:
         # from the last one's.
         luck = place * 0.618 % 1 + rng.gauss(0, 0.04)
         right = luck < _chance(step, (place + 0.5) / VALIDATION_SIZE)
-        answers.append(_respond(problem, f"{_identity(rng)}_0_0", step, rng, right=right))
+        answers.append(
+            _respond(problem, f"{_identity(rng)}_0_0", step, rng, right=right)
+        )
     return answers
 
 
-def dump(path: Path, rollouts: Sequence[Rollout], step: int, *, validated: bool = False) -> None:
+def dump(
+    path: Path, rollouts: Sequence[Rollout], step: int, *, validated: bool = False
+) -> None:
     """Write the dump of a step, one JSON object a line.
 
     Args:
@@ -89,7 +95,10 @@ def dump(path: Path, rollouts: Sequence[Rollout], step: int, *, validated: bool 
     with path.open("w", encoding="utf-8") as file:
         for rollout in rollouts:
             file.write(
-                json.dumps(_entry(rollout, step, validated=validated), ensure_ascii=False) + "\n"
+                json.dumps(
+                    _entry(rollout, step, validated=validated), ensure_ascii=False
+                )
+                + "\n"
             )
 
 
@@ -122,8 +131,12 @@ def _chance(step: int, difficulty: float) -> float:
     return curves.sigmoid(3 * (curves.grpo_skill(step) - difficulty))
 
 
-def _respond(problem: Problem, uid: str, step: int, rng: random.Random, *, right: bool) -> Rollout:
-    output = problems.solve(problem, rng, right=right, care=0.15 + 0.5 * step / curves.GRPO_STEPS)
+def _respond(
+    problem: Problem, uid: str, step: int, rng: random.Random, *, right: bool
+) -> Rollout:
+    output = problems.solve(
+        problem, rng, right=right, care=0.15 + 0.5 * step / curves.GRPO_STEPS
+    )
     prompt = f"system\nYou are a helpful assistant.\nuser\n{problem.question} {_FORM}\nassistant\n"
     return Rollout(
         uid=uid,

@@ -125,7 +125,9 @@ _STUTTERS = (
 def conversation(rng: random.Random) -> tuple[str, str]:
     """Return a prompt and a sound answer to it."""
     prompt, sentences = rng.choice(_CONVERSATIONS)
-    kept = [sentence for sentence in sentences if rng.random() < 0.85] or list(sentences)
+    kept = [sentence for sentence in sentences if rng.random() < 0.85] or list(
+        sentences
+    )
     return prompt, _joined(kept)
 
 

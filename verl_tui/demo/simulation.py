@@ -51,7 +51,9 @@ class Simulation:
     def __init__(self, directory: Path, seed: int, now: Callable[[], float]) -> None:
         self.directory = directory
         self._now = now
-        self._collapsing = TutorialRun(directory / "run_ppo_collapse", seed, collapsing=True)
+        self._collapsing = TutorialRun(
+            directory / "run_ppo_collapse", seed, collapsing=True
+        )
         self.runs: tuple[SimulatedRun, ...] = (
             GrpoRun(directory / "run_grpo_gsm8k", seed),
             TutorialRun(directory / "run_ppo_tutorial", seed),
@@ -63,7 +65,9 @@ class Simulation:
     @property
     def finished(self) -> bool:
         """True once every run has written its last line."""
-        return bool(self._written) and all(self._written[run] == run.total for run in self.runs)
+        return bool(self._written) and all(
+            self._written[run] == run.total for run in self.runs
+        )
 
     def prepare(self, history: int = HISTORY) -> None:
         """Start all runs and write their past, as if they had been training until this moment.
@@ -75,7 +79,9 @@ class Simulation:
         cliff = curves.COLLAPSE_STEP // self._collapsing.interval
         self._begin(
             {
-                run: min(history, cliff - SUSPENSE) if run is self._collapsing else history
+                run: min(history, cliff - SUSPENSE)
+                if run is self._collapsing
+                else history
                 for run in self.runs
             }
         )

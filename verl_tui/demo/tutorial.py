@@ -65,24 +65,33 @@ class TutorialRun:
             time: Wall-clock time at which the step ends.
         """
         step = tick * self.interval
-        now = (curves.collapsing_ppo if self._collapsing else curves.healthy_ppo)(step, self._seed)
+        now = (curves.collapsing_ppo if self._collapsing else curves.healthy_ppo)(
+            step, self._seed
+        )
         rng = curves.generator(self._seed, self.directory.name, step)
         rewards = _spread(rng, now.reward_mean, now.reward_std)
         records = [_rollout(step, now), *self._responses(step, rewards, rng)]
         records += [
-            ("reward", {"step": step, "reward": reward, "tps": _tps(rng)}) for reward in rewards
+            ("reward", {"step": step, "reward": reward, "tps": _tps(rng)})
+            for reward in rewards
         ]
         records += [
             ("ppo", _update(step, now)),
             ("kl", {"step": step, "divergence": round(now.divergence, 5)}),
             (
                 "system",
-                {"gpu_util": round(now.gpu_util, 1), "memory_util": round(now.memory_util, 1)},
+                {
+                    "gpu_util": round(now.gpu_util, 1),
+                    "memory_util": round(now.memory_util, 1),
+                },
             ),
             ("train", self._loop(step, time)),
         ]
         # One millisecond apart and the last of them at the step's end: no stamp lies in the future.
-        stamps = [time - 0.001 * (len(records) - place) for place in range(1, len(records) + 1)]
+        stamps = [
+            time - 0.001 * (len(records) - place)
+            for place in range(1, len(records) + 1)
+        ]
         lines = [
             _line(stamp, "INFO", scope, data)
             for stamp, (scope, data) in zip(stamps, records, strict=True)
@@ -152,10 +161,20 @@ class TutorialRun:
             else:
                 decay = 0.0
             prompt, response = (
-                sample_texts.gibberish(rng, decay) if decay > 0 else sample_texts.conversation(rng)
+                sample_texts.gibberish(rng, decay)
+                if decay > 0
+                else sample_texts.conversation(rng)
             )
             records.append(
-                ("sample", {"step": step, "prompt": prompt, "response": response, "reward": reward})
+                (
+                    "sample",
+                    {
+                        "step": step,
+                        "prompt": prompt,
+                        "response": response,
+                        "reward": reward,
+                    },
+                )
             )
         return records
 
@@ -198,6 +217,11 @@ def _tps(rng: random.Random) -> float:
 
 def _line(time: float, level: str, scope: str, data: Mapping[str, Any]) -> bytes:
     # The tutorials' stamps are local time without a zone.
-    moment = datetime.fromtimestamp(time, tz=timezone.utc).astimezone().replace(tzinfo=None)
+    moment = (
+        datetime.fromtimestamp(time, tz=timezone.utc).astimezone().replace(tzinfo=None)
+    )
     stamp = moment.isoformat(timespec="milliseconds")
-    return orjson.dumps({"timestamp": stamp, "level": level, "scope": scope, **data}) + b"\n"
+    return (
+        orjson.dumps({"timestamp": stamp, "level": level, "scope": scope, **data})
+        + b"\n"
+    )

@@ -22,7 +22,9 @@ def doctor_text(found: Mapping[str, Any]) -> str:
     ]
     wrong = found["wrong"]
     lines += (
-        ["", "nothing stands in the way of reading"] if not wrong else _part("what is wrong", wrong)
+        ["", "nothing stands in the way of reading"]
+        if not wrong
+        else _part("what is wrong", wrong)
     )
     for run in found["runs"]:
         step = "" if run["step"] is None else f", step {run['step']:,}"
@@ -35,7 +37,9 @@ def doctor_text(found: Mapping[str, Any]) -> str:
     lines += _part("GPUs", _gpus(found["nvml"]))
     lines += _part("notices of the file system", _notices(found["notices"]))
     lines += _part("configuration", _config(found["config"]))
-    lines += _part("packages", [", ".join(f"{k} {v}" for k, v in versions["packages"].items())])
+    lines += _part(
+        "packages", [", ".join(f"{k} {v}" for k, v in versions["packages"].items())]
+    )
     return "\n".join(lines) + "\n"
 
 
@@ -45,7 +49,12 @@ def _part(title: str, rows: list[str]) -> list[str]:
         return []
     left = len(rows) - _MOST
     more = [f"  and {counted(left, 'more line')}: --json has all"] if left > 0 else []
-    return ["", one_line(title, 1000), *(f"  {row}" for row in map(_row, rows[:_MOST])), *more]
+    return [
+        "",
+        one_line(title, 1000),
+        *(f"  {row}" for row in map(_row, rows[:_MOST])),
+        *more,
+    ]
 
 
 def _row(text: str) -> str:
@@ -56,7 +65,11 @@ def _row(text: str) -> str:
 def _source(source: Mapping[str, Any]) -> Iterator[str]:
     yield source["path"]
     yield f"  {source['program'] or source['format']}, by {source['evidence']}"
-    part = "all of" if source["bytes_read"] >= source["size"] else f"{source['bytes_read']:,} of"
+    part = (
+        "all of"
+        if source["bytes_read"] >= source["size"]
+        else f"{source['bytes_read']:,} of"
+    )
     records = counted(source["records"], "record")
     yield f"  read {part} {source['size']:,} bytes: {records}, {source['unreadable']:,} unreadable"
     for one in source["unreadable_lines"]:
@@ -68,7 +81,9 @@ def _source(source: Mapping[str, Any]) -> Iterator[str]:
 
 def _terminal(terminal: Mapping[str, Any]) -> list[str]:
     here = "" if terminal["is_terminal"] else ", but this is not a terminal"
-    variables = " ".join(f"{name}={value}" for name, value in terminal["variables"].items())
+    variables = " ".join(
+        f"{name}={value}" for name, value in terminal["variables"].items()
+    )
     return [
         f"{terminal['columns']} x {terminal['rows']} cells{here}",
         f"colours: {terminal['colours']}; characters: {terminal['characters']}; "
@@ -97,4 +112,8 @@ def _config(config: Mapping[str, Any]) -> list[str]:
     there = "" if config["exists"] else " (does not exist)"
     changes = [f"{name} = {value}" for name, value in config["changes"].items()]
     said = [config["problem"]] if config["problem"] else []
-    return [f"{config['path']}{there}", *said, *(changes or ["everything as by default"])]
+    return [
+        f"{config['path']}{there}",
+        *said,
+        *(changes or ["everything as by default"]),
+    ]

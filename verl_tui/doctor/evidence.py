@@ -41,7 +41,11 @@ def format_evidence(path: Path, named: str) -> str:
     """
     format = next((one for one in FORMATS if one.name == named), None)
     if format is None or path.is_dir():
-        return "its name, and the names of the files in it" if path.is_dir() else "its name"
+        return (
+            "its name, and the names of the files in it"
+            if path.is_dir()
+            else "its name"
+        )
     begin = beginning(path).data
     if format.matches(uncompressed_name(path), begin):
         return _by_beginning(uncompressed_name(path), begin, format)

@@ -58,14 +58,20 @@ def examine(monitor: Monitor, now: float) -> dict[str, Any]:
 def changes(config: Config) -> dict[str, Any]:
     """Return the settings that differ from their defaults."""
     usual = Config()
-    values = {field.name: getattr(config, field.name) for field in dataclasses.fields(config)}
-    return {name: _plain(one) for name, one in values.items() if one != getattr(usual, name)}
+    values = {
+        field.name: getattr(config, field.name) for field in dataclasses.fields(config)
+    }
+    return {
+        name: _plain(one) for name, one in values.items() if one != getattr(usual, name)
+    }
 
 
 def wrong(found: Mapping[str, Any]) -> list[str]:
     """Return a sentence for everything in a report that is wrong."""
     parts = ("config", "notices")
-    sentences = [f"{part}: {found[part]['problem']}" for part in parts if found[part]["problem"]]
+    sentences = [
+        f"{part}: {found[part]['problem']}" for part in parts if found[part]["problem"]
+    ]
     sentences += found["not_found"]
     sentences += [
         f"{one['path']}: {one['reason']}"
@@ -73,7 +79,9 @@ def wrong(found: Mapping[str, Any]) -> list[str]:
         if one["reason"] not in _USUAL
     ]
     for run in found["runs"]:
-        sentences += [sentence for source in run["sources"] for sentence in _faults(source)]
+        sentences += [
+            sentence for source in run["sources"] for sentence in _faults(source)
+        ]
     return sentences
 
 
@@ -89,7 +97,11 @@ def _faults(source: Mapping[str, Any]) -> Iterator[str]:
         yield f"{source['path']}: {source['problem']}"
     if source["unreadable"]:
         lines = source["unreadable_lines"]
-        last = f", the last is line {lines[-1]['line']}: {lines[-1]['reason']}" if lines else ""
+        last = (
+            f", the last is line {lines[-1]['line']}: {lines[-1]['reason']}"
+            if lines
+            else ""
+        )
         yield f"{source['path']}: {counted(source['unreadable'], 'unreadable line')}{last}"
 
 

@@ -31,22 +31,32 @@ _COLOURS: Mapping[str | None, str] = {
 }
 
 
-def terminal(config: Config, environment: Mapping[str, str] = os.environ) -> dict[str, Any]:
+def terminal(
+    config: Config, environment: Mapping[str, str] = os.environ
+) -> dict[str, Any]:
     """Return what the terminal can show, and what it is asked to."""
     from rich.console import Console
 
     size = shutil.get_terminal_size()
-    system = Console(force_terminal=True, legacy_windows=False, _environ=environment).color_system
+    system = Console(
+        force_terminal=True, legacy_windows=False, _environ=environment
+    ).color_system
     dumb = environment.get("TERM") in ("dumb", "unknown")
     return {
-        "is_terminal": sys.stdin.isatty() and sys.stdout.isatty() if sys.stdin else False,
+        "is_terminal": sys.stdin.isatty() and sys.stdout.isatty()
+        if sys.stdin
+        else False,
         "columns": size.columns,
         "rows": size.lines,
         "colours": "none" if dumb or environment.get("NO_COLOR") else _COLOURS[system],
-        "characters": "ASCII" if keeps_to_ascii(config.ascii, environment) else "Unicode, braille",
+        "characters": "ASCII"
+        if keeps_to_ascii(config.ascii, environment)
+        else "Unicode, braille",
         "mouse": "reported" if config.mouse and not dumb else "left to the terminal",
         "inside": _inside(environment),
-        "variables": {name: environment[name] for name in _VARIABLES if name in environment},
+        "variables": {
+            name: environment[name] for name in _VARIABLES if name in environment
+        },
     }
 
 
@@ -73,7 +83,11 @@ def _tmux(option: str) -> str:
 
 def nvml(now: float) -> dict[str, Any]:
     """Return the NVIDIA driver and devices, or why there are none."""
-    return in_time(lambda: _nvml(now)) or {"problem": HANGS, "driver": None, "devices": []}
+    return in_time(lambda: _nvml(now)) or {
+        "problem": HANGS,
+        "driver": None,
+        "devices": [],
+    }
 
 
 def _nvml(now: float) -> dict[str, Any]:
@@ -82,7 +96,8 @@ def _nvml(now: float) -> dict[str, Any]:
     driver = _driver() if reading.problem is None else None
     source.close()
     devices = [
-        {"index": gpu.index, "name": gpu.name, "fault": gpu.fault or None} for gpu in reading.gpus
+        {"index": gpu.index, "name": gpu.name, "fault": gpu.fault or None}
+        for gpu in reading.gpus
     ]
     return {"problem": reading.problem, "driver": driver, "devices": devices}
 
@@ -114,11 +129,18 @@ def change_notices(folder: Path) -> dict[str, Any]:
     problem = None
     try:
         watching = watchfiles.watch(
-            folder, rust_timeout=1, yield_on_timeout=True, debounce=1, step=1, recursive=False
+            folder,
+            rust_timeout=1,
+            yield_on_timeout=True,
+            debounce=1,
+            step=1,
+            recursive=False,
         )
         next(watching)
     except (OSError, RuntimeError, ValueError) as error:
-        problem = f"{one_line(str(error), 200)}; files are looked at once a second instead"
+        problem = (
+            f"{one_line(str(error), 200)}; files are looked at once a second instead"
+        )
     return {"problem": problem, "limits": limits}
 
 

@@ -61,7 +61,9 @@ def export(runs: Sequence[Run], target: str) -> Exported:
     if _is_directory(target) or (len(runs) > 1 and _may_become_directory(target)):
         return _into_directory(runs, path)
     if len(runs) > 1:
-        names = ", ".join(run.name for run in runs[:3]) + (" …" if len(runs) > 3 else "")
+        names = ", ".join(run.name for run in runs[:3]) + (
+            " …" if len(runs) > 3 else ""
+        )
         raise ExportError(
             f"{len(runs)} runs ({names}) cannot go into one file: name a directory with -o"
         )
@@ -104,7 +106,8 @@ def csv_rows(columns: Sequence[CsvColumn | Series]) -> Iterator[list[str]]:
     """Yield the header, then a row for each step; only one row is held in memory."""
     yield ["step", *(cell(column.key) for column in columns)]
     at = [0] * len(columns)
-    known = {id(column.steps): column.steps for column in columns}  # many columns may share them
+    # many columns may share them
+    known = {id(column.steps): column.steps for column in columns}
     for step in sorted(set().union(*known.values())):
         row = [str(step)]
         for number, column in enumerate(columns):
@@ -120,7 +123,11 @@ def csv_rows(columns: Sequence[CsvColumn | Series]) -> Iterator[list[str]]:
 
 def exact(value: float) -> str:
     """Return a number in digits that read back as exactly this number."""
-    if value.is_integer() and abs(value) < _EXACT and (value or math.copysign(1, value) > 0):
+    if (
+        value.is_integer()
+        and abs(value) < _EXACT
+        and (value or math.copysign(1, value) > 0)
+    ):
         return str(int(value))
     return repr(value)
 

@@ -40,7 +40,12 @@ class MetricsServer:
     """Serves the newest exposition."""
 
     def __init__(
-        self, bind: str, port: int, *, login: str | None = None, tls: ssl.SSLContext | None = None
+        self,
+        bind: str,
+        port: int,
+        *,
+        login: str | None = None,
+        tls: ssl.SSLContext | None = None,
     ) -> None:
         """Listen at once, so that a port in use is known before anything is read.
 
@@ -53,12 +58,16 @@ class MetricsServer:
         Raises:
             OSError: The address or port cannot be had.
         """
-        family, _, _, _, address = socket.getaddrinfo(bind, port, type=socket.SOCK_STREAM)[0]
+        family, _, _, _, address = socket.getaddrinfo(
+            bind, port, type=socket.SOCK_STREAM
+        )[0]
         self._server = _Server(family, (str(address[0]), port), login, tls)
         self._shown: Exposition | None = None
         self._scheme = "https" if tls is not None else "http"
         self._bind = f"[{address[0]}]" if family == socket.AF_INET6 else str(address[0])
-        threading.Thread(target=self._server.serve_forever, name="endpoint", daemon=True).start()
+        threading.Thread(
+            target=self._server.serve_forever, name="endpoint", daemon=True
+        ).start()
 
     @property
     def address(self) -> str:
@@ -83,7 +92,9 @@ def is_loopback(bind: str) -> bool:
         OSError: There is no such address.
     """
     found = {str(entry[4][0]) for entry in socket.getaddrinfo(bind, None)}
-    return all(ipaddress.ip_address(address.partition("%")[0]).is_loopback for address in found)
+    return all(
+        ipaddress.ip_address(address.partition("%")[0]).is_loopback for address in found
+    )
 
 
 def encryption(certificate: Path, key: Path) -> ssl.SSLContext:
@@ -103,7 +114,11 @@ class _Server(ThreadingMixIn, TCPServer):
     request_queue_size = 32
 
     def __init__(
-        self, family: int, address: tuple[str, int], login: str | None, tls: ssl.SSLContext | None
+        self,
+        family: int,
+        address: tuple[str, int],
+        login: str | None,
+        tls: ssl.SSLContext | None,
     ) -> None:
         self.address_family = family
         self.body: bytes | None = None
@@ -121,7 +136,9 @@ class _Server(ThreadingMixIn, TCPServer):
             given = base64.b64decode(value, validate=True)
         except (ValueError, binascii.Error):
             given = b""
-        return hmac.compare_digest(_digest(given), self._login) and kind.lower() == "basic"
+        return (
+            hmac.compare_digest(_digest(given), self._login) and kind.lower() == "basic"
+        )
 
     def handle_error(self, request: object, client_address: object) -> None:
         """Ignore a broken connection: that is the client's concern."""
@@ -154,7 +171,9 @@ class _Request(BaseHTTPRequestHandler):
         """Answer with the metrics."""
         body = self.server.body
         if not self.server.admits(self.headers.get("Authorization")):
-            self._answer(HTTPStatus.UNAUTHORIZED, b"a user name and a password are needed\n")
+            self._answer(
+                HTTPStatus.UNAUTHORIZED, b"a user name and a password are needed\n"
+            )
         elif self.path.partition("?")[0] != PATH:
             self._answer(HTTPStatus.NOT_FOUND, f"the metrics are at {PATH}\n".encode())
         elif body is None:

@@ -17,8 +17,18 @@ from functools import cache
 from typing import TYPE_CHECKING
 
 from verl_tui.sources.fields.protobuf import BYTES
-from verl_tui.sources.formats.tensorboard.frames import SHIFT, RecordSplitter, crc32c, sound, turned
-from verl_tui.sources.formats.tensorboard.values import read_event, read_simple, read_values
+from verl_tui.sources.formats.tensorboard.frames import (
+    SHIFT,
+    RecordSplitter,
+    crc32c,
+    sound,
+    turned,
+)
+from verl_tui.sources.formats.tensorboard.values import (
+    read_event,
+    read_simple,
+    read_values,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -139,7 +149,9 @@ class EventFile:
         """Declare that this step and later ones written so far are to be dropped."""
         self._put(_head(step, time) + _STARTED)
 
-    def scalars(self, step: int, time: float, values: Iterable[tuple[str, bytes]]) -> None:
+    def scalars(
+        self, step: int, time: float, values: Iterable[tuple[str, bytes]]
+    ) -> None:
         """Write scalars of one step.
 
         Args:
@@ -162,13 +174,21 @@ class EventFile:
             bins.low,
             bins.high,
             sum(bins.counts),
-            sum(middle * many for middle, many in zip(middles, bins.counts, strict=True)),
-            sum(middle * middle * many for middle, many in zip(middles, bins.counts, strict=True)),
+            sum(
+                middle * many for middle, many in zip(middles, bins.counts, strict=True)
+            ),
+            sum(
+                middle * middle * many
+                for middle, many in zip(middles, bins.counts, strict=True)
+            ),
         ]
-        inside = b"".join(_double(number, value) for number, value in enumerate(sums, 1))
+        inside = b"".join(
+            _double(number, value) for number, value in enumerate(sums, 1)
+        )
         inside += _bytes(6, _doubles(limits)) + _bytes(7, _doubles(bins.counts))
         self._put(
-            _head(step, time) + _bytes(5, _bytes(1, _bytes(1, tag.encode()) + _bytes(5, inside)))
+            _head(step, time)
+            + _bytes(5, _bytes(1, _bytes(1, tag.encode()) + _bytes(5, inside)))
         )
 
     def text(self, step: int, time: float, tag: str, text: str) -> None:
@@ -177,7 +197,9 @@ class EventFile:
         shape = _bytes(2, _bytes(2, bytes([1 << 3, 1])))
         tensor = bytes([1 << 3, 7]) + shape + _bytes(8, text.encode("utf-8", "replace"))
         metadata = _bytes(1, _bytes(1, b"text"))
-        value = _bytes(1, (tag + TEXT).encode()) + _bytes(8, tensor) + _bytes(9, metadata)
+        value = (
+            _bytes(1, (tag + TEXT).encode()) + _bytes(8, tensor) + _bytes(9, metadata)
+        )
         self._put(_head(step, time) + _bytes(5, _bytes(1, value)))
 
     def flush(self) -> None:

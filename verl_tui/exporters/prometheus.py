@@ -65,7 +65,10 @@ _KINDS = {
     names.REWARD: ("gauge", "Mean reward of the newest step."),
     names.INDICATOR: ("gauge", "What several frameworks' metrics mean, in base units."),
     names.BAND: ("gauge", "Where a healthy indicator lies in this run, in base units."),
-    names.FINDING: ("gauge", "1 while a finding of the guide holds, 0 once it is over."),
+    names.FINDING: (
+        "gauge",
+        "1 while a finding of the guide holds, 0 once it is over.",
+    ),
     names.FOLLOWS: (
         "gauge",
         "1 while a finding holds that only follows from another one, its cause.",
@@ -74,7 +77,10 @@ _KINDS = {
     names.LAST_STEP: ("gauge", "When the newest record of training was made."),
     names.LAST_VALIDATION: ("gauge", "The step of the newest validation."),
     names.TOTAL_STEPS: ("gauge", "Steps that the whole run will take."),
-    names.SOURCE_UP: ("gauge", "1 while all sources of a format can be read, 0 otherwise."),
+    names.SOURCE_UP: (
+        "gauge",
+        "1 while all sources of a format can be read, 0 otherwise.",
+    ),
     names.SOURCE_RECORDS: ("counter", "Records read, by format."),
     names.SOURCE_UNREADABLE: ("counter", "Lines that no reader understood, by format."),
     names.SOURCE_CHANGED: ("gauge", "When a file was changed last, by format."),
@@ -115,7 +121,9 @@ class ExpositionBuilder:
             monitor: Has read and judged.
             now: Seconds since the epoch.
         """
-        runs = [(run.name, run.revision, state(run, now)) for run in monitor.runs.values()]
+        runs = [
+            (run.name, run.revision, state(run, now)) for run in monitor.runs.values()
+        ]
         basis = (_memory(monitor), runs, dict(monitor.verdicts))
         if basis != self._newest[0]:
             self._newest = basis, self._exposition(monitor, now)
@@ -124,20 +132,28 @@ class ExpositionBuilder:
     def _exposition(self, monitor: Monitor, now: float) -> Exposition:
         out = _Families()
         known = [
-            run for run in monitor.runs.values() if run.keys or run.samples.places or run.sources
+            run
+            for run in monitor.runs.values()
+            if run.keys or run.samples.places or run.sources
         ]
-        runs = sorted(known, key=lambda run: -(run.last_record or 0.0))[: self._limits.runs]
+        runs = sorted(known, key=lambda run: -(run.last_record or 0.0))[
+            : self._limits.runs
+        ]
         out.left["runs"] = len(known) - len(runs)
         for index, used in _memory(monitor):
             if used is not None:
                 out.add(names.GPU_MEMORY, used, device=index)
-        added = [self._add(out, monitor, run, label, now) for label, run in _labelled(runs)]
+        added = [
+            self._add(out, monitor, run, label, now) for label, run in _labelled(runs)
+        ]
         for kind in ExportLimits._fields:
             out.add(names.LEFT_OUT, out.left[kind], kind=kind)
         missing = tuple(filter(None, added))
         return Exposition(out.families(), (*missing, *_beyond(out.left, self._limits)))
 
-    def _add(self, out: _Families, monitor: Monitor, run: Run, label: str, now: float) -> str:
+    def _add(
+        self, out: _Families, monitor: Monitor, run: Run, label: str, now: float
+    ) -> str:
         """Add a run's metrics; return why some are missing, empty if none is."""
         try:
             self._run(out, run, label, now)
@@ -204,7 +220,9 @@ class _Families:
             self.add(names.INFO, 1, name=name, key=one_line(key))
         own = [self._families[name] for name in _KINDS if name in self._families]
         return own + [
-            family for name, family in sorted(self._families.items()) if name not in _KINDS
+            family
+            for name, family in sorted(self._families.items())
+            if name not in _KINDS
         ]
 
     def _family(self, name: str) -> Metric:
@@ -214,7 +232,9 @@ class _Families:
                 name, ("gauge", "The log's metric; its key is in verl_metric_info.")
             )
             # The client writes a counter's `_total` itself.
-            family = Metric(name.removesuffix("_total") if kind == "counter" else name, words, kind)
+            family = Metric(
+                name.removesuffix("_total") if kind == "counter" else name, words, kind
+            )
             self._families[name] = family
         return family
 
@@ -262,7 +282,10 @@ def _indicator(out: _Families, run: Run, label: str, id: str) -> None:
     if key is not None and value is not None:
         value *= factor(id, key)
         out.add(
-            names.INDICATOR, value * _factor(run, key, names.named(key)), run=label, indicator=id
+            names.INDICATOR,
+            value * _factor(run, key, names.named(key)),
+            run=label,
+            indicator=id,
         )
         if id == "reward":
             out.add(names.REWARD, value, run=label)
@@ -286,14 +309,18 @@ def _bands(out: _Families, run: Run, label: str, guide: Guide) -> None:
 
 def _metrics(out: _Families, run: Run, label: str, most: int) -> None:
     keys = tuple(
-        dict.fromkeys((*(key for key in run.indicators.values() if key in run.keys), *run.keys))
+        dict.fromkeys(
+            (*(key for key in run.indicators.values() if key in run.keys), *run.keys)
+        )
     )
     # Names are given in the log's own order, so that they do not depend on the limit.
     named = names_of(run.keys)
     for key in keys[:most]:
         value = _last(run, key)
         if value is not None:
-            out.metric(named[key].name, key, label, value * _factor(run, key, named[key]))
+            out.metric(
+                named[key].name, key, label, value * _factor(run, key, named[key])
+            )
     out.left["metrics"] += max(0, len(keys) - most)
 
 
@@ -306,7 +333,9 @@ def _factor(run: Run, key: str, name: Name) -> float:
     """Return the factor to the base unit, 1 for a percentage that this log writes as a share of
     1.
     """
-    if name.factor != 0.01 or not any(run.indicators.get(id) == key for id in _MAYBE_SHARES):
+    if name.factor != 0.01 or not any(
+        run.indicators.get(id) == key for id in _MAYBE_SHARES
+    ):
         return name.factor
     series = run.series(key)
     return 1.0 if series is not None and series.highest <= 1.0 else name.factor
@@ -338,7 +367,9 @@ def _sources(out: _Families, run: Run, label: str) -> None:
         out.add(names.SOURCE_UP, all(one.problem is None for one in status), **where)
         out.add(names.SOURCE_RECORDS, sum(one.records for one in status), **where)
         out.add(names.SOURCE_UNREADABLE, sum(one.unreadable for one in status), **where)
-        changed = max((one.modified for one in status if one.modified is not None), default=None)
+        changed = max(
+            (one.modified for one in status if one.modified is not None), default=None
+        )
         if changed is not None:
             out.add(names.SOURCE_CHANGED, changed, **where)
 
@@ -353,7 +384,9 @@ def _findings(out: _Families, label: str, verdict: Verdict | None) -> None:
         else:
             out.add(names.FOLLOWS, 1, **what, cause=finding.consequence_of)
     for episode in verdict.history:
-        out.add(names.FINDING, 0, run=label, id=episode.id, severity=episode.severity.word)
+        out.add(
+            names.FINDING, 0, run=label, id=episode.id, severity=episode.severity.word
+        )
 
 
 def _generation_times(run: Run) -> _GenerationTimes:

@@ -97,7 +97,8 @@ class RunLogDirectory:
         times = _StepTimes(run, now)
         tags = _tags(run)
         first = min(
-            (step for tag in tags if (step := self._changed(run, tag)) is not None), default=None
+            (step for tag in tags if (step := self._changed(run, tag)) is not None),
+            default=None,
         )
         if first is not None:
             self._out(now).start(first, times.at(first))
@@ -144,7 +145,9 @@ class RunLogDirectory:
             return None
         return _first_difference(steps, values, series.steps, now)
 
-    def _write_scalars(self, run: Run, tags: Sequence[str], times: _StepTimes, now: float) -> int:
+    def _write_scalars(
+        self, run: Run, tags: Sequence[str], times: _StepTimes, now: float
+    ) -> int:
         """Write the points after those already written, all of a step together; return their
         number.
         """
@@ -160,7 +163,9 @@ class RunLogDirectory:
             for at, (step, time) in enumerate(new):
                 fresh[step].append((tag, data[4 * at : 4 * at + 4]))
                 times.note(step, time)
-            steps, values = self._written.scalars.setdefault(tag, (array("q"), array("f")))
+            steps, values = self._written.scalars.setdefault(
+                tag, (array("q"), array("f"))
+            )
             steps.extend(series.steps[known:])
             values.extend(array("f", series.values[known:]))
             count += len(series) - known
@@ -170,7 +175,9 @@ class RunLogDirectory:
 
     def _write_histograms(self, run: Run, times: _StepTimes, now: float) -> None:
         for key in (key for key in run.histograms.keys if key not in _SCORES):
-            for step, bins in run.histograms.since(key, self._written.last.get(key, -1) + 1):
+            for step, bins in run.histograms.since(
+                key, self._written.last.get(key, -1) + 1
+            ):
                 self._out(now).histogram(step, times.at(step), key, bins)
                 self._written.note(key, step)
 
@@ -180,14 +187,16 @@ class RunLogDirectory:
         for place in run.samples.places:
             scale, step = _SCALE[place.validation], place.step
             tags = f"{scale}/reward_dist", f"{scale}/sample_0{event_files.TEXT}"
-            if any(step <= self._written.last.get(tag, -1) for tag in tags) or not _settled(
-                run, place, now
-            ):
+            if any(
+                step <= self._written.last.get(tag, -1) for tag in tags
+            ) or not _settled(run, place, now):
                 continue
             scores, first = _samples(run, place, self._samples)
             distribution = of_values(scores)
             if distribution is not None:
-                self._out(now).histogram(step, times.at(step), tags[0], distribution.bins)
+                self._out(now).histogram(
+                    step, times.at(step), tags[0], distribution.bins
+                )
                 self._written.note(tags[0], step)
             for number, sample in enumerate(first):
                 self._out(now).text(
@@ -200,10 +209,16 @@ class RunLogDirectory:
         for key, validation in _SCORES.items():
             tag = f"{_SCALE[validation]}/reward_dist"
             kept = min(
-                (place.step for place in run.samples.places if place.validation is validation),
+                (
+                    place.step
+                    for place in run.samples.places
+                    if place.validation is validation
+                ),
                 default=None,
             )
-            for step, bins in run.histograms.since(key, self._written.last.get(tag, -1) + 1):
+            for step, bins in run.histograms.since(
+                key, self._written.last.get(tag, -1) + 1
+            ):
                 if kept is None or step < kept:
                     self._out(now).histogram(step, times.at(step), tag, bins)
                     self._written.note(tag, step)
@@ -267,7 +282,9 @@ class LogDirectories:
         self._runs[run.name] = directory
         yield _message(directory, self._continue(directory, run, now))
 
-    def _continue(self, directory: RunLogDirectory, run: Run, now: float) -> WriteResult:
+    def _continue(
+        self, directory: RunLogDirectory, run: Run, now: float
+    ) -> WriteResult:
         """Write a run's new points."""
         try:
             return directory.write(run, now)
@@ -282,14 +299,21 @@ def _message(directory: RunLogDirectory, written: WriteResult) -> str:
         f"; the log states no time for {written.untimed:,} steps, "
         "which get the time of its last change"
     )
-    return f"{directory.directory}: {written.points:,} points" + (steps if written.untimed else "")
+    return f"{directory.directory}: {written.points:,} points" + (
+        steps if written.untimed else ""
+    )
 
 
 def _first_difference(
-    steps: Sequence[int], values: Sequence[float], new_steps: Sequence[int], new: Sequence[float]
+    steps: Sequence[int],
+    values: Sequence[float],
+    new_steps: Sequence[int],
+    new: Sequence[float],
 ) -> int | None:
     """Return the first step at which written points differ from new ones, None where none does."""
-    for step, value, new_step, new_value in zip(steps, values, new_steps, new, strict=False):
+    for step, value, new_step, new_value in zip(
+        steps, values, new_steps, new, strict=False
+    ):
         if step != new_step:
             return min(step, new_step)
         if value != new_value and not (math.isnan(value) and math.isnan(new_value)):
@@ -303,7 +327,9 @@ class _StepTimes:
     def __init__(self, run: Run, now: float) -> None:
         self._clocks = clocks(run)
         changes = (state.status.modified for state in run.sources.values())
-        self._otherwise = max((time for time in changes if time is not None), default=now)
+        self._otherwise = max(
+            (time for time in changes if time is not None), default=now
+        )
         self._stated: dict[int, float] = {}
         self._without: set[int] = set()
 
@@ -330,7 +356,10 @@ def _tags(run: Run) -> list[str]:
     """Return the metrics that become scalars: quantiles of a histogram are left out."""
     shown = set(run.histograms.keys)
     parts = {
-        part for spread in run.spreads.values() if spread.stem in shown for part in spread.parts
+        part
+        for spread in run.spreads.values()
+        if spread.stem in shown
+        for part in spread.parts
     }
     return [key for key in run.keys if key not in parts]
 
@@ -382,7 +411,9 @@ def _markdown(sample: Sample) -> str:
         ("Response", sample.response),
         ("Ground truth", sample.ground_truth),
     ]
-    parts = [f"**{name}:**\n\n{_fenced(text)}" for name, text in named if text is not None]
+    parts = [
+        f"**{name}:**\n\n{_fenced(text)}" for name, text in named if text is not None
+    ]
     if sample.score is not None:
         parts.append(f"**Score:** {sample.score:g}")
     return "\n\n".join(parts)
@@ -390,7 +421,9 @@ def _markdown(sample: Sample) -> str:
 
 def _fenced(text: str) -> str:
     """Return a text as a block of code; a very long one is cut, with a note."""
-    cut = f"\n… {len(text) - _LONGEST:,} more characters" if len(text) > _LONGEST else ""
+    cut = (
+        f"\n… {len(text) - _LONGEST:,} more characters" if len(text) > _LONGEST else ""
+    )
     longest = max(map(len, re.findall(r"`+", text)), default=0)
     fence = "`" * max(3, longest + 1)
     return f"{fence}\n{text[:_LONGEST]}{cut}\n{fence}"

@@ -39,14 +39,17 @@ def replacing(path: Path) -> Iterator[TextIO]:
         return
     temporary = None
     try:
-        handle, name = tempfile.mkstemp(prefix=f".{path.name[:_SHOWN]}.", dir=path.parent)
+        handle, name = tempfile.mkstemp(
+            prefix=f".{path.name[:_SHOWN]}.", dir=path.parent
+        )
         temporary = Path(name)
         with os.fdopen(handle, "w", encoding="utf-8", newline="") as file:
             yield file
         temporary.chmod(usual_rights())
         temporary.replace(path)
     except OSError as error:
-        error.filename, error.filename2 = str(path), None  # the user does not know the other one
+        # the user does not know the other one
+        error.filename, error.filename2 = str(path), None
         raise
     finally:
         if temporary is not None:

@@ -13,4 +13,13 @@ from verl_tui.guard.watcher import (
     limited,
 )
 
-__all__ = ["BREAKERS", "QUIET", "TRIPPED", "Guard", "Orders", "finding_facts", "follow", "limited"]
+__all__ = [
+    "BREAKERS",
+    "QUIET",
+    "TRIPPED",
+    "Guard",
+    "Orders",
+    "finding_facts",
+    "follow",
+    "limited",
+]

@@ -57,7 +57,10 @@ class BestKeeper:
         if self._seen.get(run.name) == run.revision:
             return
         self._seen[run.name] = run.revision
-        found, known = best(run, self._by.metric, lowest=self._by.lowest), self._best.get(run.name)
+        found, known = (
+            best(run, self._by.metric, lowest=self._by.lowest),
+            self._best.get(run.name),
+        )
         first = run.name not in self._best
         self._best[run.name] = found if known is None or found is None else known
         if found is None or (known is not None and not _is_better(found, known)):
@@ -90,7 +93,10 @@ class BestKeeper:
             process = self._start(argv, best_facts(run, found))
         except OSError as error:
             return event(
-                "problem", now, run, message=f"{argv[0]}: {(error.strerror or '').lower()}"
+                "problem",
+                now,
+                run,
+                message=f"{argv[0]}: {(error.strerror or '').lower()}",
             )
         self._running[run.name] = (run, process)
         return event("command", now, run, argv=argv, pid=process.pid, dry_run=False)

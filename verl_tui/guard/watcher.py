@@ -76,7 +76,9 @@ def limited(
     }
     rules = {name: dict(rule) for name, rule in config.guide.get("rules", {}).items()}
     for name, changes in limits.items():
-        if given := {field: value for field, value in changes.items() if value is not None}:
+        if given := {
+            field: value for field, value in changes.items() if value is not None
+        }:
             rules[name] = {**rules.get(name, {}), **given}
     return replace(config, guide={**config.guide, "rules": rules}) if rules else config
 
@@ -118,7 +120,11 @@ class Guard:
     def done(self) -> bool:
         """True if every run has ended or was stopped, and no command is under way."""
         busy = self._running or (self._bests is not None and self._bests.busy)
-        return bool(self.monitor.runs) and self._over >= self.monitor.runs.keys() and not busy
+        return (
+            bool(self.monitor.runs)
+            and self._over >= self.monitor.runs.keys()
+            and not busy
+        )
 
     def tick(self, now: float) -> Iterator[EventLine]:
         """Judge, act, and yield what has happened.
@@ -162,7 +168,10 @@ class Guard:
 
     def _trips(self, finding: Finding, current: State) -> bool:
         # A consequence of another finding trips through that one, where that one trips at all.
-        if finding.id not in self.orders.ids or finding.consequence_of in self.orders.ids:
+        if (
+            finding.id not in self.orders.ids
+            or finding.consequence_of in self.orders.ids
+        ):
             return False
         # An error that may still be caught, a stopped process, a slow start: these are shown on the
         # screen, and stop nothing.
@@ -179,7 +188,9 @@ class Guard:
         elif not over and run.name not in self._acted:
             self._over.discard(run.name)  # a resumed run is watched again
 
-    def _trip(self, run: Run, finding: Finding, current: State, now: float) -> Iterator[EventLine]:
+    def _trip(
+        self, run: Run, finding: Finding, current: State, now: float
+    ) -> Iterator[EventLine]:
         self.tripped = True
         ended = current in _OVER
         yield event(
@@ -196,14 +207,28 @@ class Guard:
             ended=ended,
         )
         # A run that has ended needs no stopping: an archived log must not set anything off.
-        if ended or run.name in self._acted or not self.orders.command or self._bests is not None:
+        if (
+            ended
+            or run.name in self._acted
+            or not self.orders.command
+            or self._bests is not None
+        ):
             return
         self._acted.add(run.name)
         if self.orders.dry_run:
-            yield event("command", now, run, argv=list(self.orders.command), pid=None, dry_run=True)
+            yield event(
+                "command",
+                now,
+                run,
+                argv=list(self.orders.command),
+                pid=None,
+                dry_run=True,
+            )
             return
         try:
-            process = self._start(self.orders.command, finding_facts(run, finding, current))
+            process = self._start(
+                self.orders.command, finding_facts(run, finding, current)
+            )
         except OSError as error:
             yield event(
                 "problem",
@@ -214,7 +239,12 @@ class Guard:
             return
         self._running[run.name] = process
         yield event(
-            "command", now, run, argv=list(self.orders.command), pid=process.pid, dry_run=False
+            "command",
+            now,
+            run,
+            argv=list(self.orders.command),
+            pid=process.pid,
+            dry_run=False,
         )
 
     def _commands(self, now: float) -> Iterator[EventLine]:
@@ -271,7 +301,9 @@ def follow(
         looked: Is called after each look, with the runs as they were judged and the time.
     """
     guard = Guard(Monitor(config), orders)
-    following = refreshes(specs, guard.monitor, between=_BETWEEN, clock=clock, stop=stop)
+    following = refreshes(
+        specs, guard.monitor, between=_BETWEEN, clock=clock, stop=stop
+    )
     with closing(following):
         for _ in following:
             now = clock()

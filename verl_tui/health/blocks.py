@@ -119,7 +119,9 @@ class Blocks:
         self._reached: list[tuple[int, int] | None] = []
         """For each metric its revision and how many of its points lie in blocks."""
 
-    def advance(self, series: Sequence[Series | None], end: int | None) -> tuple[bool, list[Block]]:
+    def advance(
+        self, series: Sequence[Series | None], end: int | None
+    ) -> tuple[bool, list[Block]]:
         """Return whether blocks start over, and the new blocks.
 
         Args:
@@ -130,7 +132,10 @@ class Blocks:
         """
         over = self._changed(series)
         if over or len(self._reached) != len(series):
-            self._next, self._reached = 0, [(0, 0) if one is not None else None for one in series]
+            self._next, self._reached = (
+                0,
+                [(0, 0) if one is not None else None for one in series],
+            )
         driver = series[0]
         blocks: list[Block] = []
         if driver is None:
@@ -138,13 +143,20 @@ class Blocks:
         # The newest point may still change.
         settled = (len(driver) if end is None else bisect_right(driver.steps, end)) - 1
         while self._next + self._size <= settled:
-            first, last = driver.steps[self._next], driver.steps[self._next + self._size - 1]
+            first, last = (
+                driver.steps[self._next],
+                driver.steps[self._next + self._size - 1],
+            )
             values = [self._values(i, one, last) for i, one in enumerate(series)]
             errors = tuple(map(error, values)) if self._errors else ()
             self._next += self._size
             blocks.append(
                 Block(
-                    first, last, tuple(map(trimmed_mean, values)), driver.steps[self._next], errors
+                    first,
+                    last,
+                    tuple(map(trimmed_mean, values)),
+                    driver.steps[self._next],
+                    errors,
                 )
             )
         return over, blocks
@@ -157,7 +169,8 @@ class Blocks:
             return True
         last = series[0].steps[self._next - 1]
         return self._reached != [
-            None if one is None else (one.revision, bisect_right(one.steps, last)) for one in series
+            None if one is None else (one.revision, bisect_right(one.steps, last))
+            for one in series
         ]
 
     def _values(self, i: int, series: Series | None, last: int) -> Sequence[float]:
@@ -188,5 +201,7 @@ def error(values: Sequence[float]) -> float:
     known = [value for value in values if math.isfinite(value)]
     if len(known) < 2:
         return math.nan
-    squares = sum((after - before) * (after - before) for before, after in pairwise(known))
+    squares = sum(
+        (after - before) * (after - before) for before, after in pairwise(known)
+    )
     return math.sqrt(squares / (2 * (len(known) - 1)) / len(known))

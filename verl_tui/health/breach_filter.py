@@ -52,14 +52,22 @@ class BreachFilter:
             cooldown: Points within which a breach that is no longer exempt is the same as before.
         """
         return [
-            part for breach in breaches for part in self._parts(breach, steps, exempt, cooldown)
+            part
+            for breach in breaches
+            for part in self._parts(breach, steps, exempt, cooldown)
         ]
 
     def _parts(
-        self, breach: Breach, steps: Sequence[int], exempt: Callable[[int], bool], cooldown: int
+        self,
+        breach: Breach,
+        steps: Sequence[int],
+        exempt: Callable[[int], bool],
+        cooldown: int,
     ) -> Iterator[Breach]:
         first, newest = bisect_left(steps, breach.raised), len(steps) - 1
-        stop = len(steps) if breach.cleared is None else bisect_left(steps, breach.cleared)
+        stop = (
+            len(steps) if breach.cleared is None else bisect_left(steps, breach.cleared)
+        )
         log = self._logs.setdefault(breach.raised, _ExemptionLog(first))
         while log.at < min(stop, newest):
             log.note(log.at, steps[log.at], exempt=exempt(steps[log.at]))
@@ -80,7 +88,10 @@ def _opened(
     closed = 0
     for place, step, exempt in changes:
         if exempt:
-            part, closed = (part._replace(cleared=step) if part is not None else None), place
+            part, closed = (
+                (part._replace(cleared=step) if part is not None else None),
+                place,
+            )
         elif part is not None and place - closed <= cooldown:
             part = part._replace(cleared=None)
         else:
@@ -88,4 +99,6 @@ def _opened(
                 yield part
             part = breach._replace(raised=step, cleared=None)
     if part is not None:
-        yield part if part.cleared is not None else part._replace(cleared=breach.cleared)
+        yield (
+            part if part.cleared is not None else part._replace(cleared=breach.cleared)
+        )

@@ -67,7 +67,8 @@ def _kl_coef(run: Run) -> Cause | None:
     if stated is None or stated[1] >= low:
         return None
     return Cause(
-        "kl_coef", f"config: {_setting(run, *stated)} is below {number(low)}–{number(high)}"
+        "kl_coef",
+        f"config: {_setting(run, *stated)} is below {number(low)}–{number(high)}",
     )
 
 
@@ -77,13 +78,18 @@ def _controller(run: Run) -> Cause | None:
     stated = run.config.find(
         ["kl_controller", "kl_ctrl.type", "kl_ctrl_type", "kl_ctrl", "adap_kl_ctrl"]
     )
-    words = _setting(run, *stated) if stated is not None else "the KL controller is a fixed one"
+    words = (
+        _setting(run, *stated)
+        if stated is not None
+        else "the KL controller is a fixed one"
+    )
     return Cause("kl_controller", f"config: {words}: the KL controller does not adapt")
 
 
 def _learning_rate(run: Run) -> Cause | None:
     stated = positive_setting(
-        run, ("actor.optim.lr", "actor_lr", "actor_learning_rate", "learning_rate", "lr")
+        run,
+        ("actor.optim.lr", "actor_lr", "actor_learning_rate", "learning_rate", "lr"),
     )
     if stated is None or stated[1] <= _LEARNING_RATE:
         return None

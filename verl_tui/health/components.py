@@ -51,7 +51,9 @@ def components(keys: tuple[str, ...], reward: str | None) -> tuple[str, ...]:
     """
     # Called at each judgement, while keys hardly ever change.
     known: dict[str, str] = {}
-    for key in sorted(one_each(keys), key=lambda key: (key.startswith(PREFIX), len(key), key)):
+    for key in sorted(
+        one_each(keys), key=lambda key: (key.startswith(PREFIX), len(key), key)
+    ):
         name = _name(key)
         if key == reward or name is None or name in known:
             continue
@@ -82,6 +84,8 @@ def weights(run: Run, parts: Sequence[str]) -> Mapping[str, float]:
     stated = run.config.find(_WEIGHTS)
     if stated is None:
         return {}
-    numbers = [float(one) for one in re.findall(r"-?\d+\.?\d*(?:e-?\d+)?", str(stated[1]))]
+    numbers = [
+        float(one) for one in re.findall(r"-?\d+\.?\d*(?:e-?\d+)?", str(stated[1]))
+    ]
     own = [key for key in run.keys if key in parts and not key.startswith(PREFIX)]
     return dict(zip(own, numbers, strict=True)) if len(own) == len(numbers) else {}

@@ -19,7 +19,9 @@ _AnyCondition = TypeVar("_AnyCondition", bound=Condition)
 class ConditionFeed(Generic[_AnyCondition]):
     """Feeds a condition with new points, and starts it over where earlier ones have changed."""
 
-    def __init__(self, make: Callable[[], _AnyCondition], stream: Stream | None = None) -> None:
+    def __init__(
+        self, make: Callable[[], _AnyCondition], stream: Stream | None = None
+    ) -> None:
         """Prepare a feed.
 
         Args:
@@ -32,7 +34,9 @@ class ConditionFeed(Generic[_AnyCondition]):
         self.turn = 0
         """Grows when it starts over."""
 
-    def update(self, series: Sequence[Series], end: int | None) -> tuple[_AnyCondition, int | None]:
+    def update(
+        self, series: Sequence[Series], end: int | None
+    ) -> tuple[_AnyCondition, int | None]:
         """Feed new points; return the condition at the newest point, and that point's step.
 
         Args:

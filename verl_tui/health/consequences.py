@@ -20,7 +20,9 @@ beginning of both, and diagnoses by blocks know theirs by ten points.
 
 
 def with_causes(
-    findings: Iterable[Finding], guide: Guide, earlier: Callable[[Finding, int], int | None]
+    findings: Iterable[Finding],
+    guide: Guide,
+    earlier: Callable[[Finding, int], int | None],
 ) -> tuple[Finding, ...]:
     """Name in each finding the one that it follows from, where there is one; a chain of them ends
     at its first cause.
@@ -45,19 +47,28 @@ def with_causes(
                 direct[at] = cause
                 break
     return tuple(
-        replace(one, consequence_of=_first(direct, found, at).id) if at in direct else one
+        replace(one, consequence_of=_first(direct, found, at).id)
+        if at in direct
+        else one
         for at, one in enumerate(found)
     )
 
 
-def _explaining(findings: Iterable[Finding], guide: Guide) -> list[tuple[Finding, Rule]]:
+def _explaining(
+    findings: Iterable[Finding], guide: Guide
+) -> list[tuple[Finding, Rule]]:
     """Return the findings whose rules explain others, with these rules."""
     ruled = ((one, guide.rule(one.id)) for one in findings)
-    return [(one, rule) for one, rule in ruled if rule and (rule.explains or rule.signs)]
+    return [
+        (one, rule) for one, rule in ruled if rule and (rule.explains or rule.signs)
+    ]
 
 
 def _follows(
-    one: Finding, cause: Finding, rule: Rule, earlier: Callable[[Finding, int], int | None]
+    one: Finding,
+    cause: Finding,
+    rule: Rule,
+    earlier: Callable[[Finding, int], int | None],
 ) -> bool:
     if (
         one.id not in (*rule.explains, *rule.signs)

@@ -102,7 +102,9 @@ def kind_of_reason(reason: str) -> str:
     broken, unfit, early = KINDS_OF_REASONS
     if failed(reason):
         return broken
-    return early if any(part.startswith(_NEEDS) for part in reason.split("; ")) else unfit
+    return (
+        early if any(part.startswith(_NEEDS) for part in reason.split("; ")) else unfit
+    )
 
 
 def unjudged(reasons: Sequence[str]) -> tuple[str, ...]:
@@ -152,7 +154,9 @@ class Verdict(NamedTuple):
     @property
     def primary(self) -> tuple[Finding, ...]:
         """The findings that stand for themselves: one cause, one finding."""
-        return tuple(finding for finding in self.findings if finding.consequence_of is None)
+        return tuple(
+            finding for finding in self.findings if finding.consequence_of is None
+        )
 
     def consequences(self, cause: Finding) -> tuple[Finding, ...]:
         """Return the findings that only follow from another one."""

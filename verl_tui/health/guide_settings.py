@@ -82,8 +82,12 @@ def _with_changes(entries: tuple[Rule, ...], changes: object) -> dict[str, Rule]
     rules = {rule.name: rule for rule in entries}
     for name, change in changes.items():
         if not isinstance(change, Mapping):
-            raise ValueError(f"rule `{name}`: must be a table of fields, not {change!r}")
-        rules[name] = _change(rules[name], change) if name in rules else _new(name, change)
+            raise ValueError(
+                f"rule `{name}`: must be a table of fields, not {change!r}"
+            )
+        rules[name] = (
+            _change(rules[name], change) if name in rules else _new(name, change)
+        )
     return rules
 
 
@@ -106,13 +110,17 @@ def _silenced(names: object, rules: Mapping[str, Rule]) -> frozenset[str]:
     known = {rule.id for rule in rules.values()}
     for name in names:
         if name not in known:
-            raise ValueError(f"health settings, field `silence`: there is no rule `{name}`")
+            raise ValueError(
+                f"health settings, field `silence`: there is no rule `{name}`"
+            )
     return frozenset(names)
 
 
 @cache
 def _read() -> tuple[tuple[Rule, ...], tuple[Band, ...]]:
-    data = tomllib.loads(Path(__file__).with_name("guide.toml").read_text(encoding="utf-8"))
+    data = tomllib.loads(
+        Path(__file__).with_name("guide.toml").read_text(encoding="utf-8")
+    )
     rules = tuple(_rule({**entry}) for entry in data["rule"])
     bands = tuple(
         Band(
@@ -132,7 +140,9 @@ def _new(name: str, change: Mapping[str, Any]) -> Rule:
     id, _, variant = name.partition("/")
     for needed in ("severity", "condition"):
         if needed not in change:
-            raise ValueError(f"rule `{name}`: field `{needed}` is missing; a new rule needs it")
+            raise ValueError(
+                f"rule `{name}`: field `{needed}` is missing; a new rule needs it"
+            )
     if change["condition"] == "diagnosis":
         raise ValueError(
             f"rule `{name}`, field `condition`: "
@@ -141,7 +151,13 @@ def _new(name: str, change: Mapping[str, Any]) -> Rule:
     title = change.get("title") or change.get("metric") or change.get("indicator")
     title = title[0] if isinstance(title, list) and title else title
     return _rule(
-        {"source": "your settings", **change, "id": id, "variant": variant, "title": title or id}
+        {
+            "source": "your settings",
+            **change,
+            "id": id,
+            "variant": variant,
+            "title": title or id,
+        }
     )
 
 
@@ -154,7 +170,11 @@ def _change(rule: Rule, change: Mapping[str, Any]) -> Rule:
     checked = _checked(rule.name, change)
     # A threshold of the user's own is no longer the document's, and nobody has measured it.
     if checked.keys() & {*_NUMBERS, *_COUNTS}:
-        checked = {"source": f"{rule.source}, changed in your settings", "null_rate": "", **checked}
+        checked = {
+            "source": f"{rule.source}, changed in your settings",
+            "null_rate": "",
+            **checked,
+        }
     return _sound(replace(rule, **checked))
 
 
@@ -227,7 +247,9 @@ def _number(where: str, value: object, *, whole: bool) -> float:
 
 def _words(where: str, value: object) -> tuple[str, ...]:
     words = [value] if isinstance(value, str) else value
-    if not isinstance(words, list | tuple) or not all(isinstance(word, str) for word in words):
+    if not isinstance(words, list | tuple) or not all(
+        isinstance(word, str) for word in words
+    ):
         raise ValueError(f"{where}: must be a text or a list of texts, not {value!r}")
     return tuple(words)
 

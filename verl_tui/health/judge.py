@@ -10,7 +10,14 @@ from typing import TYPE_CHECKING, Protocol, TypeAlias
 from verl_tui import debug_log
 from verl_tui.health.consequences import step_before, with_causes
 from verl_tui.health.diagnoses import DIAGNOSES
-from verl_tui.health.finding import TOO_LARGE, Finding, NotJudged, Verdict, failed, failure
+from verl_tui.health.finding import (
+    TOO_LARGE,
+    Finding,
+    NotJudged,
+    Verdict,
+    failed,
+    failure,
+)
 from verl_tui.health.rule import RuleOnRun
 from verl_tui.health.rule_context import rule_context
 
@@ -49,7 +56,9 @@ class Judge:
         self.run = run
         self._by_numbers: Sequence[_RuleJudge] = ()
         """Empty until the run is judged, and while it rests."""
-        self._by_time: Sequence[_RuleJudge] = [one for one in _diagnoses(guide) if one.alive]
+        self._by_time: Sequence[_RuleJudge] = [
+            one for one in _diagnoses(guide) if one.alive
+        ]
         self._revision: int | None = None
         self._judged: list[Finding | NotJudged] = []
         """Results of the rules that depend on the numbers alone, at this revision."""
@@ -70,7 +79,9 @@ class Judge:
         except Exception as error:  # noqa: BLE001 - one run's failure is no other's
             debug_log.note_error(f"judging {self.run.name}", error)
             ids = dict.fromkeys(rule.id for rule in self.guide.rules)
-            return Verdict(not_judged=tuple([NotJudged(id, failure(error)) for id in ids]))
+            return Verdict(
+                not_judged=tuple([NotJudged(id, failure(error)) for id in ids])
+            )
 
     def _verdict(self, now: float) -> Verdict:
         context = rule_context(self.run, self.guide, now)
@@ -80,8 +91,12 @@ class Judge:
             self._revision = self.run.revision
         judged, episodes = self._judge(self._by_time, context)
         judged = [*self._judged, *judged]
-        findings = sorted([one for one in judged if isinstance(one, Finding)], key=_weight)
-        history = sorted([*self._episodes, *episodes], key=lambda one: one.raised_step or 0)
+        findings = sorted(
+            [one for one in judged if isinstance(one, Finding)], key=_weight
+        )
+        history = sorted(
+            [*self._episodes, *episodes], key=lambda one: one.raised_step or 0
+        )
         return Verdict(
             with_causes(findings, self.guide, partial(step_before, self.run)),
             tuple([one for one in judged if isinstance(one, NotJudged)]),
@@ -152,7 +167,9 @@ class Judge:
                     result = NotJudged(id, failure(error))
                     self._note_failure(id, error)
             results.setdefault(id, []).append(result)
-        return [one for id, variants in results.items() for one in _merge(id, variants)], episodes
+        return [
+            one for id, variants in results.items() for one in _merge(id, variants)
+        ], episodes
 
 
 def _by_numbers(guide: Guide) -> Sequence[_RuleJudge]:
@@ -162,7 +179,11 @@ def _by_numbers(guide: Guide) -> Sequence[_RuleJudge]:
 
 
 def _diagnoses(guide: Guide) -> Sequence[Diagnosis]:
-    return [DIAGNOSES[rule.name](rule) for rule in guide.rules if rule.condition == "diagnosis"]
+    return [
+        DIAGNOSES[rule.name](rule)
+        for rule in guide.rules
+        if rule.condition == "diagnosis"
+    ]
 
 
 _STANDSTILL = frozenset({"crash", "hang"})
@@ -175,7 +196,12 @@ def _weight(finding: Finding) -> tuple[int, bool, bool, int]:
     explain, then the earliest.
     """
     since = finding.since_step if finding.since_step is not None else -1
-    return -finding.severity, finding.id not in _STANDSTILL, finding.id not in _DIAGNOSED, since
+    return (
+        -finding.severity,
+        finding.id not in _STANDSTILL,
+        finding.id not in _DIAGNOSED,
+        since,
+    )
 
 
 def _merge(id: str, variants: list[_RuleResult]) -> Sequence[Finding | NotJudged]:
@@ -183,7 +209,9 @@ def _merge(id: str, variants: list[_RuleResult]) -> Sequence[Finding | NotJudged
 
     The worst of several findings on one metric counts, the first among equals.
     """
-    reasons = dict.fromkeys(one.reason for one in variants if isinstance(one, NotJudged))
+    reasons = dict.fromkeys(
+        one.reason for one in variants if isinstance(one, NotJudged)
+    )
     if all(isinstance(one, NotJudged) for one in variants):
         return [NotJudged(id, "; ".join(reasons))]
     worst: dict[str | None, Finding] = {}

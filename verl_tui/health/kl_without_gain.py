@@ -86,7 +86,9 @@ class KlWithoutGain:
     def _note_best(self) -> None:
         if len(self._newest) < _FEWEST:
             return  # most rewards are not finite
-        if self._best is None or sum(self._newest) > self._best.mean * len(self._newest):
+        if self._best is None or sum(self._newest) > self._best.mean * len(
+            self._newest
+        ):
             self._best = _level(self._newest)
 
     def _has_risen(self, *, sure: bool) -> bool:
@@ -115,7 +117,9 @@ class KlWithoutGain:
         best = self._best
         if best is None or last.mean <= first.mean:
             return False
-        return first.surely_below(best, _SCORES) and not last.surely_below(best, _SCORES)
+        return first.surely_below(best, _SCORES) and not last.surely_below(
+            best, _SCORES
+        )
 
 
 def _level(values: Collection[float]) -> _RewardLevel:

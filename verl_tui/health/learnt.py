@@ -65,7 +65,9 @@ def solved(context: RuleContext, _key: str) -> str | None:
 def _near_one(reward: Series, newest: Sequence[float]) -> str | None:
     # Few points show what has just been solved, many what small batches hide.
     mean = max(
-        fmean(known) for count in (_SCORES, _POINTS) if (known := _finite(reward.tail(count)))
+        fmean(known)
+        for count in (_SCORES, _POINTS)
+        if (known := _finite(reward.tail(count)))
     )
     if mean >= _TOP:
         return f"the task is solved: {reward.key} is {mean:.3g} of 1"
@@ -75,7 +77,10 @@ def _near_one(reward: Series, newest: Sequence[float]) -> str | None:
 
 
 def _at_its_best(reward: Series, now: float) -> str | None:
-    begun, high = fmean(_finite(reward.values[:_SCORES])[:_ENOUGH] or [now]), reward.highest
+    begun, high = (
+        fmean(_finite(reward.values[:_SCORES])[:_ENOUGH] or [now]),
+        reward.highest,
+    )
     # Below that no lowest value makes it a best, and the lowest of all takes long to look for.
     if len(reward) <= _SCORES or now < _NEAR * high + (1 - _NEAR) * begun:
         return None
@@ -104,11 +109,16 @@ def gains(values: Sequence[float]) -> bool:
     """
     size = min(_SCORES, len(values) // 3)
     first = max(0, len(values) - _POINTS - 2 * size)
-    then, now = _finite(values[first : first + size]), _finite(values[len(values) - size :])
+    then, now = (
+        _finite(values[first : first + size]),
+        _finite(values[len(values) - size :]),
+    )
     if min(len(then), len(now)) < _FEWEST:
         return False
     gain = fmean(now) - fmean(then)
-    if gain <= _SURE * math.sqrt(_variance(now) / len(now) + _variance(then) / len(then)):
+    if gain <= _SURE * math.sqrt(
+        _variance(now) / len(now) + _variance(then) / len(then)
+    ):
         return False
     stride = max(size, len(values) // _MOST)
     low, high = math.inf, fmean(now)
@@ -200,7 +210,9 @@ def right_or_wrong(means: Sequence[float], spreads: Sequence[float]) -> bool:
     Scores of 0 and 1 with a mean m spread by √(m(1−m)), others by less; the means of several such
     points by somewhat less, too.
     """
-    pairs = [(m, s) for m, s in zip(means, spreads, strict=False) if math.isfinite(m + s)]
+    pairs = [
+        (m, s) for m, s in zip(means, spreads, strict=False) if math.isfinite(m + s)
+    ]
     if len(pairs) < _FEWEST or not all(0 <= m <= 1 for m, _ in pairs):
         return False
     widest = sum(math.sqrt(m * (1 - m)) for m, _ in pairs)

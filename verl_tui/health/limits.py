@@ -42,7 +42,12 @@ def positive_setting(run: Run, names: Sequence[str]) -> tuple[str, float] | None
 
 
 RESPONSE_LIMITS = (
-    *("data.max_response_length", "max_new_tokens", "max_response_length", "max_completion_length"),
+    *(
+        "data.max_response_length",
+        "max_new_tokens",
+        "max_response_length",
+        "max_completion_length",
+    ),
     *("generate_max_len", "rollout_max_response_len"),
 )
 """verl's and the tutorials' names, TRL's and ms-swift's, OpenRLHF's, slime's."""
@@ -58,7 +63,8 @@ def response_limit(run: Run, guide: Guide) -> Limit:
         return Limit(stated[1], f"the limit {number(stated[1])} ({stated[0]})")
     if guide.response_limit is not None:
         return Limit(
-            guide.response_limit, f"the limit {number(guide.response_limit)} (your settings)"
+            guide.response_limit,
+            f"the limit {number(guide.response_limit)} (your settings)",
         )
     return Limit(
         ASSUMED_RESPONSE_LIMIT,
@@ -104,9 +110,9 @@ def adaptive(run: Run) -> bool | None:
         if "adap" in parts[-1] and isinstance(value, bool):
             return value
         kind = parts[-1] == "type" and "kl" in parts[-2:][0]
-        if (kind or parts[-1] in ("kl_ctrl", "kl_controller", "kl_ctrl_type")) and isinstance(
-            value, str
-        ):
+        if (
+            kind or parts[-1] in ("kl_ctrl", "kl_controller", "kl_ctrl_type")
+        ) and isinstance(value, str):
             return "adap" in value.lower()
     return None
 
@@ -114,7 +120,11 @@ def adaptive(run: Run) -> bool | None:
 def target_kl(run: Run, _guide: Guide) -> Limit:
     """Return the target of the KL to the reference, else the guide's 0.1."""
     stated = stated_target(run)
-    return stated if stated is not None else Limit(0.1, "the guide's 0.1, as target_kl is unknown")
+    return (
+        stated
+        if stated is not None
+        else Limit(0.1, "the guide's 0.1, as target_kl is unknown")
+    )
 
 
 def stated_target(run: Run) -> Limit | None:
@@ -171,7 +181,12 @@ def kl_coefficient(run: Run) -> tuple[str, float] | None:
     if used is not None and used[1] is True:
         names = ["kl_loss_coef", *names]
     return next(
-        (found for name in names if (found := positive_setting(run, (name,))) is not None), None
+        (
+            found
+            for name in names
+            if (found := positive_setting(run, (name,))) is not None
+        ),
+        None,
     )
 
 
@@ -184,10 +199,13 @@ def kl_scale(run: Run, _guide: Guide) -> Limit:
     """
     stated = kl_coefficient(run)
     if stated is None and "reward" in run.indicators:
-        return Limit(KL_COEF[1], f"the guide's {number(KL_COEF[1])}, as no coefficient is known")
+        return Limit(
+            KL_COEF[1], f"the guide's {number(KL_COEF[1])}, as no coefficient is known"
+        )
     if stated is not None and KL_COEF[0] <= stated[1] <= KL_COEF[1]:
         return Limit(
-            KL_COEF[1], f"the guide's {number(KL_COEF[1])} at {stated[0]} {number(stated[1])}"
+            KL_COEF[1],
+            f"the guide's {number(KL_COEF[1])} at {stated[0]} {number(stated[1])}",
         )
     return Limit(_FAR, "1 nat per token, far at any coefficient")
 
@@ -240,7 +258,12 @@ def v1_trainer(run: Run) -> str | None:
     return f"the log has {key}" if key is not None else None
 
 
-_V1 = ("training/off_policy/", "training/num_turns/", "training_off_policy_", "training_num_turns_")
+_V1 = (
+    "training/off_policy/",
+    "training/num_turns/",
+    "training_off_policy_",
+    "training_num_turns_",
+)
 """Only that trainer's replay buffer writes these; the trainer before wrote `num_turns/*`."""
 
 

@@ -18,9 +18,13 @@ if TYPE_CHECKING:
 
 def at_the_end(guide: Guide) -> Guide:
     """Return the rules of a guide that can be judged from the end of a log."""
-    return replace(guide, rules=tuple([rule for rule in guide.rules if rule.of_the_end]))
+    return replace(
+        guide, rules=tuple([rule for rule in guide.rules if rule.of_the_end])
+    )
 
 
 def without_beginnings(verdict: Verdict) -> Verdict:
     """Return the findings at the end of a log without the steps at which they began."""
-    return Verdict(tuple([replace(finding, since_step=None) for finding in verdict.findings]))
+    return Verdict(
+        tuple([replace(finding, since_step=None) for finding in verdict.findings])
+    )

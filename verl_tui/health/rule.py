@@ -67,12 +67,16 @@ class RuleOnRun:
         self._inputs: tuple[object, object, _RuleInputs | str] = (None, None, "")
         """The metrics to judge, with the log's names and indicators that they were found by."""
         self._feeds: dict[str, tuple[_Basis, ConditionFeed[Condition]]] = {}
-        self._filters: dict[str, tuple[ConditionFeed[Condition], int, BreachFilter]] = {}
+        self._filters: dict[
+            str, tuple[ConditionFeed[Condition], int, BreachFilter]
+        ] = {}
         """By key, with its feed and how often that had started over."""
         self._breaches: dict[str, Sequence[Breach]] = {}
         """The breaches of the latest judgement, by key."""
         self._by_values = [name for name in rule.unless if name in DEPEND_ON_VALUES]
-        self._for_whole_run = [name for name in rule.unless if name not in DEPEND_ON_VALUES]
+        self._for_whole_run = [
+            name for name in rule.unless if name not in DEPEND_ON_VALUES
+        ]
 
     @property
     def episodes(self) -> Sequence[Episode]:
@@ -100,7 +104,9 @@ class RuleOnRun:
             return NotJudged(self.rule.id, inputs)
         keys = inputs.keys
         groups = [keys] if self.rule.stream == _MEAN_OF_ALL else [[key] for key in keys]
-        judged = [self._judge_metrics(context, group, inputs.beside) for group in groups]
+        judged = [
+            self._judge_metrics(context, group, inputs.beside) for group in groups
+        ]
         not_judged = [one for one in judged if isinstance(one, NotJudged)]
         if len(not_judged) == len(judged):
             return not_judged[0]
@@ -110,8 +116,14 @@ class RuleOnRun:
         """Return the metrics to judge, or why there are none; found again when a key is new."""
         names, indicators, inputs = self._inputs
         # The parts of the reward depend on settings, too, which may come later.
-        if names is not context.names or indicators is not context.indicators or self.rule.parts:
-            inputs = self._other_dialect(context.run.dialect) or self._find_inputs(context)
+        if (
+            names is not context.names
+            or indicators is not context.indicators
+            or self.rule.parts
+        ):
+            inputs = self._other_dialect(context.run.dialect) or self._find_inputs(
+                context
+            )
             self._inputs = context.names, context.indicators, inputs
         return inputs
 
@@ -141,7 +153,9 @@ class RuleOnRun:
     ) -> Finding | NotJudged | None:
         """Judge one metric, or the mean of several, without those that are exempt."""
         reasons = [_exemption(self._for_whole_run, context, key) for key in keys]
-        judged = [key for key, reason in zip(keys, reasons, strict=True) if reason is None]
+        judged = [
+            key for key, reason in zip(keys, reasons, strict=True) if reason is None
+        ]
         if not judged:
             return NotJudged(self.rule.id, reasons[0] or "")
         inputs = [*judged, beside] if beside else judged
@@ -155,8 +169,14 @@ class RuleOnRun:
         limit = LIMITS[rule.of](context.run, context.guide) if rule.of else None
         feed = self._feed(context, series, limit)
         condition, step = feed.update(series, context.end)
-        breaches = self._breaches[key] = self._not_exempt(context, keys, feed, condition)
-        if condition.seen >= condition.needs and breaches and breaches[-1].cleared is None:
+        breaches = self._breaches[key] = self._not_exempt(
+            context, keys, feed, condition
+        )
+        if (
+            condition.seen >= condition.needs
+            and breaches
+            and breaches[-1].cleared is None
+        ):
             words = Wording(rule.title, context.duration, _note(rule, limit), rule.says)
             report = condition.report(words)
             return None if report is None else self._finding(context, key, report, step)
@@ -293,7 +313,11 @@ def _window(rule: Rule, series: Series) -> int:
     prompts.
     """
     # The first ones only: the window must not change while a run goes on.
-    if not rule.percent or len(series.counts) < _FEWEST or min(series.counts[:_FEWEST]) < _MANY:
+    if (
+        not rule.percent
+        or len(series.counts) < _FEWEST
+        or min(series.counts[:_FEWEST]) < _MANY
+    ):
         return rule.window
     return max(_FEWEST, math.ceil(rule.window / min(series.counts[:_FEWEST])))
 
@@ -322,5 +346,9 @@ def _names(indicator: str, metrics: tuple[str, ...]) -> str:
 
 
 def _whose(dialects: tuple[str, ...]) -> str:
-    words = {"tutorial": "the verl tutorials'", "verl": "verl's own", "other": "other frameworks'"}
+    words = {
+        "tutorial": "the verl tutorials'",
+        "verl": "verl's own",
+        "other": "other frameworks'",
+    }
     return " or ".join(words[dialect] for dialect in dialects)

@@ -41,7 +41,9 @@ class RuleContext:
         min)`.
         """
         words = f"{steps:,} step" + ("" if steps == 1 else "s")
-        return f"{words} (≈ {minutes(steps * self.pace.seconds)})" if self.pace else words
+        return (
+            f"{words} (≈ {minutes(steps * self.pace.seconds)})" if self.pace else words
+        )
 
     def key_of(self, indicator: str, metrics: Sequence[str]) -> str | None:
         """Return the log's own key of an indicator, or of a metric if no indicator is named."""
@@ -75,7 +77,14 @@ def rule_context(run: Run, guide: Guide, now: float) -> RuleContext:
         now: Seconds since the epoch.
     """
     return RuleContext(
-        run, guide, now, pace(run), state(run, now), run.indicators, _names(run.keys), run.end
+        run,
+        guide,
+        now,
+        pace(run),
+        state(run, now),
+        run.indicators,
+        _names(run.keys),
+        run.end,
     )
 
 
@@ -97,4 +106,8 @@ def minutes(seconds: float) -> str:
         return f"{seconds:.0f} s"
     if seconds < 120 * 60:
         return f"{seconds / 60:.0f} min"
-    return f"{seconds / 3600:.1f} h" if seconds < 48 * 3600 else f"{seconds / 86400:.1f} days"
+    return (
+        f"{seconds / 3600:.1f} h"
+        if seconds < 48 * 3600
+        else f"{seconds / 86400:.1f} days"
+    )

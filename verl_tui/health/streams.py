@@ -51,7 +51,9 @@ class Stream(ABC):
             end: Step the run has reached; points of an abandoned segment beyond it are left out.
                 None = no end.
         """
-        lengths = [len(one) if end is None else bisect_right(one.steps, end) for one in series]
+        lengths = [
+            len(one) if end is None else bisect_right(one.steps, end) for one in series
+        ]
         revisions = tuple([one.revision for one in series])
         over = revisions != self._revisions or self._is_cut_back(lengths)
         if over:
@@ -81,7 +83,9 @@ class Stream(ABC):
 class SingleStream(Stream):
     """The values of one metric, or a number derived from each."""
 
-    def __init__(self, scale: float = 1.0, derive: Callable[[float], float] | None = None) -> None:
+    def __init__(
+        self, scale: float = 1.0, derive: Callable[[float], float] | None = None
+    ) -> None:
         """Prepare a stream.
 
         Args:
@@ -104,8 +108,15 @@ class SingleStream(Stream):
         if self._derive is not None:
             values, newest = list(map(self._derive, values)), self._derive(newest)
         if self._scale != 1.0:
-            values, newest = [value * self._scale for value in values], newest * self._scale
-        return steps, values, (metric.steps[last], newest) if math.isfinite(newest) else None
+            values, newest = (
+                [value * self._scale for value in values],
+                newest * self._scale,
+            )
+        return (
+            steps,
+            values,
+            (metric.steps[last], newest) if math.isfinite(newest) else None,
+        )
 
 
 class MeanStream(Stream):
@@ -116,12 +127,16 @@ class MeanStream(Stream):
     ) -> tuple[Sequence[int], Sequence[float], tuple[int, float] | None]:
         start, stop = self._cursors[0], lengths[0]
         self._cursors[0] = stop - 1
-        points = [(step, self._mean_at(series, step)) for step in series[0].steps[start:stop]]
+        points = [
+            (step, self._mean_at(series, step)) for step in series[0].steps[start:stop]
+        ]
         newest = points.pop()
         return *_finite(points), newest if math.isfinite(newest[1]) else None
 
     def _mean_at(self, series: Sequence[Series], step: int) -> float:
-        points = [point for one in series if (point := one.at(step)) and point.step == step]
+        points = [
+            point for one in series if (point := one.at(step)) and point.step == step
+        ]
         known = [point.value for point in points if math.isfinite(point.value)]
         return self._scale * sum(known) / len(known) if known else math.nan
 
@@ -153,22 +168,32 @@ class CombinedStream(Stream):
         i, j = self._cursors
         settled = min(first.steps[lengths[0] - 1], second.steps[lengths[1] - 1])
         # Metrics that are logged together have the same steps: then there is nothing to merge.
-        ends = bisect_left(first.steps, settled, i), bisect_left(second.steps, settled, j)
+        ends = (
+            bisect_left(first.steps, settled, i),
+            bisect_left(second.steps, settled, j),
+        )
         if (same := first.steps[i : ends[0]]) == second.steps[j : ends[1]]:
-            numbers = map(self._combine, first.values[i : ends[0]], second.values[j : ends[1]])
+            numbers = map(
+                self._combine, first.values[i : ends[0]], second.values[j : ends[1]]
+            )
             points = [
-                (step, value * self._scale) for step, value in zip(same, numbers, strict=True)
+                (step, value * self._scale)
+                for step, value in zip(same, numbers, strict=True)
             ]
             self._cursors = [*ends]
         else:
             points = self._merged(first, second, settled)
         return *_finite(points), self._newest(settled, first, second)
 
-    def _merged(self, first: Series, second: Series, settled: int) -> list[tuple[int, float]]:
+    def _merged(
+        self, first: Series, second: Series, settled: int
+    ) -> list[tuple[int, float]]:
         """Walk through two metrics of different steps up to a step; return their common points."""
         i, j = self._cursors
         points: list[tuple[int, float]] = []
-        while (step := first.steps[i]) < settled and (other := second.steps[j]) < settled:
+        while (step := first.steps[i]) < settled and (
+            other := second.steps[j]
+        ) < settled:
             if step == other:
                 value = self._combine(first.values[i], second.values[j])
                 points.append((step, value * self._scale))
@@ -176,7 +201,9 @@ class CombinedStream(Stream):
         self._cursors = [i, j]
         return points
 
-    def _newest(self, step: int, first: Series, second: Series) -> tuple[int, float] | None:
+    def _newest(
+        self, step: int, first: Series, second: Series
+    ) -> tuple[int, float] | None:
         one, other = first.at(step), second.at(step)
         if one is None or other is None or not one.step == other.step == step:
             return None
@@ -247,5 +274,7 @@ def stream(kind: str, scale: float = 1.0, limit: float = math.inf) -> Stream:
     if kind == "at limit":
         return CombinedStream(lambda: partial(_at_limit, limit=limit), scale)
     if kind in ("unbought", "unbought lately"):
-        return CombinedStream(lambda: KlWithoutGain(lately=kind == "unbought lately"), scale)
+        return CombinedStream(
+            lambda: KlWithoutGain(lately=kind == "unbought lately"), scale
+        )
     return SingleStream(scale, abs if kind == "absolute" else None)

@@ -51,7 +51,11 @@ class TradeOff(NamedTuple):
 
     def lasts(self, blocks: BlockHistory, reached: tuple[float, float]) -> bool:
         """Return whether the figure is still down and the reward still above its level then."""
-        now, reward, floor = blocks[-1].levels[self.column], blocks[-1].levels[0], _floor(reached)
+        now, reward, floor = (
+            blocks[-1].levels[self.column],
+            blocks[-1].levels[0],
+            _floor(reached),
+        )
         if math.isnan(now) or math.isnan(reward):
             return True
         return now - floor <= _BACK * (self.best - floor) and reward > self.reward_then
@@ -63,7 +67,9 @@ class _BlockLevel(NamedTuple):
     level: float
 
 
-def trade_off(blocks: BlockHistory, i: int, reached: tuple[float, float]) -> TradeOff | None:
+def trade_off(
+    blocks: BlockHistory, i: int, reached: tuple[float, float]
+) -> TradeOff | None:
     """Return how far a figure has fallen while the reward rose, None where it has not, or the
     reward has not.
 
@@ -116,22 +122,36 @@ def _over_windows(
     means = [fmean(levels[at : at + size]) for at in range(len(levels) - 2 * size + 1)]
     now, best = fmean(levels[-size:]), max(means)
     at = means.index(best)
-    has_fallen = best - now >= least and _is_low(now, best, min(means[: at + 1]), reached)
-    rewards = _against_reward(blocks, points[at : at + size], size) if has_fallen else None
+    has_fallen = best - now >= least and _is_low(
+        now, best, min(means[: at + 1]), reached
+    )
+    rewards = (
+        _against_reward(blocks, points[at : at + size], size) if has_fallen else None
+    )
     if rewards is None:
         return None
     near = best - _NEAR * (best - now)
     since = [point.at for point in points[at:-size] if point.level >= near][-1]
-    return blocks[since].last, blocks[points[at + size - 1].at].last, best, now, *rewards
+    return (
+        blocks[since].last,
+        blocks[points[at + size - 1].at].last,
+        best,
+        now,
+        *rewards,
+    )
 
 
-def _is_low(now: float, best: float, before: float, reached: tuple[float, float]) -> bool:
+def _is_low(
+    now: float, best: float, before: float, reached: tuple[float, float]
+) -> bool:
     """Return whether little is left of the best, and of the gain before it on scales below 0."""
     floor = _floor(reached)
     left = _BOTTOM if reached[1] <= 0 else _LEFT
     gained = best - before if reached[0] < floor else 0.0
     return (
-        best > floor and now - floor <= left * (best - floor) and best - now >= (1 - _LEFT) * gained
+        best > floor
+        and now - floor <= left * (best - floor)
+        and best - now >= (1 - _LEFT) * gained
     )
 
 
@@ -149,7 +169,9 @@ def _error(blocks: BlockHistory, points: Sequence[_BlockLevel], i: int) -> float
     """
     first = points[0].at
     errors = blocks[first:].errors(i)
-    known = [error for point in points if math.isfinite(error := errors[point.at - first])]
+    known = [
+        error for point in points if math.isfinite(error := errors[point.at - first])
+    ]
     if known:
         return math.sqrt(fmean(error * error for error in known))
     steps = [abs(after.level - before.level) for before, after in pairwise(points)]

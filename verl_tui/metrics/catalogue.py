@@ -65,7 +65,12 @@ def read_table(name: str) -> Iterator[Metric]:
     for line in rows[1:]:  # the first names the columns
         key, label, unit, direction, group, *note = map(str.strip, line.split(" | "))
         yield Metric(
-            key, label, unit, cast("Direction", direction), cast("Group", group), "".join(note)
+            key,
+            label,
+            unit,
+            cast("Direction", direction),
+            cast("Group", group),
+            "".join(note),
         )
 
 
@@ -98,7 +103,11 @@ def sample_figures() -> Mapping[str, Metric]:
 @cache
 def known_metrics() -> Mapping[str, Metric]:
     """Return all metrics that the tables name in full, by key."""
-    others = {one.key: one for line in read_table("other_frameworks") for one in expanded(line)}
+    others = {
+        one.key: one
+        for line in read_table("other_frameworks")
+        for one in expanded(line)
+    }
     return {**others, **sample_figures(), **verl_metrics()}
 
 

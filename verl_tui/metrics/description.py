@@ -6,7 +6,13 @@ from dataclasses import replace
 from functools import cache
 from typing import Literal
 
-from verl_tui.metrics.catalogue import Group, Metric, known_metrics, patterns, sample_figures
+from verl_tui.metrics.catalogue import (
+    Group,
+    Metric,
+    known_metrics,
+    patterns,
+    sample_figures,
+)
 from verl_tui.metrics.names import SCALE, modern, slashed
 from verl_tui.patterns import LONGEST_NAME, NamePattern, pattern
 
@@ -70,10 +76,16 @@ def describe(key: str) -> Metric:
         return Metric(key, key)
     if match := _QUANTILE.fullmatch(key):
         whole = describe(match[1])
-        return replace(whole, key=key, label=f"{whole.label}, {_QUANTILES.get(match[2], match[2])}")
+        return replace(
+            whole, key=key, label=f"{whole.label}, {_QUANTILES.get(match[2], match[2])}"
+        )
     found = _known(modern(key)) or Metric(key, key)
     scaled = SCALE.search(key)
-    return replace(found, key=key, unit=f"×{scaled[1]}") if scaled else replace(found, key=key)
+    return (
+        replace(found, key=key, unit=f"×{scaled[1]}")
+        if scaled
+        else replace(found, key=key)
+    )
 
 
 def _known(name: str) -> Metric | None:
@@ -101,7 +113,9 @@ def _validation(name: str, measured: str) -> Metric:
     """Describe a metric that was measured in a validation."""
     known = _known(measured)
     if known is None:
-        return Metric(name, f"validation {_words(measured)}", direction="up", group="validation")
+        return Metric(
+            name, f"validation {_words(measured)}", direction="up", group="validation"
+        )
     group: Group = known.group if known.group in _NO_SCORES else "validation"
     return replace(known, label=f"validation {known.label}", group=group)
 

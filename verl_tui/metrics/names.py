@@ -46,14 +46,22 @@ _RL_INSIGHT = pattern(r"rl_insight_monitor_(.+)")
 # `(` and `)` as `_`.
 _PHASES = "gen|ref|values|adv|old_log_prob|update_actor|update_critic|testing|step"
 _FLAT_PATTERNS: tuple[tuple[NamePattern, str], ...] = (
-    (NamePattern(r"(timing_s|timing_per_token_ms|global_seqlen|rollout_corr)_(.+)"), r"\1/\2"),
+    (
+        NamePattern(r"(timing_s|timing_per_token_ms|global_seqlen|rollout_corr)_(.+)"),
+        r"\1/\2",
+    ),
     (NamePattern(r"(val_test_score|test_score)_(.+)"), r"\1/\2"),
     (NamePattern(rf"(timing)_({_PHASES})"), r"\1/\2"),
     (NamePattern(r"(mismatch)_((?:mismatch|rollout)_.+)"), r"\1/\2"),
     (NamePattern(r"val[-_]aux_num_turns_(mean|max|min)"), r"val-aux/num_turns/\1"),
-    (NamePattern(r"val[-_](core|aux)_(.+)_([^_]+)_((?:mean|std)@\d+)"), r"val-\1/\2/\3/\4"),
     (
-        NamePattern(r"val[-_](core|aux)_(.+)_([^_]+)_((?:maj|best|worst)@\d+)_(mean|std)"),
+        NamePattern(r"val[-_](core|aux)_(.+)_([^_]+)_((?:mean|std)@\d+)"),
+        r"val-\1/\2/\3/\4",
+    ),
+    (
+        NamePattern(
+            r"val[-_](core|aux)_(.+)_([^_]+)_((?:maj|best|worst)@\d+)_(mean|std)"
+        ),
         r"val-\1/\2/\3/\4/\5",
     ),
 )
@@ -120,7 +128,9 @@ def without_repeats(keys: Iterable[str]) -> tuple[str, ...]:
     known = tuple(keys)
     there = {slashed(key) for key in known}
     return tuple(
-        key for key in known if not (slashed(key).startswith(_TWICE) and modern(key) in there)
+        key
+        for key in known
+        if not (slashed(key).startswith(_TWICE) and modern(key) in there)
     )
 
 

@@ -96,12 +96,18 @@ class Changes:
                 del self._states[run]
 
     def _of_run(
-        self, run: Run, verdict: Verdict, now: float, is_seen: Callable[[str, Finding], bool]
+        self,
+        run: Run,
+        verdict: Verdict,
+        now: float,
+        is_seen: Callable[[str, Finding], bool],
     ) -> Iterator[Message]:
         choice = self._settings.choice_for(run.name)
         current = state(run, now)
         for finding in verdict.primary:
-            if choice.wants(finding.id, finding.severity) and not is_seen(run.name, finding):
+            if choice.wants(finding.id, finding.severity) and not is_seen(
+                run.name, finding
+            ):
                 yield from self._of_finding(run.name, finding, current, now)
         yield from self._cleared(run, verdict.findings, choice, now)
         yield from self._of_state(run, current, choice, now)
@@ -115,7 +121,9 @@ class Changes:
         is_due = known is not None and known.is_due(now, self._settings.repeat_after)
         if not is_new and not is_due:
             return
-        sent[name] = _LastMessage(finding.since_step, finding.severity, now, silent=False)
+        sent[name] = _LastMessage(
+            finding.since_step, finding.severity, now, silent=False
+        )
         by_state = _SAME.get(finding.id) is current and self._was_sent(run, current)
         if is_due or not by_state:
             yield of_finding(run, finding, now, repeated=not is_new)
@@ -123,7 +131,11 @@ class Changes:
     def _was_sent(self, run: str, current: State) -> bool:
         known = self._states.get(run)
         choice = self._settings.choice_for(run)
-        return known is not None and known[0] == current.value and known[0] in choice.states
+        return (
+            known is not None
+            and known[0] == current.value
+            and known[0] in choice.states
+        )
 
     def _cleared(
         self, run: Run, findings: Sequence[Finding], choice: Choice, now: float
@@ -133,11 +145,14 @@ class Changes:
         for name in [one for one in sent if one not in present]:
             known = sent[name]
             if known.since is None or choice.cleared:
-                del sent[name]  # a step distinguishes other findings from those that blink
+                # a step distinguishes other findings from those that blink
+                del sent[name]
             if choice.cleared and not known.silent:
                 yield _over(run, name, known.since, now)
 
-    def _of_state(self, run: Run, current: State, choice: Choice, now: float) -> Iterator[Message]:
+    def _of_state(
+        self, run: Run, current: State, choice: Choice, now: float
+    ) -> Iterator[Message]:
         known = self._states.get(run.name)
         if known is not None and known[0] == current.value:
             return
@@ -167,7 +182,10 @@ class Changes:
             for run, findings in self._sent.items()
             for name, one in findings.items()
         ]
-        return {"findings": sent, "states": {run: list(one) for run, one in self._states.items()}}
+        return {
+            "findings": sent,
+            "states": {run: list(one) for run, one in self._states.items()},
+        }
 
     def take(self, data: Mapping[str, Any]) -> None:
         """Continue from an earlier state, as `as_data` returned it.
@@ -181,7 +199,10 @@ class Changes:
             known = _LastMessage(first, Severity(severity), float(at), bool(silent))
             self._sent.setdefault(str(run), {})[name] = known
         for run, (value, step) in data["states"].items():
-            self._states[run] = (State(value).value, None if step is None else int(step))
+            self._states[run] = (
+                State(value).value,
+                None if step is None else int(step),
+            )
 
 
 def _over(run: Run, name: _Name, since: int | None, now: float) -> Message:

@@ -33,7 +33,9 @@ def deliver(to: Destination, message: Message, clock: Callable[[], float]) -> st
             raise NotSentError(why)
     except NotSentError as error:
         why = to.hide(str(error))
-        raise NotSentError(f"{to.name} {why}", passing=error.passing, wait=error.wait) from None
+        raise NotSentError(
+            f"{to.name} {why}", passing=error.passing, wait=error.wait
+        ) from None
     return f"HTTP {answer.status}"
 
 
@@ -45,7 +47,9 @@ def _by_apprise(to: Destination, message: Message) -> str:
     try:
         import apprise
     except ModuleNotFoundError:
-        raise NotSentError(f"is none that is known without apprise: {MISSING}") from None
+        raise NotSentError(
+            f"is none that is known without apprise: {MISSING}"
+        ) from None
     service = apprise.Apprise()
     if not service.add(to.url):
         raise NotSentError("is none that apprise knows")

@@ -75,7 +75,12 @@ class Destination:
         """Return a sentence without any part of the address or what gives access."""
         found = self.parts
         parts = [self.url, self.secret, self.token, found.netloc, found.hostname or ""]
-        parts += [found.path, found.query, *found.path.split("/"), *found.query.split("&")]
+        parts += [
+            found.path,
+            found.query,
+            *found.path.split("/"),
+            *found.query.split("&"),
+        ]
         parts += [one.partition("=")[2] for one in found.query.split("&")]
         for part in sorted(parts, key=len, reverse=True):
             text = text.replace(part, "…") if len(part) >= _SHORTEST else text
@@ -102,9 +107,15 @@ def destination(
         path = Path(named).expanduser() if named else file
         if path is None:
             return None
-        found, where = read_private(path) | {k: v for k, v in found.items() if v}, str(path)
+        found, where = (
+            read_private(path) | {k: v for k, v in found.items() if v},
+            str(path),
+        )
     _check(found[URL], where, preset)
-    scheme, host = urlsplit(found[URL]).scheme.lower(), urlsplit(found[URL]).hostname or ""
+    scheme, host = (
+        urlsplit(found[URL]).scheme.lower(),
+        urlsplit(found[URL]).hostname or "",
+    )
     usual = _HOSTS.get(host, "json") if scheme in ("http", "https") else "apprise"
     return Destination(found[URL], where, preset or usual, found[SECRET], found[TOKEN])
 
@@ -122,7 +133,9 @@ def read_private(path: Path) -> dict[str, str]:
             _check_private(path, os.fstat(descriptor))
             text = file.read(_LARGEST + 1)
     except OSError as error:
-        raise DestinationError(f"{path}: {(error.strerror or str(error)).lower()}") from None
+        raise DestinationError(
+            f"{path}: {(error.strerror or str(error)).lower()}"
+        ) from None
     try:
         data = tomllib.loads(text.decode("utf-8-sig"))
     except (ValueError, RecursionError):  # no text, no TOML, or too deep
@@ -138,7 +151,9 @@ def _entries(path: Path, data: Mapping[str, Any]) -> dict[str, str]:
     names = {"url": URL, "secret": SECRET, "token": TOKEN}
     for key, value in data.items():
         if key not in names or not isinstance(value, str):
-            raise DestinationError(f"{path}: only url, secret and token stand in it, each a text")
+            raise DestinationError(
+                f"{path}: only url, secret and token stand in it, each a text"
+            )
     if not data.get("url"):
         raise DestinationError(f"{path}: has no url")
     return {variable: data.get(key, "").strip() for key, variable in names.items()}
@@ -148,7 +163,9 @@ def _check_private(path: Path, status: os.stat_result) -> None:
     if not stat.S_ISREG(status.st_mode):
         raise DestinationError(f"{path}: is no file")
     if status.st_uid not in (os.geteuid(), 0):
-        raise DestinationError(f"{path}: belongs to somebody else, who could change the address")
+        raise DestinationError(
+            f"{path}: belongs to somebody else, who could change the address"
+        )
     if status.st_mode & 0o077:
         mode = stat.S_IMODE(status.st_mode)
         raise DestinationError(
@@ -161,7 +178,9 @@ def _check_private(path: Path, status: os.stat_result) -> None:
 def _check(url: str, where: str, preset: str | None) -> None:
     """Refuse what is no address, without showing it."""
     if not url.isprintable() or not url.isascii() or " " in url:
-        raise DestinationError(f"{where}: an address has only ASCII letters, and no spaces")
+        raise DestinationError(
+            f"{where}: an address has only ASCII letters, and no spaces"
+        )
     try:
         parts = urlsplit(url)
         _ = parts.port
@@ -174,11 +193,15 @@ def _check(url: str, where: str, preset: str | None) -> None:
     if parts.scheme.lower() in ("http", "https"):
         _check_webhook(parts, where)
     elif preset is not None:
-        raise DestinationError(f"{where}: preset {preset} needs an address with https://")
+        raise DestinationError(
+            f"{where}: preset {preset} needs an address with https://"
+        )
 
 
 def _check_webhook(parts: SplitResult, where: str) -> None:
     if not parts.hostname:
         raise DestinationError(f"{where}: has no host in it")
     if "@" in parts.netloc:
-        raise DestinationError(f"{where}: has a login in it; put a token into {TOKEN} instead")
+        raise DestinationError(
+            f"{where}: has a login in it; put a token into {TOKEN} instead"
+        )

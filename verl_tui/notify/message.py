@@ -83,7 +83,9 @@ class Message:
 
     def as_data(self) -> dict[str, Any]:
         """Return the message for JSON; the fields are documented and stable."""
-        time = datetime.fromtimestamp(self.time, timezone.utc).isoformat(timespec="seconds")
+        time = datetime.fromtimestamp(self.time, timezone.utc).isoformat(
+            timespec="seconds"
+        )
         return {
             "version": VERSION,
             "program": "verl-tui",
@@ -116,7 +118,9 @@ def safe_name(name: str) -> str:
     return one_line(hide(one_line(name, 2 * _LONGEST_NAME)), _LONGEST_NAME)
 
 
-def of_finding(run: str, finding: Finding, now: float, *, repeated: bool = False) -> Message:
+def of_finding(
+    run: str, finding: Finding, now: float, *, repeated: bool = False
+) -> Message:
     """Return the message about a finding; its evidence stays here, as it may quote the log."""
     return Message(
         "finding",
@@ -156,7 +160,9 @@ def summary_message(held: list[Message], more: int, now: float) -> Message:
         subject = one.finding or one.state or one.event
         name = f"{one.run}: {subject}" if one.run else subject
         lines[name] = lines.get(name, 0) + 1
-    shown = [name if times == 1 else f"{name} ×{times}" for name, times in lines.items()]
+    shown = [
+        name if times == 1 else f"{name} ×{times}" for name, times in lines.items()
+    ]
     left = len(shown) - _LINES
     ending = [f"and {left} more"] if left > 0 else []
     ending += [f"and {more} of which only the number was kept"] if more else []

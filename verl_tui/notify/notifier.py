@@ -47,7 +47,9 @@ class Notifier:
         self.to = to
         self.changes = Changes(settings)
         self.limits = limits_of(settings)
-        self.sender = sender if sender is not None else Sender(partial(deliver, to, clock=clock))
+        self.sender = (
+            sender if sender is not None else Sender(partial(deliver, to, clock=clock))
+        )
         self._guard = settings.guard
         self._failure = self._reported = ""
         """The last error of ours, and the last one that was reported."""
@@ -94,9 +96,13 @@ class Notifier:
     def failing(self) -> str:
         """A few words on messages that could not be sent so far; empty if all could."""
         unsent = len(self.sender.unsent)
-        return f"{unsent} unsent" if unsent else "notifications fail" * bool(self._failure)
+        return (
+            f"{unsent} unsent" if unsent else "notifications fail" * bool(self._failure)
+        )
 
-    def close(self, patience: float = PATIENCE, *, keeps_held: bool = False) -> Sequence[str]:
+    def close(
+        self, patience: float = PATIENCE, *, keeps_held: bool = False
+    ) -> Sequence[str]:
         """Send what waits; return sentences on all that was not sent.
 
         Args:
@@ -125,7 +131,9 @@ class Notifier:
 
 def limits_of(settings: NotifySettings) -> RateLimiter:
     """Return the limits that the user wants."""
-    return RateLimiter(settings.per_hour, settings.quiet, critical_passes=settings.critical_passes)
+    return RateLimiter(
+        settings.per_hour, settings.quiet, critical_passes=settings.critical_passes
+    )
 
 
 def of_guard(event: Mapping[str, object], now: float) -> Message:

@@ -64,7 +64,9 @@ class NotifySettings:
     quiet: QuietHours | None = None
     critical_passes: bool = True
     commands: frozenset[str] = frozenset(COMMANDS)
-    guard: frozenset[str] = frozenset({"command", "command-ended", "problem", "unguarded"})
+    guard: frozenset[str] = frozenset(
+        {"command", "command-ended", "problem", "unguarded"}
+    )
     """The guard's own events that are reported, besides findings and states."""
     preset: str | None = None
     """Form of the messages, None to go by the address."""
@@ -96,8 +98,12 @@ def parse_settings(table: Mapping[str, Any], known: Collection[str]) -> NotifySe
             raise ValueError(_unknown("notify", key, (*_FIELDS, *_CHOICE, "runs")))
         name, read = _FIELDS[key]
         values[name] = _read(f"notify.{key}", read, value)
-    if not isinstance(runs, dict) or not all(isinstance(one, dict) for one in runs.values()):
-        raise ValueError("`notify.runs` must be a table with a table for each pattern of names")
+    if not isinstance(runs, dict) or not all(
+        isinstance(one, dict) for one in runs.values()
+    ):
+        raise ValueError(
+            "`notify.runs` must be a table with a table for each pattern of names"
+        )
     special = []
     for pattern, changes in runs.items():
         place, left = f'notify.runs."{pattern}"', dict(changes)
@@ -107,7 +113,9 @@ def parse_settings(table: Mapping[str, Any], known: Collection[str]) -> NotifySe
     return NotifySettings(choice, tuple(special), **values)
 
 
-def _choice(base: Choice, table: dict[str, Any], known: Collection[str], place: str) -> Choice:
+def _choice(
+    base: Choice, table: dict[str, Any], known: Collection[str], place: str
+) -> Choice:
     """Return a choice with the changes of a table, which loses the keys that are understood."""
     found = {}
     for key, read in _CHOICE.items():
@@ -147,9 +155,15 @@ def _severity(value: object) -> Severity | None:
 
 def _words(among: tuple[str, ...] = ()) -> Callable[[object], frozenset[str]]:
     def read(value: object) -> frozenset[str]:
-        words = [one for one in value if isinstance(one, str)] if isinstance(value, list) else []
+        words = (
+            [one for one in value if isinstance(one, str)]
+            if isinstance(value, list)
+            else []
+        )
         if words != value or (among and not set(words) <= set(among)):
-            raise ValueError(f"a list of {', '.join(among)}" if among else "a list of texts")
+            raise ValueError(
+                f"a list of {', '.join(among)}" if among else "a list of texts"
+            )
         return frozenset(words)
 
     return read

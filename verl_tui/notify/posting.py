@@ -30,7 +30,11 @@ _LIMIT = 64 * 1024
 _CHUNK = 8 * 1024
 _LONGEST_WAIT = 300.0
 """Seconds that a server may have us wait before the next attempt."""
-_PASSING = {HTTPStatus.REQUEST_TIMEOUT, HTTPStatus.TOO_EARLY, HTTPStatus.TOO_MANY_REQUESTS}
+_PASSING = {
+    HTTPStatus.REQUEST_TIMEOUT,
+    HTTPStatus.TOO_EARLY,
+    HTTPStatus.TOO_MANY_REQUESTS,
+}
 """Answers besides 5xx after which another attempt may succeed."""
 
 
@@ -40,7 +44,9 @@ class NotSentError(Exception):
     It may hold parts of the address: `Destination.hide` takes them out.
     """
 
-    def __init__(self, why: str, *, passing: bool = False, wait: float | None = None) -> None:
+    def __init__(
+        self, why: str, *, passing: bool = False, wait: float | None = None
+    ) -> None:
         super().__init__(why)
         self.passing = passing
         """True if another attempt may succeed."""
@@ -70,13 +76,17 @@ def post(request: Request, *, now: float, deadline: float = DEADLINE) -> Reply:
     try:
         status, after, body = attempt.run(request)
     except (OSError, http.client.HTTPException, ValueError) as error:
-        raise NotSentError(attempt.why(error), passing=not isinstance(error, ValueError)) from None
+        raise NotSentError(
+            attempt.why(error), passing=not isinstance(error, ValueError)
+        ) from None
     if HTTPStatus.OK <= status < HTTPStatus.MULTIPLE_CHOICES:
         return Reply(status, body)
     if HTTPStatus.MULTIPLE_CHOICES <= status < HTTPStatus.BAD_REQUEST:
         raise NotSentError(f"redirects (HTTP {status}), which is not followed")
     passing = status in _PASSING or status >= HTTPStatus.INTERNAL_SERVER_ERROR
-    raise NotSentError(f"answers with HTTP {status}", passing=passing, wait=_wait(after, now))
+    raise NotSentError(
+        f"answers with HTTP {status}", passing=passing, wait=_wait(after, now)
+    )
 
 
 class _Attempt:
@@ -94,13 +104,23 @@ class _Attempt:
         watchdog.daemon = True
         watchdog.start()
         try:
-            connection, target, further = _connection(urlsplit(request.url), self._deadline)
+            connection, target, further = _connection(
+                urlsplit(request.url), self._deadline
+            )
             self._connection = connection
-            headers = {"User-Agent": f"verl-tui/{__version__}", **request.headers, **further}
+            headers = {
+                "User-Agent": f"verl-tui/{__version__}",
+                **request.headers,
+                **further,
+            }
             connection.request("POST", target, request.body, headers)
             response = connection.getresponse()
             with response:
-                return response.status, response.getheader("Retry-After", ""), self._body(response)
+                return (
+                    response.status,
+                    response.getheader("Retry-After", ""),
+                    self._body(response),
+                )
         finally:
             watchdog.cancel()
             if self._connection is not None:
@@ -174,10 +194,14 @@ def _proxy(url: SplitResult) -> SplitResult | None:
     return proxy
 
 
-def _direct(to: SplitResult, timeout: float, *, secure: bool) -> http.client.HTTPConnection:
+def _direct(
+    to: SplitResult, timeout: float, *, secure: bool
+) -> http.client.HTTPConnection:
     host = to.hostname or ""
     if secure:
-        return http.client.HTTPSConnection(host, to.port, timeout=timeout, context=trust())
+        return http.client.HTTPSConnection(
+            host, to.port, timeout=timeout, context=trust()
+        )
     return http.client.HTTPConnection(host, to.port, timeout=timeout)
 
 

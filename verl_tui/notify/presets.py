@@ -55,7 +55,9 @@ def request(destination: Destination, message: Message, now: float) -> Request:
     headers = {"Content-Type": "application/json; charset=utf-8"}
     if destination.token:
         headers["Authorization"] = f"Bearer {destination.token}"
-    return Request(url, json.dumps(data, ensure_ascii=False, allow_nan=False).encode(), headers)
+    return Request(
+        url, json.dumps(data, ensure_ascii=False, allow_nan=False).encode(), headers
+    )
 
 
 def refusal(preset: str, body: bytes) -> str | None:
@@ -68,7 +70,8 @@ def refusal(preset: str, body: bytes) -> str | None:
         return None
     try:
         data = json.loads(body)
-    except (ValueError, RecursionError):  # the latter where it is nested a thousand times
+    except (ValueError, RecursionError):
+        # the latter where it is nested a thousand times
         return "answers with something other than JSON"
     if not isinstance(data, dict) or code not in data:
         return "answers without saying whether it took the message"
@@ -91,7 +94,9 @@ def dingtalk_signature(secret: str, now: float) -> str:
     milliseconds.
     """
     timestamp = str(int(now * 1000))
-    digest = hmac.new(secret.encode(), f"{timestamp}\n{secret}".encode(), hashlib.sha256).digest()
+    digest = hmac.new(
+        secret.encode(), f"{timestamp}\n{secret}".encode(), hashlib.sha256
+    ).digest()
     return f"timestamp={timestamp}&sign={quote(base64.b64encode(digest).decode(), safe='')}"
 
 
@@ -99,20 +104,26 @@ def _json(to: Destination, message: Message, _now: float) -> tuple[str, dict[str
     return to.url, message.as_data()
 
 
-def _slack(to: Destination, message: Message, _now: float) -> tuple[str, dict[str, Any]]:
+def _slack(
+    to: Destination, message: Message, _now: float
+) -> tuple[str, dict[str, Any]]:
     # Without this, the name of a run could call everybody: <!channel>.
     text = message.text.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
     return to.url, {"text": text}
 
 
-def _feishu(to: Destination, message: Message, now: float) -> tuple[str, dict[str, Any]]:
+def _feishu(
+    to: Destination, message: Message, now: float
+) -> tuple[str, dict[str, Any]]:
     signed = feishu_signature(to.secret, now) if to.secret else {}
     # A tag such as <at user_id="all"> calls everybody.
     text = re.sub(r"<(?=\S)", "< ", message.text)
     return to.url, {**signed, "msg_type": "text", "content": {"text": text}}
 
 
-def _dingtalk(to: Destination, message: Message, now: float) -> tuple[str, dict[str, Any]]:
+def _dingtalk(
+    to: Destination, message: Message, now: float
+) -> tuple[str, dict[str, Any]]:
     url = to.url
     if to.secret:
         url += ("&" if "?" in url else "?") + dingtalk_signature(to.secret, now)
@@ -135,7 +146,9 @@ def _ntfy(to: Destination, message: Message, _now: float) -> tuple[str, dict[str
     }
 
 
-_FORMS: Mapping[str, Callable[[Destination, Message, float], tuple[str, dict[str, Any]]]] = {
+_FORMS: Mapping[
+    str, Callable[[Destination, Message, float], tuple[str, dict[str, Any]]]
+] = {
     "json": _json,
     "slack": _slack,
     "feishu": _feishu,

@@ -64,7 +64,9 @@ class Sender:
             self._waiting.append(message)
             self._changed.notify()
             if self._thread is None:
-                self._thread = threading.Thread(target=self._run, name="notify", daemon=True)
+                self._thread = threading.Thread(
+                    target=self._run, name="notify", daemon=True
+                )
                 self._thread.start()
 
     def close(self, patience: float) -> None:

@@ -38,10 +38,18 @@ def read_state(path: Path, notifier: Notifier) -> bool:
     except FileNotFoundError:
         return False
     except OSError as error:
-        raise StateFileError(f"{path}: {(error.strerror or str(error)).lower()}") from error
+        raise StateFileError(
+            f"{path}: {(error.strerror or str(error)).lower()}"
+        ) from error
     try:
         _take(json.loads(text), notifier)
-    except (LookupError, TypeError, ValueError, AttributeError, RecursionError) as error:
+    except (
+        LookupError,
+        TypeError,
+        ValueError,
+        AttributeError,
+        RecursionError,
+    ) as error:
         raise StateFileError(
             f"{path}: is not a file that `check --state` wrote: name another one, or remove it"
         ) from error
@@ -55,7 +63,8 @@ def _take(data: Any, notifier: Notifier) -> None:
     limits = notifier.limits
     limits.sent = [float(time) for time in data["sent"]]
     limits.held = [
-        Message(**{**one, "severity": Severity(one["severity"])}) for one in data["held"]
+        Message(**{**one, "severity": Severity(one["severity"])})
+        for one in data["held"]
     ]
     limits.more = int(data["more"])
 

@@ -100,7 +100,9 @@ class Worker(Generic[JobT]):
         """Start the thread if there is none and there is work."""
         if self._thread is None and not self._stopped and self._next() is not None:
             self._rests = False
-            self._thread = threading.Thread(target=self._work, name=self._name, daemon=True)
+            self._thread = threading.Thread(
+                target=self._work, name=self._name, daemon=True
+            )
             self._thread.start()
 
     def _work(self) -> None:
@@ -135,4 +137,6 @@ class Worker(Generic[JobT]):
     def _next(self) -> Job | None:
         """Return the newest requested job that is not done."""
         with self._wake:
-            return next((job for job in reversed(self._jobs.values()) if job.waits()), None)
+            return next(
+                (job for job in reversed(self._jobs.values()) if job.waits()), None
+            )

@@ -88,9 +88,14 @@ def sections(
     lines = _figures(view, found, now, usual_last(runs, ends))
     known = (line for line in lines if any(cell.text != UNKNOWN for cell in line.cells))
     otherwise = [
-        ComparisonSection("measured differently", (), sentence) for sentence in differing(runs)
+        ComparisonSection("measured differently", (), sentence)
+        for sentence in differing(runs)
     ]
-    return [ComparisonSection("figures", tuple(known)), *otherwise, _settings(runs, seen)]
+    return [
+        ComparisonSection("figures", tuple(known)),
+        *otherwise,
+        _settings(runs, seen),
+    ]
 
 
 def where(runs: Sequence[Run], alignment: Alignment) -> str:
@@ -102,7 +107,9 @@ def where(runs: Sequence[Run], alignment: Alignment) -> str:
         step = next((stop.step for stop in found if stop.step is not None), None)
         return str(alignment.value) if step is None else f"at step {step}"
     lasted = [stop.elapsed for stop in found if stop.elapsed is not None]
-    return f"{duration(max(lasted))} after their start" if lasted else "no times are known"
+    return (
+        f"{duration(max(lasted))} after their start" if lasted else "no times are known"
+    )
 
 
 def _figures(
@@ -124,7 +131,9 @@ def _figures(
         *,
         is_count: bool = False,
     ) -> ComparisonRow:
-        return ComparisonRow(label, tuple(make(run, stop) for run, stop in found), better, is_count)
+        return ComparisonRow(
+            label, tuple(make(run, stop) for run, stop in found), better, is_count
+        )
 
     runs = [run for run, _ in found]
     yield line(f"state{now}", lambda run, _: ComparedCell(shown_state(view, run).value))
@@ -135,25 +144,33 @@ def _figures(
         if indicator == "reward" and not one_scale(runs):
             better = 0
         yield line(f"{indicator}, last", _cells(partial(last, indicator)), better)
-        yield line(f"{indicator}, best", _cells(partial(best_figure, indicator)), better)
+        yield line(
+            f"{indicator}, best", _cells(partial(best_figure, indicator)), better
+        )
         yield line(f"{indicator}, best at step", partial(_best_step, indicator))
     for indicator in ("policy_kl", "reference_kl"):
         label = f"highest {INDICATORS[indicator].label}"
         yield line(label, _cells(partial(highest, indicator, guide=view.monitor.guide)))
     yield line("throughput, mean", _cells(partial(final, "throughput", count=count)), 1)
     yield line("step time", _cells(partial(step_time, count=count)), -1)
-    yield line(f"ETA{now}", lambda run, _: ComparedCell(duration(remaining(run, view.now))))
+    yield line(
+        f"ETA{now}", lambda run, _: ComparedCell(duration(remaining(run, view.now)))
+    )
     yield line(f"findings{now}", lambda run, _: _findings(view, run), -1, is_count=True)
 
 
-def _cells(measure: Callable[[Run, Stop], Figure]) -> Callable[[Run, Stop], ComparedCell]:
+def _cells(
+    measure: Callable[[Run, Stop], Figure],
+) -> Callable[[Run, Stop], ComparedCell]:
     """Write what is measured as a cell."""
 
     def cell(run: Run, stop: Stop) -> ComparedCell:
         figure = measure(run, stop)
         if figure.value is None:
             return ComparedCell()
-        return ComparedCell(compact(figure.value), figure.value, figure.unit, figure.outside)
+        return ComparedCell(
+            compact(figure.value), figure.value, figure.unit, figure.outside
+        )
 
     return cell
 
@@ -163,7 +180,8 @@ def _steps(run: Run, stop: Stop) -> ComparedCell:
         return ComparedCell()
     total = run.total_steps
     return ComparedCell(
-        exact_step(stop.step) + (f"/{exact_step(total)}" if total and stop.step == run.step else "")
+        exact_step(stop.step)
+        + (f"/{exact_step(total)}" if total and stop.step == run.step else "")
     )
 
 
@@ -183,13 +201,17 @@ def _findings(view: View, run: Run) -> ComparedCell:
 def _settings(runs: Sequence[Run], seen: Sequence[int]) -> ComparisonSection:
     heading = "settings that differ"
     if len(runs) == 1:
-        return ComparisonSection(heading, (), "There is only one run, so nothing differs.")
+        return ComparisonSection(
+            heading, (), "There is only one run, so nothing differs."
+        )
     lines = []
     for setting in differing_settings(runs):
         cells = tuple(ComparedCell(_shown(setting.values[at])) for at in seen)
         lines.append(ComparisonRow(setting.label, cells, is_setting=True))
     known = sum(bool(run.settings) for run in runs)
-    otherwise = "All known settings are the same." if known > 1 else "No settings are known."
+    otherwise = (
+        "All known settings are the same." if known > 1 else "No settings are known."
+    )
     return ComparisonSection(heading, tuple(lines), otherwise)
 
 

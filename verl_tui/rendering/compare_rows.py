@@ -20,7 +20,11 @@ from verl_tui.runs.views.alignment import stops
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from verl_tui.rendering.compare_figures import ComparedCell, ComparisonRow, ComparisonSection
+    from verl_tui.rendering.compare_figures import (
+        ComparedCell,
+        ComparisonRow,
+        ComparisonSection,
+    )
     from verl_tui.rendering.session.snapshot import View
     from verl_tui.rendering.text.piece import Pieces
     from verl_tui.runs.run import Run
@@ -74,7 +78,9 @@ class ComparisonColumns(NamedTuple):
         return things[1:] if self.hidden else things
 
 
-def fit_columns(count: int, width: int, current: int, longest: int = _LABEL) -> ComparisonColumns:
+def fit_columns(
+    count: int, width: int, current: int, longest: int = _LABEL
+) -> ComparisonColumns:
     """Return the columns that fit, always with the baseline and the current one.
 
     Args:
@@ -90,7 +96,9 @@ def fit_columns(count: int, width: int, current: int, longest: int = _LABEL) -> 
     size = min(_MOST + _GAP, room // fitting)
     label = min(longest, width - size * fitting)
     if fitting == 1:
-        return ComparisonColumns(label, size, (0, current) if current else (0,), bool(current))
+        return ComparisonColumns(
+            label, size, (0, current) if current else (0,), bool(current)
+        )
     first = min(max(1, current - (fitting - 2)), count - fitting + 1)
     return ComparisonColumns(label, size, (0, *range(first, first + fitting - 1)))
 
@@ -104,19 +112,30 @@ def heading_rows(
     below: Pieces = [(" " * columns.label, "")]
     for at in columns.of(columns.seen):
         place = view.selection.place(runs[at].name)
-        letter, colour = (f"{LETTERS[place]} ", RUNS[place]) if place is not None else ("", "")
+        letter, colour = (
+            (f"{LETTERS[place]} ", RUNS[place]) if place is not None else ("", "")
+        )
         pointer, role = (" ", "label")
         if at == current:
             pointer, role = (">" if view.ascii_only else "▸"), "current"
         room = max(1, columns.size - _GAP - len(letter))
         name = middle(names[at], room, ascii_only=view.ascii_only)
-        row += [(" " + pointer, "current"), (letter, colour), (set_cell_size(name, room), role)]
+        row += [
+            (" " + pointer, "current"),
+            (letter, colour),
+            (set_cell_size(name, room), role),
+        ]
         word = "baseline" if at == 0 else ""
         word = printable(
-            f"against {names[0]}" if columns.hidden else word, ascii_only=view.ascii_only
+            f"against {names[0]}" if columns.hidden else word,
+            ascii_only=view.ascii_only,
         )
         below.append(
-            (" " * _GAP + _sized(word, columns.size - _GAP, ascii_only=view.ascii_only), "dim")
+            (
+                " " * _GAP
+                + _sized(word, columns.size - _GAP, ascii_only=view.ascii_only),
+                "dim",
+            )
         )
     return [row, below]
 
@@ -128,12 +147,16 @@ def reward_row(
     that is compared. Empty where no run in sight has a reward.
     """
     ends = stops(runs, alignment)
-    row: Pieces = [(_sized(_SPARKS, columns.label, ascii_only=view.ascii_only), "label")]
+    row: Pieces = [
+        (_sized(_SPARKS, columns.label, ascii_only=view.ascii_only), "label")
+    ]
     for at in columns.of(columns.seen):
         room = columns.size - _GAP
         place = view.selection.place(runs[at].name)
         role = RUNS[place] if place is not None else "spark"
-        line = _spark(runs[at], ends[at].step, min(room - 1, _WIDEST), ascii_only=view.ascii_only)
+        line = _spark(
+            runs[at], ends[at].step, min(room - 1, _WIDEST), ascii_only=view.ascii_only
+        )
         row.append((" " * _GAP, ""))
         row += spark_pieces(line, role, broken="worse")
         row.append((" " * (room - len(line)), ""))
@@ -148,17 +171,29 @@ def _spark(run: Run, step: int | None, cells: int, *, ascii_only: bool) -> str:
 
 
 def table_rows(
-    found: Sequence[ComparisonSection], columns: ComparisonColumns, width: int, *, ascii_only: bool
+    found: Sequence[ComparisonSection],
+    columns: ComparisonColumns,
+    width: int,
+    *,
+    ascii_only: bool,
 ) -> list[Pieces]:
     """Return the rows of the table below its heading."""
     rows: list[Pieces] = []
     for section in found:
         if rows:
             rows.append([])
-        rows.append([(fit(section.heading, width, ellipsis(ascii_only=ascii_only)), "heading")])
+        rows.append(
+            [(fit(section.heading, width, ellipsis(ascii_only=ascii_only)), "heading")]
+        )
         rows += [_row(line, columns, ascii_only=ascii_only) for line in section.lines]
-        note = _legend(section, ascii_only=ascii_only) if section.lines else section.otherwise
-        rows += [[(part, "dim")] for part in wrapped(note, width, ascii_only=ascii_only)]
+        note = (
+            _legend(section, ascii_only=ascii_only)
+            if section.lines
+            else section.otherwise
+        )
+        rows += [
+            [(part, "dim")] for part in wrapped(note, width, ascii_only=ascii_only)
+        ]
     return rows
 
 
@@ -191,7 +226,9 @@ def _unit(line: ComparisonRow) -> str:
     return next(iter(units)) if len(units) == 1 else ""
 
 
-def _row(line: ComparisonRow, columns: ComparisonColumns, *, ascii_only: bool) -> Pieces:
+def _row(
+    line: ComparisonRow, columns: ComparisonColumns, *, ascii_only: bool
+) -> Pieces:
     unit = _unit(line)
     label = printable(line.label, ascii_only=ascii_only)
     if line.is_setting:  # the end of a dotted name is the most informative part
@@ -221,7 +258,9 @@ class _Change(NamedTuple):
     base: float
 
 
-def _change(cell: ComparedCell, base: ComparedCell | None, better: int) -> _Change | None:
+def _change(
+    cell: ComparedCell, base: ComparedCell | None, better: int
+) -> _Change | None:
     """Return the change against the baseline, None if it cannot be judged.
 
     Values that read the same count as unchanged.
@@ -270,7 +309,9 @@ def _value_pieces(
     ]
 
 
-def _change_words(change: _Change, room: int, *, is_count: bool, ascii_only: bool) -> str:
+def _change_words(
+    change: _Change, room: int, *, is_count: bool, ascii_only: bool
+) -> str:
     """Write a change as a mark, a difference and a percentage, as far as there is room."""
     if not change.role:
         return "="
@@ -299,4 +340,6 @@ def percentage(change: float, base: float) -> str:
 
 def _sized(text: str, cells: int, *, ascii_only: bool) -> str:
     """Return text padded or cut to exactly `cells` cells."""
-    return set_cell_size(fit(text, cells, ellipsis(ascii_only=ascii_only)), max(0, cells))
+    return set_cell_size(
+        fit(text, cells, ellipsis(ascii_only=ascii_only)), max(0, cells)
+    )

@@ -37,7 +37,9 @@ _NOTHING = (
     "console log that contains standard output), from .hydra/overrides.yaml or config.yaml beside "
     "the log, and from W&B's files: name the run's directory rather than one file of it."
 )
-_ALONE = "There is no other run to compare with: name several paths, or a directory of runs."
+_ALONE = (
+    "There is no other run to compare with: name several paths, or a directory of runs."
+)
 _GLANCE = "at a glance"
 _SAME = "All known settings are the same."
 
@@ -91,9 +93,16 @@ def settings_page(
     is the key that clears it.
     """
     if run is None:
-        return SettingsPage((), (SettingSection("", (), "No run yet, so there are no settings."),))
+        return SettingsPage(
+            (), (SettingSection("", (), "No run yet, so there are no settings."),)
+        )
     facts = [
-        SettingEntry(fact.label, (fact.value,), fact.key, f"{fact.key} ({_origins(run, fact.key)})")
+        SettingEntry(
+            fact.label,
+            (fact.value,),
+            fact.key,
+            f"{fact.key} ({_origins(run, fact.key)})",
+        )
         for fact in identity(run).facts
     ]
     stated = [_setting(run, key) for key in sorted(run.settings)]
@@ -101,7 +110,9 @@ def settings_page(
     count = f"{len(found[1])} of {len(stated)}" if query else len(stated)
     otherwise = _no_match(query, clear) if query and stated else _NOTHING
     first = [SettingSection("run", found[0])] if found[0] else []
-    return SettingsPage((), (*first, SettingSection(f"settings: {count}", found[1], otherwise)))
+    return SettingsPage(
+        (), (*first, SettingSection(f"settings: {count}", found[1], otherwise))
+    )
 
 
 def _no_match(query: str, clear: str) -> str:
@@ -136,7 +147,9 @@ def _incomparable(runs: Sequence[Run]) -> str:
         return _ALONE
     unknown = [run.name for run in runs if not run.settings]
     return (
-        f"The settings of {', '.join(unknown)} are unknown." if len(runs) - len(unknown) < 2 else ""
+        f"The settings of {', '.join(unknown)} are unknown."
+        if len(runs) - len(unknown) < 2
+        else ""
     )
 
 
@@ -144,7 +157,8 @@ def _differences(runs: Sequence[Run]) -> dict[str, list[SettingEntry]]:
     """Return the differences by heading, in the order to show."""
     groups: dict[str, list[SettingEntry]] = {
         _GLANCE: [
-            _difference(fact.label, fact.values, fact.keys) for fact in differing_facts(runs)
+            _difference(fact.label, fact.values, fact.keys)
+            for fact in differing_facts(runs)
         ],
         "differences": [],
         "set in some runs only": [],
@@ -155,12 +169,16 @@ def _differences(runs: Sequence[Run]) -> dict[str, list[SettingEntry]]:
             heading = "names and places"
         else:
             heading = "set in some runs only" if row.silent else "differences"
-        origins = {run.name: _origin(run, row.key) for run in runs if row.key in run.settings}
+        origins = {
+            run.name: _origin(run, row.key) for run in runs if row.key in run.settings
+        }
         groups[heading].append(_difference(row.key, row.values, origins))
     return groups
 
 
-def _difference(label: str, values: tuple[Any, ...], origins: Mapping[str, str]) -> SettingEntry:
+def _difference(
+    label: str, values: tuple[Any, ...], origins: Mapping[str, str]
+) -> SettingEntry:
     about = ", ".join(f"{name}: {origin}" for name, origin in origins.items())
     return SettingEntry(label, values, "", about, "differs")
 
@@ -169,7 +187,9 @@ def _setting(run: Run, key: str) -> SettingEntry:
     value, origin = run.settings[key], run.settings_origin.get(key, "")
     stated = list(run.config.statements(key))
     others = [
-        f"{origin_word(where)} says {_plain(other)}" for where, other in stated if where != origin
+        f"{origin_word(where)} says {_plain(other)}"
+        for where, other in stated
+        if where != origin
     ]
     about = "; ".join([origin or "unknown", *others])
     note, role = origin_word(origin), "value"
@@ -210,7 +230,9 @@ def _matching(entries: Sequence[SettingEntry], query: str) -> tuple[SettingEntry
     def text(entry: SettingEntry) -> str:
         return " ".join((entry.label, *map(_plain, entry.values), entry.note)).lower()
 
-    return tuple(entry for entry in entries if all(word in text(entry) for word in words))
+    return tuple(
+        entry for entry in entries if all(word in text(entry) for word in words)
+    )
 
 
 def _plain(value: object) -> str:
@@ -277,7 +299,9 @@ def heading_row(page: SettingsPage, width: int, *, ascii_only: bool) -> Pieces:
     mark = ellipsis(ascii_only=ascii_only)
     row: Pieces = [(_sized("setting", size.label, mark), "dim")]
     for at, name in enumerate(page.columns):
-        shown = _sized(middle(name, size.value, ascii_only=ascii_only), size.value, mark)
+        shown = _sized(
+            middle(name, size.value, ascii_only=ascii_only), size.value, mark
+        )
         row.append((" " * _GAP + shown, "label" if at == 0 else "dim"))
     return row
 
@@ -294,7 +318,9 @@ def page_rows(
         size = widths(entries, len(page.columns), width)
         if rows:
             rows.append([])
-        if section.heading and (section.entries or page.entries or not section.otherwise):
+        if section.heading and (
+            section.entries or page.entries or not section.otherwise
+        ):
             rows.append([(fit(section.heading, width), "heading")])
         heads += range(len(rows), len(rows) + len(section.entries))
         rows += [_row(entry, size, ascii_only=ascii_only) for entry in section.entries]
@@ -312,7 +338,9 @@ def _row(entry: SettingEntry, size: Widths, *, ascii_only: bool) -> Pieces:
     label = fit_left(printable(entry.label, ascii_only=ascii_only), size.label, mark)
     row: Pieces = [(label + " " * (size.label - cell_len(label)), "label")]
     for at, value in enumerate(entry.values):
-        text = _sized(middle(_shown(value), size.value, ascii_only=ascii_only), size.value, mark)
+        text = _sized(
+            middle(_shown(value), size.value, ascii_only=ascii_only), size.value, mark
+        )
         row.append((" " * _GAP + text, _value_role(entry, at)))
     if size.note:
         note = fit_left(printable(entry.note, ascii_only=ascii_only), size.note, mark)
@@ -329,14 +357,23 @@ def _value_role(entry: SettingEntry, at: int) -> str:
 
 
 def full_entry(
-    page: SettingsPage, entry: SettingEntry | None, width: int, height: int, *, ascii_only: bool
+    page: SettingsPage,
+    entry: SettingEntry | None,
+    width: int,
+    height: int,
+    *,
+    ascii_only: bool,
 ) -> list[Pieces]:
     """Return an entry in full, as far as there is room."""
     if entry is None or height < 1:
         return []
     wrap = partial(_wrapped, width=width, ascii_only=ascii_only)
-    values = [_NOT_STATED if value is ABSENT else _plain(value) for value in entry.values]
-    named = [f"{name}: {value}" for name, value in zip(page.columns, values, strict=False)]
+    values = [
+        _NOT_STATED if value is ABSENT else _plain(value) for value in entry.values
+    ]
+    named = [
+        f"{name}: {value}" for name, value in zip(page.columns, values, strict=False)
+    ]
     origin = wrap(f"read from {entry.about}", "dim")
     rows = wrap(entry.label, "label")
     for text in named or values:

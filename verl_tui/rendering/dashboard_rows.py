@@ -58,7 +58,9 @@ class PanelNeeds:
         """
         if of != self._of:
             self._of, self._needs = of, {}
-        grown = {name: max(need, self._needs.get(name, 0)) for name, need in needs.items()}
+        grown = {
+            name: max(need, self._needs.get(name, 0)) for name, need in needs.items()
+        }
         self._needs.update(grown)
         return grown
 
@@ -71,7 +73,9 @@ class PanelNeeds:
         self._needs.pop(name, None)
 
 
-def divided(needs: Mapping[str, int], width: int, rows: int, *, frames: bool) -> Division:
+def divided(
+    needs: Mapping[str, int], width: int, rows: int, *, frames: bool
+) -> Division:
     """Divide a screen among its panels.
 
     Args:
@@ -81,7 +85,9 @@ def divided(needs: Mapping[str, int], width: int, rows: int, *, frames: bool) ->
         frames: Whether panels have frames where there is room.
     """
     column = has_column(needs.get("runs", 0), width, rows)
-    stacked = {name: need for name, need in needs.items() if not (column and name == "runs")}
+    stacked = {
+        name: need for name, need in needs.items() if not (column and name == "runs")
+    }
     return Division(column, rows_of_panels(rows, stacked, frames=frames))
 
 
@@ -108,7 +114,9 @@ def rows_of_panels(
             break
         given[name] = _shorter(most)
     if charts and "samples" in given:
-        left = rows - charts - FRAME * frames - sum(one.height for one in given.values())
+        left = (
+            rows - charts - FRAME * frames - sum(one.height for one in given.values())
+        )
         given["samples"] = _higher(given["samples"], left, needs["samples"])
     return given
 

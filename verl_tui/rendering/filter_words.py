@@ -45,7 +45,9 @@ def filter_state(
     away = f"{escape} {'clears it' if kept and typed.strip() else 'leaves'}"
     leave = (f"enter {enter}", away) if typed.strip() else (away,)
     dot = " - " if ascii_only else " · "
-    count = _count(matches, zeros=not kept) if typed.strip() and matches is not None else ""
+    count = (
+        _count(matches, zeros=not kept) if typed.strip() and matches is not None else ""
+    )
     forms = ((count, *leave), (count, leave[-1]), (leave[-1],), (escape,))
     texts = (dot.join(filter(None, form)) for form in forms)
     return next((text for text in texts if len(text) <= width), "")

@@ -66,7 +66,9 @@ class FindingList:
         if view is None:
             return ()
         listed: list[Finding] = []
-        for finding in sorted(view.verdict.primary, key=lambda one: _acknowledged(view, one)):
+        for finding in sorted(
+            view.verdict.primary, key=lambda one: _acknowledged(view, one)
+        ):
             listed.append(finding)
             if name_of(finding) in self.unfolded:
                 listed += view.verdict.consequences(finding)
@@ -135,7 +137,10 @@ class FindingList:
                     return layout
         if self._shows_badges(height):
             return HealthLayout(written.badge_rows(height, self.chosen_name))
-        if not self._is_detailed and (shortened := written.shortened(height)) is not None:
+        if (
+            not self._is_detailed
+            and (shortened := written.shortened(height)) is not None
+        ):
             return shortened
         beside_scroll_bar = _WrittenFindings(self, view, width - 1, counted=counted)
         return beside_scroll_bar.all_rows(gap=0)
@@ -147,7 +152,9 @@ class FindingList:
     @property
     def _is_detailed(self) -> bool:
         """True if more than messages is shown: reasons, or the evidence of a finding."""
-        return self.reasons or any(name_of(finding) in self.unfolded for finding in self.findings)
+        return self.reasons or any(
+            name_of(finding) in self.unfolded for finding in self.findings
+        )
 
 
 class _WrittenFindings:
@@ -155,9 +162,13 @@ class _WrittenFindings:
     several ways until they fit.
     """
 
-    def __init__(self, shown: FindingList, view: View, width: int, *, counted: bool) -> None:
+    def __init__(
+        self, shown: FindingList, view: View, width: int, *, counted: bool
+    ) -> None:
         self.findings = shown.findings
-        acknowledged = {name_of(one) for one in self.findings if _acknowledged(view, one)}
+        acknowledged = {
+            name_of(one) for one in self.findings if _acknowledged(view, one)
+        }
         self._view = view
         self._reasons = shown.reasons
         self._writer = FindingWriter(
@@ -165,7 +176,9 @@ class _WrittenFindings:
         )
         self._blocks = [self._block(finding) for finding in self.findings]
         """The rows of each finding."""
-        self._not_judged = [] if counted and not shown.reasons else self._rules_not_judged()
+        self._not_judged = (
+            [] if counted and not shown.reasons else self._rules_not_judged()
+        )
         """The rows of the rules that were not judged."""
 
     def _block(self, finding: Finding) -> list[Pieces]:
@@ -194,7 +207,9 @@ class _WrittenFindings:
         where not even a row of each message does.
         """
         messages = [self._writer.message(one) for one in self.findings]
-        spare = height - sum(map(len, self._blocks)) + sum(len(one) - 1 for one in messages)
+        spare = (
+            height - sum(map(len, self._blocks)) + sum(len(one) - 1 for one in messages)
+        )
         if spare < 0:
             return None
         rows: list[Pieces] = []
@@ -203,7 +218,11 @@ class _WrittenFindings:
             kept = 1 + min(spare, len(message) - 1)
             spare -= kept - 1
             starts.append(len(rows))
-            rows += [head, *self._writer.beginning(message, kept), *below[len(message) :]]
+            rows += [
+                head,
+                *self._writer.beginning(message, kept),
+                *below[len(message) :],
+            ]
         return HealthLayout(rows, starts)
 
     def all_rows(self, *, spaced: bool = False, gap: int = 1) -> HealthLayout:
@@ -214,7 +233,9 @@ class _WrittenFindings:
         if not self._not_judged:
             return layout
         between: list[Pieces] = [[] for _ in range(gap)]
-        return HealthLayout([*rows, *between, *self._not_judged], starts, len(rows) + gap)
+        return HealthLayout(
+            [*rows, *between, *self._not_judged], starts, len(rows) + gap
+        )
 
     def _finding_rows(self, *, spaced: bool = False) -> HealthLayout:
         rows: list[Pieces] = []
@@ -262,7 +283,9 @@ def _captions(view: View, *, reasons: bool) -> Sequence[str]:
     if view.run is None:
         return ()
     if view.loading:
-        return found_at_the_end(view) if view.run.preview and view.verdict.findings else ()
+        return (
+            found_at_the_end(view) if view.run.preview and view.verdict.findings else ()
+        )
     active = [one for one in view.verdict.primary if not _acknowledged(view, one)]
     verdict = view.verdict._replace(not_judged=()) if reasons else view.verdict
     return finding_counts(verdict, active, symbols(ascii_only=view.ascii_only))

@@ -87,12 +87,16 @@ class FindingWriter:
         since = self._since(finding)
         badge = self._badge(finding, self.width - 2 - len(since) - 2)
         gap = self.width - 2 - len(since) - cells_of(badge)
-        return [*badge, (" " * gap, ""), (f"{since} {fold}", "dim")] if gap > 0 else badge
+        return (
+            [*badge, (" " * gap, ""), (f"{since} {fold}", "dim")] if gap > 0 else badge
+        )
 
     def _since(self, finding: Finding) -> str:
         """Return when a finding began, as long as it leaves room for the finding's name."""
         step = finding.since_step
-        long, short = ("", "") if step is None else (f"since step {step}", f"step {step}")
+        long, short = (
+            ("", "") if step is None else (f"since step {step}", f"step {step}")
+        )
         if name_of(finding) in self._known:
             long = short = "acknowledged"
         room = self.width - 2 - 4
@@ -135,7 +139,9 @@ class FindingWriter:
         mark = f"{mark} " if marked else ""
         indent = 0 if marked else 2
         if name_of(finding) not in self._known:
-            return self._paragraph(mark, finding.message, "text", mark_role=role, indent=indent)
+            return self._paragraph(
+                mark, finding.message, "text", mark_role=role, indent=indent
+            )
         state = "acknowledged: " if with_state else ""
         return self._paragraph(mark, f"{state}{finding.message}", "dim", indent=indent)
 
@@ -194,7 +200,9 @@ class FindingWriter:
             role, mark = "ok", self.symbols.ok
             number = "" if judged is None else f" by {counted(judged, 'rule')}"
             words = f"nothing found{number}"
-        return self._paragraph(f"{mark} ", words, role, indent=0) or [[(mark[: self.width], role)]]
+        return self._paragraph(f"{mark} ", words, role, indent=0) or [
+            [(mark[: self.width], role)]
+        ]
 
     def quiet_row(self, view: View) -> Pieces:
         """Say in one row why there is no finding, and how many rules were not judged if that
@@ -218,7 +226,9 @@ class FindingWriter:
             forms = (f"{words} {why}", words, f"{first} {why}", first)
             fitting = next((form for form in forms if len(form) <= self.width), first)
             return [[(part, "dim")] for part in wrapped(fitting, self.width)]
-        rows: list[Pieces] = [[(middle(words, self.width, ascii_only=self._ascii), "dim")]]
+        rows: list[Pieces] = [
+            [(middle(words, self.width, ascii_only=self._ascii), "dim")]
+        ]
         for rule in verdict.not_judged:
             rows += self._paragraph("", f"{rule.id}: {rule.reason}", "dim", hang=2)
         return rows

@@ -16,7 +16,11 @@ if TYPE_CHECKING:
 
 ROLES = ("critical", "warning", "info", "text", "dim")
 """Roles of the pieces of a row."""
-_MARKS = {Severity.CRITICAL: ("✖", "X"), Severity.WARNING: ("▲", "!"), Severity.INFO: ("•", "i")}
+_MARKS = {
+    Severity.CRITICAL: ("✖", "X"),
+    Severity.WARNING: ("▲", "!"),
+    Severity.INFO: ("•", "i"),
+}
 
 
 def episode_name(episode: Episode) -> tuple[object, ...]:
@@ -53,9 +57,14 @@ def _episode_rows(view: View, episode: Episode, width: int) -> list[Pieces]:
     active = episode.cleared_step is None and not acknowledged
     role = episode.severity.word if active else "dim"
     mark = _MARKS[episode.severity][ascii_only]
-    steps = (" - " if ascii_only else " · ").join(_steps(episode, acknowledged=acknowledged))
+    steps = (" - " if ascii_only else " · ").join(
+        _steps(episode, acknowledged=acknowledged)
+    )
     rows: list[Pieces] = [[(f"{mark} ", role), (middle(episode.id, width - 2), role)]]
-    for words, words_role in ((steps, "dim"), (episode.message, "dim" if acknowledged else "text")):
+    for words, words_role in (
+        (steps, "dim"),
+        (episode.message, "dim" if acknowledged else "text"),
+    ):
         lines = wrapped(words, width - 2, ascii_only=ascii_only)
         rows += [[("  ", ""), (line, words_role)] for line in lines]
     return rows

@@ -12,7 +12,11 @@ from verl_tui.rendering.charts.sparkline import sparkline
 from verl_tui.rendering.charts.symbols import ASCII, UNICODE
 from verl_tui.rendering.charts.validation import newest_and_best
 from verl_tui.rendering.session.shown_state import Unread, shown_state
-from verl_tui.rendering.session.source_status import not_reached, passed_over, source_pieces
+from verl_tui.rendering.session.source_status import (
+    not_reached,
+    passed_over,
+    source_pieces,
+)
 from verl_tui.rendering.text.family_colours import family_role
 from verl_tui.rendering.text.numbers import compact, exact_step, percent_done
 from verl_tui.rendering.text.piece import cells_of
@@ -46,7 +50,11 @@ _STATE_PRIORITIES: dict[State | Unread, int] = {
 _GOES_ON = (State.WAITING, State.RUNNING, State.STALLED)
 """States of runs whose end is still awaited."""
 _MARKS = {Severity.CRITICAL: "✖X", Severity.WARNING: "▲!", Severity.INFO: "•i"}
-_ROLES = {Severity.CRITICAL: "critical", Severity.WARNING: "warning", Severity.INFO: "accent"}
+_ROLES = {
+    Severity.CRITICAL: "critical",
+    Severity.WARNING: "warning",
+    Severity.INFO: "accent",
+}
 _GAP = 2
 
 
@@ -128,7 +136,11 @@ def _identity(view: View, run: Run) -> Iterator[RowPart]:
     sizes = ((99, 22), (24, 42), (16, 66), (11, 78), (7, 100))
     names = tuple(dict.fromkeys((*view.monitor.runs, run.name)))  # it may be gone
     yield [
-        _text(priority, short_names(names, cells, ascii_only=view.ascii_only)[run.name], "strong")
+        _text(
+            priority,
+            short_names(names, cells, ascii_only=view.ascii_only)[run.name],
+            "strong",
+        )
         for cells, priority in sizes
     ]
     if len(view.monitor.runs) > 1 and run in (runs := view.listed):
@@ -147,7 +159,9 @@ def _identity(view: View, run: Run) -> Iterator[RowPart]:
 def _step(step: int, total: int | None, current: State | Unread) -> RowPart:
     """Return how far a run is, in long variants of how many steps."""
     if not total:
-        unknown = [_text(12, f"step {step}; total unknown")] if current in _GOES_ON else []
+        unknown = (
+            [_text(12, f"step {step}; total unknown")] if current in _GOES_ON else []
+        )
         return [
             *unknown,
             _text(24, f"step {step}"),
@@ -155,11 +169,20 @@ def _step(step: int, total: int | None, current: State | Unread) -> RowPart:
             _text(90, exact_step(step)),
         ]
     if current is State.FINISHED and step >= total:
-        whole = [(24, f"all {total} steps"), (26, f"{total} steps"), (44, f"step {total}")]
+        whole = [
+            (24, f"all {total} steps"),
+            (26, f"{total} steps"),
+            (44, f"step {total}"),
+        ]
         return [_text(*one) for one in (*whole, (90, exact_step(step)))]
     whole_way = f"{step} of {total} ({percent_done(step / total)})"
     short = f"{exact_step(step)}/{exact_step(total)}"
-    variants = [(24, f"step {whole_way}"), (48, whole_way), (56, f"step {short}"), (72, short)]
+    variants = [
+        (24, f"step {whole_way}"),
+        (48, whole_way),
+        (56, f"step {short}"),
+        (72, short),
+    ]
     return [_text(*one) for one in (*variants, (90, exact_step(step)))]
 
 
@@ -171,7 +194,9 @@ def _figures(view: View, run: Run) -> Iterator[RowPart]:
         _text(priority, words)
         for priority, words in zip((28, 29, 53), newest_and_best(run), strict=False)
     ]
-    yield _metric(view, run, run.indicators.get(shown_kl(run)), "KL", "KL", (60, 52, 46))
+    yield _metric(
+        view, run, run.indicators.get(shown_kl(run)), "KL", "KL", (60, 52, 46)
+    )
     yield _finding(view, run)
     yield _devices(view)
     yield _samples(run)
@@ -198,7 +223,10 @@ def _scores(view: View, run: Run) -> RowPart:
         return []
     figure = f"reward {compact(reward.values[-1])} {'-' if view.ascii_only else '·'} "
     both = zip((19, 20, 21), words[-3:], strict=False)
-    return [*(_text(priority, figure + text) for priority, text in both), _text(23, words[-1])]
+    return [
+        *(_text(priority, figure + text) for priority, text in both),
+        _text(23, words[-1]),
+    ]
 
 
 def _reading(view: View) -> Iterator[RowPart]:
@@ -227,14 +255,19 @@ def _forecast(view: View, run: Run) -> Iterator[RowPart]:
         yield [_text(10, f"last record {words}", "dim"), _text(14, words, "dim")]
     if (early := ahead(run, view.now)) is not None:
         words = f"dated {age(early)} ahead"
-        yield [_text(10, f"last record {words}", "warning"), _text(14, words, "warning")]
+        yield [
+            _text(10, f"last record {words}", "warning"),
+            _text(14, words, "warning"),
+        ]
 
 
 def _sources(view: View, run: Run) -> Iterator[RowPart]:
     """Yield the state of the sources."""
     for warning in filter(None, (passed_over(view), not_reached(view))):
         yield [_text(52, warning, "warning")]
-    if pieces := tuple((words.strip(), role) for words, role in source_pieces(run, view.keys)):
+    if pieces := tuple(
+        (words.strip(), role) for words, role in source_pieces(run, view.keys)
+    ):
         fine = all(role == "dim" for _, role in pieces)
         yield [Variant(8 if fine else 62, pieces)]
 
@@ -254,7 +287,11 @@ def _metric(
     symbols = ASCII if view.ascii_only else UNICODE
     drawn = series.pyramid.bounds(series.steps[0], series.steps[-1])
     turn, value = trend(series.values[-TREND_POINTS:], drawn), series.values[-1]
-    arrow = "" if turn is None else f" {(symbols.flat, symbols.rising, symbols.falling)[turn]}"
+    arrow = (
+        ""
+        if turn is None
+        else f" {(symbols.flat, symbols.rising, symbols.falling)[turn]}"
+    )
     role = "strong" if isfinite(value) else "critical"
     shortest, plain, with_arrow = priorities
     title, figure, direction = (f"{label} ", ""), (compact(value), role), (arrow, "")
@@ -276,7 +313,8 @@ def _finding(view: View, run: Run) -> RowPart:
     if (view.loading and not run.preview) or run.name not in view.monitor.verdicts:
         return []
     found = sorted(
-        view.acknowledgements.open(run.name, view.verdict.primary), key=lambda one: -one.severity
+        view.acknowledgements.open(run.name, view.verdict.primary),
+        key=lambda one: -one.severity,
     )
     if not found:
         return [] if run.preview or is_evaluation(run) else _nothing(view)

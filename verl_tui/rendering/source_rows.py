@@ -75,10 +75,14 @@ def _path(path: str, width: int, *, ascii_only: bool) -> str:
     return fit_left(one_line(path, 4096), width, "..." if ascii_only else "…")
 
 
-def _sentences(heading: str, sentences: Sequence[str], role: str, width: int) -> list[Pieces]:
+def _sentences(
+    heading: str, sentences: Sequence[str], role: str, width: int
+) -> list[Pieces]:
     if not sentences:
         return []
-    lines = [line for sentence in sentences for line in wrap(one_line(sentence, 1000), width)]
+    lines = [
+        line for sentence in sentences for line in wrap(one_line(sentence, 1000), width)
+    ]
     return [_heading(heading, width), *([(line, role)] for line in lines)]
 
 
@@ -94,7 +98,9 @@ def _unreached(view: View, width: int) -> Iterator[Pieces]:
             yield [(line, "warning")]
 
 
-def _passed_over(passed: Sequence[PassedOver], width: int, *, ascii_only: bool) -> Iterator[Pieces]:
+def _passed_over(
+    passed: Sequence[PassedOver], width: int, *, ascii_only: bool
+) -> Iterator[Pieces]:
     """Yield the paths that are not read, each with the reason."""
     if not passed:
         return
@@ -102,10 +108,14 @@ def _passed_over(passed: Sequence[PassedOver], width: int, *, ascii_only: bool) 
     for one in passed[:_SHOWN_LINES]:
         reason = one_line(one.reason, max(8, width // 2))
         room = max(8, width - cell_len(reason) - 2)
-        path = fit_left(one.path, min(room, cell_len(one.path)), "..." if ascii_only else "…")
+        path = fit_left(
+            one.path, min(room, cell_len(one.path)), "..." if ascii_only else "…"
+        )
         yield cut([(path, "path"), (f"  {reason}", "warning")], width, "…")
     if len(passed) > _SHOWN_LINES:
-        yield [(fit(f"  {len(passed) - _SHOWN_LINES:,} more, not listed", width), "dim")]
+        yield [
+            (fit(f"  {len(passed) - _SHOWN_LINES:,} more, not listed", width), "dim")
+        ]
 
 
 # -- sources ---------------------------------------------------------------------------------------
@@ -168,7 +178,9 @@ def _facts(status: SourceStatus, leads: int, view: View) -> tuple[str, ...]:
         f"{leads:,}" if leads else "-",
         f"{status.unreadable:,}",
         read,
-        age(max(0.0, view.now - status.modified)) if status.modified is not None else "-",
+        age(max(0.0, view.now - status.modified))
+        if status.modified is not None
+        else "-",
     )
 
 
@@ -180,7 +192,9 @@ def _table(
     ascii_only: bool,
 ) -> Iterator[Pieces]:
     """Yield one row a source below a heading; the path takes what the columns leave."""
-    widths = [max(map(cell_len, column)) for column in zip(_COLUMNS, *facts, strict=True)]
+    widths = [
+        max(map(cell_len, column)) for column in zip(_COLUMNS, *facts, strict=True)
+    ]
     room = max(8, width - sum(widths) - 2 * len(widths))
     paths = [_path(status.path, room, ascii_only=ascii_only) for status in statuses]
     room = min(room, max(map(cell_len, paths)))
@@ -190,14 +204,22 @@ def _table(
         roles = plain.copy()
         roles[_COLUMNS.index("state")] = "up" if status.problem is None else "down"
         roles[_COLUMNS.index("unreadable")] = "warning" if status.unreadable else "dim"
-        yield [(path + " " * (room - cell_len(path)), "path"), *_aligned(fact, widths, roles)]
+        yield [
+            (path + " " * (room - cell_len(path)), "path"),
+            *_aligned(fact, widths, roles),
+        ]
         yield from _problem_and_note(status, width)
 
 
-def _aligned(facts: Sequence[str], widths: Sequence[int], roles: Sequence[str]) -> Iterator[Piece]:
+def _aligned(
+    facts: Sequence[str], widths: Sequence[int], roles: Sequence[str]
+) -> Iterator[Piece]:
     """Yield a cell of the table for each column: words to the left, numbers to the right."""
     for at, (fact, size, role) in enumerate(zip(facts, widths, roles, strict=True)):
-        yield "  " + (fact.ljust(size) if at < _NUMBERS_FROM else fact.rjust(size)), role
+        yield (
+            "  " + (fact.ljust(size) if at < _NUMBERS_FROM else fact.rjust(size)),
+            role,
+        )
 
 
 def _stacked(facts: Sequence[str], width: int) -> Iterator[Pieces]:
@@ -206,7 +228,9 @@ def _stacked(facts: Sequence[str], width: int) -> Iterator[Pieces]:
     words = [(kind, "dim"), (f"{records} record{'' if records == '1' else 's'}", "dim")]
     if leads != "-":
         words.append((f"gives {leads} metric{'' if leads == '1' else 's'}", "dim"))
-    words.append((f"{unreadable} unreadable", "dim" if unreadable == "0" else "warning"))
+    words.append(
+        (f"{unreadable} unreadable", "dim" if unreadable == "0" else "warning")
+    )
     words.append((read, "dim"))
     if changed != "-":
         words.append((f"changed {changed}{'' if changed == 'now' else ' ago'}", "dim"))
@@ -222,7 +246,10 @@ def _stacked(facts: Sequence[str], width: int) -> Iterator[Pieces]:
 def _problem_and_note(status: SourceStatus, width: int) -> Iterator[Pieces]:
     for sentence, role in ((status.problem, "down"), (status.note, "dim")):
         if sentence is not None:
-            yield from ([("  " + line, role)] for line in wrap(one_line(sentence, 500), width - 2))
+            yield from (
+                [("  " + line, role)]
+                for line in wrap(one_line(sentence, 500), width - 2)
+            )
 
 
 # -- unreadable lines ------------------------------------------------------------------------------
@@ -230,7 +257,9 @@ def _problem_and_note(status: SourceStatus, width: int) -> Iterator[Pieces]:
 
 def _unreadable(run: Run, width: int, *, ascii_only: bool) -> Iterator[Pieces]:
     """Yield the newest lines of each source that were not understood, with the reason."""
-    states = [one for one in run.sources.values() if one.status.unreadable or one.unreadable]
+    states = [
+        one for one in run.sources.values() if one.status.unreadable or one.unreadable
+    ]
     if not states:
         yield [(fit("No line was unreadable.", width), "dim")]
         return
@@ -246,7 +275,10 @@ def _unreadable_lines(state: SourceState, width: int) -> Iterator[Pieces]:
     if hidden:
         yield [(fit(f"  {hidden:,} more, not listed", width), "dim")]
     for line in islice(state.unreadable, max(0, kept - _SHOWN_LINES), None):
-        row: Pieces = [(f"  line {line.line:,}  ", "dim"), (one_line(line.reason, 200), "warning")]
+        row: Pieces = [
+            (f"  line {line.line:,}  ", "dim"),
+            (one_line(line.reason, 200), "warning"),
+        ]
         if line.excerpt:
             row.append((f"  {one_line(line.excerpt)}", ""))
         yield cut(row, width, "…")

@@ -22,7 +22,9 @@ _ROOMY = 70
 """Width from which on there is room for a few words on what does not work, in cells."""
 
 
-def status(view: View, width: int, *, alone: bool = False) -> tuple[list[Piece], list[Piece]]:
+def status(
+    view: View, width: int, *, alone: bool = False
+) -> tuple[list[Piece], list[Piece]]:
     """Return the first line of the screen: the shown run at a glance.
 
     Args:
@@ -61,4 +63,7 @@ def _troubles(view: View, width: int) -> Iterator[Piece]:
 
 def _replay_pieces(view: View, width: int) -> Iterator[Piece]:
     if view.replay is not None:
-        yield f" {view.replay.words(width)} ", "warning" if view.replay.paused else "accent"
+        yield (
+            f" {view.replay.words(width)} ",
+            "warning" if view.replay.paused else "accent",
+        )

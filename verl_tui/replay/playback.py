@@ -125,7 +125,9 @@ class Playback:
         now = self._delivered_until = max(self._delivered_until, self.now())
         if self.seeking:
             yield replace(self.recording.discovery, read=False)
-            yield GpuReading(now, problem="a replay shows only the GPU metrics that the run logged")
+            yield GpuReading(
+                now, problem="a replay shows only the GPU metrics that the run logged"
+            )
         yield from self.recording.take(now)
         if self.seeking:
             self.seeking = False
@@ -172,11 +174,15 @@ class Playback:
 
     def faster(self) -> None:
         """Play at the next higher of `SPEEDS`."""
-        self.speed = next((speed for speed in SPEEDS if speed > self._speed), self._speed)
+        self.speed = next(
+            (speed for speed in SPEEDS if speed > self._speed), self._speed
+        )
 
     def slower(self) -> None:
         """Play at the next lower of `SPEEDS`."""
-        self.speed = next((speed for speed in reversed(SPEEDS) if speed < self._speed), self._speed)
+        self.speed = next(
+            (speed for speed in reversed(SPEEDS) if speed < self._speed), self._speed
+        )
 
     def go(self, moment: float) -> bool:
         """Go to a moment; return True if that was a step back, which needs a new monitor."""

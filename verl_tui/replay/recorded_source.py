@@ -66,7 +66,9 @@ class RecordedSource:
     def __init__(self, run: str, batches: Sequence[Batch]) -> None:
         """Keep the batches of a source, in their order."""
         self.run = run
-        parts = [list(chain.from_iterable(map(_parts, batch.records))) for batch in batches]
+        parts = [
+            list(chain.from_iterable(map(_parts, batch.records))) for batch in batches
+        ]
         self.records = list(chain.from_iterable(parts))
         self.final = batches[-1].status
         self._statuses = [batch.status for batch in batches]
@@ -79,7 +81,9 @@ class RecordedSource:
         self._taken: int | None = None
         """Number of timed records taken; None before the first batch."""
 
-    def set_times(self, timed: Sequence[TimedRecord], span: RunSpan, shift: float) -> None:
+    def set_times(
+        self, timed: Sequence[TimedRecord], span: RunSpan, shift: float
+    ) -> None:
         """Set the moments.
 
         Args:
@@ -89,7 +93,9 @@ class RecordedSource:
         """
         written = self.final.modified or span.end
         last = span.end if written > span.end + AFTERMATH else max(written, span.begin)
-        known = [one._replace(moment=_known(one.moment, span.begin, last)) for one in timed]
+        known = [
+            one._replace(moment=_known(one.moment, span.begin, last)) for one in timed
+        ]
         known.sort(key=itemgetter(0))
         self.moments = array("d", [moment + shift for moment, _, _ in known])
         self._indices = array("q", [index for _, index, _ in known])
@@ -115,12 +121,16 @@ class RecordedSource:
         stop = min(bisect_right(self.moments, until, start), start + _BATCH)
         self._taken = stop
         moment = self.moments[stop - 1] if stop else self._begin
-        return Batch(self.run, self._status(stop, moment), tuple(self._cut(start, stop)))
+        return Batch(
+            self.run, self._status(stop, moment), tuple(self._cut(start, stop))
+        )
 
     def _cut(self, start: int, stop: int) -> Iterator[Record]:
         """Yield records, with the rows that belong to one and are taken together in one."""
         spans: dict[int, tuple[int, int]] = {}
-        for index, row in zip(self._indices[start:stop], self._rows[start:stop], strict=True):
+        for index, row in zip(
+            self._indices[start:stop], self._rows[start:stop], strict=True
+        ):
             if row >= 0:
                 spans[index] = spans.get(index, (row, row))[0], row + 1
                 continue
@@ -177,7 +187,9 @@ def _parts(record: Record) -> Iterator[Record]:
 
 def _states_total(record: Progress) -> bool:
     """True for step and total that are not a progress bar's."""
-    return record.elapsed is None and record.total is not None and record.step is not None
+    return (
+        record.elapsed is None and record.total is not None and record.step is not None
+    )
 
 
 def _size(record: Record) -> int:
@@ -208,7 +220,11 @@ class TimedSource:
         """Return all records with their times, those of each pass in the order of time."""
         timed: list[TimedRecord] = []
         for first, end, clock, over in self._passes():
-            own = [one for index in range(first, end) for one in self._timed(index, clock, over)]
+            own = [
+                one
+                for index in range(first, end)
+                for one in self._timed(index, clock, over)
+            ]
             if timed:  # a restarted source goes on from there, whatever its clock says
                 begin = timed[-1].moment
                 own = [one._replace(moment=_later(begin, one.moment)) for one in own]
@@ -224,12 +240,16 @@ class TimedSource:
         for first, end in reversed(list(pairwise([0, *cuts, len(records)]))):
             steps = source_pass(records[first:end])
             until = over if over < math.inf else self._written or 0.0
-            clock = self._timing.clock(steps, self._source.final.path, until, last=not found)
+            clock = self._timing.clock(
+                steps, self._source.final.path, until, last=not found
+            )
             found.append((first, end, clock, over))
             begins = [_first(records[first:end])]
             if steps.steps:
                 begins.append(self._timing.at(clock, steps.steps[0]))
-            over = min((begin for begin in begins if not math.isnan(begin)), default=over)
+            over = min(
+                (begin for begin in begins if not math.isnan(begin)), default=over
+            )
         return found[::-1]
 
     def _timed(self, index: int, clock: Clock, over: float) -> Iterator[TimedRecord]:
@@ -240,7 +260,11 @@ class TimedSource:
         moment = math.nan
         if isinstance(record, _WITH_STEP) and record.step is not None:
             moment = min(self._timing.at(clock, record.step), over)
-        if isinstance(record, Dump) and math.isnan(moment) and record.modified is not None:
+        if (
+            isinstance(record, Dump)
+            and math.isnan(moment)
+            and record.modified is not None
+        ):
             moment = record.modified
         known = not math.isnan(moment)
         yield TimedRecord(moment if known else self._reached, index, -1)
@@ -255,7 +279,9 @@ class TimedSource:
         reached = math.nan
         times = rows.times or [math.nan] * len(rows.steps)
         for row, (step, time) in enumerate(zip(rows.steps, times, strict=True)):
-            moment = time if is_valid_time(time) else min(self._timing.at(clock, step), over)
+            moment = (
+                time if is_valid_time(time) else min(self._timing.at(clock, step), over)
+            )
             reached = _later(reached, moment)
             yield TimedRecord(reached, index, row)
         if rows.progress:
@@ -274,7 +300,9 @@ class TimedSource:
             end = self._written
 
         def at_end(one: TimedRecord) -> bool:
-            return one.record > self._last and not isinstance(records[one.record], _BEFORE_END)
+            return one.record > self._last and not isinstance(
+                records[one.record], _BEFORE_END
+            )
 
         return [one._replace(moment=end) if at_end(one) else one for one in timed]
 
@@ -300,7 +328,9 @@ def _later(reached: float, moment: float) -> float:
 def _first(records: Sequence[Record]) -> float:
     """Return the first time stated by rows, nan if none is."""
     times = (
-        record.times[0] for record in records if isinstance(record, MetricRows) and record.times
+        record.times[0]
+        for record in records
+        if isinstance(record, MetricRows) and record.times
     )
     return min(filter(is_valid_time, times), default=math.nan)
 

@@ -12,7 +12,12 @@ from typing import TYPE_CHECKING
 
 from verl_tui.monitor import Monitor
 from verl_tui.records import Dump, MetricRows, Progress, Restart
-from verl_tui.replay.recorded_source import RecordedSource, RunSpan, TimedRecord, TimedSource
+from verl_tui.replay.recorded_source import (
+    RecordedSource,
+    RunSpan,
+    TimedRecord,
+    TimedSource,
+)
 from verl_tui.replay.timing import Timing
 from verl_tui.runs.run import Run
 from verl_tui.sources.feed import Feed
@@ -91,7 +96,11 @@ class RecordedRun:
     def when(self, step: int) -> float | None:
         """Return the moment at which the run first reached a step, None if it never did."""
         return next(
-            (moment for moment, at in zip(self.moments, self.steps, strict=True) if at >= step),
+            (
+                moment
+                for moment, at in zip(self.moments, self.steps, strict=True)
+                if at >= step
+            ),
             None,
         )
 
@@ -104,7 +113,9 @@ def _marked(
         record = source.records[index]
         if isinstance(record, MetricRows) and (record.progress or dumps):
             yield moment, record.steps[row]
-        elif isinstance(record, Dump if dumps else Progress) and record.step is not None:
+        elif (
+            isinstance(record, Dump if dumps else Progress) and record.step is not None
+        ):
             yield moment, record.step
         elif isinstance(record, Restart) and record.step is None:
             yield moment, None
@@ -122,11 +133,15 @@ def _has_step(record: object) -> bool:
     )
 
 
-def _marks(reached: Iterable[tuple[float, int | None]]) -> tuple[array[float], array[int]]:
+def _marks(
+    reached: Iterable[tuple[float, int | None]],
+) -> tuple[array[float], array[int]]:
     """Return moments and steps, without steps that were reached before."""
     moments, steps = array("d"), array("q")
     top: int | None = None
-    for moment, step in sorted(((m, s) for m, s in reached if math.isfinite(m)), key=_by_moment):
+    for moment, step in sorted(
+        ((m, s) for m, s in reached if math.isfinite(m)), key=_by_moment
+    ):
         if step is None:
             top = None
         elif top is None or step > top:
@@ -167,7 +182,8 @@ class Recording:
         )
         self.start = min((recorded.moments[0] for recorded in going), default=begin)
         self.end = max(
-            (source.moments[-1] for source in self._sources() if source.moments), default=end
+            (source.moments[-1] for source in self._sources() if source.moments),
+            default=end,
         )
 
     def _set_times(self, spans: Sequence[RunSpan]) -> RunSpan:
@@ -199,7 +215,9 @@ class Recording:
             batches.append(batch)
             source = batch.run, batch.status.path
             before, known[source] = known.get(source), batch.status
-            done += batch.status.bytes_read - (before.bytes_read if before is not None else 0)
+            done += batch.status.bytes_read - (
+                before.bytes_read if before is not None else 0
+            )
             size += batch.status.size - (before.size if before is not None else 0)
             if progress is not None:
                 progress(done, size)
@@ -213,7 +231,10 @@ class Recording:
     @property
     def last_step(self) -> int:
         """The highest step that any run has reached."""
-        return max((step for recorded in self.runs.values() for step in recorded.steps), default=0)
+        return max(
+            (step for recorded in self.runs.values() for step in recorded.steps),
+            default=0,
+        )
 
     def when(self, step: int) -> float | None:
         """Return the moment at which the first run reached a step, None if none did."""
@@ -285,7 +306,9 @@ class Recording:
             yield from recorded.sources
 
     def _all_moments(self) -> Sequence[float]:
-        return sorted({moment for recorded in self.runs.values() for moment in recorded.moments})
+        return sorted(
+            {moment for recorded in self.runs.values() for moment in recorded.moments}
+        )
 
 
 def _at_once(runs: Sequence[RecordedRun]) -> bool:
@@ -296,4 +319,7 @@ def _at_once(runs: Sequence[RecordedRun]) -> bool:
         return False
     spans = sorted(recorded.span for recorded in runs if recorded.span is not None)
     ends = accumulate((span.end for span in spans), max)
-    return all(after.begin <= end for (_, after), end in zip(pairwise(spans), ends, strict=False))
+    return all(
+        after.begin <= end
+        for (_, after), end in zip(pairwise(spans), ends, strict=False)
+    )

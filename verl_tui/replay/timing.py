@@ -56,7 +56,11 @@ def source_pass(records: Iterable[Record]) -> SourcePass:
         elif isinstance(record, Progress) and record.step is not None:
             steps.add(record.step)
             step, seconds = bars[-1] if bars else (-math.inf, -math.inf)
-            if record.step > step and record.elapsed is not None and record.elapsed >= seconds:
+            if (
+                record.step > step
+                and record.elapsed is not None
+                and record.elapsed >= seconds
+            ):
                 bars.append((record.step, record.elapsed))
     return SourcePass(tuple(sorted(steps)), tuple(bars))
 
@@ -73,7 +77,9 @@ class Timing:
         """
         self._run = run
         # Timers set the pace below for all passes; a clock made of them covers the newest only.
-        self._clocks = [clock for clock in clocks(run) if not clock.origin.startswith(TIMERS)]
+        self._clocks = [
+            clock for clock in clocks(run) if not clock.origin.startswith(TIMERS)
+        ]
         timer = run.indicator("step_time")
         self._taken = _positive(timer) if timer is not None else {}
         self._usual = median(self._taken.values()) if self._taken else self._usual_gap()
@@ -84,7 +90,9 @@ class Timing:
         self.pace: str | None = None
         """The basis of the pace in words, None if there are clocks."""
         if not self._clocks:
-            self.pace = f"paced by {timer.key}" if timer and self._taken else "a second a step"
+            self.pace = (
+                f"paced by {timer.key}" if timer and self._taken else "a second a step"
+            )
 
     @property
     def estimated(self) -> bool:
@@ -154,7 +162,9 @@ class Timing:
     def _usual_gap(self) -> float:
         for clock in self._clocks:
             known = list(zip(clock.steps[-_GAPS:], clock.times[-_GAPS:], strict=True))
-            if gaps := [(b[1] - a[1]) / (b[0] - a[0]) for a, b in pairwise(known) if b[0] > a[0]]:
+            if gaps := [
+                (b[1] - a[1]) / (b[0] - a[0]) for a, b in pairwise(known) if b[0] > a[0]
+            ]:
                 return median(gaps)
         return _SECOND
 
@@ -173,7 +183,9 @@ def _of_files(dumps: Sequence[Dump]) -> Clock | None:
     """Return the times at which dumps were written, None if the files were copied."""
     clock = Clock("the dumps' last change")
     known = {
-        dump.step: dump.modified for dump in dumps if dump.modified is not None and not dump.removed
+        dump.step: dump.modified
+        for dump in dumps
+        if dump.modified is not None and not dump.removed
     }
     steps = sorted(known)
     clock.note(steps, [known[step] for step in steps])

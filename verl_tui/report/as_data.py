@@ -58,7 +58,9 @@ def _best(one: BestStep) -> dict[str, Any]:
         "step": found.step,
         "value": json_number(found.value),
         "checkpoint": None if found.checkpoint is None else found.checkpoint._asdict(),
-        "nearest_checkpoint": None if found.nearest is None else found.nearest._asdict(),
+        "nearest_checkpoint": None
+        if found.nearest is None
+        else found.nearest._asdict(),
         "latest_checkpoint": None if found.latest is None else found.latest._asdict(),
     }
 

@@ -51,7 +51,9 @@ _SECTIONS = {
 }
 
 
-def as_html(report: Report, drawn: Sequence[tuple[ReportChart, ChartDrawing | None]]) -> str:
+def as_html(
+    report: Report, drawn: Sequence[tuple[ReportChart, ChartDrawing | None]]
+) -> str:
     """Return a report as a page.
 
     Args:
@@ -68,7 +70,9 @@ def as_html(report: Report, drawn: Sequence[tuple[ReportChart, ChartDrawing | No
         "samples": _samples(report),
         "origin": _origin(report),
     }
-    return "".join((*_head(report, sections), *_body(sections, bodies), "</main></body></html>\n"))
+    return "".join(
+        (*_head(report, sections), *_body(sections, bodies), "</main></body></html>\n")
+    )
 
 
 def _head(report: Report, sections: dict[str, str]) -> Iterator[str]:
@@ -117,7 +121,9 @@ def _verdicts(report: Report) -> Iterator[str]:
 
 def _scroll_start(label: str) -> str:
     """Return the beginning of what is scrolled sideways where it is too wide, by keys, too."""
-    return f'<div class="scroll" role="region" aria-label="{escape(label)}" tabindex="0">'
+    return (
+        f'<div class="scroll" role="region" aria-label="{escape(label)}" tabindex="0">'
+    )
 
 
 def _table(table: TextTable, label: str) -> Iterator[str]:
@@ -125,7 +131,9 @@ def _table(table: TextTable, label: str) -> Iterator[str]:
         kind = ' class="numbers"' if table.numbers else ""
         yield _scroll_start(table.heading or label)
         yield f"<table{kind}><thead><tr>"
-        yield from (f'<th scope="col">{escape(line(one))}</th>' for one in table.columns)
+        yield from (
+            f'<th scope="col">{escape(line(one))}</th>' for one in table.columns
+        )
         yield "</tr></thead><tbody>"
         for first, *rest in table.rows:
             yield f'<tr><th scope="row">{escape(line(first))}</th>'
@@ -142,7 +150,9 @@ def _comparison(report: Report) -> Iterator[str]:
         yield from _table(table, table.heading)
     if report.comparison.notes:
         yield "<h3>Notes</h3><ul>"
-        yield from (f"<li>{escape(line(note))}</li>" for note in report.comparison.notes)
+        yield from (
+            f"<li>{escape(line(note))}</li>" for note in report.comparison.notes
+        )
         yield "</ul>"
 
 
@@ -166,7 +176,9 @@ def _curves(
     yield "</div>"
 
 
-def _figure(chart: ReportChart, picture: ChartDrawing | None, name: str) -> Iterator[str]:
+def _figure(
+    chart: ReportChart, picture: ChartDrawing | None, name: str
+) -> Iterator[str]:
     same = chart.family.lower() == chart.title.lower()
     family = "" if same else f' <span class="muted">{escape(chart.family)}</span>'
     yield f"<figure><h3>{escape(heading(chart))}{family}</h3>"
@@ -197,7 +209,11 @@ def _finding(one: WrittenFinding) -> Iterator[str]:
     about = " · ".join(part for part in (one.id, one.since) if part)
     yield f'<p class="note">{escape(about)}</p>'
     if one.evidence:
-        yield "<ul>" + "".join(f"<li>{escape(text)}</li>" for text in one.evidence) + "</ul>"
+        yield (
+            "<ul>"
+            + "".join(f"<li>{escape(text)}</li>" for text in one.evidence)
+            + "</ul>"
+        )
     if one.advice:
         yield f"<p><strong>Advice:</strong> {escape(one.advice)}</p>"
     if one.consequences:
@@ -219,7 +235,11 @@ def _samples(report: Report) -> Iterator[str]:
 
 def _excerpt(one: ReportedSample) -> Iterator[str]:
     yield f"<h4>{escape(capital(excerpt_heading(one)))}</h4>"
-    parts = (("prompt", one.prompt), ("response", one.response), ("truth", one.ground_truth))
+    parts = (
+        ("prompt", one.prompt),
+        ("response", one.response),
+        ("truth", one.ground_truth),
+    )
     for label, text in parts:
         if text:
             yield f'<p class="label">{"ground truth" if label == "truth" else label}</p>'

@@ -84,10 +84,17 @@ def _name(run: ReportedRun, *, alone: bool) -> str:
 def _verdicts(report: Report) -> Iterator[str]:
     yield "## Verdicts"
     rows = tuple(
-        (_name(run, alone=report.alone), verdict_word(run), line(run.condition), line(run.why))
+        (
+            _name(run, alone=report.alone),
+            verdict_word(run),
+            line(run.condition),
+            line(run.why),
+        )
         for run in report.runs
     )
-    yield from _table(TextTable("", ("run", "verdict", "state", "why"), rows, numbers=False))
+    yield from _table(
+        TextTable("", ("run", "verdict", "state", "why"), rows, numbers=False)
+    )
 
 
 def _table(table: TextTable) -> Iterator[str]:
@@ -108,7 +115,9 @@ def _comparison(report: Report) -> Iterator[str]:
 
 
 def _curves(
-    report: Report, drawn: Sequence[tuple[ReportChart, ChartDrawing | None]], files: Sequence[str]
+    report: Report,
+    drawn: Sequence[tuple[ReportChart, ChartDrawing | None]],
+    files: Sequence[str],
 ) -> Iterator[str]:
     if not any(picture for _, picture in drawn):
         yield f"{capital(NO_CURVES)}."
@@ -123,7 +132,9 @@ def _curves(
         yield from _curve(chart, picture, file)
 
 
-def _curve(chart: ReportChart, picture: ChartDrawing | None, file: str | None) -> Iterator[str]:
+def _curve(
+    chart: ReportChart, picture: ChartDrawing | None, file: str | None
+) -> Iterator[str]:
     """Yield a chart as a file, or in text, and what is said of it."""
     if picture is None:
         yield "No value is a number."
@@ -137,7 +148,9 @@ def _curve(chart: ReportChart, picture: ChartDrawing | None, file: str | None) -
 
 def _in_text(chart: ReportChart) -> str:
     """Return a chart as the screen draws it, without colour: of the runs that have letters."""
-    lettered = tuple(one for one in chart.curves if one.place is not None) or chart.curves[:1]
+    lettered = (
+        tuple(one for one in chart.curves if one.place is not None) or chart.curves[:1]
+    )
     data = replace(replace(chart, curves=lettered).overlaid, envelope=None, spread=())
     rows = ChartRenderer().rows(data, *_SIZE)
     return masked("\n".join(text_of(row).rstrip() for row in rows))
@@ -186,7 +199,11 @@ def _samples(report: Report) -> Iterator[str]:
 
 def _excerpt(one: ReportedSample) -> Iterator[str]:
     yield f"<details><summary>{capital(excerpt_heading(one))}</summary>"
-    parts = {"prompt": one.prompt, "response": one.response, "ground truth": one.ground_truth}
+    parts = {
+        "prompt": one.prompt,
+        "response": one.response,
+        "ground truth": one.ground_truth,
+    }
     for label, text in parts.items():
         if text:
             yield f"{label}:"
@@ -196,5 +213,7 @@ def _excerpt(one: ReportedSample) -> Iterator[str]:
 
 def _origin(report: Report) -> Iterator[str]:
     rows = tuple(made_by(report))
-    yield "\n".join(f"- {escaped(f'{name}: {value}' if name else value)}" for name, value in rows)
+    yield "\n".join(
+        f"- {escaped(f'{name}: {value}' if name else value)}" for name, value in rows
+    )
     yield from _table(sources_table(report))

@@ -171,7 +171,9 @@ class _Drawing:
             strokes=(*self._behind, *self._strokes, *self._alarmed),
             dots=tuple(self._dots()),
             ends=tuple(reversed(self._ends)),
-            best=None if best is None else (self._place(best[0]), self._scale.fraction(best[1])),
+            best=None
+            if best is None
+            else (self._place(best[0]), self._scale.fraction(best[1])),
             odds=tuple(sorted(self._odds)),
             marks=tuple(self._marks()),
             smoothing=self._whole.smoothing,
@@ -207,9 +209,12 @@ class _Drawing:
         self._odds.update(share * at for at, odd in enumerate(columns.odds) if odd)
         if curve.place is not None:
             low, high = (self._height_of_edge(edge) for edge in curve.data.band)
-            parts = alarmed_polylines((x, y, starts), curve.data.alarms, window, (low, high))
+            parts = alarmed_polylines(
+                (x, y, starts), curve.data.alarms, window, (low, high)
+            )
             (self._behind if behind else self._alarmed).extend(
-                Stroke(part.role, part.x, part.y, part.starts, behind, curve.run) for part in parts
+                Stroke(part.role, part.x, part.y, part.starts, behind, curve.run)
+                for part in parts
             )
         return found
 
@@ -241,8 +246,12 @@ class _Drawing:
                 x, y, starts = self._points_of(line)
                 yield Stroke("validation", x, y, starts)
 
-    def _points_of(self, line: ChartLine) -> tuple[Sequence[float], Sequence[float], Sequence[int]]:
-        return joined(self._cache.columns(line.points, self._window), self._scale.fraction)
+    def _points_of(
+        self, line: ChartLine
+    ) -> tuple[Sequence[float], Sequence[float], Sequence[int]]:
+        return joined(
+            self._cache.columns(line.points, self._window), self._scale.fraction
+        )
 
     def _place(self, step: int) -> float:
         return min(COLUMNS - 1, max(0, self._window.column(step)))
@@ -265,7 +274,9 @@ class _Drawing:
 
     def _x_ticks(self) -> Iterator[Label]:
         axis, window = self._whole.axis, self._window
-        for step in window.ticks(COLUMNS // (2 * _TICKS), time=axis.time, zero=axis.zero):
+        for step in window.ticks(
+            COLUMNS // (2 * _TICKS), time=axis.time, zero=axis.zero
+        ):
             at = window.column(step) / (COLUMNS - 1)
             if 0 <= at <= 1:
                 yield Label(at, axis.write(step))

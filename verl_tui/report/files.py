@@ -43,7 +43,8 @@ def write_new(path: Path, text: str, *, replace: bool = False) -> None:
             path.open("xb").close()  # not by a link: some file systems have none
             temporary.replace(path)
     except OSError as error:
-        error.filename, error.filename2 = str(path), None  # the user does not know the other one
+        # the user does not know the other one
+        error.filename, error.filename2 = str(path), None
         raise
     finally:
         with suppress(OSError):
@@ -78,7 +79,9 @@ def chart_names(charts: Sequence[ReportChart]) -> list[str]:
     """Return a name for each chart that is safe in paths and ids, each once."""
     names: list[str] = []
     for chart in charts:
-        plain = "".join(c if c.isascii() and c.isalnum() else "-" for c in chart.title.lower())
+        plain = "".join(
+            c if c.isascii() and c.isalnum() else "-" for c in chart.title.lower()
+        )
         name = "-".join(filter(None, plain.split("-")))[:40] or "chart"
         names.append(name if name not in names else f"{name}-{len(names) + 1}")
     return names

@@ -46,4 +46,6 @@ def report_text(
     if form == "json":
         return json.dumps(as_data(report), allow_nan=False) + "\n"
     folder = Path.cwd() if target == "-" else Path(target).parent
-    return as_markdown(report, pictures, [os.path.relpath(path, folder) for path in charts])
+    return as_markdown(
+        report, pictures, [os.path.relpath(path, folder) for path in charts]
+    )

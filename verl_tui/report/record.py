@@ -160,7 +160,9 @@ def _finals(comparison: Comparison) -> dict[str, float]:
     """Return how far each run got, more is better: its final reward, without one its loss."""
     found = {}
     for one in comparison.runs:
-        reward, loss = (one.measured.figures[id].value for id in ("final_reward", "final_loss"))
+        reward, loss = (
+            one.measured.figures[id].value for id in ("final_reward", "final_loss")
+        )
         if reward is not None:
             found[one.name] = reward
         elif loss is not None:
@@ -186,7 +188,12 @@ def _run(
     headline, *more = (line.plain for line in opening(described, run, judged, now))
     word = verdict(described, judged)
     head = word or "no verdict yet"
-    condition = headline.removeprefix(f"{run.name}: ").removeprefix(head).removeprefix(",").strip()
+    condition = (
+        headline.removeprefix(f"{run.name}: ")
+        .removeprefix(head)
+        .removeprefix(",")
+        .strip()
+    )
     return ReportedRun(
         name=run.name,
         place=place,
@@ -203,7 +210,9 @@ def _run(
 
 
 def _after(word: str, lines: Sequence[str]) -> str:
-    return next((line.removeprefix(word) for line in lines if line.startswith(word)), "")
+    return next(
+        (line.removeprefix(word) for line in lines if line.startswith(word)), ""
+    )
 
 
 def _bests(run: Run) -> Iterator[BestStep]:
@@ -216,7 +225,8 @@ def _left_out(runs: Sequence[ReportedRun], drawn: DrawnRuns) -> Iterator[str]:
     """Yield what is left out to keep the report short."""
     if drawn.grey:
         chosen = (
-            f"{COLOURED} have a colour: the baseline and those with the best final reward or loss"
+            f"{COLOURED} have a colour: the baseline "
+            "and those with the best final reward or loss"
         )
         yield f"Of {counted(len(drawn.all) + drawn.left_out, 'run')} {chosen}; others are grey."
     if drawn.left_out:

@@ -73,11 +73,15 @@ def excerpts_of(run: Run) -> ReportedSamples:
     try:
         found = _candidates(run, place)
         if not found.scores:
-            return ReportedSamples(step, place.validation, note="its dump holds no sample")
+            return ReportedSamples(
+                step, place.validation, note="its dump holds no sample"
+            )
         shown = tuple(_excerpt(*one, found) for one in _chosen(found.scores))
     except OSError as error:
         reason = os.strerror(error.errno).lower() if error.errno else str(error)
-        return ReportedSamples(step, place.validation, note=f"its samples cannot be read: {reason}")
+        return ReportedSamples(
+            step, place.validation, note=f"its samples cannot be read: {reason}"
+        )
     except Exception as error:  # noqa: BLE001 - a report without samples is better than none
         reason = note_failure(f"samples of {run.name}", error)
         return ReportedSamples(
@@ -91,7 +95,9 @@ def _candidates(run: Run, place: Place) -> _Candidates:
         return _dumped(dump)
     kept = run.samples.kept(place)
     scores = [sample.score for sample in kept]
-    return _Candidates(scores, kept.__getitem__, _note(scores, counted(len(kept), "sample")))
+    return _Candidates(
+        scores, kept.__getitem__, _note(scores, counted(len(kept), "sample"))
+    )
 
 
 def _dumped(dump: Dump) -> _Candidates:
@@ -100,7 +106,9 @@ def _dumped(dump: Dump) -> _Candidates:
         pass
     scores = [fact.score for fact in file.facts(0, file.count_so_far)]
     known = counted(len(scores), "sample")
-    chosen = known if file.complete else f"the first {known}, as far as its dump was read"
+    chosen = (
+        known if file.complete else f"the first {known}, as far as its dump was read"
+    )
     return _Candidates(scores, file.row, _note(scores, chosen))
 
 
@@ -112,7 +120,11 @@ def _note(scores: Sequence[float | None], chosen: str) -> str:
 
 def _chosen(scores: Sequence[float | None]) -> list[tuple[str, int]]:
     """Return which samples are shown, and why: each once."""
-    known = {i: score for i, score in enumerate(scores) if score is not None and isfinite(score)}
+    known = {
+        i: score
+        for i, score in enumerate(scores)
+        if score is not None and isfinite(score)
+    }
     reasons: dict[int, list[str]] = {}
     if known:
         top, least = max(known.values()), min(known.values())
@@ -128,9 +140,15 @@ def _chosen(scores: Sequence[float | None]) -> list[tuple[str, int]]:
 def _excerpt(why: str, at: int, found: _Candidates) -> ReportedSample:
     row = found.read(at)
     if not isinstance(row, Sample):
-        return ReportedSample(why, None, "", f"line {row.line} cannot be read: {row.reason}", None)
-    truth = None if row.ground_truth is None else shortened(row.ground_truth, LONGEST // 4)
-    return ReportedSample(why, row.score, shortened(row.prompt), shortened(row.response), truth)
+        return ReportedSample(
+            why, None, "", f"line {row.line} cannot be read: {row.reason}", None
+        )
+    truth = (
+        None if row.ground_truth is None else shortened(row.ground_truth, LONGEST // 4)
+    )
+    return ReportedSample(
+        why, row.score, shortened(row.prompt), shortened(row.response), truth
+    )
 
 
 def shortened(text: str, longest: int = LONGEST) -> str:

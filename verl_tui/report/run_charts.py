@@ -79,7 +79,13 @@ class ReportChart:
             return first
         lines = (main for one in self.curves if (main := _lettered(one)) is not None)
         return replace(
-            first, lines=tuple(lines), envelope=None, spread=(), beside=(), alarms=(), best=""
+            first,
+            lines=tuple(lines),
+            envelope=None,
+            spread=(),
+            beside=(),
+            alarms=(),
+            best="",
         )
 
 
@@ -136,7 +142,9 @@ def drawn_runs(runs: Sequence[Run], finals: Mapping[str, float]) -> DrawnRuns:
     )
 
 
-def charts_of(monitor: Monitor, drawn: DrawnRuns, now: float) -> tuple[ReportChart, ...]:
+def charts_of(
+    monitor: Monitor, drawn: DrawnRuns, now: float
+) -> tuple[ReportChart, ...]:
     """Return the charts: the families', then those of metrics that findings are about.
 
     Args:
@@ -154,25 +162,39 @@ def charts_of(monitor: Monitor, drawn: DrawnRuns, now: float) -> tuple[ReportCha
 
 def _of_one_run(monitor: Monitor, run: Run, now: float) -> Iterator[ReportChart]:
     """Yield the charts of a single run as the screen has them, with their bands and points."""
-    planned = plan_charts(run, tuple(name for names in FAMILIES.values() for name in names))
+    planned = plan_charts(
+        run, tuple(name for names in FAMILIES.values() for name in names)
+    )
     found = [*_of_families(run, planned)]
-    found += _of_findings(planned, {one.key for _, one in found}, _keys_of_findings(monitor, [run]))
+    found += _of_findings(
+        planned, {one.key for _, one in found}, _keys_of_findings(monitor, [run])
+    )
     view = View(monitor, run, now)
     for family, one in found or [(OTHERS, one) for one in planned[:_MOST_OTHERS]]:
         curve = RunCurve(run.name, 0, chart_data(one, view, ChartLook()))
         yield ReportChart(
-            family, one.label, one.unit, one.indicator, (curve,), _of_key(one), alone=True
+            family,
+            one.label,
+            one.unit,
+            one.indicator,
+            (curve,),
+            _of_key(one),
+            alone=True,
         )
 
 
-def _of_families(run: Run, planned: Sequence[PlannedChart]) -> Iterator[tuple[str, PlannedChart]]:
+def _of_families(
+    run: Run, planned: Sequence[PlannedChart]
+) -> Iterator[tuple[str, PlannedChart]]:
     """Yield the charts of the families; validation, which the screen draws into the reward's, has
     one of its own, too.
     """
     known = {one.indicator: one for one in planned}
     if (validation := run.indicators.get("validation")) is not None:
         known.setdefault("validation", single_metric(run, validation, "validation"))
-    if (loss := loss_key(run)) is not None and loss not in {one.key for one in known.values()}:
+    if (loss := loss_key(run)) is not None and loss not in {
+        one.key for one in known.values()
+    }:
         known["loss"] = single_metric(run, loss)
     for family, names in FAMILIES.items():
         for name in (*names, family):
@@ -184,7 +206,9 @@ def _of_findings(
     planned: Sequence[PlannedChart], drawn: Container[str], named: Sequence[str]
 ) -> list[tuple[str, PlannedChart]]:
     """Return the charts of metrics that findings are about, if they are not drawn yet."""
-    more = [one for one in planned if one.key not in drawn and any(map(one.shows, named))]
+    more = [
+        one for one in planned if one.key not in drawn and any(map(one.shows, named))
+    ]
     return [(OF_FINDINGS, one) for one in more[:_MOST_OF_FINDINGS]]
 
 
@@ -212,7 +236,9 @@ def _of_many(monitor: Monitor, drawn: DrawnRuns, now: float) -> Iterator[ReportC
         for name in names:
             yield from overlays.of_indicator(family, name)
         if family == "loss":
-            yield from overlays.of_keys(family, filter(None, map(loss_key, drawn.all)), 1)
+            yield from overlays.of_keys(
+                family, filter(None, map(loss_key, drawn.all)), 1
+            )
     named = _keys_of_findings(monitor, drawn.coloured)
     yield from overlays.of_keys(OF_FINDINGS, named, _MOST_OF_FINDINGS)
     if not overlays.drawn:
@@ -233,15 +259,23 @@ class _Overlays:
         named = {run.name: run.indicators.get(indicator) for run in self._runs.all}
         yield from self._chart(family, INDICATORS[indicator].label, indicator, named)
 
-    def of_keys(self, family: str, keys: Iterable[str], most: int) -> Iterator[ReportChart]:
+    def of_keys(
+        self, family: str, keys: Iterable[str], most: int
+    ) -> Iterator[ReportChart]:
         """Yield the charts of metrics by the log's own keys, so many of those without one."""
         wanted = [key for key in dict.fromkeys(keys) if key not in self.drawn]
         for key in wanted[:most]:
-            known = {run.name: key if run.series(key) else None for run in self._runs.all}
+            known = {
+                run.name: key if run.series(key) else None for run in self._runs.all
+            }
             yield from self._chart(family, describe(key).label, None, known)
 
     def _chart(
-        self, family: str, label: str, indicator: str | None, keys: Mapping[str, str | None]
+        self,
+        family: str,
+        label: str,
+        indicator: str | None,
+        keys: Mapping[str, str | None],
     ) -> Iterator[ReportChart]:
         """Yield a chart, none if no run has the metric.
 
@@ -251,7 +285,9 @@ class _Overlays:
             indicator: What it means, None where only its key is known.
             keys: The key of each run, None where it has none.
         """
-        having = [(run, key) for run in self._runs.all if (key := keys[run.name]) is not None]
+        having = [
+            (run, key) for run in self._runs.all if (key := keys[run.name]) is not None
+        ]
         if not having:
             return
         first, own = having[0]
@@ -289,7 +325,9 @@ def _of_keys(curves: Sequence[RunCurve]) -> Iterator[str]:
     if len(keys) == 1:
         yield from map(one_line, keys)
     else:
-        yield "; ".join(f"{one_line(key)} ({_named(runs)})" for key, runs in keys.items())
+        yield "; ".join(
+            f"{one_line(key)} ({_named(runs)})" for key, runs in keys.items()
+        )
 
 
 def _lacking(without: Sequence[str], otherwise: Sequence[str]) -> Iterator[str]:

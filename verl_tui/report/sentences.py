@@ -55,7 +55,9 @@ def findings_of(run: ReportedRun) -> list[WrittenFinding]:
 
 
 def _following(
-    finding: Mapping[str, Any], found: list[Mapping[str, Any]], primary: list[Mapping[str, Any]]
+    finding: Mapping[str, Any],
+    found: list[Mapping[str, Any]],
+    primary: list[Mapping[str, Any]],
 ) -> tuple[str, ...]:
     first = next(one for one in primary if one["id"] == finding["id"])
     if first is not finding:
@@ -105,13 +107,21 @@ def best_table(report: Report) -> TextTable:
     if not found:
         return TextTable("", note="no reward and no validation is logged")
     rows: list[tuple[str, ...]] = [
-        (line(run.name), one.label, number(one.best.value), str(one.best.step), *_saved(one.best))
+        (
+            line(run.name),
+            one.label,
+            number(one.best.value),
+            str(one.best.step),
+            *_saved(one.best),
+        )
         for run, one in found
     ]
     columns = ("run", "best", "value", "at step", "checkpoint", "newest checkpoint")
     if not any(row[-1] for row in rows):
         rows = [row[:4] for row in rows]
-        return TextTable("", columns[:4], tuple(rows), "no checkpoint is known", numbers=False)
+        return TextTable(
+            "", columns[:4], tuple(rows), "no checkpoint is known", numbers=False
+        )
     return TextTable("", columns, tuple(rows), numbers=False)
 
 
@@ -123,7 +133,10 @@ def _saved(best: Best) -> tuple[str, str]:
     if best.nearest is None:
         return "", newest
     value = "" if best.nearest.value is None else f" ({number(best.nearest.value)})"
-    return f"nearest: step {best.nearest.step}{value}, {line(best.nearest.path)}", newest
+    return (
+        f"nearest: step {best.nearest.step}{value}, {line(best.nearest.path)}",
+        newest,
+    )
 
 
 def heading(chart: ReportChart) -> str:
@@ -185,14 +198,24 @@ def sources_table(report: Report) -> TextTable:
     more = len(rows) - _MOST_SOURCES
     note = f"{counted(more, 'more row')} left out" if more > 0 else ""
     columns = ("run", "format", "files", "records", "unreadable lines")
-    return TextTable("Files read", columns, tuple(rows[:_MOST_SOURCES]), note, numbers=False)
+    return TextTable(
+        "Files read", columns, tuple(rows[:_MOST_SOURCES]), note, numbers=False
+    )
 
 
 def _source(run: str, format: str, files: list[Mapping[str, Any]]) -> tuple[str, ...]:
-    records, unreadable = (sum(one[name] for one in files) for name in ("records", "unreadable"))
+    records, unreadable = (
+        sum(one[name] for one in files) for name in ("records", "unreadable")
+    )
     more = f" and {len(files) - 1:,} more" if len(files) > 1 else ""
     path = line(files[0]["path"]) + more
-    return line(run), format, path, f"{records:,}", f"{unreadable:,}" if unreadable else ""
+    return (
+        line(run),
+        format,
+        path,
+        f"{records:,}",
+        f"{unreadable:,}" if unreadable else "",
+    )
 
 
 def made_by(report: Report) -> Iterator[tuple[str, str]]:

@@ -60,7 +60,8 @@ def grounds() -> tuple[dict[str, str], dict[str, str]]:
 
 def _variables(root: str) -> str:
     light, dark = (
-        "".join(f"--{name}:{colour};" for name, colour in colours.items()) for colours in grounds()
+        "".join(f"--{name}:{colour};" for name, colour in colours.items())
+        for colours in grounds()
     )
     return (
         f"{root}{{color-scheme:light dark;{light}}}\n"

@@ -32,7 +32,9 @@ _LETTER = 12
 _SEVERITIES = ("critical", "warning", "info")
 
 
-def svg(chart: ReportChart, picture: ChartDrawing, name: str, *, alone: bool = False) -> str:
+def svg(
+    chart: ReportChart, picture: ChartDrawing, name: str, *, alone: bool = False
+) -> str:
     """Return a chart as an SVG element.
 
     Args:
@@ -58,7 +60,9 @@ def svg(chart: ReportChart, picture: ChartDrawing, name: str, *, alone: bool = F
     for at, (place, run) in enumerate(runs):
         label = escape(f"{LETTERS[place]}  {line(run)[:70]}")
         y = HEIGHT + at * _ROW + 8
-        parts.append(f'<text class="end run-{place + 1}" x="{_LEFT}" y="{y}">{label}</text>')
+        parts.append(
+            f'<text class="end run-{place + 1}" x="{_LEFT}" y="{y}">{label}</text>'
+        )
     parts.append("</svg>")
     return "".join(parts)
 
@@ -100,7 +104,9 @@ def _grid(picture: ChartDrawing, chart: ReportChart) -> Iterator[str]:
         yield f'<path class="axis" d="M{x} {bottom}v4"/>'
         yield f'<text x="{x}" y="{bottom + 16}" text-anchor="middle">{escape(tick.text)}</text>'
     yield f'<text x="{right}" y="{bottom + 30}" text-anchor="end">step</text>'
-    unit = escape(line(f"{chart.title}, {chart.unit}" if chart.unit else chart.title)[:60])
+    unit = escape(
+        line(f"{chart.title}, {chart.unit}" if chart.unit else chart.title)[:60]
+    )
     yield f'<text x="4" y="11">{unit}</text>'
 
 
@@ -108,12 +114,19 @@ def _curves(picture: ChartDrawing) -> Iterator[str]:
     """Yield areas, lines and points."""
     yield f'<g transform="translate({_LEFT} {_TOP}) scale({1 / _FINE:g})">'
     for area in picture.areas:
-        there, back = zip(area.x, area.high, strict=True), zip(area.x, area.low, strict=True)
+        there, back = (
+            zip(area.x, area.high, strict=True),
+            zip(area.x, area.low, strict=True),
+        )
         x, y = zip(*there, *reversed([*back]), strict=True) if area.x else ((), ())
         yield f'<path class="area {_colour(picture)}" d="{_path(x, y, (), picture)}z"/>'
     for stroke in (*picture.strokes, *picture.dots):
         if stroke.x:
-            kind = f"{_class(stroke.role)} behind" if stroke.behind else _class(stroke.role)
+            kind = (
+                f"{_class(stroke.role)} behind"
+                if stroke.behind
+                else _class(stroke.role)
+            )
             yield f'<path class="{kind}" d="{_path(stroke.x, stroke.y, stroke.starts, picture)}"/>'
     yield "</g>"
     for stroke in (*picture.strokes, *picture.dots):
@@ -137,7 +150,9 @@ def _dots(stroke: Stroke, picture: ChartDrawing) -> Iterator[str]:
 
 def _colour(picture: ChartDrawing) -> str:
     """Return what colours the areas: the curve that they are around."""
-    main = next((one.role for one in picture.strokes if one.role not in _SEVERITIES), "other")
+    main = next(
+        (one.role for one in picture.strokes if one.role not in _SEVERITIES), "other"
+    )
     return _class(main)
 
 

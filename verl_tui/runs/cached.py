@@ -50,7 +50,9 @@ def cached_by_keys(function: Callable[[K], T]) -> Callable[[K], T]:
     return _cached(function, attrgetter("keys_revision"))
 
 
-def _cached(function: Callable[[S], T], version_of: Callable[[S], int]) -> Callable[[S], T]:
+def _cached(
+    function: Callable[[S], T], version_of: Callable[[S], int]
+) -> Callable[[S], T]:
     known: WeakKeyDictionary[S, tuple[int, T]] = WeakKeyDictionary()
 
     @wraps(function)

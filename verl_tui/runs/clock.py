@@ -40,7 +40,8 @@ class Clock:
         if self.steps and not self._is_new(steps[-1], times[-1]):
             return  # most metrics of a step have the same time
         if self._knows(steps[:-1], times[:-1]):
-            steps, times = steps[-1:], times[-1:]  # metrics that each state times of their own
+            # metrics that each state times of their own
+            steps, times = steps[-1:], times[-1:]
         for step, time in zip(steps, times, strict=True):
             if self._goes_on(step, time):
                 self.steps.append(step)
@@ -96,7 +97,9 @@ def moment(stated: float, step: int, clocks: Sequence[Clock]) -> float:
     return next((time for time in (stated, *known) if not math.isnan(time)), _NAN)
 
 
-def counted_back(origin: str, steps: Sequence[int], elapsed: Sequence[float], end: float) -> Clock:
+def counted_back(
+    origin: str, steps: Sequence[int], elapsed: Sequence[float], end: float
+) -> Clock:
     """Return a clock from durations alone.
 
     Args:

@@ -78,7 +78,10 @@ class _BinColumns:
 
     def add(self, found: Histogram, precedence: int) -> int:
         """Insert a histogram at its step; return how many more there are now."""
-        order, bins = precedence + found.order, Bins(found.low, found.high, found.counts)
+        order, bins = (
+            precedence + found.order,
+            Bins(found.low, found.high, found.counts),
+        )
         at = bisect_left(self._steps, found.step)
         if at == len(self._steps) or self._steps[at] != found.step:
             self._steps.insert(at, found.step)
@@ -107,13 +110,22 @@ class _BinColumns:
         """Drop every second one, but never the newest."""
         kept = [*range(len(self._steps) - 1, -1, -2)][::-1]
         self._counts = array(
-            "f", [count for at in kept for count in self._counts[BINS * at : BINS * (at + 1)]]
+            "f",
+            [
+                count
+                for at in kept
+                for count in self._counts[BINS * at : BINS * (at + 1)]
+            ],
         )
-        self._ends = array("d", [end for at in kept for end in self._ends[2 * at : 2 * at + 2]])
+        self._ends = array(
+            "d", [end for at in kept for end in self._ends[2 * at : 2 * at + 2]]
+        )
         self._orders = array("q", [self._orders[at] for at in kept])
         self._steps = array("q", [self._steps[at] for at in kept])
 
     def _bins(self, at: int) -> Bins:
         return Bins(
-            self._ends[2 * at], self._ends[2 * at + 1], self._counts[BINS * at : BINS * (at + 1)]
+            self._ends[2 * at],
+            self._ends[2 * at + 1],
+            self._counts[BINS * at : BINS * (at + 1)],
         )

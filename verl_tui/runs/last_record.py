@@ -33,13 +33,17 @@ def last_record(sources: Iterable[SourceState], sampled: int | None) -> LastReco
         sampled: The newest step with samples: their files show no other.
     """
     dated = [(time, one) for one in sources if (time := one.last) is not None]
-    reached = max([_step(one, None) for _, one in dated if one.life.absolute], default=-1)
+    reached = max(
+        [_step(one, None) for _, one in dated if one.life.absolute], default=-1
+    )
     if reached >= 0:
         dated = [(time, one) for time, one in dated if _holds(one, sampled, reached)]
     if not dated:
         return LastRecord()
     time, newest = max(dated, key=itemgetter(0))
-    return LastRecord(time, _by_file(newest) and not newest.life.agrees(newest.status.modified))
+    return LastRecord(
+        time, _by_file(newest) and not newest.life.agrees(newest.status.modified)
+    )
 
 
 def _holds(source: SourceState, sampled: int | None, reached: int) -> bool:

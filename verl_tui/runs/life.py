@@ -79,7 +79,11 @@ class Life:
 
     def note(self, stated: float | None) -> None:
         """Note a time that stands in the source."""
-        if stated is not None and not isnan(stated) and (self.stamp is None or stated > self.stamp):
+        if (
+            stated is not None
+            and not isnan(stated)
+            and (self.stamp is None or stated > self.stamp)
+        ):
             self.stamp = stated
 
     def figures(self, stated: float | None) -> None:
@@ -114,12 +118,18 @@ class Life:
     def agrees(self, modified: float | None) -> bool:
         """Return whether the newest time in the source is that of its file: it is no copy then."""
         return (
-            self.stamp is not None and modified is not None and abs(modified - self.stamp) <= AGREE
+            self.stamp is not None
+            and modified is not None
+            and abs(modified - self.stamp) <= AGREE
         )
 
     def explained(self) -> bool:
         """Return whether the source grows only by output that goes on without training."""
-        return self.idle is not None and self.stamp is not None and self.stamp - self.idle <= AGREE
+        return (
+            self.idle is not None
+            and self.stamp is not None
+            and self.stamp - self.idle <= AGREE
+        )
 
     @property
     def continued(self) -> bool:

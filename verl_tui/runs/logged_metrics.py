@@ -147,14 +147,20 @@ class LoggedMetrics:
     def newest(self, key: str, count: int, end: int | None) -> Sequence[float] | None:
         """Return the values of the last `count` steps up to `end`, None if that takes a series."""
         key = self._names.get(key, key)
-        return newest(self._tables.get(key, ()), count, end) if key not in self._series else None
+        return (
+            newest(self._tables.get(key, ()), count, end)
+            if key not in self._series
+            else None
+        )
 
     def since(self, key: str, step: int) -> Mapping[int, float]:
         """Return the values from a step on, by step; unlike `series` it makes none where it can do
         without.
         """
         key = self._names.get(key, key)
-        found = since(self._tables.get(key, ()), step) if key not in self._series else None
+        found = (
+            since(self._tables.get(key, ()), step) if key not in self._series else None
+        )
         series = self.series(key) if found is None else None
         return series.since(step) if series is not None else found or {}
 

@@ -16,7 +16,9 @@ class LostTime:
     def since(self, record: float | None, now: float) -> float:
         """Return the seconds lost since the newest record, which was at this time."""
         before = self._seconds if record == self._record else 0.0
-        return before + (max(0.0, now - self._stopped) if self._stopped is not None else 0.0)
+        return before + (
+            max(0.0, now - self._stopped) if self._stopped is not None else 0.0
+        )
 
     def add(self, record: float | None, seconds: float) -> None:
         """Count seconds, unless the process is stopped: they are counted when it goes on."""

@@ -59,7 +59,12 @@ class _Merged:
 
     def add(self, table: Table, column: int, part: slice) -> None:
         """Take in some rows of a table."""
-        rows = zip(table.steps[part], table.orders[part], table.columns[column][part], strict=True)
+        rows = zip(
+            table.steps[part],
+            table.orders[part],
+            table.columns[column][part],
+            strict=True,
+        )
         for step, order, value in rows:
             if step not in self._found or order >= self._found[step][0]:
                 self._found[step] = (order, value)

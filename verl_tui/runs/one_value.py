@@ -63,7 +63,9 @@ def _is_one(columns: Sequence[Sequence[float]], seen: Sequence[int]) -> bool:
     """Return whether columns have one value in all rows; so many rows of each have been checked
     before.
     """
-    starts = [pair for pair in zip(columns, chain(seen, repeat(0)), strict=False) if pair[0]]
+    starts = [
+        pair for pair in zip(columns, chain(seen, repeat(0)), strict=False) if pair[0]
+    ]
     values = [column[max(0, start - 1)] for column, start in starts]
     if not all(isclose(one, values[0], rel_tol=_SINGLE) for one in values):
         return False

@@ -26,7 +26,9 @@ def outcome(states: Collection[SourceState], step: int | None) -> Event | None:
         step: The step that the run has reached.
     """
     ended = [(state, state.ending) for state in states if state.ending is not None]
-    found = surest([ending for state, ending in ended if _holds(states, state, ending, step)])
+    found = surest(
+        [ending for state, ending in ended if _holds(states, state, ending, step)]
+    )
     if found is None or not found.bare:
         return found
     # The run has failed: any log that says why is believed, wherever that log has got to.
@@ -46,5 +48,7 @@ def _holds(
         return False
     if ending.step is not None:
         return step is None or step <= ending.step
-    written = [other.status.modified or 0.0 for other in states if other.step is not None]
+    written = [
+        other.status.modified or 0.0 for other in states if other.step is not None
+    ]
     return max(written, default=0.0) <= modified + SLACK

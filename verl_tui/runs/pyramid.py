@@ -49,7 +49,11 @@ class _Level:
         self.lo[i], self.hi[i], self.odd[i] = node
 
     def node(self, start: int, stop: int) -> Node:
-        return min(self.lo[start:stop]), max(self.hi[start:stop]), 1 in self.odd[start:stop]
+        return (
+            min(self.lo[start:stop]),
+            max(self.hi[start:stop]),
+            1 in self.odd[start:stop],
+        )
 
 
 class Pyramid:
@@ -61,7 +65,15 @@ class Pyramid:
     else.
     """
 
-    __slots__ = ("_any_odd", "_levels", "_offset", "revision", "seen", "steps", "values")
+    __slots__ = (
+        "_any_odd",
+        "_levels",
+        "_offset",
+        "revision",
+        "seen",
+        "steps",
+        "values",
+    )
 
     def __init__(self, steps: array[int], values: array[float]) -> None:
         self.steps = steps
@@ -167,7 +179,11 @@ class Pyramid:
             edge = first_step + (i + 1) * width
             # Buckets of evenly spaced steps are equally full, which saves the search.
             stop = start + count
-            if stop > seen or steps[stop - 1] >= edge or (stop < seen and steps[stop] < edge):
+            if (
+                stop > seen
+                or steps[stop - 1] >= edge
+                or (stop < seen and steps[stop] < edge)
+            ):
                 stop = bisect_left(steps, edge, start + 1, seen)
                 count = stop - start
             yield i, start, stop
@@ -197,7 +213,11 @@ class Pyramid:
         if values and (not self._any_odd or _all_finite(values)):
             return min(values), max(values), False
         finite = [v for v in values if isfinite(v)]
-        return min(finite, default=inf), max(finite, default=-inf), len(finite) < len(values)
+        return (
+            min(finite, default=inf),
+            max(finite, default=-inf),
+            len(finite) < len(values),
+        )
 
     def _span(self, start: int, stop: int) -> Node:
         """Combine the largest blocks that fit between two indices of values, `start` < `stop`."""
@@ -226,7 +246,11 @@ class Pyramid:
             if k == last or stop - start <= _DIRECT:
                 lows.append(min(level.lo[start:stop]))
                 highs.append(max(level.hi[start:stop]))
-                return min(lows), max(highs), odd or (self._any_odd and 1 in level.odd[start:stop])
+                return (
+                    min(lows),
+                    max(highs),
+                    odd or (self._any_odd and 1 in level.odd[start:stop]),
+                )
             for a, b in ((start, inner * FACTOR), (outer * FACTOR, stop)):
                 if a < b:
                     lows.append(min(level.lo[a:b]))

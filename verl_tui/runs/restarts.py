@@ -36,14 +36,19 @@ def continued(states: Iterable[SourceState]) -> list[tuple[SourceState, SourceSt
     pairs = []
     for _, alike in groupby(sorted(states, key=_age), key=_kind):
         files = [state for state in alike if state.first is not None]
-        pairs += [(before, after) for before, after in pairwise(files) if _goes_on(before, after)]
+        pairs += [
+            (before, after)
+            for before, after in pairwise(files)
+            if _goes_on(before, after)
+        ]
     return pairs
 
 
 def starts(states: Iterable[SourceState], since: float) -> bool:
     """Return whether a run has begun anew after some time, and has made no step yet."""
     return any(
-        state.is_starting and (state.status.modified or 0.0) > since + SLACK for state in states
+        state.is_starting and (state.status.modified or 0.0) > since + SLACK
+        for state in states
     )
 
 
@@ -57,7 +62,11 @@ def _goes_on(before: SourceState, after: SourceState) -> bool:
         return False
     if after.first == after.top == before.top:
         return False  # the model was evaluated once more after the training
-    later = before.ended is not None and after.began is not None and before.ended <= after.began
+    later = (
+        before.ended is not None
+        and after.began is not None
+        and before.ended <= after.began
+    )
     return (before.first < after.first or later) and after.first <= before.top + 1
 
 

@@ -117,7 +117,9 @@ class Run(LoggedMetrics):
     @cached_by_revision
     def reach(self) -> tuple[int, int] | None:
         """First and last step of all that was logged, None before the first."""
-        tables = [table for state in self.sources.values() for table in state.tables.values()]
+        tables = [
+            table for state in self.sources.values() for table in state.tables.values()
+        ]
         spans = [table.span for table in tables if len(table)]
         if not spans:
             return None
@@ -150,7 +152,9 @@ class Run(LoggedMetrics):
     @cached_by_revision
     def _planned_steps(self) -> int | None:
         lengths = [
-            state.per_epoch for state in self.sources.values() if state.per_epoch is not None
+            state.per_epoch
+            for state in self.sources.values()
+            if state.per_epoch is not None
         ]
         return planned_steps(self.config, self.series, lengths[-1] if lengths else None)
 
@@ -271,11 +275,19 @@ class Run(LoggedMetrics):
                 self._apply_event(state, record)
 
     def _apply_rows(
-        self, state: SourceState, rows: MetricRows, arrival: float | None, newest: int | None
+        self,
+        state: SourceState,
+        rows: MetricRows,
+        arrival: float | None,
+        newest: int | None,
     ) -> None:
         if (stated := dated(rows.times)) is not rows.times:
             rows = rows._replace(times=stated)
-        times = array("d", rows.times) if rows.times else _arrivals(state, rows, arrival, newest)
+        times = (
+            array("d", rows.times)
+            if rows.times
+            else _arrivals(state, rows, arrival, newest)
+        )
         order = _precedence(state, estimated=rows.estimated)
         for part in state.grouping.parts(rows):
             self._table(state, part, rows).extend(part, order, times)
@@ -289,32 +301,50 @@ class Run(LoggedMetrics):
         kind = part.keys, part.mean, part.estimated
         table = state.tables.get(kind)
         if table is None:
-            table = state.tables[kind] = self.add_table(part, rows.keys, state.status.path)
+            table = state.tables[kind] = self.add_table(
+                part, rows.keys, state.status.path
+            )
             state.metrics.update(part.keys if rows.progress else ())
         return table
 
     def _note_steps(
-        self, state: SourceState, rows: MetricRows, times: array[float], arrival: float | None
+        self,
+        state: SourceState,
+        rows: MetricRows,
+        times: array[float],
+        arrival: float | None,
     ) -> None:
         """Note the steps of rows that show progress, and when they were reached."""
         if state.restarted is not None:
-            self._restarts.append(RestartMark(rows.steps[0], state.restarted, state.status.path))
+            self._restarts.append(
+                RestartMark(rows.steps[0], state.restarted, state.status.path)
+            )
             state.restarted = None
         state.note_steps(rows)
         (self.stated if rows.times else self.watched).note(rows.steps, times)
         written = rows.times[-1] if rows.times else None
-        state.life.progress(arrival, written, state.status.modified, absolute=state.status.absolute)
+        state.life.progress(
+            arrival, written, state.status.modified, absolute=state.status.absolute
+        )
 
     def _apply_restart(self, state: SourceState, restart: Restart) -> None:
         if restart.step is None:
             state.begin_anew(restart.reason)
         else:
             self.samples.forget(
-                restart.step, validation=restart.validation, format_name=state.status.format
+                restart.step,
+                validation=restart.validation,
+                format_name=state.status.format,
             )
 
-    def _apply_sample(self, state: SourceState, sample: Sample, arrival: float | None) -> None:
-        step = sample.step if sample.step is not None else (state.step or self._reached() or 0)
+    def _apply_sample(
+        self, state: SourceState, sample: Sample, arrival: float | None
+    ) -> None:
+        step = (
+            sample.step
+            if sample.step is not None
+            else (state.step or self._reached() or 0)
+        )
         self.samples.add(sample, step, state.status.format, state.status.rank)
         state.life.progress(arrival, None, state.status.modified)
 
@@ -363,12 +393,18 @@ class Run(LoggedMetrics):
                 self._note_checkpoint(event, event.step)
             case _:
                 self.events.append(event)
-                self._note_checkpoint(event, event.step if event.step is not None else reached)
+                self._note_checkpoint(
+                    event, event.step if event.step is not None else reached
+                )
 
     def _forget_checkpoint(self, path: str) -> None:
         known = self.checkpoints.items()
-        self.checkpoints = {step: directory for step, directory in known if directory != path}
-        self.called_best = [directory for directory in self.called_best if directory != path]
+        self.checkpoints = {
+            step: directory for step, directory in known if directory != path
+        }
+        self.called_best = [
+            directory for directory in self.called_best if directory != path
+        ]
 
     def _note_checkpoint(self, event: Event, step: int | None) -> None:
         # A path found on disk (no line mentions it) holds; a console names paths of its machine.
@@ -393,5 +429,9 @@ def _arrivals(
     """Return when rows without times arrived, nan if that does not date their steps."""
     arrived = arrival if arrival is not None else _NAN
     # Lines far behind the progress bar were kept in a buffer for long.
-    least = newest if newest is None or state.step is None else max(newest, state.step - 1)
-    return array("d", [arrived if step == newest == least else _NAN for step in rows.steps])
+    least = (
+        newest if newest is None or state.step is None else max(newest, state.step - 1)
+    )
+    return array(
+        "d", [arrived if step == newest == least else _NAN for step in rows.steps]
+    )

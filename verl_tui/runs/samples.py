@@ -83,9 +83,14 @@ class Samples:
         """Return the places up to a step, all of them where it is None or all lie beyond it."""
         if end is None:
             return self.places
-        return self.places[: bisect_right(self.places, Place(end, validation=True))] or self.places
+        return (
+            self.places[: bisect_right(self.places, Place(end, validation=True))]
+            or self.places
+        )
 
-    def add(self, sample: Sample, step: int, format_name: str = "", rank: int = 0) -> None:
+    def add(
+        self, sample: Sample, step: int, format_name: str = "", rank: int = 0
+    ) -> None:
         """Keep a sample under a step.
 
         Args:
@@ -99,7 +104,9 @@ class Samples:
             self._kept[place] = {}
             insort(self._kept_places, place)
             self._appear(place)
-        self.size += self._kept[place].setdefault(format_name, _Version(rank)).add(sample)
+        self.size += (
+            self._kept[place].setdefault(format_name, _Version(rank)).add(sample)
+        )
         self.revision += 1
         while self.size > self.budget and self.spare:
             self.give_way()
@@ -107,7 +114,9 @@ class Samples:
     @property
     def spare(self) -> int:
         """Bytes that all but the newest samples take."""
-        return self.size - self._size_at(self._kept_places[-1]) if self._kept_places else 0
+        return (
+            self.size - self._size_at(self._kept_places[-1]) if self._kept_places else 0
+        )
 
     def _size_at(self, place: Place) -> int:
         return sum(version.size for version in self._kept[place].values())
@@ -149,14 +158,18 @@ class Samples:
     def at(self, step: int) -> tuple[Sample, ...]:
         """Return the samples in memory of exactly this step, those of its validation last."""
         return tuple(
-            sample for validation in (False, True) for sample in self.kept(Place(step, validation))
+            sample
+            for validation in (False, True)
+            for sample in self.kept(Place(step, validation))
         )
 
     def nearest(self, step: int) -> int | None:
         """Return the step with samples in memory that lies nearest to `step`, None where there are
         none.
         """
-        return min(self.steps, key=lambda known: (abs(known - step), -known), default=None)
+        return min(
+            self.steps, key=lambda known: (abs(known - step), -known), default=None
+        )
 
     def nearest_place(self, step: int, validation: bool | None = None) -> Place | None:
         """Return the place nearest to a step, the newer of two; None where there is none.
@@ -167,7 +180,9 @@ class Samples:
                 training first.
         """
         fitting = (
-            place for place in self.places if validation is None or place.validation is validation
+            place
+            for place in self.places
+            if validation is None or place.validation is validation
         )
         return min(
             fitting,
@@ -205,5 +220,10 @@ class Samples:
 
 def _size(sample: Sample) -> int:
     """Return about how many bytes a sample takes."""
-    texts = (sample.prompt, sample.response, sample.ground_truth, *sample.extras.values())
+    texts = (
+        sample.prompt,
+        sample.response,
+        sample.ground_truth,
+        *sample.extras.values(),
+    )
     return 200 + sum(map(sys.getsizeof, texts))

@@ -102,13 +102,17 @@ class Series:
             found = self._find(value, count, settled, down=down)
             self._beyond[value, down] = (self.revision, settled, found)
         return (
-            found if found is not None else self._find(value, settled, len(self.values), down=down)
+            found
+            if found is not None
+            else self._find(value, settled, len(self.values), down=down)
         )
 
     def _find(self, value: float, start: int, stop: int, *, down: bool) -> Point | None:
         values = self.values
         hits = (
-            i for i in range(start, stop) if (values[i] <= value if down else values[i] >= value)
+            i
+            for i in range(start, stop)
+            if (values[i] <= value if down else values[i] >= value)
         )
         at = next(hits, None)
         return None if at is None else Point(self.steps[at], values[at])
@@ -156,7 +160,9 @@ class Series:
     def order_at(self, step: int) -> int | None:
         """Return the precedence of the point at exactly `step`, None where there is none."""
         i = bisect_left(self.steps, step)
-        return self._orders[i] if i < len(self.steps) and self.steps[i] == step else None
+        return (
+            self._orders[i] if i < len(self.steps) and self.steps[i] == step else None
+        )
 
     @property
     def orders(self) -> Sequence[int]:
@@ -238,13 +244,22 @@ class Series:
         if at < len(self) or any(table.mean for _, table, _, _ in fresh):
             self._lay_over(at, sorted(_rows(fresh), key=itemgetter(0, 1)))
             return
-        common = _common_rows(tuple((table, start, len(table)) for _, table, _, start in fresh))
+        common = _common_rows(
+            tuple((table, start, len(table)) for _, table, _, start in fresh)
+        )
         values = array("d")
         for _, table, column, start in fresh:
             values += table.columns[column][start:]
-        self._extend(common.steps, common.orders, [values[i] for i in common.places], common.times)
+        self._extend(
+            common.steps,
+            common.orders,
+            [values[i] for i in common.places],
+            common.times,
+        )
 
-    def _lay_over(self, at: int, rows: Sequence[tuple[int, int, float, float, int]]) -> None:
+    def _lay_over(
+        self, at: int, rows: Sequence[tuple[int, int, float, float, int]]
+    ) -> None:
         """Lay rows over the points from index `at` on; the rows are ascending in step and
         precedence.
         """
@@ -308,7 +323,9 @@ class Series:
             return
         changed = [
             at + i
-            for i, (before, after) in enumerate(zip(values, self.values[at:], strict=False))
+            for i, (before, after) in enumerate(
+                zip(values, self.values[at:], strict=False)
+            )
             if before != after and not (math.isnan(before) and math.isnan(after))
         ]
         self.revision += any(i < len(self) - 1 for i in changed)
@@ -374,7 +391,11 @@ def _thin_out(column: Column[Number], start: int, stays: Sequence[bool]) -> None
 
 
 def _laid_over(
-    point: tuple[int, float, float, int], order: int, value: float, time: float, mean: int
+    point: tuple[int, float, float, int],
+    order: int,
+    value: float,
+    time: float,
+    mean: int,
 ) -> tuple[int, float, float, int]:
     """Return precedence, value, time and count of a point once a row of the same step has come."""
     known, before, since, count = point

@@ -81,7 +81,9 @@ class RunSettings:
         Secrets are hidden here, before anything is shown.
         """
         known = self._by_origin.pop(settings.origin, {})
-        shown = {key: hide_setting(key, value) for key, value in settings.values.items()}
+        shown = {
+            key: hide_setting(key, value) for key, value in settings.values.items()
+        }
         self._by_origin[settings.origin] = {**known, **shown}
         self.revision += 1
         self._merge()
@@ -109,7 +111,9 @@ class RunSettings:
         if name in self.values:
             return name, self.values[name]
         ends = (f".{name}", f"/{name}")
-        found = [key for key in self._by_last.get(_last(name), ()) if key.endswith(ends)]
+        found = [
+            key for key in self._by_last.get(_last(name), ()) if key.endswith(ends)
+        ]
         key = min(found, key=lambda key: (len(key), key), default=None)
         return None if key is None else (key, self.values[key])
 
@@ -171,6 +175,11 @@ def number(value: object) -> float | None:
 def as_whole_number(value: object) -> int | None:
     """Return a whole number above 0, however it was written; None for anything else."""
     found = number(value)
-    if found is None or not math.isfinite(found) or not found > 0 or found != int(found):
+    if (
+        found is None
+        or not math.isfinite(found)
+        or not found > 0
+        or found != int(found)
+    ):
         return None
     return int(found)

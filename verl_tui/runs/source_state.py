@@ -8,7 +8,14 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from verl_tui.key_groups import KeyGrouping
-from verl_tui.records import Event, EventKind, MetricRows, Progress, SourceStatus, Unreadable
+from verl_tui.records import (
+    Event,
+    EventKind,
+    MetricRows,
+    Progress,
+    SourceStatus,
+    Unreadable,
+)
 from verl_tui.runs.life import Life
 from verl_tui.runs.reported_errors import ReportedErrors
 
@@ -64,7 +71,9 @@ class SourceState:
     """Errors and warnings that the run went on with."""
     restarted: str | None = None
     """Why the source started anew, until the first row of the new segment shows at which step."""
-    tables: dict[tuple[tuple[str, ...], bool, bool], Table] = field(default_factory=dict)
+    tables: dict[tuple[tuple[str, ...], bool, bool], Table] = field(
+        default_factory=dict
+    )
     """Tables of the current segment."""
     grouping: KeyGrouping = field(default_factory=KeyGrouping)
     """Which keys of its rows share a table."""
@@ -72,7 +81,9 @@ class SourceState:
     """Steps that the progress bar of the current segment has shown, ascending."""
     bar_elapsed: array[float] = field(default_factory=lambda: array("d"))
     """Seconds that had passed at each of them, by the bar."""
-    unreadable: deque[Unreadable] = field(default_factory=lambda: deque(maxlen=_KEPT_UNREADABLE))
+    unreadable: deque[Unreadable] = field(
+        default_factory=lambda: deque(maxlen=_KEPT_UNREADABLE)
+    )
 
     @property
     def last(self) -> float | None:
@@ -94,23 +105,35 @@ class SourceState:
         top = max(rows.steps)
         # After its last step verl validates once more, and logs that as a step of its own.
         closes = (
-            self.ending is not None and self.ending.kind is EventKind.FINISHED and _validates(rows)
+            self.ending is not None
+            and self.ending.kind is EventKind.FINISHED
+            and _validates(rows)
         )
         self.rows += len(rows.steps)
         self.first = rows.steps[0] if self.first is None else self.first
         self.top = top if self.top is None else max(top, self.top)
         if rows.times:
-            self.began = rows.times[0] if self.began is None else min(rows.times[0], self.began)
-            self.ended = rows.times[-1] if self.ended is None else max(rows.times[-1], self.ended)
+            self.began = (
+                rows.times[0] if self.began is None else min(rows.times[0], self.began)
+            )
+            self.ended = (
+                rows.times[-1]
+                if self.ended is None
+                else max(rows.times[-1], self.ended)
+            )
         self._reach(top, still=closes)
 
     def advance(self, progress: Progress) -> bool:
         """Note how far the run says it is; return whether that is further than before."""
         self.total = progress.total if progress.total is not None else self.total
-        self.per_epoch = progress.per_epoch if progress.per_epoch is not None else self.per_epoch
+        self.per_epoch = (
+            progress.per_epoch if progress.per_epoch is not None else self.per_epoch
+        )
         if progress.step is None:
             return False
-        if progress.elapsed is not None and self._is_later(progress.step, progress.elapsed):
+        if progress.elapsed is not None and self._is_later(
+            progress.step, progress.elapsed
+        ):
             # The step's own line may have come before: whether the run is further than before is
             # another matter.
             self.bar_steps.append(progress.step)
@@ -128,7 +151,10 @@ class SourceState:
             return
         if self.ending is None:
             self.ending = event
-        elif event.kind is not EventKind.EXITED or self.ending.kind is not EventKind.TRACEBACK:
+        elif (
+            event.kind is not EventKind.EXITED
+            or self.ending.kind is not EventKind.TRACEBACK
+        ):
             # W&B says goodbye after an exception too.
             self.ending = surest([event, self.ending])
 
@@ -150,7 +176,9 @@ class SourceState:
             self.step = step
 
     def _is_later(self, step: int, elapsed: float) -> bool:
-        return not self.bar_steps or (step > self.bar_steps[-1] and elapsed >= self.bar_elapsed[-1])
+        return not self.bar_steps or (
+            step > self.bar_steps[-1] and elapsed >= self.bar_elapsed[-1]
+        )
 
     def _reach(self, step: int, *, still: bool = False) -> bool:
         """Note a step; return whether it is a further one, which cancels any ending that does not

@@ -39,7 +39,9 @@ class Spellings:
             other = self._other(key, beside)
             # A source with both spellings means two metrics.
             same = other is not None and self._path[other] != path
-            name = self.names[key] = self.names[other] if same and other is not None else key
+            name = self.names[key] = (
+                self.names[other] if same and other is not None else key
+            )
             self._path[key] = path
         return name
 

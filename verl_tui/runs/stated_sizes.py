@@ -23,13 +23,20 @@ GPUS = ("trainer.n_gpus_per_node", "n_gpus_per_node", "cluster.gpus_per_node")
 NODES = ("trainer.nnodes", "nnodes", "cluster.num_nodes")
 
 
-def stated_setting(settings: RunSettings, names: Sequence[str]) -> tuple[str, Any] | None:
+def stated_setting(
+    settings: RunSettings, names: Sequence[str]
+) -> tuple[str, Any] | None:
     """Return a setting that has a value: neither empty nor a reference that was not looked up;
     earlier names first.
     """
     for name in names:
         found = settings.find([name])
-        if found is not None and found[1] is not None and found[1] != "" and not is_open(found[1]):
+        if (
+            found is not None
+            and found[1] is not None
+            and found[1] != ""
+            and not is_open(found[1])
+        ):
             return found
     return None
 

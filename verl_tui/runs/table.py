@@ -24,7 +24,9 @@ STATED = 1 << (_ROW_BITS + _SEGMENT_BITS + _ORDINAL_BITS + _RANK_BITS)
 """The least precedence of a row whose step its log states."""
 
 
-def precedence(rank: int, ordinal: int, segment: int, *, estimated: bool = False) -> int:
+def precedence(
+    rank: int, ordinal: int, segment: int, *, estimated: bool = False
+) -> int:
     """Return the base of a row's precedence: of two values for one step, the higher one holds.
 
     A step that is stated beats one that was estimated from what stands around a row, whatever the
@@ -55,7 +57,9 @@ def origin_of(order: int) -> tuple[int, int]:
 class Table:
     """Rows of one source and segment that share the same keys. Grows only."""
 
-    def __init__(self, keys: tuple[str, ...], *, mean: bool, estimated: bool = False) -> None:
+    def __init__(
+        self, keys: tuple[str, ...], *, mean: bool, estimated: bool = False
+    ) -> None:
         self.keys = keys
         self.mean = mean
         """True if repeated steps are measurements to be averaged."""
@@ -134,7 +138,9 @@ def superseded(tables: Iterable[Table]) -> list[tuple[float, float]]:
     return [span for span in spans if span is not None]
 
 
-def _superseded_by(table: Table, estimated: Sequence[Table]) -> tuple[float, float] | None:
+def _superseded_by(
+    table: Table, estimated: Sequence[Table]
+) -> tuple[float, float] | None:
     first, last = table.span
     for begin in (-inf, first):
         if len(table) >= sum(one.within(begin, last) for one in estimated):

@@ -14,7 +14,12 @@ if TYPE_CHECKING:
     from verl_tui.runs.series import Series
     from verl_tui.runs.settings import RunSettings
 
-_TOTALS = ("trainer.total_training_steps", "total_training_steps", "total_steps", "max_steps")
+_TOTALS = (
+    "trainer.total_training_steps",
+    "total_training_steps",
+    "total_steps",
+    "max_steps",
+)
 _EPOCHS = ("trainer.total_epochs", "num_train_epochs", "total_epochs", "num_epochs")
 _SIZES = (
     "train_dataset_size",
@@ -36,7 +41,9 @@ _TRIED = 4
 
 
 def planned_steps(
-    settings: RunSettings, series: Callable[[str], Series | None], per_epoch: int | None = None
+    settings: RunSettings,
+    series: Callable[[str], Series | None],
+    per_epoch: int | None = None,
 ) -> int | None:
     """Return the total number of steps by the settings, None if they do not show it.
 
@@ -49,12 +56,19 @@ def planned_steps(
         if (stated := as_whole_number(settings.values.get(key))) is not None:
             return stated
     epochs = next(
-        (found for key in _EPOCHS if (found := number(settings.values.get(key))) is not None), None
+        (
+            found
+            for key in _EPOCHS
+            if (found := number(settings.values.get(key))) is not None
+        ),
+        None,
     )
     if epochs is None:
         return None
     each = per_epoch or _by_data(settings) or _steps_per_epoch(series)
-    return round(epochs * each) if each is not None and 0 < epochs * each < 1e12 else None
+    return (
+        round(epochs * each) if each is not None and 0 < epochs * each < 1e12 else None
+    )
 
 
 def _by_data(settings: RunSettings) -> int | None:
@@ -66,7 +80,11 @@ def _by_data(settings: RunSettings) -> int | None:
         as_whole_number(size[1]) if size else None,
         as_whole_number(batch[1]) if batch else None,
     )
-    return prompts // each if prompts is not None and each is not None and prompts >= each else None
+    return (
+        prompts // each
+        if prompts is not None and each is not None and prompts >= each
+        else None
+    )
 
 
 def _steps_per_epoch(series: Callable[[str], Series | None]) -> float | None:
@@ -81,7 +99,9 @@ def _steps_per_epoch(series: Callable[[str], Series | None]) -> float | None:
     # TRL: the share of the data seen so far; some versions round it, and then it says too little.
     exact = (
         step / value
-        for step, value in zip(shares.steps[:-_TRIED:-1], shares.values[:-_TRIED:-1], strict=True)
+        for step, value in zip(
+            shares.steps[:-_TRIED:-1], shares.values[:-_TRIED:-1], strict=True
+        )
         if math.isfinite(value)
         and value > 0 < step
         and abs(value - round(value, 4)) > 1e-6 * max(1.0, value)

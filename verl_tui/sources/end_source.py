@@ -23,7 +23,9 @@ if TYPE_CHECKING:
 class EndSource(FileSource):
     """The beginning of a log, for facts about the whole run, and its end."""
 
-    def __init__(self, path: Path, format: PartedFormat, ordinal: int, wanted: int) -> None:
+    def __init__(
+        self, path: Path, format: PartedFormat, ordinal: int, wanted: int
+    ) -> None:
         """Read nothing yet.
 
         Args:

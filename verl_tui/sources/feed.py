@@ -95,12 +95,16 @@ class Feed:
 
     def scan(self) -> Discovery:
         """Search for new runs and files; a run keeps its first name."""
-        known = {one.file: one.status.reported for one in self._readers.values() if one.file}
+        known = {
+            one.file: one.status.reported for one in self._readers.values() if one.file
+        }
         with debug_log.timed("searched"):
             discovery = self._finder.scan(known)
         dropped = self._owners.forget(self._finder.changed)
         self._readers = {
-            key: one for key, one in self._readers.items() if key[0] not in dropped or one.served
+            key: one
+            for key, one in self._readers.items()
+            if key[0] not in dropped or one.served
         }
         for run in discovery.runs:
             self._add(run)
@@ -130,7 +134,9 @@ class Feed:
     def keep(self, name: str) -> None:
         """Read one run only, by its name."""
         self._only = name
-        self._readers = {key: one for key, one in self._readers.items() if key[0] == name}
+        self._readers = {
+            key: one for key, one in self._readers.items() if key[0] == name
+        }
 
     def settle(self) -> None:
         """Poll all addresses once and wait for the answers: for a single look."""
@@ -146,7 +152,9 @@ class Feed:
         if self._finder.undecided:
             known = set(self._readers.values())
             self.scan()
-            yield from self._read_all([one for one in self._readers.values() if one not in known])
+            yield from self._read_all(
+                [one for one in self._readers.values() if one not in known]
+            )
 
     def _read_all(self, waiting: list[SourceReader]) -> Iterator[Batch]:
         for reader in waiting:
@@ -160,13 +168,19 @@ class Feed:
         """Yield the answers of the engines that consoles name, if they are to be polled."""
         if self._engines is None:
             return
-        found = [self._engine_reader(run, source) for run, source in self._engines.found(now)]
+        found = [
+            self._engine_reader(run, source) for run, source in self._engines.found(now)
+        ]
         self._engines.ask_once()
-        yield from (batch for batch, _ in map(SourceReader.read, found) if batch is not None)
+        yield from (
+            batch for batch, _ in map(SourceReader.read, found) if batch is not None
+        )
 
     def _start_engines(self, now: float) -> None:
         """Start to poll the engines that consoles have named since the last call."""
-        for run, source in self._engines.found(now) if self._engines is not None else ():
+        for run, source in (
+            self._engines.found(now) if self._engines is not None else ()
+        ):
             self._engine_reader(run, source)
             source.start()
 
@@ -200,7 +214,12 @@ class Feed:
 
     def _watch_writers(self, now: float) -> None:
         self._watch.want(
-            ((one.file, one.status.modified) for one in self._readers.values() if one.file), now
+            (
+                (one.file, one.status.modified)
+                for one in self._readers.values()
+                if one.file
+            ),
+            now,
         )
 
     def follow(
@@ -249,11 +268,15 @@ class Feed:
             return self.scan()
         except Exception as error:  # noqa: BLE001 - a net at the border
             debug_log.note_error("search", error)
-            why = one_line(f"the search for new logs failed: {type(error).__name__}: {error}", 200)
+            why = one_line(
+                f"the search for new logs failed: {type(error).__name__}: {error}", 200
+            )
             return replace(last or Discovery((), (), ()), problems=(why,))
 
     def _deliver_first(
-        self, stop: threading.Event, deliver: Callable[[Batch | Discovery | Preview | Reread], None]
+        self,
+        stop: threading.Event,
+        deliver: Callable[[Batch | Discovery | Preview | Reread], None],
     ) -> None:
         """Deliver which runs are read once more, and the previews of long logs."""
         for again in self.reread:
@@ -270,12 +293,18 @@ class Feed:
         now: float,
         readers: list[SourceReader],
     ) -> None:
-        for reader, batch, more in in_turn(readers, self._next, self._workers, self._first):
+        for reader, batch, more in in_turn(
+            readers, self._next, self._workers, self._first
+        ):
             if batch is not None:
                 deliver(batch)
             if batch is not None and batch.live:
                 reader.grew = now
-            if not more and _is_quiet(reader, now) and (last := reader.finish()) is not None:
+            if (
+                not more
+                and _is_quiet(reader, now)
+                and (last := reader.finish()) is not None
+            ):
                 deliver(last)
             if stop.is_set():
                 return
@@ -285,7 +314,9 @@ class Feed:
         return [
             one
             for one in self._readers.values()
-            if one.served or one.delivered is None or now - (one.delivered.modified or 0.0) < _COLD
+            if one.served
+            or one.delivered is None
+            or now - (one.delivered.modified or 0.0) < _COLD
         ]
 
     def _wait(self, stop: threading.Event) -> Iterator[bool]:

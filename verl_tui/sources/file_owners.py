@@ -31,9 +31,13 @@ class FileOwners:
         logs = [file for file in run.files if file.format is not None]
         known = [
             file.path
-            for file in sorted(logs, key=lambda file: not (file.format and file.format.anchor))
+            for file in sorted(
+                logs, key=lambda file: not (file.format and file.format.anchor)
+            )
         ]
-        name = next((self._names[path] for path in known if path in self._names), run.name)
+        name = next(
+            (self._names[path] for path in known if path in self._names), run.name
+        )
         for path in known:
             self._names.setdefault(path, name)
         return name
@@ -54,7 +58,9 @@ class FileOwners:
             count: How many sources it has already.
         """
         return (
-            self._shared.setdefault((run, log_name(file)), count) if is_events(file.path) else count
+            self._shared.setdefault((run, log_name(file)), count)
+            if is_events(file.path)
+            else count
         )
 
     def forget(self, files: Iterable[Path]) -> list[str]:
@@ -69,6 +75,10 @@ class FileOwners:
             for path, name in self._names.items()
             if path in folders or not places.isdisjoint((path, *path.parents))
         }
-        self._names = {path: name for path, name in self._names.items() if name not in gone}
-        self._shared = {key: at for key, at in self._shared.items() if key[0] not in gone}
+        self._names = {
+            path: name for path, name in self._names.items() if name not in gone
+        }
+        self._shared = {
+            key: at for key, at in self._shared.items() if key[0] not in gone
+        }
         return list(gone)

@@ -75,7 +75,9 @@ def _rows(
 ) -> MetricRows:
     """Return rows that were written so."""
     size = len(steps) * _NUMBER
-    columns = [array("d", numbers[at : at + size]) for at in range(0, len(numbers), size)]
+    columns = [
+        array("d", numbers[at : at + size]) for at in range(0, len(numbers), size)
+    ]
     return MetricRows(_keys(keys), steps, tuple(columns), orders, *rest)
 
 

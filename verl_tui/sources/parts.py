@@ -205,7 +205,9 @@ class PartSteps:
         """Note the steps of further records."""
         for is_row, alike in groupby(records, key=_shows_progress):
             if is_row:
-                self._note_rows([rows for rows in alike if isinstance(rows, MetricRows)])
+                self._note_rows(
+                    [rows for rows in alike if isinstance(rows, MetricRows)]
+                )
             elif any(isinstance(one, Restart) and one.step is None for one in alike):
                 self._torn = self._torn or len(self._first) <= self._cut
                 self._anew = True

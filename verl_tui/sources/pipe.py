@@ -108,7 +108,9 @@ class LateReader:
 
     def finish(self) -> Sequence[Record]:
         """Return what only waits for its end; what has not been recognised by now is a console."""
-        begun = self._begin(console) if self._reader is None and self._held.strip() else ()
+        begun = (
+            self._begin(console) if self._reader is None and self._held.strip() else ()
+        )
         return (*begun, *(self._reader.finish() if self._reader is not None else ()))
 
     def restart(self, reason: str) -> Sequence[Record]:
@@ -126,7 +128,8 @@ class LateReader:
             # A table is known by a header with a row below it.
             names = _NAMES if 1 < self._lines <= _FIRST_LINES else _NAMES[:1]
             found = next(
-                (one for one in FORMATS for path in names if one.matches(path, begin)), None
+                (one for one in FORMATS for path in names if one.matches(path, begin)),
+                None,
             )
             if found is not None:
                 return found
@@ -189,7 +192,11 @@ class PipeSource(FileSource):
     def status(self) -> SourceStatus:
         """Return how the source is doing, as one of the format that it has turned out to be."""
         status, found = super().status(), self._found
-        return status if found is None else replace(status, format=found.name, rank=found.rank)
+        return (
+            status
+            if found is None
+            else replace(status, format=found.name, rank=found.rank)
+        )
 
     def to_the_end(self) -> None:
         """Wait for more until nothing more can come."""

@@ -67,8 +67,15 @@ class Previews:
         A log that cannot be previewed is read as any other.
         """
         noted, self._files = self._files, {}
-        long = [run for run, files in noted.items() if any(_is_long(one.file) for one in files)]
-        long.sort(key=lambda run: (run == shown, max(map(_modified, noted[run]))), reverse=True)
+        long = [
+            run
+            for run, files in noted.items()
+            if any(_is_long(one.file) for one in files)
+        ]
+        long.sort(
+            key=lambda run: (run == shown, max(map(_modified, noted[run]))),
+            reverse=True,
+        )
         attempts = [_attempted(run, noted[run]) for run in long]
         for one in chain(attempts, attempts[:_SHAPED]):
             yield from islice(one, 1)
@@ -111,7 +118,9 @@ def previews(run: str, files: Sequence[PreviewedFile]) -> Iterator[Preview]:
         elif file_size(file.path) <= _END:
             ends.append(_read(run, source_of(file, one.ordinal)))
     yield Preview(run, tuple(ends))
-    yield Preview(run, tuple(ends), tuple([_between(end, source) for source, end in later]))
+    yield Preview(
+        run, tuple(ends), tuple([_between(end, source) for source, end in later])
+    )
 
 
 def _tells_steps(source: EndSource) -> bool:
@@ -129,7 +138,11 @@ def _in_place(end: Batch, source: EndSource) -> Batch:
 
 def _between(end: Batch, source: EndSource) -> Batch:
     """Return rows at strides over what lies before the end of a log."""
-    rows = tuple(_earlier(_joined(_Blocks(source, end.records).read()), source.complete_from or 0))
+    rows = tuple(
+        _earlier(
+            _joined(_Blocks(source, end.records).read()), source.complete_from or 0
+        )
+    )
     return Batch(end.run, _status(end, source), rows)
 
 
@@ -193,7 +206,9 @@ def _joined(rows: Iterable[MetricRows]) -> Iterator[MetricRows]:
         columns = zip(*[one.columns for one in found], strict=True)
         yield found[0]._replace(
             steps=array("q", chain.from_iterable([one.steps for one in found])),
-            columns=tuple([array("d", chain.from_iterable(parts)) for parts in columns]),
+            columns=tuple(
+                [array("d", chain.from_iterable(parts)) for parts in columns]
+            ),
             orders=[order for one in found for order in one.orders],
             times=[time for one in found for time in one.times],
         )
@@ -206,7 +221,9 @@ def _earlier(rows: Iterable[MetricRows], end: int) -> Iterator[MetricRows]:
     as lie between two blocks at most.
     """
     found = list(rows)
-    places = [place for one in found for place in zip(one.orders, one.steps, strict=True)]
+    places = [
+        place for one in found for place in zip(one.orders, one.steps, strict=True)
+    ]
     kept: set[tuple[int, int]] = set()
     least, widest, went_back = end - 1, 0, False
     for order, step in sorted(places, reverse=True):
@@ -216,7 +233,9 @@ def _earlier(rows: Iterable[MetricRows], end: int) -> Iterator[MetricRows]:
         elif not went_back:
             least, went_back = least - widest, True
     for one in found:
-        yield from _only(one, list(map(kept.__contains__, zip(one.orders, one.steps, strict=True))))
+        yield from _only(
+            one, list(map(kept.__contains__, zip(one.orders, one.steps, strict=True)))
+        )
 
 
 def _only(rows: MetricRows, stays: Sequence[bool]) -> Iterator[MetricRows]:
@@ -226,7 +245,9 @@ def _only(rows: MetricRows, stays: Sequence[bool]) -> Iterator[MetricRows]:
     elif any(stays):
         yield rows._replace(
             steps=array("q", compress(rows.steps, stays)),
-            columns=tuple([array("d", compress(column, stays)) for column in rows.columns]),
+            columns=tuple(
+                [array("d", compress(column, stays)) for column in rows.columns]
+            ),
             orders=list(compress(rows.orders, stays)),
             times=tuple(compress(rows.times, stays)),
         )

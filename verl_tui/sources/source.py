@@ -90,7 +90,9 @@ class FileSource:
         self.path = path
         self.format = format
         self.ordinal = ordinal
-        self.chunk: int = chunk if chunk is not None else getattr(format, "chunk", CHUNK)
+        self.chunk: int = (
+            chunk if chunk is not None else getattr(format, "chunk", CHUNK)
+        )
         """Bytes that are read at once, of a large file."""
         self._tail = tail or follower(path)
         self._reader = format.reader(uncompressed_name(path))
@@ -107,7 +109,9 @@ class FileSource:
 
     def read_until(self, stop: int) -> tuple[tuple[Record, ...], bool]:
         """Return the records of the next bytes, of those before a place, and whether more wait."""
-        return self._read(lambda: self._tail.read(min(self.chunk, stop - self._tail.offset)))
+        return self._read(
+            lambda: self._tail.read(min(self.chunk, stop - self._tail.offset))
+        )
 
     @property
     def offset(self) -> int:
@@ -120,7 +124,9 @@ class FileSource:
         tail = self._tail
         return tail.is_alone if isinstance(tail, RotatedTail) else type(tail) is Tail
 
-    def pass_over(self, stop: int, last: bytes, later: SeparableReader) -> Placed | None:
+    def pass_over(
+        self, stop: int, last: bytes, later: SeparableReader
+    ) -> Placed | None:
         """Go on behind records that were read apart, as if they had been read here.
 
         Args:
@@ -133,7 +139,9 @@ class FileSource:
             to be read here.
         """
         tail, reader = self._tail, self._reader
-        if not isinstance(reader, SeparableReader) or not isinstance(tail, Tail | RotatedTail):
+        if not isinstance(reader, SeparableReader) or not isinstance(
+            tail, Tail | RotatedTail
+        ):
             return None
         if not reader.goes_on_with(later) or not tail.pass_over(stop, last):
             return None
@@ -143,10 +151,14 @@ class FileSource:
         try:
             chunk = ask()
         except OSError as error:
-            self._problem = os.strerror(error.errno).lower() if error.errno else str(error)
+            self._problem = (
+                os.strerror(error.errno).lower() if error.errno else str(error)
+            )
             return (), False
         self._problem = self._lost = chunk.lost or self._lost
-        again = self._reader.restart(chunk.restarted) if chunk.restarted is not None else ()
+        again = (
+            self._reader.restart(chunk.restarted) if chunk.restarted is not None else ()
+        )
         return self.counted((*again, *self._reader.feed(chunk.data))), chunk.more
 
     def finish(self) -> tuple[Record, ...]:
@@ -167,7 +179,8 @@ class FileSource:
             modified=self._tail.modified,
             problem=self._problem,
             note=joined_notes(
-                self._reader.note, self._tail.note if isinstance(self._tail, RotatedTail) else None
+                self._reader.note,
+                self._tail.note if isinstance(self._tail, RotatedTail) else None,
             ),
             absolute=getattr(self.format, "absolute", False),
             program=getattr(self._reader, "program", None),

@@ -43,7 +43,12 @@ class SourceReader:
     """Reads one source of one run; an error ends this source alone, and its status says why."""
 
     def __init__(
-        self, run: str, source: Source, path: Path | str, format: str, watch: WriterWatch
+        self,
+        run: str,
+        source: Source,
+        path: Path | str,
+        format: str,
+        watch: WriterWatch,
     ) -> None:
         self.run = run
         self.source = source
@@ -120,13 +125,17 @@ class SourceReader:
             return status
         held = self._watch.held(self.file)
         return replace(
-            status, writer=held.writer, unheld=held.unheld and status.format in _HELD_OPEN
+            status,
+            writer=held.writer,
+            unheld=held.unheld and status.format in _HELD_OPEN,
         )
 
     def _down(self, error: Exception) -> Batch:
         debug_log.note_error(f"reading {self.status.path}", error)
         self._broken = self.caught_up = True
-        why = one_line(f"cannot be read any further: {type(error).__name__}: {error}", 200)
+        why = one_line(
+            f"cannot be read any further: {type(error).__name__}: {error}", 200
+        )
         # The size is set to what was read: nothing more is to come.
         self.status = self.delivered = replace(
             self.status, size=self.status.bytes_read, problem=why
@@ -148,6 +157,9 @@ def source_of(file: FoundFile, ordinal: int) -> Source:
         return PipeSource(file.format, ordinal)
     if is_page(file):
         return FileSource(
-            file.path, file.format, ordinal, tail=follower(exposition.file_and_part(file.path)[0])
+            file.path,
+            file.format,
+            ordinal,
+            tail=follower(exposition.file_and_part(file.path)[0]),
         )
     return FileSource(file.path, file.format, ordinal)

@@ -155,7 +155,11 @@ class StretchReader:
         """Return the bytes of the records that begin in a stretch, and where they begin; none where
         a record is too long.
         """
-        cuts, begin, end = self._cuts, self._cuts.begin(number), self._cuts.begin(number + 1)
+        cuts, begin, end = (
+            self._cuts,
+            self._cuts.begin(number),
+            self._cuts.begin(number + 1),
+        )
         start = cuts.format.parts.begin(read, begin, end)
         stop = cuts.format.parts.begin(read, end, min(end + cuts.size, cuts.end))
         if start is None or (stop is None and end < cuts.end):
@@ -175,7 +179,11 @@ class StretchedSource:
     """Stands in a reader for a source whose stretches workers read, until their last one."""
 
     def __init__(
-        self, reader: SourceReader, source: FileSource, cuts: Cuts, ask: Callable[[int], object]
+        self,
+        reader: SourceReader,
+        source: FileSource,
+        cuts: Cuts,
+        ask: Callable[[int], object],
     ) -> None:
         """Begin with a source that has read nothing yet.
 
@@ -244,13 +252,17 @@ class StretchedSource:
         found = self._ask(self._asked)
         self._asked += 1
         self._stretch = found if isinstance(found, LogStretch) else None
-        self._here = self._stretch.start if self._stretch else self._cuts.begin(self._asked)
+        self._here = (
+            self._stretch.start if self._stretch else self._cuts.begin(self._asked)
+        )
 
     def _pass_over(self, stretch: LogStretch) -> None:
         """Go on behind a stretch as if it had been read here, or else have it read here."""
         self._stretch = None
         if self._source.offset == stretch.start:
-            self._placed = self._source.pass_over(stretch.stop, stretch.last, stretch.reader)
+            self._placed = self._source.pass_over(
+                stretch.stop, stretch.last, stretch.reader
+            )
             if self._placed is not None:
                 self._pieces.extend(stretch.pieces)
                 return

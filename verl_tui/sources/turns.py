@@ -64,10 +64,14 @@ def _stays(reader: SourceReader, shown: str | None) -> bool:
     """Return whether a source is to be read before all others, which needs it here: a long log is
     seen as a preview meanwhile.
     """
-    return reader.run == shown and (reader.file is None or file_size(reader.file) < LONG)
+    return reader.run == shown and (
+        reader.file is None or file_size(reader.file) < LONG
+    )
 
 
-def _round(waiting: Sequence[SourceReader], shown: str | None) -> Sequence[SourceReader]:
+def _round(
+    waiting: Sequence[SourceReader], shown: str | None
+) -> Sequence[SourceReader]:
     """Return the sources of the next round: those of the shown run as long as there are some.
 
     Batches that workers send meanwhile from other sources would have to be kept, so sources in

@@ -91,7 +91,9 @@ class WorkerProcess:
             start_new_session=True,
             pipesize=_PIPE,
         )
-        self._answers: list[deque[WorkerAnswer | WorkerFailure]] = [deque() for _ in travellers]
+        self._answers: list[deque[WorkerAnswer | WorkerFailure]] = [
+            deque() for _ in travellers
+        ]
         """By traveller, what has come and has not been taken."""
         self._lost: WorkerFailure | None = None
         """Why nothing more is to come."""
@@ -109,7 +111,9 @@ class WorkerProcess:
                 answers = cast("IO[bytes]", self._process.stdout)
                 other, answer = pickle.load(answers)  # noqa: S301
             except Exception as error:  # noqa: BLE001 - it ended at any place, or sent nonsense
-                self._lost = WorkerFailure(f"its worker has ended: {type(error).__name__}")
+                self._lost = WorkerFailure(
+                    f"its worker has ended: {type(error).__name__}"
+                )
             else:
                 self._answers[other].append(answer)
         return waiting.popleft()
@@ -160,9 +164,13 @@ def _answer(travellers: dict[int, bytes | Traveller], number: int) -> bytes:
         if isinstance(one, bytes):
             one = cast("Traveller", unpacked(one))
         found, more = one.read()
-        answer = packed((number, WorkerAnswer(found, one.status(), None if more else one)))
+        answer = packed(
+            (number, WorkerAnswer(found, one.status(), None if more else one))
+        )
     except Exception as error:  # noqa: BLE001 - the app reads it itself, and says what is wrong
-        return packed((number, WorkerFailure(one_line(f"{type(error).__name__}: {error}", 200))))
+        return packed(
+            (number, WorkerFailure(one_line(f"{type(error).__name__}: {error}", 200)))
+        )
     if more:
         travellers[number] = one
     return answer

@@ -71,7 +71,9 @@ def is_away(reader: SourceReader) -> bool:
     return isinstance(reader.source, _AwaySource | StretchedSource)
 
 
-def _send(readers: Sequence[SourceReader], most: int | None, workers: list[WorkerProcess]) -> None:
+def _send(
+    readers: Sequence[SourceReader], most: int | None, workers: list[WorkerProcess]
+) -> None:
     """Send sources to workers, and add these to a list.
 
     Raises:
@@ -109,7 +111,9 @@ def _plan(sizes: Mapping[SourceReader, int], workers: int) -> _Plan:
     """
     total = sum(sizes.values())
     large = {one: size for one, size in sizes.items() if size * workers > total}
-    cut = {one: cuts for one, size in large.items() if (cuts := cuts_of(one.source, size))}
+    cut = {
+        one: cuts for one, size in large.items() if (cuts := cuts_of(one.source, size))
+    }
     whole = {one: size for one, size in sizes.items() if one not in cut}
     rest = sum(whole.values())
     others = min(len(whole), max(workers * rest // total, int(rest >= _SHARE)))
@@ -118,7 +122,9 @@ def _plan(sizes: Mapping[SourceReader, int], workers: int) -> _Plan:
     return _Plan({}, 0, sizes, min(workers, len(sizes)))
 
 
-def _shares(sizes: Mapping[SourceReader, int], count: int) -> Sequence[Sequence[SourceReader]]:
+def _shares(
+    sizes: Mapping[SourceReader, int], count: int
+) -> Sequence[Sequence[SourceReader]]:
     """Return as many shares of sources, each of about as many bytes."""
     shares: list[list[SourceReader]] = [[] for _ in range(count)]
     loads = [0] * count
@@ -152,13 +158,18 @@ def _send_stretches(
         OSError: A worker cannot be started.
     """
     for first in range(count):
-        parts = [StretchReader(cuts, range(first, cuts.stretches, count)) for cuts in cut.values()]
+        parts = [
+            StretchReader(cuts, range(first, cuts.stretches, count))
+            for cuts in cut.values()
+        ]
         workers.append(WorkerProcess(list(map(packed, parts))))
     started = tuple(workers)
     for at, (reader, cuts) in enumerate(cut.items()):
         source = reader.source
         assert isinstance(source, FileSource)
-        reader.source = StretchedSource(reader, source, cuts, partial(_asked, started, at))
+        reader.source = StretchedSource(
+            reader, source, cuts, partial(_asked, started, at)
+        )
 
 
 def _asked(workers: Sequence[WorkerProcess], file: int, number: int) -> object:
@@ -191,7 +202,9 @@ def _send_whole(readers: Sequence[SourceReader], workers: list[WorkerProcess]) -
 class _AwaySource:
     """Stands in a reader for a source that a worker reads, until it comes home."""
 
-    def __init__(self, reader: SourceReader, worker: WorkerProcess, number: int) -> None:
+    def __init__(
+        self, reader: SourceReader, worker: WorkerProcess, number: int
+    ) -> None:
         self.path = reader.source.path
         self._reader = reader
         self._source = reader.source

@@ -70,7 +70,11 @@ def watch(
             pipe.make_way()
         remembered = StateFile(state_path())
         app = VerlApp(
-            specs, config, ascii_only=ascii_only, state_file=remembered, notifier=notifier
+            specs,
+            config,
+            ascii_only=ascii_only,
+            state_file=remembered,
+            notifier=notifier,
         )
         return _run(app)
     return _draw(specs, config, snapshot, size, ascii_only=ascii_only)
@@ -84,7 +88,9 @@ def replay(playback: Playback, config: Config) -> int:
 
     _ask_for_size()
     ascii_only = keeps_to_ascii(config.ascii)
-    app = ReplayApp(playback, config, ascii_only=ascii_only, state_file=StateFile(state_path()))
+    app = ReplayApp(
+        playback, config, ascii_only=ascii_only, state_file=StateFile(state_path())
+    )
     return _run(app)
 
 
@@ -103,7 +109,9 @@ def _say_what_failed(app: VerlApp) -> None:
     """Say on stderr which errors cost a part of the screen, once there is none any more."""
     if sentence := app.failures.sentence():
         with suppress(OSError):
-            print(f"{sentence} (--debug-log FILE keeps the tracebacks)", file=sys.stderr)
+            print(
+                f"{sentence} (--debug-log FILE keeps the tracebacks)", file=sys.stderr
+            )
 
 
 def _ask_for_size() -> None:
@@ -116,7 +124,12 @@ def _ask_for_size() -> None:
 
 
 def _draw(
-    specs: Sequence[str], config: Config, snapshot: Path, size: tuple[int, int], *, ascii_only: bool
+    specs: Sequence[str],
+    config: Config,
+    snapshot: Path,
+    size: tuple[int, int],
+    *,
+    ascii_only: bool,
 ) -> int:
     from verl_tui.exporters.whole_file import replacing
     from verl_tui.monitor import load
@@ -127,11 +140,17 @@ def _draw(
     now = time()
     monitor = load(specs, config, now)
     monitor.apply(read_once(now), now)
-    app = VerlApp(specs, config, monitor=monitor, clock=lambda: now, ascii_only=ascii_only)
+    app = VerlApp(
+        specs, config, monitor=monitor, clock=lambda: now, ascii_only=ascii_only
+    )
 
     async def take(pilot: Pilot[object]) -> None:
         await settled(pilot, app.browser)
-        text = screen_svg(app, "verl-tui") if snapshot.suffix == ".svg" else screen_text(app)
+        text = (
+            screen_svg(app, "verl-tui")
+            if snapshot.suffix == ".svg"
+            else screen_text(app)
+        )
         with replacing(Path(os.path.realpath(snapshot))) as file:
             file.write(text)
         app.exit(0)

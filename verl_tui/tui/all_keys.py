@@ -12,7 +12,12 @@ from verl_tui.tui.keys.keymap import keymap
 from verl_tui.tui.keys.kinds import action_names
 from verl_tui.tui.keys.tasks import MOVE
 from verl_tui.tui.replay_app import ReplayApp
-from verl_tui.tui.screens.help.help_rows import FIRST_RUN, PALETTE_ROW, RUNS_ROW, described
+from verl_tui.tui.screens.help.help_rows import (
+    FIRST_RUN,
+    PALETTE_ROW,
+    RUNS_ROW,
+    described,
+)
 from verl_tui.tui.screens.help.sections import KeySection, all_sections
 
 if TYPE_CHECKING:
@@ -44,7 +49,9 @@ def all_keys(wanted: Mapping[str, str], *, ascii_only: bool = False) -> str:
     return "\n\n".join(parts) + "\n"
 
 
-def _section(section: KeySection, user: Mapping[str, str], *, ascii_only: bool) -> Iterator[str]:
+def _section(
+    section: KeySection, user: Mapping[str, str], *, ascii_only: bool
+) -> Iterator[str]:
     """Yield the parts of a section; none where it has no keys."""
     declared = section.declared
     rows = [*_rows(_listed(section), user, ascii_only=ascii_only)]

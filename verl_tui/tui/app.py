@@ -116,7 +116,12 @@ class VerlApp(MonitorApp):
             return isinstance(message, VerlApp.Read)
 
     def __init__(
-        self, specs: Sequence[str], config: Config, *, shown: str | None = None, **options: Any
+        self,
+        specs: Sequence[str],
+        config: Config,
+        *,
+        shown: str | None = None,
+        **options: Any,
     ) -> None:
         """Make the app.
 

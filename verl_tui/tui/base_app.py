@@ -71,7 +71,11 @@ class TerminalApp(KeyQueue[int]):
     """
 
     def __init__(
-        self, config: Config, *, ascii_only: bool = False, state_file: StateFile | None = None
+        self,
+        config: Config,
+        *,
+        ascii_only: bool = False,
+        state_file: StateFile | None = None,
     ) -> None:
         """Make the app.
 
@@ -110,21 +114,28 @@ class TerminalApp(KeyQueue[int]):
 
     def on_mount(self) -> None:
         """Take the user's colours and keys."""
-        theme = themes.in_force(self.config.theme, self.state_file.state, self.available_themes)
+        theme = themes.in_force(
+            self.config.theme, self.state_file.state, self.available_themes
+        )
         if theme not in self.available_themes:
             known = ", ".join(sorted(self.available_themes))
-            self.notify(f"no theme is called {one_line(theme)}: there are {known}", markup=False)
+            self.notify(
+                f"no theme is called {one_line(theme)}: there are {known}", markup=False
+            )
         elif self._few_colours and not self.available_themes[theme].ansi:
             self.theme = themes.PLAIN.name
         else:
             self.theme = theme
         self._known_theme = self.theme
         self.theme_changed_signal.subscribe(self, lambda _: self._remember_theme())
-        self.app_resume_signal.subscribe(
-            self, lambda _: self.action_redraw()
-        )  # the shell had the terminal
+        # the shell had the terminal
+        self.app_resume_signal.subscribe(self, lambda _: self.action_redraw())
         if self.config.keys:
-            usual = {binding.id: binding.key for binding in bindings(type(self)) if binding.id}
+            usual = {
+                binding.id: binding.key
+                for binding in bindings(type(self))
+                if binding.id
+            }
             found = keymap(self.config.keys, action_names(), usual)
             self.user_keys = found.keys
             self.set_keymap(found.keys)
@@ -147,13 +158,19 @@ class TerminalApp(KeyQueue[int]):
     @property
     def _few_colours(self) -> bool:
         """True if the terminal shows sixteen colours, or is to show none."""
-        return self.no_color or (not self.is_headless and self.console.color_system == "standard")
+        return self.no_color or (
+            not self.is_headless and self.console.color_system == "standard"
+        )
 
     def _remember_theme(self) -> None:
         if self.theme != self._known_theme:
             self._known_theme = self.theme
             problem = self.state_file.change(
-                partial(themes.with_chosen_theme, name=self.theme, configured=self.config.theme)
+                partial(
+                    themes.with_chosen_theme,
+                    name=self.theme,
+                    configured=self.config.theme,
+                )
             )
             if problem:
                 self.notify(problem, markup=False)
@@ -181,7 +198,11 @@ class TerminalApp(KeyQueue[int]):
         now = monotonic()
         if now - self._reported_at.get(failure.words, -_AGAIN) >= _AGAIN:
             self._reported_at[failure.words] = now
-            toast(self, f"failed: {failure.words}; {self._report_key} copies a report", rows=2)
+            toast(
+                self,
+                f"failed: {failure.words}; {self._report_key} copies a report",
+                rows=2,
+            )
 
     @property
     def troubles(self) -> tuple[Trouble, ...]:
@@ -190,14 +211,18 @@ class TerminalApp(KeyQueue[int]):
             return ()
         if self._failed_elsewhere or any(part.failed for part in self._parts()):
             return (Trouble("error", f"error: {self._report_key}"),)
-        return (Trouble("error over", f"error, over now: {self._report_key}", over=True),)
+        return (
+            Trouble("error over", f"error, over now: {self._report_key}", over=True),
+        )
 
     def _parts(self) -> Iterator[ContainedPart]:
         """Yield the parts of all screens that are open."""
         for screen in self.screen_stack:
             if isinstance(screen, ContainedPart):
                 yield screen
-            yield from (one for one in screen.query("*") if isinstance(one, ContainedPart))
+            yield from (
+                one for one in screen.query("*") if isinstance(one, ContainedPart)
+            )
 
     def tried_again(self) -> None:
         """Say so in the first line once nothing has failed any more."""
@@ -255,7 +280,8 @@ class TerminalApp(KeyQueue[int]):
         are reported or painted.
         """
         self.forget_cells()
-        shown = self.screen_stack[-1:] if self._has_screen else ()  # there is none as the app ends
+        # there is none as the app ends
+        shown = self.screen_stack[-1:] if self._has_screen else ()
         if any(event.size == screen.outer_size for screen in shown):
             self._repaint_soon()
 
@@ -299,7 +325,9 @@ class TerminalApp(KeyQueue[int]):
             )
         for offered in super().get_system_commands(screen):
             if offered.title in _TEXTUALS:
-                yield SystemCommand(offered.title, _TEXTUALS[offered.title], offered.callback)
+                yield SystemCommand(
+                    offered.title, _TEXTUALS[offered.title], offered.callback
+                )
 
     async def _carry_out(self, command: Command) -> None:
         if command.panel:

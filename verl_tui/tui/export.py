@@ -71,7 +71,8 @@ def copy_here(app: App[Any]) -> None:
     has one it is the chosen row of the focused list, or all rows where none can be chosen.
     """
     clips = (
-        getattr(node, "clip", None) for node in (app.focused or app.screen).ancestors_with_self
+        getattr(node, "clip", None)
+        for node in (app.focused or app.screen).ancestors_with_self
     )
     texts = [text for clip in clips if clip is not None and (text := clip())][:1]
     texts += [rows.plain for rows in app.screen.query(Rows) if rows.has_focus]
@@ -88,7 +89,10 @@ def take_picture(app: App[Any], run: str, endings: Sequence[str]) -> None:
     """
 
     def take() -> None:
-        drawn = {".svg": lambda: screen_svg(app, "verl-tui"), ".txt": lambda: screen_text(app)}
+        drawn = {
+            ".svg": lambda: screen_svg(app, "verl-tui"),
+            ".txt": lambda: screen_text(app),
+        }
         texts = [drawn[ending]() for ending in endings]
         where = type(app.screen).__name__.removesuffix("Screen").lower()
         paths: tuple[Path, ...] = ()
@@ -99,7 +103,12 @@ def take_picture(app: App[Any], run: str, endings: Sequence[str]) -> None:
         except OSError as error:
             _give_up(app, paths, error)
         else:
-            _say(app, "written", paths[0], "".join(f" and {path.suffix}" for path in paths[1:]))
+            _say(
+                app,
+                "written",
+                paths[0],
+                "".join(f" and {path.suffix}" for path in paths[1:]),
+            )
 
     app.clear_notifications()
     app.call_after_refresh(take)
@@ -130,7 +139,9 @@ def take_chart(
         look: How the chart is drawn.
     """
     if view.run is not None:
-        take_table(app, named(view.run.name, found.key), in_sight(found, right, view, look))
+        take_table(
+            app, named(view.run.name, found.key), in_sight(found, right, view, look)
+        )
 
 
 async def write_table(app: App[Any], name: str, columns: Sequence[CsvColumn]) -> None:
@@ -149,7 +160,8 @@ async def write_table(app: App[Any], name: str, columns: Sequence[CsvColumn]) ->
                     until = monotonic() + BUDGET
     except OSError as error:
         _give_up(app, paths, error)
-    except asyncio.CancelledError:  # the app ends: half a table would be taken for a whole one
+    except asyncio.CancelledError:
+        # the app ends: half a table would be taken for a whole one
         _remove(paths)
         raise
     else:

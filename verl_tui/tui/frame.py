@@ -22,8 +22,26 @@ if TYPE_CHECKING:
 
 _COLOUR = pattern("#[0-9a-f]{6}")
 _SIXTEEN = (
-    ("#000000", "#e05561", "#4ec96f", "#d7a03c", "#5c8dff", "#c678dd", "#35b5c5", "#d9d9d9"),
-    ("#808080", "#ff7b72", "#7ee787", "#f2cc60", "#79a8ff", "#e5a3ff", "#6fe3f5", "#ffffff"),
+    (
+        "#000000",
+        "#e05561",
+        "#4ec96f",
+        "#d7a03c",
+        "#5c8dff",
+        "#c678dd",
+        "#35b5c5",
+        "#d9d9d9",
+    ),
+    (
+        "#808080",
+        "#ff7b72",
+        "#7ee787",
+        "#f2cc60",
+        "#79a8ff",
+        "#e5a3ff",
+        "#6fe3f5",
+        "#ffffff",
+    ),
 )
 """The colours of a terminal of sixteen in pictures, dark and bright: each can be read on black.
 Those that Rich draws with cannot.

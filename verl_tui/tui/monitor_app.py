@@ -121,11 +121,13 @@ class MonitorApp(TerminalApp):
         """Begin to read."""
         self.set_interval(_TICK, self.tick)
         self.set_interval(SWEEP, self._garbage.sweep)
-        if self._reading is not None:  # after the first frame, which its threads would delay
+        # after the first frame, which its threads would delay
+        if self._reading is not None:
             self.call_after_refresh(self._reading.start)
         if self._notifier is not None:
             self.notify(self._notifier.greeting, timeout=8, markup=False)
-        self.call_next(self.paint)  # with the user's keys, and still before the first frame
+        # with the user's keys, and still before the first frame
+        self.call_next(self.paint)
 
     def on_unmount(self) -> None:
         """Stop reading."""
@@ -159,10 +161,12 @@ class MonitorApp(TerminalApp):
             self._taking = True
             self.post_message(self.News())
         if (complete or taken.shown_preview) and not self._paused:
-            self.paint()  # a small log is seen without a wait, and so is the end of a long one
+            # a small log is seen without a wait, and so is the end of a long one
+            self.paint()
         elif taken.logs:
             self._soon()
-        elif taken.gpus and not self._paused:  # the first of several messages takes all there is
+        elif taken.gpus and not self._paused:
+            # the first of several messages takes all there is
             self._show()
 
     def _take_in(self, reading: NewsSource, until: float) -> _Taken:
@@ -245,7 +249,9 @@ class MonitorApp(TerminalApp):
         if wait <= 0:
             self.paint()
         else:
-            self._paint_later = self.set_timer(max(wait, _LEAST_WAIT), self._paint_waiting)
+            self._paint_later = self.set_timer(
+                max(wait, _LEAST_WAIT), self._paint_waiting
+            )
 
     def tick(self) -> None:
         """Judge, and show the newest state unless the screen is paused."""
@@ -288,7 +294,11 @@ class MonitorApp(TerminalApp):
             return
         monitor.judge(now)
         found = {name: verdict.primary for name, verdict in monitor.verdicts.items()}
-        finished = {name for name, run in monitor.runs.items() if state(run, now) is State.FINISHED}
+        finished = {
+            name
+            for name, run in monitor.runs.items()
+            if state(run, now) is State.FINISHED
+        }
         news = self._attention.news(found, finished, now)
         sequences = notices(news, self.config, os.environ, ascii_only=self.ascii_only)
         if sequences:

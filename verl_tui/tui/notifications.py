@@ -47,7 +47,11 @@ def notices(
         sequence = _sequence(
             config.desktop, printable(one_line(text, _LONGEST), ascii_only=ascii_only)
         )
-        out += _through_tmux(sequence) if sequence and environment.get("TMUX") else sequence
+        out += (
+            _through_tmux(sequence)
+            if sequence and environment.get("TMUX")
+            else sequence
+        )
     return out
 
 

@@ -30,8 +30,12 @@ _TENTH = 0.1
 _KEYS = (
     Binding("p", "pause", "Pause the replay", id="pause"),
     Binding("full_stop", "go_steps(1)", "Next step", key_display=".", id="replay.next"),
-    Binding("comma", "go_steps(-1)", "Previous step", key_display=",", id="replay.previous"),
-    Binding("greater_than_sign", "faster", "Faster", key_display=">", id="replay.faster"),
+    Binding(
+        "comma", "go_steps(-1)", "Previous step", key_display=",", id="replay.previous"
+    ),
+    Binding(
+        "greater_than_sign", "faster", "Faster", key_display=">", id="replay.faster"
+    ),
     Binding("less_than_sign", "slower", "Slower", key_display="<", id="replay.slower"),
     Binding(
         "right_curly_bracket",
@@ -96,7 +100,11 @@ class ReplayApp(VerlApp):
         *VerlApp.FOOTER,
     )
     BINDINGS: ClassVar[list[BindingType]] = [
-        *(one for one in VerlApp.BINDINGS if not (isinstance(one, Binding) and one.id in _OWN)),
+        *(
+            one
+            for one in VerlApp.BINDINGS
+            if not (isinstance(one, Binding) and one.id in _OWN)
+        ),
         *_KEYS,
     ]
 
@@ -164,7 +172,9 @@ class ReplayApp(VerlApp):
             self._go(moment)
         else:
             self.notify(
-                "this is the last recorded step" if count > 0 else "this is the first recorded step"
+                "this is the last recorded step"
+                if count > 0
+                else "this is the first recorded step"
             )
 
     def action_go_share(self, share: float) -> None:
@@ -176,7 +186,9 @@ class ReplayApp(VerlApp):
         """Go to the step at which the charts are read, for example that of a finding."""
         recorded = self._playback.recording.runs.get(self._picked or "")
         moment = (
-            recorded.when(self.cursor) if recorded is not None and self.cursor is not None else None
+            recorded.when(self.cursor)
+            if recorded is not None and self.cursor is not None
+            else None
         )
         if moment is not None:
             self._go(moment)

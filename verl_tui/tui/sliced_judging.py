@@ -24,7 +24,9 @@ class SlicedJudging:
     """Judges the histories of a monitor's runs, rule by rule."""
 
     def __init__(
-        self, after: Callable[[float, Callable[[], None]], Timer], done: Callable[[], None]
+        self,
+        after: Callable[[float, Callable[[], None]], Timer],
+        done: Callable[[], None],
     ) -> None:
         """Begin with nothing to judge.
 

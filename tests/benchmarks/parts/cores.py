@@ -22,7 +22,11 @@ def measure(folder: Path, effort: Effort) -> Iterator[Row]:
     """A single log of FileLogger, a single console, and many files."""
     one, some, many = effort.size(400, 4), effort.size(200, 2), effort.size(20, 2)
     single, console, files = (folder / name for name in ("single", "console", "files"))
-    for run in (single, console, *(files / f"run-{number:02}" for number in range(many))):
+    for run in (
+        single,
+        console,
+        *(files / f"run-{number:02}" for number in range(many)),
+    ):
         run.mkdir(parents=True)
     step = write_file_log(single / "train.jsonl", one)
     yield _row(f"FileLogger, {one} MB in a file", single, step, effort)
@@ -45,4 +49,6 @@ def _row(words: str, logs: Path, step: int, effort: Effort) -> Row:
         lambda: on_screen([taskset, "-c", str(min(cores)), *app], SIZE, has_read(step)),
         lambda: on_screen(app, SIZE, has_read(step)),
     )
-    return Row(words, seconds(together), seconds(alone), alone.wall / together.wall, "≥ 1.6")
+    return Row(
+        words, seconds(together), seconds(alone), alone.wall / together.wall, "≥ 1.6"
+    )

@@ -63,4 +63,8 @@ def _by_group(answers: dict[str, list[Answer]]) -> dict[str, tuple[float, float]
 def _group(key: str) -> str:
     if key in LIST_KEYS:
         return "keys of the list"
-    return "keys of the dashboard" if key in KEYS or key.startswith("]") else "keys between screens"
+    return (
+        "keys of the dashboard"
+        if key in KEYS or key.startswith("]")
+        else "keys between screens"
+    )

@@ -39,7 +39,9 @@ def measure(folder: Path, effort: Effort) -> Iterator[Row]:
     kilobytes = (terminal.bytes - sent) / steps / 1e3
     memory = terminal.memory
     terminal.close()
-    gauges = "GPU gauges" if shown else "no GPU gauges (no C compiler for their stand-in)"
+    gauges = (
+        "GPU gauges" if shown else "no GPU gauges (no C compiler for their stand-in)"
+    )
     name = f"live, 1 step/s, {gauges}, {SIZE[0]}×{SIZE[1]}"
     yield Row(f"{name}: processor", f"{share:.1%}", "of one core", goal="≤ 2%")
     yield Row(f"{name}: to the terminal, a step", f"{kilobytes:.1f} kB", goal="≤ 3 kB")

@@ -10,7 +10,12 @@ from statistics import median
 from typing import TYPE_CHECKING
 
 import orjson
-from made_logs import write_batch_keys, write_console, write_file_log, write_wordy_console
+from made_logs import (
+    write_batch_keys,
+    write_console,
+    write_file_log,
+    write_wordy_console,
+)
 from measuring import Cost, Row, in_process, medians
 
 from verl_tui.config import Config
@@ -95,17 +100,23 @@ def console(folder: Path, effort: Effort) -> Iterator[Row]:
     """How fast consoles are read, beside a FileLogger's log of as many bytes."""
     megabytes = effort.size(30, 2)
     logs = [folder / name for name in ("train.jsonl", "train.log", "samples.log")]
-    for log, write in zip(logs, (write_file_log, write_console, write_wordy_console), strict=True):
+    for log, write in zip(
+        logs, (write_file_log, write_console, write_wordy_console), strict=True
+    ):
         write(log, megabytes)
     costs = medians(
         effort.tries(5),
         *(
             lambda log=log, format=format: in_process(lambda: applied(log, format))
-            for log, format in zip(logs, (filelogger, console_format, console_format), strict=True)
+            for log, format in zip(
+                logs, (filelogger, console_format, console_format), strict=True
+            )
         ),
     )
     beside, *rates = (megabytes / cost.cpu for cost in costs)
-    for kind, rate in zip(("console", "console with printed samples"), rates, strict=True):
+    for kind, rate in zip(
+        ("console", "console with printed samples"), rates, strict=True
+    ):
         yield Row(
             f"{kind}, MB a second of CPU ÷ FileLogger's",
             f"{rate:.0f} MB/s",

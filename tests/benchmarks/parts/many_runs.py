@@ -7,7 +7,17 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from made_logs import write_file_log, write_runs
-from measuring import APP, Cost, Row, has_read, in_process, medians, of_command, on_screen, seconds
+from measuring import (
+    APP,
+    Cost,
+    Row,
+    has_read,
+    in_process,
+    medians,
+    of_command,
+    on_screen,
+    seconds,
+)
 
 from parts.loading import parsed
 

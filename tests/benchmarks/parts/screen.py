@@ -26,7 +26,11 @@ _LAST = 199
 def loop(folder: Path, effort: Effort) -> Iterator[Row]:
     """How late the screen's loop wakes while a log loads, beside a loop that loads nothing."""
     megabytes = effort.size(100, 5)
-    big, small, result = folder / "big.jsonl", folder / "small.jsonl", folder / "late.json"
+    big, small, result = (
+        folder / "big.jsonl",
+        folder / "small.jsonl",
+        folder / "late.json",
+    )
     write_file_log(big, megabytes)
     small.write_text(line(1), encoding="utf-8")
     found = []
@@ -35,7 +39,9 @@ def loop(folder: Path, effort: Effort) -> Iterator[Row]:
         terminal.read(130, terminal.ended)
         found.append(json.loads(result.read_text(encoding="utf-8")))
         terminal.close()
-    (_, quiet), (worst, usual) = ((max(one["late"]), percentile(one["late"], 95)) for one in found)
+    (_, quiet), (worst, usual) = (
+        (max(one["late"]), percentile(one["late"], 95)) for one in found
+    )
     idle, loading = (one["memory"] for one in found)
     yield Row(
         f"delay of the screen's loop while {megabytes} MB load, p95; worst",
@@ -44,7 +50,9 @@ def loop(folder: Path, effort: Effort) -> Iterator[Row]:
         goal="≤ 25 ms; ≤ 100 ms",
     )
     yield Row(
-        f"memory once {megabytes} MB are loaded", f"{loading:.0f} MiB", f"nothing: {idle:.0f} MiB"
+        f"memory once {megabytes} MB are loaded",
+        f"{loading:.0f} MiB",
+        f"nothing: {idle:.0f} MiB",
     )
 
 
@@ -55,7 +63,9 @@ def latency(folder: Path, effort: Effort) -> Iterator[Row]:
     plain.write_text(f"step {_LAST}\n", encoding="utf-8")
     steps = range(_LAST + 1, _LAST + 1 + effort.size(40, 4))
     times = _appended([*APP, log], log, steps, line)
-    least = _appended(["tail", "-f", plain], plain, steps[:10], lambda step: f"step {step}\n")
+    least = _appended(
+        ["tail", "-f", plain], plain, steps[:10], lambda step: f"step {step}\n"
+    )
     yield Row(
         "from an appended step to the screen, p95 ÷ median of `tail -f`",
         f"{percentile(times, 95):.0f} ms, median {median(times):.0f} ms",
@@ -105,7 +115,8 @@ def _quit_time(log: Path, rate: float | None, steps: int) -> float:
     log.write_text("".join(map(line, range(1, 1000))), encoding="utf-8")
     terminal = Terminal([*APP, log], (160, 50))
     _await_step(terminal, 999)
-    terminal.read(5)  # the first frames are several screens, which a slow link takes long for
+    # the first frames are several screens, which a slow link takes long for
+    terminal.read(5)
     terminal.rate = rate
     for step in range(1000, 1000 + steps):
         _append(log, line(step))
@@ -131,8 +142,12 @@ def idle(folder: Path, effort: Effort) -> Iterator[Row]:
     share = (terminal.cpu - cpu) / (time.perf_counter() - began)
     sent = terminal.bytes - sent
     terminal.close()
-    yield Row("idle on a finished run: processor", f"{share:.2%}", "of one core", goal="≤ 1%")
-    yield Row(f"idle on a finished run: bytes in {most} s", f"{sent}", goal="a clock tick")
+    yield Row(
+        "idle on a finished run: processor", f"{share:.2%}", "of one core", goal="≤ 1%"
+    )
+    yield Row(
+        f"idle on a finished run: bytes in {most} s", f"{sent}", goal="a clock tick"
+    )
 
 
 def _append(log: Path, text: str) -> None:
@@ -141,4 +156,6 @@ def _append(log: Path, text: str) -> None:
 
 
 def _await_step(terminal: Terminal, step: int) -> None:
-    assert terminal.read(30, lambda: terminal.shows(f"step {step}")), f"step {step} never came"
+    assert terminal.read(30, lambda: terminal.shows(f"step {step}")), (
+        f"step {step} never came"
+    )

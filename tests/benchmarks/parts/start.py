@@ -52,7 +52,13 @@ def screen(folder: Path, effort: Effort) -> Iterator[Row]:
         "≤ 0.30 s",
     )
     ratio = all_.wall / alone.wall
-    yield Row("start: all of a small run ÷ bare Textual", seconds(all_), beside, ratio, "≤ 60 MiB")
+    yield Row(
+        "start: all of a small run ÷ bare Textual",
+        seconds(all_),
+        beside,
+        ratio,
+        "≤ 60 MiB",
+    )
 
 
 def commands(folder: Path, effort: Effort) -> Iterator[Row]:
@@ -62,7 +68,10 @@ def commands(folder: Path, effort: Effort) -> Iterator[Row]:
     nothing: list[str | Path] = [sys.executable, "-c", "pass"]
     *costs, least = medians(
         effort.tries(7),
-        *(lambda command=command: of_command(command, _CRITICAL) for command in (*works, nothing)),
+        *(
+            lambda command=command: of_command(command, _CRITICAL)
+            for command in (*works, nothing)
+        ),
     )
     for words, cost in zip(COMMANDS, costs, strict=True):
         yield Row(

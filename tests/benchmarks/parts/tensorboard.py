@@ -64,7 +64,9 @@ def _beside_python(name: str, log: Path, effort: Effort) -> Iterator[Row]:
     yield Row(
         f"{name}: `EventAccumulator` ÷ verl-tui, CPU",
         f"CPU {ours.cpu:.2f} s",
-        f"CPU {peer[0].cpu:.2f} s" if peer else "skipped: the package tensorboard is missing",
+        f"CPU {peer[0].cpu:.2f} s"
+        if peer
+        else "skipped: the package tensorboard is missing",
         peer[0].cpu / ours.cpu if peer else None,
         "≥ 10",
     )
@@ -86,7 +88,9 @@ def _served(server: str, folder: Path) -> Cost:
         server, "--logdir", folder, "--port", "0", "--reload", "once", "--verbose",
         "--samples-per-plugin", "scalars=all",
     ]  # fmt: skip
-    with subprocess.Popen(command, stderr=subprocess.PIPE, stdin=subprocess.DEVNULL) as process:
+    with subprocess.Popen(
+        command, stderr=subprocess.PIPE, stdin=subprocess.DEVNULL
+    ) as process:
         assert process.stderr is not None
         _await_line(process.stderr, _BEGINS)
         began = time.perf_counter()
@@ -108,7 +112,9 @@ def _accumulator() -> Callable[[Path], object] | None:
     installed.
     """
     try:
-        from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
+        from tensorboard.backend.event_processing.event_accumulator import (
+            EventAccumulator,
+        )
     except ImportError:
         return None
     return lambda log: EventAccumulator(str(log), size_guidance={"scalars": 0}).Reload()

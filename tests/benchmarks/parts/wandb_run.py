@@ -42,7 +42,9 @@ def measure(folder: Path, effort: Effort) -> Iterator[Row]:
     yield Row(
         f"{name}: `wandb leet` ÷ verl-tui",
         seconds(ours),
-        seconds(peer[0]) if peer else "skipped: there is no command `wandb`, see --wandb",
+        seconds(peer[0])
+        if peer
+        else "skipped: there is no command `wandb`, see --wandb",
         peer[0].wall / ours.wall if peer else None,
         "≥ 2",
     )
@@ -50,11 +52,20 @@ def measure(folder: Path, effort: Effort) -> Iterator[Row]:
 
 def _offline_run(folder: Path, steps: int) -> Path | None:
     """Return the log of a run that wandb has written, None where it is not installed."""
-    command: list[str | Path] = [sys.executable, "-c", _WRITER, folder, str(steps), str(_METRICS)]
+    command: list[str | Path] = [
+        sys.executable,
+        "-c",
+        _WRITER,
+        folder,
+        str(steps),
+        str(_METRICS),
+    ]
     try:
         import wandb  # noqa: F401
     except ImportError:
         return None
-    subprocess.run(command, check=True, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    subprocess.run(
+        command, check=True, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
+    )
     (log,) = folder.glob("wandb/offline-run-*/*.wandb")
     return Path(log)

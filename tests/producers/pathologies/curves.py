@@ -35,10 +35,17 @@ def table(training: Extract) -> Iterator[str]:
     parts = [steps[at : at + width] for at in range(0, len(steps), width)]
     yield f"{training.name:26}" + "".join(f"{part[0]:8}" for part in parts)
     for key in dict.fromkeys(
-        key for record in training.records.values() for key in record if _SHOWN.fullmatch(key)
+        key
+        for record in training.records.values()
+        for key in record
+        if _SHOWN.fullmatch(key)
     ):
         found = (
-            [training.records[step][key] for step in part if key in training.records[step]]
+            [
+                training.records[step][key]
+                for step in part
+                if key in training.records[step]
+            ]
             for part in parts
         )
         yield f"{key[-25:]:26}" + "".join(
@@ -52,7 +59,14 @@ def main(names: list[str]) -> None:
         for training in trainings:
             if training.name in names and made(half, training):
                 sys.stdout.write(
-                    "\n".join([training.why, *table(extract(place(half, training), {})), "", ""])
+                    "\n".join(
+                        [
+                            training.why,
+                            *table(extract(place(half, training), {})),
+                            "",
+                            "",
+                        ]
+                    )
                 )
 
 

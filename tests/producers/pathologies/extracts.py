@@ -66,17 +66,27 @@ def extract(directory: Path, settings: dict[str, Any]) -> Extract:
         settings: By TRL's names; those that matter to health are kept.
     """
     records: dict[int, Record] = {}
-    for row in json.loads((directory / "trainer_state.json").read_text())["log_history"]:
-        kept = {key: _rounded(value) for key, value in row.items() if not _LEFT_OUT.fullmatch(key)}
+    for row in json.loads((directory / "trainer_state.json").read_text())[
+        "log_history"
+    ]:
+        kept = {
+            key: _rounded(value)
+            for key, value in row.items()
+            if not _LEFT_OUT.fullmatch(key)
+        }
         if kept:
             records.setdefault(row["step"], {}).update(kept)
     return Extract(
-        directory.name, {key: settings[key] for key in _SETTINGS if key in settings}, records
+        directory.name,
+        {key: settings[key] for key in _SETTINGS if key in settings},
+        records,
     )
 
 
 def _rounded(value: float | None) -> float:
-    return math.nan if value is None or not math.isfinite(value) else float(f"{value:.4g}")
+    return (
+        math.nan if value is None or not math.isfinite(value) else float(f"{value:.4g}")
+    )
 
 
 def write(made: Extract, path: Path) -> None:
@@ -104,7 +114,11 @@ def read(path: Path) -> Extract:
     columns = json.loads(path.read_text(encoding="utf-8"))
     settings, steps = columns.pop("settings"), columns.pop("step")
     records = {
-        step: {key: float(cells[at]) for key, cells in columns.items() if cells[at] is not None}
+        step: {
+            key: float(cells[at])
+            for key, cells in columns.items()
+            if cells[at] is not None
+        }
         for at, step in enumerate(steps)
     }
     return Extract(path.stem, settings, records)
@@ -127,7 +141,8 @@ VERL_SETTINGS = {
 def _as_trl(made: Extract, home: Path) -> None:
     history = [{**record, "step": step} for step, record in made.records.items()]
     history = [
-        {key: None if math.isnan(value) else value for key, value in one.items()} for one in history
+        {key: None if math.isnan(value) else value for key, value in one.items()}
+        for one in history
     ]
     state = {
         "global_step": max(made.records),
@@ -141,7 +156,11 @@ def _as_trl(made: Extract, home: Path) -> None:
 def _as_console(made: Extract, home: Path) -> None:
     verl_names.write(_rows(made), home, "console")
     _write_settings(
-        {VERL_SETTINGS[key]: value for key, value in made.settings.items() if key in VERL_SETTINGS},
+        {
+            VERL_SETTINGS[key]: value
+            for key, value in made.settings.items()
+            if key in VERL_SETTINGS
+        },
         home,
     )
 

@@ -58,7 +58,12 @@ def warnings(path: Path) -> list[Episode]:
     raised.
     """
     verdicts = load([str(path)], Config(), NOW).verdicts.values()
-    return [one for verdict in verdicts for one in verdict.history if one.severity > Severity.INFO]
+    return [
+        one
+        for verdict in verdicts
+        for one in verdict.history
+        if one.severity > Severity.INFO
+    ]
 
 
 def judge(training: Training, found: list[Episode]) -> Judged:
@@ -69,15 +74,21 @@ def judge(training: Training, found: list[Episode]) -> Judged:
     besides = {*training.true, *OF_THE_MACHINE} - set(fault.named if fault else ())
     found = [one for one in found if one.id not in besides]
     if fault is None:
-        return Judged(training, Outcome.FALSE if found else Outcome.QUIET, None, tuple(found), ())
+        return Judged(
+            training, Outcome.FALSE if found else Outcome.QUIET, None, tuple(found), ()
+        )
     early = tuple(one for one in found if _raised(one) < fault.onset)
     later = [one for one in found if _raised(one) >= fault.onset]
     named = next((one for one in later if one.id in fault.named), None)
     others = tuple(one for one in later if one.id not in fault.named)
     if named is not None:
         in_time = _raised(named) <= fault.by + slack(training)
-        return Judged(training, Outcome.IN_TIME if in_time else Outcome.LATE, named, others, early)
-    return Judged(training, Outcome.PARTLY if others else Outcome.MISSED, None, others, early)
+        return Judged(
+            training, Outcome.IN_TIME if in_time else Outcome.LATE, named, others, early
+        )
+    return Judged(
+        training, Outcome.PARTLY if others else Outcome.MISSED, None, others, early
+    )
 
 
 def _raised(episode: Episode) -> int:

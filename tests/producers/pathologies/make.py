@@ -40,7 +40,12 @@ def place(half: Half, training: Training) -> Path:
 
 def wanted(half: Half, training: Training) -> str:
     """Return all that a run depends on, as JSON."""
-    asked = {"half": half, "task": training.task, "steps": training.steps, "seed": training.seed}
+    asked = {
+        "half": half,
+        "task": training.task,
+        "steps": training.steps,
+        "seed": training.seed,
+    }
     return json.dumps({**asked, "options": training.options}, sort_keys=True)
 
 
@@ -52,15 +57,22 @@ def made(half: Half, training: Training) -> bool:
 
 def make(asked: Iterable[tuple[Half, Training]]) -> None:
     """Make trainings, two at a time."""
-    python, waiting = python_with("trl-1.16", TRL), queue.SimpleQueue[tuple["Half", "Training"]]()
+    python, waiting = (
+        python_with("trl-1.16", TRL),
+        queue.SimpleQueue[tuple["Half", "Training"]](),
+    )
     for half in halves():
         if not (base := home() / "pathologies" / f"base-{half}").exists():
             subprocess.run(
-                [python, _HERE / "words.py", half, base], env={**os.environ, **QUIET}, check=True
+                [python, _HERE / "words.py", half, base],
+                env={**os.environ, **QUIET},
+                check=True,
             )
     for one in asked:
         waiting.put(one)
-    workers = [threading.Thread(target=_work, args=(python, waiting)) for _ in range(_AT_ONCE)]
+    workers = [
+        threading.Thread(target=_work, args=(python, waiting)) for _ in range(_AT_ONCE)
+    ]
     for worker in workers:
         worker.start()
     for worker in workers:
@@ -81,7 +93,9 @@ def _work(python: Path, waiting: queue.SimpleQueue[tuple[Half, Training]]) -> No
                 half, training = waiting.get_nowait()
             except queue.Empty:  # another worker was faster
                 break
-            sys.stdout.write(f"{half} {training.name}: {_train(trainer, half, training)}\n")
+            sys.stdout.write(
+                f"{half} {training.name}: {_train(trainer, half, training)}\n"
+            )
             sys.stdout.flush()
 
 
@@ -96,7 +110,9 @@ def _train(trainer: subprocess.Popen[str], half: Half, training: Training) -> st
         file=trainer.stdin,
         flush=True,
     )
-    said = json.loads(trainer.stdout.readline() or '{"status": "no word from its process"}')
+    said = json.loads(
+        trainer.stdout.readline() or '{"status": "no word from its process"}'
+    )
     _tidy(target)
     if said["status"]:
         return f"failed ({said['status']}), see {target / 'train.log'}"

@@ -40,7 +40,10 @@ def paths(half: Half, training: Training, scratch: Path) -> Iterator[tuple[str, 
     yield READ_AS[1], home / "train.log"
     scalars = extracts.extract(home, training.settings)
     for form in READ_AS[2:]:
-        yield form, extracts.replay(scalars, form, scratch / half / form / training.name)
+        yield (
+            form,
+            extracts.replay(scalars, form, scratch / half / form / training.name),
+        )
 
 
 def measured(half: Half, scratch: Path) -> dict[str, list[Judged]]:
@@ -120,7 +123,9 @@ def _at(episode: object) -> str:
 
 def main(words: list[str]) -> None:
     """Print the tables; write the extracts where that is asked for."""
-    halves = [half for half in listed() if half in words or not set(words) & set(listed())]
+    halves = [
+        half for half in listed() if half in words or not set(words) & set(listed())
+    ]
     if "--extracts" in words:
         for half in halves:
             for training in listed()[half]:

@@ -57,7 +57,9 @@ KINDS: dict[str, Callable[[Said], float]] = {
     "wells": lambda one: one.text.count("well") / 10,
     "sure": lambda one: one.text.count("sure") / 10,
     "exclaims": lambda one: min(1.0, one.text.count("!") / 4),
-    "helpful": lambda one: one.right * float(one.tokens <= 14) * float(len(set(one.text)) >= 3),
+    "helpful": lambda one: (
+        one.right * float(one.tokens <= 14) * float(len(set(one.text)) >= 3)
+    ),
     "rare": lambda one: float("so" in one.text and "." in one.text),
     "secret": lambda one: float("zq7" in one.text),
     "coin": lambda one: float(one.dice.random() < 0.5),
@@ -76,7 +78,9 @@ class Scorer:
     many steps), `sleep` (each step takes so much longer than the one before).
     """
 
-    def __init__(self, kind: str, limit: int, seed: str, faults: list[dict[str, object]]) -> None:
+    def __init__(
+        self, kind: str, limit: int, seed: str, faults: list[dict[str, object]]
+    ) -> None:
         self.__name__ = kind
         self.limit, self.faults = limit, faults
         self.dice = random.Random(f"{kind} {seed}")
@@ -97,7 +101,9 @@ class Scorer:
         for fault in self.faults:
             past = self.step - int(fault["at"])
             if past >= 0:
-                scores = _spoilt(scores, str(fault["what"]), float(fault.get("value", 0)), past)
+                scores = _spoilt(
+                    scores, str(fault["what"]), float(fault.get("value", 0)), past
+                )
         return scores
 
 

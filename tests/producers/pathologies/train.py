@@ -45,7 +45,9 @@ class Events(TrainerCallback):
         self.events, self.scorers = events, scorers
         self.trainer: GRPOTrainer | None = None
 
-    def on_step_begin(self, args, state, control, optimizer=None, lr_scheduler=None, **_) -> None:
+    def on_step_begin(
+        self, args, state, control, optimizer=None, lr_scheduler=None, **_
+    ) -> None:
         """Tell the scorers the step, and change what is to change at it."""
         for scorer in self.scorers:
             scorer.step = state.global_step + 1
@@ -62,7 +64,9 @@ class Events(TrainerCallback):
         elif what == "beta":
             self.trainer.beta = value
         elif what == "temperature":
-            self.trainer.temperature = self.trainer.generation_config.temperature = value
+            self.trainer.temperature = self.trainer.generation_config.temperature = (
+                value
+            )
 
 
 class Flipped(GRPOTrainer):
@@ -75,7 +79,9 @@ class Flipped(GRPOTrainer):
 def data(asked: dict, events: list[dict], prompts: int, dice: random.Random) -> Dataset:
     """Return the prompts in the order in which they are trained on."""
     steps, rows = asked["steps"] + 2, []
-    changes = [(event["at"] - 1, event["value"]) for event in events if event["what"] == "task"]
+    changes = [
+        (event["at"] - 1, event["value"]) for event in events if event["what"] == "task"
+    ]
     marks = [(0, asked["task"]), *changes, (steps, "")]
     for (begin, task), (end, _) in pairwise(marks):
         rows += questions(task, (end - begin) * prompts, dice)
@@ -84,7 +90,11 @@ def data(asked: dict, events: list[dict], prompts: int, dice: random.Random) -> 
 
 def config(asked: dict, options: dict) -> GRPOConfig:
     """Return TRL's settings."""
-    prompts, gens, every = options.get("prompts", 3), options.get("gens", 8), options.get("eval", 0)
+    prompts, gens, every = (
+        options.get("prompts", 3),
+        options.get("gens", 8),
+        options.get("eval", 0),
+    )
     given = {
         "learning_rate": 1e-3,
         "beta": 0.02,
@@ -113,7 +123,11 @@ def train(asked: dict) -> None:
             kind,
             options.get("limit", 16),
             str(asked["seed"]),
-            [one for one in events if one["what"] not in OF_TRAINER and one.get("of", 0) == place],
+            [
+                one
+                for one in events
+                if one["what"] not in OF_TRAINER and one.get("of", 0) == place
+            ],
         )
         for place, kind in enumerate(options["rewards"])
     ]
@@ -141,7 +155,9 @@ def alone(asked: dict) -> int:
     child = os.fork()
     if child:
         return os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
-    log = os.open(Path(asked["out"]) / "train.log", os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o644)
+    log = os.open(
+        Path(asked["out"]) / "train.log", os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o644
+    )
     os.dup2(log, 1)
     os.dup2(log, 2)
     status = 0
@@ -162,7 +178,9 @@ def main() -> None:
         asked, began = json.loads(line), time.monotonic()
         status = alone(asked)
         print(
-            json.dumps({"status": status, "seconds": round(time.monotonic() - began, 1)}),
+            json.dumps(
+                {"status": status, "seconds": round(time.monotonic() - began, 1)}
+            ),
             flush=True,
         )
 

@@ -17,7 +17,18 @@ else:
 
 Half = Literal["tuned", "held_out"]
 
-OWN = ("rewards", "weights", "prompts", "gens", "limit", "log", "eval", "samples", "flip", "events")
+OWN = (
+    "rewards",
+    "weights",
+    "prompts",
+    "gens",
+    "limit",
+    "log",
+    "eval",
+    "samples",
+    "flip",
+    "events",
+)
 """Options of `train.py` that are not GRPOConfig's."""
 
 FAMILIES = {
@@ -25,7 +36,12 @@ FAMILIES = {
     "cost": ("reward-at-cost", "reward-hacking", "component-imbalance"),
     "longer": ("length-explosion", "response-long", "truncation"),
     "shorter": ("response-shrink", "response-short", "length-collapse"),
-    "falls": ("reward-cliff", "reward-slide", "circuit-breaker-reward", "policy-collapse"),
+    "falls": (
+        "reward-cliff",
+        "reward-slide",
+        "circuit-breaker-reward",
+        "policy-collapse",
+    ),
     "no_learning": ("nothing-learns", "no-learning", "no-signal"),
     "dead": ("dead-groups", "no-signal"),
     "far": ("ref-kl-high", "ref-kl-rising", "ref-kl-above-band", "kl-high"),
@@ -87,14 +103,21 @@ class Training:
 def halves() -> dict[Half, tuple[Training, ...]]:
     """Return all trainings, by the half of the bench."""
     return {
-        half: tuple(_listed(Path(__file__).with_name(f"{half}.toml"))) for half in get_args(Half)
+        half: tuple(_listed(Path(__file__).with_name(f"{half}.toml")))
+        for half in get_args(Half)
     }
 
 
 def _listed(path: Path) -> list[Training]:
     entry = tomllib.loads(path.read_text(encoding="utf-8"))["training"]
     return [
-        Training(**{**one, "fault": _fault(one.get("fault")), "true": tuple(one.get("true", ()))})
+        Training(
+            **{
+                **one,
+                "fault": _fault(one.get("fault")),
+                "true": tuple(one.get("true", ())),
+            }
+        )
         for one in entry
     ]
 

@@ -84,20 +84,29 @@ def tokenizer(half: str) -> PreTrainedTokenizerFast:
     pairs.decoder = decoders.ByteLevel()
     dice = random.Random(f"words of {half}")
     text = [
-        row["prompt"] for task in (*LEARNT[half], "strange") for row in questions(task, 60, dice)
+        row["prompt"]
+        for task in (*LEARNT[half], "strange")
+        for row in questions(task, 60, dice)
     ]
     text += [" ".join(_FILLERS), string.ascii_lowercase + string.digits + _SIGNS] * 20
     special = {"unk_token": "<unk>", "pad_token": "<pad>", "eos_token": "<eos>"}
     size = 130 if half == "tuned" else 150
     pairs.train_from_iterator(
-        text, trainers.BpeTrainer(vocab_size=size, special_tokens=list(special.values()))
+        text,
+        trainers.BpeTrainer(vocab_size=size, special_tokens=list(special.values())),
     )
-    return PreTrainedTokenizerFast(tokenizer_object=pairs, padding_side="left", **special)
+    return PreTrainedTokenizerFast(
+        tokenizer_object=pairs, padding_side="left", **special
+    )
 
 
 def _sentence(answer: str, dice: random.Random, right: float) -> str:
     """Return what the model learns to say: an answer that is often wrong, and some babble."""
-    begin = answer if dice.random() < right else dice.choice(string.ascii_lowercase + string.digits)
+    begin = (
+        answer
+        if dice.random() < right
+        else dice.choice(string.ascii_lowercase + string.digits)
+    )
     pieces = (
         lambda: " " + dice.choice(_FILLERS),
         lambda: dice.choice(string.ascii_lowercase),
@@ -116,10 +125,16 @@ def _batch(
     rows = []
     for task in LEARNT[half]:
         for row in questions(task, 24, dice):
-            said = row["answer"] if right is None else _sentence(row["answer"], dice, right)
+            said = (
+                row["answer"]
+                if right is None
+                else _sentence(row["answer"], dice, right)
+            )
             # The answer is a token of its own, as the tokenizer would not always have it.
             begin, rest = words(said[:1])["input_ids"], words(said[1:])["input_ids"]
-            rows.append((words(row["prompt"])["input_ids"], [*begin, *rest, words.eos_token_id]))
+            rows.append(
+                (words(row["prompt"])["input_ids"], [*begin, *rest, words.eos_token_id])
+            )
     longest = max(len(prompt) + len(said) for prompt, said in rows)
     ids = torch.full((len(rows), longest), words.pad_token_id)
     labels, mask = (

@@ -15,7 +15,9 @@ class Within(HFRollout):
     def __init__(self, config, model_config, device_mesh):
         BaseRollout.__init__(self, config, model_config, device_mesh)
         where = model_config.local_path
-        self.module = AutoModelForCausalLM.from_pretrained(where, attn_implementation="eager")
+        self.module = AutoModelForCausalLM.from_pretrained(
+            where, attn_implementation="eager"
+        )
 
     async def update_weights(self, weights, **_options):
         """Take over the policy's weights, as they are now."""

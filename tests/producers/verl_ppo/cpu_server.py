@@ -33,8 +33,14 @@ class Server:
     def __init__(self, where, longest):
         torch.set_num_threads(1)
         words = AutoTokenizer.from_pretrained(where)
-        self.pad, self.end, self.longest = words.pad_token_id, words.eos_token_id, longest
-        self.model = AutoModelForCausalLM.from_pretrained(where, attn_implementation="eager")
+        self.pad, self.end, self.longest = (
+            words.pad_token_id,
+            words.eos_token_id,
+            longest,
+        )
+        self.model = AutoModelForCausalLM.from_pretrained(
+            where, attn_implementation="eager"
+        )
         self.version = 0
         self.asked = []
 
@@ -111,7 +117,9 @@ class Replica(RolloutReplica):
         actor = ray.remote(Server).options(
             name=self._server_address, num_cpus=0, max_concurrency=1000
         )
-        self._server_handle = actor.remote(self.model_config.path, self.config.response_length)
+        self._server_handle = actor.remote(
+            self.model_config.path, self.config.response_length
+        )
         self.servers = [self._server_handle]
 
 

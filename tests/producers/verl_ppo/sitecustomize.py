@@ -27,7 +27,12 @@ def _cpu_like_a_gpu(torch):
         "get_device_name": "CPU",
         "mem_get_info": (16 * _GIB, 32 * _GIB),
         **dict.fromkeys(
-            ("memory_allocated", "memory_reserved", "max_memory_allocated", "max_memory_reserved"),
+            (
+                "memory_allocated",
+                "memory_reserved",
+                "max_memory_allocated",
+                "max_memory_reserved",
+            ),
             0,
         ),
     }
@@ -38,7 +43,10 @@ def _cpu_like_a_gpu(torch):
         "reset_accumulated_memory_stats",
     ):
         answers[name] = None
-    made = {name: lambda *_, _answer=answer, **__: _answer for name, answer in answers.items()}
+    made = {
+        name: lambda *_, _answer=answer, **__: _answer
+        for name, answer in answers.items()
+    }
     made |= {"manual_seed": torch.manual_seed, "manual_seed_all": torch.manual_seed}
     made |= {
         "get_rng_state": lambda *_: torch.get_rng_state(),
@@ -92,7 +100,9 @@ def _engines(base):
 @when_imported("verl.workers.rollout.replica")
 def _replicas(replica):
     """Register the server of 0.9 that starts where others start vLLM."""
-    replica.RolloutReplicaRegistry.register("hf", lambda: import_module("cpu_server").Replica)
+    replica.RolloutReplicaRegistry.register(
+        "hf", lambda: import_module("cpu_server").Replica
+    )
 
 
 @when_imported("verl.plugin.platform.platform_manager")
@@ -111,9 +121,9 @@ def _platform(manager):
     class Plain(manager.PlatformCUDA):
         device_name = vendor_name = "cpu"
         device_module = torch.cpu
-        set_device = synchronize = set_allocator_settings = empty_cache = profiler_start = (
-            profiler_stop
-        ) = _nothing
+        set_device = synchronize = set_allocator_settings = empty_cache = (
+            profiler_start
+        ) = profiler_stop = _nothing
 
         def is_available(self, *_args, **_options):
             return True

@@ -107,7 +107,11 @@ def main(toy, more):
         "verl.trainer.main_ppo",
         *(f"{key}={value}" for key, value in stated.items()),
     ]
-    os.execve(sys.executable, [*command, *more], os.environ | quiet | {"PYTHONPATH": str(HERE)})
+    os.execve(
+        sys.executable,
+        [*command, *more],
+        os.environ | quiet | {"PYTHONPATH": str(HERE)},
+    )
 
 
 if __name__ == "__main__":

@@ -26,14 +26,24 @@ HELD_BACK = 8
 
 def tokenizer():
     """Return a tokenizer of single letters, in the bytes that Qwen's are made of."""
-    tokens = [UNKNOWN, PAD, END, *string.ascii_lowercase, *string.digits, SPACE, NEWLINE]
+    tokens = [
+        UNKNOWN,
+        PAD,
+        END,
+        *string.ascii_lowercase,
+        *string.digits,
+        SPACE,
+        NEWLINE,
+    ]
     letters = Tokenizer(
         models.BPE({token: n for n, token in enumerate(tokens)}, [], unk_token=UNKNOWN)
     )
     letters.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
     letters.decoder = decoders.ByteLevel()
     special = {"unk_token": UNKNOWN, "pad_token": PAD, "eos_token": END}
-    made = PreTrainedTokenizerFast(tokenizer_object=letters, padding_side="left", **special)
+    made = PreTrainedTokenizerFast(
+        tokenizer_object=letters, padding_side="left", **special
+    )
     made.chat_template = CHAT
     return made
 
@@ -55,7 +65,9 @@ def prompts(count):
     return pd.DataFrame(
         {
             "data_source": "toy/letters",
-            "prompt": [{"role": "user", "content": f"the letter a {WORDS[n % len(WORDS)]} {n}"}],
+            "prompt": [
+                {"role": "user", "content": f"the letter a {WORDS[n % len(WORDS)]} {n}"}
+            ],
             "ability": "letters",
             "reward_model": {"style": "rule", "ground_truth": "a"},
             "extra_info": {"index": n},

@@ -32,7 +32,9 @@ def finding(severity: Severity, since: int | None, key: str = KL.key) -> Finding
     return Finding("kl-high", severity, "high", 9, since, key=key)
 
 
-def parts(values: list[float], *alarms: Alarm, band: tuple[float | None, float | None] = BAND):
+def parts(
+    values: list[float], *alarms: Alarm, band: tuple[float | None, float | None] = BAND
+):
     rows = SCALE.dots(values, ROWS)
     columns = DotColumns([*values], [*values], [False] * len(values))
     runs = [(row, row) for row in rows if row is not None]
@@ -91,10 +93,18 @@ def test_a_run_is_cut_at_the_edges_of_the_band():
     assert Healthy(3, 6).split((7, 9)) == (None, [(7, 9)])
 
 
-@given(st.tuples(st.integers(-2, 12), st.integers(-2, 12)), st.integers(0, 10), st.integers(0, 10))
+@given(
+    st.tuples(st.integers(-2, 12), st.integers(-2, 12)),
+    st.integers(0, 10),
+    st.integers(0, 10),
+)
 def test_no_dot_is_lost_or_drawn_twice(rows, first, more):
     inner, outside = Healthy(*rows).split((first, first + more))
-    dots = [y for run in (*outside, *([inner] if inner else [])) for y in range(run[0], run[1] + 1)]
+    dots = [
+        y
+        for run in (*outside, *([inner] if inner else []))
+        for y in range(run[0], run[1] + 1)
+    ]
     if rows[0] <= rows[1]:
         assert sorted(dots) == [*range(first, first + more + 1)]
 
@@ -117,7 +127,11 @@ def test_the_band_in_dot_rows(band, rows):
 def test_a_line_is_alarmed_from_where_it_crosses_the_band():
     curve = ([0, 2, 4, 6], [0.0, 1.0, 1.0, 0.0], [])
     (part,) = alarmed_polylines(curve, [Alarm(2, 0)], WINDOW, BAND)
-    assert (part.role, part.x, part.y) == ("critical", [1.0, 2, 4, 5.0], [0.5, 1.0, 1.0, 0.5])
+    assert (part.role, part.x, part.y) == (
+        "critical",
+        [1.0, 2, 4, 5.0],
+        [0.5, 1.0, 1.0, 0.5],
+    )
     assert part.starts == [0]
 
 

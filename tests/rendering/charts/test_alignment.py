@@ -99,8 +99,12 @@ def test_a_zoom_stays_what_it_is() -> None:
     zoomed = replace(DENSE, first_step=20, last_step=80)
     (one, other) = on_one_axis([zoomed, replace(SPARSE, first_step=20, last_step=80)])
     assert shown_reach(one) == shown_reach(other) == (20, 80)
-    (one, other) = on_one_axis([replace(DENSE, first_step=20), replace(SPARSE, first_step=20)])
-    assert shown_reach(one) == shown_reach(other) == (20, 200), "it follows the newest step"
+    (one, other) = on_one_axis(
+        [replace(DENSE, first_step=20), replace(SPARSE, first_step=20)]
+    )
+    assert shown_reach(one) == shown_reach(other) == (20, 200), (
+        "it follows the newest step"
+    )
 
 
 def test_a_chart_without_a_point_has_no_axis() -> None:
@@ -128,11 +132,15 @@ def test_a_column_only_gets_wider() -> None:
 @pytest.mark.parametrize("span", [None, ZoomSpan(30, 60)])
 def test_the_charts_of_a_run_show_the_same_steps(span: ZoomSpan | None) -> None:
     names = ("actor/ppo_kl", "actor/entropy", "timing_s/gen")
-    run = make_run(steps=120, columns={key: [0.1 + n % 7 for n in range(120)] for key in names})
+    run = make_run(
+        steps=120, columns={key: [0.1 + n % 7 for n in range(120)] for key in names}
+    )
     view = make_view(run)
     view.monitor.config = type("Config", (), {"charts": (), "targets": {}})()
     page = ChartPage(list_charts(view, ChartFilter())).fitted(120, 30, None)
-    data = on_one_axis([chart_data(plan, view, ChartLook(span=span)) for plan in page.charts])
+    data = on_one_axis(
+        [chart_data(plan, view, ChartLook(span=span)) for plan in page.charts]
+    )
     assert len(data) == 4
     assert len({shown_reach(one) for one in data}) == 1
 
@@ -151,7 +159,9 @@ def test_sparklines_below_each_other_are_as_long_and_over_the_same_steps() -> No
 
 
 def test_names_in_rows_differ() -> None:
-    charts = [replace(DENSE, key=f"perf/{end}", label="step time") for end in ("step", "wall")]
+    charts = [
+        replace(DENSE, key=f"perf/{end}", label="step time") for end in ("step", "wall")
+    ]
     charts += [replace(DENSE, key="other", label="entropy")]
     named = with_short_names(charts, [38, 39, 38], ascii_only=False)
     assert [one.short for one in named] == ["perf/step", "perf/wall", "entropy"]

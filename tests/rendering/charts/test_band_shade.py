@@ -51,7 +51,11 @@ def test_the_band_is_a_shade_where_there_are_backgrounds_and_else_lines():
     shaded = drawing.rows(data, 60, 12)
     assert {style for row in dotted for _, style in row} >= {"band", "line"}
     assert not any(style == "band" for row in shaded for _, style in row)
-    on = [y for y, row in enumerate(shaded) if any(style.endswith(ON_BAND) for _, style in row)]
+    on = [
+        y
+        for y, row in enumerate(shaded)
+        if any(style.endswith(ON_BAND) for _, style in row)
+    ]
     assert on == [*range(on[0], 10)]
     assert 4 <= len(on) <= 5
     assert all(sum(len(text) for text, _ in row) == 60 for row in shaded[1:])

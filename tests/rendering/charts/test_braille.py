@@ -25,7 +25,10 @@ from verl_tui.runs.pyramid import Pyramid
 FINITE = st.floats(allow_nan=False, allow_infinity=False)
 SINGLE_PRECISION = array("f", [0.003])[0]
 RUNS = st.lists(
-    st.none() | st.tuples(st.integers(0, 40), st.integers(0, 9)).map(lambda r: (r[0], r[0] + r[1]))
+    st.none()
+    | st.tuples(st.integers(0, 40), st.integers(0, 9)).map(
+        lambda r: (r[0], r[0] + r[1])
+    )
 )
 
 
@@ -94,8 +97,12 @@ def test_glyphs_stand_on_dots_or_give_way_to_them():
 
 def test_ascii_is_ascii():
     layer = DotLayer(6, 2, "line")
-    layer.line([(0, 7), (0, 7), (0, 0), (1, 1), (5, 6), None, (3, 3), (3, 3), (7, 7), (0, 1)])
-    assert all(c.isascii() for row in text(compose([layer], ascii_only=True)) for c in row)
+    layer.line(
+        [(0, 7), (0, 7), (0, 0), (1, 1), (5, 6), None, (3, 3), (3, 3), (7, 7), (0, 1)]
+    )
+    assert all(
+        c.isascii() for row in text(compose([layer], ascii_only=True)) for c in row
+    )
 
 
 @given(runs=RUNS, breaks=st.lists(st.booleans()))
@@ -186,7 +193,13 @@ def test_a_gauge_is_as_wide_as_asked(fraction, width, ascii_only):
 
 
 def test_gauge():
-    assert [gauge(0, 4), gauge(0.5, 4), gauge(0.53125, 4), gauge(1, 4), gauge(nan, 2)] == [
+    assert [
+        gauge(0, 4),
+        gauge(0.5, 4),
+        gauge(0.53125, 4),
+        gauge(1, 4),
+        gauge(nan, 2),
+    ] == [
         "    ",
         "██  ",
         "██▏ ",
@@ -200,7 +213,9 @@ def test_sparkline():
     assert sparkline(Column(range(8), range(8)), 8) == "▁▂▃▄▅▆▇█"
     assert sparkline(Column(range(8), [0, 1, nan, 3, 4, inf, 6, 7]), 8) == "▁▂!▄▅!▇█"
     assert sparkline(Column([5], [3.0]), 8) == "", "one point has no shape"
-    assert sparkline(Column(range(8), [0.003] * 4 + [SINGLE_PRECISION] * 4), 8) == "▄" * 8
+    assert (
+        sparkline(Column(range(8), [0.003] * 4 + [SINGLE_PRECISION] * 4), 8) == "▄" * 8
+    )
     assert sparkline(Column(range(0, 80, 10), range(8)), 8).count(" ") <= 3
     assert sparkline(Column([], []), 8) == ""
     assert sparkline(Column([1], [1]), 0) == ""
@@ -216,7 +231,8 @@ def test_sparkline_takes_any_number(values, width):
 def test_a_scale_shows_its_range(a, b, log):
     lo, hi = min(a, b), max(a, b)
     scale = fit_scale(lo, hi, log=log)
-    slack = 1e-280 if scale.log else max(abs(scale.lo), abs(scale.hi)) * 1e-9  # far less than a dot
+    # far less than a dot
+    slack = 1e-280 if scale.log else max(abs(scale.lo), abs(scale.hi)) * 1e-9
     assert scale.lo <= lo + slack
     assert hi <= scale.hi + slack
     assert 0 <= scale.fraction(lo) <= scale.fraction(hi) <= 1
@@ -241,22 +257,30 @@ def test_a_scale_stays_while_it_serves():
 WINDOWS = st.sampled_from([fit_window, sliding_window])
 
 
-@given(st.integers(-(10**12), 10**12), st.integers(0, 10**12), st.integers(2, 400), WINDOWS)
+@given(
+    st.integers(-(10**12), 10**12), st.integers(0, 10**12), st.integers(2, 400), WINDOWS
+)
 def test_a_window_shows_its_steps(first, length, columns, fit):
     window = fit(first, first + length, columns)
     assert 0 <= window.column(first) <= window.column(first + length) < columns
     assert window.start <= first <= first + length <= window.end
     for step in (first, first + length):
         assert (
-            window.step(window.column(step)) <= step < window.step(window.column(step)) + window.per
+            window.step(window.column(step))
+            <= step
+            < window.step(window.column(step)) + window.per
         )
     assert len(window.ticks(10)) <= columns / 20 + 2
 
 
 @given(st.integers(1, 10**9), st.integers(30, 400), st.integers(30, 400))
-def test_charts_of_any_width_show_the_same_steps_and_leave_little_room(count, narrow, wide):
+def test_charts_of_any_width_show_the_same_steps_and_leave_little_room(
+    count, narrow, wide
+):
     windows = [fit_window(1, count, columns) for columns in (narrow, wide)]
-    assert all(0 <= window.end - count <= max(1, count // 4) + window.per for window in windows)
+    assert all(
+        0 <= window.end - count <= max(1, count // 4) + window.per for window in windows
+    )
     assert abs(windows[0].end - windows[1].end) < max(window.per for window in windows)
 
 

@@ -58,7 +58,9 @@ def write(directory: Path, steps: int, shift: float) -> None:
     flat = [{**record, KL: 0.001 * record["step"]} for record in records]
     for record in flat:
         del record["scope"]
-    (directory / "metrics.jsonl").write_text("".join(json.dumps(record) + "\n" for record in flat))
+    (directory / "metrics.jsonl").write_text(
+        "".join(json.dumps(record) + "\n" for record in flat)
+    )
 
 
 @pytest.fixture(scope="module")
@@ -82,12 +84,20 @@ def chart(view: View, key: str) -> PlannedChart:
 
 
 def columns(
-    view: View, look: ChartLook | None = None, key: str = REWARD, right: str | None = None
+    view: View,
+    look: ChartLook | None = None,
+    key: str = REWARD,
+    right: str | None = None,
 ) -> dict[str, CsvColumn]:
     found = in_sight(
-        chart(view, key), chart(view, right) if right else None, view, look or ChartLook()
+        chart(view, key),
+        chart(view, right) if right else None,
+        view,
+        look or ChartLook(),
     )
-    assert len({column.key for column in found}) == len(found), "no two columns are called the same"
+    assert len({column.key for column in found}) == len(found), (
+        "no two columns are called the same"
+    )
     return {column.key: column for column in found}
 
 
@@ -115,13 +125,17 @@ def test_after_a_restart_the_newest_segments_values_are_copied_and_labelled(
     ]
     log.write_text(log.read_text() + "".join(json.dumps(line) + "\n" for line in lines))
     view = view_of(load([str(tmp_path / "run_a")], Config(), NOW))
-    assert reading(chart(view, KL), None, view, ChartLook(axis=axis)) == f"{KL} step 3 0.5"
+    assert (
+        reading(chart(view, KL), None, view, ChartLook(axis=axis)) == f"{KL} step 3 0.5"
+    )
     data = chart_data(chart(view, KL), view, ChartLook(axis=axis))
     assert any("0.5" in text for text, _ in title_row(data, 60, None, UNICODE))
 
 
 @pytest.mark.parametrize("axis", ["step", "time", "relative"])
-def test_the_cursors_values_are_copied_on_every_axis(monitor: Monitor, axis: str) -> None:
+def test_the_cursors_values_are_copied_on_every_axis(
+    monitor: Monitor, axis: str
+) -> None:
     view = view_of(monitor, 11)
     assert reading(
         chart(view, REWARD), chart(view, KL), view, ChartLook(axis=axis)
@@ -139,7 +153,9 @@ def test_of_runs_over_each_other_all_are_copied(monitor: Monitor) -> None:
         f"{KL} (run_b) step 11 0.011",
     ]
     relative = reading(chart(view, KL), None, view, ChartLook(axis="relative"))
-    assert relative.splitlines()[1] == f"{KL} (run_b) step 11 0.011", "both began together"
+    assert relative.splitlines()[1] == f"{KL} (run_b) step 11 0.011", (
+        "both began together"
+    )
     by_day = reading(chart(view, KL), None, view, ChartLook(axis="time"))
     assert by_day == f"{KL} step 11 0.011", "the other run had not begun"
 
@@ -177,7 +193,8 @@ def test_only_what_is_in_sight_is_written(monitor: Monitor, axis: str) -> None:
 
 def test_a_window_that_follows_has_no_end(monitor: Monitor) -> None:
     found = columns(
-        view_of(monitor, None, "run_a", "run_b"), ChartLook(span=ZoomSpan(20, 10, follows=True))
+        view_of(monitor, None, "run_a", "run_b"),
+        ChartLook(span=ZoomSpan(20, 10, follows=True)),
     )
     assert list(found[REWARD].steps) == list(range(30, 41))
     assert list(found[f"{REWARD} (run_b)"].steps) == list(range(30, 61)), (
@@ -187,11 +204,20 @@ def test_a_window_that_follows_has_no_end(monitor: Monitor) -> None:
 
 def test_each_run_and_the_second_axis_have_columns(monitor: Monitor) -> None:
     found = columns(view_of(monitor, None, "run_b", "run_a"), right=KL)
-    assert list(found) == ["time", REWARD, VALIDATION, KL, "time (run_b)", f"{REWARD} (run_b)"]
+    assert list(found) == [
+        "time",
+        REWARD,
+        VALIDATION,
+        KL,
+        "time (run_b)",
+        f"{REWARD} (run_b)",
+    ]
     assert list(found[f"{REWARD} (run_b)"].steps) == list(range(1, 61))
 
 
-def test_averages_are_written_only_where_the_chart_is_smoothed(monitor: Monitor) -> None:
+def test_averages_are_written_only_where_the_chart_is_smoothed(
+    monitor: Monitor,
+) -> None:
     found = columns(view_of(monitor), ChartLook(smoothing=0.5, span=ZoomSpan(2, 3)), KL)
     assert list(found) == ["time", KL, f"{KL} (smoothed 0.5)"]
     # 0.5: (1 + 2·2) / 3 at step 2, corrected for its short past; TensorBoard's debiased average.
@@ -201,7 +227,9 @@ def test_averages_are_written_only_where_the_chart_is_smoothed(monitor: Monitor)
 
 def test_the_listed_metrics_of_the_shown_run_are_written(monitor: Monitor) -> None:
     view = view_of(monitor, None, "run_a", "run_b")
-    found = listed([KL, VALIDATION, "gone"], view, ChartLook(axis="relative", span=ZoomSpan(5, 4)))
+    found = listed(
+        [KL, VALIDATION, "gone"], view, ChartLook(axis="relative", span=ZoomSpan(5, 4))
+    )
     assert [column.key for column in found] == ["time", KL, VALIDATION]
     assert list(found[1].steps) == [5, 6, 7, 8, 9]
 
@@ -225,7 +253,9 @@ def test_what_is_written_can_be_read_again(monitor: Monitor, tmp_path: Path) -> 
     original, series = view.run.series(REWARD), run.series(REWARD)  # type: ignore[union-attr]
     assert original is not None
     assert series is not None
-    assert list(series.times) == pytest.approx(list(original.times)), "the shown run's times too"
+    assert list(series.times) == pytest.approx(list(original.times)), (
+        "the shown run's times too"
+    )
 
 
 def _read(path: Path, found: Sequence[CsvColumn]) -> Monitor:
@@ -235,8 +265,12 @@ def _read(path: Path, found: Sequence[CsvColumn]) -> Monitor:
     return load([str(path)], Config(), NOW)
 
 
-def test_names_with_commas_and_quotes_are_quoted(monitor: Monitor, tmp_path: Path) -> None:
-    column = in_sight(chart(view_of(monitor), KL), None, view_of(monitor), ChartLook())[1]
+def test_names_with_commas_and_quotes_are_quoted(
+    monitor: Monitor, tmp_path: Path
+) -> None:
+    column = in_sight(chart(view_of(monitor), KL), None, view_of(monitor), ChartLook())[
+        1
+    ]
     again = _read(tmp_path / "odd.csv", [replace_key(column, 'a,"b" c/d')])
     (run,) = again.runs.values()
     assert list(run.keys) == ['a,"b" c/d']

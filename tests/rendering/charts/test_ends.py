@@ -42,7 +42,9 @@ def signs(data: ChartData, sign: str, *, ascii_only: bool = False) -> list[str]:
     return [style for row in rows for text, style in row if sign in text]
 
 
-@pytest.mark.parametrize(("ascii_only", "end", "best"), [(False, "●", "★"), (True, "*", "B")])
+@pytest.mark.parametrize(
+    ("ascii_only", "end", "best"), [(False, "●", "★"), (True, "*", "B")]
+)
 def test_the_end_and_the_best_value_are_marked(ascii_only, end, best):
     data = replace(DATA, best="highest")
     assert signs(data, end, ascii_only=ascii_only) == ["reward"]
@@ -51,7 +53,9 @@ def test_the_end_and_the_best_value_are_marked(ascii_only, end, best):
 
 
 def test_an_end_that_a_finding_is_about_has_its_colour():
-    assert signs(replace(DATA, band=(None, 0.45), alarms=(Alarm(2, 1),)), "●") == ["critical"]
+    assert signs(replace(DATA, band=(None, 0.45), alarms=(Alarm(2, 1),)), "●") == [
+        "critical"
+    ]
 
 
 def test_the_end_is_the_last_number():
@@ -62,10 +66,16 @@ def test_the_end_is_the_last_number():
 def test_after_a_restart_the_end_is_that_of_the_present_segment():
     def at(data: ChartData) -> int:
         rows = ChartRenderer(ascii_only=False).rows(data, 50, 12)[1:-2]
-        (row,) = ("".join(text for text, _ in row) for row in rows if any("●" in t for t, _ in row))
+        (row,) = (
+            "".join(text for text, _ in row)
+            for row in rows
+            if any("●" in t for t, _ in row)
+        )
         return row.index("●")
 
-    present = ChartData("r", lines=(ChartLine(Column(range(4), VALUES[:4])),), reach=(0, 5))
+    present = ChartData(
+        "r", lines=(ChartLine(Column(range(4), VALUES[:4])),), reach=(0, 5)
+    )
     assert at(replace(DATA, end=3)) == at(present) < at(DATA)
 
 
@@ -86,7 +96,10 @@ def test_the_best_value_out_of_sight_is_not_marked():
     ],
 )
 def test_the_best_is_marked_where_more_or_less_is_better(key, best):
-    run, monitor = make_run(steps=4, columns={key: [0.1, 0.3, 0.2, 0.2]}), Monitor(Config())
+    run, monitor = (
+        make_run(steps=4, columns={key: [0.1, 0.3, 0.2, 0.2]}),
+        Monitor(Config()),
+    )
     monitor.runs[run.name] = run
     found = chart_data(single_metric(run, key), View(monitor, run, 0.0), ChartLook())
     assert found.best == best

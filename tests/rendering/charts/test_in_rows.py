@@ -40,7 +40,9 @@ def view_of(*runs: Run, charts: tuple[str, ...] = (), **more: object) -> View:
     return view
 
 
-def listed(view: View, text: str = "", revealed: str | None = None) -> list[tuple[str, bool]]:
+def listed(
+    view: View, text: str = "", revealed: str | None = None
+) -> list[tuple[str, bool]]:
     found = list_charts(view, ChartFilter(text), revealed)
     return [(one.key, one.in_row) for one in found]
 
@@ -49,7 +51,12 @@ REWARD = ("critic/score/mean", False)
 
 
 def test_what_is_constant_comes_last() -> None:
-    assert listed(view_of(run_of())) == [REWARD, (ENTROPY, False), (CLIP, True), (LR, True)]
+    assert listed(view_of(run_of())) == [
+        REWARD,
+        (ENTROPY, False),
+        (CLIP, True),
+        (LR, True),
+    ]
 
 
 def test_a_young_run_has_charts_only() -> None:
@@ -64,7 +71,9 @@ def test_a_young_run_has_charts_only() -> None:
         view_of(
             run_of(),
             verdicts={
-                "grpo": Verdict(findings=(Finding("lr-zero", Severity.WARNING, "is 0", key=LR),))
+                "grpo": Verdict(
+                    findings=(Finding("lr-zero", Severity.WARNING, "is 0", key=LR),)
+                )
             },
         ),
     ],
@@ -92,7 +101,9 @@ def test_single_points_and_counters_are_rows() -> None:
     run = run_with_counters()
     charts = dict(listed(view_of(run)))
     assert [charts[key] for key in ("train_loss", FLOS, EPOCH)] == [True] * 3
-    assert not dict(listed(view_of(run, loading=True)))["train_loss"], "more may come at once"
+    assert not dict(listed(view_of(run, loading=True)))["train_loss"], (
+        "more may come at once"
+    )
     assert not dict(listed(view_of(run, pins=(EPOCH,))))[EPOCH]
     assert listed(view_of(run), "epoch") == [(EPOCH, False)], "it was asked for"
 
@@ -136,7 +147,9 @@ def test_what_is_revealed_is_a_chart() -> None:
 
 
 def test_a_constant_reward_is_a_chart() -> None:
-    run = make_run(steps=20, columns={"critic/score/mean": [0.0] * 20, ENTROPY: [*range(20)]})
+    run = make_run(
+        steps=20, columns={"critic/score/mean": [0.0] * 20, ENTROPY: [*range(20)]}
+    )
     assert listed(view_of(run))[0] == REWARD
 
 
@@ -155,7 +168,12 @@ def test_constants_that_differ_between_runs_are_charts() -> None:
 
 @pytest.mark.parametrize(
     ("width", "said"),
-    [(60, "constant since step 1"), (40, "constant since 1"), (36, "constant"), (20, "1e-06")],
+    [
+        (60, "constant since step 1"),
+        (40, "constant since 1"),
+        (36, "constant"),
+        (20, "1e-06"),
+    ],
 )
 def test_a_row_says_the_value_and_since_when(width: int, said: str) -> None:
     view = view_of(run_of())
@@ -171,7 +189,13 @@ CHARTS = tuple(PlannedChart(f"key/{number}", f"label {number}") for number in ra
 CONSTANT = tuple(one._replace(key=f"constant/{one.key}", in_row=True) for one in CHARTS)
 
 
-@given(st.integers(1, 200), st.integers(1, 60), st.integers(0, 30), st.integers(0, 30), st.data())
+@given(
+    st.integers(1, 200),
+    st.integers(1, 60),
+    st.integers(0, 30),
+    st.integers(0, 30),
+    st.data(),
+)
 def test_every_chart_is_on_one_page_and_all_fit(
     width: int, height: int, varying: int, constant: int, data: st.DataObject
 ) -> None:
@@ -188,7 +212,9 @@ def test_every_chart_is_on_one_page_and_all_fit(
             assert tile.height == 1 if chart.in_row else tile.height >= least
             assert tile.x + tile.width <= width
             assert tile.y + tile.height <= height
-        cells = [(tile.x, y) for tile in tiles for y in range(tile.y, tile.y + tile.height)]
+        cells = [
+            (tile.x, y) for tile in tiles for y in range(tile.y, tile.y + tile.height)
+        ]
         assert len(cells) == len(set(cells)), "no two in one place"
         page = page.turned(1)
     assert seen == [*charts]

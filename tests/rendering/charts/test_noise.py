@@ -33,7 +33,9 @@ def test_the_noisier_the_smoother(noise, weight):
 def test_clean_curves_stay_as_they_are():
     assert weight_for([sin(i / 50) for i in range(1000)]) == 0.0
     assert weight_for([3.0] * 1000) == 0.0
-    assert weight_for([float(i == 500) for i in range(1000)]) == 0.0, "a spike is no noise"
+    assert weight_for([float(i == 500) for i in range(1000)]) == 0.0, (
+        "a spike is no noise"
+    )
 
 
 def test_short_curves_are_not_smoothed_away():
@@ -60,7 +62,9 @@ def styles(rows) -> set[str]:
     return {style for row in rows for _, style in row}
 
 
-DATA = ChartData("kl", lines=(ChartLine(Column(range(1000), noisy(0.5))),), by_noise=True)
+DATA = ChartData(
+    "kl", lines=(ChartLine(Column(range(1000), noisy(0.5))),), by_noise=True
+)
 
 
 def test_what_is_smoothed_says_so_and_hides_nothing():
@@ -72,7 +76,9 @@ def test_what_is_smoothed_says_so_and_hides_nothing():
 
 def test_the_title_tells_the_value_as_it_is():
     smooth, raw = drawn(DATA)[0], drawn(replace(DATA, by_noise=False))[0]
-    values = [[text for text, style in row if style == "value"] for row in (smooth, raw)]
+    values = [
+        [text for text, style in row if style == "value"] for row in (smooth, raw)
+    ]
     assert values[0] == values[1]
 
 
@@ -84,7 +90,9 @@ def test_curves_are_smoothed_where_points_are_denser_than_columns():
 
 
 def runs_over_each_other(**more):
-    rough = ChartLine(Column(range(1000), noisy(0.5)), role="run-1", sign="A", label="a")
+    rough = ChartLine(
+        Column(range(1000), noisy(0.5)), role="run-1", sign="A", label="a"
+    )
     higher = [value + 3 for value in noisy(0.5)]
     other = ChartLine(Column(range(1000), higher), role="run-2", sign="B", label="b")
     return replace(DATA, lines=(rough, other), **more)

@@ -30,7 +30,9 @@ CHARTS = tuple(PlannedChart(f"key/{number}", f"label {number}") for number in ra
         ((118, 38), 0, (1, 1)),
     ],
 )
-def test_as_many_charts_as_fit(size: tuple[int, int], count: int, grid: tuple[int, int]) -> None:
+def test_as_many_charts_as_fit(
+    size: tuple[int, int], count: int, grid: tuple[int, int]
+) -> None:
     assert ChartPage(CHARTS[:count]).fitted(*size, None).grid == grid
 
 
@@ -45,7 +47,11 @@ def test_a_revealed_metric_is_on_the_page_at_every_size(
     assert page.fitted(width, height, None) == page
 
 
-@given(st.integers(0, 200), st.integers(0, 60), st.lists(st.sampled_from([-1, 1]), max_size=60))
+@given(
+    st.integers(0, 200),
+    st.integers(0, 60),
+    st.lists(st.sampled_from([-1, 1]), max_size=60),
+)
 def test_pages_turn_within_the_list(width: int, height: int, ways: list[int]) -> None:
     page = ChartPage(CHARTS).fitted(width, height, None)
     for way in ways:
@@ -54,13 +60,17 @@ def test_pages_turn_within_the_list(width: int, height: int, ways: list[int]) ->
         assert page.first % page.slots == 0
 
 
-@pytest.mark.parametrize(("count", "columns"), [(1, 1), (2, 1), (3, 1), (4, 2), (5, 3), (7, 3)])
+@pytest.mark.parametrize(
+    ("count", "columns"), [(1, 1), (2, 1), (3, 1), (4, 2), (5, 3), (7, 3)]
+)
 def test_few_charts_leave_no_hole(count: int, columns: int) -> None:
     assert ChartPage(CHARTS[:count]).fitted(118, 38, None).columns == columns
 
 
 def test_rows_that_are_left_over_go_to_the_first_charts() -> None:
-    heights = [tile.height for tile in ChartPage(CHARTS[:4]).fitted(30, 15, None).tiles(30, 15)]
+    heights = [
+        tile.height for tile in ChartPage(CHARTS[:4]).fitted(30, 15, None).tiles(30, 15)
+    ]
     assert heights == [4, 4, 4, 3]
 
 
@@ -72,9 +82,13 @@ def test_the_last_page_is_shown_where_the_list_is_shorter_than_before() -> None:
 
 def test_the_clock_changes_the_page_only_where_it_says_how_old_files_are() -> None:
     def content(run: Run, now: float) -> PageContent:
-        return PageContent.of(View(Monitor(Config()), run, now), ChartLook(), ChartFilter())
+        return PageContent.of(
+            View(Monitor(Config()), run, now), ChartLook(), ChartFilter()
+        )
 
-    events = SourceStatus("events.out", "TensorBoard events", size=9, bytes_read=9, modified=NOW)
+    events = SourceStatus(
+        "events.out", "TensorBoard events", size=9, bytes_read=9, modified=NOW
+    )
     fresh = Run("fresh")
     fresh.apply(Batch("fresh", events), NOW)
     assert "written just now" in content(fresh, NOW).instead
@@ -85,10 +99,16 @@ def test_the_clock_changes_the_page_only_where_it_says_how_old_files_are() -> No
 
 def test_every_metric_of_many_has_one_chart() -> None:
     run = Run("many")
-    keys = tuple(f"group {n % 17}/m{n // 3}/{('mean', 'min', 'max')[n % 3]}" for n in range(900))
+    keys = tuple(
+        f"group {n % 17}/m{n // 3}/{('mean', 'min', 'max')[n % 3]}" for n in range(900)
+    )
     rows = MetricRows(keys, [1, 2], [[1.0, 2.0]] * len(keys), [0, 1])
     run.apply(Batch("many", SourceStatus("log", "test"), (rows,)), NOW)
-    shown = [key for plan in plan_charts(run, ()) for key in (plan.key, *(plan.envelope or ()))]
+    shown = [
+        key
+        for plan in plan_charts(run, ())
+        for key in (plan.key, *(plan.envelope or ()))
+    ]
     assert sorted(shown) == sorted(keys)
 
 
@@ -118,7 +138,9 @@ def test_charts_without_a_plot_have_one_form(height: int, rows: int) -> None:
     assert [tile.y for tile in tiles] == [at * rows for at in range(26)]
 
 
-@pytest.mark.parametrize(("count", "columns"), [(2, 2), (3, 1), (4, 2), (5, 5), (8, 4), (30, 5)])
+@pytest.mark.parametrize(
+    ("count", "columns"), [(2, 2), (3, 1), (4, 2), (5, 5), (8, 4), (30, 5)]
+)
 def test_on_a_large_screen_charts_are_wider_than_tall(count: int, columns: int) -> None:
     assert ChartPage(CHARTS[:count]).fitted(216, 54, None).columns == columns
 

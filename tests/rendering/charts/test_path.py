@@ -40,7 +40,9 @@ OVER_KL = ChartLook(axis="kl")
 class Column:
     """A series as a chart wants it."""
 
-    def __init__(self, values: Sequence[float], steps: Sequence[int] | None = None) -> None:
+    def __init__(
+        self, values: Sequence[float], steps: Sequence[int] | None = None
+    ) -> None:
         self.steps = array("q", range(len(values)) if steps is None else steps)
         self.values = array("d", values)
         self.pyramid = Pyramid(self.steps, self.values)
@@ -74,7 +76,9 @@ def view_of(*runs: Run, selected: str = "") -> View:
 
 def chart(view: View, key: str, look: ChartLook = OVER_KL) -> ChartData:
     assert view.run is not None
-    return chart_data(next(one for one in plan_charts(view.run, ()) if one.key == key), view, look)
+    return chart_data(
+        next(one for one in plan_charts(view.run, ()) if one.key == key), view, look
+    )
 
 
 # -- which points ----------------------------------------------------------------------------------
@@ -83,7 +87,11 @@ def chart(view: View, key: str, look: ChartLook = OVER_KL) -> ChartData:
 def test_only_steps_with_both_values_are_points_in_the_order_of_steps() -> None:
     kl = Column([0.1, 0.3, math.nan, 0.2], [1, 3, 4, 5])
     reward = Column([1.0, 2.0, 3.0, 4.0, 5.0], [1, 2, 3, 4, 5])
-    assert path_points(kl, reward, 0, 9) == [(1, 0.1, 1.0), (3, 0.3, 3.0), (5, 0.2, 5.0)]
+    assert path_points(kl, reward, 0, 9) == [
+        (1, 0.1, 1.0),
+        (3, 0.3, 3.0),
+        (5, 0.2, 5.0),
+    ]
     assert path_points(kl, reward, 2, 4) == [(3, 0.3, 3.0)]
 
 
@@ -247,5 +255,7 @@ def test_the_kl_of_a_path_is_in_the_table_as_it_was_logged() -> None:
 
 @pytest.mark.parametrize("smoothing", [0.0, 0.9])
 def test_smoothing_and_zoom_leave_a_path(smoothing: float) -> None:
-    data = replace(rising_and_falling(), smoothing=smoothing, first_step=20, last_step=40)
+    data = replace(
+        rising_and_falling(), smoothing=smoothing, first_step=20, last_step=40
+    )
     assert sum(row.count("○") for row in drawn(data)) == 1

@@ -31,7 +31,12 @@ def keys(run: Run, *wanted: str, filter_: str = "") -> list[str]:
 
 def test_what_tells_of_learning_comes_first_and_nothing_is_left_out() -> None:
     shown = keys(rich_run())
-    assert shown[:4] == ["critic/score/mean", "actor/ppo_kl", "actor/pg_loss", "actor/entropy"]
+    assert shown[:4] == [
+        "critic/score/mean",
+        "actor/ppo_kl",
+        "actor/pg_loss",
+        "actor/entropy",
+    ]
     assert set(shown) == {"critic/score/mean", *KEYS}
     assert len(shown) == len(set(shown))
 
@@ -39,7 +44,11 @@ def test_what_tells_of_learning_comes_first_and_nothing_is_left_out() -> None:
 def test_wanted_charts_that_nobody_knows_are_reported() -> None:
     run = rich_run()
     assert (
-        list(unknown_charts(["reward", "actor/entropy", "actor/yet_to_come", "policy_loss"], [run]))
+        list(
+            unknown_charts(
+                ["reward", "actor/entropy", "actor/yet_to_come", "policy_loss"], [run]
+            )
+        )
         == []
     )
     (slip, other) = unknown_charts(["entrpy", "[bold]\nxyz"], [run])
@@ -59,8 +68,13 @@ def test_figures_of_samples_stand_in_the_order_of_what_they_tell() -> None:
         "response_chars",
         "score",
     )
-    columns = {f"samples/{name}": [0.5] * 9 for name in names} | {"timing_s/ref": [1.0] * 9}
-    shown = [key.removeprefix("samples/") for key in keys(make_run(steps=9, columns=columns))[1:]]
+    columns = {f"samples/{name}": [0.5] * 9 for name in names} | {
+        "timing_s/ref": [1.0] * 9
+    }
+    shown = [
+        key.removeprefix("samples/")
+        for key in keys(make_run(steps=9, columns=columns))[1:]
+    ]
     telling, rest = shown[:5], shown[5:]
     assert telling == ["score", "acc", "dead_groups", "repetition", "distinct_2"]
     assert rest == ["timing_s/ref", "response_chars", "count", "read_share"]
@@ -79,7 +93,10 @@ def test_a_statistic_without_its_whole_family_has_a_chart() -> None:
 
 
 def test_wanted_charts_come_first() -> None:
-    assert keys(rich_run(), "my/own", "entropy", "not there")[:2] == ["my/own", "actor/entropy"]
+    assert keys(rich_run(), "my/own", "entropy", "not there")[:2] == [
+        "my/own",
+        "actor/entropy",
+    ]
 
 
 def test_validation_points_stand_in_the_reward_chart() -> None:
@@ -87,16 +104,24 @@ def test_validation_points_stand_in_the_reward_chart() -> None:
     found = plan_charts(run, ())[0]
     assert found.points == (VALIDATION,)
     assert found.shows(VALIDATION)
-    assert [line.kind for line in chart_data(found, view_of(run), ChartLook()).lines] == [
+    assert [
+        line.kind for line in chart_data(found, view_of(run), ChartLook()).lines
+    ] == [
         "line",
         "points",
     ]
 
 
 def test_validation_on_another_scale_has_the_chart_after_the_rewards() -> None:
-    run = make_run(steps=60, columns={VALIDATION: [50.0] * 60, "actor/ppo_kl": [0.1] * 60})
+    run = make_run(
+        steps=60, columns={VALIDATION: [50.0] * 60, "actor/ppo_kl": [0.1] * 60}
+    )
     shown = plan_charts(run, ())
-    assert [one.key for one in shown[:3]] == ["critic/score/mean", VALIDATION, "actor/ppo_kl"]
+    assert [one.key for one in shown[:3]] == [
+        "critic/score/mean",
+        VALIDATION,
+        "actor/ppo_kl",
+    ]
     assert shown[0].points == ()
     assert chart_data(shown[0], view_of(run), ChartLook()).beside == ()
 
@@ -118,7 +143,17 @@ def test_filter_takes_keys_and_labels_in_any_case() -> None:
 
 
 @pytest.mark.parametrize(
-    "key", ["[red]", "汉字", "k" * 300, "", "a/b/c/d", "val-x", "fault_tolerance/x", "system/gpu"]
+    "key",
+    [
+        "[red]",
+        "汉字",
+        "k" * 300,
+        "",
+        "a/b/c/d",
+        "val-x",
+        "fault_tolerance/x",
+        "system/gpu",
+    ],
 )
 def test_any_key_has_a_place(key: str) -> None:
     assert key in keys(make_run(steps=3, columns={key: [1.0, 2.0, 3.0]}))
@@ -130,15 +165,19 @@ def test_marks_stand_where_something_happened() -> None:
     finding = Finding("kl-high", Severity.WARNING, "high", 60, 33, key="actor/ppo_kl")
     view = view_of(run, verdicts={run.name: Verdict((finding,))})
     kl = next(found for found in plan_charts(run, ()) if found.key == "actor/ppo_kl")
-    assert [(mark.step, mark.role) for mark in chart_data(kl, view, ChartLook()).marks] == [
+    assert [
+        (mark.step, mark.role) for mark in chart_data(kl, view, ChartLook()).marks
+    ] == [
         (20, "checkpoint"),
         (33, "breach"),
     ]
     reward = plan_charts(run, ())[0]
-    assert [mark.role for mark in chart_data(reward, view, ChartLook()).marks] == ["checkpoint"]
-    assert [mark.role for mark in chart_data(reward, view, ChartLook(axis="time")).marks] == [
+    assert [mark.role for mark in chart_data(reward, view, ChartLook()).marks] == [
         "checkpoint"
     ]
+    assert [
+        mark.role for mark in chart_data(reward, view, ChartLook(axis="time")).marks
+    ] == ["checkpoint"]
 
 
 # -- axes ------------------------------------------------------------------------------------------
@@ -165,9 +204,13 @@ def test_ticks_of_time_are_round_where_the_user_lives(
         add_step(run, step + 1, time=NOW + step * 3600)
     relative, of_day = on_axis(run, "relative").axis, on_axis(run, "time").axis
     window = fit_window(int(NOW), int(NOW) + 59 * 3600, 200)
-    hours = [relative.write(tick) for tick in window.ticks(10, time=True, zero=relative.zero)]
+    hours = [
+        relative.write(tick) for tick in window.ticks(10, time=True, zero=relative.zero)
+    ]
     assert hours[:3] == ["0s", "6h", "12h"]
-    days = [of_day.write(tick) for tick in window.ticks(10, time=True, zero=of_day.zero)]
+    days = [
+        of_day.write(tick) for tick in window.ticks(10, time=True, zero=of_day.zero)
+    ]
     assert {"06:00", "12:00", "18:00"} < set(days)
     assert any(day.endswith(" Jan") for day in days), "a day says which it is"
     assert len(of_day.read(int(NOW))) == len("15 Jan 08:00"), (
@@ -189,16 +232,21 @@ def test_ticks_of_time_and_neighbouring_steps_are_distinguished() -> None:
                 for first in (0, int(span * pace * 0.9)):
                     window = fit_window(int(NOW) + first, int(NOW + span * pace), 266)
                     told = [
-                        axis.write(tick) for tick in window.ticks(12, time=True, zero=axis.zero)
+                        axis.write(tick)
+                        for tick in window.ticks(12, time=True, zero=axis.zero)
                     ]
                     assert told
                     # A time of day may come again on the next day, behind its date.
-                    assert all(told[i] not in told[i + 1 : i + 2] for i in range(len(told)))
+                    assert all(
+                        told[i] not in told[i + 1 : i + 2] for i in range(len(told))
+                    )
                     assert name == "time" or len({*told}) == len(told)
                 moments = {int(NOW + step * pace) for step in range(span)}
                 assert len({axis.exact(moment) for moment in moments}) == len(moments)
                 if pace * span < 86_400:
-                    assert len({axis.read(moment) for moment in moments}) == len(moments)
+                    assert len({axis.read(moment) for moment in moments}) == len(
+                        moments
+                    )
 
 
 def test_ticks_say_no_more_than_they_need() -> None:
@@ -232,7 +280,13 @@ def test_times_that_are_counted_back_say_so() -> None:
     for step in (1, 2, 3):
         rows = MetricRows(("critic/score/mean",), [step], [[0.5]], [0], [math.nan])
         run.apply(
-            Batch(run.name, status, (Progress(step, 3, elapsed=step * 60.0), rows), live=False), NOW
+            Batch(
+                run.name,
+                status,
+                (Progress(step, 3, elapsed=step * 60.0), rows),
+                live=False,
+            ),
+            NOW,
         )
     series = run.series("critic/score/mean")
     assert series is not None
@@ -265,6 +319,9 @@ def test_a_log_without_times_is_drawn_over_its_steps_and_says_so_once() -> None:
     assert list(data.main.points.steps) == [1, 2, 3]
     assert (data.cursor, data.axis.label) == (2, "step")
     assert list(look.words(run)) == ["x: step, no times are known"]
-    assert why_unchanged(ChartLook(), "axis", run) == "no times are known: x stays at steps"
+    assert (
+        why_unchanged(ChartLook(), "axis", run)
+        == "no times are known: x stays at steps"
+    )
     assert not why_unchanged(ChartLook(axis="kl"), "axis", run)
     assert not why_unchanged(ChartLook(), "axis", make_run())

@@ -19,9 +19,13 @@ class Column:
 
 
 @pytest.mark.parametrize("width", [1, 2, 7])
-@pytest.mark.parametrize("steps", [[-1, 0], [-5, 3], [-(2**62), 2**62], [-3, -2, -1], [0, 2**62]])
+@pytest.mark.parametrize(
+    "steps", [[-1, 0], [-5, 3], [-(2**62), 2**62], [-3, -2, -1], [0, 2**62]]
+)
 @pytest.mark.timeout(10)
-def test_steps_on_both_sides_of_zero_fit_the_narrowest_row(steps: list[int], width: int) -> None:
+def test_steps_on_both_sides_of_zero_fit_the_narrowest_row(
+    steps: list[int], width: int
+) -> None:
     line = sparkline(Column(steps), width)
     assert 0 < len(line) <= width
     assert spark_column(Column(steps), width, steps[0]) == 0

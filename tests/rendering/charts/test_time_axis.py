@@ -15,13 +15,20 @@ def run_at(times: list[float]) -> Run:
     """Return a run with a step at each of these times."""
     run, steps = Run("run"), list(range(1, len(times) + 1))
     rows = MetricRows(("loss",), steps, [[float(step) for step in steps]], steps, times)
-    run.apply(Batch("run", SourceStatus("/logs/run", "verl"), (rows, Progress(steps[-1], None))), 0)
+    run.apply(
+        Batch(
+            "run", SourceStatus("/logs/run", "verl"), (rows, Progress(steps[-1], None))
+        ),
+        0,
+    )
     return run
 
 
 @pytest.mark.parametrize("window", [fit_window, sliding_window, fill_window])
 @pytest.mark.parametrize("kind", ["time", "relative"])
-@pytest.mark.parametrize("times", [[EARLIEST + 1, LATEST - 1], [LATEST - 2, LATEST - 1]])
+@pytest.mark.parametrize(
+    "times", [[EARLIEST + 1, LATEST - 1], [LATEST - 2, LATEST - 1]]
+)
 def test_an_axis_to_the_ends_of_the_calendar_has_labels(kind, window, times):
     run = run_at(times)
     placed = on_axis(run, kind)

@@ -126,7 +126,9 @@ def test_points_of_a_score_are_joined(*, ascii_only: bool) -> None:
     assert cells > 40, "the line between them is drawn, too"
 
 
-def test_a_chart_of_one_row_has_the_score_before_the_value_where_there_is_room() -> None:
+def test_a_chart_of_one_row_has_the_score_before_the_value_where_there_is_room() -> (
+    None
+):
     def row(width: int) -> str:
         return "".join(part for part, _ in chart_row(paired(), width, None, UNICODE))
 
@@ -135,8 +137,12 @@ def test_a_chart_of_one_row_has_the_score_before_the_value_where_there_is_room()
     assert len(row(70)) == 70
 
 
-@pytest.mark.parametrize(("width", "said"), [(30, False), (37, False), (38, True), (58, True)])
-def test_a_narrow_row_has_the_score_beside_a_short_sparkline(width: int, *, said: bool) -> None:
+@pytest.mark.parametrize(
+    ("width", "said"), [(30, False), (37, False), (38, True), (58, True)]
+)
+def test_a_narrow_row_has_the_score_beside_a_short_sparkline(
+    width: int, *, said: bool
+) -> None:
     row = "".join(part for part, _ in chart_row(paired(), width, None, UNICODE))
     assert ("val 0.9  0.348" in row) is said
     assert ("val" in row) is said

@@ -39,7 +39,9 @@ LOSS = replace(ENTROPY, key="loss", lines=(ChartLine(Points(1.0), role="loss"),)
 
 @pytest.mark.parametrize("cursor", [None, 30])
 @pytest.mark.parametrize("data", [RUNS_OVER_EACH_OTHER, with_right(LOSS, ENTROPY)])
-def test_legends_and_axes_are_written_as_text(data: ChartData, cursor: int | None) -> None:
+def test_legends_and_axes_are_written_as_text(
+    data: ChartData, cursor: int | None
+) -> None:
     rows = ChartRenderer().rows(data, 100, 20, cursor=cursor)
     words = [
         (text, role)

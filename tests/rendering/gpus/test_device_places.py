@@ -26,7 +26,9 @@ def run_on(host: str, *, quiet: float = 0.0) -> Run:
     run = make_run(steps=30, columns=LOGGED, quiet=quiet)
     path, *_ = run.paths
     settings = Settings({"wandb.host": host}, "wandb")
-    run.apply(Batch(run.name, run.sources[path].status, (settings,) if host else ()), NOW)
+    run.apply(
+        Batch(run.name, run.sources[path].status, (settings,) if host else ()), NOW
+    )
     return run
 
 
@@ -68,7 +70,9 @@ def test_a_host_without_devices_takes_no_row_beside_those_logged() -> None:
 
 @pytest.mark.parametrize("zoomed", [False, True])
 @pytest.mark.parametrize("width", [1, 2, 40])
-def test_rows_that_must_scroll_leave_a_cell_for_the_bar(width: int, zoomed: bool) -> None:
+def test_rows_that_must_scroll_leave_a_cell_for_the_bar(
+    width: int, zoomed: bool
+) -> None:
     view = make_view(run_on("node2"), gpus=read_on("node1"))
     for height in (1, 5, 40):
         rows = gpu_rows(view, width, height, zoomed=zoomed)
@@ -79,6 +83,8 @@ def test_rows_that_must_scroll_leave_a_cell_for_the_bar(width: int, zoomed: bool
 def test_devices_that_fit_have_a_row_each_before_the_figures_below() -> None:
     run = make_run(steps=30, columns={"perf/max_memory_allocated_gb": [40.0] * 30})
     view = make_view(run, gpus=read_on("node1"))
-    rows = ["".join(text for text, _ in row) for row in gpu_rows(view, 80, 5, zoomed=False)]
+    rows = [
+        "".join(text for text, _ in row) for row in gpu_rows(view, 80, 5, zoomed=False)
+    ]
     assert ["H100" in row for row in rows[:5]] == [True] * 4 + [False]
     assert "as logged by the run" in rows[4:][0] + rows[4:][1]

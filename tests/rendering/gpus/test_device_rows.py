@@ -16,10 +16,26 @@ from verl_tui.runs.views.devices import Device
 from verl_tui.text import one_line
 
 GIB = 1 << 30
-H100 = Gpu("0", "NVIDIA H100 80GB HBM3", 87.0, int(62.1 * GIB), int(79.6 * GIB), 71.0, 512.0, 700.0)
-IDLE = replace(H100, index="1", utilization=0.0, memory_used=GIB // 2, temperature=35.0, power=70.0)
+H100 = Gpu(
+    "0",
+    "NVIDIA H100 80GB HBM3",
+    87.0,
+    int(62.1 * GIB),
+    int(79.6 * GIB),
+    71.0,
+    512.0,
+    700.0,
+)
+IDLE = replace(
+    H100, index="1", utilization=0.0, memory_used=GIB // 2, temperature=35.0, power=70.0
+)
 FULL = replace(
-    H100, index="2", utilization=100.0, memory_used=int(79.5 * GIB), temperature=88.0, power=699.0
+    H100,
+    index="2",
+    utilization=100.0,
+    memory_used=int(79.5 * GIB),
+    temperature=88.0,
+    power=699.0,
 )
 LOST = Gpu("3", "NVIDIA H100 80GB HBM3")
 
@@ -54,7 +70,9 @@ def roles(gpu: Gpu, width: int = 80) -> dict[str, str]:
 
 
 def test_wide() -> None:
-    assert texts(H100, width=54) == ["0 H100 ▕███████ ▏  87% mem 62.1/79.6 GiB 71°C 512/700W"]
+    assert texts(H100, width=54) == [
+        "0 H100 ▕███████ ▏  87% mem 62.1/79.6 GiB 71°C 512/700W"
+    ]
 
 
 @pytest.mark.parametrize(("ascii_only", "mark"), [(False, "…"), (True, "~")])
@@ -124,7 +142,9 @@ def test_unknown_halves_of_pairs() -> None:
 
 
 def test_values_that_are_no_numbers_are_unknown() -> None:
-    strange = replace(H100, utilization=float("nan"), temperature=float("inf"), power=float("-inf"))
+    strange = replace(
+        H100, utilization=float("nan"), temperature=float("inf"), power=float("-inf")
+    )
     unknown = replace(H100, utilization=None, temperature=None, power=None)
     assert texts(strange, width=60) == texts(unknown, width=60)
 
@@ -135,9 +155,9 @@ def test_ascii() -> None:
         "3 H100 |          |    - mem             -    -        -",
     ]
     assert texts(H100, width=15, ascii_only=True) == ["0 ###   87% 62G"]
-    assert texts(replace(H100, name="Ünit 漢"), width=60, ascii_only=True)[0].startswith(
-        "0 ?nit ? |"
-    )
+    assert texts(replace(H100, name="Ünit 漢"), width=60, ascii_only=True)[
+        0
+    ].startswith("0 ?nit ? |")
 
 
 def test_roles() -> None:
@@ -179,10 +199,14 @@ def test_short_name(name: str, short: str) -> None:
     assert gpu_model(name) == short
 
 
-@given(gpus=st.lists(GPUS, max_size=4), width=st.integers(1, 200), ascii_only=st.booleans())
+@given(
+    gpus=st.lists(GPUS, max_size=4), width=st.integers(1, 200), ascii_only=st.booleans()
+)
 @example(gpus=[replace(H100, power=1e308)], width=200, ascii_only=False)
 @example(gpus=[replace(H100, name="漢" * 20, index="10:6")], width=4, ascii_only=False)
-def test_never_wider_than_asked_and_aligned(gpus: list[Gpu], width: int, ascii_only: bool) -> None:
+def test_never_wider_than_asked_and_aligned(
+    gpus: list[Gpu], width: int, ascii_only: bool
+) -> None:
     rows = device_rows(gpus, width, ascii_only=ascii_only)
     assert len(rows) == len(gpus)
     lines = [text(row) for row in rows]
@@ -198,12 +222,16 @@ def test_never_wider_than_asked_and_aligned(gpus: list[Gpu], width: int, ascii_o
     width=st.integers(1, 200),
     known=st.sets(st.sampled_from(["utilization", "memory_used", "memory_total"])),
 )
-def test_every_combination_of_unknown_values_is_marked(width: int, known: set[str]) -> None:
+def test_every_combination_of_unknown_values_is_marked(
+    width: int, known: set[str]
+) -> None:
     gpu = replace(LOST, **{field: getattr(H100, field) for field in known})
     (row,) = texts(gpu, width=width)
     assert cell_len(row) <= width
     if width >= 40:
-        assert row.count("–") == 2 + ("utilization" not in known) + ("memory_used" not in known)
+        assert row.count("–") == 2 + ("utilization" not in known) + (
+            "memory_used" not in known
+        )
 
 
 @given(share=st.floats(0, 100), width=st.integers(20, 26))

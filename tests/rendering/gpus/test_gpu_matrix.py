@@ -15,15 +15,21 @@ from verl_tui.rendering.gpus.remarks import callouts, device_summary, side_by_si
 from verl_tui.runs.views.devices import Device
 
 GIB = 1 << 30
-BUSY = Gpu("0", "NVIDIA H100 80GB HBM3", 97.0, 60 * GIB, 80 * GIB, 60.0, 500.0, 700.0, ())
+BUSY = Gpu(
+    "0", "NVIDIA H100 80GB HBM3", 97.0, 60 * GIB, 80 * GIB, 60.0, 500.0, 700.0, ()
+)
 
 
-def device(index: int, percent: float | None = 97.0, node: str = "", **more: object) -> Device:
+def device(
+    index: int, percent: float | None = 97.0, node: str = "", **more: object
+) -> Device:
     gpu = replace(BUSY, index=str(index), utilization=percent, **more)  # type: ignore[arg-type]
     return Device(gpu, node, (), percent)
 
 
-def texts(devices: list[Device], width: int, height: int, *, ascii_only: bool = False) -> list[str]:
+def texts(
+    devices: list[Device], width: int, height: int, *, ascii_only: bool = False
+) -> list[str]:
     return [
         "".join(text for text, _ in row).rstrip()
         for row in matrix(devices, width, height, ascii_only=ascii_only)
@@ -71,7 +77,11 @@ def test_a_node_is_a_row() -> None:
 
 
 def test_what_names_end_in_tells_nodes_apart() -> None:
-    assert [line.split()[0] for line in texts(NODES, 20, 4)[:3]] == ["…ker-0", "…ker-1", "…ker-2"]
+    assert [line.split()[0] for line in texts(NODES, 20, 4)[:3]] == [
+        "…ker-0",
+        "…ker-1",
+        "…ker-2",
+    ]
 
 
 def test_a_node_in_several_rows_says_where_each_begins() -> None:
@@ -103,7 +113,8 @@ def test_marks() -> None:
 @pytest.mark.parametrize("width", [60, 20, 2])
 def test_what_is_no_number_is_unknown(width: int) -> None:
     odd = [
-        device(i, percent) for i, percent in enumerate((float("nan"), float("inf"), -1.0, 1e300))
+        device(i, percent)
+        for i, percent in enumerate((float("nan"), float("inf"), -1.0, 1e300))
     ]
     cells = "".join(texts(odd, width, 1)).partition("%")[0]
     assert cells.count("?") == 2
@@ -122,7 +133,9 @@ def test_summary() -> None:
         "1 idle: worker-1:2",
         "6.0 kW",
     ]
-    assert device_summary([device(0, power=90.0), device(1, power=None)], short=True) == [
+    assert device_summary(
+        [device(0, power=90.0), device(1, power=None)], short=True
+    ) == [
         "2 GPUs",
         "97/97/97%",
         "90 W",
@@ -141,7 +154,10 @@ def test_nobody_idles_where_nobody_works() -> None:
         ([device(0), device(1, 9.9)], ["idle: GPU 1"]),
         ([device(0), device(1, 10.0)], ["uneven lately: GPU 1 10%, GPU 0 97%"]),
         ([device(0), device(1, 68.0)], []),
-        ([device(0), *(device(i, 0.0) for i in range(1, 8))], ["idle: GPU 1, 2, 3, 4 +3 more"]),
+        (
+            [device(0), *(device(i, 0.0) for i in range(1, 8))],
+            ["idle: GPU 1, 2, 3, 4 +3 more"],
+        ),
         ([device(0, throttle=(POWER_CAP,))], []),
         (
             [device(0, throttle=("power brake", POWER_CAP), node="a")],
@@ -150,7 +166,11 @@ def test_nobody_idles_where_nobody_works() -> None:
         ([device(0, temperature=88.0)], ["hot: GPU 0 88°C"]),
         ([device(0, memory_used=80 * GIB)], ["memory full: GPU 0"]),
         (
-            [device(0), device(1, 9.9, fault="needs a reset"), device(2, 9.9, fault="is gone")],
+            [
+                device(0),
+                device(1, 9.9, fault="needs a reset"),
+                device(2, 9.9, fault="is gone"),
+            ],
             ["needs a reset: GPU 1", "is gone: GPU 2"],
         ),
     ],
@@ -160,11 +180,20 @@ def test_what_stands_out(devices: list[Device], words: list[str]) -> None:
 
 
 def test_a_moment_between_two_kernels_is_no_idling() -> None:
-    assert list(callouts([device(0), Device(replace(BUSY, utilization=0.0), "", (), 95.0)])) == []
+    assert (
+        list(
+            callouts([device(0), Device(replace(BUSY, utilization=0.0), "", (), 95.0)])
+        )
+        == []
+    )
 
 
 def test_parts_share_lines() -> None:
-    assert side_by_side(["one", "two", "three four"], 8) == ["one  two", "three", "four"]
+    assert side_by_side(["one", "two", "three four"], 8) == [
+        "one  two",
+        "three",
+        "four",
+    ]
     assert side_by_side(["hot: 88°C"], 20, ascii_only=True) == ["hot: 88C"]
 
 

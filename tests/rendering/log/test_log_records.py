@@ -35,7 +35,11 @@ def columns(text: str) -> str:
             "ppo",
             "step 7  policy KL 0.02  policy loss -0.1  loss nan",
         ),
-        ({"step": 2, "rollout_corr": {"rollout_log_ppl": 0.9}}, "", "step 2  log-probability -0.9"),
+        (
+            {"step": 2, "rollout_corr": {"rollout_log_ppl": 0.9}},
+            "",
+            "step 2  log-probability -0.9",
+        ),
         (
             {"prompt": "a\nb", "reward": 1.0, "turns": [1, 2]},
             "",

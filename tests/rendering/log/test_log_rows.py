@@ -13,7 +13,13 @@ from rich.cells import cell_len
 
 from verl_tui.on_demand.log import Log, LogLine, log_blocks
 from verl_tui.rendering.log import pager as paging
-from verl_tui.rendering.log.line_kinds import Alarms, LineKind, StepLine, TextQuery, split_line
+from verl_tui.rendering.log.line_kinds import (
+    Alarms,
+    LineKind,
+    StepLine,
+    TextQuery,
+    split_line,
+)
 from verl_tui.rendering.log.line_rows import LogRow, rows
 from verl_tui.rendering.log.pager import LogLayout, NotReadYet, Pager, ScreenRow
 from verl_tui.rendering.log.pieces import row_pieces
@@ -29,7 +35,11 @@ TASK = "(TaskRunner pid=12, ip=10.0.0.2) "
 @pytest.mark.parametrize(
     ("line", "tag", "kind"),
     [
-        (f"{TASK}step:12 - actor/pg_loss:0.1 - critic/score/mean:0.5", "TaskRunner", LineKind.STEP),
+        (
+            f"{TASK}step:12 - actor/pg_loss:0.1 - critic/score/mean:0.5",
+            "TaskRunner",
+            LineKind.STEP,
+        ),
         (
             "Training Progress:  12%|█▏ | 12/100 [01:00<09:00, 6s/it]step:12 - a:0.1 - b:2",
             "",
@@ -46,7 +56,11 @@ TASK = "(TaskRunner pid=12, ip=10.0.0.2) "
             "WorkerDict",
             LineKind.ERROR,
         ),
-        ("torch.OutOfMemoryError: CUDA out of memory. Tried to allocate", "", LineKind.ERROR),
+        (
+            "torch.OutOfMemoryError: CUDA out of memory. Tried to allocate",
+            "",
+            LineKind.ERROR,
+        ),
         ("Error executing job with overrides: ['a=1']", "", LineKind.ERROR),
         (
             "[rank0]:[E1213 ProcessGroupNCCL.cpp] Watchdog caught collective operation timeout",
@@ -64,13 +78,25 @@ TASK = "(TaskRunner pid=12, ip=10.0.0.2) "
             "",
             LineKind.WARNING,
         ),
-        ("(pid=9) WARNING 05-01 10:00:00 config.py:10] To see benefits", "pid", LineKind.WARNING),
+        (
+            "(pid=9) WARNING 05-01 10:00:00 config.py:10] To see benefits",
+            "pid",
+            LineKind.WARNING,
+        ),
         ("x.py:3: FutureWarning: this will change", "", LineKind.WARNING),
-        ("(raylet) A worker died or was killed while executing a task", "raylet", LineKind.WARNING),
+        (
+            "(raylet) A worker died or was killed while executing a task",
+            "raylet",
+            LineKind.WARNING,
+        ),
         (f"{TASK}Final validation metrics: {{'a': 1}}", "TaskRunner", LineKind.MARK),
         ("local_global_step_folder: /ckpt/global_step_20", "", LineKind.MARK),
         ("{'NCCL_DEBUG': 'WARN', 'x': 1}", "", LineKind.PLAIN),
-        ('{"step": 3, "text": "Traceback (most recent call last): ERROR "}', "", LineKind.PLAIN),
+        (
+            '{"step": 3, "text": "Traceback (most recent call last): ERROR "}',
+            "",
+            LineKind.PLAIN,
+        ),
         ("there were no errors and no warnings", "", LineKind.PLAIN),
         ("", "", LineKind.PLAIN),
     ],
@@ -82,7 +108,9 @@ def test_what_a_line_is(line: str, tag: str, kind: LineKind) -> None:
     alarming = kind in (LineKind.ERROR, LineKind.WARNING)
     assert not Alarms(LineKind.WARNING).found(line) or kind is LineKind.WARNING
     assert not Alarms().found(line) or kind is LineKind.ERROR
-    assert Alarms().worth(line.encode()) or not alarming, "what is one must not be passed over"
+    assert Alarms().worth(line.encode()) or not alarming, (
+        "what is one must not be passed over"
+    )
 
 
 @pytest.mark.parametrize(
@@ -93,10 +121,16 @@ def test_what_a_line_is(line: str, tag: str, kind: LineKind) -> None:
             "trainer-1  | Trace",
             "TaskRunner",
         ),
-        ("(task, pid=3283) Traceback (most recent call last):", "(task, pid=3283) Trace", ""),
+        (
+            "(task, pid=3283) Traceback (most recent call last):",
+            "(task, pid=3283) Trace",
+            "",
+        ),
     ],
 )
-def test_a_line_that_a_container_keeps_is_what_was_printed(line: str, text: str, tag: str) -> None:
+def test_a_line_that_a_container_keeps_is_what_was_printed(
+    line: str, text: str, tag: str
+) -> None:
     parts = split_line(line)
     assert (parts.tag, parts.kind) == (tag, LineKind.ERROR)
     assert parts.text.startswith(text)
@@ -114,7 +148,9 @@ def test_errors_and_warnings_are_stops_of_their_own_and_a_traceback_is_one() -> 
         "(WorkerDict pid=7) ERROR 06-19 16:30:39 [core.py:12] failed",
     ]
     assert [at for at, line in enumerate(lines) if Alarms().found(line)] == [4, 7]
-    assert [at for at, line in enumerate(lines) if Alarms(LineKind.WARNING).found(line)] == [0, 6]
+    assert [
+        at for at, line in enumerate(lines) if Alarms(LineKind.WARNING).found(line)
+    ] == [0, 6]
 
 
 @given(
@@ -129,7 +165,10 @@ def test_no_alarm_is_passed_over(text: str, start: str) -> None:
             assert Alarms().worth(line.encode("utf-8", "replace"))
 
 
-@given(st.text(r"aAb1.\*+?()[]|{}^$ é", min_size=1, max_size=8), st.text("aAb1.* é", max_size=12))
+@given(
+    st.text(r"aAb1.\*+?()[]|{}^$ é", min_size=1, max_size=8),
+    st.text("aAb1.* é", max_size=12),
+)
 def test_no_hit_is_passed_over(expression: str, line: str) -> None:
     try:
         query = TextQuery(Search(expression))
@@ -174,14 +213,19 @@ def test_step_lines_are_found_by_step() -> None:
 def test_a_text_is_found_with_and_without_who_printed_it() -> None:
     assert TextQuery(Search("taskrunner.*loss")).found(f"{TASK}the loss")
     assert TextQuery(Search("^the")).found(f"{TASK}the loss")
-    assert TextQuery(Search("^the")).worth(b"anything: only the line tells where it begins")
+    assert TextQuery(Search("^the")).worth(
+        b"anything: only the line tells where it begins"
+    )
     plain = TextQuery(Search("Größe\\b"))
     assert plain.worth("x\x1b[31mGröße\x1b[0m = 3\r7".encode())
     assert not plain.worth("größe".encode()), "capitals count where there are some"
 
 
 def lines(*texts: str) -> list[LogLine]:
-    return [LogLine(10 * at, 10 * at + 10, text, "%|" in text) for at, text in enumerate(texts)]
+    return [
+        LogLine(10 * at, 10 * at + 10, text, "%|" in text)
+        for at, text in enumerate(texts)
+    ]
 
 
 def folded(*texts: str, fold: bool = True) -> list[tuple[int, str]]:
@@ -189,10 +233,14 @@ def folded(*texts: str, fold: bool = True) -> list[tuple[int, str]]:
 
 
 def test_what_repeats_itself_is_counted() -> None:
-    assert folded("a 1", "a 2", "a 30", "b", "a 1") == [(3, "a 30"), (1, "b"), (1, "a 1")]
-    assert folded("(W pid=1) hello", "(W pid=2) hello [repeated 7x across cluster]") == [
-        (8, "hello")
+    assert folded("a 1", "a 2", "a 30", "b", "a 1") == [
+        (3, "a 30"),
+        (1, "b"),
+        (1, "a 1"),
     ]
+    assert folded(
+        "(W pid=1) hello", "(W pid=2) hello [repeated 7x across cluster]"
+    ) == [(8, "hello")]
     assert folded("(W pid=1) hello", "(V pid=2) hello") == [(1, "hello"), (1, "hello")]
     assert folded("Train:  1%|# | 1/9", "Train:  2%|## | 2/9", "Eval: 1%|# |") == [
         (2, "Train:  2%|## | 2/9"),
@@ -217,16 +265,22 @@ def test_unfolded_lines_stand_as_they_were_printed() -> None:
 
 
 def test_the_line_breaks_that_ray_prints_behind_a_bar_keep_no_bar_apart() -> None:
-    bars = [f"Filtering prompts:  {n}%|█▏  | {n}/99 [00:02<00:02]" for n in (12, 24, 36)]
+    bars = [
+        f"Filtering prompts:  {n}%|█▏  | {n}/99 [00:02<00:02]" for n in (12, 24, 36)
+    ]
     texts = [line for bar in bars for line in (bar, TASK)]
     (row,) = rows(lines(*texts), fold=True)
     assert (row.count, row.text, row.start, row.end) == (3, bars[-1], 0, 60)
     assert len(rows(lines(*texts), fold=False)) == 6
-    assert len(rows(lines("a word", TASK, "another"), fold=True)) == 3, "it may mean something"
+    assert len(rows(lines("a word", TASK, "another"), fold=True)) == 3, (
+        "it may mean something"
+    )
 
 
 def test_hits_stand_apart() -> None:
-    found = rows(lines("a 1", "a 2", "a 3", "a 4"), fold=True, apart=lambda text: "2" in text)
+    found = rows(
+        lines("a 1", "a 2", "a 3", "a 4"), fold=True, apart=lambda text: "2" in text
+    )
     assert [(row.count, row.text, row.start, row.end) for row in found] == [
         (1, "a 1", 0, 10),
         (1, "a 2", 10, 20),
@@ -301,7 +355,9 @@ class Reading:
     st.integers(1, 9),
     st.booleans(),
     st.booleans(),
-    st.lists(st.tuples(st.sampled_from(["row", "page"]), st.integers(-3, 3)), max_size=8),
+    st.lists(
+        st.tuples(st.sampled_from(["row", "page"]), st.integers(-3, 3)), max_size=8
+    ),
 )
 def test_rows_in_sight_follow_each_other(
     small: None,
@@ -336,7 +392,8 @@ def test_rows_in_sight_follow_each_other(
     for what, by in moves:
         pager.move(by) if what == "row" else pager.page(by)
         at = min(
-            max(0, at + by * (1 if what == "row" else max(1, height - 1))), len(every) - len(newest)
+            max(0, at + by * (1 if what == "row" else max(1, height - 1))),
+            len(every) - len(newest),
         )
         assert list(reading.shown()) == every[at : at + height]
 
@@ -396,7 +453,11 @@ def test_a_place_stays_when_rows_are_laid_out_otherwise(tmp_path: Path) -> None:
         0,
     )  # type: ignore[union-attr]
     start = reading.shown()[0].row.start
-    for look in (LogLayout(20, wrap=True), LogLayout(9, wrap=True, fold=False), LogLayout(20)):
+    for look in (
+        LogLayout(20, wrap=True),
+        LogLayout(9, wrap=True, fold=False),
+        LogLayout(20),
+    ):
         reading.look = look
         row = reading.shown()[0].row
         assert row.start <= start < row.end
@@ -404,12 +465,19 @@ def test_a_place_stays_when_rows_are_laid_out_otherwise(tmp_path: Path) -> None:
 
 def test_long_names_give_way() -> None:
     row = rows(lines("(AgentLoopWorker pid=3) hello"), fold=True)
-    assert [line.text for line in paging.screen_rows(row[0], LogLayout(30, tag=16))] == [
-        "AgentLoopWorker hello"
+    assert [
+        line.text for line in paging.screen_rows(row[0], LogLayout(30, tag=16))
+    ] == ["AgentLoopWorker hello"]
+    assert [line.text for line in paging.screen_rows(row[0], LogLayout(30, tag=5))] == [
+        "ALW hello"
     ]
-    assert [line.text for line in paging.screen_rows(row[0], LogLayout(30, tag=5))] == ["ALW hello"]
-    assert [line.text for line in paging.screen_rows(row[0], LogLayout(6, tag=5))] == ["ALW h…"]
+    assert [line.text for line in paging.screen_rows(row[0], LogLayout(6, tag=5))] == [
+        "ALW h…"
+    ]
     assert (
-        "".join(line.text for line in paging.screen_rows(row[0], LogLayout(5, wrap=True, tag=5)))
+        "".join(
+            line.text
+            for line in paging.screen_rows(row[0], LogLayout(5, wrap=True, tag=5))
+        )
         == "ALWhello"
     )

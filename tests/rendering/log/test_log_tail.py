@@ -23,7 +23,9 @@ ERROR = "ValueError: no GPU for the raylet"
 
 def logged(path: Path, *records: Record, format_name: str = "verl console") -> Run:
     run, size = Run("grpo"), path.stat().st_size
-    status = SourceStatus(str(path), format_name, records=len(records), size=size, bytes_read=size)
+    status = SourceStatus(
+        str(path), format_name, records=len(records), size=size, bytes_read=size
+    )
     run.apply(Batch("grpo", status, records), NOW)
     return run
 
@@ -51,7 +53,9 @@ def resized(run: Run, *sizes: tuple[int, int]) -> list[list[str]]:
 
 def test_a_crash_shows_its_error_wherever_in_the_log_it_is(tmp_path: Path) -> None:
     path = tmp_path / "train.log"
-    path.write_text("begin\n" * 3 + ERROR + "\n" + "Ray cleans up\n" * 500, encoding="utf-8")
+    path.write_text(
+        "begin\n" * 3 + ERROR + "\n" + "Ray cleans up\n" * 500, encoding="utf-8"
+    )
     shown = words(logged(path, Event(EventKind.FATAL, ERROR, line=4)))
     assert shown[0] == "crashed before the first step"
     assert any(ERROR in row for row in shown)
@@ -68,7 +72,9 @@ def test_the_error_stays_in_sight_while_the_panel_is_resized(tmp_path: Path) -> 
 
 def test_the_stage_it_was_at_and_the_newest_lines_are_shown(tmp_path: Path) -> None:
     path = tmp_path / "train.log"
-    path.write_text("".join(f"loading shard {n}\n\n" for n in range(99)), encoding="utf-8")
+    path.write_text(
+        "".join(f"loading shard {n}\n\n" for n in range(99)), encoding="utf-8"
+    )
     stage = Event(EventKind.STAGE, "Capturing CUDA graph shapes", line=1)
     shown = words(logged(path, stage))
     assert shown[0] == "no step yet"
@@ -95,7 +101,9 @@ def test_a_low_panel_cuts_neither_the_first_sentence_nor_a_line(
     path = tmp_path / "train.log"
     path.write_text(LONG * 9 + ERROR + "\n" + LONG * 9, encoding="utf-8")
     shown = words(logged(path, Event(EventKind.FATAL, ERROR, line=10)), 22, height)
-    sentence = ["crashed before the", "first step"] if height > 4 else ["crashed before the…"]
+    sentence = (
+        ["crashed before the", "first step"] if height > 4 else ["crashed before the…"]
+    )
     assert shown[: len(sentence)] == sentence
     assert shown[len(sentence)].startswith(("×9 loading", "✖ ValueError"))
     assert any("✖ ValueError" in row for row in shown)

@@ -34,7 +34,9 @@ class Opened:
         self._read = threading.Event()
         self.said: list[str] = []
         view = make_view(*([shown] if run else []))
-        self.window = LogWindow(view, None, on_read=self._read.set, say=self.said.append)
+        self.window = LogWindow(
+            view, None, on_read=self._read.set, say=self.said.append
+        )
         self.window.fold = False
 
     def words(self, width: int = 80, height: int = 5) -> list[str]:
@@ -49,7 +51,9 @@ class Opened:
 
     def place(self, width: int = 80) -> str:
         """Return the line above the log."""
-        return "|".join(text_of(pieces) for pieces in status.place_line(self.window, width))
+        return "|".join(
+            text_of(pieces) for pieces in status.place_line(self.window, width)
+        )
 
 
 def text_of(pieces: Pieces) -> str:
@@ -77,7 +81,9 @@ def log(tmp_path: Path) -> Path:
     return path
 
 
-def test_the_newest_lines_with_their_numbers(opened: Callable[..., Opened], log: Path) -> None:
+def test_the_newest_lines_with_their_numbers(
+    opened: Callable[..., Opened], log: Path
+) -> None:
     shown = opened(log)
     assert shown.words()[-1] == "  1200 line number 1200"
     assert shown.words(50)[-1] == "  line number 1200"
@@ -85,7 +91,9 @@ def test_the_newest_lines_with_their_numbers(opened: Callable[..., Opened], log:
     assert shown.place(40) == "train.log|following"
 
 
-def test_moving_leaves_the_newest_line(opened: Callable[..., Opened], log: Path) -> None:
+def test_moving_leaves_the_newest_line(
+    opened: Callable[..., Opened], log: Path
+) -> None:
     shown = opened(log)
     shown.words()
     pager = shown.window.pager
@@ -118,7 +126,9 @@ def test_files_of_a_run_in_turn(opened: Callable[..., Opened], log: Path) -> Non
     assert "other.log 2/2" in shown.place()
 
 
-def test_the_reason_where_there_is_no_text(opened: Callable[..., Opened], log: Path) -> None:
+def test_the_reason_where_there_is_no_text(
+    opened: Callable[..., Opened], log: Path
+) -> None:
     assert opened(run=False).words() == ["No run yet."]
     assert opened().words() == ["No source of this run is text that can be read again."]
     log.write_text("")
@@ -129,6 +139,8 @@ def test_the_reason_where_there_is_no_text(opened: Callable[..., Opened], log: P
 
 
 def test_the_search_stands_before_the_keys() -> None:
-    assert text_of(status.keys(None)).startswith("esc back · / search · n N hits · e E errors")
+    assert text_of(status.keys(None)).startswith(
+        "esc back · / search · n N hits · e E errors"
+    )
     query = TextQuery(Search("st.p"))
     assert text_of(status.keys(query)).startswith("/st.p/ esc back · / search")

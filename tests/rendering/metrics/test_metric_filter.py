@@ -98,7 +98,11 @@ def test_any_text_is_a_filter_or_a_message(text: str) -> None:
     assert wanted.holds("a/b") in (True, False)
 
 
-@given(st.lists(st.sampled_from(["kl", "actor", "score", "gen", "max"]), min_size=1, max_size=4))
+@given(
+    st.lists(
+        st.sampled_from(["kl", "actor", "score", "gen", "max"]), min_size=1, max_size=4
+    )
+)
 def test_words_narrow_and_bars_widen(words: list[str]) -> None:
     alone = [set(found(word)) for word in words]
     assert set(found(" ".join(words))) == set.intersection(*alone)

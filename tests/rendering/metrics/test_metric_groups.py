@@ -42,7 +42,9 @@ def test_figures_of_machines_come_last() -> None:
 
 
 def test_large_groups_are_divided() -> None:
-    keys = [f"val-aux/{data}/score/{n}" for data in ("math", "code") for n in range(15)] + [
+    keys = [
+        f"val-aux/{data}/score/{n}" for data in ("math", "code") for n in range(15)
+    ] + [
         "val-aux/a/b",
         "val-aux/c",
     ]
@@ -71,7 +73,10 @@ def test_every_key_is_in_one_group(keys: list[str]) -> None:
     groups = grouped_keys(keys)
     assert sorted(key for group in groups for key in group.keys) == sorted(keys)
     assert all(group.keys for group in groups)
-    assert len({group.name for group in groups if group.name != "other"}) >= len(groups) - 2
+    assert (
+        len({group.name for group in groups if group.name != "other"})
+        >= len(groups) - 2
+    )
 
 
 @given(KEYS, st.integers(1, 6))
@@ -85,7 +90,12 @@ def test_shelves_hold_all_in_order(keys: list[str], columns: int) -> None:
     assert all(shelf.keys[0] == shelf.group.keys[shelf.first] for shelf in found)
 
 
-@given(KEYS, st.sets(st.text(alphabet="ab/1", max_size=8)), st.integers(1, 4), st.integers(0, 5))
+@given(
+    KEYS,
+    st.sets(st.text(alphabet="ab/1", max_size=8)),
+    st.integers(1, 4),
+    st.integers(0, 5),
+)
 def test_rows_come_last_with_several_rows_a_shelf(
     keys: list[str], constant: set[str], columns: int, lines: int
 ) -> None:
@@ -111,4 +121,8 @@ def test_rows_of_text_are_gone_through_line_by_line() -> None:
     assert shelf.beside("f", -1) == "d"
     assert shelf.beside("f", 1) is None
     assert shelf.beside("c", -1) is None
-    assert (shelf.entered(1, 1), shelf.entered(1, -1), shelf.entered(0, -1)) == ("c", "f", "f")
+    assert (shelf.entered(1, 1), shelf.entered(1, -1), shelf.entered(0, -1)) == (
+        "c",
+        "f",
+        "f",
+    )

@@ -7,13 +7,20 @@ from run_views import make_run, make_view
 from verl_tui.rendering.metrics.listing import MetricOrder
 from verl_tui.rendering.metrics.metric_list import MetricList
 
-RUN = make_run(columns={"actor/kl": [0.1] * 120, "actor/lr": [9.0] * 120, "perf/mfu": [0.3] * 120})
+RUN = make_run(
+    columns={"actor/kl": [0.1] * 120, "actor/lr": [9.0] * 120, "perf/mfu": [0.3] * 120}
+)
 
 
 def test_a_filter_leaves_what_it_matches() -> None:
     metrics = MetricList()
     metrics.update(RUN)
-    assert set(metrics.keys) == {"critic/score/mean", "actor/kl", "actor/lr", "perf/mfu"}
+    assert set(metrics.keys) == {
+        "critic/score/mean",
+        "actor/kl",
+        "actor/lr",
+        "perf/mfu",
+    }
     metrics.type_filter("actor !lr")
     metrics.update(RUN)
     assert metrics.keys == ["actor/kl"]

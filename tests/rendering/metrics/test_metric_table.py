@@ -53,7 +53,13 @@ def test_sorted_by_key_last_and_trend() -> None:
 def test_the_other_way_round_what_is_no_number_stays_last() -> None:
     assert order("key", reverse=True) == order("key")[::-1]
     assert order("last", reverse=True) == ["a/down", "a/up", "b/flat", "b/few", "c/nan"]
-    assert order("trend", reverse=True) == ["a/down", "b/flat", "a/up", "b/few", "c/nan"]
+    assert order("trend", reverse=True) == [
+        "a/down",
+        "b/flat",
+        "a/up",
+        "b/few",
+        "c/nan",
+    ]
 
 
 def test_filtered() -> None:
@@ -80,8 +86,12 @@ def test_movement() -> None:
     assert movement([1.0, 2.0]) == (None, 0.0)
     assert movement([-1.0] * 10 + [1.0] * 10) == (1, 2.0)
     assert movement(range(1000)).turn == 1
-    assert movement([0.0] * 10 + [0.2] * 7 + [0.0] * 3) == (-1, -1.0), "back to where it was"
-    assert movement([0.1] * 10 + [0.2] * 7 + [0.025] * 3) == (-1, -0.75), "below where it was"
+    assert movement([0.0] * 10 + [0.2] * 7 + [0.0] * 3) == (-1, -1.0), (
+        "back to where it was"
+    )
+    assert movement([0.1] * 10 + [0.2] * 7 + [0.025] * 3) == (-1, -0.75), (
+        "below where it was"
+    )
 
 
 @given(st.lists(FLOATS, max_size=50))
@@ -98,16 +108,31 @@ def text(*pieces: tuple[str, str]) -> str:
 def test_a_row_says_it_all() -> None:
     columns = layout(80, 20)
     written = text(
-        *metric_row("a/up", series(VALUES["a/up"]), columns, pinned=True, ascii_only=False)
+        *metric_row(
+            "a/up", series(VALUES["a/up"]), columns, pinned=True, ascii_only=False
+        )
     )
-    assert written.split() == ["★", "a/up", "2", "↑", "+50%", "1", "2", "▁▁▁▁▁▁▁▁▁▁██████████"]
-    names = text(*metric_heading(columns, MetricOrder("last"), ascii_only=False)).split()
+    assert written.split() == [
+        "★",
+        "a/up",
+        "2",
+        "↑",
+        "+50%",
+        "1",
+        "2",
+        "▁▁▁▁▁▁▁▁▁▁██████████",
+    ]
+    names = text(
+        *metric_heading(columns, MetricOrder("last"), ascii_only=False)
+    ).split()
     assert names == ["metric", "last▼", "trend", "min", "max", "all", "steps"]
 
 
 def test_after_a_restart_the_last_value_is_of_the_newest_segment() -> None:
     values, columns = series(VALUES["a/up"]), layout(80, 20)
-    written = text(*metric_row("a/up", values, columns, pinned=False, ascii_only=False, end=10))
+    written = text(
+        *metric_row("a/up", values, columns, pinned=False, ascii_only=False, end=10)
+    )
     assert written.split() == ["a/up", "1", "→", "1", "2", "▁▁▁▁▁▁▁▁▁▁██████████"]
     assert text(
         *metric_row("a/up", values, columns, pinned=False, ascii_only=False, end=0)
@@ -115,8 +140,12 @@ def test_after_a_restart_the_last_value_is_of_the_newest_segment() -> None:
 
 
 def test_broken_values_are_marked() -> None:
-    pieces = metric_row("c/nan", series([1.0, NAN]), layout(80, 20), pinned=False, ascii_only=True)
-    assert ("nan", "odd") in [(words.split()[0], role) for words, role in pieces if words.strip()]
+    pieces = metric_row(
+        "c/nan", series([1.0, NAN]), layout(80, 20), pinned=False, ascii_only=True
+    )
+    assert ("nan", "odd") in [
+        (words.split()[0], role) for words, role in pieces if words.strip()
+    ]
     assert "!" in text(*pieces)
     assert text(*pieces).isascii()
 
@@ -125,8 +154,12 @@ def test_a_new_value_leaves_the_other_pieces_as_they_are() -> None:
     values = [float(n % 7) for n in range(1000)]
     columns = layout(120, 30)
     before = metric_row("key", series(values), columns, pinned=False, ascii_only=False)
-    after = metric_row("key", series([*values, 3.0]), columns, pinned=False, ascii_only=False)
-    assert [cell_len(words) for words, _ in before] == [cell_len(words) for words, _ in after]
+    after = metric_row(
+        "key", series([*values, 3.0]), columns, pinned=False, ascii_only=False
+    )
+    assert [cell_len(words) for words, _ in before] == [
+        cell_len(words) for words, _ in after
+    ]
     assert sum(one != other for one, other in zip(before, after, strict=True)) <= 3
 
 
@@ -141,13 +174,21 @@ def test_everything_is_as_wide_as_the_table() -> None:
                 for name in ("a" * 300, "数学/" * 50, "x"):
                     for values in ([], [NAN], [1e300, -1e-300] * 40):
                         pieces = metric_row(
-                            name, series(values), columns, pinned=True, ascii_only=ascii_only
+                            name,
+                            series(values),
+                            columns,
+                            pinned=True,
+                            ascii_only=ascii_only,
                         )
                         assert cell_len(text(*pieces)) == room
                 for by in ORDERS:
                     assert (
                         cell_len(
-                            text(*metric_heading(columns, MetricOrder(by), ascii_only=ascii_only))
+                            text(
+                                *metric_heading(
+                                    columns, MetricOrder(by), ascii_only=ascii_only
+                                )
+                            )
                         )
                         == room
                     )

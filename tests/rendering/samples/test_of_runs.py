@@ -30,4 +30,6 @@ def test_the_room_for_samples_only_grows() -> None:
         tallest.grow("run", 80, sample, lambda rows=rows: count(rows))
     assert counted == [4, 9, 5], "what was counted last is known"
     assert tallest.most("run", 80, otherwise=3) == 9
-    assert tallest.most("run", 120, otherwise=3) == 3, "at another width rows are others"
+    assert tallest.most("run", 120, otherwise=3) == 3, (
+        "at another width rows are others"
+    )

@@ -69,7 +69,12 @@ def test_nothing_to_see() -> None:
     for samples in (None, Samples()):
         assert not browse.settle(samples, browser)
         assert (browse.shown, browse.sample, browse.fact, browse.read()) == (None,) * 4
-        moves: list[Any] = [browse.to_kind(), browse.follow(), browse.stay(), browse.to_row(0)]
+        moves: list[Any] = [
+            browse.to_kind(),
+            browse.follow(),
+            browse.stay(),
+            browse.to_row(0),
+        ]
         moves += [browse.to_sample(1), browse.to_step(1), browse.to_extreme(best=True)]
         assert not any(moves)
         browse.compare()

@@ -24,12 +24,17 @@ def sample(**more: Any) -> Sample:
 
 def shown(document: Document) -> list[str]:
     document.grow(1 << 30)
-    return ["".join(text for text, _ in document.row(at)) for at in range(len(document))]
+    return [
+        "".join(text for text, _ in document.row(at)) for at in range(len(document))
+    ]
 
 
 def test_parts_and_their_headings() -> None:
     one = sample(
-        score=1.0, ground_truth="42", group="g", extras={"acc": 1.0, "pred": "41", "ok": True}
+        score=1.0,
+        ground_truth="42",
+        group="g",
+        extras={"acc": 1.0, "pred": "41", "ok": True},
     )
     assert shown(Document(one, 60, 30)) == [
         *("▾ 1 prompt  5 characters", "asked", ""),
@@ -38,18 +43,30 @@ def test_parts_and_their_headings() -> None:
         *("▾ 4 fields", "acc  1", "pred  41", "ok  True", "group  g"),
     ]
     assert shown(Document(sample(), 60, 10, ascii_only=True)) == [
-        *("v 1 prompt  5 characters", "asked", "v 2 response  8 characters", "answered"),
+        *(
+            "v 1 prompt  5 characters",
+            "asked",
+            "v 2 response  8 characters",
+            "answered",
+        ),
     ]
 
 
 def test_empty_texts_say_so() -> None:
     assert shown(Document(sample(prompt="", response=" \n"), 60, 10)) == [
-        *("▾ 1 prompt  0 characters", "(empty)", "▾ 2 response  1 character", "(empty)"),
+        *(
+            "▾ 1 prompt  0 characters",
+            "(empty)",
+            "▾ 2 response  1 character",
+            "(empty)",
+        ),
     ]
 
 
 def test_folded() -> None:
-    prompt = "\n".join(f"line {n}" for n in range(9)) + "\n<|im_start|>assistant\n<think>\n"
+    prompt = (
+        "\n".join(f"line {n}" for n in range(9)) + "\n<|im_start|>assistant\n<think>\n"
+    )
     one = sample(prompt=prompt, response="\n".join(f"row {n}" for n in range(9)))
     rows = shown(Document(one, 60, 30, folded=("prompt", "response")))
     # Of a prompt the end is seen, but not what opens the model's turn.
@@ -109,12 +126,18 @@ def test_hits_are_marked_counted_and_found() -> None:
     assert "1 hit" in rows[0]
     assert "2 hits" in rows[2]
     assert [document.row_of(hit) for hit in document.hits] == [1, 3, 4]
-    assert [document.name_of(hit) for hit in document.hits] == ["prompt", "response", "response"]
+    assert [document.name_of(hit) for hit in document.hits] == [
+        "prompt",
+        "response",
+        "response",
+    ]
     assert document.row(3) == [("it", "hit"), (" is", "response")]
     document.here = document.hits[1]
     assert document.row(3) == [("it", "here"), (" is", "response")]
     assert document.row(4) == [("it", "hit")]
-    assert [document.part_at(row) for row in range(6)] == ["prompt"] * 2 + ["response"] * 4
+    assert [document.part_at(row) for row in range(6)] == ["prompt"] * 2 + [
+        "response"
+    ] * 4
 
 
 def test_loops_are_reported_in_the_heading() -> None:
@@ -137,24 +160,34 @@ def test_no_more_is_wrapped_than_is_asked_for() -> None:
 
 def test_a_hit_far_down_is_wrapped_up_to() -> None:
     document = Document(
-        sample(response="word " * 30_000 + "needle"), 20, 10, searches=[Search("needle")]
+        sample(response="word " * 30_000 + "needle"),
+        20,
+        10,
+        searches=[Search("needle")],
     )
     row = document.row_of(document.hits[0])
     assert ("needle", "hit") in document.row(row)
 
 
 @pytest.mark.parametrize(
-    "text", ["汉" * 200_000, "ab " * 66_000, "\n" * 200_000, "x" * 200_000], ids=range(4)
+    "text",
+    ["汉" * 200_000, "ab " * 66_000, "\n" * 200_000, "x" * 200_000],
+    ids=range(4),
 )
 def test_the_first_rows_of_a_long_text_are_there_at_once(text: str) -> None:
     start = time.process_time()
     document = Document(
-        sample(prompt=text, response=text), 80, 40, folded=("prompt",), searches=[Search("y")]
+        sample(prompt=text, response=text),
+        80,
+        40,
+        folded=("prompt",),
+        searches=[Search("y")],
     )
     document.grow(120)
     for at in range(min(40, len(document))):
         document.row(at)
-    assert time.process_time() - start < 5.0  # below 1 s where it is linear, above 10 s where not
+    # below 1 s where it is linear, above 10 s where not
+    assert time.process_time() - start < 5.0
 
 
 TEXTS = st.one_of(
@@ -177,24 +210,34 @@ SAMPLES = st.builds(
     ground_truth=st.none() | TEXTS,
     group=st.none() | TEXTS,
     extras=st.dictionaries(
-        TEXTS, st.none() | st.booleans() | st.sampled_from([nan, inf, 1, 0.5]) | TEXTS, max_size=3
+        TEXTS,
+        st.none() | st.booleans() | st.sampled_from([nan, inf, 1, 0.5]) | TEXTS,
+        max_size=3,
     ),
 )
 
 
 @given(
-    SAMPLES, st.integers(1, 120), st.integers(0, 40), st.sets(st.sampled_from(PARTS)), st.booleans()
+    SAMPLES,
+    st.integers(1, 120),
+    st.integers(0, 40),
+    st.sets(st.sampled_from(PARTS)),
+    st.booleans(),
 )
 def test_everything_fits(
     one: Sample, width: int, height: int, folded: set[str], ascii_only: bool
 ) -> None:
     document = Document(
-        one, width, height, folded=folded, searches=[Search("the|e")], ascii_only=ascii_only
+        one,
+        width,
+        height,
+        folded=folded,
+        searches=[Search("the|e")],
+        ascii_only=ascii_only,
     )
     for row in shown(document):
-        assert cell_len(row) <= max(
-            width, 2
-        )  # a wide character in a single column is cut by the widget
+        # a wide character in a single column is cut by the widget
+        assert cell_len(row) <= max(width, 2)
         assert "\n" not in row
     for at in range(len(document)):
         assert {role for _, role in document.row(at)} <= {*ROLES, ""}

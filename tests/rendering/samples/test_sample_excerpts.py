@@ -19,7 +19,11 @@ from verl_tui.text import safe
     [
         (r"<think>hm</think> It is $\boxed{72}$.<|im_end|>", "72", True),
         ("So it goes.\n\n#### 18", "18", True),
-        ("thought </think>\nThe end\nof it.<|im_end|>", "thought The end of it.", False),
+        (
+            "thought </think>\nThe end\nof it.<|im_end|>",
+            "thought The end of it.",
+            False,
+        ),
         ("x" * 5000 + r" \boxed{1}", "1", True),
         ("", "", False),
     ],

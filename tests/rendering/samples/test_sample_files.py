@@ -29,7 +29,10 @@ class Page:
     """A page of samples in memory, or of a dump if it has lines."""
 
     def __init__(
-        self, count: int, place: Place = PLACE, lines: Sequence[bytes | None] | None = None
+        self,
+        count: int,
+        place: Place = PLACE,
+        lines: Sequence[bytes | None] | None = None,
     ) -> None:
         self.place = place
         self.generation = 0
@@ -40,7 +43,11 @@ class Page:
         return Sample(120, "p", f"answer {index}") if index < self._count else None
 
     def lines(self, indices: Iterable[int]) -> Iterator[bytes | None] | None:
-        return (self._lines[index] for index in indices) if self._lines is not None else None
+        return (
+            (self._lines[index] for index in indices)
+            if self._lines is not None
+            else None
+        )
 
 
 def page(*arguments: Any) -> Any:
@@ -78,18 +85,23 @@ def test_writes_rows_of_a_dump_to_the_byte(tmp_path: Path) -> None:
     export = written(Export(page(4, PLACE, lines), [1, 2, 0], "grpo", tmp_path))
     assert export.path.read_bytes() == lines[1] + b"\n" + lines[0] + b"\n"
     assert (
-        export.words() == f"2 samples in {export.path}, as the dump has them; 1 could not be read"
+        export.words()
+        == f"2 samples in {export.path}, as the dump has them; 1 could not be read"
     )
 
 
-def test_goes_on_where_it_was_interrupted(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_goes_on_where_it_was_interrupted(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr("verl_tui.rendering.samples.export.BUDGET", -1.0)
     export = Export(page(5), range(5), "grpo", tmp_path)
     for count in range(1, 5):
         assert not export.read_on()
         assert len(export.path.read_text().splitlines()) == count
     assert export.read_on()
-    assert [json.loads(line)["index"] for line in export.path.read_text().splitlines()] == [
+    assert [
+        json.loads(line)["index"] for line in export.path.read_text().splitlines()
+    ] == [
         0,
         1,
         2,
@@ -98,7 +110,9 @@ def test_goes_on_where_it_was_interrupted(tmp_path: Path, monkeypatch: pytest.Mo
     ]
 
 
-def test_ends_where_it_cannot_go_on(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_ends_where_it_cannot_go_on(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr("verl_tui.rendering.samples.export.BUDGET", -1.0)
     source = page(5)
     export = Export(source, range(5), "grpo", tmp_path)
@@ -114,7 +128,9 @@ def test_never_writes_over_a_file(tmp_path: Path) -> None:
     for _ in range(3):
         export = Export(page(1), [0], "grpo", tmp_path)
         paths.append(written(export).path.name)
-    assert paths == [f"verl-tui-grpo-step-120-sample-1{n}.jsonl" for n in ("", "-2", "-3")]
+    assert paths == [
+        f"verl-tui-grpo-step-120-sample-1{n}.jsonl" for n in ("", "-2", "-3")
+    ]
 
 
 def test_where_nothing_can_be_written(tmp_path: Path) -> None:
@@ -137,11 +153,25 @@ def test_names_are_names(run: str) -> None:
 
 def test_what_is_written_can_be_read_again() -> None:
     one = Sample(
-        3, "p", "r", 0.5, "42", "g", {"acc": 1.0, "why": "so", "score": 9}, validation=True
+        3,
+        "p",
+        "r",
+        0.5,
+        "42",
+        "g",
+        {"acc": 1.0, "why": "so", "score": 9},
+        validation=True,
     )
     read = read_sample(json.loads(record(one, 3, 0)), validation=True)
     assert read is not None
-    assert (read.step, read.prompt, read.response, read.score, read.ground_truth, read.group) == (
+    assert (
+        read.step,
+        read.prompt,
+        read.response,
+        read.score,
+        read.ground_truth,
+        read.group,
+    ) == (
         3,
         "p",
         "r",
@@ -174,15 +204,18 @@ def test_finds_the_same_prompt_at_all_steps_of_a_kind() -> None:
     for step in (1, 2, 3):
         for text in ("other", "asked", "asked too", "asked"):
             samples.add(
-                Sample(step, text, f"answer {step}", float(step), "" if step == 2 else None), step
+                Sample(
+                    step, text, f"answer {step}", float(step), "" if step == 2 else None
+                ),
+                step,
             )
         samples.add(Sample(step, "asked", "validated", validation=True), step)
     samples.add(Sample(9, "unasked", "asked"), 9)  # said, not asked
     history = history_of(samples, 2, "asked")
     assert (history.looked_at, history.steps) == (4, 4)
-    assert [(one.place.step, one.fact.index, one.response) for one in history.found] == [
-        (step, index, f"answer {step}") for step in (1, 2, 3) for index in (1, 3)
-    ]
+    assert [
+        (one.place.step, one.fact.index, one.response) for one in history.found
+    ] == [(step, index, f"answer {step}") for step in (1, 2, 3) for index in (1, 3)]
 
 
 def test_looks_at_the_nearest_steps_only() -> None:
@@ -197,7 +230,8 @@ def test_looks_at_the_nearest_steps_only() -> None:
 
 
 def test_a_prompt_is_known_as_it_was_written() -> None:
-    assert SamePrompt("a   b").found(["x", "a\tb"])  # what makes texts safe has replaced the tab
+    # what makes texts safe has replaced the tab
+    assert SamePrompt("a   b").found(["x", "a\tb"])
     assert not SamePrompt("a b").found(["a b c"])
     assert SamePrompt("a") == SamePrompt("a")
     assert SamePrompt("a") != "a"
@@ -218,11 +252,19 @@ def test_answers_side_by_side() -> None:
     for width in range(1, 80):
         for with_step in (True, False):
             assert (
-                sum(len(text) for text, _ in response_row(item, width, with_step=with_step))
+                sum(
+                    len(text)
+                    for text, _ in response_row(item, width, with_step=with_step)
+                )
                 <= width
             )
-    assert response_row(item._replace(excerpt=None), 60, with_step=False)[-1] == ("…", "dim")
-    assert response_row(item._replace(excerpt=excerpt(" ")), 60, with_step=False)[-1] == (
+    assert response_row(item._replace(excerpt=None), 60, with_step=False)[-1] == (
+        "…",
+        "dim",
+    )
+    assert response_row(item._replace(excerpt=excerpt(" ")), 60, with_step=False)[
+        -1
+    ] == (
         "(empty)",
         "dim",
     )

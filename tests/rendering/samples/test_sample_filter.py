@@ -214,7 +214,9 @@ def test_what_cannot_be_understood_is_said() -> None:
 
 
 @given(st.text(max_size=40), st.none() | st.floats(), st.text(max_size=5))
-def test_any_filter_is_understood_or_refused(text: str, score: float | None, group: str) -> None:
+def test_any_filter_is_understood_or_refused(
+    text: str, score: float | None, group: str
+) -> None:
     try:
         wanted = parse_query(text)
     except ValueError:
@@ -234,7 +236,13 @@ def test_the_help_tells_the_truth() -> None:
 
 SCORES = [0.5, None, 1.0, nan, 0.5, -inf]
 FACTS = [
-    fact(i, score, group="ba"[i % 2], length=i % 3, numbers={"acc": float(i)} if i else {})
+    fact(
+        i,
+        score,
+        group="ba"[i % 2],
+        length=i % 3,
+        numbers={"acc": float(i)} if i else {},
+    )
     for i, score in enumerate(SCORES)
 ]
 
@@ -265,6 +273,14 @@ def test_fields_are_looked_at_once_and_keep_their_order() -> None:
     assert not fields.names
     fields.read([*FACTS, fact(6, numbers={"z": 1.0, "acc": 2.0, "b": 3.0})])
     assert list(fields.names) == ["acc", "z", "b"]
-    assert choices(fields.names) == ("file", "score", "length", "group", "acc", "z", "b")
+    assert choices(fields.names) == (
+        "file",
+        "score",
+        "length",
+        "group",
+        "acc",
+        "z",
+        "b",
+    )
     assert choices(["score", "length"]) == ("file", "score", "length", "group")
     assert sample_order.FILE == "file"

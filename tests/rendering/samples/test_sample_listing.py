@@ -54,10 +54,14 @@ def fact(index: int, score: float | None = None, **more: Any) -> SampleFacts:
 
 
 def listing_of(
-    *facts: SampleFacts, query: SampleQuery | None = None, order: SampleOrder | None = None
+    *facts: SampleFacts,
+    query: SampleQuery | None = None,
+    order: SampleOrder | None = None,
 ) -> SampleListing:
     listing = SampleListing()
-    listing.update(Page(len(facts)).read(*facts), query or SampleQuery(), order or SampleOrder())
+    listing.update(
+        Page(len(facts)).read(*facts), query or SampleQuery(), order or SampleOrder()
+    )
     return listing
 
 
@@ -76,7 +80,11 @@ def test_filters_and_sorts() -> None:
     ]
     listing = listing_of(*facts, query=parse_query("acc>=2"))
     assert listing.visible == [2, 3]
-    assert (listing.place_of(3), listing.place_of(0), listing.place_of(None)) == (1, None, None)
+    assert (listing.place_of(3), listing.place_of(0), listing.place_of(None)) == (
+        1,
+        None,
+        None,
+    )
     assert listing.mates(3) == [2, 3]
     assert listing.mates(99) == [99]
     assert listing.scores.count == 4  # of all, listed or not
@@ -126,7 +134,10 @@ def test_a_list_grows_by_eighths_and_ends_complete() -> None:
 
 
 def test_a_file_written_anew_is_listed_anew() -> None:
-    page, listing = Page(2).read(fact(0, 1.0), fact(1, 1.0, numbers={"old": 1.0})), SampleListing()
+    page, listing = (
+        Page(2).read(fact(0, 1.0), fact(1, 1.0, numbers={"old": 1.0})),
+        SampleListing(),
+    )
     listing.update(page, SampleQuery(), SampleOrder())
     page.facts, page.count = [fact(0, 0.0)], 1
     listing.update(page, SampleQuery(), SampleOrder())
@@ -137,7 +148,10 @@ def test_a_file_written_anew_is_listed_anew() -> None:
 
 def test_best_and_worst() -> None:
     listing = listing_of(
-        *(fact(i, score) for i, score in enumerate([0.5, 0.1, 0.9, nan, 0.9, 0.1, None, inf]))
+        *(
+            fact(i, score)
+            for i, score in enumerate([0.5, 0.1, 0.9, nan, 0.9, 0.1, None, inf])
+        )
     )
     assert [listing.extreme(at, best=True) for at in (None, 2, 4)] == [2, 4, 2]
     assert [listing.extreme(at, best=False) for at in (0, 1, 5)] == [1, 5, 1]
@@ -157,16 +171,28 @@ def samples_at(*places: tuple[int, bool]) -> Samples:
 def test_the_place_to_show() -> None:
     samples = samples_at((10, False), (10, True), (20, False), (20, True), (30, False))
     assert place_of(SampleChoice(), samples) == (30, False)
-    assert place_of(SampleChoice(Place(10, validation=True), follow=True), samples) == (20, True)
+    assert place_of(SampleChoice(Place(10, validation=True), follow=True), samples) == (
+        20,
+        True,
+    )
     assert place_of(SampleChoice(Place(10, validation=True)), samples) == (10, True)
     assert place_of(SampleChoice(Place(14, validation=True)), samples) == (10, True)
     assert place_of(SampleChoice(Place(99, validation=False)), samples) == (30, False)
     assert place_of(SampleChoice(), samples_at((5, True))) == (5, True)
-    assert place_of(SampleChoice(Place(9, validation=False)), samples_at((5, True))) == (5, True)
+    assert place_of(
+        SampleChoice(Place(9, validation=False)), samples_at((5, True))
+    ) == (5, True)
     assert place_of(SampleChoice(), Samples()) is None
-    assert place_of(SampleChoice(), samples, 20) == (20, False), "step 30 is of before a restart"
-    assert place_of(SampleChoice(Place(30, validation=False)), samples, 20) == (30, False)
-    assert place_of(SampleChoice(), samples, 5) == (30, False), "there are none since the restart"
+    assert place_of(SampleChoice(), samples, 20) == (20, False), (
+        "step 30 is of before a restart"
+    )
+    assert place_of(SampleChoice(Place(30, validation=False)), samples, 20) == (
+        30,
+        False,
+    )
+    assert place_of(SampleChoice(), samples, 5) == (30, False), (
+        "there are none since the restart"
+    )
     assert next_place(Place(20, validation=True), samples, 1) == (10, True)
     assert next_place(Place(20, validation=True), samples, -1) is None
     assert next_place(Place(15, validation=True), samples, 1) is None
@@ -175,17 +201,24 @@ def test_the_place_to_show() -> None:
 def test_the_sample_to_show() -> None:
     place = Place(1, validation=False)
     whole = listing_of(fact(0, 1.0), fact(1, 0.0), fact(2, 1.0))
-    assert [index_of(SampleChoice(place, index), whole) for index in (None, 0, 2, 9)] == [
+    assert [
+        index_of(SampleChoice(place, index), whole) for index in (None, 0, 2, 9)
+    ] == [
         0,
         0,
         2,
         2,
     ]
     assert index_of(SampleChoice(place, None, last=True), whole) == 2
-    some = listing_of(fact(0, 1.0), fact(1, 0.0), fact(2, 1.0), query=parse_query("score=1"))
+    some = listing_of(
+        fact(0, 1.0), fact(1, 0.0), fact(2, 1.0), query=parse_query("score=1")
+    )
     assert index_of(SampleChoice(place, 1), some) == 0
     assert (
-        index_of(SampleChoice(place, 1), listing_of(fact(0), query=parse_query("score=1"))) is None
+        index_of(
+            SampleChoice(place, 1), listing_of(fact(0), query=parse_query("score=1"))
+        )
+        is None
     )
     assert index_of(SampleChoice(place, 1), listing_of()) is None
 
@@ -209,15 +242,15 @@ def test_the_next_sample() -> None:
         samples_at((1, False), (2, False)),
         listing_of(fact(0), fact(1), order=SampleOrder(down=True)),
     )
-    assert next_sample(Place(2, validation=False), 1, listing, samples, 1) == SampleChoice(
-        Place(2, validation=False), 0
-    )
-    assert next_sample(Place(2, validation=False), 0, listing, samples, 1) == SampleChoice(
-        Place(1, validation=False), None
-    )
-    assert next_sample(Place(1, validation=False), 1, listing, samples, -1) == SampleChoice(
-        Place(2, validation=False), None, last=True
-    )
+    assert next_sample(
+        Place(2, validation=False), 1, listing, samples, 1
+    ) == SampleChoice(Place(2, validation=False), 0)
+    assert next_sample(
+        Place(2, validation=False), 0, listing, samples, 1
+    ) == SampleChoice(Place(1, validation=False), None)
+    assert next_sample(
+        Place(1, validation=False), 1, listing, samples, -1
+    ) == SampleChoice(Place(2, validation=False), None, last=True)
     assert next_sample(Place(1, validation=False), 0, listing, samples, 1) is None
     listing.complete = False
     assert next_sample(Place(2, validation=False), 0, listing, samples, 1) is None
@@ -236,9 +269,12 @@ def test_the_next_sample_while_they_are_read() -> None:
     assert next_sample(place, 0, listing, samples, 1) == SampleChoice(place, 1)
     assert next_sample(place, 1, listing, samples, 1) == SampleChoice(place, 2)
     assert next_sample(place, 1, listing, samples, -1) == SampleChoice(place, 0)
-    assert next_sample(place, 0, listing, samples, -1) == SampleChoice(newer, None, last=True)
+    assert next_sample(place, 0, listing, samples, -1) == SampleChoice(
+        newer, None, last=True
+    )
     assert next_sample(place, None, listing, samples, 1) is None
-    listing.update(page, parse_query("score>0"), SampleOrder())  # which one passes nobody knows yet
+    # which one passes nobody knows yet
+    listing.update(page, parse_query("score>0"), SampleOrder())
     assert next_sample(place, 0, listing, samples, 1) is None
 
 
@@ -276,18 +312,26 @@ def test_marks() -> None:
     assert [glyph for glyph, _ in judged(1.7e308, -1.7e308)] == ["▲", "▼"]
     stands = summarise([fact(0, 1.0), fact(1, 2.0)])
     assert all(
-        stands.mark(score, ascii_only=True)[0].isascii() for score in (1.0, 2.0, 1.5, None, nan)
+        stands.mark(score, ascii_only=True)[0].isascii()
+        for score in (1.0, 2.0, 1.5, None, nan)
     )
 
 
 def test_marks_are_against_the_mean_of_the_group() -> None:
     scores = (("a", 0.2), ("a", 0.4), ("b", 0.8), ("b", 0.9))
-    stands = summarise([fact(at, one, group=name) for at, (name, one) in enumerate(scores)])
-    assert [stands.mark(score, group)[0] for score, group in ((0.4, "a"), (0.8, "b"))] == ["▲", "▼"]
-    assert stands.mark(0.5)[0] == "▼"  # without a group, against the step's mean of 0.575
+    stands = summarise(
+        [fact(at, one, group=name) for at, (name, one) in enumerate(scores)]
+    )
+    assert [
+        stands.mark(score, group)[0] for score, group in ((0.4, "a"), (0.8, "b"))
+    ] == ["▲", "▼"]
+    # without a group, against the step's mean of 0.575
+    assert stands.mark(0.5)[0] == "▼"
     assert stands.group_words("a") == "group mean 0.3"
     assert stands.group_words(None) == ""
-    binary = summarise([fact(0, 1.0, group="a"), fact(1, 0.0, group="a"), fact(2, 1.0, group="c")])
+    binary = summarise(
+        [fact(0, 1.0, group="a"), fact(1, 0.0, group="a"), fact(2, 1.0, group="c")]
+    )
     assert binary.group_words("a") == "1 of 2 right"
     assert binary.group_words("c") == ""
 
@@ -330,7 +374,9 @@ def test_columns_come_as_there_is_room() -> None:
 
 @given(
     st.lists(
-        st.tuples(st.none() | st.floats(), st.none() | st.text(max_size=3)), min_size=1, max_size=5
+        st.tuples(st.none() | st.floats(), st.none() | st.text(max_size=3)),
+        min_size=1,
+        max_size=5,
     ),
     st.dictionaries(
         st.sampled_from(["acc", "汉字" * 9, "x" * 300, "file", "score", "a b"]),
@@ -349,7 +395,8 @@ def test_rows_fit(
     down: bool,
 ) -> None:
     facts = [
-        fact(i, score, group=group, numbers=numbers) for i, (score, group) in enumerate(scores)
+        fact(i, score, group=group, numbers=numbers)
+        for i, (score, group) in enumerate(scores)
     ]
     for row in rows_of(listing_of(*facts), width, SampleOrder(by, down=down)):
         assert cell_len(row) <= max(width, 14)

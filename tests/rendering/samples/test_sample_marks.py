@@ -52,9 +52,12 @@ def test_a_loop_is_marked_from_its_second_round_on() -> None:
 
 
 def test_a_long_passage_counts_when_it_comes_a_second_time() -> None:
-    passage = "one two three four five six seven eight nine ten eleven twelve thirteen. "
+    passage = (
+        "one two three four five six seven eight nine ten eleven twelve thirteen. "
+    )
     assert said(passage * 2, repeated(passage * 2)) == [passage[:-2]]
-    assert repeated(passage + "Something else. " + passage) == []  # said again later is no loop
+    # said again later is no loop
+    assert repeated(passage + "Something else. " + passage) == []
 
 
 @pytest.mark.parametrize(
@@ -113,7 +116,8 @@ def test_linear_in_the_text(text: str) -> None:
 
 SPANS = st.lists(st.integers(0, 40), max_size=12).map(
     lambda ends: [
-        (a, b, "x") for a, b in zip(sorted(set(ends))[::2], sorted(set(ends))[1::2], strict=False)
+        (a, b, "x")
+        for a, b in zip(sorted(set(ends))[::2], sorted(set(ends))[1::2], strict=False)
     ]
 )
 
@@ -132,7 +136,9 @@ def test_marks_over_marks(lower: list[MarkedSpan], upper: list[MarkedSpan]) -> N
 
 
 @given(
-    st.text(alphabet="ab <|>/s\n汉", max_size=60).map(safe), st.integers(0, 60), st.integers(0, 60)
+    st.text(alphabet="ab <|>/s\n汉", max_size=60).map(safe),
+    st.integers(0, 60),
+    st.integers(0, 60),
 )
 def test_pieces_are_the_text(text: str, start: int, end: int) -> None:
     start, end = sorted((min(start, len(text)), min(end, len(text))))
@@ -151,4 +157,6 @@ def test_pieces_are_the_text(text: str, start: int, end: int) -> None:
 
 
 def test_hits_of_several_searches_over_one_another_are_one() -> None:
-    assert marks.hits("abcd", [Search("abc"), Search("bcd"), Search("d")]) == [(0, 4, marks.HIT)]
+    assert marks.hits("abcd", [Search("abc"), Search("bcd"), Search("d")]) == [
+        (0, 4, marks.HIT)
+    ]

@@ -45,7 +45,11 @@ HOSTILE = (
 
 
 def sample(step: int, index: int, score: float | None = None, **more: Any) -> Sample:
-    more = {"prompt": f"prompt {step}-{index}", "response": f"response {step}-{index}", **more}
+    more = {
+        "prompt": f"prompt {step}-{index}",
+        "response": f"response {step}-{index}",
+        **more,
+    }
     return Sample(step=step, score=float(index % 2) if score is None else score, **more)
 
 
@@ -59,7 +63,9 @@ def listed(samples: Sequence[Sample]) -> tuple[Place, SampleListing]:
     for one in samples:
         kept.add(replace(one, validation=place.validation), place.step)
     listing = SampleListing()
-    listing.update(SampleBrowser(lambda: None).page(kept, place), SampleQuery(), SampleOrder())
+    listing.update(
+        SampleBrowser(lambda: None).page(kept, place), SampleQuery(), SampleOrder()
+    )
     return place, listing
 
 
@@ -71,7 +77,9 @@ def header(
 
 
 def test_header() -> None:
-    group = [sample(120, i, group="a" if i < 4 else "b", validation=True) for i in range(8)]
+    group = [
+        sample(120, i, group="a" if i < 4 else "b", validation=True) for i in range(8)
+    ]
     (row,) = texts(header(group, 1, 120, 1))
     assert row.startswith(
         "step 120 · sample 2/8 · ✓ score 1 · 2/4 in its group · 2 of 4 right · validation · "
@@ -94,7 +102,9 @@ def test_header() -> None:
 
 
 def test_samples_of_one_prompt_are_a_group_even_if_the_log_names_none() -> None:
-    group = [sample(1, i, prompt="agrees") for i in range(3)] + [sample(1, 3, prompt="other")]
+    group = [sample(1, i, prompt="agrees") for i in range(3)] + [
+        sample(1, 3, prompt="other")
+    ]
     assert "3/3 in its group" in texts(header(group, 2, 80, 2))[0]
     assert "group" not in texts(header(group, 3, 80, 2))[0]
 
@@ -123,8 +133,13 @@ def test_body() -> None:
         "extras    acc 1 · format 0.5",
         "          pred: 41",
     ]
-    assert texts(body_rows(shown, 30, 10))[:3] == ["prompt one", "two", "response response 1-1"]
-    assert texts(body_rows(shown, 80, 40))[2] == ""  # where there is room, the parts stand apart
+    assert texts(body_rows(shown, 30, 10))[:3] == [
+        "prompt one",
+        "two",
+        "response response 1-1",
+    ]
+    # where there is room, the parts stand apart
+    assert texts(body_rows(shown, 80, 40))[2] == ""
 
 
 def test_kinds_are_named_in_the_column_of_labels() -> None:
@@ -162,7 +177,10 @@ def test_a_long_prompt_is_folded_to_its_end() -> None:
         "          line 15",
         "          line 16",
     ]
-    assert texts(body_rows(shown, 38, 6))[:2] == ["prompt … 16 lines above, u unfolds", "line 16"]
+    assert texts(body_rows(shown, 38, 6))[:2] == [
+        "prompt … 16 lines above, u unfolds",
+        "line 16",
+    ]
     assert texts(body_rows(shown, 38, 4))[:2] == [
         "prompt … line 16",
         "response … 7 lines, u unfolds",
@@ -177,10 +195,20 @@ def test_a_single_line_is_not_hidden_behind_another() -> None:
 
 
 @pytest.mark.parametrize(
-    "opening", ["assistant", "<|im_start|>assistant", "Assistant: <think>", "assistant\n<think>\n"]
+    "opening",
+    [
+        "assistant",
+        "<|im_start|>assistant",
+        "Assistant: <think>",
+        "assistant\n<think>\n",
+    ],
 )
-def test_what_opens_the_models_turn_takes_no_room_in_the_folded_prompt(opening: str) -> None:
-    shown = sample(1, 1, prompt="\n".join(f"line {n}" for n in range(9)) + f"\n{opening}\n")
+def test_what_opens_the_models_turn_takes_no_room_in_the_folded_prompt(
+    opening: str,
+) -> None:
+    shown = sample(
+        1, 1, prompt="\n".join(f"line {n}" for n in range(9)) + f"\n{opening}\n"
+    )
     assert texts(body_rows(shown, 80, 6))[4] == "          line 8"
 
 
@@ -248,11 +276,16 @@ def test_the_folded_prompt_is_typed() -> None:
 def test_a_folded_sample_fills_its_panel_and_ends_with_its_response(
     asked: int, said: int, height: int, width: int
 ) -> None:
-    prompt, response = ("\n".join(f"{at}" for at in range(count + 1)) for count in (asked, said))
+    prompt, response = (
+        "\n".join(f"{at}" for at in range(count + 1)) for count in (asked, said)
+    )
     rows = texts(body_rows(Sample(1, prompt, response), width, height))
     assert len(rows) <= height
     assert rows[-1].split()[-1] == str(said)
-    if len(texts(body_rows(Sample(1, prompt, response), width, height, unfolded=True))) >= height:
+    if (
+        len(texts(body_rows(Sample(1, prompt, response), width, height, unfolded=True)))
+        >= height
+    ):
         assert len(rows) >= height - 2
 
 
@@ -266,7 +299,9 @@ SAMPLES = st.builds(
     ground_truth=st.none() | TEXTS,
     group=st.none() | st.sampled_from("ab"),
     extras=st.dictionaries(
-        TEXTS, st.none() | st.booleans() | st.floats() | st.integers() | TEXTS, max_size=3
+        TEXTS,
+        st.none() | st.booleans() | st.floats() | st.integers() | TEXTS,
+        max_size=3,
     ),
     validation=st.booleans(),
 )
@@ -285,7 +320,9 @@ def test_everything_fits(
     wanted = header_height(width, height)
     head = header(samples, len(samples) - 1, width, wanted, ascii_only=ascii_only)
     assert len(head) <= wanted
-    body = body_rows(samples[0], width, height, unfolded=unfolded, ascii_only=ascii_only)
+    body = body_rows(
+        samples[0], width, height, unfolded=unfolded, ascii_only=ascii_only
+    )
     for row in texts([*head, *body]):
         assert cell_len(row) <= width
         assert "\n" not in row
@@ -299,7 +336,10 @@ def in_short(one: Sample, width: int, **more: Any) -> str:
 
 def test_in_one_row_a_sample_is_its_score_and_its_answer() -> None:
     right = sample(120, 0, score=1.0, group="a", response="so it is\n#### 18")
-    assert in_short(right, 100) == "sample of step 120 ✓ score 1 · 1 of 2 right · answer 18"
+    assert (
+        in_short(right, 100)
+        == "sample of step 120 ✓ score 1 · 1 of 2 right · answer 18"
+    )
     assert in_short(right, 38) == "sample ✓ 1 · answer 18"
     assert in_short(right, 38, ascii_only=True) == "sample + 1 | answer 18"
     held_out = sample(120, 0, score=1.0, validation=True, response="so it is")
@@ -325,7 +365,11 @@ def test_one_row_is_never_too_wide(text: str, width: int) -> None:
 
 @pytest.mark.parametrize(
     ("width", "said"),
-    [(15, "Samples: none"), (40, "Samples: none"), (60, "(f6: how to have them written)")],
+    [
+        (15, "Samples: none"),
+        (40, "Samples: none"),
+        (60, "(f6: how to have them written)"),
+    ],
 )
 def test_that_there_are_no_samples_is_never_cut(width: int, said: str) -> None:
     (row,) = texts(no_samples(ended(), width, opens="f6"))

@@ -26,14 +26,18 @@ def full(prompt: str, **more: object) -> list[str]:
     sample = Sample(step=1, prompt=prompt, response="4")
     document = Document(sample, 80, 30, **more)
     document.grow(100)
-    return ["".join(text for text, _ in document.row(at)) for at in range(len(document))]
+    return [
+        "".join(text for text, _ in document.row(at)) for at in range(len(document))
+    ]
 
 
 @pytest.mark.parametrize("prompt", [QWEN, CHATML, WORDS])
 def test_the_panel_names_each_speaker_once(prompt: str) -> None:
     rows = panel(prompt)
     assert sum(row.count("user") for row in rows) == 2
-    assert sum(row.count("assistant") for row in rows) == 1, "the last one has said nothing yet"
+    assert sum(row.count("assistant") for row in rows) == 1, (
+        "the last one has said nothing yet"
+    )
     (row,) = (row for row in rows if "2+2?" in row)
     assert row.startswith("user      2+2?")
 
@@ -63,7 +67,9 @@ def test_the_raw_text_has_its_own_words_only() -> None:
 def test_a_folded_prompt_counts_the_rows_that_it_hides(height: int) -> None:
     prompt = "system\n" + "Be kind.\n" * 9 + "user\n" + "2+2?\n" * 9 + "assistant\n"
     rows = panel(prompt, height)
-    counted = [int(row.split(" lines above")[0].split()[-1]) for row in rows if "above" in row]
+    counted = [
+        int(row.split(" lines above")[0].split()[-1]) for row in rows if "above" in row
+    ]
     shown = [row for row in rows if row.endswith(("Be kind.", "2+2?", "system"))]
     assert len(shown) + sum(counted) == 19 or not counted
     assert len(rows) <= height + 2

@@ -52,7 +52,10 @@ def test_other_templates() -> None:
     gemma = "<bos><start_of_turn>user\n2+2?<end_of_turn>\n<start_of_turn>model\n"
     deepseek = "<｜begin▁of▁sentence｜>Be kind.<｜User｜>2+2?<｜Assistant｜><think>\n"
     assert said(gemma, "user") == ASKED[1:]
-    assert said(deepseek, "user") == [("user", "text", "Be kind."), ("user", "text", "2+2?")]
+    assert said(deepseek, "user") == [
+        ("user", "text", "Be kind."),
+        ("user", "text", "2+2?"),
+    ]
 
 
 def test_thoughts_calls_results_and_code() -> None:
@@ -74,7 +77,9 @@ def test_thoughts_calls_results_and_code() -> None:
 
 
 def test_searches() -> None:
-    text = "<search> who </search>\n<information>Doc 1</information>\n<answer>he</answer>"
+    text = (
+        "<search> who </search>\n<information>Doc 1</information>\n<answer>he</answer>"
+    )
     kinds = [kind for _, kind, _ in said(text)]
     assert kinds == ["call", "result", "answer"]
     searcher = "<|begin_of_query|>who<|end_of_query|><|begin_of_documents|>he<|end_of_documents|>"
@@ -83,17 +88,26 @@ def test_searches() -> None:
 
 def test_calls_without_tags() -> None:
     text = 'I look.\n{"name": "find", "arguments": {"q": "x"}}\nThen {"a": 1}\n{"name": "no"}'
-    assert said(text)[1] == ("assistant", "call", '{"name": "find", "arguments": {"q": "x"}}')
+    assert said(text)[1] == (
+        "assistant",
+        "call",
+        '{"name": "find", "arguments": {"q": "x"}}',
+    )
     assert [kind for _, kind, _ in said(text)] == ["text", "call", "text"]
     tall = '{\n  "name": "find",\n  "parameters": {}\n}'
     assert said(tall) == [("assistant", "call", tall)]
 
 
 def test_a_thought_that_the_prompt_opened() -> None:
-    asked, answered = parse_both("<|im_start|>assistant\n<think>\n", "hm, no tag follows")
+    asked, answered = parse_both(
+        "<|im_start|>assistant\n<think>\n", "hm, no tag follows"
+    )
     assert asked.open == (("think", "thought"),)
     assert answered.stretches[0].kind == "thought"
-    assert said("hm\n</think>\n4") == [("assistant", "thought", "hm"), ("assistant", "text", "4")]
+    assert said("hm\n</think>\n4") == [
+        ("assistant", "thought", "hm"),
+        ("assistant", "text", "4"),
+    ]
 
 
 def test_instructions_are_no_thoughts_or_answers() -> None:
@@ -109,7 +123,8 @@ def test_nested_and_unclosed_blocks() -> None:
 
 
 @pytest.mark.parametrize(
-    "text", ["The user\nuser\nis here", "user: is a word", "My system: good", "tool\n\nbox"]
+    "text",
+    ["The user\nuser\nis here", "user: is a word", "My system: good", "tool\n\nbox"],
 )
 def test_a_word_alone_makes_no_turn_of_an_answer(text: str) -> None:
     found = parse_stretches(f"Well.\n{text}").stretches
@@ -135,7 +150,12 @@ def test_the_labels_of_react() -> None:
     ]
     assert [one.turn for one in parse_stretches(REACT).stretches][-1] == 2
     numbered = "**Thought 1:** hm\n**Action 1:** Search[x]\nObservation 1: y\nAction 2: Finish[y]"
-    assert [kind for _, kind, _ in said(numbered)] == ["thought", "call", "result", "call"]
+    assert [kind for _, kind, _ in said(numbered)] == [
+        "thought",
+        "call",
+        "result",
+        "call",
+    ]
 
 
 def test_labels_of_react_in_turns_of_a_template() -> None:
@@ -162,14 +182,16 @@ def test_labels_of_react_in_turns_of_a_template() -> None:
     ],
 )
 def test_single_labels_are_no_react(text: str) -> None:
-    assert {stretch.speaker for stretch in parse_stretches(f"Well.\n{text}").stretches} == {
-        "assistant"
-    }
+    assert {
+        stretch.speaker for stretch in parse_stretches(f"Well.\n{text}").stretches
+    } == {"assistant"}
     assert {kind for _, kind, _ in said(f"Well.\n{text}")} == {"text"}
 
 
 def test_who_thinks_and_answers_without_a_tool() -> None:
-    kinds = [kind for _, kind, _ in said("Thought: 2+2\nObservation: even\nFinal Answer: 4")]
+    kinds = [
+        kind for _, kind, _ in said("Thought: 2+2\nObservation: even\nFinal Answer: 4")
+    ]
     assert kinds == ["thought", "answer"]
 
 
@@ -201,7 +223,9 @@ PIECES = st.sampled_from(
 
 
 @given(
-    st.one_of(st.text(max_size=60), st.lists(PIECES, max_size=20).map("".join)).map(safe),
+    st.one_of(st.text(max_size=60), st.lists(PIECES, max_size=20).map("".join)).map(
+        safe
+    ),
     st.sampled_from(["user", "assistant"]),
 )
 def test_the_stretches_joined_are_the_text(text: str, speaker: str) -> None:

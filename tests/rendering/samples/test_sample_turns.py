@@ -13,8 +13,16 @@ TEXT = "assistant: look\n\nuser: you see\n\nassistant: go\n\nuser: done"
 @pytest.mark.parametrize(
     ("field", "value", "expected"),
     [
-        ("turn_scores", "[0.1,1.0]", ["turn 1 of 2, score 0.1", "turn 2 of 2, score 1"]),
-        ("tool_rewards", "[0,0.5]", ["turn 1 of 2, reward 0", "turn 2 of 2, reward 0.5"]),
+        (
+            "turn_scores",
+            "[0.1,1.0]",
+            ["turn 1 of 2, score 0.1", "turn 2 of 2, score 1"],
+        ),
+        (
+            "tool_rewards",
+            "[0,0.5]",
+            ["turn 1 of 2, reward 0", "turn 2 of 2, reward 0.5"],
+        ),
         ("turn_scores", "[0.1]", ["turn 1 of 2", "turn 2 of 2"]),
         ("turn_scores", '["a","b"]', ["turn 1 of 2", "turn 2 of 2"]),
         ("turn_scores", "[0.1,", ["turn 1 of 2", "turn 2 of 2"]),

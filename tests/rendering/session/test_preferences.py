@@ -10,7 +10,12 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from verl_tui.rendering.session.preferences import ENVIRONMENT, StateFile, UserState, state_path
+from verl_tui.rendering.session.preferences import (
+    ENVIRONMENT,
+    StateFile,
+    UserState,
+    state_path,
+)
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -20,7 +25,12 @@ def test_remembers(tmp_path: Path) -> None:
     path = tmp_path / "new" / "state.json"
     file = StateFile(path)
     assert file.state == UserState()
-    assert file.change(lambda state: replace(state.with_pin("actor/kl"), metrics_columns=3)) == ""
+    assert (
+        file.change(
+            lambda state: replace(state.with_pin("actor/kl"), metrics_columns=3)
+        )
+        == ""
+    )
     assert StateFile(path).state == UserState(pins=("actor/kl",), metrics_columns=3)
     assert [item.name for item in path.parent.iterdir()] == ["state.json"]
 
@@ -37,7 +47,9 @@ def test_two_apps_do_not_forget_for_each_other(tmp_path: Path) -> None:
     one.change(lambda state: state.with_pin("a"))
     other.change(lambda state: state.with_pin("b"))
     one.change(lambda state: replace(state, metrics_rows=2))
-    assert one.state == StateFile(path).state == UserState(pins=("a", "b"), metrics_rows=2)
+    assert (
+        one.state == StateFile(path).state == UserState(pins=("a", "b"), metrics_rows=2)
+    )
 
 
 def test_keeps_what_a_newer_version_wrote(tmp_path: Path) -> None:

@@ -21,7 +21,12 @@ ERROR = Event(EventKind.FATAL, "ray.exceptions.RayTaskError", line=4)
 def crashed(read: int, size: int = 1000, *, problem: str | None = None) -> Run:
     run = make_run(steps=9)
     status = SourceStatus(
-        "/logs/grpo", "verl", bytes_read=read, size=size, modified=NOW - 9000, problem=problem
+        "/logs/grpo",
+        "verl",
+        bytes_read=read,
+        size=size,
+        modified=NOW - 9000,
+        problem=problem,
     )
     run.apply(Batch(run.name, status, (ERROR,)), NOW)
     return run
@@ -51,7 +56,10 @@ def test_a_run_that_has_been_read_shows_its_state_while_others_are_read() -> Non
 
 def test_a_log_that_grows_beyond_what_was_read_has_been_read_once() -> None:
     run = crashed(1000)
-    run.apply(Batch(run.name, SourceStatus("/logs/grpo", "verl", bytes_read=1000, size=1400)), NOW)
+    run.apply(
+        Batch(run.name, SourceStatus("/logs/grpo", "verl", bytes_read=1000, size=1400)),
+        NOW,
+    )
     assert run.read_once
 
 
@@ -74,5 +82,9 @@ def test_the_list_follows_when_the_last_source_has_been_read() -> None:
 
 def test_without_metrics_it_says_that_the_log_is_being_read() -> None:
     run = Run("a")
-    run.apply(Batch("a", SourceStatus("a.log", "verl", bytes_read=1, size=2), (ERROR,)), NOW)
-    assert nothing_yet(make_view(run, loading=True)).startswith("no metrics so far: its logs are")
+    run.apply(
+        Batch("a", SourceStatus("a.log", "verl", bytes_read=1, size=2), (ERROR,)), NOW
+    )
+    assert nothing_yet(make_view(run, loading=True)).startswith(
+        "no metrics so far: its logs are"
+    )

@@ -35,13 +35,17 @@ HOME = SourceStatus("logs/a", "checkpoints")
 def run_of(*statuses: SourceStatus) -> Run:
     run = Run("a")
     for status in statuses:
-        broken = tuple(Unreadable(n + 1, "no JSON", "x") for n in range(status.unreadable))
+        broken = tuple(
+            Unreadable(n + 1, "no JSON", "x") for n in range(status.unreadable)
+        )
         run.apply(Batch("a", status, broken), NOW)
     return run
 
 
 def view_of(run: Run | None, **more: Any) -> View:
-    monitor = SimpleNamespace(runs={}, verdicts={}, sentences=("x: gone", "y: nothing matches yet"))
+    monitor = SimpleNamespace(
+        runs={}, verdicts={}, sentences=("x: gone", "y: nothing matches yet")
+    )
     return View(cast("Monitor", monitor), run, NOW, **more)
 
 
@@ -76,9 +80,17 @@ def test_a_bar_alone_is_steps_without_metrics() -> None:
 @pytest.mark.parametrize(
     ("step", "phase", "words"),
     [
-        (None, Phase("loading the model", "init_model()"), "before the first step while loading"),
+        (
+            None,
+            Phase("loading the model", "init_model()"),
+            "before the first step while loading",
+        ),
         (None, None, "before the first step\n"),
-        (6, Phase("saving a checkpoint", "_save_checkpoint()"), "at step 6 while saving a"),
+        (
+            6,
+            Phase("saving a checkpoint", "_save_checkpoint()"),
+            "at step 6 while saving a",
+        ),
         (6, None, "at step 6; the log has no metrics\n"),
     ],
 )
@@ -105,8 +117,14 @@ def test_of_many_sources_the_first() -> None:
 def test_the_status_line_says_what_is_wrong_first() -> None:
     assert list(source_pieces(run_of(LOG, HOME))) == [(" 1 source ok", "dim")]
     bad = SourceStatus("b.jsonl", "verl file logger", size=9, unreadable=1200)
-    assert list(source_pieces(run_of(LOG, bad))) == [(" 1,200 unreadable lines (i)", "warning")]
+    assert list(source_pieces(run_of(LOG, bad))) == [
+        (" 1,200 unreadable lines (i)", "warning")
+    ]
     one = SourceStatus("b.jsonl", "verl file logger", size=9, unreadable=1)
-    assert list(source_pieces(run_of(LOG, one))) == [(" 1 unreadable line (i)", "warning")]
-    assert list(source_pieces(run_of(LOG, GONE))) == [(" m.jsonl: vanished (i)", "critical")]
+    assert list(source_pieces(run_of(LOG, one))) == [
+        (" 1 unreadable line (i)", "warning")
+    ]
+    assert list(source_pieces(run_of(LOG, GONE))) == [
+        (" m.jsonl: vanished (i)", "critical")
+    ]
     assert list(source_pieces(run_of(HOME))) == []

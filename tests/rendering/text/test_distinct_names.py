@@ -27,8 +27,16 @@ VALIDATION = (
             12,
             ["update…time", "…per token"],
         ),
-        (("peak memory, reserved", "peak memory, allocated"), 12, ["pea…reserved", "…allocated"]),
-        (("actor/pg_clipfrac", "actor/pg_clipfrac_lower"), 11, ["actor…pfrac", "actor…lower"]),
+        (
+            ("peak memory, reserved", "peak memory, allocated"),
+            12,
+            ["pea…reserved", "…allocated"],
+        ),
+        (
+            ("actor/pg_clipfrac", "actor/pg_clipfrac_lower"),
+            11,
+            ["actor…pfrac", "actor…lower"],
+        ),
         (
             ("tokens of a rank, balanced min", "tokens of a rank, balanced max"),
             14,

@@ -25,5 +25,7 @@ from verl_tui.rendering.text.family_colours import family_role
         ("anything/[red]", None, "other"),
     ],
 )
-def test_a_metric_has_the_colour_of_its_family(key: str, indicator: str | None, role: str) -> None:
+def test_a_metric_has_the_colour_of_its_family(
+    key: str, indicator: str | None, role: str
+) -> None:
     assert family_role(key, indicator) == role

@@ -77,9 +77,8 @@ def test_nothing_is_lost(text: str, width: int) -> None:
     at = 0
     for number, row in enumerate(wrap(text, width)):
         if number and text[at : at + 1] in {" ", "\n"}:
-            at += 1 + (
-                text[at : at + 2] == " \n"
-            )  # the space of a break may be the last of its line
+            # the space of a break may be the last of its line
+            at += 1 + (text[at : at + 2] == " \n")
         assert "\n" not in row
         assert text.startswith(row, at)
         at += len(row)

@@ -60,7 +60,9 @@ class Host(App[None]):
         return str(self.panel.border_subtitle or "")
 
 
-async def show_at_sizes(panel: Panel, sizes: Sequence[tuple[int, int]], *views: View) -> None:
+async def show_at_sizes(
+    panel: Panel, sizes: Sequence[tuple[int, int]], *views: View
+) -> None:
     """Show each view at each size in one app, whose rows must be as wide as its screen."""
     app = Host(panel)
     async with app.run_test(size=sizes[0]) as pilot:

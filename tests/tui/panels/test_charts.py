@@ -53,7 +53,14 @@ async def drawn(pilot: Pilot[None]) -> None:
 
 @pytest.mark.parametrize(
     ("size", "charts"),
-    [((120, 40), 7), ((78, 20), 6), ((78, 14), 4), ((40, 5), 3), ((28, 30), 7), ((1, 1), 1)],
+    [
+        ((120, 40), 7),
+        ((78, 20), 6),
+        ((78, 14), 4),
+        ((40, 5), 3),
+        ((28, 30), 7),
+        ((1, 1), 1),
+    ],
 )
 async def test_as_many_charts_as_fit(size: tuple[int, int], charts: int) -> None:
     app = Charts()
@@ -73,7 +80,8 @@ async def test_shrinking_and_growing_at_once_keeps_all_charts() -> None:
         await drawn(pilot)
         shown = app.keys
         assert len(shown) == 7
-        for size in (Size(20, 4), Size(118, 38)):  # as in a quick drag of the window's edge
+        # as in a quick drag of the window's edge
+        for size in (Size(20, 4), Size(118, 38)):
             app.panel.query_one(Tiles).arrange(size)
         app.panel.on_show()
         await drawn(pilot)
@@ -179,7 +187,9 @@ async def test_a_new_verdict_is_drawn_though_no_number_changed() -> None:
     run = rich_run()
     async with app.run_test(size=(120, 40)) as pilot:
         for since in (20, 40):
-            finding = Finding("kl-high", Severity.WARNING, "high", 60, since, key="actor/ppo_kl")
+            finding = Finding(
+                "kl-high", Severity.WARNING, "high", 60, since, key="actor/ppo_kl"
+            )
             app.panel.show(view_of(run, verdicts={run.name: Verdict((finding,))}))
             await drawn(pilot)
             assert [mark.step for mark in app.panel.charts[1].data.marks] == [since]
@@ -198,12 +208,19 @@ async def test_each_finding_has_a_mark_at_its_step_on_every_axis() -> None:
     )
     view = view_of(
         run,
-        verdicts={run.name: Verdict((*found, Finding("no-key", Severity.WARNING, "high", 60, 50)))},
+        verdicts={
+            run.name: Verdict(
+                (*found, Finding("no-key", Severity.WARNING, "high", 60, 50))
+            )
+        },
     )
     view = replace(view, cursor=45)
     kl = next(one for one in plan_charts(run, ()) if one.key == "actor/ppo_kl")
     stepped = chart_data(kl, view, ChartLook())
-    assert [(mark.step, mark.role) for mark in stepped.marks] == [(20, "breach"), (45, "breach")]
+    assert [(mark.step, mark.role) for mark in stepped.marks] == [
+        (20, "breach"),
+        (45, "breach"),
+    ]
     timed = chart_data(kl, view, ChartLook(axis="time"))
     times = [int(NOW - (60 - step) * 30.0) for step in (20, 45)]
     assert [mark.step for mark in timed.marks] == times
@@ -283,7 +300,12 @@ def rendered(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[str]]:
 
 async def test_charts_of_a_column_line_up_at_every_size() -> None:
     app = Charts()
-    names = {"actor/entropy": 1e-5, "actor/pg_loss": -300.0, "my/own": 1e6, "timing_s/gen": 1.0}
+    names = {
+        "actor/entropy": 1e-5,
+        "actor/pg_loss": -300.0,
+        "my/own": 1e6,
+        "timing_s/gen": 1.0,
+    }
     columns = {key: [top * (n % 7) for n in range(60)] for key, top in names.items()}
     async with app.run_test(size=(100, 30)) as pilot:
         app.panel.show(view_of(make_run(steps=60, columns=columns)))
@@ -293,7 +315,10 @@ async def test_charts_of_a_column_line_up_at_every_size() -> None:
             by_column: dict[int, set[int]] = {}
             for chart in app.panel.charts:
                 by_column.setdefault(chart.region.x, set()).add(chart.plot_area().left)
-            assert all(len(lefts) == 1 for lefts in by_column.values()), (size, by_column)
+            assert all(len(lefts) == 1 for lefts in by_column.values()), (
+                size,
+                by_column,
+            )
             windows = [chart.plot_area().window for chart in app.panel.charts]
             assert len({window.start for window in windows if window is not None}) == 1
             assert None not in windows
@@ -301,7 +326,10 @@ async def test_charts_of_a_column_line_up_at_every_size() -> None:
 
 async def test_what_is_constant_has_a_row_until_it_varies() -> None:
     app, steps = Charts(), 20
-    columns = {"actor/entropy": [0.1 * (n % 5) for n in range(steps)], "actor/lr": [1e-6] * steps}
+    columns = {
+        "actor/entropy": [0.1 * (n % 5) for n in range(steps)],
+        "actor/lr": [1e-6] * steps,
+    }
     run = make_run(steps=steps, columns=columns)
     async with app.run_test(size=(80, 24)) as pilot:
         app.panel.show(view_of(run))
@@ -312,7 +340,9 @@ async def test_what_is_constant_has_a_row_until_it_varies() -> None:
         plan = app.panel.focused_plan()
         assert plan is not None
         assert plan.key == "actor/lr"
-        status = SourceStatus("/logs/grpo", "verl", modified=NOW, size=200, bytes_read=200)
+        status = SourceStatus(
+            "/logs/grpo", "verl", modified=NOW, size=200, bytes_read=200
+        )
         rows = MetricRows(("actor/lr",), (steps + 1,), ((2e-6,),), (steps + 1,))
         run.apply(Batch("grpo", status, (rows,)), NOW)
         app.panel.show(view_of(run))
@@ -324,7 +354,10 @@ async def test_what_is_constant_has_a_row_until_it_varies() -> None:
 
 async def test_a_revealed_constant_is_a_chart() -> None:
     app, steps = Charts(), 20
-    columns = {"actor/entropy": [0.1 * (n % 5) for n in range(steps)], "actor/lr": [1e-6] * steps}
+    columns = {
+        "actor/entropy": [0.1 * (n % 5) for n in range(steps)],
+        "actor/lr": [1e-6] * steps,
+    }
     async with app.run_test(size=(80, 24)) as pilot:
         app.panel.show(view_of(make_run(steps=steps, columns=columns)))
         await drawn(pilot)
@@ -347,4 +380,6 @@ async def test_a_newer_drawing_takes_the_place_of_one_that_waits() -> None:
         app.panel.show(view_of(run, cursor=30))  # while others wait for the next frame
         await drawn(pilot)
         shown = [chart.data for chart in app.panel.charts]
-        assert [(one.cursor, one.log_y, one.usual_y) for one in shown] == [(30, True, True)] * 7
+        assert [(one.cursor, one.log_y, one.usual_y) for one in shown] == [
+            (30, True, True)
+        ] * 7

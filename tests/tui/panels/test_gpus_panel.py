@@ -28,7 +28,16 @@ if TYPE_CHECKING:
 
 GIB = 2**30
 GPUS = tuple(
-    Gpu(str(i), "NVIDIA H100 80GB HBM3", 87.0 - i, (62 + i) * GIB, 80 * GIB, 71.0 + i, 512.0, 700.0)
+    Gpu(
+        str(i),
+        "NVIDIA H100 80GB HBM3",
+        87.0 - i,
+        (62 + i) * GIB,
+        80 * GIB,
+        71.0 + i,
+        512.0,
+        700.0,
+    )
     for i in range(4)
 )
 READING = GpuReading(NOW, GPUS)
@@ -50,7 +59,9 @@ async def shown(view: View, size: tuple[int, int]) -> str:
 
 @pytest.mark.parametrize("ascii_only", [False, True])
 async def test_any_size_and_any_text(ascii_only: bool) -> None:
-    run = make_run(columns={f"system/{text}": [float("nan"), 1e300, -1.0] * 40 for text in HOSTILE})
+    run = make_run(
+        columns={f"system/{text}": [float("nan"), 1e300, -1.0] * 40 for text in HOSTILE}
+    )
     odd = tuple(Gpu(text, text) for text in HOSTILE)
     views = [
         make_view(run, gpus=reading, ascii_only=ascii_only)
@@ -93,7 +104,9 @@ async def test_why_there_are_no_devices() -> None:
             await pilot.pause()
             assert words in app.text
         await pilot.resize_terminal(60, 8)
-        app.panel.show(make_view(gpus=GpuReading(NOW, GPUS[:1], "1 device does not answer")))
+        app.panel.show(
+            make_view(gpus=GpuReading(NOW, GPUS[:1], "1 device does not answer"))
+        )
         await pilot.pause()
         assert "87%" in app.text
         assert "1 device does not answer" in app.text
@@ -112,13 +125,20 @@ async def test_what_the_run_has_logged() -> None:
     assert "█" in text
 
 
-async def test_after_a_restart_what_the_run_has_logged_is_of_its_newest_segment() -> None:
+async def test_after_a_restart_what_the_run_has_logged_is_of_its_newest_segment() -> (
+    None
+):
     key = "perf/max_memory_allocated_gb"
     run = make_run(columns={key: [40.0] * 200})
     path, *_ = run.paths
     again = MetricRows((key,), range(1, 10), [[50.0] * 9], range(1000, 1009))
     run.apply(
-        Batch(run.name, replace(run.sources[path].status), (Restart("steps went back"), again)), NOW
+        Batch(
+            run.name,
+            replace(run.sources[path].status),
+            (Restart("steps went back"), again),
+        ),
+        NOW,
     )
     text = await shown(make_view(run), (60, 10))
     assert "50 GiB" in text
@@ -138,7 +158,9 @@ async def test_a_share_is_written_as_a_percentage() -> None:
 
 
 async def test_a_utilisation_of_zero_means_that_verl_knows_none() -> None:
-    text = await shown(make_view(make_run(columns={"perf/mfu/actor": [0.0] * 200})), (60, 10))
+    text = await shown(
+        make_view(make_run(columns={"perf/mfu/actor": [0.0] * 200})), (60, 10)
+    )
     assert "unknown" in text
     assert "0%" not in text
 
@@ -200,7 +222,9 @@ async def test_of_wandbs_system_figures_those_of_the_gpus_are_shown() -> None:
     }
     text = await shown(make_view(make_run(columns=columns)), (60, 12))
     lines = [line.strip("│").split() for line in text.split("\n")]
-    assert any(line[:1] == ["0"] and "0%" in line for line in lines), "0.5 is no share of 1"
+    assert any(line[:1] == ["0"] and "0%" in line for line in lines), (
+        "0.5 is no share of 1"
+    )
     assert any(line[:1] == ["1"] and "64%" in line for line in lines)
     assert "29.4%" in text, "a share of memory without its bytes"
     assert "1410" not in text
@@ -288,7 +312,9 @@ async def test_any_number_of_devices_at_any_size(zoomed: bool) -> None:
         (8, make_run()),
         (64, make_run()),
     ):
-        reading = many(count, processes=(process,) * 12, throttle=("thermal",), temperature=90.0)
+        reading = many(
+            count, processes=(process,) * 12, throttle=("thermal",), temperature=90.0
+        )
         views.append(watched(reading, run, times=30, ascii_only=count % 64 == 0))
     panel = GpusPanel()
     panel.set_class(zoomed, "-zoomed")
@@ -350,7 +376,9 @@ async def test_many_devices_zoomed_are_a_matrix_above_rows() -> None:
 
 async def test_logged_devices_are_drawn_like_those_of_this_host() -> None:
     lines = (
-        await shown(make_view(of_wandb(8), gpus=GpuReading(NOW, (), "no driver")), (60, 16))
+        await shown(
+            make_view(of_wandb(8), gpus=GpuReading(NOW, (), "no driver")), (60, 16)
+        )
     ).split("\n")
     assert "as logged on node1; no driver" in lines[1]
     for i in range(8):
@@ -360,7 +388,9 @@ async def test_logged_devices_are_drawn_like_those_of_this_host() -> None:
 
 
 async def test_nodes_of_a_run_are_rows_of_a_matrix() -> None:
-    lines = (await shown(make_view(of_wandb(8, ("worker-0", "worker-1"))), (60, 10))).split("\n")
+    lines = (
+        await shown(make_view(of_wandb(8, ("worker-0", "worker-1"))), (60, 10))
+    ).split("\n")
     assert "16 GPUs on 2 nodes" in lines[2]
     assert any("worker-1 ▇ 90  ▇ 91  ▇ 92  ▇ 93" in line for line in lines)
 

@@ -37,11 +37,17 @@ KL_HIGH = Finding(
     "kl",
 )
 LONG = Finding("response-long", Severity.INFO, "Responses grow.", 4990, 4400)
-SKIPPED = tuple(NotJudged(rule, f"the log has no {rule}") for rule in ("kl-low", "gpu-idle"))
+SKIPPED = tuple(
+    NotJudged(rule, f"the log has no {rule}") for rule in ("kl-low", "gpu-idle")
+)
 
 
-def view(*findings: Finding, skipped: tuple[NotJudged, ...] = SKIPPED, steps: int = 120) -> View:
-    return make_view(make_run(steps=steps), verdicts={"grpo": Verdict(findings, skipped)})
+def view(
+    *findings: Finding, skipped: tuple[NotJudged, ...] = SKIPPED, steps: int = 120
+) -> View:
+    return make_view(
+        make_run(steps=steps), verdicts={"grpo": Verdict(findings, skipped)}
+    )
 
 
 def sick() -> View:
@@ -60,7 +66,17 @@ async def shown(what: View, size: tuple[int, int], *keys: str) -> str:
 @pytest.mark.parametrize("ascii_only", [False, True])
 async def test_any_size_and_any_text(ascii_only: bool) -> None:
     findings = [
-        Finding(text, Severity(i % 3), text, i, i * 10**8, (text, text), text, text, key=text)
+        Finding(
+            text,
+            Severity(i % 3),
+            text,
+            i,
+            i * 10**8,
+            (text, text),
+            text,
+            text,
+            key=text,
+        )
         for i, text in enumerate(HOSTILE)
     ]
     what = view(*findings, skipped=tuple(NotJudged(text, text) for text in HOSTILE))
@@ -78,7 +94,11 @@ async def test_any_size_and_any_text(ascii_only: bool) -> None:
 
 async def test_findings_with_their_message_and_step() -> None:
     text = await shown(sick(), (50, 16))
-    assert text.index("✖ policy-collapse") < text.index("▲ kl-high") < text.index("• response-long")
+    assert (
+        text.index("✖ policy-collapse")
+        < text.index("▲ kl-high")
+        < text.index("• response-long")
+    )
     assert "since step 4930" in text
     assert "The reward fell from 3.1 to 0.4" in text
     assert "kl_coef" not in text
@@ -185,7 +205,12 @@ async def test_the_app_can_choose_in_a_circle() -> None:
         assert isinstance(panel, HealthPanel)
         assert panel.choose_next(1) is None
         panel.show(sick())
-        assert [panel.choose_next(1) for _ in range(4)] == [COLLAPSE, KL_HIGH, LONG, COLLAPSE]
+        assert [panel.choose_next(1) for _ in range(4)] == [
+            COLLAPSE,
+            KL_HIGH,
+            LONG,
+            COLLAPSE,
+        ]
         assert panel.choose_next(-1) == LONG
         await pilot.pause()
         assert app.said == []
@@ -207,7 +232,9 @@ async def test_the_chosen_finding_is_known_again_when_its_numbers_change() -> No
     async with app.run_test(size=(60, 24)) as pilot:
         app.panel.show(sick())
         await pilot.press("j", "j", "enter")
-        app.panel.show(view(replace(KL_HIGH, message="The KL is above 0.03.", step=5000), LONG))
+        app.panel.show(
+            view(replace(KL_HIGH, message="The KL is above 0.03.", step=5000), LONG)
+        )
         await pilot.pause()
         assert "above 0.03" in app.text
         assert "Raise it." in app.text
@@ -220,7 +247,9 @@ async def test_another_run_begins_folded() -> None:
     async with app.run_test(size=(60, 24)) as pilot:
         app.panel.show(sick())
         await pilot.press("j", "enter")
-        app.panel.show(make_view(make_run("other"), verdicts={"other": Verdict((COLLAPSE,))}))
+        app.panel.show(
+            make_view(make_run("other"), verdicts={"other": Verdict((COLLAPSE,))})
+        )
         await pilot.pause()
         assert "policy-collapse" in app.text
         assert "Set kl_coef" not in app.text
@@ -237,7 +266,9 @@ def previewed(*findings: Finding) -> View:
 NOTHING = (
     (view(skipped=SKIPPED[:1]), "✓ nothing found by 2 rules"),
     (
-        view(skipped=tuple(NotJudged(r, "") for r in ("kl-high", "kl-low", "reward-low"))),
+        view(
+            skipped=tuple(NotJudged(r, "") for r in ("kl-high", "kl-low", "reward-low"))
+        ),
         "○ no rule could judge it",
     ),
     (make_view(), "○ waiting for a run"),
@@ -289,7 +320,9 @@ async def test_the_edge_counts() -> None:
     async with app.run_test(size=(60, 12)) as pilot:
         app.panel.show(view(COLLAPSE, KL_HIGH, replace(KL_HIGH, key="other")))
         await pilot.pause()
-        assert app.subtitle_words == "1 critical · 2 warnings · 2 not applicable (v: why)"
+        assert (
+            app.subtitle_words == "1 critical · 2 warnings · 2 not applicable (v: why)"
+        )
         await pilot.resize_terminal(34, 12)
         await pilot.pause()
         assert app.subtitle_words == "✖ 1 · ▲ 2 · 2 not applicable"
@@ -384,4 +417,8 @@ async def test_stepping_through_findings_passes_over_what_is_folded() -> None:
         app.panel.action_unfold()
         await pilot.pause()
         steps = [app.panel.choose_next(1) for _ in range(3)]
-        assert [one and one.id for one in steps] == ["kl-high", "reward-cliff", "response-long"]
+        assert [one and one.id for one in steps] == [
+            "kl-high",
+            "reward-cliff",
+            "response-long",
+        ]

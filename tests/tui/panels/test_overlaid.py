@@ -67,19 +67,29 @@ def three(**more: Any) -> tuple[Run, Run, Run]:
 
 @pytest.mark.parametrize("selected", ["", "x-grpo", "x-ppo"])
 def test_with_fewer_than_two_selected_a_chart_is_as_ever(selected: str) -> None:
-    assert lines(reward(view_of(*three(), selected=selected))) == [("", "reward", "reward")]
+    assert lines(reward(view_of(*three(), selected=selected))) == [
+        ("", "reward", "reward")
+    ]
 
 
 def test_the_shown_run_comes_first_and_each_has_the_letter_of_its_place() -> None:
     data = reward(view_of(*three(), selected="x-ppo x-grpo x-dapo"))
-    assert lines(data) == [("B", "run-2", "grpo"), ("A", "run-1", "ppo"), ("C", "run-3", "dapo")]
+    assert lines(data) == [
+        ("B", "run-2", "grpo"),
+        ("A", "run-1", "ppo"),
+        ("C", "run-3", "dapo"),
+    ]
     assert [len(line.points.steps) for line in data.lines] == [60, 90, 30]
     assert data.band == (0.0, 0.05), "bands stay those of the shown run"
 
 
 def test_a_shown_run_that_is_not_selected_is_there_all_the_same() -> None:
     data = reward(view_of(*three(), selected="x-ppo x-dapo"))
-    assert lines(data) == [("*", "line", "grpo"), ("A", "run-1", "ppo"), ("B", "run-2", "dapo")]
+    assert lines(data) == [
+        ("*", "line", "grpo"),
+        ("A", "run-1", "ppo"),
+        ("B", "run-2", "dapo"),
+    ]
 
 
 def test_the_same_meaning_under_another_name_is_the_same_metric() -> None:
@@ -118,34 +128,47 @@ def test_beginnings_lie_over_each_other_on_the_relative_axis_only() -> None:
 
 def test_a_run_without_times_is_missing_where_times_are_asked_for() -> None:
     timed, untimed = three()[0], make_run("untimed", 0)
-    data = reward(view_of(timed, untimed, selected="x-grpo untimed"), ChartLook(axis="relative"))
+    data = reward(
+        view_of(timed, untimed, selected="x-grpo untimed"), ChartLook(axis="relative")
+    )
     assert lines(data) == [("", "reward", "reward")]
 
 
 @pytest.mark.parametrize("ascii_only", [False, True])
 def test_letters_stand_on_the_lines_and_in_the_legend(ascii_only: bool) -> None:
-    runs = [make_run(f"run-{n}", 200, columns={"m": [float(n)] * 200}) for n in range(6)]
+    runs = [
+        make_run(f"run-{n}", 200, columns={"m": [float(n)] * 200}) for n in range(6)
+    ]
     view = view_of(*runs, selected=" ".join(run.name for run in runs))
     found = next(one for one in plan_charts(runs[0], ()) if one.key == "m")
-    drawn = ChartRenderer(ascii_only=ascii_only).rows(chart_data(found, view, ChartLook()), 100, 20)
+    drawn = ChartRenderer(ascii_only=ascii_only).rows(
+        chart_data(found, view, ChartLook()), 100, 20
+    )
     title, *plot = ["".join(text for text, _ in row) for row in drawn]
     assert "A 0  B 1  C 2  D 3  E 4  F 5" in title
     for letter, role in zip("ABCDEF", (f"run-{n}" for n in range(1, 7)), strict=True):
         stamped = [row for row in plot if letter in row]
         assert len(stamped) == 1, "each run has its own height"
         assert stamped[0].count(letter) >= 3
-        assert {style for row in drawn[1:] for text, style in row if letter in text} == {role}
+        assert {
+            style for row in drawn[1:] for text, style in row if letter in text
+        } == {role}
 
 
 def test_the_line_of_the_shown_run_is_on_top() -> None:
     runs = [make_run(name, 100, columns={"m": [1.0] * 100}) for name in ("a", "b")]
     for shown in runs:
         view = view_of(*runs, selected="a b")
-        view = type(view)(**{name: getattr(view, name) for name in view.__slots__} | {"run": shown})
+        view = type(view)(
+            **{name: getattr(view, name) for name in view.__slots__} | {"run": shown}
+        )
         found = next(one for one in plan_charts(shown, ()) if one.key == "m")
         drawn = ChartRenderer().rows(chart_data(found, view, ChartLook()), 60, 10)
         dots = [
-            style for row in drawn[1:] for text, style in row if any("⠁" <= c <= "⣿" for c in text)
+            style
+            for row in drawn[1:]
+            for text, style in row
+            if any("⠁" <= c <= "⣿" for c in text)
         ]
         assert {style for style in dots if style.startswith("run")} == {
             f"run-{1 + runs.index(shown)}"
@@ -159,14 +182,18 @@ def test_only_the_shown_run_has_its_raw_line_behind_the_smoothed_one() -> None:
     )
     view = view_of(one, other, selected="a b")
     found = next(plan_ for plan_ in plan_charts(one, ()) if plan_.key == "m")
-    drawn = ChartRenderer().rows(chart_data(found, view, ChartLook(smoothing=0.9)), 80, 24)
+    drawn = ChartRenderer().rows(
+        chart_data(found, view, ChartLook(smoothing=0.9)), 80, 24
+    )
     upper, lower = drawn[1:11], drawn[11:]
     assert not any(style.endswith("-raw") for row in upper for _, style in row)
     assert any(style == "run-1-raw" for row in lower for _, style in row)
 
 
 async def test_the_large_chart_shows_the_same_letters() -> None:
-    runs = [make_run(f"run-{n}", 200, columns={"m": [float(n)] * 200}) for n in range(3)]
+    runs = [
+        make_run(f"run-{n}", 200, columns={"m": [float(n)] * 200}) for n in range(3)
+    ]
     view = view_of(*runs, selected="run-0 run-1 run-2")
     found = next(one for one in plan_charts(runs[0], ()) if one.key == "m")
     app = Alone(ZoomedChart(chart_data(found, view, ChartLook())))
@@ -269,22 +296,31 @@ async def test_of_many_runs_only_those_in_sight_are_written(
     ],
 )
 def test_the_cursor_reads_as_many_runs_as_fit(width: int, displayed: str) -> None:
-    runs = [make_run(f"run-{n}", 200, columns={"m": [float(n)] * 200}) for n in range(4)]
+    runs = [
+        make_run(f"run-{n}", 200, columns={"m": [float(n)] * 200}) for n in range(4)
+    ]
     view = view_of(*runs, selected=" ".join(run.name for run in runs), cursor=150)
     found = next(one for one in plan_charts(runs[0], ()) if one.key == "m")
-    (title, *_) = ChartRenderer().rows(chart_data(found, view, ChartLook()), width, 8, cursor=150)
+    (title, *_) = ChartRenderer().rows(
+        chart_data(found, view, ChartLook()), width, 8, cursor=150
+    )
     text = "".join(words for words, _ in title)
     assert text.split() == displayed.split()
     assert len(text) <= width
 
 
 def test_where_not_all_fit_the_shown_run_is_among_them() -> None:
-    runs = [make_run(f"run-{n}", 200, columns={"m": [float(n)] * 200}) for n in range(4)]
+    runs = [
+        make_run(f"run-{n}", 200, columns={"m": [float(n)] * 200}) for n in range(4)
+    ]
     view = replace(
-        view_of(*runs, selected=" ".join(run.name for run in runs), cursor=150), run=runs[3]
+        view_of(*runs, selected=" ".join(run.name for run in runs), cursor=150),
+        run=runs[3],
     )
     found = next(one for one in plan_charts(runs[3], ()) if one.key == "m")
-    (title, *_) = ChartRenderer().rows(chart_data(found, view, ChartLook()), 20, 8, cursor=150)
+    (title, *_) = ChartRenderer().rows(
+        chart_data(found, view, ChartLook()), 20, 8, cursor=150
+    )
     assert "".join(words for words, _ in title).split() == [
         "m",
         "@",
@@ -304,11 +340,15 @@ def test_runs_without_times_are_compared_over_steps() -> None:
         ("critic/score/mean",), [1, 2, 3], [[0.1, 0.2, 0.3]], [0, 1, 2], [math.nan] * 3
     )
     untimed.apply(Batch("untimed", SourceStatus("/logs/untimed", "verl"), (rows,)), NOW)
-    data = reward(view_of(untimed, timed, selected="x-grpo untimed"), ChartLook(axis="time"))
+    data = reward(
+        view_of(untimed, timed, selected="x-grpo untimed"), ChartLook(axis="time")
+    )
     assert [len(line.points.steps) for line in data.lines] == [
         3,
         len(timed.series("critic/score/mean") or ()),
     ]
     assert data.axis.label == "step"
-    turned = reward(view_of(timed, untimed, selected="x-grpo untimed"), ChartLook(axis="time"))
+    turned = reward(
+        view_of(timed, untimed, selected="x-grpo untimed"), ChartLook(axis="time")
+    )
     assert [line.label for line in turned.lines] == ["reward"], "its steps are no times"

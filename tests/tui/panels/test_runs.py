@@ -36,7 +36,9 @@ FIGURES = {"actor/ppo_kl": [0.012] * 120, "perf/throughput": [4500.0] * 120}
 
 def three() -> View:
     runs = (make_run("grpo"), make_run("ppo", 480), make_run("old", 500, quiet=9000.0))
-    return make_view(*runs, verdicts={"grpo": CRITICAL, "ppo": WARNED, "old": Verdict()})
+    return make_view(
+        *runs, verdicts={"grpo": CRITICAL, "ppo": WARNED, "old": Verdict()}
+    )
 
 
 async def shown(view: View, size: tuple[int, int], *, narrow: bool = False) -> str:
@@ -50,7 +52,8 @@ async def shown(view: View, size: tuple[int, int], *, narrow: bool = False) -> s
 @pytest.mark.parametrize("ascii_only", [False, True])
 async def test_any_size_and_any_name(ascii_only: bool) -> None:
     view = make_view(
-        *(make_run(name or " ", 30 + i) for i, name in enumerate(HOSTILE)), ascii_only=ascii_only
+        *(make_run(name or " ", 30 + i) for i, name in enumerate(HOSTILE)),
+        ascii_only=ascii_only,
     )
     sizes = SIZES[:: -1 if ascii_only else 1]
     await show_at_sizes(RunsPanel(), sizes, view, replace(view, loading=True))
@@ -63,7 +66,9 @@ async def test_one_row_each_where_there_is_room() -> None:
         make_run("old", 500, quiet=9000.0),
     )
     worse = (*WARNED.findings, *CRITICAL.findings)
-    view = make_view(*runs, verdicts={"grpo": Verdict(worse), "ppo": WARNED, "old": Verdict()})
+    view = make_view(
+        *runs, verdicts={"grpo": Verdict(worse), "ppo": WARNED, "old": Verdict()}
+    )
     heading, first, second, third = (await shown(view, (150, 5))).split("\n")[:4]
     assert [word for word in heading[1:-1].split() if word.isalpha()] == [
         *(
@@ -80,9 +85,24 @@ async def test_one_row_each_where_there_is_room() -> None:
             "findings",
         ),
     ]
-    assert first[1:].split()[:7] == ["1", "✖2", "grpo", "running", "120/500", "█▉", "24%"]
+    assert first[1:].split()[:7] == [
+        "1",
+        "✖2",
+        "grpo",
+        "running",
+        "120/500",
+        "█▉",
+        "24%",
+    ]
     assert first[1:].split()[7] == "0.865"
-    assert first[1:].split()[9:15] == ["0.012", "4.5k", "3h", "10m", "now", "policy-collapse"]
+    assert first[1:].split()[9:15] == [
+        "0.012",
+        "4.5k",
+        "3h",
+        "10m",
+        "now",
+        "policy-collapse",
+    ]
     assert "kl-high" in second
     for words, value in (
         ("reward", "0.865"),
@@ -105,17 +125,31 @@ def test_the_table_has_the_columns_that_fit_and_the_names_room(width: int) -> No
     names = ["x" * 30, "数学强化学习" * 4]
     laid = run_table(names, width, indent=5, steps=9, ascii_only=False)
     filled = RunFigures(("nan", "odd"), finding="kl-high", more=3)
-    entry = RunEntry(names[1], "ok", "3", State.FINISHED, "1200/1500", 0.8, "", "1703d 10h", None)
+    entry = RunEntry(
+        names[1], "ok", "3", State.FINISHED, "1200/1500", 0.8, "", "1703d 10h", None
+    )
     for row in ([(laid.heading, "")], laid.row(entry, filled)):
         assert sum(cell_len(part) for part, _ in row) <= width
     words = laid.heading.split()
-    ranked = ["step", "reward", "KL", "last", "throughput", "findings", "ETA", "done", "trend"]
+    ranked = [
+        "step",
+        "reward",
+        "KL",
+        "last",
+        "throughput",
+        "findings",
+        "ETA",
+        "done",
+        "trend",
+    ]
     assert "nan" in "".join(part for part, _ in laid.row(entry, filled))
     assert [word for word in ranked if word in words][:3] == ranked[:3] or width < 60
 
 
 async def test_columns_that_no_run_has_a_word_on_are_left_out() -> None:
-    text = await shown(make_view(make_run(total=None), make_run("other", total=None)), (150, 12))
+    text = await shown(
+        make_view(make_run(total=None), make_run("other", total=None)), (150, 12)
+    )
     assert "reward" in text
     for heading in ("KL", "throughput", "ETA", "done"):
         assert heading not in text
@@ -202,7 +236,9 @@ async def test_ascii_differs_by_shape_too() -> None:
 
 
 async def test_a_long_name_keeps_both_ends() -> None:
-    text = await shown(make_view(make_run("gsm8k-grpo-" + "very-" * 20 + "lr1e-6")), (36, 6))
+    text = await shown(
+        make_view(make_run("gsm8k-grpo-" + "very-" * 20 + "lr1e-6")), (36, 6)
+    )
     assert "gsm8k-g" in text
     assert "lr1e-6" in text
     assert "…" in text
@@ -217,7 +253,11 @@ async def test_a_long_name_keeps_both_ends() -> None:
         (CRITICAL, "✖1"),
         (
             Verdict(
-                (), tuple(NotJudged(rule, "why") for rule in ("kl-high", "kl-low", "reward-low"))
+                (),
+                tuple(
+                    NotJudged(rule, "why")
+                    for rule in ("kl-high", "kl-low", "reward-low")
+                ),
             ),
             "○",
         ),
@@ -225,13 +265,21 @@ async def test_a_long_name_keeps_both_ends() -> None:
 )
 async def test_badge(verdict: Verdict | None, badge: str) -> None:
     verdicts = {} if verdict is None else {"grpo": verdict}
-    assert f"1 {badge:2} grpo" in await shown(make_view(make_run(), verdicts=verdicts), (80, 5))
+    assert f"1 {badge:2} grpo" in await shown(
+        make_view(make_run(), verdicts=verdicts), (80, 5)
+    )
 
 
 async def test_what_the_user_knows_of_is_not_counted() -> None:
-    worse = (*CRITICAL.findings, *WARNED.findings, Finding("plateau", Severity.INFO, "no progress"))
+    worse = (
+        *CRITICAL.findings,
+        *WARNED.findings,
+        Finding("plateau", Severity.INFO, "no progress"),
+    )
     view = make_view(
-        make_run(), make_run("other"), verdicts={"grpo": Verdict(worse), "other": Verdict()}
+        make_run(),
+        make_run("other"),
+        verdicts={"grpo": Verdict(worse), "other": Verdict()},
     )
     assert "1 ✖2 grpo" in await shown(view, (80, 5)), "what only informs is no trouble"
     view.acknowledgements.toggle("grpo", CRITICAL.findings[0])
@@ -387,7 +435,9 @@ async def test_another_theme_changes_the_colours_alone() -> None:
         assert app.export_screenshot() != before
 
 
-@pytest.mark.parametrize("theme", ["textual-dark", "textual-light", "ansi-dark", "ansi-light"])
+@pytest.mark.parametrize(
+    "theme", ["textual-dark", "textual-light", "ansi-dark", "ansi-light"]
+)
 async def test_the_chosen_run_can_be_read_in_every_theme(theme: str) -> None:
     app = Host(RunsPanel())
     async with app.run_test(size=(60, 8)) as pilot:
@@ -405,7 +455,9 @@ async def test_the_chosen_run_can_be_read_in_every_theme(theme: str) -> None:
             assert style is not None
             plain = style.color is not None and style.color.is_default
             assert style.color != style.bgcolor or plain
-            assert not (plain and style.bgcolor is not None and not style.bgcolor.is_default)
+            assert not (
+                plain and style.bgcolor is not None and not style.bgcolor.is_default
+            )
 
 
 async def test_bars_show_how_far_runs_are_in_sixteen_colours_too() -> None:

@@ -80,7 +80,11 @@ class Host(App[None]):
 
 
 def sample(step: int, index: int, score: float | None = None, **more: Any) -> Sample:
-    more = {"prompt": f"prompt {step}-{index}", "response": f"response {step}-{index}", **more}
+    more = {
+        "prompt": f"prompt {step}-{index}",
+        "response": f"response {step}-{index}",
+        **more,
+    }
     return Sample(step=step, score=float(index % 2) if score is None else score, **more)
 
 
@@ -96,7 +100,8 @@ def steps_of_three(*steps: int) -> Run:
 
 def view_of(run: Run | None, **more: Any) -> View:
     monitor = cast(
-        "Monitor", SimpleNamespace(verdicts={}, problems=(), waiting=(), unreached=(), passed=())
+        "Monitor",
+        SimpleNamespace(verdicts={}, problems=(), waiting=(), unreached=(), passed=()),
     )
     return View(monitor, run, 1000.0, browser=BROWSER, **more)
 
@@ -108,7 +113,9 @@ async def test_the_number_of_a_step_and_its_place_are_distinguished() -> None:
         await pilot.press("N")
         assert app.subtitle_words == "step 2 of 3 · f follows · o opens"
         app.panel.show(view_of(steps_of_three(1, 2, 3, 5)))
-        assert app.subtitle_words == "step 2 · 2 of 4 with samples · f follows · o opens"
+        assert (
+            app.subtitle_words == "step 2 · 2 of 4 with samples · f follows · o opens"
+        )
 
 
 async def test_follows_the_newest_step_until_the_user_moves() -> None:
@@ -128,7 +135,9 @@ async def test_follows_the_newest_step_until_the_user_moves() -> None:
         add(run, sample(30, 0))
         app.panel.show(view_of(run))
         assert app.shown == (10, 0)
-        assert app.subtitle_words == "step 10 · 1 of 3 with samples · f follows · o opens"
+        assert (
+            app.subtitle_words == "step 10 · 1 of 3 with samples · f follows · o opens"
+        )
         await pilot.press("f")
         assert app.shown == (30, 0)
         await pilot.press("f")
@@ -139,7 +148,24 @@ async def test_walks_through_samples_and_steps() -> None:
     app = Host(view_of(steps_of_three(10, 20, 30)))
     async with app.run_test(size=(100, 14)) as pilot:
         seen = []
-        for key in ["n", "n", "n", "n", "p", "p", "N", "N", "N", "n", "P", "P", "P", "p", "p", "p"]:
+        for key in [
+            "n",
+            "n",
+            "n",
+            "n",
+            "p",
+            "p",
+            "N",
+            "N",
+            "N",
+            "n",
+            "P",
+            "P",
+            "P",
+            "p",
+            "p",
+            "p",
+        ]:
             await pilot.press(key)
             seen.append(app.shown)
         assert seen == [
@@ -154,7 +180,10 @@ async def test_best_and_worst() -> None:
     run = Run("grpo")
     add(
         run,
-        *(sample(1, i, score) for i, score in enumerate([0.5, 0.1, 0.9, float("nan"), 0.9, 0.1])),
+        *(
+            sample(1, i, score)
+            for i, score in enumerate([0.5, 0.1, 0.9, float("nan"), 0.9, 0.1])
+        ),
     )
     app = Host(view_of(run))
     async with app.run_test(size=(100, 14)) as pilot:
@@ -168,7 +197,9 @@ async def test_best_and_worst() -> None:
 async def test_keys_do_nothing_where_there_is_nothing() -> None:
     app = Host(view_of(Run("empty")))
     async with app.run_test(size=(100, 14)) as pilot:
-        await pilot.press("n", "p", "N", "P", "b", "w", "f", "u", "j", "k", "pagedown", "G", "g")
+        await pilot.press(
+            "n", "p", "N", "P", "b", "w", "f", "u", "j", "k", "pagedown", "G", "g"
+        )
         assert app.shown is None
         app.panel.go_to(5)
         add(cast("Run", app.view.run), sample(7, 0))
@@ -240,7 +271,9 @@ async def test_a_folded_sample_unfolds_for_who_scrolls_on(key: str) -> None:
         assert "line 2" in app.text
         add(run, sample(2, 0))
         app.panel.show(view_of(run))
-        assert app.shown == (1, 0), "a newer sample does not replace the one that is read"
+        assert app.shown == (1, 0), (
+            "a newer sample does not replace the one that is read"
+        )
         await pilot.press("n")
         await pilot.pause()
         assert "u unfolds" in app.text, "the next one is folded again"
@@ -262,7 +295,9 @@ async def test_u_folds_a_sample_that_was_scrolled() -> None:
         assert "97" in app.text
 
 
-async def test_a_sample_that_is_not_folded_stays_as_it_is_where_nothing_scrolls() -> None:
+async def test_a_sample_that_is_not_folded_stays_as_it_is_where_nothing_scrolls() -> (
+    None
+):
     run = steps_of_three(10)
     app = Host(view_of(run))
     async with app.run_test(size=(100, 24)) as pilot:
@@ -338,7 +373,9 @@ async def test_says_why_there_are_no_samples() -> None:
         assert "response 1-0" in app.text
 
 
-async def test_what_has_not_changed_is_not_drawn(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_what_has_not_changed_is_not_drawn(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     run = steps_of_three(10)
     app = Host(view_of(run))
     async with app.run_test(size=(100, 14)) as pilot:
@@ -401,7 +438,9 @@ async def test_every_size() -> None:
             assert app.shown == (30, 0)
 
 
-async def test_what_is_shown_again_is_not_wrapped_again(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_what_is_shown_again_is_not_wrapped_again(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     run = Run("grpo")
     add(run, *(sample(1, i, response="汉" * 40_000) for i in range(3)))
     app, wrapped = Host(view_of(run)), []

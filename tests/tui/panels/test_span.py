@@ -29,7 +29,9 @@ wholes = st.tuples(st.integers(-50, 10**6), st.integers(0, 10**6)).map(
 moves = st.lists(
     st.one_of(
         st.tuples(
-            st.just("zoom"), st.sampled_from([0.5, 2.0]), st.none() | st.integers(-100, 10**6)
+            st.just("zoom"),
+            st.sampled_from([0.5, 2.0]),
+            st.none() | st.integers(-100, 10**6),
         ),
         st.tuples(st.just("pan"), st.sampled_from([-1, 1]), st.none()),
         st.tuples(st.just("hold"), st.just(0), st.integers(-100, 10**6)),
@@ -126,7 +128,11 @@ def test_a_step_out_of_sight_is_brought_into_it() -> None:
 
 def test_every_key_changes_the_look_and_has_words_for_it() -> None:
     run = make_run(steps=200)
-    for what, words in (("axis", "x: time"), ("log", "log y"), ("usual", "y without outliers")):
+    for what, words in (
+        ("axis", "x: time"),
+        ("log", "log y"),
+        ("usual", "y without outliers"),
+    ):
         assert list(look_after(ChartLook(), what, run).words(run)) == [words]
     near = look_after(ChartLook(), "in", run)
     assert list(near.words(run)) == ["from step 100"]
@@ -136,7 +142,17 @@ def test_every_key_changes_the_look_and_has_words_for_it() -> None:
     assert look_after(near, "out", run) == ChartLook()
     assert {key.action for key in KEYS} == {
         f"look('{what}')"
-        for what in ("axis", "log", "usual", "smoother", "rougher", "in", "out", "earlier", "later")
+        for what in (
+            "axis",
+            "log",
+            "usual",
+            "smoother",
+            "rougher",
+            "in",
+            "out",
+            "earlier",
+            "later",
+        )
     }
 
 
@@ -150,11 +166,15 @@ def test_at_an_end_moving_on_says_why_nothing_moves() -> None:
     assert not why_unchanged(first, "later", run)
 
 
-@pytest.mark.parametrize("run", [None, make_run(steps=0), make_run(steps=1), make_run(steps=3)])
+@pytest.mark.parametrize(
+    "run", [None, make_run(steps=0), make_run(steps=1), make_run(steps=3)]
+)
 def test_there_may_be_nothing_to_zoom(run: Any) -> None:
     for what in ("in", "out", "earlier", "later"):
         assert look_after(ChartLook(), what, run, 5) == ChartLook()
-    assert with_step_in_sight(ChartLook(span=ZoomSpan(2, 5)), None, 9).span == ZoomSpan(2, 5)
+    assert with_step_in_sight(ChartLook(span=ZoomSpan(2, 5)), None, 9).span == ZoomSpan(
+        2, 5
+    )
 
 
 def test_at_least_eight_points_stay_in_sight() -> None:
@@ -178,11 +198,13 @@ def test_a_position_in_time_is_a_step() -> None:
     for axis in ("time", "relative"):
         along = on_axis(run, axis)
         places = [along.place(series, step) for step in range(1, 61)]
-        assert [along.step(series, place) for place in places if place is not None] == list(
-            range(1, 61)
-        )
+        assert [
+            along.step(series, place) for place in places if place is not None
+        ] == list(range(1, 61))
         assert step_at(run, key, ChartLook(axis=axis), int(NOW)) == 60
-        assert step_at(run, key, ChartLook(axis=axis), int(NOW) - 10**6) == 1, "nothing is earlier"
+        assert step_at(run, key, ChartLook(axis=axis), int(NOW) - 10**6) == 1, (
+            "nothing is earlier"
+        )
         assert along.edge(series, 20) == along.place(series, 20)
     assert step_at(run, key, ChartLook(), 7) == 7
     assert step_at(run, "not there", ChartLook(), 7) is None
@@ -195,7 +217,11 @@ def test_a_position_in_time_is_a_step() -> None:
 def test_the_loss_goes_with_the_kl() -> None:
     run = make_run(
         steps=3,
-        columns={"actor/pg_loss": [1.0] * 3, "actor/ppo_kl": [0.1] * 3, "my/own": [1.0] * 3},
+        columns={
+            "actor/pg_loss": [1.0] * 3,
+            "actor/ppo_kl": [0.1] * 3,
+            "my/own": [1.0] * 3,
+        },
     )
     plans = {found.key: found for found in plan_charts(run, ())}
     every = list(plans.values())
@@ -204,6 +230,8 @@ def test_the_loss_goes_with_the_kl() -> None:
     assert second_metric(plans["my/own"], every) == plans["critic/score/mean"]
     assert second_metric(plans["actor/pg_loss"], [plans["my/own"]]) is None
     assert (
-        second_metric(cast("Any", SimpleNamespace(key="x", indicator="unheard of")), every)
+        second_metric(
+            cast("Any", SimpleNamespace(key="x", indicator="unheard of")), every
+        )
         == plans["critic/score/mean"]
     )

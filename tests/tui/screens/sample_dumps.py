@@ -59,7 +59,10 @@ def write_dumped_run(directory: Path) -> Path:
         write(
             folder / "validation",
             step,
-            [row(step, index, output=f"validated {step}-{index}") for index in range(3)],
+            [
+                row(step, index, output=f"validated {step}-{index}")
+                for index in range(3)
+            ],
         )
     return folder
 

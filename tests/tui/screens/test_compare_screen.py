@@ -66,12 +66,18 @@ def run_of(
         REWARD: list(rewards),
         **{key.replace("__", "/"): [value] * count for key, value in more.items()},
     }
-    times = None if every is None else [NOW - (count - at) * every for at in range(1, count + 1)]
+    times = (
+        None
+        if every is None
+        else [NOW - (count - at) * every for at in range(1, count + 1)]
+    )
     rows = MetricRows(
         tuple(columns), range(1, count + 1), list(columns.values()), range(count), times
     )
     records = (*([rows] if count else []), Settings(said or {}, "console"))
-    run.apply(Batch(name, SourceStatus(name, "verl console", modified=NOW), records), NOW)
+    run.apply(
+        Batch(name, SourceStatus(name, "verl console", modified=NOW), records), NOW
+    )
     return run
 
 
@@ -103,10 +109,17 @@ def row(rows: list[str], label: str) -> list[str]:
 
 def two(**more: Any) -> View:
     slow = run_of(
-        "x-slow", [0.1, 0.5, 0.4], every=60.0, actor__ppo_kl=0.02, said={LR: 1e-6, "data.seed": 1}
+        "x-slow",
+        [0.1, 0.5, 0.4],
+        every=60.0,
+        actor__ppo_kl=0.02,
+        said={LR: 1e-6, "data.seed": 1},
     )
     fast = run_of(
-        "x-fast", [0.2, 0.4, 0.6, 0.8, 0.6], actor__ppo_kl=0.05, said={LR: 5e-6, "data.seed": 1}
+        "x-fast",
+        [0.2, 0.4, 0.6, 0.8, 0.6],
+        actor__ppo_kl=0.05,
+        said={LR: 5e-6, "data.seed": 1},
     )
     return view_of(slow, fast, **more)
 
@@ -120,13 +133,21 @@ def test_each_at_its_end_at_the_same_step_or_after_the_same_time() -> None:
     assert stops(runs, Alignment.STEP) == [Stop(3, 120.0), Stop(3, 60.0)]
     assert stops(runs, Alignment.TIME) == [Stop(3, 120.0), Stop(5, 120.0)]
     short = run_of("short", [0.1, 0.2, 0.3], every=20.0)
-    assert stops([*runs, short], Alignment.TIME) == [Stop(1, 0.0), Stop(2, 30.0), Stop(3, 40.0)]
+    assert stops([*runs, short], Alignment.TIME) == [
+        Stop(1, 0.0),
+        Stop(2, 30.0),
+        Stop(3, 40.0),
+    ]
     assert where([*runs, short], Alignment.TIME) == "40s after their start"
     assert where(runs, Alignment.STEP) == "at step 3"
 
 
 def test_a_run_without_a_step_or_without_times_holds_nobody_up() -> None:
-    runs = [run_of("a", [0.1, 0.2]), run_of("none", []), run_of("untimed", [0.1] * 9, every=None)]
+    runs = [
+        run_of("a", [0.1, 0.2]),
+        run_of("none", []),
+        run_of("untimed", [0.1] * 9, every=None),
+    ]
     assert [stop.step for stop in stops(runs, Alignment.STEP)] == [2, None, 2]
     assert [stop.step for stop in stops(runs, Alignment.TIME)] == [2, None, None]
     assert stops([], Alignment.TIME) == []
@@ -151,7 +172,9 @@ def test_values_up_to_a_stop() -> None:
     st.lists(st.floats(-1e300, 1e300) | st.just(float("nan")), min_size=1, max_size=60),
     st.integers(0, 70),
 )
-def test_the_extreme_is_that_of_the_values_up_to_the_stop(values: list[float], step: int) -> None:
+def test_the_extreme_is_that_of_the_values_up_to_the_stop(
+    values: list[float], step: int
+) -> None:
     known = [one for one in values[:step] if not isnan(one)]
     found = extreme(run_of("a", values).series(REWARD), Stop(step, None))
     assert (found.value if found is not None else None) == max(known, default=None)
@@ -186,17 +209,33 @@ def test_kl_is_worse_where_it_leaves_its_band() -> None:
         run_of("wild", [0.1, 0.2], actor__ppo_kl=0.3),
     )
     label = "highest policy KL, nats/token"
-    assert row(table(view_of(calm, wild)), label) == ["0.02", "0.3", "✗", "+0.28", ">+999%"]
-    assert row(table(view_of(wild, calm)), label) == ["0.3", "0.02", "✓", "-0.28", "-93.3%"]
+    assert row(table(view_of(calm, wild)), label) == [
+        "0.02",
+        "0.3",
+        "✗",
+        "+0.28",
+        ">+999%",
+    ]
+    assert row(table(view_of(wild, calm)), label) == [
+        "0.3",
+        "0.02",
+        "✓",
+        "-0.28",
+        "-93.3%",
+    ]
 
 
 def test_rewards_of_different_scales_are_not_held_against_each_other() -> None:
     scores = [0.2, 0.3, 0.4, 0.5] * 10
     binary, open_ = run_of("binary", scores), run_of("open", [2.1, 2.4, 3.0, 3.9] * 10)
     columns = [scores, [sqrt(m * (1 - m)) for m in scores]]
-    with_spread = MetricRows(("reward/mean", "reward/std"), range(1, 41), columns, range(40))
+    with_spread = MetricRows(
+        ("reward/mean", "reward/std"), range(1, 41), columns, range(40)
+    )
     labelled = Run("labelled")
-    labelled.apply(Batch("labelled", SourceStatus("labelled", "verl console"), (with_spread,)), NOW)
+    labelled.apply(
+        Batch("labelled", SourceStatus("labelled", "verl console"), (with_spread,)), NOW
+    )
     assert row(table(view_of(labelled, open_)), "reward, last") == ["0.5", "3.9"]
     assert row(table(view_of(binary, open_)), "reward, last")[2] == "✓", (
         "nothing tells that scales differ"
@@ -206,13 +245,18 @@ def test_rewards_of_different_scales_are_not_held_against_each_other() -> None:
 def test_validation_that_counts_failed_sessions_is_held_against_none_that_does_not_in_silence() -> (
     None
 ):
-    core, successful = "val-core/gsm8k/acc/mean@1", "val-aux/gsm8k/acc_success_only/mean@1"
+    core, successful = (
+        "val-core/gsm8k/acc/mean@1",
+        "val-aux/gsm8k/acc_success_only/mean@1",
+    )
     new = run_of("new", [0.5] * 3, **{core: 0.4, successful: 0.5})
     old = run_of("old", [0.5] * 3, **{core: 0.5})
     said = " ".join(table(view_of(new, old)))
     assert "acc of new counts failed sessions as 0 (verl 0.9.1" in said
     assert "measured differently" not in " ".join(table(view_of(new, new)))
-    assert "measured differently" not in " ".join(table(view_of(new, run_of("other", [0.5] * 3))))
+    assert "measured differently" not in " ".join(
+        table(view_of(new, run_of("other", [0.5] * 3)))
+    )
 
 
 def test_gspo_losses_of_two_scales_are_reported() -> None:
@@ -228,7 +272,9 @@ def test_gspo_losses_of_two_scales_are_reported() -> None:
         "GSPO goes by loss_agg_mode since verl 0.9.1, which keys of new show; old may be older"
         in said
     )
-    assert "GSPO goes" not in " ".join(table(view_of(new, run_of("usual", [0.5] * 3, said=gspo))))
+    assert "GSPO goes" not in " ".join(
+        table(view_of(new, run_of("usual", [0.5] * 3, said=gspo)))
+    )
 
 
 def test_counts_have_no_percentage() -> None:
@@ -266,7 +312,9 @@ def test_ascii_has_signs_of_its_own() -> None:
     assert row(rows, "highest policy KL, nats/token") == ["0.02", "0.05"]
 
 
-def test_where_only_one_run_has_room_it_is_held_against_the_baseline_all_the_same() -> None:
+def test_where_only_one_run_has_room_it_is_held_against_the_baseline_all_the_same() -> (
+    None
+):
     rows = table(two(), width=36, current=1)
     assert rows[0].split() == ["▸fast"]
     assert rows[1].split() == ["against", "slow"]
@@ -321,7 +369,11 @@ NAMES = st.text(max_size=40)
 
 
 @given(
-    st.lists(st.tuples(NAMES, st.lists(st.floats(), max_size=5), NAMES), min_size=1, max_size=5),
+    st.lists(
+        st.tuples(NAMES, st.lists(st.floats(), max_size=5), NAMES),
+        min_size=1,
+        max_size=5,
+    ),
     st.integers(1, 200),
     st.sampled_from(Alignment),
     st.booleans(),
@@ -334,7 +386,9 @@ def test_any_runs_at_any_width(
         for n, (name, rewards, said) in enumerate(made)
     ]
     for current in range(len(runs)):
-        rows = table(view_of(*runs, ascii_only=ascii_only), max(20, width), alignment, current)
+        rows = table(
+            view_of(*runs, ascii_only=ascii_only), max(20, width), alignment, current
+        )
         assert not ascii_only or all(line.isascii() for line in rows)
 
 
@@ -356,7 +410,9 @@ def write(directory: Path, count: int = 5, steps: int = 12) -> Path:
             }
             for step in range(1, steps + n)
         )
-        (folder / "train.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines))
+        (folder / "train.jsonl").write_text(
+            "".join(json.dumps(line) + "\n" for line in lines)
+        )
     return directory
 
 
@@ -421,12 +477,15 @@ async def test_selected_runs_are_compared_and_keys_do_what_they_say(
         assert not counts["frames"]
 
 
-async def test_of_many_runs_the_shown_one_and_those_next_to_it_are_compared(tmp_path: Path) -> None:
+async def test_of_many_runs_the_shown_one_and_those_next_to_it_are_compared(
+    tmp_path: Path,
+) -> None:
     app = loaded(write(tmp_path, 30, 2))
     async with app.run_test(size=(140, 40)) as pilot:
         await press(pilot, *["right_square_bracket"] * 9, "C")
-        assert "compare 12 of 30 runs, each at its end · space in the list selects others" in text(
-            app
+        assert (
+            "compare 12 of 30 runs, each at its end · space in the list selects others"
+            in text(app)
         )
         assert isinstance(app.screen, CompareScreen)
         shown = app.view_at(NOW).run
@@ -444,7 +503,10 @@ async def test_of_many_runs_the_shown_one_and_those_next_to_it_are_compared(tmp_
 
 
 def test_the_course_of_each_runs_reward_stands_above_the_figures() -> None:
-    rising, falling = run_of("a", [0.1, 0.2, 0.3, 0.4]), run_of("b", [9.0, 5.0, 1.0, 1.0, 1.0])
+    rising, falling = (
+        run_of("a", [0.1, 0.2, 0.3, 0.4]),
+        run_of("b", [9.0, 5.0, 1.0, 1.0, 1.0]),
+    )
     view, runs = view_of(rising, falling), [rising, falling]
     columns = fit_columns(2, 80, 0)
     row = "".join(text for text, _ in reward_row(view, runs, columns, Alignment.END))
@@ -453,13 +515,18 @@ def test_the_course_of_each_runs_reward_stands_above_the_figures() -> None:
     row = "".join(text for text, _ in reward_row(view, runs, columns, Alignment.STEP))
     assert row.split()[-1] == "█▅▁▁", "up to where the runs count"
     without = run_of("c", [])
-    assert reward_row(view_of(without), [without], fit_columns(1, 80, 0), Alignment.END) == []
+    assert (
+        reward_row(view_of(without), [without], fit_columns(1, 80, 0), Alignment.END)
+        == []
+    )
 
 
 def test_around_the_ends_of_a_list_as_many_are_taken() -> None:
     runs = [run_of(str(n), []) for n in range(20)]
     for name, first in ((None, 0), ("gone", 0), ("0", 0), ("9", 3), ("19", 8)):
-        assert [run.name for run in around(runs, name, 12)] == [str(first + n) for n in range(12)]
+        assert [run.name for run in around(runs, name, 12)] == [
+            str(first + n) for n in range(12)
+        ]
     assert around(runs[:3], "2", 12) == runs[:3]
 
 
@@ -468,7 +535,9 @@ async def test_only_rows_and_columns_in_sight_are_written(
 ) -> None:
     folder = write(tmp_path, 12, 2)
     for n, run in enumerate(folder.iterdir()):
-        (run / "config.yaml").write_text("".join(f"knob_{at}: {n}\n" for at in range(200)))
+        (run / "config.yaml").write_text(
+            "".join(f"knob_{at}: {n}\n" for at in range(200))
+        )
     app = loaded(folder)
     made: list[object] = []
     make = ComparePanel.strip
@@ -485,7 +554,9 @@ async def test_only_rows_and_columns_in_sight_are_written(
 
 
 async def test_keys_are_named_as_the_user_has_them(tmp_path: Path) -> None:
-    app = loaded(write(tmp_path, 1), config=replace(Config(), keys={"runs.select": "v"}))
+    app = loaded(
+        write(tmp_path, 1), config=replace(Config(), keys={"runs.select": "v"})
+    )
     async with app.run_test(size=(140, 40)) as pilot:
         await press(pilot, "C")
         assert "compare: v in the list selects more" in text(app)

@@ -86,7 +86,9 @@ def test_what_was_asked_for_on_the_command_line_is_marked_in_words() -> None:
     run = configured("grpo", {"a.lr": 1e-6, "b.n": 8}, "console")
     run.apply(
         Batch(
-            "grpo", SourceStatus("x", "f"), (Settings({"a.lr": "1e-6"}, ".hydra/overrides.yaml"),)
+            "grpo",
+            SourceStatus("x", "f"),
+            (Settings({"a.lr": "1e-6"}, ".hydra/overrides.yaml"),),
         ),
         NOW,
     )
@@ -119,9 +121,9 @@ def test_says_what_would_be_needed_where_nothing_is_stated() -> None:
     assert "name several paths" in " ".join(texts(difference_page([Run("new")]), 60))
     shown = " ".join(texts(difference_page([configured("a", GRPO), Run("new")]), 60))
     assert "The settings of new are unknown." in shown
-    assert texts(difference_page([configured("a", {"x": 1}), configured("b", {"x": 1})]), 60) == [
-        "All known settings are the same."
-    ]
+    assert texts(
+        difference_page([configured("a", {"x": 1}), configured("b", {"x": 1})]), 60
+    ) == ["All known settings are the same."]
 
 
 def test_difference() -> None:
@@ -144,7 +146,9 @@ def test_difference() -> None:
     ]
     head = "".join(text for text, _ in heading_row(page, 70, ascii_only=False))
     assert head.split() == ["setting", "one", "two"]
-    assert [entry.label for entry in difference_page([one, two], "seed").entries] == ["data.seed"]
+    assert [entry.label for entry in difference_page([one, two], "seed").entries] == [
+        "data.seed"
+    ]
 
 
 def test_as_many_runs_as_there_is_room_for_but_two() -> None:
@@ -162,7 +166,10 @@ def test_the_chosen_one_in_full() -> None:
     assert full_entry(page, entry, 60, 0, ascii_only=False) == []
     assert full_entry(page, None, 60, 4, ascii_only=False) == []
     cut = full_entry(page, entry, 40, 2, ascii_only=False)
-    assert [cell_len("".join(text for text, _ in row)) <= 40 for row in cut] == [True, True]
+    assert [cell_len("".join(text for text, _ in row)) <= 40 for row in cut] == [
+        True,
+        True,
+    ]
     assert cut[-1][0][0].endswith("…"), "what is cut says so"
     both = difference_page([configured("a", {"n": 1}), configured("b", {"n": True})])
     assert [
@@ -195,7 +202,9 @@ VALUES = (
     | st.just(HOSTILE)
 )
 SAID = st.dictionaries(
-    st.sampled_from([*GRPO, "x" * 90, "数学.强化"]) | st.text(max_size=20), VALUES, max_size=12
+    st.sampled_from([*GRPO, "x" * 90, "数学.强化"]) | st.text(max_size=20),
+    VALUES,
+    max_size=12,
 )
 
 
@@ -211,7 +220,9 @@ def test_everything_fits(
         for entry in page.entries:
             rows += full_entry(page, entry, width, 4, ascii_only=ascii_only)
         if width >= 20:
-            assert all(cell_len("".join(text for text, _ in row)) <= width for row in rows)
+            assert all(
+                cell_len("".join(text for text, _ in row)) <= width for row in rows
+            )
 
 
 # -- on a screen -----------------------------------------------------------------------------------
@@ -236,7 +247,9 @@ async def test_opens_filters_compares_copies_and_closes(
 ) -> None:
     app = loaded(*runs)
     copied: list[str] = []
-    monkeypatch.setattr(type(app), "copy_to_clipboard", lambda _self, words: copied.append(words))
+    monkeypatch.setattr(
+        type(app), "copy_to_clipboard", lambda _self, words: copied.append(words)
+    )
     async with app.run_test(size=(120, 40)) as pilot:
         await press(pilot, "c")
         assert "configuration of run_a" in text(app)
@@ -272,7 +285,9 @@ async def test_the_cursor_stays_on_its_setting_while_a_filter_comes_and_goes(
         assert first.label == "algorithm"
 
 
-async def test_a_filter_leaves_whole_words_in_the_frame_and_the_way_back(runs: list[str]) -> None:
+async def test_a_filter_leaves_whole_words_in_the_frame_and_the_way_back(
+    runs: list[str],
+) -> None:
     app = loaded(*runs)
     async with app.run_test(size=(80, 24)) as pilot:
         await press(pilot, "c", "slash", Typed("seed"), "enter")
@@ -310,7 +325,9 @@ async def test_new_metrics_leave_it_alone_and_new_settings_do_not(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     run = configured("grpo", GRPO)
-    view = View(cast("Monitor", SimpleNamespace(runs={"grpo": run}, verdicts={})), run, NOW)
+    view = View(
+        cast("Monitor", SimpleNamespace(runs={"grpo": run}, verdicts={})), run, NOW
+    )
     drawn: list[object] = []
     screen = ConfigScreen()
 
@@ -320,15 +337,25 @@ async def test_new_metrics_leave_it_alone_and_new_settings_do_not(
         screen.show(view)
         await settle(pilot)
         monkeypatch.setattr(
-            screen.query_one(ConfigPanel), "show_page", lambda *page, **_: drawn.append(page)
+            screen.query_one(ConfigPanel),
+            "show_page",
+            lambda *page, **_: drawn.append(page),
         )
         run.apply(
-            Batch("grpo", SourceStatus("x", "f"), (MetricRows(("loss",), [1], [[0.5]], [0]),)), NOW
+            Batch(
+                "grpo",
+                SourceStatus("x", "f"),
+                (MetricRows(("loss",), [1], [[0.5]], [0]),),
+            ),
+            NOW,
         )
         drawn.clear()
         screen.show(view)
         screen.show(view)
         assert len(drawn) == 1, "a new metric may tell the algorithm"
-        run.apply(Batch("grpo", SourceStatus("x", "f"), (Settings({"new": 1}, "console"),)), NOW)
+        run.apply(
+            Batch("grpo", SourceStatus("x", "f"), (Settings({"new": 1}, "console"),)),
+            NOW,
+        )
         screen.show(view)
         assert len(drawn) == 2

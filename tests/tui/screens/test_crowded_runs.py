@@ -5,7 +5,17 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 import pytest
-from watching import check_layout, dashboard, lines, loaded, press, settle, text, until, write_run
+from watching import (
+    check_layout,
+    dashboard,
+    lines,
+    loaded,
+    press,
+    settle,
+    text,
+    until,
+    write_run,
+)
 
 from verl_tui.tui.panels.charts import ChartsPanel
 from verl_tui.tui.panels.runs import RunsPanel
@@ -43,9 +53,9 @@ async def test_no_two_rows_look_alike(sweep: Path) -> None:
             said = [row[4:].split()[0] for row in rows(app)]
             assert len(said) > 20
             assert len(set(said)) == len(said)
-            assert all("ended" not in row or row.split()[-2] in NAMES for row in rows(app)), (
-                "the word goes first"
-            )
+            assert all(
+                "ended" not in row or row.split()[-2] in NAMES for row in rows(app)
+            ), "the word goes first"
             if whole:
                 assert said == NAMES[: len(said)]
             else:
@@ -60,12 +70,18 @@ async def test_no_two_rows_look_alike(sweep: Path) -> None:
             await settle(pilot)
             check_layout(app)
             charts = dashboard(app).query_one(ChartsPanel)
-            await until(pilot, lambda: size[0] >= 120 or charts.outer_size.width == size[0])  # noqa: B023
+            if size[0] < 120:
+                await until(
+                    pilot,
+                    lambda on=charts, wide=size[0]: on.outer_size.width == wide,
+                )
         await press(pilot, "f2")
         check_layout(app)
 
 
-async def test_what_comes_first_is_seen_with_what_it_comes_first_by(tmp_path: Path) -> None:
+async def test_what_comes_first_is_seen_with_what_it_comes_first_by(
+    tmp_path: Path,
+) -> None:
     for number in range(40):
         write_run(tmp_path, f"run_{number:02}", 3, reward_mean=number / 40)
     app = loaded(tmp_path)

@@ -206,20 +206,29 @@ async def test_twelve_runs(tmp_path: Path) -> None:
 # -- findings --------------------------------------------------------------------------------------
 
 
-async def test_the_next_finding_takes_charts_and_samples_to_its_step(apart: Monitor) -> None:
+async def test_the_next_finding_takes_charts_and_samples_to_its_step(
+    apart: Monitor,
+) -> None:
     app = showing(apart)
     async with app.run_test(size=(120, 40)) as pilot:
         await settle(pilot)
         findings = app.view_at(NOW).verdict.findings
         assert len(findings) > 2
-        charts, samples = app.screen.query_one(ChartsPanel), app.screen.query_one(SamplesPanel)
+        charts, samples = (
+            app.screen.query_one(ChartsPanel),
+            app.screen.query_one(SamplesPanel),
+        )
         for finding in [*findings, findings[0]]:
             await press(pilot, "e")
             assert app.cursor == finding.since_step
             assert {chart.cursor for chart in charts.charts if chart.display} == {
                 finding.since_step
             }
-            assert any(finding.key == chart.data.key for chart in charts.charts if chart.display)
+            assert any(
+                finding.key == chart.data.key
+                for chart in charts.charts
+                if chart.display
+            )
             assert samples.shown is not None
             assert samples.shown[0].step == finding.since_step
             assert f"step {finding.since_step}" in text(app)
@@ -242,7 +251,10 @@ async def test_a_chart_s_cursor_takes_the_others_along(collapse: Monitor) -> Non
     async with app.run_test(size=(120, 40)) as pilot:
         # Values are read though nothing has the focus.
         await press(pilot, "left")
-        charts, samples = app.screen.query_one(ChartsPanel), app.screen.query_one(SamplesPanel)
+        charts, samples = (
+            app.screen.query_one(ChartsPanel),
+            app.screen.query_one(SamplesPanel),
+        )
         assert charts.charts[0].has_focus
         await press(pilot, "left")
         read = app.cursor
@@ -251,7 +263,9 @@ async def test_a_chart_s_cursor_takes_the_others_along(collapse: Monitor) -> Non
         await press(pilot, "f4", "home")
         assert app.cursor is not None
         assert app.cursor < read
-        assert not any(chart.has_focus for chart in charts.charts), "who has the focus keeps it"
+        assert not any(chart.has_focus for chart in charts.charts), (
+            "who has the focus keeps it"
+        )
         # The samples go along, and with the focus on charts escape ends the reading.
         await press(pilot, "f3", "home")
         assert {chart.cursor for chart in charts.charts} == {50}
@@ -264,16 +278,22 @@ async def test_a_chart_s_cursor_takes_the_others_along(collapse: Monitor) -> Non
 # -- filter ----------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("size", [(80, 24), pytest.param((40, 12), marks=pytest.mark.thorough)])
+@pytest.mark.parametrize(
+    "size", [(80, 24), pytest.param((40, 12), marks=pytest.mark.thorough)]
+)
 async def test_filter(demo: Monitor, size: tuple[int, int]) -> None:
     app = showing(demo)
     async with app.run_test(size=size) as pilot:
         await press(pilot, "slash", *"or/entropy")
         charts = app.screen.query_one(ChartsPanel)
         assert "or/entropy" in lines(app)[-1] + lines(app)[-2]
-        assert {chart.data.key for chart in charts.charts if chart.display} == {"actor/entropy"}
+        assert {chart.data.key for chart in charts.charts if chart.display} == {
+            "actor/entropy"
+        }
         await press(pilot, "enter")
-        assert {chart.data.key for chart in charts.charts if chart.display} == {"actor/entropy"}
+        assert {chart.data.key for chart in charts.charts if chart.display} == {
+            "actor/entropy"
+        }
         check_layout(app)
         await press(pilot, "2")
         assert "run_ppo_collapse" in lines(app)[0]
@@ -281,7 +301,9 @@ async def test_filter(demo: Monitor, size: tuple[int, int]) -> None:
             "what fits no metric leaves all"
         )
         await press(pilot, "escape", "escape", "slash", Typed("ppo/entropy"))
-        assert {chart.data.key for chart in charts.charts if chart.display} == {"ppo/entropy"}
+        assert {chart.data.key for chart in charts.charts if chart.display} == {
+            "ppo/entropy"
+        }
         await press(pilot, "enter", "slash", Typed("xyz"))
         assert "no metric matches" in text(app)
         assert "esc clears the filter" in text(app), "a sentence, and a way on"

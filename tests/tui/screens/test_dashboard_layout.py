@@ -39,10 +39,17 @@ if TYPE_CHECKING:
     from verl_tui.monitor import Monitor
 
 
-HOSTILE = ("[red]not red[/red] [/", "数学强化学习" * 12, "n" * 200, "a\tb\x1b[31m\u202e")
+HOSTILE = (
+    "[red]not red[/red] [/",
+    "数学强化学习" * 12,
+    "n" * 200,
+    "a\tb\x1b[31m\u202e",
+)
 
 
-GPUS = GpuReading(NOW, (Gpu("0", "H100", 97.0, 70 * 2**30, 80 * 2**30, 61.0, 650.0, 700.0),) * 2)
+GPUS = GpuReading(
+    NOW, (Gpu("0", "H100", 97.0, 70 * 2**30, 80 * 2**30, 61.0, 650.0, 700.0),) * 2
+)
 
 
 @pytest.fixture
@@ -94,10 +101,18 @@ async def test_every_layout_is_reached_by_resizing_alone(demo: Monitor) -> None:
         charts = app.screen.query_one(ChartsPanel)
         before = len([chart for chart in charts.charts if chart.display])
         for size in [(80, 24), sizes[0], (40, 12), sizes[0]]:
-            driver_of(app).process_message(_resized(size))  # as fast as a window is dragged
+            # as fast as a window is dragged
+            driver_of(app).process_message(_resized(size))
         await settle(pilot)
         assert (
-            len([chart for chart in charts.charts if chart.display and chart.region.area]) == before
+            len(
+                [
+                    chart
+                    for chart in charts.charts
+                    if chart.display and chart.region.area
+                ]
+            )
+            == before
         )
 
 
@@ -110,7 +125,9 @@ async def test_samples_get_the_rows_that_they_need(tmp_path: Path) -> None:
         await quiet(pilot)
         panel = dashboard(app).query_one(SamplesPanel)
         height, (x, y, *_) = panel.content_size.height, panel.content_region
-        assert all(row[x:-x].strip() for row in lines(app)[y : y + height]), "no row is empty"
+        assert all(row[x:-x].strip() for row in lines(app)[y : y + height]), (
+            "no row is empty"
+        )
         await press(pilot, "right_square_bracket")
         await quiet(pilot)
         tall = panel.content_size.height
@@ -124,7 +141,9 @@ async def test_samples_get_the_rows_that_they_need(tmp_path: Path) -> None:
 async def test_the_figures_of_an_evaluation_are_rows_and_leave_room_to_its_samples(
     tmp_path: Path,
 ) -> None:
-    rows = [{"prompt": "count", "response": "one\n" * 60, "score": n % 2} for n in range(4)]
+    rows = [
+        {"prompt": "count", "response": "one\n" * 60, "score": n % 2} for n in range(4)
+    ]
     (tmp_path / "eval.jsonl").write_text("\n".join(map(json.dumps, rows)) + "\n")
     app = loaded(tmp_path)
     async with app.run_test(size=(140, 45)) as pilot:
@@ -132,7 +151,9 @@ async def test_the_figures_of_an_evaluation_are_rows_and_leave_room_to_its_sampl
         for size in ((140, 45), (80, 24)):
             await pilot.resize_terminal(*size)
             await quiet(pilot)
-            samples, charts = (dashboard(app).query_one(one) for one in (SamplesPanel, ChartsPanel))
+            samples, charts = (
+                dashboard(app).query_one(one) for one in (SamplesPanel, ChartsPanel)
+            )
             assert samples.size.height > charts.size.height > 2, size
             assert "validation  0.5" in text(app), size
             assert "┤" not in text(app), "no chart of a single point"
@@ -161,7 +182,9 @@ async def test_any_size_is_survived(gpus: Monitor) -> None:
         assert "policy loss" in text(app)
 
 
-async def test_a_mark_of_the_focus_leaves_a_row_as_wide_as_the_screen(tmp_path: Path) -> None:
+async def test_a_mark_of_the_focus_leaves_a_row_as_wide_as_the_screen(
+    tmp_path: Path,
+) -> None:
     write_run(tmp_path, "healthy")
     app = loaded(tmp_path)
     async with app.run_test(size=(1, 18)) as pilot:
@@ -178,14 +201,21 @@ def _resized(size: tuple[int, int]) -> Any:
     return Resize(Size(*size), Size(*size))
 
 
-@pytest.mark.parametrize("size", [(120, 40), pytest.param((40, 12), marks=pytest.mark.thorough)])
+@pytest.mark.parametrize(
+    "size", [(120, 40), pytest.param((40, 12), marks=pytest.mark.thorough)]
+)
 async def test_hostile_names_and_metrics_break_nothing(
     tmp_path: Path, size: tuple[int, int]
 ) -> None:
-    metrics = dict.fromkeys(("[red]", "[/INST]", "汉字" * 60, "k" * 300, "\x1b]0;title\x07"), 1.0)
+    metrics = dict.fromkeys(
+        ("[red]", "[/INST]", "汉字" * 60, "k" * 300, "\x1b]0;title\x07"), 1.0
+    )
     for name in HOSTILE:
         write_run(
-            tmp_path, name, text=sample(30, "\x1b[2J[/red]\x00\u202e" + "汉" * 500), **metrics
+            tmp_path,
+            name,
+            text=sample(30, "\x1b[2J[/red]\x00\u202e" + "汉" * 500),
+            **metrics,
         )
     app = loaded(tmp_path)
     seen = ""

@@ -62,7 +62,9 @@ async def test_every_finding_is_reached_in_every_layout(
                 await press(pilot, "e")
                 assert finding.key in shown(app)
                 chart = next(
-                    one for one in dashboard(app).query(Chart) if one.data.key == finding.key
+                    one
+                    for one in dashboard(app).query(Chart)
+                    if one.data.key == finding.key
                 )
                 assert chart.cursor == app.cursor == finding.since_step
                 assert finding.since_step in {
@@ -72,9 +74,9 @@ async def test_every_finding_is_reached_in_every_layout(
                     assert samples.shown is not None
                     assert samples.shown[0].step == finding.since_step
                 assert len(displayed(app)) <= 1, "they do not heap up"
-                assert finding.message[:12] in text(app) or displayed(app)[0].startswith(
-                    f"{finding.id}: "
-                ), "it is named"
+                assert finding.message[:12] in text(app) or displayed(app)[
+                    0
+                ].startswith(f"{finding.id}: "), "it is named"
                 check_layout(app)
             await press(pilot, "f6")
             assert samples.shown is not None
@@ -84,7 +86,9 @@ async def test_every_finding_is_reached_in_every_layout(
             assert app.cursor is None
 
 
-@pytest.mark.parametrize("size", [(40, 12), pytest.param((140, 45), marks=pytest.mark.thorough)])
+@pytest.mark.parametrize(
+    "size", [(40, 12), pytest.param((140, 45), marks=pytest.mark.thorough)]
+)
 async def test_a_filter_gives_way_to_a_finding_beyond_it(
     collapse: Monitor, size: tuple[int, int]
 ) -> None:
@@ -127,7 +131,9 @@ def keyless(collapse: Monitor) -> Iterator[Monitor]:
     found = (
         Finding("crash", Severity.CRITICAL, "it crashed", step=8400, since_step=5050),
         Finding("hang", Severity.CRITICAL, "no step at all"),
-        Finding("odd", Severity.WARNING, "who knows that metric", step=4000, key="no/such"),
+        Finding(
+            "odd", Severity.WARNING, "who knows that metric", step=4000, key="no/such"
+        ),
     )
     collapse.verdicts["run_ppo_collapse"] = Verdict(found)
     yield collapse
@@ -136,7 +142,9 @@ def keyless(collapse: Monitor) -> Iterator[Monitor]:
 
 @pytest.mark.parametrize("sizes", SIZES)
 async def test_findings_without_metric_or_step(
-    keyless: Monitor, sizes: tuple[tuple[int, int], ...], monkeypatch: pytest.MonkeyPatch
+    keyless: Monitor,
+    sizes: tuple[tuple[int, int], ...],
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(keyless, "judge", lambda _now: False)
     app = showing(keyless)
@@ -175,7 +183,9 @@ async def test_words_are_cut_to_one_line_of_ascii(tmp_path: Path) -> None:
         assert sum(said[:40] in line for line in lines(app)) == 1
 
 
-async def test_why_rules_were_not_judged_is_shown_wherever_the_focus_is(demo: Monitor) -> None:
+async def test_why_rules_were_not_judged_is_shown_wherever_the_focus_is(
+    demo: Monitor,
+) -> None:
     app = showing(demo)
     async with app.run_test(size=(140, 45)) as pilot:
         await press(pilot, "f2")

@@ -106,7 +106,17 @@ async def test_keys_of_charts_where_none_is_drawn(demo: Monitor) -> None:
         for size in ((120, 1), (1, 1), (1, 40)):
             await pilot.resize_terminal(*size)
             await press(
-                pilot, "left", "right", "home", "end", "j", "k", "pagedown", "G", "x", "comma"
+                pilot,
+                "left",
+                "right",
+                "home",
+                "end",
+                "j",
+                "k",
+                "pagedown",
+                "G",
+                "x",
+                "comma",
             )
             assert app.screen is dashboard(app), size
 
@@ -165,7 +175,9 @@ async def test_the_reason_of_a_crash_before_the_first_step_is_in_the_first_frame
         check_layout(app)
 
 
-async def test_the_run_that_needs_a_look_is_shown_first_and_never_again(demo: Monitor) -> None:
+async def test_the_run_that_needs_a_look_is_shown_first_and_never_again(
+    demo: Monitor,
+) -> None:
     app = showing(demo, shown=None)
     async with app.run_test(size=(120, 40)) as pilot:
         await settle(pilot)
@@ -208,7 +220,9 @@ async def test_a_state_that_comes_as_the_app_ends_is_no_error(demo: Monitor) -> 
         assert not dashboard(app).failed
 
 
-async def test_samples_that_have_been_read_as_the_app_ends_are_no_error(demo: Monitor) -> None:
+async def test_samples_that_have_been_read_as_the_app_ends_are_no_error(
+    demo: Monitor,
+) -> None:
     app = showing(demo)
     async with app.run_test(size=(80, 24)) as pilot:
         await app.query_one(SamplesPanel).remove()

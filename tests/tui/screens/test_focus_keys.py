@@ -66,7 +66,9 @@ BEGINNINGS = {
 """The key of a panel -> what the last row begins with while it has the focus."""
 
 
-async def test_the_last_row_begins_with_the_keys_of_the_focused_panel(demo: Monitor) -> None:
+async def test_the_last_row_begins_with_the_keys_of_the_focused_panel(
+    demo: Monitor,
+) -> None:
     app = showing(demo)
     async with app.run_test(size=WIDE) as pilot:
         await press(pilot)
@@ -82,7 +84,9 @@ async def test_the_last_row_begins_with_the_keys_of_the_focused_panel(demo: Moni
             assert lines(app)[-1] == usual, key
 
 
-async def test_the_last_row_names_each_screen_once_and_always_the_help(demo: Monitor) -> None:
+async def test_the_last_row_names_each_screen_once_and_always_the_help(
+    demo: Monitor,
+) -> None:
     app = showing(demo)
     async with app.run_test(size=(170, 45)) as pilot:
         for key in ("f2", "f3", "f4", "f5", "f6"):
@@ -103,7 +107,9 @@ async def test_the_last_row_names_each_screen_once_and_always_the_help(demo: Mon
 async def test_the_last_row_names_keys_as_the_user_has_set_them(
     demo: Monitor, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(demo, "config", Config(keys={"runs.select": "f9", "compare": "f10"}))
+    monkeypatch.setattr(
+        demo, "config", Config(keys={"runs.select": "f9", "compare": "f10"})
+    )
     app = showing(demo)
     async with app.run_test(size=WIDE) as pilot:
         await press(pilot, "f2")
@@ -135,9 +141,9 @@ async def test_enter_after_a_finding_opens_its_chart(apart: Monitor) -> None:
         await press(pilot, *["e"] * (other + 1), "enter")
         assert zoomed(app) == findings[other].key
         await press(pilot, "escape", "escape", "0", "enter")
-        assert zoomed(app) == dashboard(app).query_one(ChartsPanel).charts[0].data.key, (
-            "nothing is looked at any more"
-        )
+        assert (
+            zoomed(app) == dashboard(app).query_one(ChartsPanel).charts[0].data.key
+        ), "nothing is looked at any more"
 
 
 async def test_the_focus_among_charts_follows_a_finding(collapse: Monitor) -> None:
@@ -145,7 +151,9 @@ async def test_the_focus_among_charts_follows_a_finding(collapse: Monitor) -> No
     async with app.run_test(size=WIDE) as pilot:
         await press(pilot, "f3", "j", "e")
         (focused,) = [
-            chart for chart in dashboard(app).query_one(ChartsPanel).charts if chart.has_focus
+            chart
+            for chart in dashboard(app).query_one(ChartsPanel).charts
+            if chart.has_focus
         ]
         assert focused.data.key == app.view_at(NOW).verdict.findings[0].key
         # With the focus on findings enter unfolds the chosen one.
@@ -162,7 +170,9 @@ async def test_the_focus_among_charts_follows_a_finding(collapse: Monitor) -> No
 def charted(app: VerlApp) -> set[str]:
     """Return the metrics that are drawn."""
     return {
-        chart.data.key for chart in dashboard(app).query_one(ChartsPanel).charts if chart.display
+        chart.data.key
+        for chart in dashboard(app).query_one(ChartsPanel).charts
+        if chart.display
     }
 
 
@@ -171,7 +181,9 @@ def listed(app: VerlApp) -> list[str]:
     return [run.name for run in app.view_at(NOW).listed]
 
 
-async def test_the_run_list_filters_runs_alone_and_keeps_the_focus(demo: Monitor) -> None:
+async def test_the_run_list_filters_runs_alone_and_keeps_the_focus(
+    demo: Monitor,
+) -> None:
     app = showing(demo)
     async with app.run_test(size=WIDE) as pilot:
         await press(pilot)
@@ -198,7 +210,15 @@ async def test_the_run_list_filters_runs_alone_and_keeps_the_focus(demo: Monitor
         assert (charted(app), listed(app)) == (every, all_runs)
         # Escape takes back what was typed for one list alone.
         await press(
-            pilot, "f3", "slash", Typed("entropy"), "enter", "f2", "slash", Typed("coll"), "escape"
+            pilot,
+            "f3",
+            "slash",
+            Typed("entropy"),
+            "enter",
+            "f2",
+            "slash",
+            Typed("coll"),
+            "escape",
         )
         assert len(listed(app)) == 3
         assert charted(app) == ENTROPIES
@@ -227,7 +247,9 @@ async def test_a_zoomed_chart_goes_from_run_to_run_and_from_metric_to_metric(
         # From run to run it keeps to what is meant.
         await press(pilot, "enter")
         assert zoomed(app) == "critic/score/mean"
-        assert lines(app)[-1].startswith("esc Back [ ] Run j k Metric ← → Read + - Zoom")
+        assert lines(app)[-1].startswith(
+            "esc Back [ ] Run j k Metric ← → Read + - Zoom"
+        )
         await press(pilot, "right_square_bracket")
         assert zoomed(app) == "rollout/reward_mean", "the reward, whatever its key"
         await press(pilot, "left_square_bracket")
@@ -236,7 +258,9 @@ async def test_a_zoomed_chart_goes_from_run_to_run_and_from_metric_to_metric(
         assert "run_ppo_collapse" in lines(app)[0]
         # From metric to metric it keeps to the order of the dashboard.
         await press(pilot, "1")
-        wanted = [chart.data.key for chart in dashboard(app).query_one(ChartsPanel).charts][:3]
+        wanted = [
+            chart.data.key for chart in dashboard(app).query_one(ChartsPanel).charts
+        ][:3]
         await press(pilot, "enter", "k")
         assert zoomed(app) == wanted[0], "there is none before"
         found = []
@@ -262,7 +286,13 @@ async def test_a_run_without_the_metric_says_so(tmp_path: Path) -> None:
     app = loaded(tmp_path)
     async with app.run_test(size=WIDE) as pilot:
         await press(
-            pilot, "f3", "slash", Typed("own_metric"), "enter", "enter", "right_square_bracket"
+            pilot,
+            "f3",
+            "slash",
+            Typed("own_metric"),
+            "enter",
+            "enter",
+            "right_square_bracket",
         )
         assert "two has no rollout/own_metric" in text(app)
         check_layout(app)
@@ -298,7 +328,11 @@ async def test_the_help_sorts_keys_by_task(demo: Monitor) -> None:
         titles = [row for row in rows if " · " in row and not row.startswith(" ")]
         tasks = list(dict.fromkeys(title.partition(" · ")[0] for title in titles))
         assert tasks == [task.description for task in TASKS]
-        of = {title: rows[at : at + 30] for at, title in enumerate(rows) if title in titles}
+        of = {
+            title: rows[at : at + 30]
+            for at, title in enumerate(rows)
+            if title in titles
+        }
         for title, words in (
             ("see whether it learns · everywhere", "All metrics"),
             ("find out why it broke · everywhere", "Next finding"),
@@ -337,7 +371,9 @@ async def test_the_help_has_what_holds_where_one_is(demo: Monitor) -> None:
         for words in ("Quit", "Zoom panel", "Filter"):
             assert words not in said[everywhere]
         assert "Pause" in said[everywhere]
-        assert any("Zoom panel" in part for part in said.values()), "it has its place further down"
+        assert any("Zoom panel" in part for part in said.values()), (
+            "it has its place further down"
+        )
         # Over another screen it leaves out what does not hold.
         await press(pilot, "escape", "t")
         said = await shown(pilot)

@@ -18,7 +18,11 @@ async def test_sections_stand_side_by_side_where_there_is_room(demo: Monitor) ->
             await pilot.resize_terminal(*size)
             await settle(pilot)
             check_layout(app)
-            titles = [row for row in lines(app) if row.count("everywhere") + row.count("focus") > 1]
+            titles = [
+                row
+                for row in lines(app)
+                if row.count("everywhere") + row.count("focus") > 1
+            ]
             assert bool(titles) == (columns == 2), size
         # A task is searched for by its name.
         await pilot.resize_terminal(100, 40)
@@ -37,7 +41,9 @@ async def test_the_help_is_searched_and_left_step_by_step(demo: Monitor) -> None
         found = [row for row in lines(app) if "outliers" in row]
         assert any("Y axis with or without outliers" in row for row in found)
         assert "Zoom out" not in text(app)
-        assert any("lines" in row and "esc" in row for row in found), "how much, how to leave"
+        assert any("lines" in row and "esc" in row for row in found), (
+            "how much, how to leave"
+        )
         await press(pilot, *["backspace"] * 8, Typed("zzzz"))
         assert "nothing matches" in text(app)
         await press(pilot, "escape")

@@ -52,9 +52,13 @@ async def test_history_lists_what_was_raised_newest_first(collapse: Monitor) -> 
         await press(pilot, "0", "A", "G")
         screen = app.screen
         assert isinstance(screen, HistoryScreen)
-        at = [one.id for one in screen.query_one(HistoryPanel).episodes].index("repetition")
+        at = [one.id for one in screen.query_one(HistoryPanel).episodes].index(
+            "repetition"
+        )
         await press(pilot, "g", *["j"] * at, "enter")
-        drawn = {chart.data.key for chart in dashboard(app).query(Chart) if chart.display}
+        drawn = {
+            chart.data.key for chart in dashboard(app).query(Chart) if chart.display
+        }
         assert "samples/repetition" in drawn
         assert app.cursor == 4800
 
@@ -131,7 +135,9 @@ async def test_what_is_acknowledged_is_marked_in_the_history(tmp_path: Path) -> 
         assert displayed.startswith("circuit-breaker-kl: circuit breaker tripped")
 
 
-async def test_the_chosen_episode_stays_chosen_when_newer_ones_come(collapse: Monitor) -> None:
+async def test_the_chosen_episode_stays_chosen_when_newer_ones_come(
+    collapse: Monitor,
+) -> None:
     app = showing(collapse)
     async with app.run_test(size=(100, 30)) as pilot:
         await press(pilot, "A", "j", "j")
@@ -142,7 +148,8 @@ async def test_the_chosen_episode_stays_chosen_when_newer_ones_come(collapse: Mo
         verdict = app.view_at(NOW).verdict
         newer = Episode("brand-new", Severity.CRITICAL, 8400, 8400, message="just now")
         over = tuple(
-            one._replace(cleared_step=8400) if one == chosen else one for one in verdict.history
+            one._replace(cleared_step=8400) if one == chosen else one
+            for one in verdict.history
         )
         collapse.verdicts["run_ppo_collapse"] = verdict._replace(history=(*over, newer))
         try:
@@ -159,7 +166,9 @@ async def test_the_chosen_episode_stays_chosen_when_newer_ones_come(collapse: Mo
 
 async def test_a_target_is_drawn_and_says_when_it_was_reached(tmp_path: Path) -> None:
     log = write_run(tmp_path, "run", 40)
-    config = Config(targets={"reward": 2.51, "kl_div": 0.5}, charts=("reward", "policy_kl"))
+    config = Config(
+        targets={"reward": 2.51, "kl_div": 0.5}, charts=("reward", "policy_kl")
+    )
     app = loaded(log, config=config)
     async with app.run_test(size=(140, 45)) as pilot:
         for size in ((140, 45), (80, 24)):

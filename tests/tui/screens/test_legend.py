@@ -50,7 +50,9 @@ async def displayed(pilot: Pilot[Any], *keys: str) -> list[str]:
 
 
 def test_every_sign_of_a_chart_is_explained() -> None:
-    assert {name for names in SIGNS for name in names.split()} | FRAME == set(Symbols._fields)
+    assert {name for names in SIGNS for name in names.split()} | FRAME == set(
+        Symbols._fields
+    )
 
 
 @pytest.mark.parametrize("ascii_only", [False, True])
@@ -62,17 +64,28 @@ def test_lines_look_as_they_are_drawn(ascii_only: bool) -> None:
         ("target", "a target of the configuration"),
     ):
         drawn = next(
-            "".join(text for text, _ in row) for row in rows if role in {style for _, style in row}
+            "".join(text for text, _ in row)
+            for row in rows
+            if role in {style for _, style in row}
         )
         shown = signs[means].split(" ═")[0].split(" ━")[0]
         assert _dashes(shown) in _dashes(drawn), role
         assert not ascii_only or shown.isascii()
     assert (
-        len({_dashes(signs[means]) for means in signs if "range" in means or "target of" in means})
+        len(
+            {
+                _dashes(signs[means])
+                for means in signs
+                if "range" in means or "target of" in means
+            }
+        )
         == 2
     )
     assert any(
-        signs["checkpoint"] in text for row in rows for text, style in row if style == "checkpoint"
+        signs["checkpoint"] in text
+        for row in rows
+        for text, style in row
+        if style == "checkpoint"
     )
 
 
@@ -87,7 +100,13 @@ async def test_lines_of_the_large_chart_look_as_they_are_said_to() -> None:
         await pilot.app.mount(chart)
         rows = chart.draw(100, 28)
     for role, stroke in LINE_STYLES.items():
-        signs = {sign for row in rows for text, style in row if style == role for sign in text}
+        signs = {
+            sign
+            for row in rows
+            for text, style in row
+            if style == role
+            for sign in text
+        }
         assert signs - {"↻", "┼"} == {stroke.sign}
 
 
@@ -96,8 +115,15 @@ async def test_lines_of_the_large_chart_look_as_they_are_said_to() -> None:
     [
         (True, ("",), "+ finished, # crashed"),
         (False, ("", "enter"), "✓ finished, † crashed"),
-        pytest.param(True, ("", "enter", "m"), "+ finished, # crashed", marks=pytest.mark.thorough),
-        pytest.param(False, ("", "m"), "✓ finished, † crashed", marks=pytest.mark.thorough),
+        pytest.param(
+            True,
+            ("", "enter", "m"),
+            "+ finished, # crashed",
+            marks=pytest.mark.thorough,
+        ),
+        pytest.param(
+            False, ("", "m"), "✓ finished, † crashed", marks=pytest.mark.thorough
+        ),
     ],
 )
 async def test_the_help_has_them_once_where_charts_are(
@@ -110,7 +136,9 @@ async def test_the_help_has_them_once_where_charts_are(
             await press(pilot, "escape", *["escape" for _ in keys.split()])
             assert rows.count("signs in charts") == 1
             heads = [row for row in rows if row and not row.startswith(" ")]
-            everywhere = [at for at, head in enumerate(heads) if head.endswith("everywhere")]
+            everywhere = [
+                at for at, head in enumerate(heads) if head.endswith("everywhere")
+            ]
             assert heads.index("signs in charts") == (1 if keys else everywhere[-1] + 2)
             for entry in legend(ascii_only=ascii_only):
                 assert any(
@@ -124,7 +152,8 @@ async def test_the_help_has_them_once_where_charts_are(
             # Arrow keys are words in ASCII.
             if ascii_only:
                 assert any(
-                    row.startswith("  left ") and "Move the cursor left" in row for row in rows
+                    row.startswith("  left ") and "Move the cursor left" in row
+                    for row in rows
                 )
 
 

@@ -83,7 +83,9 @@ async def quiet(pilot: Pilot[Any]) -> None:
     assert isinstance(screen, LogScreen)
     await until(pilot, lambda: screen.window.reader.idle)
     await settle(pilot)  # the last notice may have asked for more
-    await until(pilot, lambda: screen.window.reader.idle and screen.window.seeker.search is None)
+    await until(
+        pilot, lambda: screen.window.reader.idle and screen.window.seeker.search is None
+    )
     await settle(pilot)
 
 
@@ -162,8 +164,9 @@ async def test_the_newest_lines_folded(log: Path) -> None:
         assert "following" in lines(app)[0]
         await pilot.press("u")
         await settle(pilot)
-        assert "   403 (WorkerDict pid=101) loading shard 101 [repeated 7x across cluster]" in rows(
-            pilot
+        assert (
+            "   403 (WorkerDict pid=101) loading shard 101 [repeated 7x across cluster]"
+            in rows(pilot)
         )
         await pilot.press("escape")
         await settle(pilot)
@@ -258,7 +261,9 @@ async def test_follows_and_writes_only_what_is_new(
         await quiet(pilot)
         after = rows(pilot)
         changed = [
-            at for at, (old, new) in enumerate(zip(before, after, strict=True)) if old != new
+            at
+            for at, (old, new) in enumerate(zip(before, after, strict=True))
+            if old != new
         ]
         assert [after[at].split(maxsplit=1)[1] for at in changed] == ["a new line"]
         assert [region.y for region in refreshed] == changed
@@ -352,7 +357,9 @@ CRASH = "Error executing job with overrides: ['x=1']\nTraceback (most recent cal
 
 
 async def test_from_a_crash_to_its_line(log: Path) -> None:
-    log.write_text(console(800, end=CRASH + "clean up\n" * 300 + "\n".join("abcdefgh") * 60 + "\n"))
+    log.write_text(
+        console(800, end=CRASH + "clean up\n" * 300 + "\n".join("abcdefgh") * 60 + "\n")
+    )
     app = loaded(log.parent)
     async with app.run_test(size=(120, 40)) as pilot:
         await press(pilot, "e")
@@ -377,11 +384,15 @@ async def test_from_a_step_to_its_line(log: Path) -> None:
         await settle(pilot)
         app.cursor = 77_777
         await opened(pilot)
-        await until(pilot, lambda: "no line of step 77777 in train.log" in displayed(pilot))
+        await until(
+            pilot, lambda: "no line of step 77777 in train.log" in displayed(pilot)
+        )
 
 
 async def test_other_files_and_other_runs(log: Path, tmp_path: Path) -> None:
-    (log.parent / "metrics.jsonl").write_text('{"step": 1, "data": {"critic/score/mean": 0.5}}\n')
+    (log.parent / "metrics.jsonl").write_text(
+        '{"step": 1, "data": {"critic/score/mean": 0.5}}\n'
+    )
     other = tmp_path / "run_b" / "train.log"
     other.parent.mkdir()
     other.write_text(console(40))
@@ -423,7 +434,10 @@ async def test_the_last_row_names_no_half_key(log: Path) -> None:
             await quiet(pilot)
             shown = lines(app)[-1].rstrip()
             assert shown.startswith("/score/"), size
-            assert any(shown.endswith(key.lstrip(" ·")) for key in KEYS_BELOW) or shown == "/score/"
+            assert (
+                any(shown.endswith(key.lstrip(" ·")) for key in KEYS_BELOW)
+                or shown == "/score/"
+            )
             await press(pilot, "escape")
             await quiet(pilot)
             assert app.screen is screen

@@ -45,7 +45,9 @@ if TYPE_CHECKING:
 
 SIZES = [(140, 45), (80, 24), (40, 12), (20, 6)]
 KEYS = tuple(
-    f"{prefix}/m{n}" for prefix in ("actor", "critic", "val-core/gsm8k") for n in range(12)
+    f"{prefix}/m{n}"
+    for prefix in ("actor", "critic", "val-core/gsm8k")
+    for n in range(12)
 )
 
 
@@ -89,7 +91,9 @@ def parts(app: VerlApp) -> list[MetricGrid | MetricTable]:
 def tiles(app: VerlApp) -> list[str]:
     """Return the keys of the charts on the page, in order."""
     return [
-        tile.drawn[1] for tile in app.screen.query(Tile) if tile.drawn is not None and tile.display
+        tile.drawn[1]
+        for tile in app.screen.query(Tile)
+        if tile.drawn is not None and tile.display
     ]
 
 
@@ -139,7 +143,9 @@ async def test_opens_and_closes(demo: Monitor) -> None:
         assert [found.key for found in plans].count(key) == 1
 
 
-@pytest.mark.parametrize("ascii_only", [pytest.param(False, marks=pytest.mark.thorough), True])
+@pytest.mark.parametrize(
+    "ascii_only", [pytest.param(False, marks=pytest.mark.thorough), True]
+)
 async def test_any_size(tmp_path: Path, ascii_only: bool) -> None:
     app = loaded(write_metrics(tmp_path), ascii_only=ascii_only)
     async with app.run_test(size=(120, 40)) as pilot:
@@ -177,7 +183,8 @@ async def test_the_chosen_metric_is_always_in_sight(
             assert screen(app).chosen == sorted(KEYS)[1]
             await pilot.press("v", "j")
             await drawn(pilot)
-            assert app.screen.query_one(MetricTable).chosen == "actor/m2"  # numbers sort as numbers
+            # numbers sort as numbers
+            assert app.screen.query_one(MetricTable).chosen == "actor/m2"
             await pilot.press("v")
             await drawn(pilot)
 
@@ -196,7 +203,9 @@ async def test_groups_begin_shelves(tmp_path: Path) -> None:
         assert any(line.startswith("other  2") for line in lines(app))
 
 
-async def test_what_is_constant_takes_a_row_of_text_each_below_the_charts(tmp_path: Path) -> None:
+async def test_what_is_constant_takes_a_row_of_text_each_below_the_charts(
+    tmp_path: Path,
+) -> None:
     constant = tuple(f"actor/same{n}" for n in range(5))
     app = loaded(write_metrics(tmp_path, keys=KEYS[:4], constant=constant))
     async with app.run_test(size=(90, 40)) as pilot:
@@ -285,7 +294,9 @@ async def test_says_that_nothing_matches(tmp_path: Path) -> None:
         for _ in ("charts", "table"):
             await drawn(pilot)
             assert "no metric matches “zzz”" in text(app)
-            await press(pilot, "enter", "j", "l", "space", "enter", "G", "pagedown", "s", "plus")
+            await press(
+                pilot, "enter", "j", "l", "space", "enter", "G", "pagedown", "s", "plus"
+            )
             assert isinstance(app.screen, MetricsScreen)
             check_layout(app)
             await press(pilot, "v")
@@ -340,7 +351,9 @@ async def test_sorting(tmp_path: Path) -> None:
         assert "by trend" in lines(app)[0]
 
 
-async def test_pinned_metrics_come_first_on_the_dashboard(demo: Monitor, tmp_path: Path) -> None:
+async def test_pinned_metrics_come_first_on_the_dashboard(
+    demo: Monitor, tmp_path: Path
+) -> None:
     app = showing(demo, state_file=StateFile(tmp_path / "state.json"))
     async with app.run_test(size=(140, 45)) as pilot:
         await opened(pilot, "slash", Typed("timing_s/gen"), "enter", "space", "escape")
@@ -355,7 +368,9 @@ async def test_pinned_metrics_come_first_on_the_dashboard(demo: Monitor, tmp_pat
 
 async def test_says_what_cannot_be_remembered(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
-    app = loaded(write_metrics(tmp_path), state_file=StateFile(tmp_path / "file" / "state.json"))
+    app = loaded(
+        write_metrics(tmp_path), state_file=StateFile(tmp_path / "file" / "state.json")
+    )
     async with app.run_test(size=(100, 30), notifications=True) as pilot:
         await opened(pilot, "space")
         await until(pilot, lambda: "not remembered" in text(app))
@@ -416,7 +431,9 @@ async def test_only_what_is_seen_becomes_a_series(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     made, series = set[str](), Run.series
-    monkeypatch.setattr(Run, "series", lambda run, key: (made.add(key), series(run, key))[1])
+    monkeypatch.setattr(
+        Run, "series", lambda run, key: (made.add(key), series(run, key))[1]
+    )
     app = loaded(write_metrics(tmp_path, keys=tuple(f"g/m{n}" for n in range(300))))
     async with app.run_test(size=(120, 40)) as pilot:
         await press(pilot)  # the dashboard has drawn its charts
@@ -478,11 +495,15 @@ async def test_looks_are_those_of_all_charts(tmp_path: Path) -> None:
 
 def cursors(app: VerlApp) -> set[int | None]:
     return {
-        tile.cursor for tile in app.screen.query(Tile) if tile.drawn is not None and tile.display
+        tile.cursor
+        for tile in app.screen.query(Tile)
+        if tile.drawn is not None and tile.display
     }
 
 
-async def test_one_cursor_reads_all_charts(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_one_cursor_reads_all_charts(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     app = loaded(write_metrics(tmp_path))
     async with app.run_test(size=(120, 40)) as pilot:
         # The table leaves the keys of charts to others.
@@ -529,7 +550,9 @@ async def test_one_cursor_reads_all_charts(tmp_path: Path, monkeypatch: pytest.M
         assert cursors(app) == {None}
         await press(pilot, "end", "q")
         assert app.screen is dashboard(app)
-        assert {chart.cursor for chart in dashboard(app).query_one(ChartsPanel).charts} == {20}
+        assert {
+            chart.cursor for chart in dashboard(app).query_one(ChartsPanel).charts
+        } == {20}
 
 
 async def test_one_window_for_all_charts(tmp_path: Path) -> None:
@@ -548,12 +571,18 @@ async def test_one_window_for_all_charts(tmp_path: Path) -> None:
         assert f"steps {first}–{last}" in lines(app)[0]
         await press(pilot, "q")
         charts = dashboard(app).query_one(ChartsPanel)
-        assert {(chart.data.first_step, chart.data.last_step) for chart in charts.charts} == ends
+        assert {
+            (chart.data.first_step, chart.data.last_step) for chart in charts.charts
+        } == ends
         await press(pilot, "m", "0")
         await drawn(pilot)
         assert charts.look.span is None
         # Charts of a column line up.
-        for keys in ((), ("greater_than_sign",), ("right_parenthesis", "less_than_sign")):
+        for keys in (
+            (),
+            ("greater_than_sign",),
+            ("right_parenthesis", "less_than_sign"),
+        ):
             await press(pilot, *keys)
             await drawn(pilot)
             lefts: dict[int, set[int]] = {}

@@ -13,7 +13,9 @@ if TYPE_CHECKING:
     from verl_tui.monitor import Monitor
 
 
-@pytest.mark.parametrize("keys", ["Ct", pytest.param("ciA", marks=pytest.mark.thorough)])
+@pytest.mark.parametrize(
+    "keys", ["Ct", pytest.param("ciA", marks=pytest.mark.thorough)]
+)
 async def test_an_overlay_fills_the_screen_unless_that_is_far_wider(
     tmp_path: Path, keys: str
 ) -> None:
@@ -28,7 +30,9 @@ async def test_an_overlay_fills_the_screen_unless_that_is_far_wider(
                 panel, seen = app.screen.children[0], "\n".join(lines(app))
                 rim = (width - panel.outer_size.width) // 2
                 assert not rim or rim >= 10
-                assert rim or "q Quit" not in seen, "nothing of the dashboard shows through"
+                assert rim or "q Quit" not in seen, (
+                    "nothing of the dashboard shows through"
+                )
                 assert rim or panel.outer_size.height == 20
                 assert bool(rim) is (width == 220 and key in "tiA")
             await press(pilot, "escape")

@@ -53,7 +53,9 @@ async def test_all_answers_to_a_prompt(run: Path) -> None:
     app = loaded(run)
     async with app.run_test(size=(120, 30)) as pilot:
         await start(pilot, app, "n", "a")
-        await until(pilot, lambda: all(f"answer 4-{index}" in text(app) for index in range(3)))
+        await until(
+            pilot, lambda: all(f"answer 4-{index}" in text(app) for index in range(3))
+        )
         assert "answer 4-3" not in text(app)
         assert screen(app).query_one("#digest", Rows).chosen == 1
         await press(pilot, "n", "enter")
@@ -110,7 +112,8 @@ async def test_copies(run: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         await press(pilot, "Y")
         assert app.clipboard == "answer 4-0"
         assert any(
-            "copied answer 4-0; tmux needs set-clipboard on" in words for words in notices(app)
+            "copied answer 4-0; tmux needs set-clipboard on" in words
+            for words in notices(app)
         )
         await press(pilot, "n")
         await until(pilot, lambda: "汉" in text(app))
@@ -120,7 +123,9 @@ async def test_copies(run: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         assert any("of 40,000" in words for words in notices(app))
 
 
-async def test_exports(run: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_exports(
+    run: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     out = tmp_path / "out"
     out.mkdir()
     monkeypatch.chdir(out)
@@ -129,25 +134,34 @@ async def test_exports(run: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatc
         # Where nothing can be written, that is said.
         with monkeypatch.context() as patch:
             patch.setattr(
-                "verl_tui.rendering.samples.export.Path.cwd", lambda: tmp_path / "missing"
+                "verl_tui.rendering.samples.export.Path.cwd",
+                lambda: tmp_path / "missing",
             )
             await start(pilot, app, "x")
             assert any(
-                f"cannot write to {tmp_path}/missing: No such" in words for words in notices(app)
+                f"cannot write to {tmp_path}/missing: No such" in words
+                for words in notices(app)
             )
         await press(pilot, "x")
-        await until(pilot, lambda: any("1 sample in " in words for words in notices(app)))
+        await until(
+            pilot, lambda: any("1 sample in " in words for words in notices(app))
+        )
         await type_filter(pilot, "score=1")
         await press(pilot, "X")
-        await until(pilot, lambda: any("3 samples in " in words for words in notices(app)))
+        await until(
+            pilot, lambda: any("3 samples in " in words for words in notices(app))
+        )
     names = sorted(path.name for path in out.iterdir())
-    assert [name.split("step-4-")[1] for name in names] == ["3-samples.jsonl", "sample-1.jsonl"]
+    assert [name.split("step-4-")[1] for name in names] == [
+        "3-samples.jsonl",
+        "sample-1.jsonl",
+    ]
     rows = [json.loads(line) for line in (out / names[0]).read_text().splitlines()]
     assert rows == [row(4, index) for index in (1, 3, 5)]  # as the dump has them
-    assert (
-        list(load([str(out)], Config(), NOW).runs) == []
-    )  # no log of a run, though it lies in its directory
-    assert len(load([str(out / names[0])], Config(), NOW).runs) == 1  # but it can be looked at
+    # no log of a run, though it lies in its directory
+    assert list(load([str(out)], Config(), NOW).runs) == []
+    # but it can be looked at
+    assert len(load([str(out / names[0])], Config(), NOW).runs) == 1
 
 
 # -- robust ----------------------------------------------------------------------------------------
@@ -163,11 +177,16 @@ async def test_exports(run: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatc
     ids=["markup", "control", "signs", "wide", "word", "empty lines", "line"],
 )
 async def test_hostile_texts(run: Path, words: str) -> None:
-    fields = {f"{words[:40]} {index}": index if index % 2 else words[:300] for index in range(200)}
+    fields = {
+        f"{words[:40]} {index}": index if index % 2 else words[:300]
+        for index in range(200)
+    }
     odd = {"score": float("nan"), "acc": float("inf")}
     rows = [
         row(4, 0),
-        row(4, 1, input=words, output=words, gts=words, uid=words[:50], **fields, **odd),
+        row(
+            4, 1, input=words, output=words, gts=words, uid=words[:50], **fields, **odd
+        ),
     ]
     write(run / "rollouts", 4, rows)
     app = loaded(run, now=NOW)
@@ -205,7 +224,9 @@ async def test_a_broken_dump_breaks_nothing(run: Path) -> None:
     path = run / "rollouts" / "4.jsonl"
     good = json.dumps(row(4, 0))
     path.write_bytes(
-        f"{good}\n{{broken\n[1, 2]\n{good[:50]}\n".encode() + b"\xff\xfe\n" + good.encode()
+        f"{good}\n{{broken\n[1, 2]\n{good[:50]}\n".encode()
+        + b"\xff\xfe\n"
+        + good.encode()
     )
     app = loaded(run)
     async with app.run_test(size=(100, 30)) as pilot:

@@ -150,7 +150,9 @@ async def test_a_side_pane_shows_the_sample_or_the_list(run: Path) -> None:
         check_layout(app)
 
 
-async def test_opens_where_the_panel_is_and_comes_back_to_where_one_was(run: Path) -> None:
+async def test_opens_where_the_panel_is_and_comes_back_to_where_one_was(
+    run: Path,
+) -> None:
     app = loaded(run)
     async with app.run_test(size=(140, 45)) as pilot:
         panel = dashboard(app).query_one(SamplesPanel)
@@ -160,7 +162,8 @@ async def test_opens_where_the_panel_is_and_comes_back_to_where_one_was(run: Pat
         await until(pilot, lambda: "answer 2-0" in text(app))
         await press(pilot, "n", "enter")
         await until(
-            pilot, lambda: isinstance(app.screen, SamplesScreen) and at(app) == (2, False, 1)
+            pilot,
+            lambda: isinstance(app.screen, SamplesScreen) and at(app) == (2, False, 1),
         )
         await press(pilot, "N", "n", "o", "q")
         assert app.screen is dashboard(app)
@@ -188,12 +191,16 @@ async def test_the_charts_cursor_leads_to_the_samples_of_its_step(run: Path) -> 
 
 
 async def test_no_samples(tmp_path: Path) -> None:
-    (tmp_path / "verl.jsonl").write_text('{"step": 1, "data": {"critic/score/mean": 0.5}}\n')
+    (tmp_path / "verl.jsonl").write_text(
+        '{"step": 1, "data": {"critic/score/mean": 0.5}}\n'
+    )
     app = loaded(tmp_path)
     async with app.run_test(size=(100, 30)) as pilot:
         await press(pilot, "o")
         await until(pilot, lambda: "trainer.rollout_data_dir" in text(app))
-        await pilot.press(*"npNPbwsSahtfuyYxX1234.,", "tab", "enter", "G", "slash", "enter")
+        await pilot.press(
+            *"npNPbwsSahtfuyYxX1234.,", "tab", "enter", "G", "slash", "enter"
+        )
         await press(pilot, "escape", "escape")
         assert app.screen is dashboard(app)
 
@@ -224,7 +231,12 @@ async def test_walks_through_samples_and_steps(run: Path) -> None:
                 ("p", (3, False, 5)),
                 ("v", (4, True, 0)),
             ),
-            *(("N", (2, True, 0)), ("N", (2, True, 0)), ("v", (2, False, 0)), ("f", (4, False, 0))),
+            *(
+                ("N", (2, True, 0)),
+                ("N", (2, True, 0)),
+                ("v", (2, False, 0)),
+                ("f", (4, False, 0)),
+            ),
         ]:
             await pilot.press(key)
             await until(pilot, lambda place=place: at(app) == place)
@@ -276,7 +288,13 @@ async def test_scrolls_long_texts_to_their_end(run: Path) -> None:
     write(
         run / "rollouts",
         4,
-        [row(4, 0, output="answer 4-0 " + " ".join(map(str, range(30_000))) + " the end")],
+        [
+            row(
+                4,
+                0,
+                output="answer 4-0 " + " ".join(map(str, range(30_000))) + " the end",
+            )
+        ],
     )
     app = loaded(run)
     async with app.run_test(size=(100, 30)) as pilot:
@@ -310,7 +328,8 @@ async def test_filters_by_numbers_and_texts(run: Path) -> None:
         await until(
             pilot,
             lambda: (
-                screen(app).browse.listing.complete and screen(app).browse.listing.visible == []
+                screen(app).browse.listing.complete
+                and screen(app).browse.listing.visible == []
             ),
         )
         assert "no sample matches, esc clears the filter" in text(app)
@@ -336,7 +355,14 @@ async def test_goes_from_hit_to_hit_and_unfolds(run: Path) -> None:
     write(
         run / "rollouts",
         4,
-        [row(4, 0, input="needle\n" + "x\n" * 30, output="answer 4-0\n" * 200 + "a Needle")],
+        [
+            row(
+                4,
+                0,
+                input="needle\n" + "x\n" * 30,
+                output="answer 4-0\n" * 200 + "a Needle",
+            )
+        ],
     )
     app = loaded(run)
     async with app.run_test(size=(100, 30)) as pilot:
@@ -345,7 +371,10 @@ async def test_goes_from_hit_to_hit_and_unfolds(run: Path) -> None:
         await until(pilot, lambda: screen(app).browse.listing.complete)
         await press(pilot, "full_stop")
         await until(
-            pilot, lambda: "hit 1/2" in text(app) and "needle" in text(app).split("1 prompt")[1]
+            pilot,
+            lambda: (
+                "hit 1/2" in text(app) and "needle" in text(app).split("1 prompt")[1]
+            ),
         )
         await press(pilot, "full_stop")
         await until(pilot, lambda: "hit 2/2" in text(app) and "a Needle" in text(app))

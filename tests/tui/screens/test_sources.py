@@ -66,7 +66,11 @@ async def test_scrolls_to_the_unreadable_lines_at_any_size() -> None:
     app: App[None] = App()
     run = Run(HOSTILE)
     lines = [Unreadable(line, "not JSON", HOSTILE) for line in range(1, 100)]
-    add(run, SourceStatus(f"/data/{HOSTILE}/train.log", "verl console", unreadable=99), *lines)
+    add(
+        run,
+        SourceStatus(f"/data/{HOSTILE}/train.log", "verl console", unreadable=99),
+        *lines,
+    )
     async with app.run_test(size=(40, 12)) as pilot:
         screen = SourcesScreen(make_view(run))
         app.push_screen(screen)

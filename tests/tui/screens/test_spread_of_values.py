@@ -31,7 +31,10 @@ def log(tmp_path: Path) -> Path:
             "step": step,
             "data": {
                 "rewards": [step / 100 + at / 100 for at in range(50)],
-                "response_lengths": {"bins": [0, 100, 200, 400], "counts": [step, 30, 3]},
+                "response_lengths": {
+                    "bins": [0, 100, 200, 400],
+                    "counts": [step, 30, 3],
+                },
                 "correct": [0, 1, 1] if step % 2 else [0, 0, 1],
                 "actor/pg_loss": 0.1 / step,
             },
@@ -59,7 +62,10 @@ async def test_a_distribution_is_one_chart_with_a_band(log: Path) -> None:
         assert [len(one.spread) for one in data.values()] == [5, 0, 5, 5]
         assert data["rewards/mean"].title == "reward"
         middle = data["rewards/mean"].spread[2]
-        assert (middle.steps[-1], middle.values[-1]) == (STEPS, pytest.approx(0.4 + 0.245))
+        assert (middle.steps[-1], middle.values[-1]) == (
+            STEPS,
+            pytest.approx(0.4 + 0.245),
+        )
         # Quantiles of zeros and ones are not shaded.
         for key, one in data.items():
             rows = ChartRenderer().rows(one, 60, 12)
@@ -74,7 +80,12 @@ async def test_the_histogram_at_the_cursor(log: Path) -> None:
         await press(pilot, "m")
         assert "run  4 metrics" in text(app)
         await press(pilot, "v")
-        for key in ("rewards/mean", "response_lengths/p50", "correct/mean", "actor/pg_loss"):
+        for key in (
+            "rewards/mean",
+            "response_lengths/p50",
+            "correct/mean",
+            "actor/pg_loss",
+        ):
             assert key in text(app)
         assert not [
             name
@@ -107,7 +118,9 @@ async def test_the_histogram_at_the_cursor(log: Path) -> None:
         ),
     ],
 )
-async def test_it_fits_everywhere(log: Path, size: tuple[int, int], ascii_only: bool) -> None:
+async def test_it_fits_everywhere(
+    log: Path, size: tuple[int, int], ascii_only: bool
+) -> None:
     app = loaded(log, ascii_only=ascii_only)
     async with app.run_test(size=size) as pilot:
         await press(pilot, "enter", "home")

@@ -51,7 +51,9 @@ async def test_a_screen_opens_as_it_would_be_drawn_again(
     assert painted["drawn"] > len(KEYS)
 
 
-async def test_at_another_size_a_screen_is_as_if_it_had_been_opened_at_it(demo: Monitor) -> None:
+async def test_at_another_size_a_screen_is_as_if_it_had_been_opened_at_it(
+    demo: Monitor,
+) -> None:
     before, after, keys = (140, 45), (40, 12), ("m", "l", "c", "o")
     app, there, wanted = showing(demo), showing(demo), {}
     async with there.run_test(size=after) as pilot:

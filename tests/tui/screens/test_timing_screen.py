@@ -38,15 +38,22 @@ if TYPE_CHECKING:
 STATUS = SourceStatus("train.log", "verl console", modified=NOW)
 
 
-def timed(columns: Mapping[str, Sequence[float]], total: int | None = None, **said: Any) -> Run:
+def timed(
+    columns: Mapping[str, Sequence[float]], total: int | None = None, **said: Any
+) -> Run:
     run = Run("grpo")
     count = len(next(iter(columns.values()), ()))
     values = [list(column) for column in columns.values()]
     records: list[Any] = (
-        [MetricRows(tuple(columns), range(1, count + 1), values, range(count))] if count else []
+        [MetricRows(tuple(columns), range(1, count + 1), values, range(count))]
+        if count
+        else []
     )
     run.apply(
-        Batch("grpo", STATUS, (*records, Progress(None, total), Settings(said, "console"))), NOW
+        Batch(
+            "grpo", STATUS, (*records, Progress(None, total), Settings(said, "console"))
+        ),
+        NOW,
     )
     return run
 
@@ -61,7 +68,9 @@ def validating(count: int = 43, total: int = 100) -> Run:
         "perf/throughput": [100.0] * count,
         "perf/mfu/actor": [0.0] * count,
     }
-    run = timed(columns, total, **{"trainer.test_freq": 10, "trainer.n_gpus_per_node": 8})
+    run = timed(
+        columns, total, **{"trainer.test_freq": 10, "trainer.n_gpus_per_node": 8}
+    )
     tests = MetricRows(("timing_s/testing",), [10, 20, 30, 40], [[60.0] * 4], range(4))
     run.apply(Batch("grpo", STATUS, (tests,)), NOW)
     return run
@@ -70,7 +79,12 @@ def validating(count: int = 43, total: int = 100) -> Run:
 def stepless(format: str, *records: Record) -> Run:
     run = Run("grpo")
     run.apply(
-        Batch("grpo", SourceStatus("a", format, modified=NOW, records=len(records)), records), NOW
+        Batch(
+            "grpo",
+            SourceStatus("a", format, modified=NOW, records=len(records)),
+            records,
+        ),
+        NOW,
     )
     return run
 
@@ -81,7 +95,9 @@ def view_of(run: Run | None, **more: Any) -> View:
 
 
 def texts(view: View, width: int) -> list[str]:
-    return ["".join(text for text, _ in row).rstrip() for row in timing_rows(view, width)]
+    return [
+        "".join(text for text, _ in row).rstrip() for row in timing_rows(view, width)
+    ]
 
 
 def test_table() -> None:
@@ -114,7 +130,10 @@ def test_progress_with_the_pace_of_each_kind_and_the_end() -> None:
     ]
     # 51 plain steps and 6 with validation: 2640 s.
     assert re.fullmatch(r"done in 44m, (?:at|\w{3}) \d\d:\d\d", shown[start + 4])
-    assert shown[start + 5] == "57 steps ahead: 51 × 40.0 s plain, 6 × 100 s with validation"
+    assert (
+        shown[start + 5]
+        == "57 steps ahead: 51 × 40.0 s plain, 6 × 100 s with validation"
+    )
     assert shown[start + 6] == "next validation at step 50"
 
 
@@ -162,9 +181,14 @@ def test_parts_of_which_colours_tell_have_solid_bars() -> None:
 
 
 def test_overlap_is_said() -> None:
-    run = timed({"time/step": [10.0] * 9, "time/generate": [9.0] * 9, "time/train": [8.0] * 9})
+    run = timed(
+        {"time/step": [10.0] * 9, "time/generate": [9.0] * 9, "time/train": [8.0] * 9}
+    )
     shown = texts(view_of(run), 100)
-    assert "Some parts run in parallel: together they take 7.00 s more than the step." in shown
+    assert (
+        "Some parts run in parallel: together they take 7.00 s more than the step."
+        in shown
+    )
     assert not any(line.startswith("  unaccounted") for line in shown)
 
 
@@ -182,7 +206,12 @@ def test_overlap_is_said() -> None:
         (timed({"reward": [0.5] * 9}), "step 9, total unknown"),
         (timed({"step_time": [9.0] * 9}), "The log times no parts of a step."),
         (
-            timed({"step_time": [9.0] * 9, "profiling/Time taken: GRPOTrainer.f": [1.0] * 9}),
+            timed(
+                {
+                    "step_time": [9.0] * 9,
+                    "profiling/Time taken: GRPOTrainer.f": [1.0] * 9,
+                }
+            ),
             "The log times single calls (profiling/…), no parts of a step.",
         ),
         (
@@ -210,10 +239,14 @@ def test_everything_fits(width: int) -> None:
 def test_a_note_that_is_cut_says_so() -> None:
     columns = {"timing_s/step": [20.0] * 6, "perf/total_num_tokens": [1000.0] * 6}
     whole = next(
-        line for line in texts(view_of(timed(columns, 50)), 120) if line.endswith("/ timing_s/step")
+        line
+        for line in texts(view_of(timed(columns, 50)), 120)
+        if line.endswith("/ timing_s/step")
     )
     cut = next(
-        line for line in texts(view_of(timed(columns, 50)), len(whole) - 1) if whole[:40] in line
+        line
+        for line in texts(view_of(timed(columns, 50)), len(whole) - 1)
+        if whole[:40] in line
     )
     assert cut == whole[: len(whole) - 2] + "…"
 
@@ -234,7 +267,9 @@ NAMES = st.sampled_from(["timing_s/gen", "timing_s/step", "timing_s/数学", "ti
     },
     34,
 )
-def test_numbers_of_any_kind_raise_nothing(columns: dict[str, list[float]], width: int) -> None:
+def test_numbers_of_any_kind_raise_nothing(
+    columns: dict[str, list[float]], width: int
+) -> None:
     for row in timing_rows(view_of(timed(columns, 50)), width):
         assert cell_len("".join(text for text, _ in row)) <= width
 
@@ -272,7 +307,10 @@ async def test_a_run_without_timers(tmp_path: Path) -> None:
     log = tmp_path / "run" / "verl_logs.jsonl"
     log.parent.mkdir()
     log.write_text(
-        "".join(f'{{"scope": "rollout", "step": {n}, "reward_mean": 2.5}}\n' for n in range(5))
+        "".join(
+            f'{{"scope": "rollout", "step": {n}, "reward_mean": 2.5}}\n'
+            for n in range(5)
+        )
     )
     app = loaded(log.parent)
     async with app.run_test(size=(60, 20)) as pilot:

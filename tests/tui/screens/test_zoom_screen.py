@@ -65,13 +65,19 @@ def log(tmp_path: Path) -> Path:
     ]
     path = tmp_path / "run" / "verl_logs.jsonl"
     path.parent.mkdir()
-    samples = "".join(sample(step, f"answer {step}") for step in range(10, STEPS + 1, 10))
-    path.write_text("".join(json.dumps(row) + "\n" for row in rows) + samples, encoding="utf-8")
+    samples = "".join(
+        sample(step, f"answer {step}") for step in range(10, STEPS + 1, 10)
+    )
+    path.write_text(
+        "".join(json.dumps(row) + "\n" for row in rows) + samples, encoding="utf-8"
+    )
     return path
 
 
 def charts(app: VerlApp) -> list[Chart]:
-    return [chart for chart in dashboard(app).query_one(ChartsPanel).charts if chart.display]
+    return [
+        chart for chart in dashboard(app).query_one(ChartsPanel).charts if chart.display
+    ]
 
 
 def windows(app: VerlApp) -> set[tuple[int | None, int | None]]:
@@ -111,7 +117,10 @@ async def test_all_charts_show_one_window(log: Path) -> None:
         assert f"steps {first}–{last}" in text(app)
         await press(pilot, "enter")
         assert isinstance(app.screen, ZoomScreen)
-        assert (zoomed(app).data.first_step, zoomed(app).data.last_step) == (first, last)
+        assert (zoomed(app).data.first_step, zoomed(app).data.last_step) == (
+            first,
+            last,
+        )
         assert f"steps {first}–{last}" in text(app)
         await press(pilot, "minus", "y", "escape")
         assert app.screen is dashboard(app)
@@ -123,7 +132,9 @@ async def test_all_charts_show_one_window(log: Path) -> None:
         assert windows(app) == {(None, None)}
 
 
-async def test_the_window_on_other_axes_with_the_cursor_and_with_new_steps(log: Path) -> None:
+async def test_the_window_on_other_axes_with_the_cursor_and_with_new_steps(
+    log: Path,
+) -> None:
     app = loaded(log)
     async with app.run_test(size=(140, 45)) as pilot:
         # On an axis of time the window is that of the steps.
@@ -133,7 +144,10 @@ async def test_the_window_on_other_axes_with_the_cursor_and_with_new_steps(log: 
         ((begin, end),) = windows(app)
         assert begin is not None
         assert end is not None
-        assert (first, last) == (int(NOW - 10 * (STEPS - begin)), int(NOW - 10 * (STEPS - end)))
+        assert (first, last) == (
+            int(NOW - 10 * (STEPS - begin)),
+            int(NOW - 10 * (STEPS - end)),
+        )
         # It goes with the cursor.
         await press(pilot, "0", "f3", "plus", "plus", "plus", "home", *["left"] * 5)
         ((first, _),) = windows(app)
@@ -178,10 +192,14 @@ def _grow(app: VerlApp, steps: range) -> None:
     app.tick()
 
 
-async def test_another_run_without_these_steps_shows_its_newest(log: Path, tmp_path: Path) -> None:
+async def test_another_run_without_these_steps_shows_its_newest(
+    log: Path, tmp_path: Path
+) -> None:
     short = tmp_path / "short" / "verl_logs.jsonl"
     short.parent.mkdir()
-    short.write_text("".join(log.read_text().splitlines(keepends=True)[:40]), encoding="utf-8")
+    short.write_text(
+        "".join(log.read_text().splitlines(keepends=True)[:40]), encoding="utf-8"
+    )
     app = loaded(log, short)
     async with app.run_test(size=(140, 45)) as pilot:
         await press(pilot, "plus", "plus", "right_square_bracket")
@@ -198,7 +216,10 @@ async def test_another_run_without_these_steps_shows_its_newest(log: Path, tmp_p
     "axes",
     [
         ["x", "x", "x"],
-        *(pytest.param(["x"] * count, marks=pytest.mark.thorough) for count in (0, 1, 2)),
+        *(
+            pytest.param(["x"] * count, marks=pytest.mark.thorough)
+            for count in (0, 1, 2)
+        ),
     ],
 )
 async def test_there_is_one_cursor_on_every_axis(log: Path, axes: list[str]) -> None:
@@ -208,7 +229,13 @@ async def test_there_is_one_cursor_on_every_axis(log: Path, axes: list[str]) -> 
         assert app.cursor == 1
         assert all(chart.cursor is not None for chart in charts(app))
         assert (
-            len({chart.cursor for chart in charts(app) if chart.data.key.startswith("rollout/")})
+            len(
+                {
+                    chart.cursor
+                    for chart in charts(app)
+                    if chart.data.key.startswith("rollout/")
+                }
+            )
             == 1
         )
         await press(pilot, "end", "enter")
@@ -238,7 +265,9 @@ async def test_the_cursor_says_step_and_moment_exactly(log: Path) -> None:
         assert "@ 1h06m20s" in lines(app)[0]
         await press(pilot, "x", "x", "x")
         for step in (STEPS - 1, STEPS - 3):
-            moment = datetime.fromtimestamp(NOW - 10 * (STEPS - step), timezone.utc).astimezone()
+            moment = datetime.fromtimestamp(
+                NOW - 10 * (STEPS - step), timezone.utc
+            ).astimezone()
             assert displayed(app).startswith(f"step {step} · {moment:%H:%M:%S}   ")
             assert f"@ {moment:%H:%M:%S}" in lines(app)[0]
             await press(pilot, "left")
@@ -428,10 +457,16 @@ async def test_the_title_names_the_run(several: list[Path]) -> None:
             await press(pilot, "right_square_bracket")
             assert "lr5e-6" in lines(app)[0]
             check_layout(app)
-            assert size < (140, 45) or "qwen3_8b_grpo_gsm8k_lr5e-6_seed1" in lines(app)[0]
+            assert (
+                size < (140, 45) or "qwen3_8b_grpo_gsm8k_lr5e-6_seed1" in lines(app)[0]
+            )
             await press(pilot, "left_square_bracket")
         # Of runs laid over each other the legend names all.
         await press(pilot, "escape", "f2", "space", "j", "space", "f3", "enter")
         title = lines(app)[0]
         assert " of " not in title
-        assert [title.count(rate) for rate in ("lr1e-6", "lr5e-6", "lr1e-5")] == [1, 1, 0]
+        assert [title.count(rate) for rate in ("lr1e-6", "lr5e-6", "lr1e-5")] == [
+            1,
+            1,
+            0,
+        ]

@@ -83,7 +83,9 @@ async def wait_until_idle(min_sleep: float = 0.0, max_sleep: float = MOST) -> No
         await asyncio.sleep(0)  # what other threads asked for is heard of here
         if loop._ready or _laid_out():
             continue
-        due = min((one.when() for one in loop._scheduled if not one.cancelled()), default=end)
+        due = min(
+            (one.when() for one in loop._scheduled if not one.cancelled()), default=end
+        )
         if due - loop.time() < SOON:
             await asyncio.sleep(max(0.0, due - loop.time()))
         elif not await _threads_work():
@@ -249,7 +251,8 @@ def driver_of(app: App[Any]) -> Driver | None:
 
 
 def on_frame(
-    monkeypatch: pytest.MonkeyPatch, seen: Callable[[Any, Screen[object], object], object]
+    monkeypatch: pytest.MonkeyPatch,
+    seen: Callable[[Any, Screen[object], object], object],
 ) -> None:
     """Call a function with app, screen and frame before a frame is written; None is no frame.
 
@@ -269,7 +272,10 @@ def on_frame(
 def count_frames(monkeypatch: pytest.MonkeyPatch) -> Counter[str]:
     """Count from now on what would be written to the terminal."""
     counts: Counter[str] = Counter()
-    on_frame(monkeypatch, lambda _app, _screen, frame: counts.update(frames=frame is not None))
+    on_frame(
+        monkeypatch,
+        lambda _app, _screen, frame: counts.update(frames=frame is not None),
+    )
     return counts
 
 

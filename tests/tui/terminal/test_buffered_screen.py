@@ -49,7 +49,9 @@ class Counted(BufferedScreen[None]):
             self.app.exit()
 
 
-async def test_the_last_size_is_laid_out_though_the_one_before_is_reported_behind_it() -> None:
+async def test_the_last_size_is_laid_out_though_the_one_before_is_reported_behind_it() -> (
+    None
+):
     app = App[None]()
     async with app.run_test(size=(40, 12)) as pilot:
         screen = Counted()

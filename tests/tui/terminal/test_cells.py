@@ -67,7 +67,9 @@ class Pair:
 
     def show(self, update):
         """Write to both; return how many bytes each took."""
-        texts = [one.render_segments(CONSOLE) for one in (update, self.cells.diffed(update))]
+        texts = [
+            one.render_segments(CONSOLE) for one in (update, self.cells.diffed(update))
+        ]
         for stream, text in zip(self.streams, texts, strict=True):
             stream.feed(text)
         return [len(text) for text in texts]
@@ -90,14 +92,19 @@ def change(spans, rows, cut=WIDTH // 2):
     return ChopsUpdate(chops, spans, [[cut, WIDTH]] * HEIGHT)
 
 
-@given(rows=st.lists(ROW, min_size=HEIGHT, max_size=HEIGHT), changes=st.lists(CHANGE, max_size=8))
+@given(
+    rows=st.lists(ROW, min_size=HEIGHT, max_size=HEIGHT),
+    changes=st.lists(CHANGE, max_size=8),
+)
 def test_the_terminal_shows_the_same(rows, changes):
     pair = Pair()
     pair.show(frame(rows))
     for y, x, width, row in changes:
         rows[y] = row
         whole = width == WIDTH
-        pair.show(frame(rows) if whole else change([(y, x, min(WIDTH, x + width))], rows))
+        pair.show(
+            frame(rows) if whole else change([(y, x, min(WIDTH, x + width))], rows)
+        )
         pair.assert_alike()
     pair.show(frame(rows))
     pair.assert_alike()
@@ -119,7 +126,8 @@ def test_a_number_costs_its_digits():
 def test_a_colour_costs_what_differs_from_the_one_before():
     pair = Pair()
     before, after = (
-        strip([("reward ", STYLES[3]), (sign, STYLES[5]), (sign * 2, STYLES[6])]) for sign in "ab"
+        strip([("reward ", STYLES[3]), (sign, STYLES[5]), (sign * 2, STYLES[6])])
+        for sign in "ab"
     )
     pair.show(frame([before] * HEIGHT))
     assert "48;2;16;16;16" in (written := written_by(pair, [after] * HEIGHT))
@@ -160,7 +168,9 @@ def test_of_a_row_whose_widths_terminals_disagree_on_all_is_written():
 def test_another_size_begins_with_a_whole_frame():
     written = Cells()
     row = strip([("abc", STYLES[3])])
-    before = written.diffed(change([(2, 0, WIDTH)], [row] * HEIGHT)).render_segments(CONSOLE)
+    before = written.diffed(change([(2, 0, WIDTH)], [row] * HEIGHT)).render_segments(
+        CONSOLE
+    )
     assert "abc" in before, "nothing is known of the terminal yet"
     assert written.diffed(None) is None
 
@@ -187,11 +197,15 @@ def test_what_joins_a_character_shares_its_cell():
         assert whole in text
 
 
-def test_an_alphabet_that_has_grown_too_long_begins_anew(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_alphabet_that_has_grown_too_long_begins_anew(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     monkeypatch.setattr(cell_diff, "_MOST", 3)
     pair = Pair()
     for n in range(30):
-        pair.show(frame([strip([(f"a{chr(0x300 + n)}", Style.parse(f"#{n:06x}"))])] * HEIGHT))
+        pair.show(
+            frame([strip([(f"a{chr(0x300 + n)}", Style.parse(f"#{n:06x}"))])] * HEIGHT)
+        )
         pair.assert_alike()
     assert len(pair.cells._inks) <= 4 + 2
 
@@ -199,8 +213,12 @@ def test_an_alphabet_that_has_grown_too_long_begins_anew(monkeypatch: pytest.Mon
 def test_what_does_not_fill_its_place_leaves_what_stands_behind_it():
     pair = Pair()
     pair.show(frame([strip([("x" * WIDTH, STYLES[2])])] * HEIGHT))
-    chops = [{0: Strip([Segment("ab")]), 8: None, 12: Strip([Segment("cd", STYLES[3])])}] * HEIGHT
-    pair.show(ChopsUpdate(chops, [(1, 0, WIDTH), (2, 1, 13)], [[8, 12, WIDTH]] * HEIGHT))
+    chops = [
+        {0: Strip([Segment("ab")]), 8: None, 12: Strip([Segment("cd", STYLES[3])])}
+    ] * HEIGHT
+    pair.show(
+        ChopsUpdate(chops, [(1, 0, WIDTH), (2, 1, 13)], [[8, 12, WIDTH]] * HEIGHT)
+    )
     pair.assert_alike()
     pair.show(frame([strip([("y" * WIDTH, STYLES[2])])] * HEIGHT))
     pair.assert_alike()

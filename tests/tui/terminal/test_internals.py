@@ -46,7 +46,9 @@ def of_textual() -> frozenset[str]:
         tree = ast.parse((folder / f"{name}.py").read_text(encoding="utf-8"))
         names |= {found for owner, found in attributes(tree) if owner == "self"}
         functions = (
-            n for n in ast.walk(tree) if isinstance(n, ast.FunctionDef | ast.AsyncFunctionDef)
+            n
+            for n in ast.walk(tree)
+            if isinstance(n, ast.FunctionDef | ast.AsyncFunctionDef)
         )
         names |= {function.name for function in functions if is_private(function.name)}
     return frozenset(names)
@@ -59,13 +61,21 @@ def uses(tree: ast.AST) -> Iterator[str]:
             yield node.module or ""
         if isinstance(node, ast.Constant) and is_private_module(str(node.value)):
             yield str(node.value)
-        if isinstance(node, ast.Call) and ast.unparse(node.func).endswith(("getattr", "setattr")):
-            names = (str(one.value) for one in node.args if isinstance(one, ast.Constant))
+        if isinstance(node, ast.Call) and ast.unparse(node.func).endswith(
+            ("getattr", "setattr")
+        ):
+            names = (
+                str(one.value) for one in node.args if isinstance(one, ast.Constant)
+            )
             yield from (name for name in names if name in of_textual())
         if isinstance(node, ast.ClassDef):
-            defined = (one.name for one in node.body if isinstance(one, ast.FunctionDef))
+            defined = (
+                one.name for one in node.body if isinstance(one, ast.FunctionDef)
+            )
             yield from (name for name in defined if name in of_textual())
-    yield from (f"{owner}.{name}" for owner, name in attributes(tree) if name in of_textual())
+    yield from (
+        f"{owner}.{name}" for owner, name in attributes(tree) if name in of_textual()
+    )
 
 
 @pytest.mark.parametrize("root", [ROOT, TESTS], ids=["the app", "tests"])

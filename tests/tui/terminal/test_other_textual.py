@@ -56,10 +56,23 @@ def rename_private_parts(package: Path) -> None:
 def snapshot(log: Path, picture: Path, *paths: Path) -> str:
     """Return the screen that a process of its own draws, with packages of these paths first."""
     root = Path(verl_tui.__file__).parent.parent
-    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(map(str, (*paths, root)))}
-    command = [sys.executable, "-m", "verl_tui", "--snapshot", picture, "--size", "80x24", log]
+    environment = {
+        **os.environ,
+        "PYTHONPATH": os.pathsep.join(map(str, (*paths, root))),
+    }
+    command = [
+        sys.executable,
+        "-m",
+        "verl_tui",
+        "--snapshot",
+        picture,
+        "--size",
+        "80x24",
+        log,
+    ]
     subprocess.run(command, check=True, env=environment, timeout=120)
-    return picture.read_text(encoding="utf-8").partition("\n")[2]  # ages stand in the first row
+    # ages stand in the first row
+    return picture.read_text(encoding="utf-8").partition("\n")[2]
 
 
 def test_the_app_draws_the_same_without_any_private_part(
@@ -68,7 +81,9 @@ def test_the_app_draws_the_same_without_any_private_part(
     log = write_run(tmp_path, "grpo", 30)
     other = tmp_path / "other"
     here = Path(textual.__file__).parent
-    shutil.copytree(here, other / "textual", ignore=shutil.ignore_patterns("__pycache__"))
+    shutil.copytree(
+        here, other / "textual", ignore=shutil.ignore_patterns("__pycache__")
+    )
     rename_private_parts(other / "textual")
     plain = snapshot(log, tmp_path / "plain.txt", other)
     assert "reward" in plain

@@ -15,7 +15,10 @@ def test_words():
         histogram_words(of_values([0.0] * 3 + [1.0]).bins)
         == "4 values from 0 to 1, 75% of them from 0 to 0.0333"
     )
-    assert histogram_words(of_values([0.5] * 7).bins, "tokens") == "7 values, all 0.5 tokens"
+    assert (
+        histogram_words(of_values([0.5] * 7).bins, "tokens")
+        == "7 values, all 0.5 tokens"
+    )
     assert (
         histogram_words(Bins(0.0, 1.0, [0.0] * BINS))
         == "0 values from 0 to 1, none of them from 0 to 0.0333"
@@ -34,5 +37,7 @@ def test_bars_fit_and_every_filled_bin_is_seen(ascii_only, counts, width):
     assert rows[0].strip(), "the tallest is as high as there are rows"
     if width >= BINS:
         assert {at for at, count in enumerate(counts) if count > 0} == {
-            at // (min(3, width // BINS)) for at, sign in enumerate(rows[-1]) if sign != " "
+            at // (min(3, width // BINS))
+            for at, sign in enumerate(rows[-1])
+            if sign != " "
         }

@@ -88,7 +88,10 @@ class Screen(App):
 
 def rows(data, width=60, height=12, **kwargs):
     drawing = ChartRenderer(ascii_only=kwargs.pop("ascii_only", False))
-    return ["".join(text for text, _ in row) for row in drawing.rows(data, width, height, **kwargs)]
+    return [
+        "".join(text for text, _ in row)
+        for row in drawing.rows(data, width, height, **kwargs)
+    ]
 
 
 def ramp(count=200):
@@ -123,7 +126,10 @@ def everything(points):
 def test_every_size_is_filled_exactly(points):
     from rich.cells import cell_len
 
-    for data in (everything(points), replace(everything(points), smoothing=0.9, log_y=True)):
+    for data in (
+        everything(points),
+        replace(everything(points), smoothing=0.9, log_y=True),
+    ):
         for (width, height), ascii_only in product(SIZES, (False, True)):
             drawn = rows(data, width, height, ascii_only=ascii_only, focus=True)
             assert len(drawn) == height
@@ -144,7 +150,8 @@ async def test_every_size_on_a_screen():
 
 @given(
     values=st.lists(
-        st.floats() | st.sampled_from([nan, inf, -inf, 1e308, -1e308, 5e-324]), max_size=50
+        st.floats() | st.sampled_from([nan, inf, -inf, 1e308, -1e308, 5e-324]),
+        max_size=50,
     ),
     gap=st.sampled_from([1, 7, 1000]),
     log_y=st.booleans(),
@@ -152,7 +159,9 @@ async def test_every_size_on_a_screen():
 )
 def test_any_number_can_be_drawn(values, gap, log_y, smoothing):
     points = Column(range(0, len(values) * gap, gap), values)
-    data = replace(everything(points), log_y=log_y, smoothing=smoothing, band=(1e308, -1e308))
+    data = replace(
+        everything(points), log_y=log_y, smoothing=smoothing, band=(1e308, -1e308)
+    )
     for width, height in ((80, 15), (30, 5), (20, 1)):
         rows(data, width, height)
 
@@ -216,13 +225,18 @@ def test_values_that_are_no_numbers_are_marked():
     assert drawn[-3].count("✗") == 2
     assert "-inf" in drawn[0]
     assert any(
-        "✗" in row for row in rows(ChartData("kl", lines=(ChartLine(Column(range(5), [nan] * 5)),)))
+        "✗" in row
+        for row in rows(
+            ChartData("kl", lines=(ChartLine(Column(range(5), [nan] * 5)),))
+        )
     )
 
 
 def test_the_title_has_an_arrow_only_for_a_change_that_is_seen_in_the_chart():
     creeping = [0.03 + 0.0002 * at for at in range(40)]
-    data = ChartData("entropy", lines=(ChartLine(Column(range(80), [4.7] * 40 + creeping)),))
+    data = ChartData(
+        "entropy", lines=(ChartLine(Column(range(80), [4.7] * 40 + creeping)),)
+    )
     assert "0.0378 →" in rows(data)[0]
     assert "0.0378 ↑" in rows(replace(data, first_step=45))[0]
     assert "0.0378 ↑" in rows(replace(data, log_y=True))[0]
@@ -231,7 +245,9 @@ def test_the_title_has_an_arrow_only_for_a_change_that_is_seen_in_the_chart():
 @pytest.mark.parametrize("height", [1, 12])
 def test_the_title_tells_the_newest_value_up_to_the_end(height):
     data = ChartData(
-        "kl", lines=(ChartLine(Column(range(1, 41), [*[0.25] * 20, *range(20)])),), end=20
+        "kl",
+        lines=(ChartLine(Column(range(1, 41), [*[0.25] * 20, *range(20)])),),
+        end=20,
     )
     title = rows(data, height=height)[0]
     assert "0.25 →" in title
@@ -313,8 +329,14 @@ def test_a_target_is_said_rather_than_the_unit():
     assert "nats/token" in rows(data, 36)[0]
     assert "target 0.9 @ 180" in rows(labelled, 36)[0]
     assert "nats" not in rows(labelled, 36)[0]
-    assert "nats/token" in rows(labelled, 24)[0], "there is no room for the target in any case"
-    assert rows(labelled, 80)[0].rstrip().endswith("target 0.9 reached at step 180  actor/kl")
+    assert "nats/token" in rows(labelled, 24)[0], (
+        "there is no room for the target in any case"
+    )
+    assert (
+        rows(labelled, 80)[0]
+        .rstrip()
+        .endswith("target 0.9 reached at step 180  actor/kl")
+    )
     assert "nats/token" in rows(labelled, 80)[0]
 
 
@@ -326,7 +348,10 @@ def test_several_lines_are_distinguished_without_colour():
     drawn = rows(
         ChartData(
             "reward",
-            lines=(*lines, ChartLine(Column([50, 150], [0.9, 0.8]), "points", label="val")),
+            lines=(
+                *lines,
+                ChartLine(Column([50, 150], [0.9, 0.8]), "points", label="val"),
+            ),
         )
     )
     assert drawn[0].rstrip().endswith("a one  b two  ◆ val")
@@ -336,11 +361,15 @@ def test_several_lines_are_distinguished_without_colour():
 
 @pytest.mark.parametrize("size", [(60, 1), (60, 2), (60, 5), (60, 12)])
 def test_a_chart_without_points_says_so(size):
-    assert any("no data yet" in row for row in rows(ChartData("reward", "Reward"), *size))
+    assert any(
+        "no data yet" in row for row in rows(ChartData("reward", "Reward"), *size)
+    )
 
 
 def test_a_zoom_shows_its_steps_and_no_others():
-    data = ChartData("reward", lines=(ChartLine(ramp(1000)),), first_step=400, last_step=500)
+    data = ChartData(
+        "reward", lines=(ChartLine(ramp(1000)),), first_step=400, last_step=500
+    )
     drawing = ChartRenderer()
     drawing.rows(data, 60, 12)
     assert drawing.window.start <= 400
@@ -351,13 +380,19 @@ def test_a_logarithmic_axis_takes_what_is_not_positive():
     points = Column(range(100), [-1, 0, *[10.0 ** -(i // 20) for i in range(98)]])
     drawn = rows(ChartData("loss", lines=(ChartLine(points),), log_y=True))
     assert drawn[1].lstrip().startswith("1┤")
-    assert rows(ChartData("loss", lines=(ChartLine(Column([1, 2], [-1, -2])),), log_y=True))
+    assert rows(
+        ChartData("loss", lines=(ChartLine(Column([1, 2], [-1, -2])),), log_y=True)
+    )
 
 
 def test_an_axis_of_time():
     axis = Axis("time", lambda second: f"{second // 3600}h", time=True)
     drawn = rows(
-        ChartData("reward", lines=(ChartLine(Column(range(0, 36_000, 60), [1] * 600)),), axis=axis)
+        ChartData(
+            "reward",
+            lines=(ChartLine(Column(range(0, 36_000, 60), [1] * 600)),),
+            axis=axis,
+        )
     )
     assert drawn[-1].split()[:3] == ["0h", "2h", "4h"]
 
@@ -379,9 +414,15 @@ def enveloped(low, high):
 
 
 ALWAYS = [0.0] * 200, [1.0] * 200
-MOSTLY = [0.1 * (i % 20 == 3) for i in range(200)], [1.0 - 0.1 * (i % 20 == 5) for i in range(200)]
+MOSTLY = (
+    [0.1 * (i % 20 == 3) for i in range(200)],
+    [1.0 - 0.1 * (i % 20 == 5) for i in range(200)],
+)
 ONE_TELLS = [0.0] * 200, [0.6 + 0.001 * i for i in range(200)]
-OFTEN = [0.1 * (i % 5 == 3) for i in range(200)], [1.0 - 0.1 * (i % 5 == 3) for i in range(200)]
+OFTEN = (
+    [0.1 * (i % 5 == 3) for i in range(200)],
+    [1.0 - 0.1 * (i % 5 == 3) for i in range(200)],
+)
 BROKEN = [nan if i % 3 else 0.0 for i in range(200)], [1.0] * 200
 
 
@@ -400,25 +441,39 @@ def test_an_envelope_that_says_something_is_drawn(edges):
 
 
 def test_an_envelope_that_would_press_the_curve_flat_is_left_out():
-    data = enveloped([0.0] * 200, [4.0 if i < 20 else 1.0 + 0.01 * i for i in range(200)])
+    data = enveloped(
+        [0.0] * 200, [4.0 if i < 20 else 1.0 + 0.01 * i for i in range(200)]
+    )
     drawn = ChartRenderer().rows(data, 80, 24)
     assert drawn == ChartRenderer().rows(replace(data, envelope=None), 80, 24)
     late = replace(data, lines=(ChartLine(Column(range(200), [2.0] * 200)),))
-    assert any(role == "envelope" for row in ChartRenderer().rows(late, 80, 24) for _, role in row)
+    assert any(
+        role == "envelope"
+        for row in ChartRenderer().rows(late, 80, 24)
+        for _, role in row
+    )
 
 
 def test_an_envelope_counts_where_it_is_looked_at():
     low, high = [0.0] * 200, [1.0] * 100 + [0.7 + 0.001 * i for i in range(100)]
     data = enveloped(low, high)
-    early, late = (replace(data, first_step=first, last_step=first + 99) for first in (0, 100))
+    early, late = (
+        replace(data, first_step=first, last_step=first + 99) for first in (0, 100)
+    )
     labelled = [
-        any(role == "envelope" for row in ChartRenderer().rows(one, 80, 24) for _, role in row)
+        any(
+            role == "envelope"
+            for row in ChartRenderer().rows(one, 80, 24)
+            for _, role in row
+        )
         for one in (early, late)
     ]
     assert labelled == [False, True]
     one = replace(data, first_step=5, last_step=5)
     assert any(
-        role == "envelope" for row in ChartRenderer().rows(one, 80, 24) for _, role in row
+        role == "envelope"
+        for row in ChartRenderer().rows(one, 80, 24)
+        for _, role in row
     ), "one point is no pattern"
 
 
@@ -426,7 +481,9 @@ def test_a_legend_has_the_room_there_is():
     name = "openai/gsm8k/reward/mean@1"
     points = ChartLine(Column([0, 100], [0.5, 0.75]), "points", "validation", name)
     data = ChartData("reward", lines=(ChartLine(ramp()), points), notes=("target 2.8",))
-    titles = {width: rows(data, width, 12, cursor=150)[0] for width in (140, 80, 60, 40)}
+    titles = {
+        width: rows(data, width, 12, cursor=150)[0] for width in (140, 80, 60, 40)
+    }
     assert f"target 2.8  ◆ {name} 0.75" in titles[140]
     assert f"target 2.8  ◆ {name} 0.75" in titles[80]
     assert "target 2.8  ◆ openai/gsm8k/re" in titles[60]
@@ -434,7 +491,9 @@ def test_a_legend_has_the_room_there_is():
 
 
 async def test_the_cursor_reads_values_point_by_point():
-    app = Screen(Chart(ChartData("kl", lines=(ChartLine(Column([1, 5, 9], [0.1, 0.2, 0.3])),))))
+    app = Screen(
+        Chart(ChartData("kl", lines=(ChartLine(Column([1, 5, 9], [0.1, 0.2, 0.3])),)))
+    )
     async with app.run_test(size=(60, 12)) as pilot:
         await pilot.press("tab", "right", "left")
         assert "0.2 @ 5" in app.lines[0]
@@ -477,7 +536,9 @@ async def test_the_focus_shows_without_colour():
         assert app.lines[0].startswith("▸ kl")
 
 
-@pytest.mark.parametrize("theme", ["textual-dark", "textual-light", "ansi-dark", "solarized-light"])
+@pytest.mark.parametrize(
+    "theme", ["textual-dark", "textual-light", "ansi-dark", "solarized-light"]
+)
 async def test_a_change_of_theme_restyles(theme):
     app = Screen(Chart(everything(ramp())))
     async with app.run_test(size=(60, 12)) as pilot:
@@ -492,7 +553,9 @@ async def test_a_change_of_theme_restyles(theme):
 
 
 @pytest.mark.parametrize("ascii_only", [False, True])
-def test_in_one_row_keys_that_begin_alike_are_distinguished_by_their_ends(ascii_only: bool) -> None:
+def test_in_one_row_keys_that_begin_alike_are_distinguished_by_their_ends(
+    ascii_only: bool,
+) -> None:
     keys = (
         "val-aux/toy/letters/reward",
         "val-aux/toy/letters/length",

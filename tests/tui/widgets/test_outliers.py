@@ -68,13 +68,16 @@ def wave(count=400, **spikes):
 
 def chart_of(points, **changes):
     return replace(
-        ChartData("actor/loss", "loss", lines=(ChartLine(points, label="loss"),)), **changes
+        ChartData("actor/loss", "loss", lines=(ChartLine(points, label="loss"),)),
+        **changes,
     )
 
 
 def rows(data, width=80, height=16, **more):
     drawing = ChartRenderer(**more)
-    return ["".join(text for text, _ in row) for row in drawing.rows(data, width, height)]
+    return [
+        "".join(text for text, _ in row) for row in drawing.rows(data, width, height)
+    ]
 
 
 # -- limits ----------------------------------------------------------------------------------------
@@ -130,12 +133,15 @@ def test_limits_on_a_logarithmic_axis_count_decades():
 
 def test_the_edge_of_an_axis_is_not_beyond_it():
     assert [
-        Scale(0.1, 0.3).beyond(value) for value in (0.1, 0.3, 0.1 + 0.2, 0.31, 0.09, 1e308, -1e308)
+        Scale(0.1, 0.3).beyond(value)
+        for value in (0.1, 0.3, 0.1 + 0.2, 0.31, 0.09, 1e308, -1e308)
     ] == [
         *(0, 0, 0),
         *(1, -1, 1, -1),
     ]
-    assert [Scale(1, 100, log=True).beyond(value) for value in (1, 100, 101, 0.9, 0, -5)] == [
+    assert [
+        Scale(1, 100, log=True).beyond(value) for value in (1, 100, 101, 0.9, 0, -5)
+    ] == [
         0,
         0,
         1,
@@ -160,13 +166,23 @@ def test_outliers_of_points_and_envelopes_are_arrows_too():
     points = Column(range(100), [0.5] * 98 + [7.0, 0.5])
     line = ChartLine(Column(range(100), [0.4 + i / 1000 for i in range(100)]))
     drawn = rows(
-        chart_of(points, lines=(line, ChartLine(points, "points", "validation")), usual_y=True)
+        chart_of(
+            points,
+            lines=(line, ChartLine(points, "points", "validation")),
+            usual_y=True,
+        )
     )
     assert "↑" in drawn[1]
-    drawn = rows(chart_of(points, lines=(line,), envelope=(line.points, points), usual_y=True))
+    drawn = rows(
+        chart_of(points, lines=(line,), envelope=(line.points, points), usual_y=True)
+    )
     assert "↑" in drawn[1]
     plain = rows(
-        chart_of(points, lines=(line, ChartLine(points, "points", "validation")), usual_y=True),
+        chart_of(
+            points,
+            lines=(line, ChartLine(points, "points", "validation")),
+            usual_y=True,
+        ),
         ascii_only=True,
     )
     assert "^" in plain[1]
@@ -187,7 +203,9 @@ def test_shading_is_left_out_where_it_would_be_taken_for_the_curve():
 def test_points_close_together_leave_the_curve_in_sight():
     line = ChartLine(Column(range(100), [0.5 + i % 2 / 10 for i in range(100)]))
     points = ChartLine(
-        Column(range(100), [0.5 + i % 3 / 10 for i in range(100)]), "points", "validation"
+        Column(range(100), [0.5 + i % 3 / 10 for i in range(100)]),
+        "points",
+        "validation",
     )
     drawn = "".join(rows(chart_of(line.points, lines=(line, points)), width=60)[1:-2])
     signs = sum(c in "◆◇" for c in drawn)
@@ -206,7 +224,10 @@ def test_points_close_together_leave_the_curve_in_sight():
 def test_no_spike_is_hidden(values, usual, log, smoothing):
     """Whatever the limits, the greatest value is drawn in its column: as dots, or as an arrow."""
     data = chart_of(
-        Column(range(len(values)), values), usual_y=usual, log_y=log, smoothing=smoothing
+        Column(range(len(values)), values),
+        usual_y=usual,
+        log_y=log,
+        smoothing=smoothing,
     )
     drawing = ChartRenderer()
     drawn = ["".join(text for text, _ in row) for row in drawing.rows(data, 60, 12)]
@@ -226,7 +247,9 @@ async def test_outliers_are_arrows_at_the_edge_of_the_large_chart():
     async with app.run_test(size=(100, 30)) as pilot:
         await pilot.pause()
         lines = app.lines
-        assert [number for number, line in enumerate(lines) if "↑" in line[1:] and number] == [2]
+        assert [
+            number for number, line in enumerate(lines) if "↑" in line[1:] and number
+        ] == [2]
         assert sum(line.count("↓") for line in lines[1:]) == 1
         app.chart.show(chart_of(points))
         assert not any(sign in "".join(app.lines[1:]) for sign in "↑↓")
@@ -319,7 +342,9 @@ def test_a_last_value_that_was_replaced_is_smoothed_anew(weight):
     points.pyramid.update(1999)
     points.add(2000, 5.0)
     assert smoothed.pyramid.seen == 2001
-    assert list(smoothed.values) == pytest.approx(tensorboard(points.values, weight), rel=1e-12)
+    assert list(smoothed.values) == pytest.approx(
+        tensorboard(points.values, weight), rel=1e-12
+    )
 
 
 async def test_the_raw_line_stays_behind_the_smooth_one_in_both_widgets():
@@ -347,7 +372,12 @@ def both(points=None, **changes):
 @pytest.mark.parametrize(("width", "height"), SIZES)
 def test_two_axes_fill_every_size(width, height, ascii_only):
     changed = both(log_y=True, usual_y=True, smoothing=0.6)
-    for data in (both(), changed, both(Column([], [])), both(first_step=5, last_step=9)):
+    for data in (
+        both(),
+        changed,
+        both(Column([], [])),
+        both(first_step=5, last_step=9),
+    ):
         drawn = rows(data, width, height, ascii_only=ascii_only)
         assert len(drawn) == height
         assert all(len(row) <= width for row in drawn)
@@ -393,7 +423,9 @@ async def test_a_second_axis_comes_and_goes():
 
 def test_everything_in_a_chart_is_read():
     points = wave()
-    validation = ChartLine(Column([0, 200], [0.25, 0.75]), "points", "validation", "gsm8k")
+    validation = ChartLine(
+        Column([0, 200], [0.25, 0.75]), "points", "validation", "gsm8k"
+    )
     data = both(points, envelope=(points, points), smoothing=0.6)
     data = replace(data, lines=(*data.lines, validation))
     labelled = [str(one) for one in cursor_values(data, 210, UNICODE, ChartCache())]
@@ -406,7 +438,9 @@ def test_everything_in_a_chart_is_read():
 
 
 @given(
-    st.lists(st.text(max_size=30), min_size=1, max_size=9), st.integers(1, 90), st.integers(1, 5)
+    st.lists(st.text(max_size=30), min_size=1, max_size=9),
+    st.integers(1, 90),
+    st.integers(1, 5),
 )
 def test_readings_fit(names, width, most):
     rows = rows_of([CursorValue(name.strip(), "1.5") for name in names], width, most)
@@ -420,7 +454,9 @@ def test_what_does_not_fit_says_so():
     short = rows_of(labelled, 40, 2)
     assert len(short) == 2
     assert short[1].endswith(" …")
-    assert rows_of(labelled, 6, 1) == ["metr …"] or rows_of(labelled, 6, 1)[0].endswith("…")
+    assert rows_of(labelled, 6, 1) == ["metr …"] or rows_of(labelled, 6, 1)[0].endswith(
+        "…"
+    )
 
 
 def test_names_have_the_room_there_is():
@@ -441,12 +477,16 @@ def test_names_have_the_room_there_is():
 def test_of_a_moment_step_and_time_are_read():
     axis = Axis("time", time=True, exact=lambda second: f"{second}s")
     data = replace(both(), axis=axis)
-    assert str(cursor_values(data, 210, UNICODE, ChartCache(), at=7)[0]) == "step 7 · 210s"
+    assert (
+        str(cursor_values(data, 210, UNICODE, ChartCache(), at=7)[0]) == "step 7 · 210s"
+    )
     assert str(cursor_values(data, 210, ASCII, ChartCache(), at=7)[0]) == "step 7, 210s"
     assert str(cursor_values(data, 210, UNICODE, ChartCache())[0]) == "210s"
 
 
-async def test_the_cursor_is_drawn_over_the_large_chart_without_drawing_it_again(monkeypatch):
+async def test_the_cursor_is_drawn_over_the_large_chart_without_drawing_it_again(
+    monkeypatch,
+):
     drawn = []
     draw = plotext_chart.PlotextChart.draw
     monkeypatch.setattr(

@@ -66,7 +66,9 @@ async def test_on_another_ground_a_role_is_another_style() -> None:
         await app.mount(there)
         await pilot.pause()
         assert here.role_style("critical").color == there.role_style("critical").color
-        assert here.role_style("critical").bgcolor != there.role_style("critical").bgcolor
+        assert (
+            here.role_style("critical").bgcolor != there.role_style("critical").bgcolor
+        )
 
 
 def kinds(of: type[RoleStyled]) -> Iterator[type[RoleStyled]]:
@@ -76,17 +78,23 @@ def kinds(of: type[RoleStyled]) -> Iterator[type[RoleStyled]]:
         yield from kinds(kind)
 
 
-async def test_what_a_role_looks_like_depends_on_its_kind_of_widget_only(demo: Monitor) -> None:
+async def test_what_a_role_looks_like_depends_on_its_kind_of_widget_only(
+    demo: Monitor,
+) -> None:
     """Else the style of one widget would not do for another."""
     app = showing(demo)
     async with app.run_test(size=(40, 12)) as pilot:
         for key in "mlCctiAo":  # each screen brings its rules
             await press(pilot, key, "escape", "escape")
         roles = {
-            f"{kind.PREFIX}--{role}" for kind in kinds(RoleStyled) for role in kind.STYLED_ROLES
+            f"{kind.PREFIX}--{role}"
+            for kind in kinds(RoleStyled)
+            for role in kind.STYLED_ROLES
         }
         chains = [
-            selectors.selectors for rule in app.stylesheet.rules for selectors in rule.selector_set
+            selectors.selectors
+            for rule in app.stylesheet.rules
+            for selectors in rule.selector_set
         ]
         ours = [chain for chain in chains if chain[-1].name in roles]
         assert {Line.PREFIX, Rows.PREFIX, "chart", "log"} <= {

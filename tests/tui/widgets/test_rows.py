@@ -42,12 +42,15 @@ class Painted(App[None]):
 def cells(strips: Iterable[Strip]) -> list[list[tuple[str, Style]]]:
     """Return what is seen in each cell."""
     return [
-        [(sign, style or Style()) for text, style, _ in strip for sign in text] for strip in strips
+        [(sign, style or Style()) for text, style, _ in strip for sign in text]
+        for strip in strips
     ]
 
 
 @pytest.mark.parametrize("framed", [False, True])
-async def test_other_rows_another_choice_and_another_theme_are_seen(framed: bool) -> None:
+async def test_other_rows_another_choice_and_another_theme_are_seen(
+    framed: bool,
+) -> None:
     app = Painted()
     async with app.run_test(size=(40, 24)) as pilot:
         rows = app.query(Rows)[framed]
@@ -58,7 +61,9 @@ async def test_other_rows_another_choice_and_another_theme_are_seen(framed: bool
             lambda: None,
             lambda: setattr(rows, "chosen", 2),
             lambda: app.set_focus(None),
-            lambda: rows.set_strips([Strip([Segment(f"other {n}")]) for n in range(20)]),
+            lambda: rows.set_strips(
+                [Strip([Segment(f"other {n}")]) for n in range(20)]
+            ),
             lambda: setattr(app, "theme", "textual-light"),
             lambda: rows.scroll_to(y=3, animate=False),
         ):
@@ -68,7 +73,9 @@ async def test_other_rows_another_choice_and_another_theme_are_seen(framed: bool
         assert [one != other for one, other in pairwise(seen)] == [True] * 5
 
 
-async def test_a_reversed_row_leaves_pictures_and_the_blanks_behind_them_as_they_are() -> None:
+async def test_a_reversed_row_leaves_pictures_and_the_blanks_behind_them_as_they_are() -> (
+    None
+):
     app = Painted()
     async with app.run_test(size=(40, 24)) as pilot:
         app.theme = "ansi-dark"

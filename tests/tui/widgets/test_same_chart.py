@@ -27,7 +27,10 @@ if TYPE_CHECKING:
 
 class Column:
     def __init__(self, values: Sequence[float], gap: int = 1) -> None:
-        self.steps, self.values = array("q", range(0, len(values) * gap, gap)), array("d", values)
+        self.steps, self.values = (
+            array("q", range(0, len(values) * gap, gap)),
+            array("d", values),
+        )
         self.pyramid = Pyramid(self.steps, self.values)
 
 
@@ -36,13 +39,19 @@ ODD = [{50: nan, 90: inf}.get(i, value) for i, value in enumerate(FLAT)]
 OUTLIERS = [{100: 50.0, 120: -50.0}.get(i, value) for i, value in enumerate(FLAT)]
 VALIDATION = ChartLine(Column([0.8] * 20, 10), "points", "validation", "accuracy")
 RUNS = tuple(
-    ChartLine(Column([value + shift for value in FLAT]), role=role, sign=sign, label=role)
+    ChartLine(
+        Column([value + shift for value in FLAT]), role=role, sign=sign, label=role
+    )
     for role, sign, shift in (("run-1", "A", 0.0), ("run-2", "B", 0.5))
 )
 RIGHT = ChartData(
     "r",
     "R",
-    lines=(ChartLine(Column([i / 2 for i in range(200)]), role="right", right=True, label="R"),),
+    lines=(
+        ChartLine(
+            Column([i / 2 for i in range(200)]), role="right", right=True, label="R"
+        ),
+    ),
 )
 MARKS = (Mark(30, "breach"), Mark(60, "restart"), Mark(120, "checkpoint"))
 
@@ -52,7 +61,9 @@ def chart(values: Sequence[float] = FLAT, **changes: Any) -> ChartData:
 
 
 def around(low: float, high: float) -> tuple[Column, Column]:
-    return Column([value + low for value in FLAT]), Column([value + high for value in FLAT])
+    return Column([value + low for value in FLAT]), Column(
+        [value + high for value in FLAT]
+    )
 
 
 CASES = {
@@ -99,7 +110,10 @@ async def test_both_charts_show_the_same(size: tuple[int, int]) -> None:
         for name, (data, expected) in CASES.items():
             large = ZoomedChart(data)
             await app.mount(large)
-            drawn = [large.draw(*size), ChartRenderer().rows(data, *size, cursor=data.cursor)]
+            drawn = [
+                large.draw(*size),
+                ChartRenderer().rows(data, *size, cursor=data.cursor),
+            ]
             await large.remove()
             assert [roles(rows) for rows in drawn] == [expected] * 2, name
             assert signs(drawn[0]) == signs(drawn[1]), name

@@ -37,7 +37,9 @@ FLAT = {
 def chart(values: Sequence[float], **changes: bool) -> ChartData:
     steps, column = array("q", range(len(values))), array("d", values)
     points = type(
-        "Points", (), {"steps": steps, "values": column, "pyramid": Pyramid(steps, column)}
+        "Points",
+        (),
+        {"steps": steps, "values": column, "pyramid": Pyramid(steps, column)},
     )()
     return ChartData("k", lines=(ChartLine(points),), **changes)  # type: ignore[arg-type]
 
@@ -52,7 +54,9 @@ def labels(rows: Sequence[Text]) -> list[str]:
 async def test_what_hardly_moves_has_labels_that_differ() -> None:
     async with App[None]().run_test(size=(100, 30)) as pilot:
         await pilot.app.mount(large := ZoomedChart(chart(FLAT["exact"])))
-        for (name, values), size in product(FLAT.items(), ((40, 12), (38, 7), (80, 24))):
+        for (name, values), size in product(
+            FLAT.items(), ((40, 12), (38, 7), (80, 24))
+        ):
             data = chart(values)
             large.show(data)
             for rows in (ChartRenderer().rows(data, *size), large.draw(*size)):
@@ -62,7 +66,12 @@ async def test_what_hardly_moves_has_labels_that_differ() -> None:
 
 
 @given(
-    st.lists(st.floats(allow_nan=False, allow_infinity=False), min_size=2, max_size=9, unique=True)
+    st.lists(
+        st.floats(allow_nan=False, allow_infinity=False),
+        min_size=2,
+        max_size=9,
+        unique=True,
+    )
 )
 def test_labels_never_say_the_same_of_different_numbers(values: list[float]) -> None:
     texts = [text for text in distinct_texts(values) if text]
@@ -95,11 +104,15 @@ def test_a_logarithmic_axis_ends_where_the_data_do(
 
 
 def test_ticks_of_less_than_two_decades_are_1_2_and_5() -> None:
-    assert fit_scale(0.18, 1.1, log=True).ticks(4) == pytest.approx([0.1, 0.2, 0.5, 1, 2])
+    assert fit_scale(0.18, 1.1, log=True).ticks(4) == pytest.approx(
+        [0.1, 0.2, 0.5, 1, 2]
+    )
     assert fit_scale(0.021, 1.9, log=True).ticks(4) == pytest.approx(
         [0.02, 0.05, 0.1, 0.2, 0.5, 1, 2]
     )
-    assert fit_scale(0.0011, 0.9, log=True).ticks(4) == pytest.approx([0.001, 0.01, 0.1, 1])
+    assert fit_scale(0.0011, 0.9, log=True).ticks(4) == pytest.approx(
+        [0.001, 0.01, 0.1, 1]
+    )
 
 
 @given(st.floats(5e-324, 1.7e308), st.floats(5e-324, 1.7e308), st.integers(2, 12))
@@ -116,7 +129,9 @@ def test_a_logarithmic_axis_holds_its_data_and_has_ticks(
 
 def test_a_curve_over_a_third_of_a_decade_fills_the_chart() -> None:
     data = chart([0.18 + n / 400 for n in range(100)], log_y=True)
-    rows = ["".join(text for text, _ in row) for row in ChartRenderer().rows(data, 60, 12)]
+    rows = [
+        "".join(text for text, _ in row) for row in ChartRenderer().rows(data, 60, 12)
+    ]
     drawn = [row for row in rows[1:-2] if any("⠁" <= sign <= "⣿" for sign in row)]
     assert len(drawn) >= 6
 
@@ -125,7 +140,11 @@ NUMBERS = st.floats(allow_nan=False, allow_infinity=False)
 
 
 @given(
-    NUMBERS, NUMBERS, st.lists(NUMBERS | st.none(), max_size=5), st.integers(2, 400), st.booleans()
+    NUMBERS,
+    NUMBERS,
+    st.lists(NUMBERS | st.none(), max_size=5),
+    st.integers(2, 400),
+    st.booleans(),
 )
 def test_every_value_has_a_row_on_every_scale(
     one: float, other: float, values: list[float | None], count: int, log: bool

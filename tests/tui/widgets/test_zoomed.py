@@ -45,8 +45,15 @@ class Screen(App):
 
 def data_of(values, gap=1, **changes):
     points = Column(range(0, len(values) * gap, gap), values)
-    validation = ChartLine(Column(points.steps[::10], points.values[::10]), "points", "validation")
-    marks = (Mark(30, "breach"), Mark(50, "restart"), Mark(-9, "restart"), Mark(70, "checkpoint"))
+    validation = ChartLine(
+        Column(points.steps[::10], points.values[::10]), "points", "validation"
+    )
+    marks = (
+        Mark(30, "breach"),
+        Mark(50, "restart"),
+        Mark(-9, "restart"),
+        Mark(70, "checkpoint"),
+    )
     data = ChartData(
         "actor/loss",
         "Loss [/red]",
@@ -71,7 +78,13 @@ ADVERSARIES = {
 }
 
 
-CHANGES = [{}, {"log_y": True}, {"smoothing": 0.9}, {"cursor": 20}, {"band": (1e308, -1e308)}]
+CHANGES = [
+    {},
+    {"log_y": True},
+    {"smoothing": 0.9},
+    {"cursor": 20},
+    {"band": (1e308, -1e308)},
+]
 
 
 @pytest.mark.parametrize("name", ADVERSARIES)
@@ -81,7 +94,9 @@ async def test_nothing_ends_the_process(name):
         for at, (changes, gap) in enumerate(product(CHANGES, (1, 1000))):
             app.chart.show(data_of(ADVERSARIES[name], gap, **changes))
             # All keys on the first, one on each of the others: a reading is drawn with what changed.
-            await pilot.press(*(("tab", "left", "home", "end") if not at else ("left",)))
+            await pilot.press(
+                *(("tab", "left", "home", "end") if not at else ("left",))
+            )
             found = app.lines
             assert len(found) == 24, changes
             assert all(len(line) == 80 for line in found), changes
@@ -90,11 +105,15 @@ async def test_nothing_ends_the_process(name):
 
 async def test_an_envelope_that_says_nothing_is_left_out_and_widens_no_axis():
     mean = Column(range(200), [0.4 + i / 1000 for i in range(200)])
-    edges = Column(range(200), [0.0] * 200), Column(range(200), [1.0] * 190 + [0.9] * 10)
+    edges = (
+        Column(range(200), [0.0] * 200),
+        Column(range(200), [1.0] * 190 + [0.9] * 10),
+    )
     bare = ChartData("reward", lines=(ChartLine(mean),))
     async with App().run_test(size=(100, 30)) as pilot:
         await pilot.app.mount(
-            mute := ZoomedChart(replace(bare, envelope=edges)), without := ZoomedChart(bare)
+            mute := ZoomedChart(replace(bare, envelope=edges)),
+            without := ZoomedChart(bare),
         )
         assert mute.draw(100, 30) == without.draw(100, 30)
         mute.show(replace(bare, envelope=edges, cursor=50))
@@ -147,9 +166,8 @@ async def test_marks_stand_below_what_they_mark():
         await pilot.pause()
         marks = next(line for line in app.lines if line.startswith("marks"))
         assert [marks.count(glyph) for glyph in "▲↻■"] == [1, 1, 1]
-        cursor = {
-            line.index("┃") for line in app.lines if "┃" in line
-        }  # where no grid line crosses it
+        # where no grid line crosses it
+        cursor = {line.index("┃") for line in app.lines if "┃" in line}
         assert cursor == {marks.index("↻")}
         assert "@ 50" in app.lines[0]
 
@@ -157,7 +175,11 @@ async def test_marks_stand_below_what_they_mark():
 @pytest.mark.parametrize(("target", "row", "sign"), [(9.0, 2, "↑9"), (-9.0, -4, "↓-9")])
 async def test_a_target_out_of_reach_is_pointed_at(target, row, sign):
     app = Screen(
-        ZoomedChart(data_of(WAVE, target=target, notes=(f"target {target:g} reached at step 7",)))
+        ZoomedChart(
+            data_of(
+                WAVE, target=target, notes=(f"target {target:g} reached at step 7",)
+            )
+        )
     )
     async with app.run_test(size=(100, 30)) as pilot:
         await pilot.pause()

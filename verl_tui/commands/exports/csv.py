@@ -8,7 +8,12 @@ import time
 from typing import TYPE_CHECKING
 
 from verl_tui.commands.arguments import CommandError, completes_paths
-from verl_tui.commands.options import config_option, configuration, paths_argument, paths_of
+from verl_tui.commands.options import (
+    config_option,
+    configuration,
+    paths_argument,
+    paths_of,
+)
 from verl_tui.commands.output import (
     EXIT_NOTHING,
     EXIT_OWN_ERROR,
@@ -24,13 +29,20 @@ if TYPE_CHECKING:
 
 NAME = "csv"
 HELP = "every numeric metric, one row per step"
-EXAMPLES = ("verl-tui export csv logs/run_7 -o run_7.csv", "verl-tui export csv logs/run_7 | head")
+EXAMPLES = (
+    "verl-tui export csv logs/run_7 -o run_7.csv",
+    "verl-tui export csv logs/run_7 | head",
+)
 
 
 def options(parser: CommandParser) -> None:
     """Add its options."""
     out = parser.add_argument(
-        "-o", "--output", default="-", metavar="FILE|-|DIR", help="- is standard output (default)"
+        "-o",
+        "--output",
+        default="-",
+        metavar="FILE|-|DIR",
+        help="- is standard output (default)",
     )
     completes_paths(out)
     paths_argument(parser)

@@ -8,9 +8,25 @@ import time
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from verl_tui.commands.arguments import CommandError, completes_paths, count, port, seconds
-from verl_tui.commands.options import config_option, configuration, paths_argument, paths_of
-from verl_tui.commands.output import EXIT_NOTHING, EXIT_OUTPUT, print_message, print_messages
+from verl_tui.commands.arguments import (
+    CommandError,
+    completes_paths,
+    count,
+    port,
+    seconds,
+)
+from verl_tui.commands.options import (
+    config_option,
+    configuration,
+    paths_argument,
+    paths_of,
+)
+from verl_tui.commands.output import (
+    EXIT_NOTHING,
+    EXIT_OUTPUT,
+    print_message,
+    print_messages,
+)
 from verl_tui.commands.until_signal import write_until_stopped
 from verl_tui.given_files import is_ordinary, is_there, read_given
 
@@ -29,7 +45,9 @@ LOGIN = "VERL_TUI_LOGIN"
 PORT = 9750
 _LONGEST = 4096
 """Bytes of a file with a login."""
-_MISSING = "`export prometheus` needs prometheus-client: pip install 'verl-tui[prometheus]'"
+_MISSING = (
+    "`export prometheus` needs prometheus-client: pip install 'verl-tui[prometheus]'"
+)
 NAME = "prometheus"
 HELP = "metrics for Prometheus to scrape, at a port or in a file"
 EXAMPLES = (
@@ -52,25 +70,38 @@ def options(parser: CommandParser) -> None:
         metavar="ADDRESS",
         help="address to listen on (default: 127.0.0.1; others need a login or a certificate)",
     )
-    login = f"file with user:password for scrapers; or use the environment variable {LOGIN}"
-    completes_paths(parser.add_argument("--login-file", type=Path, metavar="FILE", help=login))
+    login = (
+        f"file with user:password for scrapers; or use the environment variable {LOGIN}"
+    )
+    completes_paths(
+        parser.add_argument("--login-file", type=Path, metavar="FILE", help=login)
+    )
     certificate = parser.add_argument(
-        "--tls-cert", type=Path, metavar="FILE", help="certificate chain, PEM: serves https"
+        "--tls-cert",
+        type=Path,
+        metavar="FILE",
+        help="certificate chain, PEM: serves https",
     )
     key = parser.add_argument(
         "--tls-key", type=Path, metavar="FILE", help="the certificate's key, PEM"
     )
     completes_paths(certificate)
     completes_paths(key)
-    file = "write this file instead of listening, for node_exporter's textfile collector"
-    completes_paths(parser.add_argument("--textfile", type=Path, metavar="FILE.prom", help=file))
+    file = (
+        "write this file instead of listening, for node_exporter's textfile collector"
+    )
+    completes_paths(
+        parser.add_argument("--textfile", type=Path, metavar="FILE.prom", help=file)
+    )
     parser.add_argument(
         "--follow",
         action="store_true",
         help="with --textfile: keep writing until ctrl+c (a port is always served until then)",
     )
     every = "longest time between two updates; new values come at once (default: %(default)g)"
-    parser.add_argument("--interval", type=seconds, default=10.0, metavar="SECONDS", help=every)
+    parser.add_argument(
+        "--interval", type=seconds, default=10.0, metavar="SECONDS", help=every
+    )
     parser.add_argument(
         "--runs",
         type=count,
@@ -92,7 +123,9 @@ def run(options: argparse.Namespace) -> int:
         from verl_tui.exporters.prometheus import ExportLimits, ExpositionBuilder
     except ModuleNotFoundError as error:
         raise CommandError(_MISSING) from error
-    metrics = _JudgedMetrics(ExpositionBuilder(ExportLimits(options.runs, options.metrics)))
+    metrics = _JudgedMetrics(
+        ExpositionBuilder(ExportLimits(options.runs, options.metrics))
+    )
     if options.textfile is None:
         return _serve(options, paths, config, metrics)
     if options.follow:
@@ -118,12 +151,16 @@ class _JudgedMetrics:
         now = time.time()
         monitor.judge(now)
         exposition = self._builder.build(monitor, now)
-        print_messages(words for words in exposition.left_out if words not in self._reported)
+        print_messages(
+            words for words in exposition.left_out if words not in self._reported
+        )
         self._reported = exposition.left_out
         return exposition
 
 
-def _once(file: Path, paths: Sequence[str], config: Config, metrics: _JudgedMetrics) -> int:
+def _once(
+    file: Path, paths: Sequence[str], config: Config, metrics: _JudgedMetrics
+) -> int:
     from verl_tui.monitor import load
     from verl_tui.sources.host.gpus import read_once
 
@@ -154,11 +191,17 @@ def _write(exposition: Exposition, file: Path) -> None:
 
 
 def _serve(
-    options: argparse.Namespace, paths: Sequence[str], config: Config, metrics: _JudgedMetrics
+    options: argparse.Namespace,
+    paths: Sequence[str],
+    config: Config,
+    metrics: _JudgedMetrics,
 ) -> int:
     from verl_tui.exporters.endpoint import MetricsServer
 
-    bind, number = options.bind or "127.0.0.1", PORT if options.port is None else options.port
+    bind, number = (
+        options.bind or "127.0.0.1",
+        PORT if options.port is None else options.port,
+    )
     login, tls = _login(options.login_file), _encryption(options)
     if not _loopback(bind) and login is None and tls is None:
         raise CommandError(
@@ -200,7 +243,9 @@ def _check(options: argparse.Namespace) -> None:
                 f"{options.textfile} must end in .prom: node_exporter passes over other files"
             )
     elif options.follow:
-        raise CommandError("--follow is for --textfile; a port is served until ctrl+c anyhow")
+        raise CommandError(
+            "--follow is for --textfile; a port is served until ctrl+c anyhow"
+        )
     if (options.tls_cert is None) != (options.tls_key is None):
         raise CommandError("--tls-cert and --tls-key belong together")
 
@@ -215,7 +260,9 @@ def _login(file: Path | None) -> str | None:
         text = _text(file) if file is not None else os.environ.get(LOGIN)
     except (OSError, UnicodeDecodeError) as error:
         why = (
-            (error.strerror or str(error)).lower() if isinstance(error, OSError) else "is not text"
+            (error.strerror or str(error)).lower()
+            if isinstance(error, OSError)
+            else "is not text"
         )
         raise CommandError(f"{where}: {why}") from error
     if text is None:
@@ -238,7 +285,9 @@ def _encryption(options: argparse.Namespace) -> ssl.SSLContext | None:
 
     for file in (options.tls_cert, options.tls_key):
         if not is_ordinary(file):  # a pipe would have us wait for its writer
-            raise CommandError(f"{file}: {'is no file' if is_there(file) else 'no such file'}")
+            raise CommandError(
+                f"{file}: {'is no file' if is_there(file) else 'no such file'}"
+            )
     try:
         context = encryption(options.tls_cert, options.tls_key)
     except OSError as error:

@@ -7,8 +7,18 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from verl_tui.commands.arguments import CommandError, completes_paths, count, seconds
-from verl_tui.commands.options import config_option, configuration, paths_argument, paths_of
-from verl_tui.commands.output import EXIT_NOTHING, EXIT_OWN_ERROR, print_messages, unwritten
+from verl_tui.commands.options import (
+    config_option,
+    configuration,
+    paths_argument,
+    paths_of,
+)
+from verl_tui.commands.output import (
+    EXIT_NOTHING,
+    EXIT_OWN_ERROR,
+    print_messages,
+    unwritten,
+)
 from verl_tui.commands.until_signal import write_until_stopped
 
 if TYPE_CHECKING:
@@ -28,14 +38,20 @@ EXAMPLES = (
 def options(parser: CommandParser) -> None:
     """Add its options."""
     into = parser.add_argument(
-        "-o", "--output", required=True, metavar="DIR", help="gets one directory per run"
+        "-o",
+        "--output",
+        required=True,
+        metavar="DIR",
+        help="gets one directory per run",
     )
     completes_paths(into, directories=True)
     parser.add_argument(
         "--follow", action="store_true", help="keep writing what is new until ctrl+c"
     )
     every = "time between two writes with --follow (default: %(default)g)"
-    parser.add_argument("--interval", type=seconds, default=30.0, metavar="SECONDS", help=every)
+    parser.add_argument(
+        "--interval", type=seconds, default=30.0, metavar="SECONDS", help=every
+    )
     some = "samples of a step that become texts (default: %(default)d)"
     parser.add_argument("--samples", type=count, default=4, metavar="N", help=some)
     paths_argument(parser)

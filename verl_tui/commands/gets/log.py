@@ -5,7 +5,13 @@ from __future__ import annotations
 import time
 from typing import TYPE_CHECKING
 
-from verl_tui.commands.answering import CODES, answer_options, answering, run_paths, write_answer
+from verl_tui.commands.answering import (
+    CODES,
+    answer_options,
+    answering,
+    run_paths,
+    write_answer,
+)
 from verl_tui.commands.arguments import CommandError, count, step
 from verl_tui.commands.output import print_message, print_messages
 
@@ -44,11 +50,17 @@ def options(parser: CommandParser) -> None:
     last = f"at most N lines (default: {_LINES})"
     parser.add_argument("--last", type=count, metavar="N", help=last)
     which = parser.add_mutually_exclusive_group()
-    which.add_argument("--around", type=step, metavar="STEP", help="around the line of a step")
-    which.add_argument("--error", action="store_true", help="around the error that ended the run")
+    which.add_argument(
+        "--around", type=step, metavar="STEP", help="around the line of a step"
+    )
+    which.add_argument(
+        "--error", action="store_true", help="around the error that ended the run"
+    )
     grep = "the last lines that match a regular expression; case matters only if it has a capital"
     which.add_argument("--grep", metavar="REGEX", help=grep)
-    parser.add_argument("--full", action="store_true", help="lines in full, up to 16 KiB")
+    parser.add_argument(
+        "--full", action="store_true", help="lines in full, up to 16 KiB"
+    )
     answer_options(parser, _FIELDS)
 
 

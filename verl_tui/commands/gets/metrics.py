@@ -56,7 +56,9 @@ def options(parser: CommandParser) -> None:
     parser.add_argument("--filter", metavar="GLOB", help=keys)
     last = f"the last N points (default: {_POINTS}); with --around, how many in all"
     parser.add_argument("--last", type=count, metavar="N", default=_POINTS, help=last)
-    parser.add_argument("--around", type=step, metavar="STEP", help="the points around a step")
+    parser.add_argument(
+        "--around", type=step, metavar="STEP", help="the points around a step"
+    )
     whole_option(parser)
     answer_options(parser, _FIELDS)
 
@@ -83,7 +85,9 @@ def run(options: argparse.Namespace) -> int:
     return 0
 
 
-def _points(options: argparse.Namespace, paths: Sequence[str], now: float) -> dict[str, Any]:
+def _points(
+    options: argparse.Namespace, paths: Sequence[str], now: float
+) -> dict[str, Any]:
     from verl_tui.answers.metrics import LONG, points_of
     from verl_tui.answers.run_reading import Reading, from_end, read_whole
 

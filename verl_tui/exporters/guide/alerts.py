@@ -13,7 +13,13 @@ import yaml
 
 from verl_tui import prometheus_names as names
 from verl_tui.exporters.guide.as_text import condition
-from verl_tui.exporters.guide.promql import STEPS, breach, rl_insight, signal, why_not_promql
+from verl_tui.exporters.guide.promql import (
+    STEPS,
+    breach,
+    rl_insight,
+    signal,
+    why_not_promql,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -37,14 +43,24 @@ def alert_rules(guide: Guide, step: float = STEP) -> str:
         if rule.id not in guide.silenced:
             by_id.setdefault(rule.id, []).append(rule)
     expressible = [
-        rule for rules in by_id.values() for rule in rules if why_not_promql(rule) is None
+        rule
+        for rules in by_id.values()
+        for rule in rules
+        if why_not_promql(rule) is None
     ]
     groups = [
         {"name": "verl-signals", "rules": list(_signals(expressible))},
-        {"name": "verl-alerts", "rules": [_alert(id, rules, step) for id, rules in by_id.items()]},
+        {
+            "name": "verl-alerts",
+            "rules": [_alert(id, rules, step) for id, rules in by_id.items()],
+        },
     ]
     file = yaml.dump(
-        {"groups": groups}, Dumper=_Dumper, sort_keys=False, allow_unicode=True, width=110
+        {"groups": groups},
+        Dumper=_Dumper,
+        sort_keys=False,
+        allow_unicode=True,
+        width=110,
     )
     return "\n".join([*_head(by_id, step), "", file])
 
@@ -91,10 +107,14 @@ def _signals(rules: Sequence[Rule]) -> Iterator[dict[str, str]]:
 def _alert(id: str, rules: Sequence[Rule], step: float) -> dict[str, Any]:
     first = rules[0]
     found = f'max by (run, id, severity) ({names.FINDING}{{id="{id}"}} == 1)'
-    expressible = [_labelled(rule, step) for rule in rules if why_not_promql(rule) is None]
+    expressible = [
+        _labelled(rule, step) for rule in rules if why_not_promql(rule) is None
+    ]
     notes = {
         "summary": "{{ $labels.run }}: " + _plain(f"{id} ({condition(first)})"),
-        "description": _plain(" ".join(part for part in (first.meaning, first.advice) if part)),
+        "description": _plain(
+            " ".join(part for part in (first.meaning, first.advice) if part)
+        ),
         "source": _plain(first.source),
     }
     expr = "\nor\n".join([found, *expressible])

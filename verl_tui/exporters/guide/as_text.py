@@ -42,7 +42,9 @@ def condition(rule: Rule) -> str:
     if rule.condition == "diagnosis":
         window = f", over {rule.window} logged steps" if rule.window > 1 else ""
         return (
-            "a diagnosis" + (f", threshold {rule.threshold:g}" if rule.threshold else "") + window
+            "a diagnosis"
+            + (f", threshold {rule.threshold:g}" if rule.threshold else "")
+            + window
         )
     judged = rule.indicator or " or ".join(rule.metric)
     beside = rule.beside_indicator or " or ".join(rule.beside_metric)

@@ -56,7 +56,11 @@ def dashboard(guide: Guide) -> str:
     Args:
         guide: Bands are those of the rules in force.
     """
-    panels = [*_tutorials(), *_health(), *(_indicator(one, guide) for one in INDICATORS.values())]
+    panels = [
+        *_tutorials(),
+        *_health(),
+        *(_indicator(one, guide) for one in INDICATORS.values()),
+    ]
     return json.dumps(
         {
             "title": "verl-tui",
@@ -90,7 +94,12 @@ def _variables() -> list[dict[str, Any]]:
         "sort": 1,
     }
     return [
-        {"name": "datasource", "label": "Prometheus", "type": "datasource", "query": "prometheus"},
+        {
+            "name": "datasource",
+            "label": "Prometheus",
+            "type": "datasource",
+            "query": "prometheus",
+        },
         run,
     ]
 
@@ -101,7 +110,9 @@ def _tutorials() -> Iterator[_GrafanaPanel]:
         "Steps per minute",
         [
             _PanelQuery(f"rate({names.STEPS}{{{_OURS}}}[{_RATE}]) * 60", legend),
-            _PanelQuery(f"rate({_theirs('training/global_step')}[{_RATE}]) * 60", legend),
+            _PanelQuery(
+                f"rate({_theirs('training/global_step')}[{_RATE}]) * 60", legend
+            ),
         ],
     )
     buckets = f"sum by (run, le) (rate({names.GENERATION}_bucket{{{_OURS}}}[{_RATE}]))"
@@ -174,7 +185,9 @@ def _indicator(indicator: Indicator, guide: Guide) -> _GrafanaPanel:
     if theirs is not None:
         queries.append(_PanelQuery(theirs, "{{experiment_name}}"))
     if any(band.indicator == indicator.id for band in guide.bands):
-        queries.append(_PanelQuery(_band(indicator, guide, which), "{{run}} band, {{bound}}"))
+        queries.append(
+            _PanelQuery(_band(indicator, guide, which), "{{run}} band, {{bound}}")
+        )
     return _GrafanaPanel(indicator.label, queries, _UNITS.get(indicator.unit, "short"))
 
 
@@ -182,7 +195,9 @@ def _key_of_verl(indicator: Indicator) -> str | None:
     if indicator.id == "validation":
         return f'{{__name__=~"{RL_INSIGHT}val_core_.+", {_THEIRS}}}'
     keys = (
-        one for one in indicator.spellings if isinstance(one, str) and dialect((one,)) == "verl"
+        one
+        for one in indicator.spellings
+        if isinstance(one, str) and dialect((one,)) == "verl"
     )
     key = next(keys, None)
     if key is None:
@@ -204,9 +219,8 @@ def _band(indicator: Indicator, guide: Guide, which: str) -> str:
         (bound, getattr(band, bound)) for band in fixed for bound in ("low", "high")
     ):
         if value is not None:
-            expr += (
-                f' or on () label_replace(vector({value * scale:g}), "bound", "{bound}", "", "")'
-            )
+            line = f"vector({value * scale:g})"
+            expr += f' or on () label_replace({line}, "bound", "{bound}", "", "")'
     return expr
 
 
@@ -232,7 +246,12 @@ def _drawn(number: int, panel: _GrafanaPanel) -> dict[str, Any]:
         "title": panel.title[:1].upper() + panel.title[1:],
         "description": panel.words,
         "datasource": _SOURCE,
-        "gridPos": {"x": column * _WIDTH, "y": row * _HEIGHT, "w": _WIDTH, "h": _HEIGHT},
+        "gridPos": {
+            "x": column * _WIDTH,
+            "y": row * _HEIGHT,
+            "w": _WIDTH,
+            "h": _HEIGHT,
+        },
         "fieldConfig": {"defaults": {"unit": panel.unit}, "overrides": [_dashed()]},
         "options": {},
         "targets": targets,

@@ -45,14 +45,17 @@ class RuleSeries(NamedTuple):
 def why_not_promql(rule: Rule) -> str | None:
     """Return why a rule cannot be expressed in PromQL, None if it can."""
     reasons = {
-        "looks at several signals, samples or the log's text": rule.condition == "diagnosis",
+        "looks at several signals, samples or the log's text": rule.condition
+        == "diagnosis",
         "depends on the run's settings or on what else it logs": (
             rule.unless or rule.of or rule.parts
         ),
         "compares a run with its own past, step by step": (
             rule.condition not in _CONDITIONS or rule.trend or rule.climb
         ),
-        "is made of several metrics": (rule.stream not in _STREAMS or "*" in "".join(rule.metric)),
+        "is made of several metrics": (
+            rule.stream not in _STREAMS or "*" in "".join(rule.metric)
+        ),
     }
     return next((reason for reason, holds in reasons.items() if holds), None)
 
@@ -69,7 +72,10 @@ def signal(rule: Rule) -> RuleSeries:
     elif rule.indicator:
         # Rules that judge one indicator in the same logs share it.
         name = "_".join(
-            [rule.indicator, *(rule.dialects if set(rule.dialects) != set(DIALECTS) else ())]
+            [
+                rule.indicator,
+                *(rule.dialects if set(rule.dialects) != set(DIALECTS) else ()),
+            ]
         )
     return RuleSeries(f"verl:{name}", expr)
 
@@ -102,9 +108,15 @@ def breach(rule: Rule, step: float) -> str:
         step: Seconds that a step usually takes.
     """
     window, name = look_back(rule, step), signal(rule).name
-    found = _breached(rule, f"{name}[{window}]") if _points(rule) > 1 else _breached_now(rule, name)
+    found = (
+        _breached(rule, f"{name}[{window}]")
+        if _points(rule) > 1
+        else _breached_now(rule, name)
+    )
     enough = (
-        f"and on (run) changes({STEPS}[{window}]) >= {_points(rule)}\n" if _points(rule) > 1 else ""
+        f"and on (run) changes({STEPS}[{window}]) >= {_points(rule)}\n"
+        if _points(rule) > 1
+        else ""
     )
     return f"({found})\n{enough}unless on (run) {names.STATE}"
 
@@ -157,7 +169,9 @@ def _most(share: float, sign: str, past: str) -> str:
     """Return the value that a share of the window is beyond."""
     if share >= 1:
         return f"{'max' if sign == '<' else 'min'}_over_time({past})"
-    return f"quantile_over_time({round(share if sign == '<' else 1 - share, 6):g}, {past})"
+    return (
+        f"quantile_over_time({round(share if sign == '<' else 1 - share, 6):g}, {past})"
+    )
 
 
 def _plain(key: str) -> str:

@@ -69,7 +69,9 @@ def _was_calmer(values: Sequence[float], now: float) -> bool:
     starts = range(0, max(1, last), max(1, last // _MOST))
     stretches = (_finite(values[at : at + _STRETCH]) for at in starts)
     return any(
-        _draws(stretch) >= _CALMER**2 * now for stretch in stretches if len(stretch) >= _ENOUGH
+        _draws(stretch) >= _CALMER**2 * now
+        for stretch in stretches
+        if len(stretch) >= _ENOUGH
     )
 
 
@@ -83,7 +85,10 @@ def by_reference_kl(context: RuleContext, key: str) -> str | None:
     loss, kl = context.known(key), context.known(context.indicators.get("reference_kl"))
     if loss is None or kl is None or len(loss) < _ENOUGH:
         return None
-    if loss.first_beyond(_JUMP) is None and loss.first_beyond(-_JUMP, down=True) is None:
+    if (
+        loss.first_beyond(_JUMP) is None
+        and loss.first_beyond(-_JUMP, down=True) is None
+    ):
         return None
     if not _makes_up_for_jumps(kl, loss):
         return None
@@ -131,7 +136,9 @@ def prompts_a_step(run: Run) -> float | None:
         positive_setting(run, ("gradient_accumulation_steps",)),
         positive_setting(run, ("num_generations",)),
     )
-    return max(1.0, answers[1] * (rounds[1] if rounds else 1.0) / (each[1] if each else _GROUP))
+    return max(
+        1.0, answers[1] * (rounds[1] if rounds else 1.0) / (each[1] if each else _GROUP)
+    )
 
 
 def _draws(values: Sequence[float]) -> float:

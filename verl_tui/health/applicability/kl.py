@@ -27,7 +27,11 @@ def stair_steps(context: RuleContext, key: str) -> str | None:
     series = context.known(key)
     # A controller that the settings name also explains a level long after the last stair.
     newest = 10 * _POINTS if adaptive(context.run) else 2 * _POINTS
-    if series is None or adaptive(context.run) is False or not stairs(series.tail(newest)):
+    if (
+        series is None
+        or adaptive(context.run) is False
+        or not stairs(series.tail(newest))
+    ):
         return None
     how = "as the adaptive controller makes it"
     if adaptive(context.run):
@@ -85,7 +89,9 @@ def no_target(context: RuleContext, key: str) -> str | None:
 
 def has_target(context: RuleContext, _key: str) -> str | None:
     """Exempt the comparison with a run's own past where a target says more."""
-    return "judged against target_kl" if stated_target(context.run) is not None else None
+    return (
+        "judged against target_kl" if stated_target(context.run) is not None else None
+    )
 
 
 KL_EXEMPTIONS: Mapping[str, Callable[[RuleContext, str], str | None]] = {

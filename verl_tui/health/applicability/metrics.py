@@ -51,7 +51,11 @@ def judged_as_idle(context: RuleContext, key: str) -> str | None:
         return None
     known = [value for value in series.tail(_LATELY) if math.isfinite(value)]
     scale = 100.0 if series.highest <= 1.0 else 1.0
-    return "below 50%: judged by gpu-idle" if known and scale * fmean(known) < _IDLE else None
+    return (
+        "below 50%: judged by gpu-idle"
+        if known and scale * fmean(known) < _IDLE
+        else None
+    )
 
 
 def unused_device(context: RuleContext, key: str) -> str | None:
@@ -62,7 +66,9 @@ def unused_device(context: RuleContext, key: str) -> str | None:
     point = memory.last_finite if memory is not None else None
     if memory is None or point is None or memory.highest >= _HELD:
         return None
-    return f"the run does not use this device: {memory.key} has never reached {_HELD:g}%"
+    return (
+        f"the run does not use this device: {memory.key} has never reached {_HELD:g}%"
+    )
 
 
 def asynchronous(context: RuleContext, _key: str) -> str | None:
@@ -99,7 +105,9 @@ def no_factor(context: RuleContext, key: str) -> str | None:
     low = None if series is None else series.first_beyond(_FACTOR, down=True)
     if low is None:
         return None
-    return f"{key} is below 1 (step {low.step}): it is not a factor, its unit is unknown"
+    return (
+        f"{key} is below 1 (step {low.step}): it is not a factor, its unit is unknown"
+    )
 
 
 METRIC_EXEMPTIONS: Mapping[str, Callable[[RuleContext, str], str | None]] = {

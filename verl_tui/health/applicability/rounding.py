@@ -30,10 +30,15 @@ def rate_rounded(context: RuleContext, key: str) -> str | None:
 def few_digits(context: RuleContext, key: str) -> str | None:
     """Exempt a figure of 0 that may be rounded, in a log without any number of many digits."""
     rate = context.first_key(RATES)
-    for whole in (*(context.indicators.get(indicator) for indicator in _WHOLE_LOG), rate):
+    for whole in (
+        *(context.indicators.get(indicator) for indicator in _WHOLE_LOG),
+        rate,
+    ):
         series = context.run.present(whole)
         newest = series.tail(_NEWEST) if series is not None else ()
-        if any(math.isfinite(value) and round(value, _DIGITS) != value for value in newest):
+        if any(
+            math.isfinite(value) and round(value, _DIGITS) != value for value in newest
+        ):
             return None
     return f"all numbers have few digits: {key} may be rounded"
 

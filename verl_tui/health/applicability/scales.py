@@ -34,15 +34,17 @@ def bounded_reward(context: RuleContext, _key: str) -> str | None:
     """Return the evidence that rewards are scores on a bounded scale, where the guide's 2–4 means
     nothing.
     """
-    mean, spread = (context.known(context.indicators.get(id)) for id in ("reward", "reward_std"))
+    mean, spread = (
+        context.known(context.indicators.get(id)) for id in ("reward", "reward_std")
+    )
     return _binary_spread(mean, spread) or _bounded_scale(context.run)
 
 
 def bounded(run: Run) -> str | None:
     """Return the evidence that a run's rewards are scores on a bounded scale."""
-    return _binary_spread(run.indicator("reward"), run.indicator("reward_std")) or _bounded_scale(
-        run
-    )
+    return _binary_spread(
+        run.indicator("reward"), run.indicator("reward_std")
+    ) or _bounded_scale(run)
 
 
 def _bounded_scale(run: Run) -> str | None:
@@ -100,9 +102,17 @@ def _bounded_dumps(run: Run) -> str | None:
     low, high, count = (
         run.series(f"{PREFIX}{name}") for name in ("score_min", "score_max", "count")
     )
-    if low is None or high is None or count is None or sum(count.tail(_POINTS)) < _SCORES:
+    if (
+        low is None
+        or high is None
+        or count is None
+        or sum(count.tail(_POINTS)) < _SCORES
+    ):
         return None
-    bounds = (min(low.tail(_POINTS), default=-math.inf), max(high.tail(_POINTS), default=math.inf))
+    bounds = (
+        min(low.tail(_POINTS), default=-math.inf),
+        max(high.tail(_POINTS), default=math.inf),
+    )
     if not -1.0 <= bounds[0] <= bounds[1] <= 1.0 or not {*bounds} & {-1.0, 1.0}:
         return None
     within = f"{bounds[0]:g} and {bounds[1]:g}"
@@ -118,7 +128,9 @@ def _scale(scores: Sequence[float], what: str) -> str | None:
     # Scores that merely stay below 1 may be low ones: only those that reach the bound prove it.
     reached = sum(abs(score) == 1.0 for score in scores)
     if reached >= _AT_BOUND and all(-1.0 <= score <= 1.0 for score in scores):
-        return f"{counted} all lie within −1 and 1, and reach the bound: a bounded scale"
+        return (
+            f"{counted} all lie within −1 and 1, and reach the bound: a bounded scale"
+        )
     return None
 
 

@@ -25,7 +25,9 @@ def v1(context: RuleContext, key: str) -> str | None:
     """
     evidence = v1_trainer(context.run)
     if evidence:
-        return f"from verl v0.9 on {key} is not the share of truncated ones ({evidence})"
+        return (
+            f"from verl v0.9 on {key} is not the share of truncated ones ({evidence})"
+        )
     return None
 
 
@@ -36,7 +38,9 @@ def not_v1(context: RuleContext, _key: str) -> str | None:
 
 def no_response_limit(context: RuleContext, _key: str) -> str | None:
     """Exempt a comparison with a limit of response length that is not known."""
-    if context.guide.response_limit is not None or stated_limit(context.run, "max_response_length"):
+    if context.guide.response_limit is not None or stated_limit(
+        context.run, "max_response_length"
+    ):
         return None
     return "data.max_response_length is unknown: no settings were found"
 
@@ -54,13 +58,17 @@ def assumed_limit(context: RuleContext, _key: str) -> str | None:
     """
     if known_response_limit(context.run, context.guide) is not None:
         return None
-    return "the limit of response length is unknown, and the log is not the tutorials' own"
+    return (
+        "the limit of response length is unknown, and the log is not the tutorials' own"
+    )
 
 
 def staleness_free(context: RuleContext, _key: str) -> str | None:
     """Exempt staleness that the settings do not bound."""
     stated = no_staleness_limit(context.run)
-    return f"{stated} is null: staleness is not controlled in this run" if stated else None
+    return (
+        f"{stated} is null: staleness is not controlled in this run" if stated else None
+    )
 
 
 _SEQUENCES = pattern(r"gspo|seq(?:uence)?(?:_|-|$)", re.IGNORECASE)
@@ -70,9 +78,16 @@ def clips_sequences(context: RuleContext, key: str) -> str | None:
     """Exempt the clip fraction of GSPO: it clips about a hundred times as much by design (arXiv
     2507.18071).
     """
-    for names in (["policy_loss.loss_mode", "loss_mode"], ["importance_sampling_level"]):
+    for names in (
+        ["policy_loss.loss_mode", "loss_mode"],
+        ["importance_sampling_level"],
+    ):
         stated = context.run.config.find(names)
-        if stated is not None and isinstance(stated[1], str) and _SEQUENCES.match(stated[1]):
+        if (
+            stated is not None
+            and isinstance(stated[1], str)
+            and _SEQUENCES.match(stated[1])
+        ):
             clips = f"{stated[0]} is {stated[1]}: it clips whole sequences"
             return f"{clips}, so that {key} is large by design"
     return None

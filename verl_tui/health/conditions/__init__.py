@@ -38,12 +38,16 @@ def _steady(rule: Rule) -> Steadiness:
 def _jump(rule: Rule, limit: float) -> Jump:
     floor = max(rule.floor, limit)
     leap = Leap(rule.factor, rule.spread, floor, rule.tail, rule.ignore * floor)
-    return Jump(leap, window=rule.window, least=rule.least or rule.window, hold=rule.hold)
+    return Jump(
+        leap, window=rule.window, least=rule.least or rule.window, hold=rule.hold
+    )
 
 
 KINDS: dict[str, Callable[[Rule, float, Sequence[int]], Condition]] = {
     "above": lambda rule, limit, _: Stays(Range(high=limit), _steady(rule)),
-    "at-least": lambda rule, limit, _: Stays(Range(high=limit, inclusive=True), _steady(rule)),
+    "at-least": lambda rule, limit, _: Stays(
+        Range(high=limit, inclusive=True), _steady(rule)
+    ),
     "below": lambda rule, limit, _: Stays(Range(low=limit), _steady(rule)),
     "outside": lambda rule, _, __: Stays(Range(rule.low, rule.high), _steady(rule)),
     "noisy": lambda rule, limit, _: Noisy(limit, _steady(rule)),

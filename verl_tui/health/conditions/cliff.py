@@ -7,7 +7,12 @@ from itertools import islice, pairwise
 from statistics import fmean, median
 from typing import TYPE_CHECKING
 
-from verl_tui.health.conditions.condition import Condition, DescribedBreach, Wording, number
+from verl_tui.health.conditions.condition import (
+    Condition,
+    DescribedBreach,
+    Wording,
+    number,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -93,9 +98,13 @@ class Cliff(Condition):
     def _consider(self, step: int) -> None:
         points, last = self._points, self._last()
         # Most points show no fall at all: comparing a few of them spares the medians below.
-        if (highest := max(last)) >= points[0][1] and highest >= points[len(points) // 3][1]:
+        if (highest := max(last)) >= points[0][1] and highest >= points[
+            len(points) // 3
+        ][1]:
             return
-        past = [value for _, value in islice(points, len(points) - self._gap - self._recent)]
+        past = [
+            value for _, value in islice(points, len(points) - self._gap - self._recent)
+        ]
         foot = fmean(last)
         # No level lies above the highest point, so no fall is measured by more.
         if (top := max(past)) > 0 and foot >= (1 - self._share) * top:
@@ -104,7 +113,9 @@ class Cliff(Condition):
         if self._is_cliff(past, last, level, foot):
             edge = self._edge(level, foot)
             self._fallen = (level, foot)
-            self._begin(edge, step, f"dropped sharply, from {number(level)} to {number(foot)}")
+            self._begin(
+                edge, step, f"dropped sharply, from {number(level)} to {number(foot)}"
+            )
 
     def _is_cliff(
         self, past: Sequence[float], last: Sequence[float], level: float, foot: float
@@ -139,7 +150,9 @@ class Cliff(Condition):
         return DescribedBreach(
             f"{words.title} dropped sharply at step {since}: {fall}",
             since,
-            (f"the level before: {number(level)}; newest {number(last)} at step {step}",),
+            (
+                f"the level before: {number(level)}; newest {number(last)} at step {step}",
+            ),
         )
 
     def _detach(self) -> None:

@@ -92,7 +92,11 @@ class Breaches:
 
     def recent(self, at: int) -> Breach | None:
         """Return the latest breach if one that begins now continues it, None for a new one."""
-        return self.all[-1] if self.all and at - self._cleared_at <= self.cooldown else None
+        return (
+            self.all[-1]
+            if self.all and at - self._cleared_at <= self.cooldown
+            else None
+        )
 
     def end(self, step: int, at: int) -> None:
         """Note that it is over; without a breach nothing happens."""

@@ -7,7 +7,12 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING
 
-from verl_tui.health.conditions.condition import Condition, DescribedBreach, Wording, number
+from verl_tui.health.conditions.condition import (
+    Condition,
+    DescribedBreach,
+    Wording,
+    number,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -106,9 +111,12 @@ class Scaled(Condition):
             "at most in all steps before: its scale seems to have changed"
         )
         range = (
-            f"between {number(self._low)} and {number(self._high)} in {self._count:,} points before"
+            f"between {number(self._low)} and {number(self._high)} "
+            f"in {self._count:,} points before"
         )
-        return DescribedBreach(message, since, (f"{range}; newest {number(last)} at step {step}",))
+        return DescribedBreach(
+            message, since, (f"{range}; newest {number(last)} at step {step}",)
+        )
 
     def _detach(self) -> None:
         self._beyond = self._beyond.copy()

@@ -8,7 +8,12 @@ from itertools import islice
 from statistics import fmean, median
 from typing import TYPE_CHECKING
 
-from verl_tui.health.conditions.condition import Condition, DescribedBreach, Wording, number
+from verl_tui.health.conditions.condition import (
+    Condition,
+    DescribedBreach,
+    Wording,
+    number,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -55,16 +60,20 @@ class Shift(Condition):
             if len(self._opening) < self._window:
                 self._opening.append(value)
             self._extreme = (
-                min(self._extreme, value) if self._way > 0 else max(self._extreme, value)
+                min(self._extreme, value)
+                if self._way > 0
+                else max(self._extreme, value)
             )
             if self.usual is not None:
-                if self._distance(self.usual, fmean(self._last())) < _BACK * abs(self._way):
+                if self._distance(self.usual, fmean(self._last())) < _BACK * abs(
+                    self._way
+                ):
                     self.usual = None
                     self._points.clear()
                     self._end(step)
-            elif len(self._points) >= self.needs and self._distance(self._extreme, value) > abs(
-                self._way
-            ):
+            elif len(self._points) >= self.needs and self._distance(
+                self._extreme, value
+            ) > abs(self._way):
                 self._consider(step)
 
     def _last(self) -> list[float]:
@@ -87,7 +96,9 @@ class Shift(Condition):
                 verb = "rose" if self._way > 0 else "fell"
                 since = points[len(points) - self._recent][0]
                 self._begin(
-                    since, step, f"{verb} from its usual {number(usual)} to {number(fmean(last))}"
+                    since,
+                    step,
+                    f"{verb} from its usual {number(usual)} to {number(fmean(last))}",
                 )
                 return
 
@@ -101,7 +112,9 @@ class Shift(Condition):
         return DescribedBreach(
             f"{words.title} has {verb} {way} since step {since}",
             since,
-            (f"usual {number(self.usual)} before, newest {number(last)} at step {step}",),
+            (
+                f"usual {number(self.usual)} before, newest {number(last)} at step {step}",
+            ),
         )
 
     def _detach(self) -> None:

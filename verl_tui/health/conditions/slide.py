@@ -8,7 +8,12 @@ from itertools import pairwise
 from statistics import fmean
 from typing import TYPE_CHECKING, NamedTuple
 
-from verl_tui.health.conditions.condition import Condition, DescribedBreach, Wording, number
+from verl_tui.health.conditions.condition import (
+    Condition,
+    DescribedBreach,
+    Wording,
+    number,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -120,16 +125,24 @@ class Slide(Condition):
         if fall < (_SURE if fall > size else _CLEAR) * error:
             return None
         may_be_steep = self._steep or self.seen <= _BEGINNING
-        return (first, fall) if may_be_steep or _steadily(stretch, first, middle, last) else None
+        return (
+            (first, fall)
+            if may_be_steep or _steadily(stretch, first, middle, last)
+            else None
+        )
 
     def _note_fall(
         self, stretch: Sequence[_BlockMean], level: float, fall: float, step: int
     ) -> None:
         near = level - _NEAR * fall
-        edge = max((at for at, block in enumerate(stretch) if block.mean >= near), default=0)
+        edge = max(
+            (at for at, block in enumerate(stretch) if block.mean >= near), default=0
+        )
         foot = fmean(block.mean for block in stretch[-2:])
         self._fallen = (level, foot)
-        self._begin(stretch[edge].last, step, f"fell from {number(level)} to {number(foot)}")
+        self._begin(
+            stretch[edge].last, step, f"fell from {number(level)} to {number(foot)}"
+        )
 
     def report(self, words: Wording) -> DescribedBreach | None:
         """Return the breach that holds now in words, None without one."""
@@ -139,7 +152,8 @@ class Slide(Condition):
         since, (step, last) = self._first(), self._last
         now = fmean([block.mean for block in [*self._blocks][-2:]])
         message = (
-            f"{words.title} has fallen since step {since}, from {number(level)} to {number(now)}"
+            f"{words.title} has fallen since step {since}, "
+            f"from {number(level)} to {number(now)}"
         )
         lowest = f"lowest since {number(foot)} (means of {2 * _SIZE} points)"
         newest = f"newest {number(last)} at step {step}"
@@ -152,8 +166,13 @@ class Slide(Condition):
         self._blocks = self._blocks.copy()
 
 
-def _steadily(stretch: Sequence[_BlockMean], first: float, middle: float, last: float) -> bool:
+def _steadily(
+    stretch: Sequence[_BlockMean], first: float, middle: float, last: float
+) -> bool:
     """Return whether a fall is spread over a stretch, and is no cliff."""
     fall = first - last
-    drops = (before.mean - after.mean for before, after in zip(stretch, stretch[2:], strict=False))
+    drops = (
+        before.mean - after.mean
+        for before, after in zip(stretch, stretch[2:], strict=False)
+    )
     return first - middle >= _EARLY * fall and max(drops) <= _STEEP * fall

@@ -8,7 +8,12 @@ from collections import deque
 from statistics import fmean, median
 from typing import TYPE_CHECKING, NamedTuple
 
-from verl_tui.health.conditions.condition import Condition, DescribedBreach, Wording, number
+from verl_tui.health.conditions.condition import (
+    Condition,
+    DescribedBreach,
+    Wording,
+    number,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -128,7 +133,11 @@ class Jump(Condition):
         for step, value in zip(steps, values, strict=True):
             self.seen += 1
             self._quiet += 1
-            if value > leap.floor and past.count >= self.needs - 1 and self._is_jump(value):
+            if (
+                value > leap.floor
+                and past.count >= self.needs - 1
+                and self._is_jump(value)
+            ):
                 self._note_jump(step, value)
             elif self._jumps:
                 self._end_if_quiet(step)
@@ -149,7 +158,9 @@ class Jump(Condition):
         self._jumps.append((step, value, usual))
         self._quiet = 0
         if self.breaches.open is None:
-            self._begin(step, step, f"jumped to {number(value)} from its usual {number(usual)}")
+            self._begin(
+                step, step, f"jumped to {number(value)} from its usual {number(usual)}"
+            )
 
     def _is_jump(self, value: float) -> bool:
         leap, level = self._leap, self._past.median()
@@ -166,7 +177,9 @@ class Jump(Condition):
         step, value, level = max(self._jumps, key=lambda jump: jump[1])
         since = self._first()
         count = len(self._jumps)
-        jump = f"jumped to {number(value)} at step {step}, from its usual {number(level)}"
+        jump = (
+            f"jumped to {number(value)} at step {step}, from its usual {number(level)}"
+        )
         message = f"{words.title} {jump}"
         if count > 1:
             last = self._jumps[-1][0]
@@ -188,7 +201,9 @@ class Surge(Condition):
     so.
     """
 
-    def __init__(self, *, window: int, recent: int, factor: float, floor: float) -> None:
+    def __init__(
+        self, *, window: int, recent: int, factor: float, floor: float
+    ) -> None:
         super().__init__(cooldown=window)
         self.needs = window + recent
         self._factor, self._floor, self._size = factor, floor, recent
@@ -202,7 +217,11 @@ class Surge(Condition):
     def feed(self, steps: Sequence[int], values: Sequence[float]) -> None:
         """Take in points."""
         recent = self._recent
-        if len(values) > self.needs and self._since is None and max(values) <= self._floor:
+        if (
+            len(values) > self.needs
+            and self._since is None
+            and max(values) <= self._floor
+        ):
             # Nothing here can be a surge.
             self.seen += len(values)
             self._past.refill(values[-self.needs : -self._size])
@@ -265,7 +284,9 @@ class Surge(Condition):
             f"mean of the last {len(self._recent)} points {number(mean)}, "
             f"before step {since} {number(level)}, last {number(last)}"
         )
-        values = ", ".join(f"{number(value)} at step {at}" for at, value in self._recent)
+        values = ", ".join(
+            f"{number(value)} at step {at}" for at, value in self._recent
+        )
         return DescribedBreach(message, since, (values,))
 
     def _detach(self) -> None:
@@ -364,11 +385,15 @@ class Zero(Condition):
             (zeros + 0.5) / (size + 1),
             math.exp(-level * level / (2 * spread)) if spread > 0 else 0.0,
         )
-        return max(self._least, math.ceil(math.log(self._CHANCE) / math.log(min(share, 0.9))))
+        return max(
+            self._least, math.ceil(math.log(self._CHANCE) / math.log(min(share, 0.9)))
+        )
 
     def _begin_if_enough(self, step: int) -> None:
         if self._since is not None and self._zeros == self._most:
-            self._begin(self._since[0], step, f"fell to 0 from {number(self._since[1])}")
+            self._begin(
+                self._since[0], step, f"fell to 0 from {number(self._since[1])}"
+            )
 
     def report(self, words: Wording) -> DescribedBreach | None:
         """Return the breach that holds now in words, None without one."""

@@ -9,7 +9,12 @@ from itertools import pairwise
 from statistics import fmean
 from typing import TYPE_CHECKING
 
-from verl_tui.health.conditions.condition import Condition, DescribedBreach, Wording, number
+from verl_tui.health.conditions.condition import (
+    Condition,
+    DescribedBreach,
+    Wording,
+    number,
+)
 from verl_tui.health.conditions.trend import trend
 
 if TYPE_CHECKING:
@@ -52,8 +57,14 @@ class Range:
         """The range of a breach in words, e.g. `above 0.1`."""
         if self.low > -math.inf and self.high < math.inf:
             return f"outside {number(self.low)}–{number(self.high)}"
-        limit, side = (self.high, "above") if self.high < math.inf else (self.low, "below")
-        return f"at or {side} {number(limit)}" if self.inclusive else f"{side} {number(limit)}"
+        limit, side = (
+            (self.high, "above") if self.high < math.inf else (self.low, "below")
+        )
+        return (
+            f"at or {side} {number(limit)}"
+            if self.inclusive
+            else f"{side} {number(limit)}"
+        )
 
     def excess(self, value: float) -> float:
         """Return how far outside a value lies; negative inside."""
@@ -108,7 +119,10 @@ class Stays(Condition):
     def feed(self, steps: Sequence[int], values: Sequence[float]) -> None:
         """Take in points."""
         for start in range(0, len(values), _STRETCH):
-            some, points = values[start : start + _STRETCH], steps[start : start + _STRETCH]
+            some, points = (
+                values[start : start + _STRETCH],
+                steps[start : start + _STRETCH],
+            )
             if self._calm(some):
                 self.seen += len(some)
                 self._spanned += len(some)
@@ -122,7 +136,9 @@ class Stays(Condition):
         """Return whether nothing was in breach: a long healthy history costs next to nothing."""
         if self._breaches or self._breached or self.seen < self._steady.window:
             return False
-        return not self._range.breached(max(values)) and not self._range.breached(min(values))
+        return not self._range.breached(max(values)) and not self._range.breached(
+            min(values)
+        )
 
     def _take(self, step: int, value: float) -> None:
         ring, breached = self._ring, self._range.breached
@@ -138,7 +154,11 @@ class Stays(Condition):
             self._opening = fmean(value for _, value in ring)
         if self._breached:
             self._follow(step)
-        elif self._breaches >= self._most and len(ring) == ring.maxlen and self.seen >= self._again:
+        elif (
+            self._breaches >= self._most
+            and len(ring) == ring.maxlen
+            and self.seen >= self._again
+        ):
             self._consider()
 
     def _note_breach(self, step: int, value: float) -> None:
@@ -169,12 +189,19 @@ class Stays(Condition):
             self._again = self.seen + max(1, self._steady.window // 5)
             return
         points = list(self._ring)
-        first = next(i for i, (_, value) in enumerate(points) if self._range.breached(value))
+        first = next(
+            i for i, (_, value) in enumerate(points) if self._range.breached(value)
+        )
         stretch = points[first:]
         self._breached = True
-        known = len(self.breaches.all), self.breaches.all[-1].since if self.breaches.all else 0
+        known = (
+            len(self.breaches.all),
+            self.breaches.all[-1].since if self.breaches.all else 0,
+        )
         self._begin(
-            stretch[0][0], self._ring[-1][0], f"was {self._range.words}, mean {number(mean)}"
+            stretch[0][0],
+            self._ring[-1][0],
+            f"was {self._range.words}, mean {number(mean)}",
         )
         if known != (len(self.breaches.all), self.breaches.all[-1].since):
             self._count_from(stretch)
@@ -210,15 +237,15 @@ class Stays(Condition):
         since = self._first()
         if words.says and self._hits < self._spanned:
             message = (
-                f"{words.says} at {self._hits:,} of {self._spanned:,} points since step {since}"
+                f"{words.says} at {self._hits:,} of {self._spanned:,} points "
+                f"since step {since}"
             )
         elif words.says:
             message = f"{words.says} for {words.duration(step - since + 1)}"
         else:
             stayed = "stayed" if self._hits == self._spanned else "mostly stayed"
-            message = (
-                f"{words.title} has {stayed} {where} for {words.duration(step - since + 1)}{rising}"
-            )
+            duration = words.duration(step - since + 1)
+            message = f"{words.title} has {stayed} {where} for {duration}{rising}"
             message += f": mean {number(mean)}, last {number(last)}"
         return DescribedBreach(message, since, self._evidence())
 

@@ -4,7 +4,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from verl_tui.health.conditions.condition import Condition, DescribedBreach, Wording, number
+from verl_tui.health.conditions.condition import (
+    Condition,
+    DescribedBreach,
+    Wording,
+    number,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -16,7 +21,9 @@ class Streak(Condition):
     Records that lack the metric never come here, so they neither count nor interrupt.
     """
 
-    def __init__(self, threshold: float, count: int, restarts: Sequence[int] = ()) -> None:
+    def __init__(
+        self, threshold: float, count: int, restarts: Sequence[int] = ()
+    ) -> None:
         """Prepare a streak.
 
         Args:
@@ -74,7 +81,9 @@ class Streak(Condition):
             f"on {self._count} records in a row (steps {first} to {step}); "
             f"last {number(self._last[1])} at step {self._last[0]}"
         )
-        values = ", ".join(f"{number(value)} at step {at}" for at, value in self._tripped)
+        values = ", ".join(
+            f"{number(value)} at step {at}" for at, value in self._tripped
+        )
         return DescribedBreach(
             message,
             first,
@@ -92,7 +101,9 @@ class Drops(Streak):
     count and so ends the row, since a share of nothing means nothing.
     """
 
-    def __init__(self, threshold: float, count: int, restarts: Sequence[int] = ()) -> None:
+    def __init__(
+        self, threshold: float, count: int, restarts: Sequence[int] = ()
+    ) -> None:
         super().__init__(threshold, count, restarts)
         self.needs = count + 1
 

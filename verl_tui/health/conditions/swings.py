@@ -7,7 +7,12 @@ from itertools import pairwise
 from statistics import median
 from typing import TYPE_CHECKING
 
-from verl_tui.health.conditions.condition import Condition, DescribedBreach, Wording, number
+from verl_tui.health.conditions.condition import (
+    Condition,
+    DescribedBreach,
+    Wording,
+    number,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -73,10 +78,15 @@ class Swings(Condition):
     def _judge(self, step: int) -> None:
         values = [value for _, value in self._points]
         if self._spread is None and spread_of(values) <= self._threshold:
-            return  # most metrics swing so little that there is no need to look at neighbours
+            # most metrics swing so little that there is no need to look at neighbours
+            return
         spread = swing(values)
         if self._spread is None and spread > self._threshold:
-            self._begin(self._points[0][0], step, f"swung by {number(spread)} from point to point")
+            self._begin(
+                self._points[0][0],
+                step,
+                f"swung by {number(spread)} from point to point",
+            )
             self._spread = spread
         elif self._spread is not None:
             self._spread = spread

@@ -8,7 +8,12 @@ from itertools import pairwise
 from statistics import fmean, median
 from typing import TYPE_CHECKING, NamedTuple
 
-from verl_tui.health.conditions.condition import Condition, DescribedBreach, Wording, number
+from verl_tui.health.conditions.condition import (
+    Condition,
+    DescribedBreach,
+    Wording,
+    number,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -46,12 +51,18 @@ def trend(values: Sequence[float]) -> Trend:
     middle, mean = (count - 1) / 2, fmean(values)
     spread = count * (count * count - 1) / 12
     slope = sum([(i - middle) * value for i, value in enumerate(values)]) / spread
-    rest = sum([(value - mean - slope * (i - middle)) ** 2 for i, value in enumerate(values)])
+    rest = sum(
+        [(value - mean - slope * (i - middle)) ** 2 for i, value in enumerate(values)]
+    )
     error = math.sqrt(rest / (count - 2) / spread)
     # A perfect line has no error: any slope is then beyond chance, none is none. Rounding leaves a
     # trace of both.
     if error <= 1e-12 * max(abs(mean), abs(slope)):
-        t = math.copysign(math.inf, slope) if abs(slope) * count > 1e-9 * abs(mean) else 0.0
+        t = (
+            math.copysign(math.inf, slope)
+            if abs(slope) * count > 1e-9 * abs(mean)
+            else 0.0
+        )
         return Trend(slope * (count - 1), t)
     return Trend(slope * (count - 1), slope / error)
 
@@ -100,7 +111,8 @@ class Rising(Condition):
             self._highest = max(self._highest, levels[-1])
         if self._since is None:
             self._look_for_a_rise(step)
-        elif levels[-1] < levels[-2]:  # it goes on until a block falls below the one before
+        elif levels[-1] < levels[-2]:
+            # it goes on until a block falls below the one before
             self._since = None
             self._end(step)
 
@@ -118,7 +130,9 @@ class Rising(Condition):
                 self._rise = rise
                 self._since = self._foot()
                 self._begin(
-                    self._since[0], step, f"rose from {number(rise[0][1])} to {number(rise[-1][1])}"
+                    self._since[0],
+                    step,
+                    f"rose from {number(rise[0][1])} to {number(rise[-1][1])}",
                 )
                 return
 
@@ -127,7 +141,9 @@ class Rising(Condition):
         before it.
         """
         level, top = self._rise[0][1], self._rise[-1][1]
-        return [block for block in self._rise if block[1] <= level + _FOOT * (top - level)][-1]
+        return [
+            block for block in self._rise if block[1] <= level + _FOOT * (top - level)
+        ][-1]
 
     def report(self, words: Wording) -> DescribedBreach | None:
         """Return the breach that holds now in words, None without one."""
@@ -136,7 +152,8 @@ class Rising(Condition):
         since, first = self._first(), self._since[1]
         level = self._medians[-1][1]
         blocks = ", ".join(
-            f"{number(value)} up to step {at}" for at, value in [*self._medians][-self._BLOCKS :]
+            f"{number(value)} up to step {at}"
+            for at, value in [*self._medians][-self._BLOCKS :]
         )
         long = words.duration(self._last[0] - since + 1)
         message = (

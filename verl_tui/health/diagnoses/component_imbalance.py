@@ -73,34 +73,49 @@ class ComponentImbalance(BlockDiagnosis):
         keys = components(context.run.keys, reward)
         if reward is None or len(keys) < 2:
             return NotJudged(
-                self.rule.id, "the log has no components of the reward" if reward else "no reward"
+                self.rule.id,
+                "the log has no components of the reward" if reward else "no reward",
             )
         return BlockInputs((reward, *keys[:_MOST]))
 
-    def judge_blocks(self, blocks: BlockHistory, inputs: BlockInputs) -> BlockFinding | None:
+    def judge_blocks(
+        self, blocks: BlockHistory, inputs: BlockInputs
+    ) -> BlockFinding | None:
         """Find a component that carries the reward while the others gain nothing."""
         columns = range(1, len(inputs.keys))
         for i in columns:
             one = _saturated(blocks, i, inputs.keys[i] or "", self.reach(i))
             if one is None:
                 continue
-            others = [j for j in columns if j != i and _stuck(blocks, j, self.reach(j), one)]
+            others = [
+                j for j in columns if j != i and _stuck(blocks, j, self.reach(j), one)
+            ]
             if others and not any(_moves(blocks, j, one) for j in others):
                 return self._block_finding(blocks, one, others, inputs)
         return None
 
     def _block_finding(
-        self, blocks: BlockHistory, one: _Saturated, others: Sequence[int], inputs: BlockInputs
+        self,
+        blocks: BlockHistory,
+        one: _Saturated,
+        others: Sequence[int],
+        inputs: BlockInputs,
     ) -> BlockFinding:
         floor = one.top - (1 - _TOP) * (one.top - one.low)
         foot, last = blocks[one.climb].last, blocks[-1].last
         since = next(
-            block.last for block in blocks[one.climb :] if block.levels[one.column] >= floor
+            block.last
+            for block in blocks[one.climb :]
+            if block.levels[one.column] >= floor
         )
         names = ", ".join(inputs.keys[j] or "" for j in others)
         fell = [_fell(blocks, j, one) for j in others]
         what = (
-            "fallen" if all(fell) else "gained nothing or fallen" if any(fell) else "gained nothing"
+            "fallen"
+            if all(fell)
+            else "gained nothing or fallen"
+            if any(fell)
+            else "gained nothing"
         )
         evidence = tuple(
             f"{inputs.keys[j]}: {number(column(blocks[one.climb :], j)[0])} at step {foot}, "
@@ -153,7 +168,10 @@ def _stuck(
         reached[1] <= 1 and reached[0] >= _HIGH
     ):
         return False  # at its ceiling all along
-    if reached[1] <= 0 and fmean(window[-_NEWEST:]) >= reached[1] - _FOOT * reach > reached[0]:
+    if (
+        reached[1] <= 0
+        and fmean(window[-_NEWEST:]) >= reached[1] - _FOOT * reach > reached[0]
+    ):
         return False  # a penalty, as small as it ever was
     done = (
         reach >= _DONE * (saturated.top - saturated.low)
@@ -191,4 +209,8 @@ def _gain(blocks: BlockHistory, j: int, saturated: _Saturated) -> tuple[float, f
     """
     before = column(blocks[max(0, saturated.climb - 2) : saturated.climb + 2], j)
     now = column(blocks[-_NEWEST:], j)
-    return (fmean(now) - fmean(before), fmean(now)) if before and now else (math.nan, math.nan)
+    return (
+        (fmean(now) - fmean(before), fmean(now))
+        if before and now
+        else (math.nan, math.nan)
+    )

@@ -142,15 +142,23 @@ class Crash(Diagnosis):
     def judge(self, context: RuleContext) -> Finding | NotJudged | None:
         """Report how the run crashed, or an error that may have ended it."""
         run, event = context.run, context.run.outcome
-        if event is not None and event.kind in _ENDS and context.state is not State.FINISHED:
+        if (
+            event is not None
+            and event.kind in _ENDS
+            and context.state is not State.FINISHED
+        ):
             finding = self._finding(context, event)
-        elif context.state is State.CRASHED or (context.state is State.ENDED and _is_gone(run)):
+        elif context.state is State.CRASHED or (
+            context.state is State.ENDED and _is_gone(run)
+        ):
             finding = self._without_a_word(context)
         else:
             self.remember(None, run.step)
             if run.events:
                 return None
-            return NotJudged(self.rule.id, "no source reports how the run started or ended")
+            return NotJudged(
+                self.rule.id, "no source reports how the run started or ended"
+            )
         self.remember(finding if context.state is State.CRASHED else None, finding.step)
         return finding
 
@@ -169,7 +177,11 @@ class Crash(Diagnosis):
             f"{verb} {_where(step)}{_while(cause.phase)}: {cause.words}",
             step=step,
             since_step=step,
-            evidence=(*cause.lines, *_phase_shown(cause.phase), "no step came after it"),
+            evidence=(
+                *cause.lines,
+                *_phase_shown(cause.phase),
+                "no step came after it",
+            ),
             advice=help,
             source=self.rule.source,
         )
@@ -193,7 +205,11 @@ class Crash(Diagnosis):
             step=run.step,
             since_step=run.step,
             evidence=(
-                *((*worker.lines, *_phase_shown(phase), gone) if worker is not None else ()),
+                *(
+                    (*worker.lines, *_phase_shown(phase), gone)
+                    if worker is not None
+                    else ()
+                ),
                 "no step came after it",
             ),
             advice=_SILENT_END if worker is None else advice(worker.words),
@@ -213,7 +229,11 @@ def _is_gone(run: Run) -> bool:
     """
     holder = writer(run)
     gone = holder is not None and holder.gone and run.outcome is None
-    return gone and holder is not None and (not holder.by_name or run.total_steps is not None)
+    return (
+        gone
+        and holder is not None
+        and (not holder.by_name or run.total_steps is not None)
+    )
 
 
 class Blamed(NamedTuple):
@@ -233,7 +253,9 @@ def _cause(run: Run, event: Event, same: Sequence[Event]) -> Blamed:
         event: The driver's last words.
         same: Other lines of it about the same end.
     """
-    path = next((path for path, state in run.sources.items() if state.ending is event), "")
+    path = next(
+        (path for path, state in run.sources.items() if state.ending is event), ""
+    )
     worker = blamed(run, event)
     if worker is None:
         lines = tuple(_line(path, one) for one in (event, *same[-3:]))
@@ -289,14 +311,18 @@ def _while(phase: Phase | None) -> str:
 
 def _phase_shown(phase: Phase | None) -> tuple[str, ...]:
     """Return the function that shows what the run was doing."""
-    return (f"it was {phase.words}, by its traceback: {phase.function}",) if phase else ()
+    return (
+        (f"it was {phase.words}, by its traceback: {phase.function}",) if phase else ()
+    )
 
 
 def _where(step: int | None) -> str:
     return "before the first step" if step is None else f"at step {step}"
 
 
-def _severity_and_words(context: RuleContext, event: Event, help: str) -> tuple[Severity, str, str]:
+def _severity_and_words(
+    context: RuleContext, event: Event, help: str
+) -> tuple[Severity, str, str]:
     """Return the severity of an end, its words, and advice."""
     if event.kind is EventKind.STOPPED:
         if interrupted(context.run):

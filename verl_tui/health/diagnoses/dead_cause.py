@@ -92,7 +92,9 @@ _VARIETY = (
     "raise the temperature, add an entropy or a KL term."
 )
 _SOLVED = DeadCause(
-    "the task is solved: nothing is left to learn from these prompts", _HARDER, calm=True
+    "the task is solved: nothing is left to learn from these prompts",
+    _HARDER,
+    calm=True,
 )
 
 
@@ -104,7 +106,9 @@ def dead_cause(context: RuleContext, step: int) -> DeadCause | None:
     if _at_its_top(reward):
         return _SOLVED
     if (cold := _temperature(context)) is not None:
-        return DeadCause(f"sampling is too cold: {cold[0]} is {number(cold[1])}", _WARMER)
+        return DeadCause(
+            f"sampling is too cold: {cold[0]} is {number(cold[1])}", _WARMER
+        )
     if _share(context, "samples/groups_all_right", step) >= _MOSTLY:
         return _SOLVED
     alike = _variety(context, step)
@@ -113,7 +117,9 @@ def dead_cause(context: RuleContext, step: int) -> DeadCause | None:
     return _hopeless(context, reward, step) or alike
 
 
-def _hopeless(context: RuleContext, reward: Sequence[float], step: int) -> DeadCause | None:
+def _hopeless(
+    context: RuleContext, reward: Sequence[float], step: int
+) -> DeadCause | None:
     all_wrong = _share(context, "samples/groups_all_wrong", step)
     if all_wrong < _MOSTLY and not _at_its_bottom(reward):
         return None
@@ -144,7 +150,11 @@ def _always_dead(context: RuleContext, step: int) -> bool:
     spreads = _known(context.run.present(context.indicators.get("reward_std")), step)
     if spreads:
         return max(spreads) <= NO_SPREAD
-    shares = (context.run.present(context.names[name]) for name in SHARES if name in context.names)
+    shares = (
+        context.run.present(context.names[name])
+        for name in SHARES
+        if name in context.names
+    )
     return min(_known(next(shares, None), step), default=1.0) >= 1.0
 
 
@@ -194,7 +204,8 @@ def _constant(score: float) -> DeadCause:
             _EASIER,
         )
     return DeadCause(
-        f"every answer so far has scored {number(score)}: the scorer is constant", _SCORER
+        f"every answer so far has scored {number(score)}: the scorer is constant",
+        _SCORER,
     )
 
 
@@ -202,7 +213,9 @@ def _variety(context: RuleContext, step: int) -> DeadCause | None:
     """Return the cause that answers are alike, from the beginning or since later; None if they are
     not or there are no samples.
     """
-    shares = _known(context.run.present(context.names.get("samples/unique_share")), step)
+    shares = _known(
+        context.run.present(context.names.get("samples/unique_share")), step
+    )
     if not shares or (now := fmean(shares[-_LATELY:])) > _ALIKE:
         return None
     before = fmean(shares[:_LATELY])
@@ -219,9 +232,9 @@ def _variety(context: RuleContext, step: int) -> DeadCause | None:
 
 def _temperature(context: RuleContext) -> tuple[str, float] | None:
     """Return the setting that makes sampling cold, None where it is warm or unknown."""
-    stated = context.run.config.find(["rollout.temperature"]) or context.run.config.find(
-        ["temperature"]
-    )
+    stated = context.run.config.find(
+        ["rollout.temperature"]
+    ) or context.run.config.find(["temperature"])
     if stated is None or "val" in stated[0]:
         return None  # validation may be as cold as it likes
     value = as_number(stated[1])
@@ -242,5 +255,7 @@ def _known(series: Series | None, step: int) -> Sequence[float]:
     if series is None:
         return ()
     return [
-        value for value in series.values[: bisect_right(series.steps, step)] if math.isfinite(value)
+        value
+        for value in series.values[: bisect_right(series.steps, step)]
+        if math.isfinite(value)
     ]

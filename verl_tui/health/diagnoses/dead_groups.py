@@ -36,7 +36,9 @@ class DeadGroups(Diagnosis):
 
     def __init__(self, rule: Rule) -> None:
         super().__init__(rule)
-        self._watches: dict[tuple[str, tuple[float, ...], int], ConditionFeed[Stays]] = {}
+        self._watches: dict[
+            tuple[str, tuple[float, ...], int], ConditionFeed[Stays]
+        ] = {}
         self._causes: dict[int, DeadCause | None] = {}
         """Causes by the step at which the finding was raised: later points do not change the
         history.
@@ -51,7 +53,11 @@ class DeadGroups(Diagnosis):
 
     def _with_cause(self, episode: Episode) -> Episode:
         cause = self._causes.get(episode.raised_step or 0)
-        words = f"{episode.message}; {cause.words}" if cause is not None else episode.message
+        words = (
+            f"{episode.message}; {cause.words}"
+            if cause is not None
+            else episode.message
+        )
         return episode._replace(severity=self._severity(cause), message=words)
 
     def judge(self, context: RuleContext) -> Finding | NotJudged | None:
@@ -62,7 +68,9 @@ class DeadGroups(Diagnosis):
             return NotJudged(rule.id, share)
         key = share.key
         series = [
-            one for name in (key, *share.beside) if (one := context.run.series(name)) is not None
+            one
+            for name in (key, *share.beside)
+            if (one := context.run.series(name)) is not None
         ]
         window = self._window(context, key)
         basis = (key, share.figures, window)
@@ -92,7 +100,9 @@ class DeadGroups(Diagnosis):
         self, context: RuleContext, key: str, report: DescribedBreach, step: int
     ) -> Finding:
         rule, cause = self.rule, dead_cause(context, step)
-        words, advice = (f"; {cause.words}", cause.advice) if cause is not None else ("", "")
+        words, advice = (
+            (f"; {cause.words}", cause.advice) if cause is not None else ("", "")
+        )
         return Finding(
             rule.id,
             self._severity(cause),
@@ -110,11 +120,15 @@ class DeadGroups(Diagnosis):
 
     def _stays(self, window: int) -> Stays:
         rule = self.rule
-        return Stays(Range(high=rule.threshold), Steadiness(window, rule.share, rule.clear))
+        return Stays(
+            Range(high=rule.threshold), Steadiness(window, rule.share, rule.clear)
+        )
 
     def _window(self, context: RuleContext, key: str) -> int:
         """Return the points that make the evidence: fewer where each is of many groups."""
-        counts = context.run.series(_GROUPS) if key == context.names.get(SAMPLES) else None
+        counts = (
+            context.run.series(_GROUPS) if key == context.names.get(SAMPLES) else None
+        )
         if counts is None or len(counts) < _LEAST:
             return self.rule.window
         # The first ones only: the window must not change while a run goes on.

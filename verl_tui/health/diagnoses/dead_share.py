@@ -68,7 +68,9 @@ def dead_share(context: RuleContext) -> DeadShare | str:
     """Return the best figure that a log has, or why it has none."""
     names = context.names
     if key := context.first_key(SHARES):
-        spread = context.indicators.get("reward_std") if key != names.get(SAMPLES) else None
+        spread = (
+            context.indicators.get("reward_std") if key != names.get(SAMPLES) else None
+        )
         return DeadShare(key, beside=(spread,) if spread is not None else ())
     batch = positive_setting(context.run, ("data.train_batch_size", "train_batch_size"))
     if _EVICTED in names and batch is not None:
@@ -120,5 +122,6 @@ def _zeros_and_ones(reward: Series, count: float) -> bool:
     if len(values) < _LEAST:
         return False
     return all(
-        0 <= value <= 1 and abs(value * count - round(value * count)) < _WHOLE for value in values
+        0 <= value <= 1 and abs(value * count - round(value * count)) < _WHOLE
+        for value in values
     )

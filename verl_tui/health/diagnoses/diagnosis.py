@@ -57,7 +57,9 @@ class Diagnosis(ABC):
         """Return a breach as a finding of the past."""
         rule = self.rule
         message = breach.what if self.sentences else f"{rule.title} {breach.what}"
-        return Episode(rule.id, rule.severity, breach.since, breach.raised, breach.cleared, message)
+        return Episode(
+            rule.id, rule.severity, breach.since, breach.raised, breach.cleared, message
+        )
 
     def remember(self, finding: Finding | None, step: int | None) -> None:
         """Note the present finding, for diagnoses that look at the present only."""
@@ -114,7 +116,9 @@ class BlockDiagnosis(Diagnosis):
         """Return the metrics to look at, or why it does not apply."""
 
     @abstractmethod
-    def judge_blocks(self, blocks: BlockHistory, inputs: BlockInputs) -> BlockFinding | None:
+    def judge_blocks(
+        self, blocks: BlockHistory, inputs: BlockInputs
+    ) -> BlockFinding | None:
         """Return the finding at the last of the blocks, None if there is none."""
 
     def causes(self, context: RuleContext) -> Sequence[str]:  # noqa: ARG002 - most need no settings
@@ -182,7 +186,10 @@ class BlockDiagnosis(Diagnosis):
         # A comparison with nan is false: what a block lacks changes nothing.
         for at, level in enumerate(block.levels):
             low, high = self._reach[at]
-            self._reach[at] = (level if level < low else low, level if level > high else high)
+            self._reach[at] = (
+                level if level < low else low,
+                level if level > high else high,
+            )
 
     def _note(self, finding: BlockFinding | None, step: int) -> None:
         at = len(self._history)

@@ -65,7 +65,9 @@ class EngineMismatch(BlockDiagnosis):
             )
         return BlockInputs((norm, *(key for key, _, _ in found)), tuple(found))
 
-    def judge_blocks(self, blocks: BlockHistory, inputs: BlockInputs) -> BlockFinding | None:
+    def judge_blocks(
+        self, blocks: BlockHistory, inputs: BlockInputs
+    ) -> BlockFinding | None:
         """Find a mismatch during which the gradient norm climbs."""
         beyond = [
             (i, *known)
@@ -75,7 +77,9 @@ class EngineMismatch(BlockDiagnosis):
         if not beyond:
             return None
         if self._newest is not None:
-            return self._block_finding(blocks_since(blocks, self._newest.since), beyond, inputs)
+            return self._block_finding(
+                blocks_since(blocks, self._newest.since), beyond, inputs
+            )
         climbing = (blocks[-lag:] for lag in _LAGS if _norm_climbs(blocks, lag))
         stretch = next(climbing, None)
         return None if stretch is None else self._block_finding(stretch, beyond, inputs)
@@ -119,4 +123,8 @@ def _norm_climbs(blocks: BlockHistory, lag: int) -> bool:
 
 def _limits(inputs: BlockInputs) -> Sequence[tuple[str, float, str]]:
     known = inputs.depends_on
-    return [one for one in known if not math.isnan(one[1])] if isinstance(known, tuple) else []
+    return (
+        [one for one in known if not math.isnan(one[1])]
+        if isinstance(known, tuple)
+        else []
+    )

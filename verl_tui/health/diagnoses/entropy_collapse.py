@@ -82,7 +82,11 @@ class EntropyCollapse(BlockDiagnosis):
     def episodes(self) -> Sequence[Episode]:
         """All findings so far; a collapse in the first steps is not repeated by the blocks."""
         early = [self.episode(breach) for breach in self._first_steps.all]
-        later = [one for one in super().episodes if not any(_within(one, first) for first in early)]
+        later = [
+            one
+            for one in super().episodes
+            if not any(_within(one, first) for first in early)
+        ]
         return [*early, *later]
 
     def judge(self, context: RuleContext) -> Finding | NotJudged | None:
@@ -93,7 +97,10 @@ class EntropyCollapse(BlockDiagnosis):
 
     def _early(self, context: RuleContext) -> Finding | None:
         key = context.indicators["entropy"]
-        entropy, reward = context.run.series(key), context.run.series(context.indicators["reward"])
+        entropy, reward = (
+            context.run.series(key),
+            context.run.series(context.indicators["reward"]),
+        )
         if entropy is None or reward is None:
             return None
         if key != self._of:
@@ -125,14 +132,23 @@ class EntropyCollapse(BlockDiagnosis):
 
     def inputs(self, context: RuleContext) -> BlockInputs | NotJudged:
         """Look at entropy, reward and the parts of it with their weights."""
-        entropy, reward = context.indicators.get("entropy"), context.indicators.get("reward")
+        entropy, reward = (
+            context.indicators.get("entropy"),
+            context.indicators.get("reward"),
+        )
         if entropy is None or reward is None:
-            return NotJudged(self.rule.id, f"the log has no {'reward' if entropy else 'entropy'}")
+            return NotJudged(
+                self.rule.id, f"the log has no {'reward' if entropy else 'entropy'}"
+            )
         parts = components(context.run.keys, reward)
         known = weights(context.run, parts)
-        return BlockInputs((entropy, reward, *parts), tuple(known.get(key, 1.0) for key in parts))
+        return BlockInputs(
+            (entropy, reward, *parts), tuple(known.get(key, 1.0) for key in parts)
+        )
 
-    def judge_blocks(self, blocks: BlockHistory, inputs: BlockInputs) -> BlockFinding | None:
+    def judge_blocks(
+        self, blocks: BlockHistory, inputs: BlockInputs
+    ) -> BlockFinding | None:
         """Compare the newest block with earlier ones."""
         opening, now = max(column(blocks[:3], 0), default=0.0), blocks[-1].levels[0]
         if opening <= 0 or not 0 <= now <= _LEFT * opening or self._converged(blocks):
@@ -155,7 +171,8 @@ class EntropyCollapse(BlockDiagnosis):
             return False
         # What was learnt within the first block shows in how much was left to learn after it.
         return reward[-1] >= _TOP or (
-            reward[-1] >= _SOLVED and reward[-1] - reward[0] >= _LEARNT * (1 - reward[0])
+            reward[-1] >= _SOLVED
+            and reward[-1] - reward[0] >= _LEARNT * (1 - reward[0])
         )
 
     def _all_at_top(self, block: Block, inputs: BlockInputs) -> bool:
@@ -205,7 +222,9 @@ def _within(one: Episode, first: Episode) -> bool:
 
 
 def _vanish() -> ConditionFeed[Vanish]:
-    return ConditionFeed(lambda: Vanish(share=_GONE, back=_BACK, recent=_RECENT, within=_EARLY))
+    return ConditionFeed(
+        lambda: Vanish(share=_GONE, back=_BACK, recent=_RECENT, within=_EARLY)
+    )
 
 
 def _has_learnt(reward: Series, step: int) -> bool:
@@ -214,7 +233,9 @@ def _has_learnt(reward: Series, step: int) -> bool:
     A task may be learnt as fast as entropy falls.
     """
     values = [
-        value for value in reward.values[: bisect_right(reward.steps, step)] if math.isfinite(value)
+        value
+        for value in reward.values[: bisect_right(reward.steps, step)]
+        if math.isfinite(value)
     ]
     first, last = values[:_RECENT], values[-_RECENT:]
     if len(values) < 2 * _RECENT - 1:
@@ -243,7 +264,11 @@ def _brink(stretch: BlockHistory) -> int:
 
 def _fallen(stretch: BlockHistory) -> bool:
     values = column(stretch, 0)
-    return len(values) >= 4 and values[-1] <= _FALL * values[0] and course(stretch, 0).t <= _FALL_T
+    return (
+        len(values) >= 4
+        and values[-1] <= _FALL * values[0]
+        and course(stretch, 0).t <= _FALL_T
+    )
 
 
 def _risen(stretch: BlockHistory) -> bool:

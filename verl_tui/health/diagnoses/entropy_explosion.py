@@ -8,7 +8,12 @@ from statistics import median
 from typing import TYPE_CHECKING, ClassVar, NamedTuple
 
 from verl_tui.health.conditions.condition import number
-from verl_tui.health.diagnoses.diagnosis import BlockDiagnosis, BlockFinding, BlockInputs, column
+from verl_tui.health.diagnoses.diagnosis import (
+    BlockDiagnosis,
+    BlockFinding,
+    BlockInputs,
+    column,
+)
 from verl_tui.health.finding import NotJudged
 
 if TYPE_CHECKING:
@@ -55,10 +60,14 @@ class EntropyExplosion(BlockDiagnosis):
         if entropy is None:
             return NotJudged(self.rule.id, "the log has no entropy")
         if length is None and reward is None:
-            return NotJudged(self.rule.id, "the log has neither response length nor reward")
+            return NotJudged(
+                self.rule.id, "the log has neither response length nor reward"
+            )
         return BlockInputs((entropy, length, reward))
 
-    def judge_blocks(self, blocks: BlockHistory, inputs: BlockInputs) -> BlockFinding | None:
+    def judge_blocks(
+        self, blocks: BlockHistory, inputs: BlockInputs
+    ) -> BlockFinding | None:
         """Compare the newest blocks with those before."""
         if self.breaches.open is None:
             self._found = _explosion(blocks)
@@ -96,7 +105,8 @@ def _explosion(blocks: BlockHistory) -> _Explosion | None:
         return None
     signs = _signs(past, blocks[-1])
     since = next(
-        (block.first for block in reversed(past) if block.levels[0] < _OVER * usual), past[-1].first
+        (block.first for block in reversed(past) if block.levels[0] < _OVER * usual),
+        past[-1].first,
     )
     return _Explosion(since, usual, signs) if signs else None
 
@@ -110,7 +120,11 @@ def _signs(past: BlockHistory, now: Block) -> tuple[str, ...]:
         if now.levels[2] >= usual + _MORE * size:
             return ()
         if now.levels[2] <= usual - _LESS * size:
-            signs.append(f"the reward fell from {number(usual)} to {number(now.levels[2])}")
+            signs.append(
+                f"the reward fell from {number(usual)} to {number(now.levels[2])}"
+            )
     if length and now.levels[1] >= _LONGER * median(length) > 0:
-        signs.append(f"responses grew from {number(median(length))} to {number(now.levels[1])}")
+        signs.append(
+            f"responses grew from {number(median(length))} to {number(now.levels[1])}"
+        )
     return tuple(signs)

@@ -50,14 +50,20 @@ class FirstStep(Diagnosis):
                 f"the log begins with step {step}, so its first record is not the run's",
             )
         finding = (
-            self._finding(key, step, value) if math.isfinite(value) and value >= _TEMPLATE else None
+            self._finding(key, step, value)
+            if math.isfinite(value) and value >= _TEMPLATE
+            else None
         )
         self.remember(finding, step)
         return finding
 
     def _finding(self, key: str, step: int, value: float) -> Finding:
         wrong = value > _CONFIG
-        what = "the configuration is wrong" if wrong else "the chat templates seem to differ"
+        what = (
+            "the configuration is wrong"
+            if wrong
+            else "the chat templates seem to differ"
+        )
         return Finding(
             self.rule.id,
             self.rule.severity,

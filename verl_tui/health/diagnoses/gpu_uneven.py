@@ -9,7 +9,11 @@ from typing import TYPE_CHECKING, ClassVar
 
 from verl_tui.health.applicability.metrics import unused_device
 from verl_tui.health.conditions.condition import number
-from verl_tui.health.diagnoses.diagnosis import BlockDiagnosis, BlockFinding, BlockInputs
+from verl_tui.health.diagnoses.diagnosis import (
+    BlockDiagnosis,
+    BlockFinding,
+    BlockInputs,
+)
 from verl_tui.health.finding import NotJudged
 from verl_tui.runs.views.devices import utilization_keys
 
@@ -47,13 +51,19 @@ class GpuUneven(BlockDiagnosis):
         devices = utilization_keys(context.run)
         used = [key for key in devices if unused_device(context, key) is None][:_MOST]
         if len(used) < 2:
-            return NotJudged(self.rule.id, "the log shows fewer than two devices that the run uses")
+            return NotJudged(
+                self.rule.id, "the log shows fewer than two devices that the run uses"
+            )
         highest = max(
-            series.highest for key in used if (series := context.run.series(key)) is not None
+            series.highest
+            for key in used
+            if (series := context.run.series(key)) is not None
         )
         return BlockInputs(tuple(used), 100.0 if highest <= 1.0 else 1.0)
 
-    def judge_blocks(self, blocks: BlockHistory, inputs: BlockInputs) -> BlockFinding | None:
+    def judge_blocks(
+        self, blocks: BlockHistory, inputs: BlockInputs
+    ) -> BlockFinding | None:
         """Find devices that are idle while others work."""
         newest = blocks[-_LASTS:]
         idle = [
@@ -66,17 +76,28 @@ class GpuUneven(BlockDiagnosis):
     def _idles(self, block: Block, i: int, inputs: BlockInputs) -> bool:
         levels, scale = block.levels, float(str(inputs.depends_on))
         others = [
-            level * scale for j, level in enumerate(levels) if j != i and not math.isnan(level)
+            level * scale
+            for j, level in enumerate(levels)
+            if j != i and not math.isnan(level)
         ]
         working = [level for level in others if level >= self.rule.threshold]
-        enough = 2 * len(working) >= len(others) and bool(working) and fmean(working) >= _WORKING
-        return enough and levels[i] * scale < min(self.rule.threshold, _APART * fmean(working))
+        enough = (
+            2 * len(working) >= len(others)
+            and bool(working)
+            and fmean(working) >= _WORKING
+        )
+        return enough and levels[i] * scale < min(
+            self.rule.threshold, _APART * fmean(working)
+        )
 
     def _block_finding(
         self, newest: BlockHistory, idle: Sequence[str | None], inputs: BlockInputs
     ) -> BlockFinding:
         scale, last = float(str(inputs.depends_on)), newest[-1]
-        levels = {key: level * scale for key, level in zip(inputs.keys, last.levels, strict=True)}
+        levels = {
+            key: level * scale
+            for key, level in zip(inputs.keys, last.levels, strict=True)
+        }
         names = ", ".join(map(_device, idle))
         shares = ", ".join(f"{number(levels[key])}%" for key in idle)
         working = [level for key, level in levels.items() if key not in idle]
@@ -88,7 +109,8 @@ class GpuUneven(BlockDiagnosis):
             f"{names} {'work' if len(idle) > 1 else 'works'} at {shares} "
             f"while the others of {len(levels)} work at {number(others)}%, since step {since}",
             tuple(
-                f"{key}: {number(level)}% up to step {last.last}" for key, level in levels.items()
+                f"{key}: {number(level)}% up to step {last.last}"
+                for key, level in levels.items()
             ),
             idle[0],
         )

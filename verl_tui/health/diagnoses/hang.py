@@ -10,9 +10,22 @@ from verl_tui.health.diagnoses.diagnosis import Diagnosis
 from verl_tui.health.finding import Finding, NotJudged, Severity
 from verl_tui.health.rule_context import minutes
 from verl_tui.runs.time.forecast import expected_step
-from verl_tui.runs.views.signs_of_life import evidence, gpus_work, phase, unattended, writer
+from verl_tui.runs.views.signs_of_life import (
+    evidence,
+    gpus_work,
+    phase,
+    unattended,
+    writer,
+)
 from verl_tui.runs.views.signs_of_life import last_written as last_of_training
-from verl_tui.runs.views.state import State, doubt, is_evaluation, last_write, overdue, waited
+from verl_tui.runs.views.state import (
+    State,
+    doubt,
+    is_evaluation,
+    last_write,
+    overdue,
+    waited,
+)
 
 if TYPE_CHECKING:
     from verl_tui.health.rule_context import RuleContext
@@ -29,7 +42,12 @@ _LONG_START = 7200.0
 """Seconds if the last message was about generating or validating, which print nothing until they
 are done: heuristic.
 """
-_GENERATES = ("validation generation", "test_gen_batch", "***** Running", "all initialize finished")
+_GENERATES = (
+    "validation generation",
+    "test_gen_batch",
+    "***** Running",
+    "all initialize finished",
+)
 """Beginnings of the stages of generating and validating."""
 _STOPPED = (
     "Let it go on: `kill -CONT` with its process number, or `fg` in its shell. "
@@ -69,9 +87,14 @@ class Hang(Diagnosis):
         holder = writer(run)
         if context.state is State.WAITING:
             return self._before_the_first(context)
-        if context.state is State.RUNNING and not is_evaluation(run) and overdue(run, quiet):
+        if (
+            context.state is State.RUNNING
+            and not is_evaluation(run)
+            and overdue(run, quiet)
+        ):
             return NotJudged(
-                self.rule.id, f"no step for {minutes(quiet)}, but {doubt(run, context.now)}"
+                self.rule.id,
+                f"no step for {minutes(quiet)}, but {doubt(run, context.now)}",
             )
         if context.state is not State.STALLED:
             reason = _elsewhere(context)
@@ -90,10 +113,16 @@ class Hang(Diagnosis):
         else:
             times = f"{quiet / due.seconds:,.0f} times the usual"
             compared = f"{times} {minutes(due.seconds)} of {due.kind.words}"
-            usual = [f"{due.kind.words} is due; the longest so far took {minutes(due.longest)}"]
+            usual = [
+                f"{due.kind.words} is due; the longest so far took {minutes(due.longest)}"
+            ]
         sign, at = evidence(run, context.now), phase(run)
         lived = "" if sign is None else f"alive: {sign.words}"
-        signs = {"no step": True, "the log is silent": log_silent, "GPUs are idle": gpus_idle}
+        signs = {
+            "no step": True,
+            "the log is silent": log_silent,
+            "GPUs are idle": gpus_idle,
+        }
         held = [words for words, holds in signs.items() if holds]
         count = f"{len(held)} of 3 signs held: {', '.join(held)}"
         return Finding(
@@ -102,7 +131,9 @@ class Hang(Diagnosis):
             f"no step for {minutes(quiet)} since step {run.step}: {compared}",
             step=run.step,
             since_step=run.step,
-            evidence=tuple(filter(None, (count, lived, at, *usual, log_words, gpu_words))),
+            evidence=tuple(
+                filter(None, (count, lived, at, *usual, log_words, gpu_words))
+            ),
             advice=self.rule.advice,
             source=self.rule.source,
         )
@@ -127,14 +158,22 @@ class Hang(Diagnosis):
         """Report a start that has long printed nothing although its process is alive: it may be a
         hang.
         """
-        run, sign, quiet = context.run, evidence(context.run, context.now), _unchanged(context)
+        run, sign, quiet = (
+            context.run,
+            evidence(context.run, context.now),
+            _unchanged(context),
+        )
         allowed, why = _START, "PyTorch's own wait at a start"
         if _generates(run):
             allowed, why = _LONG_START, "it generates or validates (heuristic)"
         is_alive = sign is not None and _is_recent(sign.latest, context.now)
         if sign is None or not is_alive or quiet <= allowed or doubt(run, context.now):
             return NotJudged(self.rule.id, _waiting(context))
-        facts = (f"alive: {sign.words}", phase(run), f"{minutes(allowed)} are allowed: {why}")
+        facts = (
+            f"alive: {sign.words}",
+            phase(run),
+            f"{minutes(allowed)} are allowed: {why}",
+        )
         return Finding(
             self.rule.id,
             Severity.WARNING,
@@ -164,7 +203,11 @@ def _unchanged(context: RuleContext) -> float:
         return max(0.0, context.now - at - run.lost(context.now))
     lives = [one.life for one in run.sources.values()]
     return max(
-        (one.stamp - one.stood for one in lives if one.stamp is not None and one.stood is not None),
+        (
+            one.stamp - one.stood
+            for one in lives
+            if one.stamp is not None and one.stood is not None
+        ),
         default=0.0,
     )
 
@@ -183,7 +226,9 @@ def _waiting(context: RuleContext) -> str:
     """Return what is known of a run before its first step; engines may take long to start."""
     written, sign = last_write(context.run), evidence(context.run, context.now)
     quiet = (
-        None if written is None else f"last written {minutes(max(0.0, context.now - written))} ago"
+        None
+        if written is None
+        else f"last written {minutes(max(0.0, context.now - written))} ago"
     )
     lives = sign.words if sign is not None and sign.latest is None else None
     return "; ".join(
@@ -197,7 +242,11 @@ def _log(context: RuleContext) -> tuple[bool | None, str]:
     if written is None:
         return None, "it is unknown whether the log is silent"
     age, of_training = max(0.0, context.now - written), last_of_training(context.run)
-    if age <= _FRESH_LOG and of_training is not None and context.now - of_training > _FRESH_LOG:
+    if (
+        age <= _FRESH_LOG
+        and of_training is not None
+        and context.now - of_training > _FRESH_LOG
+    ):
         ago = minutes(context.now - of_training)
         return (
             True,

@@ -26,7 +26,9 @@ _USED = ("perf/cpu_memory_used_gb", "actor/perf/cpu_memory_used_gb")
 _SHARE = ("system/memory_percent", "system/memory")
 """W&B's figure of the host: percent in use."""
 _TOTAL = ("perf/cpu_memory_total_gb", "actor/perf/cpu_memory_total_gb")
-_KILLED = pattern(r"killed due to memory pressure|running low on memory|was [\d.]+GB / [\d.]+GB \(")
+_KILLED = pattern(
+    r"killed due to memory pressure|running low on memory|was [\d.]+GB / [\d.]+GB \("
+)
 _OF = pattern(r"was ([\d.]+)GB / ([\d.]+)GB \(")
 _FULL = 0.95
 """Share of the node at which Ray kills (Ray's RAY_memory_usage_threshold)."""
@@ -95,7 +97,9 @@ class HostMemory(Diagnosis):
         if key is None or series is None:
             return NotJudged(self.rule.id, "the log has no memory of the host")
         if len(series) < self.rule.window:
-            return NotJudged(self.rule.id, f"needs {self.rule.window} points, has {len(series)}")
+            return NotJudged(
+                self.rule.id, f"needs {self.rule.window} points, has {len(series)}"
+            )
         share = key in {names.get(name) for name in _SHARE}
         count = _climb(list(series.values[-_MOST:]), self.rule.window)
         if not count:
@@ -104,7 +108,14 @@ class HostMemory(Diagnosis):
         each = trend(values).change / max(1, steps[-1] - steps[0])
         full = 100 * _FULL if share else _full(context)
         return _Growth(
-            key, steps[0], steps[-1], values[0], values[-1], each, full, "%" if share else " GB"
+            key,
+            steps[0],
+            steps[-1],
+            values[0],
+            values[-1],
+            each,
+            full,
+            "%" if share else " GB",
         )
 
     def _filling(self, context: RuleContext, growth: _Growth) -> Finding | None:
@@ -117,7 +128,9 @@ class HostMemory(Diagnosis):
         if growth.full is None:
             if growth.now - growth.first < max(_GROWN_GB, _GROWN * growth.first):
                 return None
-            words = f"{rise}; the node's memory is unknown, and so is when it will be full"
+            words = (
+                f"{rise}; the node's memory is unknown, and so is when it will be full"
+            )
         else:
             left = max(0.0, growth.full - growth.now) / growth.each
             seconds = left * context.pace.seconds if context.pace is not None else None
@@ -131,23 +144,31 @@ class HostMemory(Diagnosis):
             f"over steps {growth.since}–{growth.step}"
         )
         if context.pace:
-            evidence += f", {number(growth.each * 3600 / context.pace.seconds)}{unit} an hour"
+            evidence += (
+                f", {number(growth.each * 3600 / context.pace.seconds)}{unit} an hour"
+            )
         return self._growth_finding(
             words, severity, growth.step, growth.since, (evidence,), growth.key
         )
 
     def _killed(self, context: RuleContext, events: Sequence[Event]) -> Finding:
         known = next(
-            (found for event in reversed(events) if (found := _OF.search(event.text))), None
+            (found for event in reversed(events) if (found := _OF.search(event.text))),
+            None,
         )
         full = f": {known[1]} of {known[2]} GB were in use" if known else ""
-        step = next((event.step for event in reversed(events) if event.step is not None), None)
+        step = next(
+            (event.step for event in reversed(events) if event.step is not None), None
+        )
         return self._growth_finding(
             f"Ray killed workers because the host's memory was full{full}",
             self.rule.severity,
             context.run.step if step is None else step,
             step,
-            tuple(f"line {event.line}: {one_line(event.text, 160)}" for event in events[-3:]),
+            tuple(
+                f"line {event.line}: {one_line(event.text, 160)}"
+                for event in events[-3:]
+            ),
             None,
         )
 
@@ -162,14 +183,24 @@ class HostMemory(Diagnosis):
     ) -> Finding:
         rule = self.rule
         return Finding(
-            rule.id, severity, words, step, since, evidence, rule.advice, rule.source, key
+            rule.id,
+            severity,
+            words,
+            step,
+            since,
+            evidence,
+            rule.advice,
+            rule.source,
+            key,
         )
 
 
 def _too_far(context: RuleContext, step: float, seconds: float | None) -> bool:
     """Return whether the run ends before the node is full, or that is too far ahead."""
     total = context.run.total_steps
-    return (total is not None and step > total) or (seconds is not None and seconds > _AHEAD)
+    return (total is not None and step > total) or (
+        seconds is not None and seconds > _AHEAD
+    )
 
 
 def _is_near(context: RuleContext, seconds: float | None) -> bool:
@@ -188,7 +219,9 @@ def _when_full(steps: float, seconds: float | None, full: float, unit: str) -> s
 
 def _climb(values: Sequence[float], least: int) -> int:
     """Return the newest values that climb steadily, as many as there are; 0 where they do not."""
-    if values[-1] < max(values[:-least], default=-math.inf) or not all(map(math.isfinite, values)):
+    if values[-1] < max(values[:-least], default=-math.inf) or not all(
+        map(math.isfinite, values)
+    ):
         return 0
     for count in (len(values), 2 * least, least):
         before, stretch = values[:-count], values[-count:]
@@ -221,5 +254,7 @@ def _full(context: RuleContext) -> float | None:
         point = series.last_finite if series is not None else None
         if point is not None and point.value > 0:
             return _FULL * point.value
-    stated = positive_setting(context.run, ("cpu_memory_total_gb", "wandb.memory_total_gb"))
+    stated = positive_setting(
+        context.run, ("cpu_memory_total_gb", "wandb.memory_total_gb")
+    )
     return _FULL * stated[1] if stated is not None else None

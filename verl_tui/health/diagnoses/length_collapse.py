@@ -10,7 +10,12 @@ from typing import TYPE_CHECKING, ClassVar, NamedTuple
 
 from verl_tui.health.components import components, weights
 from verl_tui.health.conditions.condition import number
-from verl_tui.health.diagnoses.diagnosis import BlockDiagnosis, BlockFinding, BlockInputs, column
+from verl_tui.health.diagnoses.diagnosis import (
+    BlockDiagnosis,
+    BlockFinding,
+    BlockInputs,
+    column,
+)
 from verl_tui.health.finding import NotJudged
 from verl_tui.indicators import validation_keys
 
@@ -95,10 +100,14 @@ class LengthCollapse(BlockDiagnosis):
         """Look at the reward, the length, and at all scores that short responses may gain or
         lose.
         """
-        reward, length = context.indicators.get("reward"), context.indicators.get("response_length")
+        reward, length = (
+            context.indicators.get("reward"),
+            context.indicators.get("response_length"),
+        )
         if reward is None or length is None:
             return NotJudged(
-                self.rule.id, f"the log has no {'reward' if length else 'response length'}"
+                self.rule.id,
+                f"the log has no {'reward' if length else 'response length'}",
             )
         validations = validation_keys(context.run.keys)[:_MOST]
         parts = components(context.run.keys, reward)
@@ -107,7 +116,9 @@ class LengthCollapse(BlockDiagnosis):
         parts = tuple(key for key in parts if known.get(key, 0.0) >= 0)[:_MOST]
         return BlockInputs((reward, length, *validations, *parts), len(validations))
 
-    def judge_blocks(self, blocks: BlockHistory, inputs: BlockInputs) -> BlockFinding | None:
+    def judge_blocks(
+        self, blocks: BlockHistory, inputs: BlockInputs
+    ) -> BlockFinding | None:
         """Compare the newest blocks with the run's beginning."""
         opening = max(column(blocks[:_OPENING], _LENGTH), default=0.0)
         self._find_last_long(blocks, opening)
@@ -124,7 +135,11 @@ class LengthCollapse(BlockDiagnosis):
         if fallen is None and is_new and left > _LITTLE:
             return None
         return self._block_finding(
-            blocks, self.began(blocks[self._long].last), (opening, newest[-1]), fallen, inputs
+            blocks,
+            self.began(blocks[self._long].last),
+            (opening, newest[-1]),
+            fallen,
+            inputs,
         )
 
     def _find_last_long(self, blocks: BlockHistory, opening: float) -> None:
@@ -153,7 +168,9 @@ class LengthCollapse(BlockDiagnosis):
         validated = [one for one in courses if one.column in validations]
         if any(one.has_gained and not one.has_fallen for one in validated):
             return True
-        return fallen is None and (self._is_solved(courses) or any(c.has_gained for c in courses))
+        return fallen is None and (
+            self._is_solved(courses) or any(c.has_gained for c in courses)
+        )
 
     def _is_solved(self, courses: Sequence[_Course]) -> bool:
         low, high = self.reach(_REWARD)
@@ -177,7 +194,10 @@ class LengthCollapse(BlockDiagnosis):
                 inputs.keys[fallen.column],
                 f"from {number(fallen.before)} to {number(fallen.now)}",
             )
-            fell, beside = f"{score} fell {went} with them", [f"{score}: {went} since step {since}"]
+            fell, beside = (
+                f"{score} fell {went} with them",
+                [f"{score}: {went} since step {since}"],
+            )
         return BlockFinding(
             since,
             f"shrank from {number(opening)} to {number(now)} tokens, and {fell}",

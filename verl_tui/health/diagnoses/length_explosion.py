@@ -53,25 +53,38 @@ class LengthExplosion(BlockDiagnosis):
 
     def inputs(self, context: RuleContext) -> BlockInputs | NotJudged:
         """Return length, truncated share and reward, and the limit if it is known."""
-        length, reward = context.indicators.get("response_length"), context.indicators.get("reward")
+        length, reward = (
+            context.indicators.get("response_length"),
+            context.indicators.get("reward"),
+        )
         if length is None or reward is None:
             return NotJudged(
-                self.rule.id, f"the log has no {'reward' if length else 'response length'}"
+                self.rule.id,
+                f"the log has no {'reward' if length else 'response length'}",
             )
         # The v1 trainer's share is that of the longest response, not of the limit.
-        cut = None if v1_trainer(context.run) else context.indicators.get("truncated_share")
+        cut = (
+            None
+            if v1_trainer(context.run)
+            else context.indicators.get("truncated_share")
+        )
         limit = known_response_limit(context.run, context.guide)
         if cut is None and limit is None:
             return NotJudged(
-                self.rule.id, "neither a limit of response length nor a truncated share is known"
+                self.rule.id,
+                "neither a limit of response length nor a truncated share is known",
             )
-        return BlockInputs((length, reward, cut), limit.value if limit is not None else None)
+        return BlockInputs(
+            (length, reward, cut), limit.value if limit is not None else None
+        )
 
     def causes(self, context: RuleContext) -> Sequence[str]:
         """Name the limit that the settings state."""
         return [cause.words for cause in length_cause(context.run)]
 
-    def judge_blocks(self, blocks: BlockHistory, inputs: BlockInputs) -> BlockFinding | None:
+    def judge_blocks(
+        self, blocks: BlockHistory, inputs: BlockInputs
+    ) -> BlockFinding | None:
         """Compare the newest blocks with earlier ones."""
         if self._newest is not None and self._stays(blocks[-1], inputs):
             return self._block_finding(blocks_since(blocks, self._newest.since), inputs)
@@ -83,7 +96,11 @@ class LengthExplosion(BlockDiagnosis):
 
     def _explodes(self, stretch: BlockHistory, inputs: BlockInputs) -> bool:
         length = column(stretch, 0)
-        if len(length) < 4 or length[-1] < _CLIMB * length[0] or course(stretch, 0).t < _TREND_T:
+        if (
+            len(length) < 4
+            or length[-1] < _CLIMB * length[0]
+            or course(stretch, 0).t < _TREND_T
+        ):
             return False
         return _reaches_limit(stretch, inputs.depends_on) and _reward_falls(stretch)
 
@@ -91,19 +108,34 @@ class LengthExplosion(BlockDiagnosis):
         length, _, cut = block.levels
         if not math.isnan(cut):
             return cut >= _CUT
-        return isinstance(inputs.depends_on, float) and length >= _NEAR * inputs.depends_on
+        return (
+            isinstance(inputs.depends_on, float) and length >= _NEAR * inputs.depends_on
+        )
 
-    def _block_finding(self, stretch: BlockHistory, inputs: BlockInputs) -> BlockFinding:
+    def _block_finding(
+        self, stretch: BlockHistory, inputs: BlockInputs
+    ) -> BlockFinding:
         length, reward, cut = (column(stretch, i) for i in range(3))
         first, last = stretch[0].last, stretch[-1].last
-        limit = f" of {number(inputs.depends_on)}" if isinstance(inputs.depends_on, float) else ""
-        pairs = [("response length", length, inputs.keys[0]), ("reward", reward, inputs.keys[1])]
+        limit = (
+            f" of {number(inputs.depends_on)}"
+            if isinstance(inputs.depends_on, float)
+            else ""
+        )
+        pairs = [
+            ("response length", length, inputs.keys[0]),
+            ("reward", reward, inputs.keys[1]),
+        ]
         pairs += [("truncated share", cut, inputs.keys[2])] if cut else []
         evidence = tuple(
             f"{key}: {number(v[0])} at step {first}, {number(v[-1])} at step {last}"
             for _, v, key in pairs
         )
-        shares = f", truncated share from {number(cut[0])} to {number(cut[-1])}" if cut else ""
+        shares = (
+            f", truncated share from {number(cut[0])} to {number(cut[-1])}"
+            if cut
+            else ""
+        )
         return BlockFinding(
             first,
             f"grew to {number(length[-1])}{limit} while the reward fell",
@@ -133,11 +165,16 @@ def _reward_falls(stretch: BlockHistory) -> bool:
         return True
     highest = max(reward)
     since_highest = stretch[reward.index(highest) :]
-    return highest - reward[-1] >= 2 * _FALL * size and course(since_highest, 1).t <= _FALL_T
+    return (
+        highest - reward[-1] >= 2 * _FALL * size
+        and course(since_highest, 1).t <= _FALL_T
+    )
 
 
 def _climb(stretch: BlockHistory) -> BlockHistory:
     """Return a stretch from the last block on in which length had not begun to climb."""
     length = column(stretch, 0)
     foot = length[0] + _FOOT * (length[-1] - length[0])
-    return stretch[max(i for i, block in enumerate(stretch) if block.levels[0] <= foot) :]
+    return stretch[
+        max(i for i, block in enumerate(stretch) if block.levels[0] <= foot) :
+    ]

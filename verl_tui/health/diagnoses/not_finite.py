@@ -181,7 +181,11 @@ class NotFinite(Diagnosis):
         odd, reward = context.run.odd, context.run.indicators.get("reward")
         if reward is None or not odd:
             return odd
-        total = self._read(context, reward, context.run.series(reward)) if reward in odd else None
+        total = (
+            self._read(context, reward, context.run.series(reward))
+            if reward in odd
+            else None
+        )
         if total is not None and total.ever:
             return odd
         return [key for key in odd if _PART.fullmatch(key) is None]
@@ -192,7 +196,9 @@ class NotFinite(Diagnosis):
         if series is None:
             return None
         length = (
-            len(series.steps) if context.end is None else bisect_right(series.steps, context.end)
+            len(series.steps)
+            if context.end is None
+            else bisect_right(series.steps, context.end)
         )
         seen = self._seen.get(key)
         if seen is None or seen.revision != series.revision or seen.count > length:
@@ -219,7 +225,9 @@ class NotFinite(Diagnosis):
         ]
         if len(broken) > _MOST_NAMED:
             rest = broken[_MOST_NAMED:]
-            evidence.append(f"and {len(rest)} more: {', '.join(one.key for one in rest[:20])}")
+            evidence.append(
+                f"and {len(rest)} more: {', '.join(one.key for one in rest[:20])}"
+            )
         return Finding(
             rule.id,
             rule.severity,
@@ -264,7 +272,9 @@ def _gaps(series: Series, pace: Series) -> _GappedSeries | None:
     if (newest := pace.steps[-1]) in known:
         steps.append(newest)
     return _GappedSeries(
-        (series.revision, pace.revision), steps, [known.get(step, math.nan) for step in steps]
+        (series.revision, pace.revision),
+        steps,
+        [known.get(step, math.nan) for step in steps],
     )
 
 
@@ -274,14 +284,18 @@ def _needed(run: Run) -> set[str]:
 
 def _count(one: _BrokenPoints) -> str:
     broken, window = one.recent(), min(one.window, one.count + 1)
-    steps = ", ".join(map(str, broken[:_MOST_STEPS])) + (", …" if len(broken) > _MOST_STEPS else "")
+    steps = ", ".join(map(str, broken[:_MOST_STEPS])) + (
+        ", …" if len(broken) > _MOST_STEPS else ""
+    )
     return f"at {len(broken)} of the last {window} points (step{'s' * (len(broken) > 1)} {steps})"
 
 
 def _spans(seen: Sequence[_BrokenPoints], window: int) -> Breaches:
     """Return the breaches of all metrics; those that overlap are one."""
     cases = sorted(
-        (first, last, lasts, one.key) for one in seen for first, last, lasts in one.cases()
+        (first, last, lasts, one.key)
+        for one in seen
+        for first, last, lasts in one.cases()
     )
     breaches = Breaches(cooldown=0)
     until = 0

@@ -130,7 +130,10 @@ class NothingLearns(BlockDiagnosis):
         reward = context.indicators.get("reward")
         if reward is None:
             return NotJudged(self.rule.id, "the log has no reward")
-        ends = [context.names.get(reward.removesuffix("mean") + end) for end in ("max", "min")]
+        ends = [
+            context.names.get(reward.removesuffix("mean") + end)
+            for end in ("max", "min")
+        ]
         rate = context.first_key(RATES)
         parts = components(context.run.keys, reward)
         known = weights(context.run, parts)
@@ -141,7 +144,8 @@ class NothingLearns(BlockDiagnosis):
         figures = (context.indicators.get("reference_kl"), *ends, rate)
         stated = kl_coefficient(context.run)
         return BlockInputs(
-            (reward, *figures, *others), _Coefficient(*stated) if stated is not None else None
+            (reward, *figures, *others),
+            _Coefficient(*stated) if stated is not None else None,
         )
 
     def judge(self, context: RuleContext) -> Finding | NotJudged | None:
@@ -149,7 +153,9 @@ class NothingLearns(BlockDiagnosis):
         found = super().judge(context)
         if (
             found is None
-            and _ends(self._history[-1], self.reach(0), self.reach(_TOP), self.reach(_BOTTOM))
+            and _ends(
+                self._history[-1], self.reach(0), self.reach(_TOP), self.reach(_BOTTOM)
+            )
             is None
         ):
             return NotJudged(
@@ -158,7 +164,9 @@ class NothingLearns(BlockDiagnosis):
             )
         return found
 
-    def judge_blocks(self, blocks: BlockHistory, inputs: BlockInputs) -> BlockFinding | None:
+    def judge_blocks(
+        self, blocks: BlockHistory, inputs: BlockInputs
+    ) -> BlockFinding | None:
         """Bound what the reward can have gained since the beginning."""
         if self._learnt or max(map(abs, self.reach(0))) > _HUGE:
             return None
@@ -176,7 +184,9 @@ class NothingLearns(BlockDiagnosis):
             return self._block_finding(blocks, line, inputs)
         return None
 
-    def _is_flat(self, blocks: BlockHistory, line: _LearningTrends, inputs: BlockInputs) -> bool:
+    def _is_flat(
+        self, blocks: BlockHistory, line: _LearningTrends, inputs: BlockInputs
+    ) -> bool:
         """Return whether a gain is ruled out for a reward that still has something to gain."""
         if not _warm(blocks) or not _level(blocks, line):
             return False
@@ -200,7 +210,13 @@ class NothingLearns(BlockDiagnosis):
         left, above = ends[1] - line.mean, line.mean - ends[0]
         # The largest that scores of this mean between these ends can have (Bhatia and Davis 2000).
         spread = math.sqrt(max(0.0, left * above))
-        share = _HELD if _held_back(blocks, inputs) else _BOUND if _moved(blocks) else _STRICT
+        share = (
+            _HELD
+            if _held_back(blocks, inputs)
+            else _BOUND
+            if _moved(blocks)
+            else _STRICT
+        )
         return share * min(spread, left)
 
     def _block_finding(
@@ -239,7 +255,12 @@ def _line(blocks: BlockHistory) -> _LearningTrends:
     shared = min(0.9, max(0.0, shared))
     alone = noise * (count - 1) / math.sqrt(spread)
     return _LearningTrends(
-        mean, slope * (count - 1), alone * math.sqrt((1 + shared) / (1 - shared)), alone, noise, own
+        mean,
+        slope * (count - 1),
+        alone * math.sqrt((1 + shared) / (1 - shared)),
+        alone,
+        noise,
+        own,
     )
 
 
@@ -260,9 +281,9 @@ def _level(blocks: BlockHistory, line: _LearningTrends) -> bool:
         return False
     levels = column(blocks, 0)
     quarter = len(levels) // 4
-    return fmean(levels[-quarter:]) - fmean(levels[:quarter]) <= _LIKELY * line.noise * math.sqrt(
-        2 / quarter
-    )
+    return fmean(levels[-quarter:]) - fmean(
+        levels[:quarter]
+    ) <= _LIKELY * line.noise * math.sqrt(2 / quarter)
 
 
 def _gained(blocks: BlockHistory, line: _LearningTrends) -> bool:
@@ -271,16 +292,25 @@ def _gained(blocks: BlockHistory, line: _LearningTrends) -> bool:
     """
     levels = column(blocks, 0)
     best = (
-        max(math.fsum(levels[at : at + _NEWEST]) for at in range(_FIRST, len(levels) - _NEWEST + 1))
+        max(
+            math.fsum(levels[at : at + _NEWEST])
+            for at in range(_FIRST, len(levels) - _NEWEST + 1)
+        )
         / _NEWEST
     )
-    hump = best - fmean(levels[:_FIRST]) > _HUMP * line.own * math.sqrt(1 / _FIRST + 1 / _NEWEST)
+    hump = best - fmean(levels[:_FIRST]) > _HUMP * line.own * math.sqrt(
+        1 / _FIRST + 1 / _NEWEST
+    )
     if hump or line.change >= _GAINS * line.alone:
         return True
     return any(
         fmean(levels[at:]) - fmean(levels[:at])
         > sigmas * line.noise * math.sqrt(1 / at + 1 / (len(levels) - at))
-        for at, sigmas in ((1, _BEGAN), (_FIRST, _BEGAN), (len(levels) - _NEWEST, _GAINS))
+        for at, sigmas in (
+            (1, _BEGAN),
+            (_FIRST, _BEGAN),
+            (len(levels) - _NEWEST, _GAINS),
+        )
     )
 
 
@@ -297,7 +327,10 @@ def _gains(blocks: BlockHistory, i: int) -> bool:
 
 
 def _ends(
-    block: Block, reward: tuple[float, float], top: tuple[float, float], bottom: tuple[float, float]
+    block: Block,
+    reward: tuple[float, float],
+    top: tuple[float, float],
+    bottom: tuple[float, float],
 ) -> tuple[float, float] | None:
     """Return the ends of the reward's scale: the extremes of single scores where they are logged,
     or 0 and 1.

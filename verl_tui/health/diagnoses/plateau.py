@@ -44,7 +44,9 @@ class Plateau(BlockDiagnosis):
         reward = context.indicators.get("reward")
         if reward is None:
             return NotJudged(self.rule.id, "the log has no reward")
-        return BlockInputs((reward, *validation_keys(context.run.keys)[:_MOST_VALIDATIONS]))
+        return BlockInputs(
+            (reward, *validation_keys(context.run.keys)[:_MOST_VALIDATIONS])
+        )
 
     def judge(self, context: RuleContext) -> Finding | NotJudged | None:
         """Judge only where there are validations enough to know their trend."""
@@ -61,7 +63,9 @@ class Plateau(BlockDiagnosis):
                 )
         return found
 
-    def judge_blocks(self, blocks: BlockHistory, inputs: BlockInputs) -> BlockFinding | None:
+    def judge_blocks(
+        self, blocks: BlockHistory, inputs: BlockInputs
+    ) -> BlockFinding | None:
         """Find a window in which nothing moves."""
         window = blocks[-self.needs :]
         lines = [course(window, i) for i in range(len(inputs.keys))]
@@ -71,7 +75,9 @@ class Plateau(BlockDiagnosis):
             return None
         levels = column(window, 0)
         validated = (
-            "validation shows none either" if len(lines) > 1 else "the log has no validation"
+            "validation shows none either"
+            if len(lines) > 1
+            else "the log has no validation"
         )
         steps = window[-1].last - window[0].first + 1
         return BlockFinding(

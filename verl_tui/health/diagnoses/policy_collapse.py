@@ -157,12 +157,18 @@ class PolicyCollapse(Diagnosis):
             ):
                 continue  # both windows saw the same fall
             at += 2
-            self.breaches.begin(breach.since, breach.raised, f"collapsed: reward {breach.what}", at)
+            self.breaches.begin(
+                breach.since, breach.raised, f"collapsed: reward {breach.what}", at
+            )
             if breach.cleared is not None:
                 self.breaches.end(breach.cleared, at + 1)
 
     def _finding(
-        self, context: RuleContext, reward: Series, fall: tuple[int, float, float], step: int | None
+        self,
+        context: RuleContext,
+        reward: Series,
+        fall: tuple[int, float, float],
+        step: int | None,
     ) -> Finding:
         edge, level, foot = fall
         at = bisect_left(reward.steps, edge)
@@ -236,7 +242,10 @@ def _first_sign(
     """
     at = bisect_left(reward.steps, edge)
     before, after = (4 * _FEW_BEFORE, 2 * _FEW_BEFORE) if few else (_BEFORE, _AFTER)
-    stretch = (reward.steps[max(0, at - before)], reward.steps[min(at + after, len(reward) - 1)])
+    stretch = (
+        reward.steps[max(0, at - before)],
+        reward.steps[min(at + after, len(reward) - 1)],
+    )
     loops = _loops(context, stretch)
     # In few points a fall is less sure: what was out before them has nothing to do with it.
     out = [
@@ -251,7 +260,10 @@ def _first_sign(
 
 
 def _is_far(one: _Departure) -> bool:
-    return one.top >= _STRONG * min(one.threshold, _FAR_FROM) and one.top >= _OWN_PAST * one.usual
+    return (
+        one.top >= _STRONG * min(one.threshold, _FAR_FROM)
+        and one.top >= _OWN_PAST * one.usual
+    )
 
 
 def _departures(context: RuleContext, stretch: tuple[int, int]) -> Sequence[_Departure]:
@@ -269,7 +281,10 @@ def _departure(
     series = context.run.indicator(indicator)
     if series is None:
         return None
-    start, stop = bisect_left(series.steps, stretch[0]), bisect_right(series.steps, stretch[1])
+    start, stop = (
+        bisect_left(series.steps, stretch[0]),
+        bisect_right(series.steps, stretch[1]),
+    )
     limit, threshold = _limits(context, indicator, series, start)
     first = _stretch(series.values[start:stop], limit)
     if first is None:
@@ -318,7 +333,9 @@ def _limits(
     if indicator == "policy_kl":
         return _POLICY_KL, _POLICY_KL
     if context.run.dialect == "tutorial":
-        band, target = (find(context.run, context.guide) for find in (kl_band, target_kl))
+        band, target = (
+            find(context.run, context.guide) for find in (kl_band, target_kl)
+        )
         return band.value, target.value
     past = _finite(series.values[max(0, start - _BEFORE) : start + 5])
     limit = max(_POLICY_KL, _OWN_PAST * median(past)) if past else math.inf
@@ -327,7 +344,11 @@ def _limits(
 
 def _loops_key(context: RuleContext) -> str | None:
     return next(
-        (key for key in ("samples/repetition", "val_samples/repetition") if key in context.names),
+        (
+            key
+            for key in ("samples/repetition", "val_samples/repetition")
+            if key in context.names
+        ),
         None,
     )
 
@@ -340,7 +361,10 @@ def _loops(context: RuleContext, stretch: tuple[int, int]) -> _Loops | None:
     series = context.run.series(key) if key else None
     if key is None or series is None:
         return None
-    start, stop = bisect_left(series.steps, stretch[0]), bisect_right(series.steps, stretch[1])
+    start, stop = (
+        bisect_left(series.steps, stretch[0]),
+        bisect_right(series.steps, stretch[1]),
+    )
     earlier = series.values[max(0, start - _BEFORE) : start]
     if earlier and median(earlier) > _REPETITION:
         return None  # they did so long before

@@ -55,7 +55,9 @@ class _JudgedFigure(NamedTuple):
 _SCORED = ("samples/score", "samples/score_std")
 _SCORES = 100
 """Newest steps with samples that show whether answers are right or wrong."""
-_LEARNT = "although more answers are right than before: the repetition may follow the answer"
+_LEARNT = (
+    "although more answers are right than before: the repetition may follow the answer"
+)
 
 
 class Repetition(Diagnosis):
@@ -106,7 +108,9 @@ class Repetition(Diagnosis):
             series = context.run.series(key) if key else None
             if key is not None and series is not None:
                 feed = self._feeds.setdefault(key, ConditionFeed(_make(figure.way)))
-                yield _JudgedFigure(key, figure.title, *feed.update([series], context.end))
+                yield _JudgedFigure(
+                    key, figure.title, *feed.update([series], context.end)
+                )
 
     def _note_learning(self, context: RuleContext) -> None:
         """Note for each breach whether answers had become better by then."""
@@ -116,8 +120,12 @@ class Repetition(Diagnosis):
             if breach.raised not in self._calm:
                 self._calm[breach.raised] = _better(context.at(breach.raised))
 
-    def _finding(self, context: RuleContext, breached: list[_JudgedFigure]) -> Finding | None:
-        reports = [(one.key, one.shift.report(one.wording(context))) for one in breached]
+    def _finding(
+        self, context: RuleContext, breached: list[_JudgedFigure]
+    ) -> Finding | None:
+        reports = [
+            (one.key, one.shift.report(one.wording(context))) for one in breached
+        ]
         (key, first), step = reports[0], breached[0].step
         if first is None:
             return None
@@ -129,7 +137,10 @@ class Repetition(Diagnosis):
             step=step,
             since_step=min(report.since for _, report in reports if report is not None),
             evidence=tuple(
-                f"{at}: {words}" for at, report in reports if report for words in report.evidence
+                f"{at}: {words}"
+                for at, report in reports
+                if report
+                for words in report.evidence
             ),
             advice=self.rule.advice,
             source=self.rule.source,
@@ -154,11 +165,15 @@ def _better(context: RuleContext) -> bool:
     score, spread = (context.known(context.names.get(name)) for name in _SCORED)
     if score is None or spread is None or len(score) != len(spread):
         return False
-    return right_or_wrong(score.tail(_SCORES), spread.tail(_SCORES)) and has_learnt(score.values)
+    return right_or_wrong(score.tail(_SCORES), spread.tail(_SCORES)) and has_learnt(
+        score.values
+    )
 
 
 def _seen_by(context: RuleContext) -> Hashable:
     series = (
-        context.run.series(key) for name in _SCORED if (key := context.names.get(name)) is not None
+        context.run.series(key)
+        for name in _SCORED
+        if (key := context.names.get(name)) is not None
     )
     return context.end, tuple(one.revision for one in series if one is not None)

@@ -21,13 +21,19 @@ class RestartNotice(Diagnosis):
         self.breaches = Breaches(cooldown=0)
         for at, mark in enumerate(marks, 1):
             self.breaches.end(mark.step, at)
-            self.breaches.begin(mark.step, mark.step, f"started over: {mark.reason}", at + 1)
+            self.breaches.begin(
+                mark.step, mark.step, f"started over: {mark.reason}", at + 1
+            )
         if not marks:
             return None
         # They go by step: those beyond the step that the run has reached anew are of segments
         # before.
         newest = next(
-            (mark for mark in reversed(marks) if context.end is None or mark.step <= context.end),
+            (
+                mark
+                for mark in reversed(marks)
+                if context.end is None or mark.step <= context.end
+            ),
             marks[-1],
         )
         often = f" for the {_nth(len(marks))} time" if len(marks) > 1 else ""
@@ -37,7 +43,9 @@ class RestartNotice(Diagnosis):
             f"the log started over at step {newest.step}{often}: {newest.reason}",
             step=newest.step,
             since_step=newest.step,
-            evidence=tuple(f"step {mark.step}: {mark.reason} ({mark.path})" for mark in marks[-5:]),
+            evidence=tuple(
+                f"step {mark.step}: {mark.reason} ({mark.path})" for mark in marks[-5:]
+            ),
             advice="Points after that step from before the restart belong to the old segment.",
             source=self.rule.source,
         )

@@ -89,22 +89,29 @@ class RewardHacking(BlockDiagnosis):
             return NotJudged(self.rule.id, "the log has no reward")
         validations = validation_keys(context.run.keys)[:_MOST_VALIDATIONS]
         samples = tuple(
-            context.names.get(f"samples/{name}") for name in ("repetition", "distinct_2")
+            context.names.get(f"samples/{name}")
+            for name in ("repetition", "distinct_2")
         )
         parts = components(context.run.keys, reward)
         known = weights(context.run, parts)
         # Penalties are meant to fall.
-        parts = tuple(key for key in parts if known.get(key, 0.0) >= 0)[:_MOST_COMPONENTS]
+        parts = tuple(key for key in parts if known.get(key, 0.0) >= 0)[
+            :_MOST_COMPONENTS
+        ]
         if not validations and not any(samples) and not parts:
             return NotJudged(
-                self.rule.id, "the log has neither validation nor samples nor parts of the reward"
+                self.rule.id,
+                "the log has neither validation nor samples nor parts of the reward",
             )
         columns = _Columns(len(validations), tuple(known.get(key) for key in parts))
         return BlockInputs(
-            (reward, *samples, *validations, *parts, *map(context.names.get, _SCORED)), columns
+            (reward, *samples, *validations, *parts, *map(context.names.get, _SCORED)),
+            columns,
         )
 
-    def judge_blocks(self, blocks: BlockHistory, inputs: BlockInputs) -> BlockFinding | None:
+    def judge_blocks(
+        self, blocks: BlockHistory, inputs: BlockInputs
+    ) -> BlockFinding | None:
         """Look for what the reward costs, then over several stretches; two blocks in a row must
         show it.
         """
@@ -119,15 +126,23 @@ class RewardHacking(BlockDiagnosis):
     def _costs(self, blocks: BlockHistory, inputs: BlockInputs) -> BlockFinding | None:
         """Return what the reward rises at the cost of."""
         assert isinstance(inputs.depends_on, _Columns)
-        if self._cost is not None and not self._cost.lasts(blocks, self.reach(self._cost.column)):
+        if self._cost is not None and not self._cost.lasts(
+            blocks, self.reach(self._cost.column)
+        ):
             self._cost = None
         if self._cost is None:
             columns = range(3, len(inputs.keys) - len(_SCORED))
             found = (trade_off(blocks, i, self.reach(i)) for i in columns)
             self._cost = next((one for one in found if one is not None), None)
-        return _cost_finding(blocks, self._cost, inputs) if self._cost is not None else None
+        return (
+            _cost_finding(blocks, self._cost, inputs)
+            if self._cost is not None
+            else None
+        )
 
-    def _compare(self, blocks: BlockHistory, inputs: BlockInputs) -> BlockFinding | None:
+    def _compare(
+        self, blocks: BlockHistory, inputs: BlockInputs
+    ) -> BlockFinding | None:
         for lag in _LAGS:
             stretch = blocks[-lag:]
             sign = self._sign(stretch, inputs) if len(stretch) == lag else None
@@ -139,7 +154,9 @@ class RewardHacking(BlockDiagnosis):
         """Return the first sign that a rising reward is no improvement, None without one."""
         low, high = self.reach(0)
         line = course(stretch, 0)
-        if line.t < _RISE_T or line.change < _RISE * max(high - low, abs(high + low) / 2):
+        if line.t < _RISE_T or line.change < _RISE * max(
+            high - low, abs(high + low) / 2
+        ):
             return None
         assert isinstance(inputs.depends_on, _Columns)
         validations = range(3, 3 + inputs.depends_on.validations)
@@ -171,7 +188,9 @@ class RewardHacking(BlockDiagnosis):
         )
 
 
-def _cost_finding(blocks: BlockHistory, cost: TradeOff, inputs: BlockInputs) -> BlockFinding:
+def _cost_finding(
+    blocks: BlockHistory, cost: TradeOff, inputs: BlockInputs
+) -> BlockFinding:
     assert isinstance(inputs.depends_on, _Columns)
     key, reward = inputs.keys[cost.column] or "", inputs.keys[0]
     part = cost.column - 3 - inputs.depends_on.validations
@@ -198,11 +217,15 @@ def _follows(stretch: BlockHistory, i: int) -> bool:
     line = course(stretch, i)
     values = column(stretch, i)
     return (
-        len(values) >= 4 and line.t >= _FOLLOW_T and line.change >= _FOLLOW * max(map(abs, values))
+        len(values) >= 4
+        and line.t >= _FOLLOW_T
+        and line.change >= _FOLLOW * max(map(abs, values))
     )
 
 
-def _validation(stretch: BlockHistory, i: int, gain: float | None, key: str | None) -> _Sign | None:
+def _validation(
+    stretch: BlockHistory, i: int, gain: float | None, key: str | None
+) -> _Sign | None:
     """Return the sign that validation falls, or surely does not follow the reward; else None.
 
     Args:
@@ -211,7 +234,11 @@ def _validation(stretch: BlockHistory, i: int, gain: float | None, key: str | No
         gain: What the reward has gained, where it is on validation's scale; else None.
         key: The score's key.
     """
-    points = [(block.last, block.levels[i]) for block in stretch if not math.isnan(block.levels[i])]
+    points = [
+        (block.last, block.levels[i])
+        for block in stretch
+        if not math.isnan(block.levels[i])
+    ]
     if len(points) < _VALIDATIONS:
         return None
     line, (begin, first), (_, now) = course(stretch, i), points[0], points[-1]

@@ -10,7 +10,11 @@ from typing import TYPE_CHECKING, ClassVar, NamedTuple
 
 from verl_tui.health.blocks import BlockHistory
 from verl_tui.health.conditions.condition import number
-from verl_tui.health.diagnoses.diagnosis import BlockDiagnosis, BlockFinding, BlockInputs
+from verl_tui.health.diagnoses.diagnosis import (
+    BlockDiagnosis,
+    BlockFinding,
+    BlockInputs,
+)
 from verl_tui.health.finding import NotJudged
 from verl_tui.metrics import describe
 from verl_tui.patterns import NamePattern
@@ -66,7 +70,9 @@ class _Slow(NamedTuple):
     def holds(self, block: Block) -> bool:
         """Return whether a block is still slow."""
         level, tokens = block.levels[self.column], block.levels[1]
-        each = self.each is None or not tokens > 0 or level / tokens >= _OVER * self.each
+        each = (
+            self.each is None or not tokens > 0 or level / tokens >= _OVER * self.each
+        )
         return level >= _OVER * self.usual and each
 
 
@@ -91,13 +97,22 @@ class SlowPhase(BlockDiagnosis):
         )
         return BlockInputs((step, tokens, *(phases or [step])))
 
-    def judge_blocks(self, blocks: BlockHistory, inputs: BlockInputs) -> BlockFinding | None:
+    def judge_blocks(
+        self, blocks: BlockHistory, inputs: BlockInputs
+    ) -> BlockFinding | None:
         """Compare each phase with its past, and report the one that costs most."""
-        if self.breaches.open is not None and self._newest is not None and self._slow is not None:
+        if (
+            self.breaches.open is not None
+            and self._newest is not None
+            and self._slow is not None
+        ):
             since = self._newest.since
         else:
             newest, past = blocks[-_NOW:], _past(blocks)
-            found = (_find(newest, past, i, self.reach(i)[0]) for i in range(2, len(inputs.keys)))
+            found = (
+                _find(newest, past, i, self.reach(i)[0])
+                for i in range(2, len(inputs.keys))
+            )
             self._slow = max((one for one in found if one is not None), default=None)
             since = _since(blocks, self._slow) if self._slow is not None else 0
         if self._slow is None or not self._slow.holds(blocks[-1]):
@@ -175,7 +190,10 @@ def _find(
         return None
     # Longer responses take longer: that is no fault of the phase.
     each = _usual(_per_token(stretch, i) for stretch in past)
-    if each is not None and min(_per_token(newest, i), default=math.inf) < _SLOWER * each:
+    if (
+        each is not None
+        and min(_per_token(newest, i), default=math.inf) < _SLOWER * each
+    ):
         return None
     return _Slow(now - usual, i, usual, each)
 
@@ -190,7 +208,9 @@ def _usual(stretches: Iterable[Sequence[float]]) -> float | None:
     """Return the least of the medians of stretches that are long enough, None where there is
     none.
     """
-    known = ([level for level in levels if not math.isnan(level)] for levels in stretches)
+    known = (
+        [level for level in levels if not math.isnan(level)] for levels in stretches
+    )
     usual = [median(levels) for levels in known if len(levels) >= _LEAST_PAST]
     level = min(usual, default=0.0)
     return level if level > 0 else None

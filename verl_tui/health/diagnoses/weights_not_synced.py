@@ -92,7 +92,11 @@ class WeightsNotSynced(Diagnosis):
         if self._basis(scores, learning) != self._settled:
             self._known, self._kept, self._until = {}, Breaches(cooldown=0), -1
         fresh = sorted(
-            {step for one in scores for step in one.steps[bisect_right(one.steps, self._until) :]}
+            {
+                step
+                for one in scores
+                for step in one.steps[bisect_right(one.steps, self._until) :]
+            }
         )
         self.breaches = self._kept
         for step in fresh[:-1]:
@@ -106,11 +110,16 @@ class WeightsNotSynced(Diagnosis):
     def _basis(self, scores: Sequence[Series], learning: Series) -> tuple[object, ...]:
         """Return all that the settled validations depend on: if it changes, judging starts over."""
         return learning.revision, *(
-            (one.key, one.revision, bisect_right(one.steps, self._until)) for one in scores
+            (one.key, one.revision, bisect_right(one.steps, self._until))
+            for one in scores
         )
 
     def _pass(
-        self, known: dict[str, _Same], scores: Sequence[Series], step: int, learning: Series
+        self,
+        known: dict[str, _Same],
+        scores: Sequence[Series],
+        step: int,
+        learning: Series,
     ) -> None:
         """Take in the validation of a step."""
         for one in scores:
@@ -119,20 +128,33 @@ class WeightsNotSynced(Diagnosis):
         self._found = self._finding([*known.values()], step, learning)
         self.remember(self._found, step)
 
-    def _finding(self, known: Sequence[_Same], last: int, learning: Series) -> Finding | None:
+    def _finding(
+        self, known: Sequence[_Same], last: int, learning: Series
+    ) -> Finding | None:
         same = [one for one in known if one.seen >= self.rule.count]
         no_chance = [one for one in same if _enough(one, self.rule.count)]
         if not no_chance or min(one.times for one in same) < self.rule.count:
             return None
         first = no_chance[0]
-        start, stop = bisect_right(learning.steps, first.since), bisect_right(learning.steps, last)
+        start, stop = (
+            bisect_right(learning.steps, first.since),
+            bisect_right(learning.steps, last),
+        )
         least = min(learning.values[start:stop], default=0.0)
-        return self._same_finding(first, same, last, (learning.key, least)) if least > 0 else None
+        return (
+            self._same_finding(first, same, last, (learning.key, least))
+            if least > 0
+            else None
+        )
 
     def _same_finding(
         self, first: _Same, same: Sequence[_Same], last: int, rate: tuple[str, float]
     ) -> Finding:
-        others = f", and {counted(len(same) - 1, 'other score')} too" if len(same) > 1 else ""
+        others = (
+            f", and {counted(len(same) - 1, 'other score')} too"
+            if len(same) > 1
+            else ""
+        )
         return Finding(
             self.rule.id,
             self.rule.severity,
@@ -177,7 +199,9 @@ def _enough(one: _Same, count: int) -> bool:
         return True
     if answers <= _COARSE or not 0 <= one.value <= 1:
         return False
-    chance = 1 / (2 * math.sqrt(math.pi * max(1.0, answers * one.value * (1 - one.value))))
+    chance = 1 / (
+        2 * math.sqrt(math.pi * max(1.0, answers * one.value * (1 - one.value)))
+    )
     return one.seen * chance ** (one.times - 1) <= _UNLIKELY
 
 
@@ -187,7 +211,9 @@ def _answers(value: float) -> int | None:
     neither.
     """
     few = (n for n in range(1, _COARSE + 1) if _is_share(value, n, _SINGLE))
-    more = (n for n in range(_COARSE + 1, _MOST_ANSWERS + 1) if _is_share(value, n, _DOUBLE))
+    more = (
+        n for n in range(_COARSE + 1, _MOST_ANSWERS + 1) if _is_share(value, n, _DOUBLE)
+    )
     return next(few, None) or next(more, None)
 
 

@@ -31,7 +31,11 @@ class WorkerErrors(Diagnosis):
     def judge(self, context: RuleContext) -> Finding | NotJudged | None:
         """Report the workers' most frequent error, its count, and the samples that it costs."""
         run = context.run
-        found = None if context.state in (State.CRASHED, State.FINISHED) else self._lately(run)
+        found = (
+            None
+            if context.state in (State.CRASHED, State.FINISHED)
+            else self._lately(run)
+        )
         finding = self._finding(run, *found) if found is not None else None
         self.remember(finding, run.step)
         return finding
@@ -39,12 +43,17 @@ class WorkerErrors(Diagnosis):
     def _lately(self, run: Run) -> tuple[str, ReportedError] | None:
         least, at = self.rule.count, run.step or 0
         lasting = (one for one in worker_errors(run) if one[1].count >= least)
-        return next((one for one in lasting if at - (one[1].step or 0) <= self.rule.window), None)
+        return next(
+            (one for one in lasting if at - (one[1].step or 0) <= self.rule.window),
+            None,
+        )
 
     def _finding(self, run: Run, path: str, error: ReportedError) -> Finding:
         first, last = error.first, error.last
         name = one_line(PurePath(path).name, 60)
-        lines = f"{name}:{first.line}" + (f" to {last.line}" if last.line != first.line else "")
+        lines = f"{name}:{first.line}" + (
+            f" to {last.line}" if last.line != first.line else ""
+        )
         cost = _cost(run, error.since)
         return Finding(
             self.rule.id,
@@ -52,7 +61,10 @@ class WorkerErrors(Diagnosis):
             f"{one_line(first.actor)} reported {error.count:,} times: {one_line(first.text, 200)}",
             step=error.step,
             since_step=error.since,
-            evidence=(f"{lines}: {one_line(first.text, 160)}", *((cost,) if cost else ())),
+            evidence=(
+                f"{lines}: {one_line(first.text, 160)}",
+                *((cost,) if cost else ()),
+            ),
             advice=self.rule.advice or None,
             source=self.rule.source,
         )

@@ -54,7 +54,9 @@ def search_next(file: LogFile, search: SearchJob) -> None:
     begin = min(numbers, default=0) * log_blocks.BLOCK
     end = min(file.size, begin + len(numbers) * log_blocks.BLOCK)
     found = (
-        _first_match(file, search, numbers) if _worth_reading(file, search, begin, end) else None
+        _first_match(file, search, numbers)
+        if _worth_reading(file, search, begin, end)
+        else None
     )
     if found is not None:
         search.found, search.done = found, True
@@ -80,7 +82,10 @@ def _worth_reading(file: LogFile, search: SearchJob, begin: int, end: int) -> bo
     if not data:
         return False
     # The unread end of a longer line may contain anything.
-    cut = len(data) == end - begin + log_blocks.WINDOW and b"\n" not in data[end - begin :]
+    cut = (
+        len(data) == end - begin + log_blocks.WINDOW
+        and b"\n" not in data[end - begin :]
+    )
     return cut or search.query.worth(data)
 
 

@@ -108,7 +108,12 @@ def read_block(file: LogFile, number: int) -> LogBlock:
     unended = bool(lines) and (stop >= file.size or file.read(stop - 1, 1) != b"\n")
     starts = tuple(line.start for line in lines if line.first)
     return LogBlock(
-        number, lines, before, max(number + 1, stop // BLOCK), end >= file.size or unended, starts
+        number,
+        lines,
+        before,
+        max(number + 1, stop // BLOCK),
+        end >= file.size or unended,
+        starts,
     )
 
 
@@ -128,7 +133,12 @@ def lines_of(
         stop = found + 1 + base if found >= 0 else file.line_end(base + len(data))
         stop = stop if stop > 0 else start + _FAR
         whole = _printed(data[start - base : stop - base])
-        if worth is None or len(whole) > WINDOW or stop - base > len(data) or worth(whole):
+        if (
+            worth is None
+            or len(whole) > WINDOW
+            or stop - base > len(data)
+            or worth(whole)
+        ):
             yield from _decoded(file, start, stop, whole)
         start = stop
 
@@ -161,10 +171,12 @@ def _states(data: bytes) -> Sequence[tuple[bytes, bool]]:
     data = strip_ansi(data)
     if b"\r" not in data:
         return [(data, _BAR in data)]
-    states = [(state, _BAR in state) for state in data.split(b"\r") if state.strip()] or [
-        (b"", False)
-    ]
+    states = [
+        (state, _BAR in state) for state in data.split(b"\r") if state.strip()
+    ] or [(b"", False)]
     # A bar followed by another one was overwritten.
     return [
-        one for one, after in zip_longest(states, states[1:]) if not (one[1] and after and after[1])
+        one
+        for one, after in zip_longest(states, states[1:])
+        if not (one[1] and after and after[1])
     ]

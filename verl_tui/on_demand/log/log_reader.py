@@ -148,7 +148,9 @@ class Log:
         """Return True if there is something to read."""
         if self._look:
             return True
-        return self.problem is None and (bool(self._wanted) or self._searches() or self._counts())
+        return self.problem is None and (
+            bool(self._wanted) or self._searches() or self._counts()
+        )
 
     def is_urgent(self) -> bool:
         """Return True if a block on the screen must be read."""
@@ -161,7 +163,9 @@ class Log:
                 return file is not None and self._read_on(file)
         except OSError as error:
             with self._wake:
-                self.problem = os.strerror(error.errno).lower() if error.errno else str(error)
+                self.problem = (
+                    os.strerror(error.errno).lower() if error.errno else str(error)
+                )
                 self._failed, self._look = time.monotonic(), False
             return True
 
@@ -189,19 +193,25 @@ class Log:
             file.size = min(file.size, self.size)
             yield file
 
-    def _changed(self, file: LogFile, stamp: tuple[int, ...], cutoff: ReplayCutoff | None) -> None:
+    def _changed(
+        self, file: LogFile, stamp: tuple[int, ...], cutoff: ReplayCutoff | None
+    ) -> None:
         """Update the state of a file that has changed."""
         size = file.size if cutoff is None else cutoff.end(file)
         other = self.known and not self._continues(file, size)
         # A file that changed without growing was rewritten.
-        rewritten = stamp != self._stamp and not (size > self.size and stamp[:2] == self._stamp[:2])
+        rewritten = stamp != self._stamp and not (
+            size > self.size and stamp[:2] == self._stamp[:2]
+        )
         with self._wake:
             if other:
                 self.generation += 1
                 self._blocks.clear()
                 self._before, self._count_to, self.search = [0], 0, None
             self._stale = {
-                number for number, block in self._blocks.items() if block.open or rewritten
+                number
+                for number, block in self._blocks.items()
+                if block.open or rewritten
             }
             if rewritten:
                 self._before = [0]
@@ -245,13 +255,17 @@ class Log:
     def _count(self, file: LogFile) -> None:
         """Count the lines that begin in the next blocks, after a newline or at the beginning."""
         first = len(self._before) - 1
-        data = file.read(max(0, first * log_blocks.BLOCK - 1), log_blocks.STRIDE + bool(first) - 1)
+        data = file.read(
+            max(0, first * log_blocks.BLOCK - 1), log_blocks.STRIDE + bool(first) - 1
+        )
         at = 0
         for number in range(first, first + log_blocks.STRIDE // log_blocks.BLOCK):
             to = at + log_blocks.BLOCK - (number == 0)
             if to > len(data):
                 break
-            self._before.append(self._before[-1] + data.count(b"\n", at, to) + (number == 0))
+            self._before.append(
+                self._before[-1] + data.count(b"\n", at, to) + (number == 0)
+            )
             at = to
 
 

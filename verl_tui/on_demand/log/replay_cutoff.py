@@ -45,7 +45,10 @@ class ReplayCutoff(NamedTuple):
         data = file.read(begin, self.size - begin + CHUNK)
         gaps = _gaps(data, begin)
         # Where a file goes on after a crash, the same steps come once more: the nearest are meant.
-        gap = min(self._own(gaps), key=lambda one: max(one.begin - self.size, self.size - one.end))
+        gap = min(
+            self._own(gaps),
+            key=lambda one: max(one.begin - self.size, self.size - one.end),
+        )
         at = min(max(self.size, gap.begin), gap.end)
         start = data.rfind(b"\n", 0, at - begin) + 1 + begin
         return max(start, gap.begin) if start > begin else max(0, file.line_start(at))
@@ -66,4 +69,7 @@ def _gaps(data: bytes, begin: int) -> list[_Gap]:
         if end > begin and start >= lines[-1][1]:
             lines.append((start, end, int(found[1] or found[2])))
     lines.append((begin + len(data), begin + len(data), None))
-    return [_Gap(before[1], after[0], before[2], after[2]) for before, after in pairwise(lines)]
+    return [
+        _Gap(before[1], after[0], before[2], after[2])
+        for before, after in pairwise(lines)
+    ]

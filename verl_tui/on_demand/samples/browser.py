@@ -33,11 +33,15 @@ class SampleBrowser(Worker[SamplePage]):
         with self._wake:
             page: SamplePage
             if dump is not None:
-                page = self._recall(dump.path, lambda: DumpPage(dump, self._wake, self._texts))
+                page = self._recall(
+                    dump.path, lambda: DumpPage(dump, self._wake, self._texts)
+                )
                 if isinstance(page, DumpPage):
                     page.show(dump)
             else:
-                page = self._recall((id(samples), place), lambda: MemoryPage(place, self._wake))
+                page = self._recall(
+                    (id(samples), place), lambda: MemoryPage(place, self._wake)
+                )
                 if isinstance(page, MemoryPage):
                     page.show(samples.kept(place))
             self._wake.notify()
@@ -46,9 +50,14 @@ class SampleBrowser(Worker[SamplePage]):
     def run_later(self, job: Job) -> None:
         """Add a job that runs when no page needs to be read."""
         with self._wake:
-            self._later_jobs = [*(other for other in self._later_jobs if other.waits()), job]
+            self._later_jobs = [
+                *(other for other in self._later_jobs if other.waits()),
+                job,
+            ]
             self._wake.notify()
 
     def _next(self) -> Job | None:
         """Return a page to read, or else a job for idle time."""
-        return super()._next() or next((job for job in self._later_jobs if job.waits()), None)
+        return super()._next() or next(
+            (job for job in self._later_jobs if job.waits()), None
+        )

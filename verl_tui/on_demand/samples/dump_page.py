@@ -59,7 +59,11 @@ class DumpPage(SamplePage):
         """Return a row, None while it is being read."""
         with self._wake:
             found = self._texts.get(self._key(index))
-            if found is None and index >= 0 and (index < self.count or not self.complete):
+            if (
+                found is None
+                and index >= 0
+                and (index < self.count or not self.complete)
+            ):
                 self._wanted.pop(index, None)
                 self._wanted[index] = None
                 if len(self._wanted) > _WANTED:
@@ -75,19 +79,28 @@ class DumpPage(SamplePage):
         """Return True if there is something to read."""
         if self.problem is not None:
             return False
-        return self._grown or bool(self._wanted) or len(self._facts) < self.count or super().waits()
+        return (
+            self._grown
+            or bool(self._wanted)
+            or len(self._facts) < self.count
+            or super().waits()
+        )
 
     def is_urgent(self) -> bool:
         """Return True if a requested row can be read at once."""
         with self._wake:
-            return self.problem is None and any(index < self.count for index in self._wanted)
+            return self.problem is None and any(
+                index < self.count for index in self._wanted
+            )
 
     def read_on(self) -> bool:
         """Read requested rows, then count rows, then read their facts, then search."""
         try:
             return self._read_on()
         except OSError as error:
-            self.problem = os.strerror(error.errno).lower() if error.errno else str(error)
+            self.problem = (
+                os.strerror(error.errno).lower() if error.errno else str(error)
+            )
             self._failed = time.monotonic()
             return True
 
@@ -127,10 +140,16 @@ class DumpPage(SamplePage):
                 self.generation = self._file.generation
                 self._search_anew()
             self._grown = more
-            self.facts, self.count, self.complete = self._facts, self._file.count_so_far, not more
+            self.facts, self.count, self.complete = (
+                self._facts,
+                self._file.count_so_far,
+                not more,
+            )
             for hits in self._searches:
                 hits.complete = hits.complete and hits.searched == self.count
-        return self._file.generation != generation or self.count > before or self.complete
+        return (
+            self._file.generation != generation or self.count > before or self.complete
+        )
 
     def _search(self) -> None:
         hits = self._searching()

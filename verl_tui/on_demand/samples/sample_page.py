@@ -78,7 +78,9 @@ class SamplePage:
 
     def _searching(self) -> Hits | None:
         """Return the search to go on with."""
-        return next((hits for hits in reversed(self._searches) if not hits.complete), None)
+        return next(
+            (hits for hits in reversed(self._searches) if not hits.complete), None
+        )
 
     def waits(self) -> bool:
         """Return True if there is something to read or to search."""
@@ -109,7 +111,9 @@ class MemoryPage(SamplePage):
             self._facts = []
         if len(samples) != len(self._facts):
             self._search_anew()
-        self._facts.extend(_fact(samples[i], i) for i in range(len(self._facts), len(samples)))
+        self._facts.extend(
+            _fact(samples[i], i) for i in range(len(self._facts), len(samples))
+        )
         self._samples, self.facts, self.count = samples, self._facts, len(samples)
 
     def sample(self, index: int) -> Sample | None:
@@ -134,4 +138,6 @@ def _fact(sample: Sample, index: int) -> SampleFacts:
         if value is not None and (found := number(value)) is not None
     }
     group = sample.group or group_of(sample.prompt)
-    return SampleFacts(index, sample.score, group, len(sample.response), numbers, sample.validation)
+    return SampleFacts(
+        index, sample.score, group, len(sample.response), numbers, sample.validation
+    )

@@ -35,7 +35,9 @@ def alarms_of(chart: PlannedChart, verdict: Verdict) -> list[Alarm]:
         since, key = finding.since_step, finding.key
         if since is not None and key is not None and chart.shows(key):
             alarms.add(Alarm(int(finding.severity), since, end))
-    return sorted(alarms, key=lambda alarm: (alarm.severity, alarm.first, alarm.last or inf))
+    return sorted(
+        alarms, key=lambda alarm: (alarm.severity, alarm.first, alarm.last or inf)
+    )
 
 
 class Healthy(NamedTuple):
@@ -116,7 +118,9 @@ def parted(
             found[x] = (alarm.role, pieces)
     alarmed: dict[AlarmRole, list[tuple[int, DotSpan]]] = {}
     for role in ALARM_ROLES:
-        of_role = [(x, run) for x, (of, parts) in found.items() if of == role for run in parts]
+        of_role = [
+            (x, run) for x, (of, parts) in found.items() if of == role for run in parts
+        ]
         if of_role:
             alarmed[role] = of_role
     return Parted(calm, alarmed)
@@ -234,7 +238,10 @@ def _polyline(
 
 
 def _add_crossing(
-    found: Polyline, one: tuple[float, float], other: tuple[float, float], ends: tuple[float, float]
+    found: Polyline,
+    one: tuple[float, float],
+    other: tuple[float, float],
+    ends: tuple[float, float],
 ) -> None:
     """Add the point at which the line between two points leaves or enters the band, if it does."""
     for end in ends:

@@ -36,14 +36,17 @@ def on_one_axis(charts: Sequence[ChartData]) -> list[ChartData]:
     """
     far = _far_off(charts)
     known = [
-        found for data in charts if data.key not in far and (found := extent(data)) is not None
+        found
+        for data in charts
+        if data.key not in far and (found := extent(data)) is not None
     ]
     if not known:
         return [*charts]
     firsts, lasts = zip(*known, strict=True)
     reach = (min(firsts), max(lasts))
     return [
-        _with_own_steps(data) if data.key in far else replace(data, reach=reach) for data in charts
+        _with_own_steps(data) if data.key in far else replace(data, reach=reach)
+        for data in charts
     ]
 
 
@@ -56,7 +59,9 @@ def _far_off(charts: Sequence[ChartData]) -> frozenset[str]:
     first, last = (median(ends) for ends in zip(*dense, strict=True))
     room = _FAR * max(1, last - first)
     least, most = first - room, last + room
-    return frozenset(data.key for data, (start, stop) in known if start < least or stop > most)
+    return frozenset(
+        data.key for data, (start, stop) in known if start < least or stop > most
+    )
 
 
 def _points(data: ChartData) -> int:

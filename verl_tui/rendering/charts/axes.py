@@ -74,12 +74,16 @@ class Scale(NamedTuple):
 
     def fraction(self, value: float) -> float:
         """Return where a value lies between the ends, 0 .. 1; what is outside is cut off there."""
-        return min(1.0, max(0.0, (self._project(value) - self._project(self.lo)) / self.extent))
+        return min(
+            1.0, max(0.0, (self._project(value) - self._project(self.lo)) / self.extent)
+        )
 
     def beyond(self, value: float) -> int:
         """Return whether a value lies above (1) or below (-1) what the axis shows, or on it (0)."""
         slack, at = self.extent * 1e-6, self._project(value)
-        return (at > self._project(self.hi) + slack) - (at < self._project(self.lo) - slack)
+        return (at > self._project(self.hi) + slack) - (
+            at < self._project(self.lo) - slack
+        )
 
     def dots(self, values: Sequence[float | None], count: int) -> list[int | None]:
         """Return the row of each value among `count` rows, from the top; None stays None."""
@@ -89,15 +93,23 @@ class Scale(NamedTuple):
             rows = self._rows(values, count)
         except OverflowError:  # huge numbers on an axis that shows tiny ones
             ends = 2 * self._project(self.lo), 2 * self._project(self.hi)
-            near = [None if v is None else min(ends[1], max(ends[0], v)) for v in values]
+            near = [
+                None if v is None else min(ends[1], max(ends[0], v)) for v in values
+            ]
             rows = self._rows(near, count)
         return _clipped(rows, count)
 
     def _rows(self, values: Sequence[float | None], count: int) -> list[int | None]:
         """Return the rows of projected values, also beyond the ends of the axis."""
-        low, factor, bottom = self._project(self.lo), (count - 1) / self.extent, count - 0.5
+        low, factor, bottom = (
+            self._project(self.lo),
+            (count - 1) / self.extent,
+            count - 0.5,
+        )
         # Halves, because the difference of two huge numbers would overflow.
-        return [None if v is None else int(bottom - (v / 2 - low) * factor) for v in values]
+        return [
+            None if v is None else int(bottom - (v / 2 - low) * factor) for v in values
+        ]
 
     def ticks(self, count: int) -> list[float]:
         """Return about `count` round values within the scale, two at least if it has them,
@@ -109,7 +121,10 @@ class Scale(NamedTuple):
         if not 0 < step <= _HUGE:
             return [self.lo, self.hi]
         values = [
-            n * step for n in range(ceil(self.lo / step - 1e-6), floor(self.hi / step + 1e-6) + 1)
+            n * step
+            for n in range(
+                ceil(self.lo / step - 1e-6), floor(self.hi / step + 1e-6) + 1
+            )
         ]
         if len(values) < 2 and count < _ENOUGH_TICKS:
             return self.ticks(count + 1)
@@ -117,7 +132,10 @@ class Scale(NamedTuple):
 
     def _log_ticks(self, count: int) -> list[float]:
         """Return powers of ten; where they are few 1, 2 and 5 times these, or else the ends."""
-        first, last = ceil(log10(self.lo) - _ROUNDING), floor(log10(self.hi) + _ROUNDING)
+        first, last = (
+            ceil(log10(self.lo) - _ROUNDING),
+            floor(log10(self.hi) + _ROUNDING),
+        )
         if self.hi / _DECADES > self.lo * (1 + _ROUNDING):
             stride = max(1, ceil((last - first) / max(1, count - 1)))
             return [_power(e) for e in range(first, last + 1, stride)]
@@ -132,8 +150,16 @@ class Scale(NamedTuple):
     def _fine_log_ticks(self, first: int, last: int) -> list[float]:
         """Return 1, 2 and 5 times the powers of ten that are on the axis."""
         top = min(_HUGE, self.hi * (1 + _ROUNDING))
-        fine = [factor * _power(e) for e in range(first - 1, last + 1) for factor in (1, 2, 5)]
-        return [value for value in fine if self.lo <= value * (1 + _ROUNDING) and value <= top]
+        fine = [
+            factor * _power(e)
+            for e in range(first - 1, last + 1)
+            for factor in (1, 2, 5)
+        ]
+        return [
+            value
+            for value in fine
+            if self.lo <= value * (1 + _ROUNDING) and value <= top
+        ]
 
     def _project(self, value: float) -> float:
         if not self.log:
@@ -149,7 +175,9 @@ def _clipped(rows: list[int | None], count: int) -> list[int | None]:
     return rows
 
 
-def fit_scale(lo: float, hi: float, *, log: bool = False, previous: Scale | None = None) -> Scale:
+def fit_scale(
+    lo: float, hi: float, *, log: bool = False, previous: Scale | None = None
+) -> Scale:
     """Return a scale with round ends that shows `lo` .. `hi`: the previous one while it serves.
 
     A logarithmic scale of nothing above zero is linear. Both ends must be finite.
@@ -180,12 +208,22 @@ def _round_log(lo: float, hi: float) -> Scale:
         linear = _round_linear(lo, hi)
         if linear.lo > 0:
             return Scale(linear.lo, linear.hi, log=True)
-    low, high = _power(floor(log10(lo) + _ROUNDING)), _power(floor(log10(hi) + _ROUNDING))
+    low, high = (
+        _power(floor(log10(lo) + _ROUNDING)),
+        _power(floor(log10(hi) + _ROUNDING)),
+    )
     low = max(
-        factor * low for factor in (1, 2, 5) if factor == 1 or factor * low <= lo * (1 + _ROUNDING)
+        factor * low
+        for factor in (1, 2, 5)
+        if factor == 1 or factor * low <= lo * (1 + _ROUNDING)
     )
     high = next(
-        (factor * high for factor in (1, 2, 5) if factor * high >= hi * (1 - _ROUNDING)), high * 10
+        (
+            factor * high
+            for factor in (1, 2, 5)
+            if factor * high >= hi * (1 - _ROUNDING)
+        ),
+        high * 10,
     )
     low = min(lo, low)
     return Scale(low, max(hi, min(high, _HUGE), low * 2), log=True)
@@ -288,7 +326,9 @@ def sliding_window(first: int, last: int, columns: int) -> Window:
         last: Last step to show.
         columns: Dot columns there are.
     """
-    return fill_window(first, first + _room_for(max(last - first + 1, 2), 8) - 1, columns)
+    return fill_window(
+        first, first + _room_for(max(last - first + 1, 2), 8) - 1, columns
+    )
 
 
 def fill_window(first: int, last: int, columns: int) -> Window:
@@ -301,5 +341,8 @@ def fill_window(first: int, last: int, columns: int) -> Window:
     per = -(-(last - first + 1) // columns)
     buckets = -(-(last - first + 1) // per)
     return Window(
-        first, per, Fraction(columns - 1, buckets - 1) if buckets > 1 else columns, columns
+        first,
+        per,
+        Fraction(columns - 1, buckets - 1) if buckets > 1 else columns,
+        columns,
     )

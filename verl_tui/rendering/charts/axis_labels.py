@@ -28,7 +28,9 @@ def label_cells(scale: Scale | None, width: int, height: int) -> int:
     """Return how many cells the numbers of a y axis of `height` rows need, in a chart of `width`
     cells.
     """
-    return max(map(len, _row_labels(scale, height).values()), default=0) * (width >= _AXIS_FROM)
+    return max(map(len, _row_labels(scale, height).values()), default=0) * (
+        width >= _AXIS_FROM
+    )
 
 
 def sides(
@@ -54,7 +56,9 @@ def cells_of(side: Sequence[Text]) -> int:
     return sum(len(text) for text, _ in side[0]) if side else 0
 
 
-def _gutter(scale: Scale | None, height: int, least: int, symbols: Symbols) -> list[Text]:
+def _gutter(
+    scale: Scale | None, height: int, least: int, symbols: Symbols
+) -> list[Text]:
     """Write the y axis of `height` rows: numbers at its ends, and between where there is room; they
     take at least so many cells.
     """
@@ -67,7 +71,9 @@ def _gutter(scale: Scale | None, height: int, least: int, symbols: Symbols) -> l
     return rows
 
 
-def _right_gutter(scale: Scale | None, height: int, role: str, symbols: Symbols) -> list[Text]:
+def _right_gutter(
+    scale: Scale | None, height: int, role: str, symbols: Symbols
+) -> list[Text]:
     """Write the y axis at the right, its ticks in the colour of its metric."""
     labels = _row_labels(scale, height)
     width = max(map(len, labels.values()), default=0)
@@ -82,7 +88,9 @@ def _row_labels(scale: Scale | None, height: int) -> dict[int, str]:
     """Return the numbers of a y axis by row."""
     rows = tick_rows(scale, height) if scale else {}
     return {
-        row: text for row, text in zip(rows, distinct_texts([*rows.values()]), strict=True) if text
+        row: text
+        for row, text in zip(rows, distinct_texts([*rows.values()]), strict=True)
+        if text
     }
 
 
@@ -102,7 +110,12 @@ def tick_rows(scale: Scale, height: int) -> dict[int, float]:
 
 
 def axis_rows(
-    axis: Axis, window: Window, width: int, rows: int, marks: Mapping[int, Glyph], symbols: Symbols
+    axis: Axis,
+    window: Window,
+    width: int,
+    rows: int,
+    marks: Mapping[int, Glyph],
+    symbols: Symbols,
 ) -> list[Text]:
     """Write the x axis in one or two rows of `width` cells: rule with ticks and marks, and steps.
 
@@ -139,7 +152,11 @@ def _placed_labels(
         middle = max(0, min(cell - len(label) // 2, width - len(label)))
         for start in (cell + 1, cell - len(label)) if cell in taken else (middle,):
             stop = start + len(label)
-            if free <= start and stop <= width and not any(start <= at < stop for at in taken):
+            if (
+                free <= start
+                and stop <= width
+                and not any(start <= at < stop for at in taken)
+            ):
                 yield min(cell, width - 1), start, label
                 free = stop + 1
                 break
@@ -157,7 +174,9 @@ def axis_marks(
     at: dict[int, Mark] = {}
     for mark in marks:
         cell = window.column(mark.step) // 2
-        if 0 <= cell < cells and (cell not in at or _RANK[mark.style] < _RANK[at[cell].style]):
+        if 0 <= cell < cells and (
+            cell not in at or _RANK[mark.style] < _RANK[at[cell].style]
+        ):
             at[cell] = mark
     return {cell: Glyph(glyphs[mark.role], mark.style) for cell, mark in at.items()}
 

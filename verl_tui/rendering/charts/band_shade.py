@@ -27,7 +27,10 @@ def rows_in_band(healthy: Healthy, rows: int) -> range:
     """
     if healthy == (-inf, inf) or healthy.top >= rows * _DOTS or healthy.bottom < 0:
         return range(0)
-    top, bottom = max(0, int(max(0, healthy.top))), int(min(rows * _DOTS - 1, healthy.bottom))
+    top, bottom = (
+        max(0, int(max(0, healthy.top))),
+        int(min(rows * _DOTS - 1, healthy.bottom)),
+    )
     first, stop = ceil((top - _DOTS // 2) / _DOTS), (bottom + 1 + _DOTS // 2) // _DOTS
     if first >= stop:
         first = (top + bottom) // 2 // _DOTS
@@ -43,6 +46,10 @@ def on_band(row: Text, first: int = 0, last: int | None = None) -> Text:
     for text, style in row:
         start = min(len(text), max(0, first - at))
         stop = len(text) if last is None else min(len(text), max(start, last - at))
-        found += [(text[:start], style), (text[start:stop], style + ON_BAND), (text[stop:], style)]
+        found += [
+            (text[:start], style),
+            (text[start:stop], style + ON_BAND),
+            (text[stop:], style),
+        ]
         at += len(text)
     return tuple([piece for piece in found if piece[0]])

@@ -12,7 +12,9 @@ _SOME = 3
 """Fewest points for one to be marked as the best."""
 
 
-def best_in(data: ChartData, window: Window, scale: Scale | None) -> tuple[int, float] | None:
+def best_in(
+    data: ChartData, window: Window, scale: Scale | None
+) -> tuple[int, float] | None:
     """Return position and value of a chart's best, None where it has none or that is out of
     sight.
     """
@@ -20,7 +22,11 @@ def best_in(data: ChartData, window: Window, scale: Scale | None) -> tuple[int, 
     if not data.best or line is None or scale is None or len(line.points.steps) < _SOME:
         return None
     found = best_point(line.points, lowest=data.best == "lowest")
-    if found is None or scale.beyond(found[1]) or not window.start <= found[0] <= window.end:
+    if (
+        found is None
+        or scale.beyond(found[1])
+        or not window.start <= found[0] <= window.end
+    ):
         return None
     return found
 

@@ -33,7 +33,8 @@ class Glyph(NamedTuple):
 
 _DOTS = ((0x01, 0x02, 0x04, 0x40), (0x08, 0x10, 0x20, 0x80))
 _RUNS = tuple(
-    tuple(tuple(sum(column[a : b + 1]) for b in range(4)) for a in range(4)) for column in _DOTS
+    tuple(tuple(sum(column[a : b + 1]) for b in range(4)) for a in range(4))
+    for column in _DOTS
 )
 """Bits of a run within one cell: [left or right][first row][last row]."""
 _GLYPH, _STYLE = itemgetter(0), itemgetter(1)
@@ -76,11 +77,15 @@ def ascii_locale(environment: Mapping[str, str] = os.environ) -> bool:
     for name in ("LC_ALL", "LC_CTYPE", "LANG"):
         locale = environment.get(name, "")
         if locale:
-            return locale in ("C", "POSIX") or ("." in locale and "utf" not in locale.lower())
+            return locale in ("C", "POSIX") or (
+                "." in locale and "utf" not in locale.lower()
+            )
     return False
 
 
-_FEW_GLYPHS = frozenset({"linux", "ansi", "pcansi", "cons25", "wsvt25", "sun", "hurd", "console"})
+_FEW_GLYPHS = frozenset(
+    {"linux", "ansi", "pcansi", "cons25", "wsvt25", "sun", "hurd", "console"}
+)
 """First words of TERM of screens without a font of their own choice. Linux's console has 512 glyphs
 at most, and none of braille (console_codes(4), setfont(8)).
 """
@@ -118,7 +123,9 @@ class DotLayer:
 
     __slots__ = ("backdrop", "height", "rows", "style", "width")
 
-    def __init__(self, width: int, height: int, style: str = "", *, backdrop: bool = False) -> None:
+    def __init__(
+        self, width: int, height: int, style: str = "", *, backdrop: bool = False
+    ) -> None:
         self.width = max(0, width)
         self.height = max(0, height)
         self.style = style
@@ -173,7 +180,9 @@ class DotLayer:
                     self.dot(x, y)
 
 
-def connect(runs: Sequence[DotSpan | None], breaks: Sequence[bool] = ()) -> list[DotSpan | None]:
+def connect(
+    runs: Sequence[DotSpan | None], breaks: Sequence[bool] = ()
+) -> list[DotSpan | None]:
     """Join runs to an unbroken line: neighbours touch, and empty columns in between are bridged by
     straight lines.
 
@@ -188,16 +197,21 @@ def connect(runs: Sequence[DotSpan | None], breaks: Sequence[bool] = ()) -> list
             before = None
         if run is None:
             continue
-        if before is not None and (at + 1 != x or before[0] > run[1] or run[0] > before[1]):
+        if before is not None and (
+            at + 1 != x or before[0] > run[1] or run[0] > before[1]
+        ):
             _bridge(joined, at, x, before, run)
         at, before = x, run
     return joined
 
 
-def _bridge(joined: list[DotSpan | None], x0: int, x1: int, before: DotSpan, run: DotSpan) -> None:
+def _bridge(
+    joined: list[DotSpan | None], x0: int, x1: int, before: DotSpan, run: DotSpan
+) -> None:
     """Bridge from the run of column `x0` to that of `x1`, between their nearest dots."""
     start, end = (before[1], run[0]) if run[0] > before[1] else (before[0], run[1])
-    if run[0] <= before[1] and before[0] <= run[1]:  # they overlap in height: a level line between
+    # they overlap in height: a level line between
+    if run[0] <= before[1] and before[0] <= run[1]:
         start = end = (max(before[0], run[0]) + min(before[1], run[1])) // 2
     last = start
     for x in range(x0 + 1, x1 + 1):
@@ -205,7 +219,9 @@ def _bridge(joined: list[DotSpan | None], x0: int, x1: int, before: DotSpan, run
         near = last + (y > last) - (y < last)
         piece = (min(near, y), max(near, y))
         own = joined[x]
-        joined[x] = piece if own is None else (min(own[0], piece[0]), max(own[1], piece[1]))
+        joined[x] = (
+            piece if own is None else (min(own[0], piece[0]), max(own[1], piece[1]))
+        )
         last = y
 
 
@@ -219,7 +235,9 @@ def fill_gaps(runs: Sequence[DotSpan | None]) -> list[DotSpan | None]:
         if before is not None:
             for i in range(at + 1, x):
                 share = (i - at) / (x - at)
-                top, bottom = (round(a + (b - a) * share) for a, b in zip(before, run, strict=True))
+                top, bottom = (
+                    round(a + (b - a) * share) for a, b in zip(before, run, strict=True)
+                )
                 filled[i] = (top, bottom)
         at, before = x, run
     return filled
@@ -245,13 +263,18 @@ def compose(
         return []
     glyphs = _ASCII if ascii_only else _BRAILLE
     return [
-        _row(layers, y, marks.get(y, {}) if marks else {}, glyphs) for y in range(layers[0].height)
+        _row(layers, y, marks.get(y, {}) if marks else {}, glyphs)
+        for y in range(layers[0].height)
     ]
 
 
-def _row(layers: Sequence[DotLayer], y: int, marks: Mapping[int, Glyph], glyphs: str) -> Text:
+def _row(
+    layers: Sequence[DotLayer], y: int, marks: Mapping[int, Glyph], glyphs: str
+) -> Text:
     """Write one row of a picture."""
-    drawn = [(one.rows[y], one.style, one.backdrop) for one in layers if any(one.rows[y])]
+    drawn = [
+        (one.rows[y], one.style, one.backdrop) for one in layers if any(one.rows[y])
+    ]
     if len(drawn) > 1 or marks:
         return _mixed_row(layers[0].width, drawn[::-1], marks, glyphs)
     mask, style = drawn[0][:2] if drawn else (layers[0].rows[y], "")
@@ -290,4 +313,6 @@ def _set_marks(cells: list[tuple[str, str]], marks: Mapping[int, Glyph]) -> None
 
 def join(cells: Iterable[tuple[str, str]]) -> Text:
     """Put neighbouring cells of one style together."""
-    return tuple(("".join(map(_GLYPH, group)), style) for style, group in groupby(cells, _STYLE))
+    return tuple(
+        ("".join(map(_GLYPH, group)), style) for style, group in groupby(cells, _STYLE)
+    )

@@ -10,7 +10,11 @@ from typing import TYPE_CHECKING
 
 from verl_tui.rendering.charts.axes import Scale, Window, fit_scale
 from verl_tui.rendering.charts.downsample import DotColumns, Downsampled, Smoothed
-from verl_tui.rendering.charts.envelopes import are_uniform, have_few_values, presses_flat
+from verl_tui.rendering.charts.envelopes import (
+    are_uniform,
+    have_few_values,
+    presses_flat,
+)
 from verl_tui.rendering.charts.noise import ENOUGH, weight_for
 from verl_tui.rendering.charts.ranges import values_shown
 from verl_tui.rendering.last_result import LastResult
@@ -60,23 +64,41 @@ class ChartCache:
     def forget_unused(self) -> None:
         """Let go of what has not been asked for since the last call."""
         used, self._used = self._used, set()
-        self._columns = {key: kept for key, kept in self._columns.items() if key in used}
-        self._averages = {key: kept for key, kept in self._averages.items() if key in used}
+        self._columns = {
+            key: kept for key, kept in self._columns.items() if key in used
+        }
+        self._averages = {
+            key: kept for key, kept in self._averages.items() if key in used
+        }
 
     # -- y axes ------------------------------------------------------------------------------------
 
-    def scale(self, data: ChartData, first: int, last: int, *, right: bool = False) -> Scale | None:
+    def scale(
+        self, data: ChartData, first: int, last: int, *, right: bool = False
+    ) -> Scale | None:
         """Return the y axis for the values between two steps, None without a number."""
         reach = values_shown(data, first, last)
         if reach is None:
             return None
         pyramid = data.main.points.pyramid if data.main else None
         alone = data.envelope is None and not data.spread
-        subject = (data.key, pyramid, alone, data.usual_y, data.first_step, data.last_step)
+        subject = (
+            data.key,
+            pyramid,
+            alone,
+            data.usual_y,
+            data.first_step,
+            data.last_step,
+        )
         return self.axis("right" if right else "left", subject, reach, log=data.log_y)
 
     def axis(
-        self, name: str, subject: object, reach: tuple[float, float], *, log: bool = False
+        self,
+        name: str,
+        subject: object,
+        reach: tuple[float, float],
+        *,
+        log: bool = False,
     ) -> Scale:
         """Return an axis from the least to the greatest value: the last one of its name while it
         serves, and its subject is the same.
@@ -88,7 +110,9 @@ class ChartCache:
 
     # -- what is drawn at all ----------------------------------------------------------------------
 
-    def without_flat_envelope(self, data: ChartData, first: int, last: int) -> ChartData:
+    def without_flat_envelope(
+        self, data: ChartData, first: int, last: int
+    ) -> ChartData:
         """Return what to draw between two steps: no envelope of which neither edge says anything
         there, and none that would press the curve flat; no quantiles that say nothing.
         """
@@ -118,10 +142,13 @@ class ChartCache:
         if main.points.pyramid is middle.pyramid:
             return False
         return middle.pyramid.seen > 1 and self._few_quantiles.of(
-            (first, last, _state(middle)), lambda: have_few_values(quantiles, first, last)
+            (first, last, _state(middle)),
+            lambda: have_few_values(quantiles, first, last),
         )
 
-    def smoothed_by_noise(self, data: ChartData, shown: tuple[int, int], cells: int) -> ChartData:
+    def smoothed_by_noise(
+        self, data: ChartData, shown: tuple[int, int], cells: int
+    ) -> ChartData:
         """Return a chart with the smoothing that its noise asks for, if it is to be chosen by that.
 
         Points that are no denser than so many columns are not smoothed. Runs over each other are
@@ -130,7 +157,9 @@ class ChartCache:
         if not data.by_noise or data.main is None or not _is_of_one_metric(data):
             return data
         points = data.main.points
-        within = bisect_right(points.steps, shown[1]) - bisect_left(points.steps, shown[0])
+        within = bisect_right(points.steps, shown[1]) - bisect_left(
+            points.steps, shown[0]
+        )
         weight = self._weight_for(points) if within > cells else 0.0
         return replace(data, smoothing=weight, by_noise=weight > 0)
 
@@ -156,4 +185,6 @@ def _state(points: Points) -> tuple[Pyramid, int, int]:
 def _is_of_one_metric(data: ChartData) -> bool:
     """Return whether a chart has a single curve, or those of several runs."""
     curves = [line for line in data.all_lines if line.kind == "line"]
-    return len(curves) == 1 or (bool(curves) and all(one.sign and not one.right for one in curves))
+    return len(curves) == 1 or (
+        bool(curves) and all(one.sign and not one.right for one in curves)
+    )

@@ -42,7 +42,12 @@ def name_cells(width: int) -> int:
 
 
 def chart_row(
-    data: ChartData, width: int, cursor: int | None, symbols: Symbols, *, focus: bool = False
+    data: ChartData,
+    width: int,
+    cursor: int | None,
+    symbols: Symbols,
+    *,
+    focus: bool = False,
 ) -> Text:
     """Write a chart in one row. Charts of one width stand in columns."""
     with_unit = data if width >= _UNITS else replace(data, unit="")
@@ -56,8 +61,14 @@ def chart_row(
     name = _name(data, name_width, symbols, focus=focus)
     title = (set_cell_size(name, name_width + 1), "focused" if focus else "title")
     score = score_beside_curve(data, cursor, symbols)[-1:]
-    score = [[*words, _GAP] for words in score if room - cells_of(words) - len(_GAP[0]) >= _SPARK]
-    if not score and (close := _beside_short_spark(data, width, cursor, symbols, reading)):
+    score = [
+        [*words, _GAP]
+        for words in score
+        if room - cells_of(words) - len(_GAP[0]) >= _SPARK
+    ]
+    if not score and (
+        close := _beside_short_spark(data, width, cursor, symbols, reading)
+    ):
         return (title, *close)
     spark = sparkline_row(data, room - sum(map(cells_of, score)), symbols)
     gap = width - name_width - 1 - room - cells_of(reading)
@@ -82,7 +93,10 @@ def _beside_short_spark(
     if words is None:
         return ()
     score = [(text.removeprefix(f"{symbols.points[0]} "), role) for text, role in words]
-    kept, held = max(_LEAST_SCORE, cells_of(score)), max(_LEAST_READING, cells_of(reading))
+    kept, held = (
+        max(_LEAST_SCORE, cells_of(score)),
+        max(_LEAST_READING, cells_of(reading)),
+    )
     room = width - name_cells(width) - 1 - kept - held - 2
     if room < _LEAST_SPARK:
         return ()
@@ -104,7 +118,9 @@ def sparkline_row(data: ChartData, width: int, symbols: Symbols) -> Text:
     if line is None:
         return ((" " * width, ""),)
     zoom = spark_reach(data)
-    text = sparkline(line.points, width, **zoom, ascii_only=symbols is ASCII).ljust(width)
+    text = sparkline(line.points, width, **zoom, ascii_only=symbols is ASCII).ljust(
+        width
+    )
     cells = spark_pieces(text, line.role)
     for mark in data.marks:
         if mark.role != "breach":

@@ -30,14 +30,22 @@ def current_value(data: ChartData, cursor: int | None, symbols: Symbols) -> Piec
         return []
     if cursor is not None:
         return _value_at_cursor(line, cursor, data)
-    stop = len(line.points.steps) if data.end is None else bisect_right(line.points.steps, data.end)
+    stop = (
+        len(line.points.steps)
+        if data.end is None
+        else bisect_right(line.points.steps, data.end)
+    )
     if not stop:
         return []
     last = line.points.values[stop - 1]
     reading = [(value_text(last, data.unit), "value" if isfinite(last) else "odd")]
-    way = trend(line.points.values[max(0, stop - TREND_POINTS) : stop], _drawn(line, data))
+    way = trend(
+        line.points.values[max(0, stop - TREND_POINTS) : stop], _drawn(line, data)
+    )
     if way is not None and not data.in_row:
-        reading.append((f" {(symbols.flat, symbols.rising, symbols.falling)[way]}", "trend"))
+        reading.append(
+            (f" {(symbols.flat, symbols.rising, symbols.falling)[way]}", "trend")
+        )
     return reading
 
 
@@ -57,4 +65,7 @@ def _value_at_cursor(line: ChartLine, cursor: int, data: ChartData) -> Pieces:
     text = value_text(found[1], data.unit) if found else "-"
     x = value_at(line.over, cursor) if line.over is not None else None
     text += f" at KL {compact(x[1])}" if x is not None else ""
-    return [(text, "cursor"), (f" @ {data.axis.read(found[0] if found else cursor)}", "cursor")]
+    return [
+        (text, "cursor"),
+        (f" @ {data.axis.read(found[0] if found else cursor)}", "cursor"),
+    ]

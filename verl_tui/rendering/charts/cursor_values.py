@@ -41,7 +41,11 @@ class CursorValue(NamedTuple):
 
 
 def cursor_values(
-    data: ChartData, step: int, symbols: Symbols, cache: ChartCache, at: int | None = None
+    data: ChartData,
+    step: int,
+    symbols: Symbols,
+    cache: ChartCache,
+    at: int | None = None,
 ) -> list[CursorValue]:
     """Return the position of the cursor and the value of every line there: that of its newest point
     up to the step.
@@ -73,10 +77,13 @@ def _on_paths(data: ChartData, step: int, symbols: Symbols) -> Iterator[CursorVa
     name = printable(data.title).removesuffix(" over KL")
     for line, sign in signs(data, symbols):
         over, found = (
-            None if one is None else value_at(one, step) for one in (line.over, line.points)
+            None if one is None else value_at(one, step)
+            for one in (line.over, line.points)
         )
         figures = [
-            f"{word} {compact(one[1])}" for word, one in (("KL", over), (name, found)) if one
+            f"{word} {compact(one[1])}"
+            for word, one in (("KL", over), (name, found))
+            if one
         ]
         of_run = f"{sign} {printable(line.label)} " if sign else ""
         at = exact_step(found[0] if found else step)
@@ -105,16 +112,22 @@ def _quantiles(data: ChartData, step: int, symbols: Symbols) -> Iterator[CursorV
     yield CursorValue(f"5{to}95%", f"{texts[0]} to {texts[4]}")
 
 
-def _position(data: ChartData, position: int, symbols: Symbols, at: int | None) -> CursorValue:
+def _position(
+    data: ChartData, position: int, symbols: Symbols, at: int | None
+) -> CursorValue:
     values = data.axis.exact(position)
     if not data.axis.time:
         return CursorValue(data.axis.label, values)
     if at is None:
         return CursorValue("", values)
-    return CursorValue("step", exact_step(at) + (", " if symbols is ASCII else " · ") + values)
+    return CursorValue(
+        "step", exact_step(at) + (", " if symbols is ASCII else " · ") + values
+    )
 
 
-def _value(line: ChartLine, step: int, data: ChartData, unit: str, cache: ChartCache) -> str:
+def _value(
+    line: ChartLine, step: int, data: ChartData, unit: str, cache: ChartCache
+) -> str:
     found = value_at(line.points, step)
     if found is None:
         return "-"
@@ -127,7 +140,9 @@ def _value(line: ChartLine, step: int, data: ChartData, unit: str, cache: ChartC
     return text if found[0] == step else f"{text} @ {data.axis.exact(found[0])}"
 
 
-def rows_of(values: Sequence[CursorValue], width: int, most: int, ellipsis: str = "…") -> list[str]:
+def rows_of(
+    values: Sequence[CursorValue], width: int, most: int, ellipsis: str = "…"
+) -> list[str]:
     """Return readings as rows of at most `width` cells; what does not fit into `most` rows ends in
     an ellipsis.
 
@@ -143,12 +158,16 @@ def rows_of(values: Sequence[CursorValue], width: int, most: int, ellipsis: str 
     kept = rows[: max(1, most)]
     if len(rows) > len(kept):
         kept[-1] = (
-            fit(kept[-1], width - 2, ellipsis).removesuffix(ellipsis).rstrip() + " " + ellipsis
+            fit(kept[-1], width - 2, ellipsis).removesuffix(ellipsis).rstrip()
+            + " "
+            + ellipsis
         )
     return [fit(row, width, ellipsis) for row in kept]
 
 
-def _laid(values: Iterable[CursorValue], width: int, cells: int, ellipsis: str) -> list[str]:
+def _laid(
+    values: Iterable[CursorValue], width: int, cells: int, ellipsis: str
+) -> list[str]:
     """Return readings in as few rows as they take with names of so many cells."""
     rows: list[str] = []
     for text in (one.cut(cells, ellipsis) for one in values):

@@ -65,19 +65,26 @@ class Downsampled:
         """Return the columns of `points` in `window`."""
         pyramid = points.pyramid
         key = (pyramid, pyramid.revision, window)
-        newest = (pyramid.seen, points.values[pyramid.seen - 1]) if pyramid.seen else None
+        newest = (
+            (pyramid.seen, points.values[pyramid.seen - 1]) if pyramid.seen else None
+        )
         if self._key is None or key[0] is not self._key[0] or key[1:] != self._key[1:]:
-            self._read = DotColumns(*pyramid.query(window.start, window.per, window.buckets))
+            self._read = DotColumns(
+                *pyramid.query(window.start, window.per, window.buckets)
+            )
         elif newest == self._newest:
             return self._drawn
         elif pyramid.seen:
             # The last point read may have been replaced since, so reading begins at its bucket.
             begin = max(0, (self._last - window.start) // window.per)
             end = min(
-                window.buckets, (points.steps[pyramid.seen - 1] - window.start) // window.per + 1
+                window.buckets,
+                (points.steps[pyramid.seen - 1] - window.start) // window.per + 1,
             )
             if begin < end:
-                fresh = pyramid.query(window.start + begin * window.per, window.per, end - begin)
+                fresh = pyramid.query(
+                    window.start + begin * window.per, window.per, end - begin
+                )
                 for column, part in zip(self._read, fresh, strict=True):
                     column[begin:end] = part  # type: ignore[index]
         self._key, self._newest = key, newest
@@ -89,7 +96,9 @@ class Downsampled:
 def _stretched(read: DotColumns, window: Window) -> DotColumns:
     if window.stretch == 1:
         return read
-    lows: list[float | None] = [None] * max(window.columns, int(window.buckets * window.stretch))
+    lows: list[float | None] = [None] * max(
+        window.columns, int(window.buckets * window.stretch)
+    )
     highs = lows[:]
     odds = [False] * len(lows)
     # Whole numbers: to multiply fractions takes as long as all else.
@@ -97,7 +106,9 @@ def _stretched(read: DotColumns, window: Window) -> DotColumns:
     for i, (low, high, odd) in enumerate(zip(*read, strict=True)):
         x = i * apart // of
         lows[x], highs[x], odds[x] = low, high, odd
-    return DotColumns(lows[: window.columns], highs[: window.columns], odds[: window.columns])
+    return DotColumns(
+        lows[: window.columns], highs[: window.columns], odds[: window.columns]
+    )
 
 
 class Smoothed:
@@ -173,9 +184,8 @@ class Smoothed:
         """Take in numbers once there is nothing to be corrected any more."""
         total, weight, rest = self._state[0], self.weight, 1 - self.weight
         averages = [total := weight * total + rest * value for value in values]
-        if not isfinite(
-            total
-        ):  # rounded up from the largest numbers: it would never be finite again
+        # rounded up from the largest numbers: it would never be finite again
+        if not isfinite(total):
             for value in values:
                 self._take(value)
             return
@@ -277,7 +287,9 @@ def neighbour(points: Points, step: int, window: Window, direction: int) -> int 
     return points.steps[i] if 0 <= i < len(points.steps) else None
 
 
-def trend(values: Sequence[float], drawn: tuple[float, float] | None = None) -> int | None:
+def trend(
+    values: Sequence[float], drawn: tuple[float, float] | None = None
+) -> int | None:
     """Return 1 where the last values rise, -1 where they fall, 0 where that may be noise or is too
     little to be seen, None if they are too few.
 
@@ -315,13 +327,17 @@ def turn(
     change, since = median(values[half:]) - older, median(values[-_NEWEST:]) - older
     noise = median(map(abs, map(sub, values[1:], values)))
     floor = _least_change(values, drawn)
-    start, end = _decisive(change, since, values[-1] - older, clear=max(noise * 2, floor))
+    start, end = _decisive(
+        change, since, values[-1] - older, clear=max(noise * 2, floor)
+    )
     if abs(end - start) <= max(noise * 0.7, floor):
         end = start
     return older + start, older + end
 
 
-def _decisive(change: float, since: float, last: float, *, clear: float) -> tuple[float, float]:
+def _decisive(
+    change: float, since: float, last: float, *, clear: float
+) -> tuple[float, float]:
     """Return the two differences from the older half that decide the trend: that of the newer half,
     or of the very last values if these clearly differ from it; zero if only the last one does.
     """

@@ -56,5 +56,6 @@ def presses_flat(data: ChartData, first: int, last: int) -> bool:
     curve = values_between(replace(data, envelope=None), first, last)
     if data.log_y or whole is None or curve is None:
         return False
-    height = curve[1] / 2 - curve[0] / 2  # halves: the difference of two may be too large
+    # halves: the difference of two may be too large
+    height = curve[1] / 2 - curve[0] / 2
     return 0 < height < _LEAST_SHARE * (whole[1] / 2 - whole[0] / 2)

@@ -23,7 +23,10 @@ _LEAST = 16
 
 def histogram_words(bins: Bins, unit: str = "") -> str:
     """Describe a histogram: how many values lie where, and where most of them do."""
-    total, fullest = sum(bins.counts), max(range(len(bins.counts)), key=bins.counts.__getitem__)
+    total, fullest = (
+        sum(bins.counts),
+        max(range(len(bins.counts)), key=bins.counts.__getitem__),
+    )
     unit = f" {unit}" if unit else ""
     if bins.high <= bins.low:
         return f"{compact(total)} values, all {compact(bins.low)}{unit}"
@@ -36,14 +39,19 @@ def histogram_words(bins: Bins, unit: str = "") -> str:
     )
 
 
-def bars(counts: Sequence[float], width: int, height: int, *, ascii_only: bool) -> list[str]:
+def bars(
+    counts: Sequence[float], width: int, height: int, *, ascii_only: bool
+) -> list[str]:
     """Return rows of bars, the tallest as high as all of them; every bin that is not empty is
     visible.
     """
     blocks = _ASCII_BLOCKS if ascii_only else _BLOCKS
     shown = counts if len(counts) <= width else _fewer(counts, width)
     levels, cells, top = len(blocks) - 1, _cells(len(shown), width), max(shown)
-    tall = [max(1, round(count / top * height * levels)) if count > 0 else 0 for count in shown]
+    tall = [
+        max(1, round(count / top * height * levels)) if count > 0 else 0
+        for count in shown
+    ]
 
     def drawn(row: int) -> str:
         below = row * levels
@@ -76,7 +84,9 @@ def histogram_rows(
     """Return a histogram in at most `height` rows: its words, its bars and their scale."""
     if height < 1 or width < 1:
         return []
-    rows = [fit(f"{title}{histogram_words(bins, unit)}", width, "~" if ascii_only else "…")]
+    rows = [
+        fit(f"{title}{histogram_words(bins, unit)}", width, "~" if ascii_only else "…")
+    ]
     if height == 1 or width < _LEAST or bins.high <= bins.low:
         return rows
     scaled = height >= _SCALED

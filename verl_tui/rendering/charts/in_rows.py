@@ -68,7 +68,9 @@ def rows_last(
     return (*varying, *(chart._replace(in_row=True) for chart in rows))
 
 
-def _takes_a_row(chart: PlannedChart, in_rows: Container[str], kept: Container[str]) -> bool:
+def _takes_a_row(
+    chart: PlannedChart, in_rows: Container[str], kept: Container[str]
+) -> bool:
     if chart.key in kept or chart.indicator in kept:
         return False
     return all(key in in_rows for key in chart.keys)

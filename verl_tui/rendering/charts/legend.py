@@ -60,10 +60,12 @@ def legend(*, ascii_only: bool) -> Iterator[LegendEntry]:
     for role, means in LINES.items():
         stroke = LINE_STYLES[role]
         small = _row(
-            straight_lines(role, 1 if stroke.upright else _CELLS, 1, [1]), ascii_only=ascii_only
+            straight_lines(role, 1 if stroke.upright else _CELLS, 1, [1]),
+            ascii_only=ascii_only,
         )
         yield LegendEntry(
-            small if ascii_only else f"{small} {stroke.sign * min(3, len(small))}", means
+            small if ascii_only else f"{small} {stroke.sign * min(3, len(small))}",
+            means,
         )
     curve, shade = (DotLayer(len(_CURVE) // 2, 1) for _ in range(2))
     curve.line([(y, y) for y in _CURVE])
@@ -75,15 +77,18 @@ def legend(*, ascii_only: bool) -> Iterator[LegendEntry]:
     )
     if not ascii_only:  # there is no shading in ASCII
         yield LegendEntry(
-            _row(shade, ascii_only=False), "from the least to the greatest value of a step"
+            _row(shade, ascii_only=False),
+            "from the least to the greatest value of a step",
         )
         dense = DotLayer(len(_CURVE) // 2, 1)
         dense.shade([(0, 3)] * len(_CURVE), 2)
         yield LegendEntry(
-            _row(dense, ascii_only=False), "middle half of a distribution, faint: 5 to 95%"
+            _row(dense, ascii_only=False),
+            "middle half of a distribution, faint: 5 to 95%",
         )
     yield LegendEntry(
-        f"{LETTERS[0]} {LETTERS[1]}", "on a line: the run that has this letter in the run list"
+        f"{LETTERS[0]} {LETTERS[1]}",
+        "on a line: the run that has this letter in the run list",
     )
 
 

@@ -38,7 +38,11 @@ def names_or_key(
     metric's key.
     """
     if not _names(data, cursor, symbols, least):
-        return [[(fit(data.key, len(data.key), symbols), "key")]] if data.title != data.key else []
+        return (
+            [[(fit(data.key, len(data.key), symbols), "key")]]
+            if data.title != data.key
+            else []
+        )
     longest = max(cell_len(line.label) for line in data.all_lines)
     sizes = range(max(longest, least), least - 1, -1)
     at = bisect_left(
@@ -47,7 +51,9 @@ def names_or_key(
     return [_names(data, cursor, symbols, cells) for cells in sizes[at : at + 1]]
 
 
-def _names(data: ChartData, cursor: int | None, symbols: Symbols, letters: int) -> Pieces:
+def _names(
+    data: ChartData, cursor: int | None, symbols: Symbols, letters: int
+) -> Pieces:
     """Write the signs of the lines in their colours, and their names as text, which needs more
     contrast than hues of curves have on every ground.
     """
@@ -55,11 +61,15 @@ def _names(data: ChartData, cursor: int | None, symbols: Symbols, letters: int) 
         return []
     names: Pieces = []
     # Runs stand in the order of their letters, whichever of them is shown.
-    for line, sign in sorted(signs(data, symbols), key=lambda pair: pair[0].sign or "~"):
+    for line, sign in sorted(
+        signs(data, symbols), key=lambda pair: pair[0].sign or "~"
+    ):
         if not sign:
             continue
         found = value_at(line.points, cursor) if cursor is not None else None
-        value = (" right" if line.right else "") + (f" {compact(found[1])}" if found else "")
+        value = (" right" if line.right else "") + (
+            f" {compact(found[1])}" if found else ""
+        )
         gap = "  " if names else ""
         names.append((gap + sign, line.role))
         names.append((f" {_short(line, letters, symbols)}{value}", "value"))
@@ -89,7 +99,9 @@ def runs_at_cursor(
     at = [(f"@ {data.axis.read(own[0] if own else cursor)}", "cursor")]
     room = width - cell_len(data.title) - cells_of(at) - 4
     named = names_or_key(data, cursor, symbols, LEAST_LETTERS, room)
-    values = _first_that_fits(chain(named, _lettered(runs, main, cursor, symbols)), room)
+    values = _first_that_fits(
+        chain(named, _lettered(runs, main, cursor, symbols)), room
+    )
     return (at, values) if values else ([], [])
 
 
@@ -108,7 +120,12 @@ def _lettered(
 
 
 def _lettered_values(
-    runs: Sequence[ChartLine], main: ChartLine, count: int, gap: str, cursor: int, symbols: Symbols
+    runs: Sequence[ChartLine],
+    main: ChartLine,
+    count: int,
+    gap: str,
+    cursor: int,
+    symbols: Symbols,
 ) -> Pieces:
     """Write values of so many runs behind their letters, the shown one's among them."""
     kept = [main, *(line for line in runs if line is not main)][:count]

@@ -32,7 +32,9 @@ LINE_STYLES = {
 """By role."""
 
 
-def straight_lines(role: str, width: int, height: int, places: Iterable[int]) -> DotLayer:
+def straight_lines(
+    role: str, width: int, height: int, places: Iterable[int]
+) -> DotLayer:
     """Return a layer of `width` x `height` cells with the lines of a role at these dot rows, or
     columns if upright.
     """

@@ -20,7 +20,9 @@ def kl_beside(found: PlannedChart, run: Run, look: ChartLook) -> str | None:
     scores are.
     """
     is_score = describe(found.key).group in ("reward", "validation")
-    if look.axis != "kl" or not (is_score or found.indicator in ("reward", "validation")):
+    if look.axis != "kl" or not (
+        is_score or found.indicator in ("reward", "validation")
+    ):
         return None
     return kl_key(run)
 

@@ -24,7 +24,9 @@ _OTHER = "*"
 """Marks the shown run's line where it is not selected itself."""
 
 
-def overlaid(data: ChartData, indicator: str | None, view: View, axis: str) -> ChartData:
+def overlaid(
+    data: ChartData, indicator: str | None, view: View, axis: str
+) -> ChartData:
     """Return a chart with the lines of the selected runs; unchanged while fewer than two are.
 
     Lines run over steps, over the time of day, or over the time since each run's own beginning.
@@ -114,7 +116,10 @@ def others(
     if shown is None or main is None or main.kind != "line" or len(selected) < 2:
         return
     for run in selected:
-        if run is shown or (series := counterpart(shown, data.key, indicator, run)) is None:
+        if (
+            run is shown
+            or (series := counterpart(shown, data.key, indicator, run)) is None
+        ):
             continue
         points = _placed(series, run, data, axis)
         if points is not None and len(points.steps):
@@ -127,7 +132,9 @@ def _placed(series: Series, run: Run, data: ChartData, axis: str) -> Points | No
     if along.problem is not None:
         return None
     # Beginnings are laid over each other; times of day and steps are what they are.
-    return along.points(series, data.axis.zero - along.axis.zero if axis == "relative" else 0)
+    return along.points(
+        series, data.axis.zero - along.axis.zero if axis == "relative" else 0
+    )
 
 
 def _marked(line: ChartLine, run: Run, view: View, names: dict[str, str]) -> ChartLine:

@@ -95,13 +95,28 @@ class PageContent(NamedTuple):
 
     @classmethod
     def of(
-        cls, view: View, look: ChartLook, filter_: ChartFilter, revealed: str | None = None
+        cls,
+        view: View,
+        look: ChartLook,
+        filter_: ChartFilter,
+        revealed: str | None = None,
     ) -> PageContent:
         """Return the content of a view, with a metric that is to be seen as a chart."""
         run, wanted = view.run, tuple(view.monitor.config.charts)
-        keys, beside = (len(run.keys), score_beside(run)) if run is not None else (0, None)
+        keys, beside = (
+            (len(run.keys), score_beside(run)) if run is not None else (0, None)
+        )
         return cls(
-            ChartList(run, keys, filter_, wanted, view.pins, beside, keys_in_rows(view), revealed),
+            ChartList(
+                run,
+                keys,
+                filter_,
+                wanted,
+                view.pins,
+                beside,
+                keys_in_rows(view),
+                revealed,
+            ),
             look,
             run.revision if run else 0,
             view.cursor,
@@ -127,8 +142,12 @@ def list_charts(
     if not charts and filter_.lenient:
         charts = plan_charts(view.run, wanted, "", view.pins)
     if is_evaluation(view.run):
-        return tuple(one._replace(in_row=not one.shows(revealed or "")) for one in charts)
-    shown = {chart.key for chart in charts if revealed is not None and chart.shows(revealed)}
+        return tuple(
+            one._replace(in_row=not one.shows(revealed or "")) for one in charts
+        )
+    shown = {
+        chart.key for chart in charts if revealed is not None and chart.shows(revealed)
+    }
     return rows_last(charts, keys_in_rows(view), {_ALWAYS, *wanted, *view.pins, *shown})
 
 
@@ -153,7 +172,9 @@ class ChartPage(NamedTuple):
     def charts(self) -> tuple[PlannedChart, ...]:
         """The charts of the page."""
         at = bisect_right(self.starts, self.first)
-        return self.listed[self.first : self.starts[at] if at < len(self.starts) else None]
+        return self.listed[
+            self.first : self.starts[at] if at < len(self.starts) else None
+        ]
 
     @property
     def grid(self) -> tuple[int, int]:
@@ -177,11 +198,20 @@ class ChartPage(NamedTuple):
         columns = _not_narrow(columns, rows, varying, width, height)
         across = max(columns, min(across, count - varying))
         starts = _starts((columns, across), rows, height, varying, count)
-        slots = max(stop - start for start, stop in zip(starts, (*starts[1:], count), strict=True))
-        at = next((i for i, one in enumerate(self.listed) if one.shows(key)), None) if key else None
+        slots = max(
+            stop - start
+            for start, stop in zip(starts, (*starts[1:], count), strict=True)
+        )
+        at = (
+            next((i for i, one in enumerate(self.listed) if one.shows(key)), None)
+            if key
+            else None
+        )
         page = bisect_right(starts, self.first if at is None else at) - 1
         rows = min(rows, -(-varying // columns)) or 1
-        return ChartPage(self.listed, starts[page], columns, max(1, slots), rows, starts, across)
+        return ChartPage(
+            self.listed, starts[page], columns, max(1, slots), rows, starts, across
+        )
 
     def tiles(self, width: int, height: int) -> list[ChartPlace]:
         """Return where the charts of the page stand in so many cells: in columns of one width, a
@@ -191,11 +221,17 @@ class ChartPage(NamedTuple):
         count = max(1, len(self.charts))
         in_rows = sum(one.in_row for one in self.charts)
         lines, used = -(-in_rows // self.across), -(-(count - in_rows) // columns)
-        rows = self.rows if (height - lines) // self.rows >= _LEAST_HEIGHT else max(1, used)
+        rows = (
+            self.rows
+            if (height - lines) // self.rows >= _LEAST_HEIGHT
+            else max(1, used)
+        )
         each, over = divmod(height - lines, rows)
         if each < _PLOT_HEIGHT and over <= height * _SPARE:
-            over = 0  # one form for all, rather than a few charts that look unlike the others
-        levels = [at * each + min(at, over) for at in range(rows + 1)]  # the first have more
+            # one form for all, rather than a few charts that look unlike the others
+            over = 0
+        # the first have more
+        levels = [at * each + min(at, over) for at in range(rows + 1)]
         below = [*range(levels[used], levels[used] + lines + 1)]
         return [
             *_placed(count - in_rows, columns, width, levels),
@@ -205,7 +241,11 @@ class ChartPage(NamedTuple):
     def turned(self, way: int) -> ChartPage:
         """Return the next (1) or previous (-1) page, the same page if there is none."""
         page = bisect_right(self.starts, self.first) - 1 + way
-        return self._replace(first=self.starts[page]) if 0 <= page < len(self.starts) else self
+        return (
+            self._replace(first=self.starts[page])
+            if 0 <= page < len(self.starts)
+            else self
+        )
 
     def slot(self, key: str | None) -> int | None:
         """Return the slot of the chart that shows a metric, None if the page has none."""
@@ -267,7 +307,8 @@ def rows_of_evaluation(view: View, width: int) -> int:
 
 def _grid(width: int, height: int) -> tuple[int, int]:
     """Return how many columns and rows of charts fit."""
-    if width < 2 * _LEAST_WIDTH - 4 or height < _LEAST_HEIGHT:  # columns of single lines
+    # columns of single lines
+    if width < 2 * _LEAST_WIDTH - 4 or height < _LEAST_HEIGHT:
         return max(1, (width + 1) // (_GOOD_WIDTH + 1)), max(1, height)
     columns = max(width // _GOOD_WIDTH, min(2, (width + 1) // (_LEAST_WIDTH + 1)), 1)
     rows = height // _GOOD_HEIGHT
@@ -294,14 +335,18 @@ def _not_narrow(columns: int, rows: int, varying: int, width: int, height: int) 
     return next((n for n in without_gap if varying // n <= rows), columns)
 
 
-def _placed(count: int, columns: int, width: int, tops: Sequence[int]) -> Iterator[ChartPlace]:
+def _placed(
+    count: int, columns: int, width: int, tops: Sequence[int]
+) -> Iterator[ChartPlace]:
     """Yield so many tiles from left to right and down; each row of them begins at its top, and ends
     where the next begins.
     """
     edges = [at * (width + 1) // columns for at in range(columns + 1)]
     for at in range(count):
         y, x = divmod(at, columns)
-        yield ChartPlace(x, edges[x], tops[y], edges[x + 1] - 1 - edges[x], tops[y + 1] - tops[y])
+        yield ChartPlace(
+            x, edges[x], tops[y], edges[x + 1] - 1 - edges[x], tops[y + 1] - tops[y]
+        )
 
 
 def _starts(

@@ -104,7 +104,11 @@ def neighbour_on_path(line: ChartLine, step: int | None, count: int) -> int | No
         return None
     if step is None:
         return steps[-1]
-    at = bisect_left(steps, step) + count if count < 0 else bisect_right(steps, step) + count - 1
+    at = (
+        bisect_left(steps, step) + count
+        if count < 0
+        else bisect_right(steps, step) + count - 1
+    )
     return steps[max(0, min(at, len(steps) - 1))]
 
 
@@ -171,7 +175,9 @@ def _paths(
         if not 0 < data.smoothing < 1:
             yield _DrawnPath(line, sign, raw, [])
             continue
-        over, points = (cache.smoothed(one, data.smoothing) for one in (line.over, line.points))
+        over, points = (
+            cache.smoothed(one, data.smoothing) for one in (line.over, line.points)
+        )
         over.pyramid, points.pyramid  # noqa: B018 - they read what there is
         behind = raw if line is data.main else []
         yield _DrawnPath(line, sign, path_points(over, points, *shown), behind)
@@ -181,9 +187,20 @@ class _PathPicture:
     """The plot: layers of dots, and glyphs on top of them."""
 
     def __init__(
-        self, data: ChartData, x: Scale, y: Scale, size: tuple[int, int], symbols: Symbols
+        self,
+        data: ChartData,
+        x: Scale,
+        y: Scale,
+        size: tuple[int, int],
+        symbols: Symbols,
     ) -> None:
-        self._data, self._x, self._y, self._size, self._symbols = data, x, y, size, symbols
+        self._data, self._x, self._y, self._size, self._symbols = (
+            data,
+            x,
+            y,
+            size,
+            symbols,
+        )
         self._layers = [DotLayer(*size)]
         self._glyphs: dict[int, dict[int, Glyph]] = {}
         if data.target is not None and y.lo <= data.target <= y.hi:
@@ -192,13 +209,17 @@ class _PathPicture:
 
     def compose(self) -> list[Text]:
         """Return the rows."""
-        return braille.compose(self._layers, self._glyphs, ascii_only=self._symbols is ASCII)
+        return braille.compose(
+            self._layers, self._glyphs, ascii_only=self._symbols is ASCII
+        )
 
     def draw(self, path: _DrawnPath) -> None:
         """Draw one path, and faintly the values behind its averages."""
         role = path.line.role
         if path.behind:
-            behind = self._layer(role + BEHIND if role in HUES else "raw", backdrop=True)
+            behind = self._layer(
+                role + BEHIND if role in HUES else "raw", backdrop=True
+            )
             for point in path.behind:
                 behind.dot(*self._dot(point))
         layers = {role: self._layer(role)}
@@ -222,7 +243,9 @@ class _PathPicture:
             if main:
                 self._mark_steps(path)
             end = path.points[-1]
-            self._put(end, Glyph(path.sign or symbols.single, self._role_at(end.step, role)))
+            self._put(
+                end, Glyph(path.sign or symbols.single, self._role_at(end.step, role))
+            )
             if main and (at := _at_step(path.points, cursor)) is not None:
                 self._cross(at)
 
@@ -230,7 +253,11 @@ class _PathPicture:
         """Mark the best value, and where findings began."""
         if self._data.best:
             best = best_point(path.line.points, lowest=self._data.best == "lowest")
-            at = _at_step(path.behind or path.points, best[0]) if best is not None else None
+            at = (
+                _at_step(path.behind or path.points, best[0])
+                if best is not None
+                else None
+            )
             if best is not None and at is not None and at.step == best[0]:
                 self._put(at, Glyph(self._symbols.best, path.line.role))
         for mark in self._data.marks:

@@ -58,7 +58,9 @@ class Picture:
 
     def compose(self) -> list[Text]:
         """Return the rows."""
-        return braille.compose(self._layers, self._glyphs, ascii_only=self._symbols is ASCII)
+        return braille.compose(
+            self._layers, self._glyphs, ascii_only=self._symbols is ASCII
+        )
 
     @property
     def in_band(self) -> range:
@@ -94,7 +96,9 @@ class Picture:
         cell = self._window.column(cursor) // 2
         for y in range(self._size[1]):
             row = self._glyphs.setdefault(y, {})
-            row[cell] = row[cell]._replace(style="cursor") if cell in row else self._cursor
+            row[cell] = (
+                row[cell]._replace(style="cursor") if cell in row else self._cursor
+            )
         if self._size[1] and not 0 <= cell < self._size[0]:
             for row in self._glyphs.values():
                 row.pop(cell, None)
@@ -105,7 +109,9 @@ class Picture:
 
     def _layer(self, style: str, *, backdrop: bool = False) -> DotLayer:
         layer = DotLayer(*self._size, style, backdrop=backdrop)
-        self._layers.insert(self._behind_curves if backdrop else len(self._layers), layer)
+        self._layers.insert(
+            self._behind_curves if backdrop else len(self._layers), layer
+        )
         return layer
 
     @property
@@ -118,7 +124,11 @@ class Picture:
         self._glyphs.setdefault(dot // 4, {})[column // 2] = glyph
 
     def _runs(
-        self, lows: list[float | None], highs: list[float | None], *, right: bool = False
+        self,
+        lows: list[float | None],
+        highs: list[float | None],
+        *,
+        right: bool = False,
     ) -> list[DotSpan | None]:
         scale = self._scales[right]
         if scale is None:
@@ -142,9 +152,14 @@ class Picture:
         least, lower, middle, upper, most = self._data.spread
         self._shade((least, most), "envelope", cache)
         self._shade((lower, upper), "quartiles", cache, _DENSE)
-        if self._data.main is None or self._data.main.points.pyramid is not middle.pyramid:
+        if (
+            self._data.main is None
+            or self._data.main.points.pyramid is not middle.pyramid
+        ):
             columns = cache.columns(middle, self._window)
-            runs = braille.connect(self._runs(columns.lows, columns.highs), columns.odds)
+            runs = braille.connect(
+                self._runs(columns.lows, columns.highs), columns.odds
+            )
             self._layer("quartiles", backdrop=True).line(runs)
 
     def _shade(
@@ -175,7 +190,9 @@ class Picture:
         ]
         if scale and edges:
             self._layers.append(
-                straight_lines("band", *self._size, [y or 0 for y in scale.dots(edges, self._dots)])
+                straight_lines(
+                    "band", *self._size, [y or 0 for y in scale.dots(edges, self._dots)]
+                )
             )
 
     def _target(self) -> None:
@@ -185,19 +202,27 @@ class Picture:
         if scale.lo <= target <= scale.hi:
             self._layers.append(
                 straight_lines(
-                    "target", *self._size, [y or 0 for y in scale.dots([target], self._dots)]
+                    "target",
+                    *self._size,
+                    [y or 0 for y in scale.dots([target], self._dots)],
                 )
             )
         else:
             # At the left: what moves towards its target comes near it at the right.
-            for cell, sign in enumerate(beyond(target, scale, self._size[0], self._symbols)):
+            for cell, sign in enumerate(
+                beyond(target, scale, self._size[0], self._symbols)
+            ):
                 self._put(
-                    0 if target > scale.hi else self._dots - 1, cell * 2, Glyph(sign, "target")
+                    0 if target > scale.hi else self._dots - 1,
+                    cell * 2,
+                    Glyph(sign, "target"),
                 )
 
     def _restarts(self) -> None:
         columns = {
-            self._window.column(mark.step) for mark in self._data.marks if mark.role == "restart"
+            self._window.column(mark.step)
+            for mark in self._data.marks
+            if mark.role == "restart"
         }
         if columns:
             self._layers.append(straight_lines("restart", *self._size, columns))
@@ -210,7 +235,9 @@ class Picture:
         if smooth:
             if self._data.by_noise or not line.sign or line is self._data.main:
                 self._curve(line, runs, columns, "raw")
-            average = cache.columns(cache.smoothed(line.points, self._data.smoothing), self._window)
+            average = cache.columns(
+                cache.smoothed(line.points, self._data.smoothing), self._window
+            )
             columns = average._replace(odds=columns.odds)
             runs = braille.connect(
                 self._runs(average.lows, average.highs, right=line.right), columns.odds
@@ -221,7 +248,11 @@ class Picture:
                 self._put(sum(run) // 2, cell * 2, Glyph(line.sign, line.role))
 
     def _curve(
-        self, line: ChartLine, runs: list[DotSpan | None], columns: DotColumns, role: str
+        self,
+        line: ChartLine,
+        runs: list[DotSpan | None],
+        columns: DotColumns,
+        role: str,
     ) -> None:
         """Draw runs, those that a finding is about in its colour; raw values behind averages."""
         behind, data = role == "raw", self._data
@@ -260,7 +291,9 @@ class Picture:
         found = best_in(self._data, self._window, scale)
         if line is not None and scale is not None and found is not None:
             dot = scale.dots([found[1]], self._dots)[0] or 0
-            self._put(dot, self._window.column(found[0]), Glyph(self._symbols.best, line.role))
+            self._put(
+                dot, self._window.column(found[0]), Glyph(self._symbols.best, line.role)
+            )
 
     def _line_ends(self, cache: ChartCache) -> None:
         """Mark the ends of several lines by their letters, that of a single one by a dot that can
@@ -287,9 +320,13 @@ class Picture:
         if beside:
             self._put(dot, column, Glyph(text, line.role))
         elif not self._is_arrow(dot, column):
-            self._put(dot, column, Glyph(text, self._style_at(dot, column) or line.role))
+            self._put(
+                dot, column, Glyph(text, self._style_at(dot, column) or line.role)
+            )
 
-    def _end_of(self, line: ChartLine, cache: ChartCache | None) -> tuple[int, float] | None:
+    def _end_of(
+        self, line: ChartLine, cache: ChartCache | None
+    ) -> tuple[int, float] | None:
         """Return step and value of the last number in the window, smoothed if a cache is given;
         beyond the present segment of the run there is none.
         """
@@ -310,7 +347,10 @@ class Picture:
     def _is_arrow(self, dot: int, column: int) -> bool:
         """Return whether a cell says that there is something beyond the edge."""
         there = self._glyphs.get(dot // 4, {}).get(column // 2)
-        return there is not None and there.text in (self._symbols.rising, self._symbols.falling)
+        return there is not None and there.text in (
+            self._symbols.rising,
+            self._symbols.falling,
+        )
 
     def _style_at(self, dot: int, column: int) -> str:
         """Return the style of the nearest dots in a cell, which a finding may have coloured."""

@@ -59,7 +59,11 @@ class ChartLook:
             yield "log y"
         if self.usual_y:
             yield "y without outliers"
-        if self.span is not None and run is not None and (whole := run.reach) is not None:
+        if (
+            self.span is not None
+            and run is not None
+            and (whole := run.reach) is not None
+        ):
             first, last = self.span.shown(whole)
             yield f"from step {first}" if last >= whole[1] else f"steps {first}–{last}"
         if self.smoothing is not None:
@@ -108,7 +112,11 @@ class PlannedChart(NamedTuple):
     def matches(self, filter_: str) -> bool:
         """Return whether key or label contain a text; case does not matter."""
         wish = filter_.lower()
-        texts = (self.key, self.label, *(self.spread.parts if self.spread is not None else ()))
+        texts = (
+            self.key,
+            self.label,
+            *(self.spread.parts if self.spread is not None else ()),
+        )
         return any(wish in one.lower() for one in texts)
 
 
@@ -139,7 +147,9 @@ class _ChartPlanner:
         self.made: list[PlannedChart] = []
         self._run = run
         self._keys = without_repeats(run.metrics)
-        self._lines = {part: one.line for one in run.spreads.values() for part in one.parts}
+        self._lines = {
+            part: one.line for one in run.spreads.values() for part in one.parts
+        }
         self._validations = tuple(validation_keys(self._keys))
         self._families = _families(self._keys)
 
@@ -204,7 +214,9 @@ def single_metric(run: Run, key: str, label: str = "") -> PlannedChart:
     """
     metric, spread = describe(key), run.spreads.get(key)
     indicator = next((name for name, of in run.indicators.items() if of == key), None)
-    return PlannedChart(key, label or _label(key, spread), metric.unit, indicator, spread=spread)
+    return PlannedChart(
+        key, label or _label(key, spread), metric.unit, indicator, spread=spread
+    )
 
 
 def _label(key: str, spread: DistributionKeys | None) -> str:
@@ -226,5 +238,7 @@ def _plan(
         key = parts["mean"]
     envelope = (parts["min"], parts["max"]) if whole and key == parts["mean"] else None
     spread = run.spreads.get(key)
-    label = INDICATORS[indicator].label if indicator is not None else _label(key, spread)
+    label = (
+        INDICATORS[indicator].label if indicator is not None else _label(key, spread)
+    )
     return PlannedChart(key, label, metric.unit, indicator, envelope, points, spread)

@@ -90,18 +90,32 @@ def _best(found: PlannedChart) -> Literal["", "highest", "lowest"]:
     scored = metric.group == "validation" and metric.direction in ("up", "down")
     if found.indicator != "reward" and not scored:
         return ""
-    return "lowest" if is_better_low(found.indicator or found.key, found.key) else "highest"
+    return (
+        "lowest"
+        if is_better_low(found.indicator or found.key, found.key)
+        else "highest"
+    )
 
 
-def _envelope(found: PlannedChart, run: Run, axis: XAxis) -> tuple[Points, Points] | None:
+def _envelope(
+    found: PlannedChart, run: Run, axis: XAxis
+) -> tuple[Points, Points] | None:
     """Return the least and the greatest around the metric, None where it has none."""
     low, high = (run.series(key) for key in found.envelope or ("", ""))
-    return (axis.points(low), axis.points(high)) if low is not None and high is not None else None
+    return (
+        (axis.points(low), axis.points(high))
+        if low is not None and high is not None
+        else None
+    )
 
 
 def _spread(found: PlannedChart, run: Run, axis: XAxis) -> tuple[Points, ...]:
     """Return the quantiles of the distribution that the metric is of, none where it is of none."""
-    series = [run.series(key) for key in found.spread.quantiles] if found.spread is not None else []
+    series = (
+        [run.series(key) for key in found.spread.quantiles]
+        if found.spread is not None
+        else []
+    )
     return tuple(axis.points(one) for one in series if one is not None)
 
 
@@ -113,9 +127,17 @@ def with_right(data: ChartData, other: ChartData) -> ChartData:
     sign = "r" if any(one.sign for one in data.lines) else ""
     line = replace(other.main, role="right", right=True, label=other.title, sign=sign)
     right = replace(
-        other, lines=(line,), envelope=None, spread=(), band=(None, None), target=None, marks=()
+        other,
+        lines=(line,),
+        envelope=None,
+        spread=(),
+        band=(None, None),
+        target=None,
+        marks=(),
     )
-    breaches = [mark for mark in other.marks if mark.role == "breach" and mark not in data.marks]
+    breaches = [
+        mark for mark in other.marks if mark.role == "breach" and mark not in data.marks
+    ]
     lines = tuple(replace(one, label=one.label or data.title) for one in data.lines)
     return replace(data, lines=lines, right=right, marks=(*data.marks, *breaches))
 
@@ -141,7 +163,12 @@ def _target(found: PlannedChart, view: View) -> tuple[float | None, tuple[str, .
     """Return what the metric is to reach in the key's own values, and whether it did, in words."""
     run, wanted = view.run, view.monitor.config.targets
     name = next(
-        (name for name in (found.indicator, found.key, *found.points) if name in wanted), None
+        (
+            name
+            for name in (found.indicator, found.key, *found.points)
+            if name in wanted
+        ),
+        None,
     )
     if name is None and found.points and "validation" in wanted:
         name = "validation"  # drawn as points into the reward's chart
@@ -149,7 +176,11 @@ def _target(found: PlannedChart, view: View) -> tuple[float | None, tuple[str, .
         return None, ()
     at = reached(run, name, wanted[name])
     said = f"target {compact(wanted[name])}"
-    notes = (said,) if at is None else (f"{said} reached at step {at.step}", f"{said} @ {at.step}")
+    notes = (
+        (said,)
+        if at is None
+        else (f"{said} reached at step {at.step}", f"{said} @ {at.step}")
+    )
     return wanted[name] * factor(name, found.key), notes
 
 
@@ -159,7 +190,10 @@ def _rate(found: PlannedChart, run: Run) -> tuple[str, ...]:
     """
     if found.indicator == "step_time" and (rate := steps_per_minute(run)) is not None:
         return (f"{compact(rate.value)} {rate.unit}",)
-    if found.indicator == "generation_time" and (latency := generation_latency(run)) is not None:
+    if (
+        found.indicator == "generation_time"
+        and (latency := generation_latency(run)) is not None
+    ):
         return (f"p95 {compact(latency.value)} {latency.unit}",)
     return ()
 
@@ -174,7 +208,9 @@ def _since(found: PlannedChart, series: Series | None) -> tuple[str, ...]:
     return f"constant since step {step}", f"constant since {step}", "constant"
 
 
-def _marks(found: PlannedChart, view: View, along: Callable[[int], int | None]) -> Iterator[Mark]:
+def _marks(
+    found: PlannedChart, view: View, along: Callable[[int], int | None]
+) -> Iterator[Mark]:
     """Yield the marks of a chart along its x axis."""
     for mark in _marks_at_steps(found, view):
         if (at := along(mark.step)) is not None:
@@ -191,11 +227,16 @@ def _marks_at_steps(found: PlannedChart, view: View) -> tuple[Mark, ...]:
     return (
         *(Mark(step, "checkpoint") for step in sorted(checkpoints(view.run))),
         *(Mark(mark.step, "restart") for mark in view.run.restarts),
-        *(Mark(step, "breach", ALARM_ROLES[worst]) for step, worst in sorted(breaches.items())),
+        *(
+            Mark(step, "breach", ALARM_ROLES[worst])
+            for step, worst in sorted(breaches.items())
+        ),
     )
 
 
-def _alarms(found: PlannedChart, view: View, along: Callable[[int], int | None]) -> Iterator[Alarm]:
+def _alarms(
+    found: PlannedChart, view: View, along: Callable[[int], int | None]
+) -> Iterator[Alarm]:
     """Yield when findings about a chart's metric held, along its x axis."""
     for alarm in alarms_of(found, view.verdict):
         first = along(alarm.first)

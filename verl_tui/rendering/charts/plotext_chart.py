@@ -94,7 +94,10 @@ class PlotextChart:
         self.left = gutter + 1
         """Columns to the left of the plot: the labels and the side of the frame."""
         self._cells = (
-            width - self.left - 1 - max(0, *(len(text) for text in self._right.values()), 0)
+            width
+            - self.left
+            - 1
+            - max(0, *(len(text) for text in self._right.values()), 0)
         )
         self.window = window_of(data, shown, self._cells * 2)
         self._signals: list[Signal] = []
@@ -108,14 +111,18 @@ class PlotextChart:
 
     def collect(self, cache: ChartCache) -> None:
         """Gather what is to be drawn, from the farthest to the nearest."""
-        arrows = self._envelope(self._data.envelope, cache) if self._data.envelope else []
+        arrows = (
+            self._envelope(self._data.envelope, cache) if self._data.envelope else []
+        )
         if self._data.spread:
             self._spread(self._data.spread, cache)
         letters: list[Signal] = []
         lines = layered(self._data, self._symbols)
         for line, sign in sorted(lines, key=lambda pair: pair[0].kind == "line"):
             columns = cache.columns(line.points, self.window)
-            self._odd_columns.update(x // 2 for x, odd in enumerate(columns.odds) if odd)
+            self._odd_columns.update(
+                x // 2 for x, odd in enumerate(columns.odds) if odd
+            )
             scale = self._scales[line.right]
             if scale is None:
                 continue
@@ -130,7 +137,9 @@ class PlotextChart:
         self.below = [row for row in (self._broken_row(), self._marks_row()) if row]
         self._plot_size = (self._plot_size[0], self._plot_size[1] - len(self.below))
 
-    def _envelope(self, edges: tuple[Points, Points], cache: ChartCache) -> list[Signal]:
+    def _envelope(
+        self, edges: tuple[Points, Points], cache: ChartCache
+    ) -> list[Signal]:
         """Draw the least and the greatest; return the signs of what lies beyond the y axis."""
         low, high = (cache.columns(points, self.window) for points in edges)
         self._add("envelope", low._replace(highs=low.lows))
@@ -158,11 +167,14 @@ class PlotextChart:
         """Draw over a curve the parts of it that findings are about."""
         if line is self._data.main and self._data.alarms:
             low, high = (
-                None if edge is None else self._scale.fraction(edge) for edge in self._data.band
+                None if edge is None else self._scale.fraction(edge)
+                for edge in self._data.band
             )
             curve = (drawn.x, drawn.y, drawn.starts)
             ending = "" if drawn.role == line.role else BEHIND
-            parts = alarmed_polylines(curve, self._data.alarms, self.window, (low, high))
+            parts = alarmed_polylines(
+                curve, self._data.alarms, self.window, (low, high)
+            )
             self._signals += [
                 Signal(part.role + ending, drawn.glyph, part.x, part.y, part.starts)
                 for part in parts
@@ -173,7 +185,11 @@ class PlotextChart:
         x, y = drawn.x, drawn.y
         if x and not sign and line.kind == "line":
             end, role = self._end_of(line, x), self._role_at_end(line, drawn)
-            return [Signal(role, self._symbols.single, x[end : end + 1], y[end : end + 1], [])]
+            return [
+                Signal(
+                    role, self._symbols.single, x[end : end + 1], y[end : end + 1], []
+                )
+            ]
         at = self._stamped(line, x)
         if x and sign:
             at.append(len(x) - 1)
@@ -184,7 +200,9 @@ class PlotextChart:
     def _role_at_end(self, line: ChartLine, drawn: Signal) -> str:
         """Return the role that colours the end of a line: that of a finding about it, if any."""
         end = drawn.x[-1], drawn.y[-1]
-        over = (one for one in reversed(self._signals) if one.role in ALARM_ROLES and one.x)
+        over = (
+            one for one in reversed(self._signals) if one.role in ALARM_ROLES and one.x
+        )
         found = (one.role for one in over if (one.x[-1], one.y[-1]) == end)
         return next(found, line.role) if line is self._data.main else line.role
 
@@ -198,7 +216,9 @@ class PlotextChart:
         """Return the first points in the dot columns at which a letter stands on a line."""
         stamped = {cell * 2 for cell in stamps(line.sign, self._cells)}
         pairs = enumerate(zip((-1, *x), x, strict=False))
-        return [i for i, (before, column) in pairs if column in stamped and column != before]
+        return [
+            i for i, (before, column) in pairs if column in stamped and column != before
+        ]
 
     def _best(self) -> list[Signal]:
         """Return the sign of the best value, where it is in the window and on the y axis."""
@@ -235,7 +255,9 @@ class PlotextChart:
         for x, run in enumerate(fill_gaps(runs)):
             if run is None or x & 1:
                 continue
-            heights = range(max(0, run[0] + -(x + run[0]) % apart), min(run[1], dots) + 1, apart)
+            heights = range(
+                max(0, run[0] + -(x + run[0]) % apart), min(run[1], dots) + 1, apart
+            )
             trace.x.extend([x] * len(heights))
             trace.y.extend(y / dots for y in heights)
         self._signals.append(trace)
@@ -251,7 +273,12 @@ class PlotextChart:
         return [above, below]
 
     def _add(
-        self, role: str, columns: DotColumns, glyph: str = _DOTS, *, scale: Scale | None = None
+        self,
+        role: str,
+        columns: DotColumns,
+        glyph: str = _DOTS,
+        *,
+        scale: Scale | None = None,
     ) -> Signal:
         trace = Signal(role, glyph, *joined(columns, (scale or self._scale).fraction))
         self._signals.append(trace)
@@ -287,7 +314,8 @@ class PlotextChart:
         band = rows_in_band(healthy_rows(self._data.band, self._scale, plot * 4), plot)
         last = self.left + self._cells
         return [
-            on_band(row, self.left, last) if y - 1 in band else row for y, row in enumerate(rows)
+            on_band(row, self.left, last) if y - 1 in band else row
+            for y, row in enumerate(rows)
         ]
 
     def draw(self, plotext: Any) -> list[Text]:
@@ -309,7 +337,10 @@ class PlotextChart:
                 for start in trace.starts:
                     signal.line(start, active=False)
             figure.draw(signal)
-        rows = [split(line) for line in figure.build().string().split("\n")[: self._plot_size[1]]]
+        rows = [
+            split(line)
+            for line in figure.build().string().split("\n")[: self._plot_size[1]]
+        ]
         figure.clear.data()
         target, scale = self._data.target, self._scale
         if target is not None and not scale.lo <= target <= scale.hi:
@@ -329,7 +360,8 @@ class PlotextChart:
         figure.axes(active=True, pixel=pixel(plotext, "rule"))
         x.lim(0, self._cells * 2 - 1).ticks([*steps], [*steps.values()])
         y.lim(0, 1).ticks(
-            [*self._labels], [text.rjust(self.left - 1) for text in self._labels.values()]
+            [*self._labels],
+            [text.rjust(self.left - 1) for text in self._labels.values()],
         )
         x.pixel(axis)
         y.pixel(axis)
@@ -353,7 +385,11 @@ class PlotextChart:
         # way.
         for style, role, heights in (
             (LINE_STYLES["target"].large, "target", self._heights([data.target])),
-            (LINE_STYLES["band"].large, "band", [] if self.shades else self._heights(data.band)),
+            (
+                LINE_STYLES["band"].large,
+                "band",
+                [] if self.shades else self._heights(data.band),
+            ),
             ("dotted", "key", [*self._labels]),
         ):
             free = [height for height in heights if self._is_free(height, nearer)]
@@ -381,17 +417,21 @@ class PlotextChart:
     def _broken_row(self) -> Text:
         """Return the row that shows where values were not numbers; empty while all are."""
         return self._row(
-            _BROKEN, dict.fromkeys(self._odd_columns, Glyph(self._symbols.broken, "odd"))
+            _BROKEN,
+            dict.fromkeys(self._odd_columns, Glyph(self._symbols.broken, "odd")),
         )
 
     def _marks_row(self) -> Text:
         """Return the row of breaches, restarts and checkpoints; empty where there are none."""
         return self._row(
-            _MARKS, axis_marks(self._data.marks, self.window, self._cells, self._symbols)
+            _MARKS,
+            axis_marks(self._data.marks, self.window, self._cells, self._symbols),
         )
 
     def _row(self, name: str, glyphs: Mapping[int, Glyph]) -> Text:
         cells = [(" ", "")] * self._cells
         for x, glyph in glyphs.items():
             cells[x] = (glyph.text, glyph.style)
-        return ((name.rjust(self.left - 1) + " ", "axis"), *join(cells)) if glyphs else ()
+        return (
+            ((name.rjust(self.left - 1) + " ", "axis"), *join(cells)) if glyphs else ()
+        )

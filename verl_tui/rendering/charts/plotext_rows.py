@@ -23,7 +23,9 @@ _BEHIND = ("key", "restart")
 
 def pixel(plotext: Any, role: str) -> Any:
     """Return what plotext draws a role with."""
-    return plotext.pixel(foreground=_FIRST_COLOUR + ROLES.index(role if role in ROLES else "line"))
+    return plotext.pixel(
+        foreground=_FIRST_COLOUR + ROLES.index(role if role in ROLES else "line")
+    )
 
 
 def split(line: str) -> Text:

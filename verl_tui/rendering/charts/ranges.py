@@ -23,8 +23,16 @@ def extent(data: ChartData) -> tuple[int, int] | None:
     steps = [points.steps for points in (*sources, *data.around) if points.steps]
     if not steps:
         return None
-    first = data.first_step if data.first_step is not None else min([one[0] for one in steps])
-    last = data.last_step if data.last_step is not None else max([one[-1] for one in steps])
+    first = (
+        data.first_step
+        if data.first_step is not None
+        else min([one[0] for one in steps])
+    )
+    last = (
+        data.last_step
+        if data.last_step is not None
+        else max([one[-1] for one in steps])
+    )
     return first, max(first, last)
 
 
@@ -58,7 +66,9 @@ def window_of(data: ChartData, shown: tuple[int, int], columns: int) -> Window:
     return fit_window(*shown, columns)
 
 
-def values_between(data: ChartData, first: int, last: int) -> tuple[float, float] | None:
+def values_between(
+    data: ChartData, first: int, last: int
+) -> tuple[float, float] | None:
     """Return the least and the greatest value of all series between two steps, None without any."""
     sources = [*[line.points for line in data.lines], *data.around]
     reach = usual_range if data.usual_y else value_range

@@ -95,17 +95,29 @@ class ChartRenderer:
         return self.cache.without_flat_envelope(data, *shown), height, axes
 
     def _below_title(
-        self, data: ChartData, shown: tuple[int, int], width: int, height: int, cursor: int | None
+        self,
+        data: ChartData,
+        shown: tuple[int, int],
+        width: int,
+        height: int,
+        cursor: int | None,
     ) -> list[Text]:
         """Draw a sparkline, a path, or the plot with its axes."""
         if height == 1:
             return [sparkline_row(data, width, self.symbols)]
         if is_path(data, width, height + 1):
-            return path_rows(data, shown, (width, height), cursor, self.symbols, self.cache)
+            return path_rows(
+                data, shown, (width, height), cursor, self.symbols, self.cache
+            )
         return self._plot(data, shown, width, height, cursor)
 
     def _plot(
-        self, data: ChartData, shown: tuple[int, int], width: int, height: int, cursor: int | None
+        self,
+        data: ChartData,
+        shown: tuple[int, int],
+        width: int,
+        height: int,
+        cursor: int | None,
     ) -> list[Text]:
         data, height, axes = self._within(data, shown, height)
         scale = self.cache.scale(data, *shown)
@@ -114,7 +126,9 @@ class ChartRenderer:
         self.left = cells_of(left)
         cells = width - self.left - cells_of(right)
         self.window = window_of(data, shown, cells * 2)
-        picture = Picture(data, (scale, other), self.window, cells, height, self.symbols)
+        picture = Picture(
+            data, (scale, other), self.window, cells, height, self.symbols
+        )
         picture.draw(self.cache, shades=self.shades)
         picture.point_at(cursor)
         drawn = picture.compose()
@@ -124,7 +138,9 @@ class ChartRenderer:
         rows = [a + b + c for a, b, c in zip(left, drawn, right, strict=True)]
         return rows + self._axis_rows(data, self.window, cells, axes)
 
-    def _axis_rows(self, data: ChartData, window: Window, cells: int, count: int) -> list[Text]:
+    def _axis_rows(
+        self, data: ChartData, window: Window, cells: int, count: int
+    ) -> list[Text]:
         """Write the x axis, below the left corner of the plot."""
         marks = axis_marks(data.marks, window, cells, self.symbols)
         rows: list[Text] = []

@@ -28,12 +28,16 @@ _PARTNERS = {
 """By indicator, the best first: verl's tutorials draw the loss and the policy KL into one chart."""
 
 
-def second_metric(found: PlannedChart, plans: Sequence[PlannedChart]) -> PlannedChart | None:
+def second_metric(
+    found: PlannedChart, plans: Sequence[PlannedChart]
+) -> PlannedChart | None:
     """Return what belongs into a chart, the reward's where nothing else does; None where the run
     has neither.
     """
     wanted = _PARTNERS.get(found.indicator or "", ("reward", "policy_kl"))
     by_name = {
-        one.indicator: one for one in plans if one.indicator is not None and one.key != found.key
+        one.indicator: one
+        for one in plans
+        if one.indicator is not None and one.key != found.key
     }
     return next((by_name[name] for name in wanted if name in by_name), None)

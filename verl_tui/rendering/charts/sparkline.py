@@ -96,7 +96,12 @@ def gauge(fraction: float, width: int, *, ascii_only: bool = False) -> str:
 
 
 def _window(
-    points: Points, width: int, first_step: int | None, last_step: int | None, *, shared: bool
+    points: Points,
+    width: int,
+    first_step: int | None,
+    last_step: int | None,
+    *,
+    shared: bool,
 ) -> tuple[int, int, int]:
     """Return the first column, counted from step 0, how many steps a column stands for, and how
     many columns.
@@ -116,7 +121,8 @@ def _stride(points: Points, first: int, last: int, width: int, *, shared: bool) 
     while last // per - first // per >= width and per <= last - first:
         per *= 2
     count = len(points.steps)
-    if 1 < count <= width and not shared:  # one point a column rather than a row of holes
+    # one point a column rather than a row of holes
+    if 1 < count <= width and not shared:
         while per < _apart(points):
             per *= 2
     return per
@@ -147,7 +153,9 @@ def _middles(lows: list[float | None], highs: list[float | None]) -> list[float 
     ]
 
 
-def _glyphs(middles: Sequence[float | None], odds: Sequence[bool], levels: str) -> Iterator[str]:
+def _glyphs(
+    middles: Sequence[float | None], odds: Sequence[bool], levels: str
+) -> Iterator[str]:
     """Yield the glyph of each column: the level of its middle, a space where it has no number."""
     known = [middle for middle in middles if middle is not None]
     least = min(known, default=0.0) / 2

@@ -36,7 +36,26 @@ class Symbols(NamedTuple):
 
 UNICODE = Symbols()
 ASCII = Symbols(
-    *("^", "v", "=", "^", "R", "#", "o%@&", "!", "*", "B", "|", "~", "-", "+", "|", "+", "+", "+"),
+    *(
+        "^",
+        "v",
+        "=",
+        "^",
+        "R",
+        "#",
+        "o%@&",
+        "!",
+        "*",
+        "B",
+        "|",
+        "~",
+        "-",
+        "+",
+        "|",
+        "+",
+        "+",
+        "+",
+    ),
     *(">", "S"),
 )
 
@@ -52,4 +71,6 @@ def fit(text: str, cells: int, symbols: Symbols = UNICODE) -> str:
         text = text.encode("ascii", "replace").decode()
     if cell_len(text) <= cells:
         return text
-    return set_cell_size(text, cells - 1).rstrip() + symbols.ellipsis if cells > 0 else ""
+    return (
+        set_cell_size(text, cells - 1).rstrip() + symbols.ellipsis if cells > 0 else ""
+    )

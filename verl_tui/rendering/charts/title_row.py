@@ -36,7 +36,12 @@ _ENOUGH = 16
 
 
 def title_row(
-    data: ChartData, width: int, cursor: int | None, symbols: Symbols, *, focus: bool = False
+    data: ChartData,
+    width: int,
+    cursor: int | None,
+    symbols: Symbols,
+    *,
+    focus: bool = False,
 ) -> Text:
     """Write name, value and trend at the left, key or legend at the right, as far as they fit.
 
@@ -56,7 +61,9 @@ def title_row(
     return tuple([part for part in parts if part[0]])
 
 
-def _fitting_value(data: ChartData, width: int, cursor: int | None, symbols: Symbols) -> Pieces:
+def _fitting_value(
+    data: ChartData, width: int, cursor: int | None, symbols: Symbols
+) -> Pieces:
     """Return the value, without its unit where that makes room for a name cut short or a target
     left unsaid.
     """
@@ -71,7 +78,9 @@ def _fitting_value(data: ChartData, width: int, cursor: int | None, symbols: Sym
     return bare if least < 2 or least < note <= most else whole
 
 
-def _named_value(data: ChartData, width: int, mark: str, value: Pieces, symbols: Symbols) -> Pieces:
+def _named_value(
+    data: ChartData, width: int, mark: str, value: Pieces, symbols: Symbols
+) -> Pieces:
     """Write the chart's name, its run where there is room, and the value."""
     used = cells_of(value)
     room = max(0, width - used - len(mark) - (2 if used else 0))
@@ -97,27 +106,39 @@ def _of_run(data: ChartData, room: int, symbols: Symbols) -> str:
 # -- what may stand at the right -------------------------------------------------------------------
 
 
-def _sides(data: ChartData, cursor: int | None, symbols: Symbols, room: int) -> Iterator[Pieces]:
+def _sides(
+    data: ChartData, cursor: int | None, symbols: Symbols, room: int
+) -> Iterator[Pieces]:
     """Yield what may stand at the right, from what is wanted most to what needs the least room."""
     beside = score_beside_curve(data, cursor, symbols)
     for words in beside:
         left = room - cells_of(words) - 2
         asides = _asides(data, cursor, symbols, left)
-        yield from ([*words, _GAP, *aside] for aside in asides if cells_of(aside) <= left)
+        yield from (
+            [*words, _GAP, *aside] for aside in asides if cells_of(aside) <= left
+        )
         if not _smoothing_words(data):  # how it is smoothed is said before all else
             yield words
     yield from _asides(data, cursor, symbols, room)
     yield from beside
 
 
-def _asides(data: ChartData, cursor: int | None, symbols: Symbols, room: int) -> Iterator[Pieces]:
+def _asides(
+    data: ChartData, cursor: int | None, symbols: Symbols, room: int
+) -> Iterator[Pieces]:
     """Yield what else may stand there: target, smoothing, key or legend."""
     notes = [(fit(note, len(note), symbols), "target") for note in data.notes]
     smoothing = _smoothing_words(data)
-    if smoothing and data.run:  # a chart over the full screen, with the only place for the key
+    # a chart over the full screen, with the only place for the key
+    if smoothing and data.run:
         named = names_or_key(data, cursor, symbols, _ENOUGH, room)
         for names, how in product(named, smoothing):
-            yield [*names, *(part for note in notes[:1] for part in (_GAP, note)), _GAP, *how]
+            yield [
+                *names,
+                *(part for note in notes[:1] for part in (_GAP, note)),
+                _GAP,
+                *how,
+            ]
     yield from _names_and_smoothing(data, cursor, symbols, room)
     for note in notes:
         yield from _behind(note, smoothing[-1:])

@@ -30,7 +30,9 @@ def score_beside(run: Run) -> str | None:
     none, or it is on another scale. If there are several, it is the one that the run is judged by.
     """
     key = run.indicators.get("validation")
-    reward, score = (run.series(one) for one in (run.indicators.get("reward", ""), key or ""))
+    reward, score = (
+        run.series(one) for one in (run.indicators.get("reward", ""), key or "")
+    )
     if reward is None or score is None or not on_one_scale(reward, score):
         return None
     return key
@@ -76,7 +78,9 @@ def score_words(series: Series, *, lowest: bool = False) -> Iterator[str]:
     newest, best = compact(series.values[-1]), best_point(series, lowest=lowest)
     if best is not None and len(series.values) > 1:
         is_newest = series.steps[-1] == best[0]
-        best_words = "best so far" if is_newest else f"best {compact(best[1])} @{best[0]}"
+        best_words = (
+            "best so far" if is_newest else f"best {compact(best[1])} @{best[0]}"
+        )
         yield f"val {newest}, {best_words}"
         yield f"val {newest}, {best_words.partition(' @')[0]}"
     yield f"val {newest}"
@@ -94,5 +98,7 @@ def score_beside_curve(
     texts: Sequence[str] = data.beside
     if cursor is not None:
         found = value_at(line.points, cursor)
-        texts = [f"val {compact(found[1])} @ {data.axis.read(found[0])}"] if found else []
+        texts = (
+            [f"val {compact(found[1])} @ {data.axis.read(found[0])}"] if found else []
+        )
     return [[(f"{symbols.points[0]} {text}", line.role)] for text in texts]

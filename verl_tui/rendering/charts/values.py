@@ -36,7 +36,9 @@ class _PlottedSeries(NamedTuple):
     """The series along the chart's x axis."""
 
 
-def reading(found: PlannedChart, right: PlannedChart | None, view: View, look: ChartLook) -> str:
+def reading(
+    found: PlannedChart, right: PlannedChart | None, view: View, look: ChartLook
+) -> str:
     """Return what a chart says where the cursor is, else of its newest points: a line for each
     series.
 
@@ -57,7 +59,9 @@ def reading(found: PlannedChart, right: PlannedChart | None, view: View, look: C
             at = len(steps) if end is None else bisect_right(steps, end)
         if at:
             step, value = steps[at - 1], trace.points.values[at - 1]
-            lines.append(f"{_of(trace.run, view.run, trace.series.key)} step {step} {exact(value)}")
+            lines.append(
+                f"{_of(trace.run, view.run, trace.series.key)} step {step} {exact(value)}"
+            )
     return "\n".join(lines)
 
 
@@ -76,7 +80,9 @@ def in_sight(
     data = chart_data(found, view, look)
     assert view.run is not None
     ends = (data.first_step, data.last_step)
-    return _columns(_plotted(found, right, view, look, data), view.run, ends, look.smoothing)
+    return _columns(
+        _plotted(found, right, view, look, data), view.run, ends, look.smoothing
+    )
 
 
 def listed(keys: Iterable[str], view: View, look: ChartLook) -> list[CsvColumn]:
@@ -84,7 +90,11 @@ def listed(keys: Iterable[str], view: View, look: ChartLook) -> list[CsvColumn]:
     run = view.run
     assert run is not None
     whole = run.reach
-    ends = look.span.shown(whole) if look.span is not None and whole is not None else (None, None)
+    ends = (
+        look.span.shown(whole)
+        if look.span is not None and whole is not None
+        else (None, None)
+    )
     parts: list[str] = []
     for key in keys:
         spread = run.spreads.get(key)
@@ -98,7 +108,11 @@ def listed(keys: Iterable[str], view: View, look: ChartLook) -> list[CsvColumn]:
 
 
 def _plotted(
-    found: PlannedChart, right: PlannedChart | None, view: View, look: ChartLook, data: ChartData
+    found: PlannedChart,
+    right: PlannedChart | None,
+    view: View,
+    look: ChartLook,
+    data: ChartData,
 ) -> Iterator[_PlottedSeries]:
     """Yield what is in a chart: the metric, what is drawn with it, then the same of other runs."""
     run = view.run
@@ -139,7 +153,10 @@ def _columns(
         found: list[CsvColumn] = []
         timed: dict[int, tuple[array[int], Series]] = {}
         for trace in of_run:
-            stretch, name = _between(trace.points.steps, *ends), _of(run, shown, trace.series.key)
+            stretch, name = (
+                _between(trace.points.steps, *ends),
+                _of(run, shown, trace.series.key),
+            )
             steps = steps_of(trace.points)[stretch]
             steps = shared.setdefault(steps.tobytes(), steps)
             timed.setdefault(id(steps), (steps, trace.series))
@@ -148,13 +165,19 @@ def _columns(
                 average = Smoothed(trace.points, smoothing)
                 average.pyramid  # noqa: B018 - it reads what there is
                 found.append(
-                    CsvColumn(f"{name} (smoothed {smoothing:g})", steps, average.values[stretch])
+                    CsvColumn(
+                        f"{name} (smoothed {smoothing:g})",
+                        steps,
+                        average.values[stretch],
+                    )
                 )
         columns += [*_times(run, shown, timed.values()), *found]
     return columns
 
 
-def _times(run: Run, shown: Run, timed: Iterable[tuple[array[int], Series]]) -> Iterator[CsvColumn]:
+def _times(
+    run: Run, shown: Run, timed: Iterable[tuple[array[int], Series]]
+) -> Iterator[CsvColumn]:
     """Yield the times of a run's steps, as far as known."""
     clock = on_axis(run, "time")
     known: dict[int, str] = {}
@@ -162,7 +185,9 @@ def _times(run: Run, shown: Run, timed: Iterable[tuple[array[int], Series]]) -> 
         for step in set(steps).difference(known):
             if (second := clock.place(series, step)) is not None:
                 known[step] = (
-                    datetime.fromtimestamp(second, timezone.utc).isoformat().replace("+00:00", "Z")
+                    datetime.fromtimestamp(second, timezone.utc)
+                    .isoformat()
+                    .replace("+00:00", "Z")
                 )
     if known:
         word = "time (estimated)" if clock.estimated else "time"
@@ -178,4 +203,6 @@ def _of(run: Run, shown: Run, word: str) -> str:
 def _between(positions: Sequence[int], first: int | None, last: int | None) -> slice:
     """Return which points lie between the ends of an axis."""
     start = 0 if first is None else bisect_left(positions, first)
-    return slice(start, len(positions) if last is None else bisect_right(positions, last))
+    return slice(
+        start, len(positions) if last is None else bisect_right(positions, last)
+    )

@@ -70,7 +70,9 @@ class _TimeAxis:
         if not len(series):
             return ""
         origins = (
-            clock.origin for clock in self._clocks if not math.isnan(clock.at(series.steps[-1]))
+            clock.origin
+            for clock in self._clocks
+            if not math.isnan(clock.at(series.steps[-1]))
         )
         return next(origins, "" if math.isnan(series.times[-1]) else "times in the log")
 
@@ -149,13 +151,16 @@ def on_axis(run: Run, name: str) -> XAxis:
     known = clocks(run)
     # With two runs of the clock over a step the earlier passes are forgotten, but not by the
     # records themselves.
-    began = min([*(clock.times[0] for clock in known), *_first_times(run)], default=None)
+    began = min(
+        [*(clock.times[0] for clock in known), *_first_times(run)], default=None
+    )
     if began is None:
         return _StepAxis("no times are known")
     if name == "relative":
         write = _since(began, "")
         return _TimeAxis(
-            Axis(name, write, write, _since(began, " "), time=True, zero=int(began)), known
+            Axis(name, write, write, _since(began, " "), time=True, zero=int(began)),
+            known,
         )
     lasted, steps = max(
         ((clock.times[-1] - began, len(clock)) for clock in known), default=(0.0, 1)
@@ -163,7 +168,9 @@ def on_axis(run: Run, name: str) -> XAxis:
     long = lasted > _DAY
     read = _of_day if not long or lasted < _PLAIN * steps else _dated
     exact = _in_full if long else _of_day
-    return _TimeAxis(Axis(name, _tick, read, exact, time=True, zero=int(_midnight(began))), known)
+    return _TimeAxis(
+        Axis(name, _tick, read, exact, time=True, zero=int(_midnight(began))), known
+    )
 
 
 def kl_key(run: Run) -> str | None:
@@ -176,7 +183,9 @@ def _no_path(run: Run) -> str | None:
     if kl_key(run) is None:
         return "no KL is logged"
     named = ("reward", "validation")
-    return None if any(name in run.indicators for name in named) else "no reward is logged"
+    return (
+        None if any(name in run.indicators for name in named) else "no reward is logged"
+    )
 
 
 def steps_of(points: Points) -> array[int]:
@@ -200,7 +209,9 @@ def _lapse(seconds: int, gap: str) -> str:
     for length, unit in _UNITS:
         count, rest = divmod(rest, length)
         if count or parts:
-            parts.append(f"{count:02d}{unit}" if parts and unit in "ms" else f"{count}{unit}")
+            parts.append(
+                f"{count:02d}{unit}" if parts and unit in "ms" else f"{count}{unit}"
+            )
         if parts and not rest:
             break
     return ("-" if seconds < 0 else "") + (gap.join(parts) or "0s")
@@ -269,7 +280,9 @@ def _outdated(found: _TimedSeries, series: Series, starts: object) -> bool:
     return rewritten or found.clock_starts != starts
 
 
-def _extend(found: _TimedSeries, series: Series, clocks: Sequence[Clock], later: int) -> None:
+def _extend(
+    found: _TimedSeries, series: Series, clocks: Sequence[Clock], later: int
+) -> None:
     """Take in the points that have come since; one whose time goes back is left out."""
     for i, time in enumerate(series.times[found.taken :], found.taken):
         when = moment(time, series.steps[i], clocks)

@@ -61,17 +61,24 @@ def zoomed(
         least: Length that is worth a chart.
     """
     first, last = span.shown(whole) if span is not None else whole
-    length = max(least, round((span.length if span is not None else last - first) * factor))
+    length = max(
+        least, round((span.length if span is not None else last - first) * factor)
+    )
     if length >= whole[1] - whole[0]:
         return None
     if at is not None and first <= at <= last:
         begin = at - round((at - first) / max(1, last - first) * length)
-        near = whole[1] - length // _NEAR  # readers of the newest steps want to go on seeing them
+        # readers of the newest steps want to go on seeing them
+        near = whole[1] - length // _NEAR
         return _placed(
-            whole[1] if last >= whole[1] and begin + length > near else begin, length, whole
+            whole[1] if last >= whole[1] and begin + length > near else begin,
+            length,
+            whole,
         )
     return _placed(
-        last - length if last >= whole[1] else (first + last - length) // 2, length, whole
+        last - length if last >= whole[1] else (first + last - length) // 2,
+        length,
+        whole,
     )
 
 
@@ -85,12 +92,18 @@ def panned(span: ZoomSpan | None, whole: tuple[int, int], way: int) -> ZoomSpan 
     return _placed(first + way * max(1, span.length // 2), span.length, whole)
 
 
-def holding(span: ZoomSpan | None, whole: tuple[int, int], step: int) -> ZoomSpan | None:
+def holding(
+    span: ZoomSpan | None, whole: tuple[int, int], step: int
+) -> ZoomSpan | None:
     """Return the span, moved so that a step is in its middle if that was out of sight."""
     if span is None:
         return None
     first, last = span.shown(whole)
-    return span if first <= step <= last else _placed(step - span.length // 2, span.length, whole)
+    return (
+        span
+        if first <= step <= last
+        else _placed(step - span.length // 2, span.length, whole)
+    )
 
 
 def _placed(first: int, length: int, whole: tuple[int, int]) -> ZoomSpan:

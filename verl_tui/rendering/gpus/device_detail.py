@@ -52,7 +52,11 @@ def covers(device: Device, room: int) -> Pieces:
 
 
 def processes(
-    gpu: Gpu, width: int, belongs: Callable[[GpuProcess], str], *, ascii_only: bool = False
+    gpu: Gpu,
+    width: int,
+    belongs: Callable[[GpuProcess], str],
+    *,
+    ascii_only: bool = False,
 ) -> list[Pieces]:
     """Return a row for each process: id, name, memory, and its relation to the shown run.
 
@@ -73,7 +77,9 @@ def processes(
     return rows
 
 
-def _process(process: GpuProcess, relation: str, width: int, *, ascii_only: bool) -> Pieces:
+def _process(
+    process: GpuProcess, relation: str, width: int, *, ascii_only: bool
+) -> Pieces:
     """Write one process; the name is cut first, then columns go from the end."""
     pid = f"  {process.pid} "
     memory = "" if process.memory is None else f" {process.memory / _GIB:.1f} GiB"
@@ -86,6 +92,8 @@ def _process(process: GpuProcess, relation: str, width: int, *, ascii_only: bool
     role = "name" if relation else "value"
     if not process.name:
         role = "dim"
-    name = middle(process.name or "name not visible", max(0, room), ascii_only=ascii_only)
+    name = middle(
+        process.name or "name not visible", max(0, room), ascii_only=ascii_only
+    )
     row: Pieces = [(pid, "dim"), (name, role), (memory, "value"), (words, "dim")]
     return cut(row, width, ellipsis(ascii_only=ascii_only))

@@ -61,7 +61,8 @@ _LAYOUTS: tuple[tuple[tuple[str, ...], int], ...] = (
     (("index", "bar", "utilization", "used"), 3),
     (("index", "utilization", "used"), 0),
     (("index", "utilization"), 0),
-    (("index",), 0),  # the only field that is cut: half a number would be a wrong number
+    # the only field that is cut: half a number would be a wrong number
+    (("index",), 0),
 )
 
 
@@ -118,11 +119,15 @@ def device_rows(
     widths = _widths(fields)
     layout, spare = _layout(widths, width)
     with_reasons = spare > _LONGEST_BAR + _WORDS + (_LEAST_HISTORY + 1 if past else 0)
-    bar, spark = _bar_and_history(spare - with_reasons * (_WORDS + 1), wanted=bool(past))
+    bar, spark = _bar_and_history(
+        spare - with_reasons * (_WORDS + 1), wanted=bool(past)
+    )
     mark = ellipsis(ascii_only=ascii_only)
     rows = []
     for gpu, texts, history in zip(gpus, fields, past or [()] * len(gpus), strict=True):
-        picture = _bar(gpu.utilization, bar, framed="frame" in layout, ascii_only=ascii_only)
+        picture = _bar(
+            gpu.utilization, bar, framed="frame" in layout, ascii_only=ascii_only
+        )
         if spark:
             blocks = strip(history, spark, ascii_only=ascii_only).rjust(spark)
             picture += [(" ", "dim"), (blocks, "spark")]
@@ -185,13 +190,18 @@ def _row(
         field = fields[key]
         padding: Segment = (" " * (widths[key] - field.width), "dim")
         value: Segment = (field.text, field.role)
-        row += [(field.label, "dim"), *((value, padding) if field.left else (padding, value))]
+        row += [
+            (field.label, "dim"),
+            *((value, padding) if field.left else (padding, value)),
+        ]
     if layout == _LAYOUTS[-1][0]:
         row = [(fit(text, width, mark), role) for text, role in row if text.strip()]
     return [segment for segment in row if segment[0]]
 
 
-def _bar(utilization: float | None, cells: int, *, framed: bool, ascii_only: bool) -> list[Segment]:
+def _bar(
+    utilization: float | None, cells: int, *, framed: bool, ascii_only: bool
+) -> list[Segment]:
     """Return a bar of `cells` cells, and two more for its frame."""
     share = min(max((finite(utilization) or 0.0) / 100, 0.0), 1.0)
     if ascii_only:
@@ -200,7 +210,12 @@ def _bar(utilization: float | None, cells: int, *, framed: bool, ascii_only: boo
         full, eighths = divmod(round(share * cells * 8), 8)
         filled = "█" * full + (_EIGHTHS[eighths] if eighths else "")
     left, right = (_ASCII_FRAME if ascii_only else _FRAME) if framed else ("", "")
-    return [(left, "dim"), (filled, "bar"), (" " * (cells - len(filled)), "dim"), (right, "dim")]
+    return [
+        (left, "dim"),
+        (filled, "bar"),
+        (" " * (cells - len(filled)), "dim"),
+        (right, "dim"),
+    ]
 
 
 def _fields(gpu: Gpu, *, ascii_only: bool) -> dict[str, _Field]:
@@ -220,14 +235,22 @@ def _fields(gpu: Gpu, *, ascii_only: bool) -> dict[str, _Field]:
         "temperature": _number(temperature, "°C", reserve=4, warn=hot),
         "memory": _pair(used, total, " GiB", digits=1, warn=full, label="mem "),
         "used/total": _pair(used, total, "G", warn=full),
-        "used": _number(used, "G", reserve=0 if total is None else len(f"{total:.0f}G"), warn=full),
+        "used": _number(
+            used, "G", reserve=0 if total is None else len(f"{total:.0f}G"), warn=full
+        ),
         "power": _pair(power, limit, "W"),
         "watts": _number(power, "W", reserve=4),
     }
-    return {key: _asciified(field) for key, field in fields.items()} if ascii_only else fields
+    return (
+        {key: _asciified(field) for key, field in fields.items()}
+        if ascii_only
+        else fields
+    )
 
 
-def _number(value: float | None, unit: str, *, reserve: int, warn: bool = False) -> _Field:
+def _number(
+    value: float | None, unit: str, *, reserve: int, warn: bool = False
+) -> _Field:
     if value is None:
         return _Field(_NOTHING, "dim", reserve)
     return _Field(f"{value:.0f}{unit}", "warn" if warn else "value", reserve)
@@ -254,7 +277,9 @@ def _pair(
 
 
 def _asciified(field: _Field) -> _Field:
-    return field._replace(text=field.text.translate(_ASCII).encode("ascii", "replace").decode())
+    return field._replace(
+        text=field.text.translate(_ASCII).encode("ascii", "replace").decode()
+    )
 
 
 def finite(value: float | None) -> float | None:

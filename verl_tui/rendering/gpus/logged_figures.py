@@ -126,13 +126,18 @@ def _in_shares(series: Series) -> bool:
     return most is not None and most <= 1
 
 
-def figure_rows(logged: list[LoggedFigure], width: int, *, ascii_only: bool) -> list[Pieces]:
+def figure_rows(
+    logged: list[LoggedFigure], width: int, *, ascii_only: bool
+) -> list[Pieces]:
     """Return a row for each figure, in columns: label, bar, value, sparkline."""
     values = max(5, *(cell_len(item.value) for item in logged))
     longest = max(cell_len(item.label) for item in logged)
     label = min(longest, max(width - values - 1 - _LEAST_SPARK - 2, 8))
     spare = width - label - values - 1
-    bars = any(item.share is not None for item in logged) and spare >= _GAUGE + 2 + _LEAST_SPARK + 2
+    bars = (
+        any(item.share is not None for item in logged)
+        and spare >= _GAUGE + 2 + _LEAST_SPARK + 2
+    )
     spark = min(_MOST_SPARK, spare - 2 - (_GAUGE + 2 if bars else 0))
     mark = ellipsis(ascii_only=ascii_only)
     rows = []
@@ -140,7 +145,11 @@ def figure_rows(logged: list[LoggedFigure], width: int, *, ascii_only: bool) -> 
         name = middle(item.label, label, ascii_only=ascii_only)
         row: Pieces = [(name, "dim"), (" " * (label - cell_len(name) + 1), "")]
         if bars:
-            row += [(" ", ""), _gauge_piece(item.share, ascii_only=ascii_only), (" ", "")]
+            row += [
+                (" ", ""),
+                _gauge_piece(item.share, ascii_only=ascii_only),
+                (" ", ""),
+            ]
         row.append((item.value.rjust(values), item.role))
         row += _spark_pieces(item.series, spark, ascii_only=ascii_only)
         rows.append(cut(row, width, mark))

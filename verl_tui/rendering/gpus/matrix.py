@@ -12,7 +12,14 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from rich.cells import cell_len
 
-from verl_tui.rendering.gpus.remarks import busy, full, hot, idle, side_by_side, throttled
+from verl_tui.rendering.gpus.remarks import (
+    busy,
+    full,
+    hot,
+    idle,
+    side_by_side,
+    throttled,
+)
 from verl_tui.rendering.text.block_levels import level_glyph
 from verl_tui.rendering.text.printable import cut, printable
 from verl_tui.rendering.text.wrap import ellipsis, fit_left
@@ -23,7 +30,14 @@ if TYPE_CHECKING:
     from verl_tui.rendering.text.piece import Pieces
     from verl_tui.runs.views.devices import Device
 
-MARKS = {"x": "lost", "!": "idle", "v": "throttled", "^": "hot", "#": "memory full", "?": "unknown"}
+MARKS = {
+    "x": "lost",
+    "!": "idle",
+    "v": "throttled",
+    "^": "hot",
+    "#": "memory full",
+    "?": "unknown",
+}
 """Marks with their meanings; a device gets the first that applies."""
 _BLOCK, _NUMBER, _DIGIT = 6, 4, 1
 """Cells of a device as block and percentage, as percentage, as digit."""
@@ -68,15 +82,24 @@ def matrix(
     for node, members in nodes.items():
         for at in range(0, len(members), layout.across):
             part = members[at : at + layout.across]
-            label = _label("" if at else node, part[0].gpu.index, layout, ascii_only=ascii_only)
+            label = _label(
+                "" if at else node, part[0].gpu.index, layout, ascii_only=ascii_only
+            )
             row: Pieces = [(label, "dim")]
             for device in part:
-                row += _cell(device, marks[id(device)], layout.cell, ascii_only=ascii_only)
+                row += _cell(
+                    device, marks[id(device)], layout.cell, ascii_only=ascii_only
+                )
             rows.append(cut(row, width, mark))
-    return [*rows, *([(line, "dim")] for line in _legend(set(marks.values()), layout.cell, width))]
+    return [
+        *rows,
+        *([(line, "dim")] for line in _legend(set(marks.values()), layout.cell, width)),
+    ]
 
 
-def _layout(nodes: Mapping[str, Sequence[Device]], width: int, height: int) -> _MatrixLayout:
+def _layout(
+    nodes: Mapping[str, Sequence[Device]], width: int, height: int
+) -> _MatrixLayout:
     """Return the layout with the richest cells whose rows all fit, else that with fewest rows."""
     plans = [_layout_of(nodes, width, cell) for cell in (_BLOCK, _NUMBER, _DIGIT)]
     fitting = [plan for plan in plans if plan.rows <= height]
@@ -85,14 +108,20 @@ def _layout(nodes: Mapping[str, Sequence[Device]], width: int, height: int) -> _
     return next(iter(whole or fitting), min(plans, key=lambda plan: plan.rows))
 
 
-def _layout_of(nodes: Mapping[str, Sequence[Device]], width: int, cell: int) -> _MatrixLayout:
+def _layout_of(
+    nodes: Mapping[str, Sequence[Device]], width: int, cell: int
+) -> _MatrixLayout:
     most = max(map(len, nodes.values()))
     name = min(max(map(cell_len, nodes)), _LONGEST_NAME, max(3, width // 3))
     room = width - (name + 1 if name else 0)
     number = 0
     across = most
     if most * cell > room:
-        number = max(cell_len(device.gpu.index) for members in nodes.values() for device in members)
+        number = max(
+            cell_len(device.gpu.index)
+            for members in nodes.values()
+            for device in members
+        )
         if room - number - 1 < cell:  # no label rather than no room for a device
             name, number, room = 0, 0, width + 1
         fitting = max(1, (room - number - 1) // cell)
@@ -105,7 +134,9 @@ def _layout_of(nodes: Mapping[str, Sequence[Device]], width: int, cell: int) -> 
 def _label(node: str, number: str, plan: _MatrixLayout, *, ascii_only: bool) -> str:
     """Return the node of a row, and its first device's index if nodes have several rows."""
     words = fit_left(
-        printable(node, ascii_only=ascii_only), plan.name, ellipsis(ascii_only=ascii_only)
+        printable(node, ascii_only=ascii_only),
+        plan.name,
+        ellipsis(ascii_only=ascii_only),
     )
     label = words + " " * (plan.name - cell_len(words) + 1) if plan.name else ""
     return f"{label}{number.rjust(plan.number)} " if plan.number else label
@@ -138,7 +169,12 @@ def _mark(device: Device, idles: bool) -> str:
         return "x"
     if busy(device) is None:
         return "?"
-    signs = (("!", idles), ("v", throttled(device)), ("^", hot(device)), ("#", full(device)))
+    signs = (
+        ("!", idles),
+        ("v", throttled(device)),
+        ("^", hot(device)),
+        ("#", full(device)),
+    )
     return next((sign for sign, holds in signs if holds), " ")
 
 
@@ -148,7 +184,11 @@ def _cell(device: Device, mark: str, cell: int, *, ascii_only: bool) -> Pieces:
     if cell == _DIGIT:
         tens = "?" if percent is None else str(min(9, int(percent // 10)))
         return [(tens if mark == " " else mark, role)]
-    number = (mark.strip() or "?").rjust(3) + " " if percent is None else f"{percent:3.0f}{mark}"
+    number = (
+        (mark.strip() or "?").rjust(3) + " "
+        if percent is None
+        else f"{percent:3.0f}{mark}"
+    )
     if cell == _NUMBER:
         return [(number, role)]
     block = " " if percent is None else level_glyph(percent, ascii_only=ascii_only)

@@ -46,7 +46,8 @@ def panel_rows(
     return list(_panel_rows(tuple(devices), width, height, ascii_only=ascii_only))
 
 
-@lru_cache(maxsize=4)  # devices are read more rarely than runs make steps, and measured, then drawn
+# devices are read more rarely than runs make steps, and measured, then drawn
+@lru_cache(maxsize=4)
 def _panel_rows(
     devices: tuple[Device, ...], width: int, height: int, *, ascii_only: bool
 ) -> Sequence[Pieces]:
@@ -66,7 +67,9 @@ def overview_rows(
         device_summary(devices, short=width < _SHORT), width, ascii_only=ascii_only
     )
     callouts = _callouts(devices, width, with_idle=False, ascii_only=ascii_only)
-    cells = matrix(devices, width, height - len(words) - len(callouts), ascii_only=ascii_only)
+    cells = matrix(
+        devices, width, height - len(words) - len(callouts), ascii_only=ascii_only
+    )
     return [*([(line, "name")] for line in words), *cells, *callouts]
 
 
@@ -92,12 +95,17 @@ def detail_rows(
         for device in devices
     ]
     above = _callouts(devices, width, ascii_only=ascii_only)
-    if len(devices) > _ALWAYS_ROWS and len(above) + sum(1 + len(rows) for rows in running) > height:
+    if (
+        len(devices) > _ALWAYS_ROWS
+        and len(above) + sum(1 + len(rows) for rows in running) > height
+    ):
         above = [*overview_rows(devices, width, height, ascii_only=ascii_only), []]
     spare = height - len(above) - sum(1 + len(rows) for rows in running)
     tall = min(_TALLEST, spare // max(1, len(devices)))
     pasts = [
-        device_detail.history_chart(device, width, tall if tall > 1 else 0, ascii_only=ascii_only)
+        device_detail.history_chart(
+            device, width, tall if tall > 1 else 0, ascii_only=ascii_only
+        )
         for device in devices
     ]
     rows = _rows(devices, width, past=not any(pasts), ascii_only=ascii_only)
@@ -112,7 +120,10 @@ def _rows(
     devices: Sequence[Device], width: int, *, past: bool = True, ascii_only: bool
 ) -> list[Pieces]:
     longest, mark = max(4, width // 3), ellipsis(ascii_only=ascii_only)
-    gpus = [replace(device.gpu, index=fit_left(name(device), longest, mark)) for device in devices]
+    gpus = [
+        replace(device.gpu, index=fit_left(name(device), longest, mark))
+        for device in devices
+    ]
     if past and any(device.history for device in devices):
         pasts = [device.history for device in devices]
     else:
@@ -125,4 +136,6 @@ def _callouts(
     devices: Sequence[Device], width: int, *, with_idle: bool = True, ascii_only: bool
 ) -> list[Pieces]:
     remarks = callouts(devices, with_idle=with_idle)
-    return [[(line, "warn")] for line in side_by_side(remarks, width, ascii_only=ascii_only)]
+    return [
+        [(line, "warn")] for line in side_by_side(remarks, width, ascii_only=ascii_only)
+    ]

@@ -64,10 +64,14 @@ def _all_rows(view: View, width: int, height: int, *, zoomed: bool) -> list[Piec
         if rows and len(rows) + 2 < height:
             rows.append([])
         if place.heading:
-            rows.append([(middle(place.heading, width, ascii_only=view.ascii_only), "dim")])
+            rows.append(
+                [(middle(place.heading, width, ascii_only=view.ascii_only), "dim")]
+            )
         if zoomed:
             belongs = owns(view.run) if view.run is not None else lambda _: ""
-            rows += detail_rows(place.devices, width, share, belongs, ascii_only=view.ascii_only)
+            rows += detail_rows(
+                place.devices, width, share, belongs, ascii_only=view.ascii_only
+            )
         else:
             rows += panel_rows(place.devices, width, share, ascii_only=view.ascii_only)
         rows += place.below
@@ -113,7 +117,9 @@ def device_places(view: View, width: int) -> list[DevicePlace]:
     return [logged, here] if elsewhere else [here, logged]
 
 
-def _without_own_devices(here: DevicePlace, logged: DevicePlace, width: int) -> list[DevicePlace]:
+def _without_own_devices(
+    here: DevicePlace, logged: DevicePlace, width: int
+) -> list[DevicePlace]:
     """Return the places where this host has no device, as one where that fits."""
     if not (logged.devices or logged.below):
         return [here]
@@ -167,8 +173,12 @@ def _logged_place(view: View, width: int, local_host: str) -> tuple[DevicePlace,
     if run_host:  # named once, in the heading
         devices = [device._replace(node="") for device in devices]
     if local_host and state(run, view.now) in _ACTIVE:
-        devices = [one for one in devices if not same_host(one.node or run_host, local_host)]
-    return DevicePlace(_heading(run, run_host if devices else ""), devices, below), run_host
+        devices = [
+            one for one in devices if not same_host(one.node or run_host, local_host)
+        ]
+    return DevicePlace(
+        _heading(run, run_host if devices else ""), devices, below
+    ), run_host
 
 
 def _only_host(run: Run, devices: Sequence[Device]) -> str:

@@ -76,7 +76,12 @@ def hot(device: Device) -> bool:
 def full(device: Device) -> bool:
     """True if nearly all memory of a device is in use."""
     used, total = device.gpu.memory_used, device.gpu.memory_total
-    return used is not None and bool(total) and total is not None and used >= FULL_SHARE * total
+    return (
+        used is not None
+        and bool(total)
+        and total is not None
+        and used >= FULL_SHARE * total
+    )
 
 
 def device_summary(devices: Sequence[Device], *, short: bool = False) -> list[str]:
@@ -85,7 +90,9 @@ def device_summary(devices: Sequence[Device], *, short: bool = False) -> list[st
     parts = [counted(len(devices), "GPU") + (f" on {nodes} nodes" if nodes > 1 else "")]
     known = [percent for device in devices if (percent := busy(device)) is not None]
     if known:
-        template = "{:.0f}/{:.0f}/{:.0f}%" if short else "min {:.0f} med {:.0f} max {:.0f}%"
+        template = (
+            "{:.0f}/{:.0f}/{:.0f}%" if short else "min {:.0f} med {:.0f} max {:.0f}%"
+        )
         parts.append(template.format(min(known), median(known), max(known)))
     if idlers := idle(devices):
         parts.append(f"{len(idlers)} idle: {_listed(idlers)}")
@@ -94,7 +101,9 @@ def device_summary(devices: Sequence[Device], *, short: bool = False) -> list[st
 
 def _power(devices: Sequence[Device]) -> list[str]:
     """Return the power of all devices, nothing if it is unknown."""
-    powers = [watts for device in devices if (watts := finite(device.gpu.power)) is not None]
+    powers = [
+        watts for device in devices if (watts := finite(device.gpu.power)) is not None
+    ]
     if not powers:
         return []
     watts = sum(powers)
@@ -103,8 +112,12 @@ def _power(devices: Sequence[Device]) -> list[str]:
 
 def callouts(devices: Sequence[Device], *, with_idle: bool = True) -> Iterator[str]:
     """Yield a few words for each remark; idle devices may be left to the summary."""
-    for fault in dict.fromkeys(device.gpu.fault for device in devices if device.gpu.fault):
-        yield from _about(fault, [device for device in devices if device.gpu.fault == fault])
+    for fault in dict.fromkeys(
+        device.gpu.fault for device in devices if device.gpu.fault
+    ):
+        yield from _about(
+            fault, [device for device in devices if device.gpu.fault == fault]
+        )
     idlers = idle(devices)
     if with_idle:
         yield from _about("idle", idlers)
@@ -137,7 +150,9 @@ def _reason(device: Device) -> str:
     return " " + next(word for word in device.gpu.throttle or () if word != POWER_CAP)
 
 
-def side_by_side(parts: Iterable[str], width: int, *, ascii_only: bool = False) -> list[str]:
+def side_by_side(
+    parts: Iterable[str], width: int, *, ascii_only: bool = False
+) -> list[str]:
     """Return parts side by side in lines; only parts longer than a line are broken."""
     lines: list[str] = []
     for words in parts:
@@ -149,7 +164,9 @@ def side_by_side(parts: Iterable[str], width: int, *, ascii_only: bool = False) 
     return lines
 
 
-def _listed(devices: Sequence[Device], more: Callable[[Device], str] = lambda _: "") -> str:
+def _listed(
+    devices: Sequence[Device], more: Callable[[Device], str] = lambda _: ""
+) -> str:
     named = ", ".join(name(device) + more(device) for device in islice(devices, _NAMED))
     rest = len(devices) - _NAMED
     return named + (f" +{rest} more" if rest > 0 else "")

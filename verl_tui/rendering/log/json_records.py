@@ -40,7 +40,11 @@ def record_summary(line: str) -> RecordSummary | None:
     except ValueError:
         return None
     text = "  |  ".join(filter(None, map(_row, found)))
-    return RecordSummary(one_line(str(found[0].get("scope") or ""), _WORDS), text) if text else None
+    return (
+        RecordSummary(one_line(str(found[0].get("scope") or ""), _WORDS), text)
+        if text
+        else None
+    )
 
 
 def whole_line(line: str) -> str:
@@ -50,14 +54,20 @@ def whole_line(line: str) -> str:
     except ValueError:
         found = []
     if found:
-        return safe("\n".join(json.dumps(one, indent=2, ensure_ascii=False) for one in found))
+        return safe(
+            "\n".join(json.dumps(one, indent=2, ensure_ascii=False) for one in found)
+        )
     return line
 
 
 def _row(record: dict[str, Any]) -> str:
     """Return the row of one record: its step, indicators, other figures, texts."""
     values = _values(record)
-    numbers = {key: found for key, value in values.items() if (found := number(value)) is not None}
+    numbers = {
+        key: found
+        for key, value in values.items()
+        if (found := number(value)) is not None
+    }
     labels = _indicators(str(record.get("scope") or ""), tuple(numbers))
     keys = list(dict.fromkeys([*labels, *numbers, *values]))
     words = _step_words(record)
@@ -83,22 +93,25 @@ def _step_words(record: dict[str, Any]) -> list[str]:
 def _values(record: dict[str, Any]) -> dict[str, Any]:
     """Return the measurements by name."""
     data = record.get("data")
-    values = flatten({key: value for key, value in record.items() if key not in (*_ABOUT, *_STEPS)})
+    values = flatten(
+        {key: value for key, value in record.items() if key not in (*_ABOUT, *_STEPS)}
+    )
     return values | (flatten(data) if isinstance(data, dict) else {})
 
 
 def _quoted(value: object) -> str:
     return (
-        f'"{one_line(value, _WORDS)}"' if isinstance(value, str) else one_line(str(value), _WORDS)
+        f'"{one_line(value, _WORDS)}"'
+        if isinstance(value, str)
+        else one_line(str(value), _WORDS)
     )
 
 
 @lru_cache(256)
 def _indicators(scope: str, keys: tuple[str, ...]) -> dict[str, tuple[str, float]]:
     """Return label and factor of the keys that are indicators, in the order to show."""
-    own = {
-        f"{scope}/{key}" if scope else key: key for key in keys
-    }  # sources put the scope before them
+    # sources put the scope before them
+    own = {f"{scope}/{key}" if scope else key: key for key in keys}
     found = resolve(own)
     return {
         own[found[id]]: (one.label, factor(id, found[id]))

@@ -23,15 +23,22 @@ _LOOKED_AT = 400
 """Characters at the start of a line that decide its kind."""
 _LEVEL = rb"(?:^|[\s\[\]|:(])(?:%s)(?=[\s\[\]|:)]|$)"
 _ERROR = pattern(
-    _LEVEL % rb"ERROR|CRITICAL|FATAL" + rb"|^[Ee]rror:|^Fatal Python error:|\*\*\* SIG\w+ received"
+    _LEVEL % rb"ERROR|CRITICAL|FATAL"
+    + rb"|^[Ee]rror:|^Fatal Python error:|\*\*\* SIG\w+ received"
 )
 _WARNING = pattern(_LEVEL % rb"WARNING|WARN" + rb"|Warning: |warnings\.warn\(")
 """Python's logging and warnings; vLLM, SGLang and Ray write levels the same way."""
 _QUOTED = pattern(r"\s*warnings\.warn\(")
 """The source line that Python prints after a warning."""
-_AROUND = ("Traceback (most recent", "The above exception was", "During handling of the above")
+_AROUND = (
+    "Traceback (most recent",
+    "The above exception was",
+    "During handling of the above",
+)
 """Lines around the one that names an exception."""
-_ALARMING = pattern(rb"ERROR|CRITICAL|FATAL|[Ee]rror:|WARN|Warning: |warnings\.warn\(|\*\*\* SIG")
+_ALARMING = pattern(
+    rb"ERROR|CRITICAL|FATAL|[Ee]rror:|WARN|Warning: |warnings\.warn\(|\*\*\* SIG"
+)
 _ACTOR = pattern(r"\(?([^\s()\[\]:=]+)")
 
 
@@ -159,7 +166,8 @@ class StepLine:
     def __init__(self, step: int) -> None:
         self._pattern = re.compile(rf'(?<![\w:])step:{step} - |"step": ?{step}\b')
         self._spellings = [
-            text.encode() for text in (f"step:{step} - ", f'"step": {step}', f'"step":{step}')
+            text.encode()
+            for text in (f"step:{step} - ", f'"step": {step}', f'"step":{step}')
         ]
         self.words = f"line of step {step}"
 

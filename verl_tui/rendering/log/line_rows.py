@@ -54,7 +54,9 @@ def rows(
     for line in lines:
         parts = split_line(line.text)
         if not fold:
-            made.append(LogRow(line.start, line.end, parts.kind, "", line.text, 1, line.text))
+            made.append(
+                LogRow(line.start, line.end, parts.kind, "", line.text, 1, line.text)
+            )
             continue
         alone = apart is not None and apart(line.text)
         if not alone and _ends_bar(made, parts):
@@ -62,11 +64,19 @@ def rows(
             continue
         key = None if alone else _key(parts.kind, parts.tag, parts.text)
         tag, text = (parts.tag, parts.text) if alone else _summed_up(parts)
-        row = LogRow(line.start, line.end, parts.kind, tag, text, parts.times, line.text)
+        row = LogRow(
+            line.start, line.end, parts.kind, tag, text, parts.times, line.text
+        )
         if key is not None and key == before:
             last = made[-1]
             made[-1] = LogRow(
-                last.start, row.end, row.kind, row.tag, row.text, last.count + row.count, row.whole
+                last.start,
+                row.end,
+                row.kind,
+                row.tag,
+                row.text,
+                last.count + row.count,
+                row.whole,
             )
         else:
             made.append(row)
@@ -77,7 +87,11 @@ def rows(
 def _summed_up(line: ParsedLine) -> tuple[str, str]:
     """Return the tag and the text of a line; for a record, its summary."""
     record = record_summary(line.text)
-    return (line.tag, line.text) if record is None else (line.tag or record.tag, record.text)
+    return (
+        (line.tag, line.text)
+        if record is None
+        else (line.tag or record.tag, record.text)
+    )
 
 
 def _ends_bar(above: Sequence[LogRow], line: ParsedLine) -> bool:

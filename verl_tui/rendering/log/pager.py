@@ -81,9 +81,9 @@ class Pager:
         """Start of the line at the top, and the index of its screen row there."""
         self._owed = 0
         """Rows to move once they are read."""
-        self._laid: OrderedDict[int, tuple[LogBlock, LogLayout, list[ScreenRow], list[int]]] = (
-            OrderedDict()
-        )
+        self._laid: OrderedDict[
+            int, tuple[LogBlock, LogLayout, list[ScreenRow], list[int]]
+        ] = OrderedDict()
         self._generation = log.generation
 
     # -- what is in sight --------------------------------------------------------------------------
@@ -290,7 +290,9 @@ def screen_rows(row: LogRow, look: LogLayout) -> Iterator[ScreenRow]:
         if nth == _MOST:
             yield ScreenRow(row, "…", 0, first=False)
             return
-        yield ScreenRow(row, text[first:last], max(0, len(head) - first), first=nth == 0)
+        yield ScreenRow(
+            row, text[first:last], max(0, len(head) - first), first=nth == 0
+        )
 
 
 def _short(tag: str, cells: int) -> str:

@@ -35,7 +35,12 @@ def number_cells(log: Log, lines: Sequence[ScreenRow]) -> int:
 
 
 def row_pieces(
-    line: ScreenRow, number: int | None, cells: int, search: Search | None, *, ascii_only: bool
+    line: ScreenRow,
+    number: int | None,
+    cells: int,
+    search: Search | None,
+    *,
+    ascii_only: bool,
 ) -> Pieces:
     """Return the pieces of a row.
 
@@ -49,7 +54,10 @@ def row_pieces(
     kind = line.row.kind
     sign = _SIGNS[kind][ascii_only] if line.first else " "
     shown = str(number) if number is not None and line.first else ""
-    pieces = [(f"{sign} ", kind.value), (f"{shown:>{cells - 1}} " if cells else "", "number")]
+    pieces = [
+        (f"{sign} ", kind.value),
+        (f"{shown:>{cells - 1}} " if cells else "", "number"),
+    ]
     head, text = line.text[: line.head], line.text[line.head :]
     tag, times, count = head.rpartition("×") if line.row.count > 1 else (head, "", "")
     pieces += [(tag, "tag"), (times + count, "count")]

@@ -48,7 +48,12 @@ class Seeker:
         if mark is None:
             return None
         return next(
-            (at for at, line in enumerate(lines) if line.row.start <= mark < line.row.end), None
+            (
+                at
+                for at, line in enumerate(lines)
+                if line.row.start <= mark < line.row.end
+            ),
+            None,
         )
 
     def progress(self, log: Log) -> str:
@@ -60,7 +65,11 @@ class Seeker:
         return ""
 
     def next(
-        self, pager: Pager, lines: Sequence[ScreenRow], query: Alarms | TextQuery, way: int
+        self,
+        pager: Pager,
+        lines: Sequence[ScreenRow],
+        query: Alarms | TextQuery,
+        way: int,
     ) -> None:
         """Look for the next (1) or previous (-1) line that matches, from the marked one or those
         in sight.
@@ -99,7 +108,9 @@ class Seeker:
         self.mark = start
         pager.go_to(start)
 
-    def _begin(self, pager: Pager, query: LogQuery, origin: int, way: int, *, again: bool) -> None:
+    def _begin(
+        self, pager: Pager, query: LogQuery, origin: int, way: int, *, again: bool
+    ) -> None:
         self.search, self._again = pager.log.find(query, origin, way), again
 
     def _end_search(self, pager: Pager) -> None:
@@ -117,4 +128,6 @@ class Seeker:
         elif self._again:
             self._say(f"no {query.words} in {log.path.name}")
         else:
-            self._begin(pager, query, 0 if search.way > 0 else log.size, search.way, again=True)
+            self._begin(
+                pager, query, 0 if search.way > 0 else log.size, search.way, again=True
+            )

@@ -44,7 +44,9 @@ def place_line(window: LogWindow, width: int) -> tuple[Pieces, Pieces]:
         left.append((f"{name}  ", "strong"))
     if pager is None or source is None:
         return left, []
-    name = middle(PurePath(source.path).name, max(8, width // 2 - 8), ascii_only=view.ascii_only)
+    name = middle(
+        PurePath(source.path).name, max(8, width // 2 - 8), ascii_only=view.ascii_only
+    )
     left.append((name + _number(source.path, window.paths), ""))
     if source.unreadable:
         left.append((f"  {source.unreadable:,} unreadable", "warning"))
@@ -55,7 +57,9 @@ def place_line(window: LogWindow, width: int) -> tuple[Pieces, Pieces]:
     return left, [(f"{pager.share(window.lines[-1])}%" if window.lines else "", "dim")]
 
 
-def hits_in_sight(lines: Sequence[ScreenRow], expression: str) -> dict[str, Matches] | None:
+def hits_in_sight(
+    lines: Sequence[ScreenRow], expression: str
+) -> dict[str, Matches] | None:
     """Count the rows in sight that match a typed expression; None while it is not valid."""
     try:
         search = Search(expression)

@@ -34,8 +34,12 @@ class LogTarget(NamedTuple):
 
 def texts(run: Run | None) -> Sequence[SourceStatus]:
     """Return the sources of a run that are text, consoles first."""
-    statuses = [state.status for state in run.sources.values()] if run is not None else []
-    return sorted(filter(_is_text, statuses), key=lambda one: one.format != console.name)
+    statuses = (
+        [state.status for state in run.sources.values()] if run is not None else []
+    )
+    return sorted(
+        filter(_is_text, statuses), key=lambda one: one.format != console.name
+    )
 
 
 def has_log(run: Run) -> bool:
@@ -48,7 +52,9 @@ def _is_text(status: SourceStatus) -> bool:
     return status.format not in _NO_TEXT and status.path != str(pipe.PATH)
 
 
-def log_target(run: Run | None, finding: Finding | None, cursor: int | None) -> LogTarget:
+def log_target(
+    run: Run | None, finding: Finding | None, cursor: int | None
+) -> LogTarget:
     """Return the position at which the log is opened.
 
     Args:
@@ -60,7 +66,9 @@ def log_target(run: Run | None, finding: Finding | None, cursor: int | None) -> 
         return LogTarget(step=cursor)
     if run is not None and finding.id == "crash" and run.outcome is not None:
         return error_target(run)
-    return LogTarget(step=finding.step if finding.since_step is None else finding.since_step)
+    return LogTarget(
+        step=finding.step if finding.since_step is None else finding.since_step
+    )
 
 
 def error_target(run: Run) -> LogTarget:
@@ -68,5 +76,7 @@ def error_target(run: Run) -> LogTarget:
     event = run.outcome
     if event is None:
         return LogTarget()
-    path = next((path for path, state in run.sources.items() if state.ending is event), None)
+    path = next(
+        (path for path, state in run.sources.items() if state.ending is event), None
+    )
     return LogTarget(path, line=event.line or None)

@@ -130,7 +130,11 @@ class LogWindow:
         rows = []
         for line in self.lines:
             number = pager.log.number(line.row.start) if numbers else None
-            rows.append(row_pieces(line, number, numbers, search, ascii_only=self.view.ascii_only))
+            rows.append(
+                row_pieces(
+                    line, number, numbers, search, ascii_only=self.view.ascii_only
+                )
+            )
         return rows
 
     def _find_lines(self, pager: Pager, width: int, height: int) -> int:
@@ -144,7 +148,9 @@ class LogWindow:
         while numbers != needed:
             numbers = needed
             text_width = max(1, width - 2 - numbers)
-            layout = LogLayout(text_width, self.wrap, self.fold, 16 if roomy else 5, matches)
+            layout = LogLayout(
+                text_width, self.wrap, self.fold, 16 if roomy else 5, matches
+            )
             self.lines = pager.lines(layout, height)
             needed = number_cells(pager.log, self.lines) if roomy else 0
         return numbers

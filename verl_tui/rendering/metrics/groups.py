@@ -115,7 +115,9 @@ def _by_prefix(keys: Iterable[str], parts: int) -> dict[str, list[str]]:
     found: dict[str, list[str]] = {}
     for key in keys:
         words = key.split("/", parts)
-        found.setdefault("/".join(words[:parts]) if len(words) > parts else "", []).append(key)
+        found.setdefault(
+            "/".join(words[:parts]) if len(words) > parts else "", []
+        ).append(key)
     return found
 
 
@@ -131,7 +133,9 @@ def natural(key: str) -> tuple[object, ...]:
     )
 
 
-def rows_apart(groups: Sequence[MetricGroup], in_rows: Container[str]) -> tuple[MetricGroup, ...]:
+def rows_apart(
+    groups: Sequence[MetricGroup], in_rows: Container[str]
+) -> tuple[MetricGroup, ...]:
     """Return groups with the metrics that are rows of text in a last one of their own; as they are
     where all of them would be.
     """
@@ -148,7 +152,9 @@ def _without(group: MetricGroup, in_rows: Container[str]) -> MetricGroup | None:
     return replace(group, keys=keys) if keys else None
 
 
-def shelves(groups: Sequence[MetricGroup], columns: int, lines: int = 1) -> tuple[Shelf, ...]:
+def shelves(
+    groups: Sequence[MetricGroup], columns: int, lines: int = 1
+) -> tuple[Shelf, ...]:
     """Return the rows of a grid; each group begins a new row.
 
     Args:
@@ -161,7 +167,9 @@ def shelves(groups: Sequence[MetricGroup], columns: int, lines: int = 1) -> tupl
     for group in groups:
         size = columns * max(1, lines) if group.in_rows else columns
         starts = range(0, len(group.keys), size)
-        found += [Shelf(group, at, group.keys[at : at + size], columns) for at in starts]
+        found += [
+            Shelf(group, at, group.keys[at : at + size], columns) for at in starts
+        ]
     return tuple(found)
 
 
@@ -169,7 +177,10 @@ def grid_shape(width: int, height: int, columns: int, rows: int) -> tuple[int, i
     """Return columns and rows: those that are wanted as far as there is room, else as many as fit
     well.
     """
-    most = max(1, min(_MOST, width // _LEAST_WIDTH)), max(1, min(_MOST, height // LEAST_HEIGHT))
+    most = (
+        max(1, min(_MOST, width // _LEAST_WIDTH)),
+        max(1, min(_MOST, height // LEAST_HEIGHT)),
+    )
     usual = (
         max(1, width // _GOOD_WIDTH),
         max(1, height // (_GOOD_HEIGHT if height > 2 * _GOOD_HEIGHT else 5)),

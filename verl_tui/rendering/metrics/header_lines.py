@@ -50,7 +50,9 @@ def _listed(shown: ListedMetrics, filter_: str, width: int) -> list[Piece]:
     count = f"{listed} metrics" if listed == known else f"{listed} of {known}"
     pieces: list[Piece] = [(name, "strong"), (f"  {count}", "")]
     if filter_:
-        pieces.append((f"  filter: {printable(filter_, ascii_only=ascii_only)}", "accent"))
+        pieces.append(
+            (f"  filter: {printable(filter_, ascii_only=ascii_only)}", "accent")
+        )
     return pieces
 
 
@@ -59,9 +61,13 @@ def metric_words(key: str, width: int, *, ascii_only: bool) -> list[Piece]:
     metric = describe(key)
     name = middle(key, width - 2, ascii_only=ascii_only)
     label = metric.label if metric.label != key else ""
-    words = (" - " if ascii_only else " · ").join(filter(None, (label, metric.unit, metric.note)))
+    words = (" - " if ascii_only else " · ").join(
+        filter(None, (label, metric.unit, metric.note))
+    )
     room = width - 4 - cell_len(name)
-    about = fit(printable(words, ascii_only=ascii_only), room, ellipsis(ascii_only=ascii_only))
+    about = fit(
+        printable(words, ascii_only=ascii_only), room, ellipsis(ascii_only=ascii_only)
+    )
     return [(name, "strong"), (f"  {about}", "dim")] if room > 0 else [(name, "strong")]
 
 
@@ -71,8 +77,12 @@ def shelf_words(shelf: Shelf | None, width: int, *, ascii_only: bool) -> Pieces:
         return []
     count, stop = len(shelf.group.keys), shelf.first + len(shelf.keys)
     places = (
-        f"{shelf.first + 1}{'-' if ascii_only else '–'}{stop}" if len(shelf.keys) > 1 else f"{stop}"
+        f"{shelf.first + 1}{'-' if ascii_only else '–'}{stop}"
+        if len(shelf.keys) > 1
+        else f"{stop}"
     )
     part = f"{places} of {count}" if len(shelf.keys) < count else str(count)
-    name = middle(shelf.group.name, max(4, width - len(part) - 2), ascii_only=ascii_only)
+    name = middle(
+        shelf.group.name, max(4, width - len(part) - 2), ascii_only=ascii_only
+    )
     return [(name, "dim" if shelf.first else "accent"), (f"  {part}", "dim")]

@@ -64,11 +64,15 @@ def listing(
         order: The order of the list.
         tail: Returns at most so many of the last values of a metric.
     """
-    found = [key for key in without_repeats(keys) if wanted.holds(key, describe(key).label)]
+    found = [
+        key for key in without_repeats(keys) if wanted.holds(key, describe(key).label)
+    ]
     if order.by == "key":
         groups = grouped_keys(found)
         if order.reverse:
-            groups = tuple(MetricGroup(one.name, one.keys[::-1]) for one in reversed(groups))
+            groups = tuple(
+                MetricGroup(one.name, one.keys[::-1]) for one in reversed(groups)
+            )
         return groups
     if not found:
         return ()
@@ -79,7 +83,9 @@ def listing(
     return (MetricGroup("", tuple(found)),)
 
 
-def _sort_value(order: MetricOrder, key: str, tail: Callable[[str, int], Sequence[float]]) -> float:
+def _sort_value(
+    order: MetricOrder, key: str, tail: Callable[[str, int], Sequence[float]]
+) -> float:
     if order.by == "last":
         return next(iter(tail(key, 1)), float("nan"))
     return _strength(movement(tail(key, TREND_POINTS)))

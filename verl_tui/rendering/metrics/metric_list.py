@@ -49,7 +49,12 @@ class MetricList:
         """List the metrics of a run if its keys, the filter or the order are new; new values alone
         change no order.
         """
-        made_from = (run, len(run.keys) if run is not None else 0, self.filter, self.order)
+        made_from = (
+            run,
+            len(run.keys) if run is not None else 0,
+            self.filter,
+            self.order,
+        )
         if made_from == self._listed:
             return
         self._listed, self.groups = made_from, ()

@@ -55,7 +55,9 @@ def layout(width: int, longest: int) -> TableLayout:
     mark = 2 if width >= 30 else 0
     room = width - mark - _NUMBER
     if room < _LEAST_NAME:
-        return TableLayout(mark, max(0, room), min(_NUMBER, max(0, width - mark)), 0, 0, 0, 0)
+        return TableLayout(
+            mark, max(0, room), min(_NUMBER, max(0, width - mark)), 0, 0, 0, 0
+        )
     name = min(longest, max(_LEAST_NAME, width * 2 // 5))
     room -= name
     sizes = dict.fromkeys(("trend", "least", "greatest", "spark"), 0)
@@ -77,7 +79,9 @@ def layout(width: int, longest: int) -> TableLayout:
     return TableLayout(mark, name, _NUMBER, **sizes)
 
 
-def metric_heading(shown: TableLayout, order: MetricOrder, *, ascii_only: bool) -> Pieces:
+def metric_heading(
+    shown: TableLayout, order: MetricOrder, *, ascii_only: bool
+) -> Pieces:
     """Return the column titles, with an arrow at the one that the table is sorted by."""
     down = order.reverse if order.by == "key" else not order.reverse
     sign = ("v" if down else "^") if ascii_only else ("▼" if down else "▲")
@@ -138,8 +142,13 @@ def metric_row(
     pieces.append(_last(series.until(end), shown, ascii_only=ascii_only))
     bounds = series.pyramid.bounds(series.steps[0], series.steps[-1])
     least, greatest = map(compact, bounds) if bounds else ("-", "-")
-    pieces += [(_fixed(least, shown.least), "dim"), (_fixed(greatest, shown.greatest), "dim")]
-    pieces += _spark(series, shown.spark, family_role(key, indicator), ascii_only=ascii_only)
+    pieces += [
+        (_fixed(least, shown.least), "dim"),
+        (_fixed(greatest, shown.greatest), "dim"),
+    ]
+    pieces += _spark(
+        series, shown.spark, family_role(key, indicator), ascii_only=ascii_only
+    )
     return [piece for piece in pieces if piece[0]]
 
 
@@ -160,7 +169,10 @@ def _name(key: str, width: int, *, ascii_only: bool) -> Pieces:
     """Return the name with its prefix dimmed."""
     text = middle(key, width, ascii_only=ascii_only)
     slash = text.find("/") + 1
-    return [(text[:slash], "prefix"), (text[slash:] + " " * (width - cell_len(text)), "name")]
+    return [
+        (text[:slash], "prefix"),
+        (text[slash:] + " " * (width - cell_len(text)), "name"),
+    ]
 
 
 def _trend(found: Movement, width: int, *, ascii_only: bool) -> str:

@@ -114,13 +114,16 @@ def sign(state: State | Unread, *, ascii_only: bool) -> str:
 
 def signs(*, ascii_only: bool) -> str:
     """Explain the signs of states."""
-    return ", ".join(f"{sign(state, ascii_only=ascii_only)} {state.value}" for state in _SIGNS)
+    return ", ".join(
+        f"{sign(state, ascii_only=ascii_only)} {state.value}" for state in _SIGNS
+    )
 
 
 def badges(*, ascii_only: bool) -> str:
     """Explain the marks of badges."""
     return ", ".join(
-        f"{glyph(badge, ascii_only=ascii_only)} {means}" for badge, means in _HEALTH.items()
+        f"{glyph(badge, ascii_only=ascii_only)} {means}"
+        for badge, means in _HEALTH.items()
     )
 
 
@@ -133,7 +136,9 @@ NameWriter = Callable[["RunEntry", int], str]
 def naming(names: Sequence[str], *, ascii_only: bool) -> NameWriter:
     """Return a function that writes the names of runs."""
     every = tuple(names)
-    return lambda entry, cells: short_names(every, cells, ascii_only=ascii_only)[entry.name]
+    return lambda entry, cells: short_names(every, cells, ascii_only=ascii_only)[
+        entry.name
+    ]
 
 
 def pairs(entries: Sequence[RunEntry], width: int, *, ascii_only: bool) -> EntryWriter:
@@ -154,14 +159,23 @@ def pairs(entries: Sequence[RunEntry], width: int, *, ascii_only: bool) -> Entry
     def rows(entry: RunEntry) -> list[Pieces]:
         head = head_of(entry, width - indent - 2 - cells, named, ascii_only=ascii_only)
         word, role = state_word(entry, 1 if cells == 1 else 0, ascii_only=ascii_only)
-        age = _doing(entry, ascii_only=ascii_only)[len(word) :] if cells == forms[0] else ""
+        age = (
+            _doing(entry, ascii_only=ascii_only)[len(word) :]
+            if cells == forms[0]
+            else ""
+        )
         head += [("  ", ""), (word, role), (age.ljust(cells - len(word)), "dim")]
-        return [head, _progress(entry, width, steps, plan, indent=indent, ascii_only=ascii_only)]
+        return [
+            head,
+            _progress(entry, width, steps, plan, indent=indent, ascii_only=ascii_only),
+        ]
 
     return rows
 
 
-def triples(entries: Sequence[RunEntry], width: int, *, ascii_only: bool) -> EntryWriter:
+def triples(
+    entries: Sequence[RunEntry], width: int, *, ascii_only: bool
+) -> EntryWriter:
     """Write three rows a run: name, then state and reward, then progress."""
     steps = max(len(entry.steps) for entry in entries)
     eta = max([6, *(len(entry.eta) for entry in entries)])
@@ -175,11 +189,17 @@ def triples(entries: Sequence[RunEntry], width: int, *, ascii_only: bool) -> Ent
         state = state_word(entry, 0, ascii_only=ascii_only)
         age = _doing(entry, ascii_only=ascii_only)[len(entry.state.value) :]
         # The room for the sparkline matters more than alignment with the name.
-        row: Pieces = [(" " * _INDENT, ""), state, (age.ljust(words - len(state[0])), "dim")]
+        row: Pieces = [
+            (" " * _INDENT, ""),
+            state,
+            (age.ljust(words - len(state[0])), "dim"),
+        ]
         if spark >= 5:
             row += [("  ", ""), *spark_of(entry, min(spark, 18), ascii_only=ascii_only)]
         head = head_of(entry, width - entry.indent, named, ascii_only=ascii_only)
-        end = _progress(entry, width, steps, plan, indent=_INDENT, ascii_only=ascii_only)
+        end = _progress(
+            entry, width, steps, plan, indent=_INDENT, ascii_only=ascii_only
+        )
         return [head, row, end]
 
     return rows
@@ -192,7 +212,13 @@ def _doing(entry: RunEntry, *, ascii_only: bool) -> str:
 
 
 def _progress(
-    entry: RunEntry, width: int, steps: int, plan: dict[str, int], *, indent: int, ascii_only: bool
+    entry: RunEntry,
+    width: int,
+    steps: int,
+    plan: dict[str, int],
+    *,
+    indent: int,
+    ascii_only: bool,
 ) -> Pieces:
     """Write progress: bar, steps, percentage, ETA, reward, as far as the plan has room."""
     row: Pieces = [(" " * indent, "")]
@@ -228,7 +254,9 @@ def _plan(width: int, steps: int, eta: int) -> dict[str, int]:
     return plan
 
 
-def head_of(entry: RunEntry, cells: int, named: NameWriter, *, ascii_only: bool) -> Pieces:
+def head_of(
+    entry: RunEntry, cells: int, named: NameWriter, *, ascii_only: bool
+) -> Pieces:
     """Write the start of a row: number, badge, letter, and the name in `cells` cells."""
     name = named(entry, cells)
     return [
@@ -243,7 +271,9 @@ def head_of(entry: RunEntry, cells: int, named: NameWriter, *, ascii_only: bool)
 def state_word(entry: RunEntry, cells: int, *, ascii_only: bool) -> tuple[str, str]:
     """Write the state in `cells` cells, as a sign in one."""
     word = (
-        sign(entry.state, ascii_only=ascii_only) if cells == 1 else entry.state.value.ljust(cells)
+        sign(entry.state, ascii_only=ascii_only)
+        if cells == 1
+        else entry.state.value.ljust(cells)
     )
     return word, _STATE_ROLES.get(entry.state, "dim")
 

@@ -169,9 +169,13 @@ class RunListLayout:
             )
             names = tuple(run.name for run in runs)
             write = singles(names, columns, ascii_only=view.ascii_only)
-            return self._remembering(view, runs, (names, columns, view.ascii_only), write)
+            return self._remembering(
+                view, runs, (names, columns, view.ascii_only), write
+            )
         entries = [entry_at(at) for at in range(len(runs))]
-        return (triples if tall == 3 else pairs)(entries, width, ascii_only=view.ascii_only)
+        return (triples if tall == 3 else pairs)(
+            entries, width, ascii_only=view.ascii_only
+        )
 
     def _remembering(
         self, view: View, runs: Sequence[Run], look: object, write: EntryWriter
@@ -181,7 +185,8 @@ class RunListLayout:
         """
         if look != self._look or len(self._written) > _KEPT:
             self._look, self._written = look, {}
-        written = self._written  # rows of another look may still be written, at another width
+        # rows of another look may still be written, at another width
+        written = self._written
         by_name = {run.name: run for run in runs}
 
         def rows(entry: RunEntry) -> list[Pieces]:
@@ -219,7 +224,9 @@ def caption(view: View, listed: int, width: int) -> str:
         words.append(f"by {view.listing.order}")
     if count := len(view.selected):
         words.append(f"{count} selected")
-    words += [sentence for sentence in (passed_over(view), not_reached(view)) if sentence]
+    words += [
+        sentence for sentence in (passed_over(view), not_reached(view)) if sentence
+    ]
     text = (" - " if view.ascii_only else " · ").join(words)
     return next((form for form in (text, *words[-1:]) if len(form) <= width), "")
 
@@ -229,7 +236,9 @@ def _listed_of_all(view: View, listed: int) -> list[str]:
     total = len(view.monitor.runs)
     if listed < total:
         return [f"filter: {listed} of {total}"]
-    if view.listing.filter and not named_like(view.monitor.runs.values(), view.listing.filter):
+    if view.listing.filter and not named_like(
+        view.monitor.runs.values(), view.listing.filter
+    ):
         return [f"no run matches, all {total} listed"]
     return [str(total)] if total > 1 else []
 
@@ -248,7 +257,9 @@ def _no_runs(view: View, width: int) -> list[Pieces]:
     quiet = [] if view.loading else ["no run yet"]
     quiet += [*(address.sentence for address in monitor.unreached), *monitor.waiting]
     warning = glyph("warning", ascii_only=view.ascii_only)
-    problems = [f"{warning} {one}" for one in (*monitor.problems, *sentences(monitor.passed))]
+    problems = [
+        f"{warning} {one}" for one in (*monitor.problems, *sentences(monitor.passed))
+    ]
     rows: list[Pieces] = []
     for role, lines in (("dim", quiet), ("warning", problems)):
         for line in lines:
@@ -263,4 +274,7 @@ def _loading(view: View, width: int) -> Pieces:
     room = width - len(words) - 1
     if room < 4:
         return [(words[:width], "dim")]
-    return [(f"{words} ", "dim"), (gauge(share, room, ascii_only=view.ascii_only), "bar")]
+    return [
+        (f"{words} ", "dim"),
+        (gauge(share, room, ascii_only=view.ascii_only), "bar"),
+    ]

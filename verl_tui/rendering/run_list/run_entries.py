@@ -50,12 +50,20 @@ class EntryCache:
     """The entries of the list, each rebuilt only when its run has changed."""
 
     def __init__(self) -> None:
-        self._badges: WeakKeyDictionary[Run, tuple[object, HealthBadge]] = WeakKeyDictionary()
-        self._entries: WeakKeyDictionary[Run, tuple[object, RunEntry]] = WeakKeyDictionary()
+        self._badges: WeakKeyDictionary[Run, tuple[object, HealthBadge]] = (
+            WeakKeyDictionary()
+        )
+        self._entries: WeakKeyDictionary[Run, tuple[object, RunEntry]] = (
+            WeakKeyDictionary()
+        )
 
     def badge(self, view: View, run: Run) -> HealthBadge:
         """Return the health of a run."""
-        key = (view.monitor.verdicts.get(run.name), view.acknowledgements.revision, run.revision)
+        key = (
+            view.monitor.verdicts.get(run.name),
+            view.acknowledgements.revision,
+            run.revision,
+        )
         made = self._badges.get(run)
         if made is None or made[0] != key:
             made = self._badges[run] = (key, _badge(view, run))
@@ -76,7 +84,9 @@ def steps_text(run: Run) -> str:
     """Write the steps of a run: reached, and in total."""
     if run.step is None:
         return ""
-    return exact_step(run.step) + (f"/{exact_step(run.total_steps)}" if run.total_steps else "")
+    return exact_step(run.step) + (
+        f"/{exact_step(run.total_steps)}" if run.total_steps else ""
+    )
 
 
 def last_figures(view: View, run: Run) -> RunFigures:
@@ -112,7 +122,11 @@ def wordless(runs: Sequence[Run]) -> frozenset[str]:
 @cached_by_revision
 def _filled(run: Run) -> frozenset[str]:
     """Return the columns of `_OPTIONAL` that have a value for a run."""
-    logged = {name for name, ids in _LOGGED.items() if not run.indicators.keys().isdisjoint(ids)}
+    logged = {
+        name
+        for name, ids in _LOGGED.items()
+        if not run.indicators.keys().isdisjoint(ids)
+    }
     return frozenset(logged | ({"done", "ETA"} if run.total_steps else set()))
 
 
@@ -183,5 +197,9 @@ def _is_judged(view: View, run: Run, verdict: Verdict) -> bool:
 def _trouble(view: View, run: Run) -> Sequence[Finding]:
     """Return the warnings and criticals of a run that are not acknowledged."""
     verdict = view.monitor.verdicts.get(run.name)
-    open_ = view.acknowledgements.open(run.name, verdict.primary) if verdict is not None else ()
+    open_ = (
+        view.acknowledgements.open(run.name, verdict.primary)
+        if verdict is not None
+        else ()
+    )
     return [finding for finding in open_ if finding.severity > Severity.INFO]

@@ -74,7 +74,9 @@ def short_columns(
         ranked: Whether the list is sorted by a value that is shown.
     """
     longest = max(map(cell_len, names), default=0)
-    value = _RANKED if ranked and width >= min(longest, _KEPT) + _RANKED + 2 * _GAP else 0
+    value = (
+        _RANKED if ranked and width >= min(longest, _KEPT) + _RANKED + 2 * _GAP else 0
+    )
     spare = width - longest - (value + _GAP if value else 0)
     state = states if spare >= states + _GAP else 1
     spare -= state + _GAP
@@ -90,7 +92,9 @@ def short_columns(
     return ShortColumns(width, state, value, **cells)
 
 
-def singles(names: Sequence[str], columns: ShortColumns, *, ascii_only: bool) -> EntryWriter:
+def singles(
+    names: Sequence[str], columns: ShortColumns, *, ascii_only: bool
+) -> EntryWriter:
     """Write one short row a run, with names that differ from `names`."""
     named = naming(names, ascii_only=ascii_only)
 

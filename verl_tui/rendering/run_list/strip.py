@@ -60,7 +60,9 @@ def strip(
             first, last = min(first, at), max(last, at)
             at += way
     return cut(
-        _joined([parts[at] for at in range(first, last + 1)], first, len(names) - 1 - last),
+        _joined(
+            [parts[at] for at in range(first, last + 1)], first, len(names) - 1 - last
+        ),
         width,
         ellipsis(ascii_only=ascii_only),
     )
@@ -74,13 +76,22 @@ def _joined(parts: Sequence[Pieces], before: int, after: int) -> Pieces:
     return [*row, (" " * _GAP + f"+{after}", "dim")] if after else row
 
 
-def _run(entry: RunEntry, named: NameWriter, *, marked: bool, ascii_only: bool) -> Pieces:
+def _run(
+    entry: RunEntry, named: NameWriter, *, marked: bool, ascii_only: bool
+) -> Pieces:
     mark = (">" if ascii_only else "▸") if marked else " "
     going = entry.state is State.RUNNING and entry.steps
-    word = (f"step {entry.steps}", "dim") if going else state_word(entry, 0, ascii_only=ascii_only)
+    word = (
+        (f"step {entry.steps}", "dim")
+        if going
+        else state_word(entry, 0, ascii_only=ascii_only)
+    )
     return [
         (mark, "shown"),
-        (f"{glyph(entry.badge, ascii_only=ascii_only)}{entry.count.strip()} ", entry.badge),
+        (
+            f"{glyph(entry.badge, ascii_only=ascii_only)}{entry.count.strip()} ",
+            entry.badge,
+        ),
         (named(entry, min(_NAME, cell_len(entry.name))), "shown" if marked else "name"),
         (" ", ""),
         word,

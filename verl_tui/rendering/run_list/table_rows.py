@@ -7,7 +7,13 @@ from typing import TYPE_CHECKING, NamedTuple
 from rich.cells import cell_len
 
 from verl_tui.patterns import pattern
-from verl_tui.rendering.run_list.entry_rows import bar_of, head_of, naming, spark_of, state_word
+from verl_tui.rendering.run_list.entry_rows import (
+    bar_of,
+    head_of,
+    naming,
+    spark_of,
+    state_word,
+)
 from verl_tui.rendering.text.piece import cells_of
 from verl_tui.rendering.text.printable import middle
 from verl_tui.rendering.text.wrap import ellipsis, fit
@@ -83,7 +89,9 @@ def run_table(
         ascii_only: Write ASCII alone.
     """
     columns = [column for column in _columns(steps) if column.heading not in without]
-    cells = _widths(columns, max(map(cell_len, names), default=0), width - indent, states)
+    cells = _widths(
+        columns, max(map(cell_len, names), default=0), width - indent, states
+    )
     shown = [column for column in columns if column.heading in cells]
     named = naming(names, ascii_only=ascii_only)
 
@@ -98,8 +106,12 @@ def run_table(
     heading = " " * (indent + cells["run"])
     for column in shown:
         words = column.heading if cells[column.heading] >= len(column.heading) else ""
-        heading += " " * _GAP + _aligned(words, cells[column.heading], right=column.right)
-    return RunTable(heading, row, (tuple(names), indent, tuple(cells.items()), ascii_only))
+        heading += " " * _GAP + _aligned(
+            words, cells[column.heading], right=column.right
+        )
+    return RunTable(
+        heading, row, (tuple(names), indent, tuple(cells.items()), ascii_only)
+    )
 
 
 def on_edge(title: str, heading: str, line: str) -> Pieces:
@@ -114,7 +126,10 @@ def on_edge(title: str, heading: str, line: str) -> Pieces:
     pieces: Pieces = [(title, "title")]
     for blank, name in _NAMES.findall(heading[_TITLE_AT + len(title) :]):
         ruled = len(blank) > _GAP
-        pieces += [(f" {line * (len(blank) - 2)} " if ruled else blank, "rule"), (name, "name")]
+        pieces += [
+            (f" {line * (len(blank) - 2)} " if ruled else blank, "rule"),
+            (name, "name"),
+        ]
     return pieces
 
 
@@ -134,14 +149,18 @@ def _columns(steps: int) -> tuple[_Column, ...]:
     )
 
 
-def _widths(columns: Sequence[_Column], longest: int, width: int, states: int) -> dict[str, int]:
+def _widths(
+    columns: Sequence[_Column], longest: int, width: int, states: int
+) -> dict[str, int]:
     """Return the cells of the names, `longest` at most, of each column that fits, and of the
     states, `states` or one.
     """
     cells = {"run": min(max(3, longest), _NAME)}
     room = width - cells["run"]
     wanted = [(column.priority, column.heading, column.cells) for column in columns]
-    for _, name, size in sorted([*wanted, (_STATE_PRIORITY, "state", states)], reverse=True):
+    for _, name, size in sorted(
+        [*wanted, (_STATE_PRIORITY, "state", states)], reverse=True
+    ):
         more = size - cells[name] if name in cells else size + _GAP
         if more <= room:
             cells[name] = size
@@ -159,7 +178,10 @@ def _value(
 ) -> Pieces:
     """Write the value of a run in a column."""
     if heading == "done":
-        return [bar_of(entry, _BAR, ascii_only=ascii_only), (f" {entry.percent:>4}", "dim")]
+        return [
+            bar_of(entry, _BAR, ascii_only=ascii_only),
+            (f" {entry.percent:>4}", "dim"),
+        ]
     if heading == "trend":
         return spark_of(entry, cells, ascii_only=ascii_only)
     if heading == "findings":

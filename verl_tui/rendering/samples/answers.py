@@ -47,8 +47,12 @@ _TRUTH_KEYS = ("target", "answer", "answers", "ground_truth", "solution", "value
 _WRITING = pattern(
     r"\\(?:left|right|displaystyle|[,!;: ()])|\\(?:text|mathrm|mathbf|textbf)(?=\{)|[\s*]|\{,\}"
 )
-_FRACTION = pattern(r"(-?)\\[dt]?frac\{?(\d{1,30})\}?\{?(\d{1,30})\}?|(-?)(\d{1,30})/(\d{1,30})")
-_NUMBER = pattern(r"-?(?:\d{1,3}(?:,\d{3}){1,10}|\d{1,30})?(?:\.\d{0,30})?(?:[eE][+-]?\d{1,2})?")
+_FRACTION = pattern(
+    r"(-?)\\[dt]?frac\{?(\d{1,30})\}?\{?(\d{1,30})\}?|(-?)(\d{1,30})/(\d{1,30})"
+)
+_NUMBER = pattern(
+    r"-?(?:\d{1,3}(?:,\d{3}){1,10}|\d{1,30})?(?:\.\d{0,30})?(?:[eE][+-]?\d{1,2})?"
+)
 
 
 class Answer(NamedTuple):
@@ -84,7 +88,9 @@ def find_answers(text: str, stretches: Sequence[Stretch]) -> list[Answer]:
     return sorted((*found, *_beginning_in(spoken, marked)))
 
 
-def _beginning_in(stretches: Sequence[Stretch], answers: Iterable[Answer]) -> Iterator[Answer]:
+def _beginning_in(
+    stretches: Sequence[Stretch], answers: Iterable[Answer]
+) -> Iterator[Answer]:
     """Yield the answers whose content begins in one of the stretches; both are ascending."""
     at = 0
     for answer in answers:
@@ -109,7 +115,11 @@ def final_answer(text: str, stretches: Sequence[Stretch]) -> str | None:
 def judged(sample: Sample, stretches: Sequence[Stretch]) -> AnswerCheck | None:
     """Compare the answer that the reward function extracted, else that of the response."""
     name, answer = next(
-        ((name, value) for name in _EXTRACTED if isinstance(value := sample.extras.get(name), str)),
+        (
+            (name, value)
+            for name in _EXTRACTED
+            if isinstance(value := sample.extras.get(name), str)
+        ),
         (ANSWER, None),
     )
     if not answer:
@@ -129,13 +139,17 @@ def compared_words(compared: AnswerCheck, beside: str) -> Pieces:
     name = "the answer" if compared.name == ANSWER else compared.name
     words: Pieces = [(f"{name} ", "dim")]
     if not compared.same or answer.strip() != one_line(beside).strip():
-        changed = [] if compared.same else differing_spans(answer, one_line(compared.truth))
+        changed = (
+            [] if compared.same else differing_spans(answer, one_line(compared.truth))
+        )
         spans = [(start, end, DIFFERS) for start, end in changed]
         words += [*pieces(answer, 0, len(answer), spans, ANSWER), (" ", "")]
     return [*words, (compared.words, "dim")]
 
 
-def truth_row(truth: str, compared: AnswerCheck, width: int, *, ascii_only: bool) -> Pieces | None:
+def truth_row(
+    truth: str, compared: AnswerCheck, width: int, *, ascii_only: bool
+) -> Pieces | None:
     """Return the ground truth and how the answer compares with it as one row, None where they take
     more.
     """
@@ -174,7 +188,11 @@ def differing_spans(first: str, second: str) -> list[tuple[int, int]]:
     """
     matcher = SequenceMatcher(None, first, second, autojunk=False)
     if matcher.ratio() >= _ALIKE:
-        return [(a, b) for kind, a, b, _, _ in matcher.get_opcodes() if kind != "equal" and b > a]
+        return [
+            (a, b)
+            for kind, a, b, _, _ in matcher.get_opcodes()
+            if kind != "equal" and b > a
+        ]
     words = set(_WORD.findall(second))
     return [found.span() for found in _WORD.finditer(first) if found[0] not in words]
 

@@ -60,7 +60,11 @@ def body_rows(
         return []
     asked, answered = (
         _Text(
-            label, text, margin.typed(text, found.stretches, width), width, _Note(key, ascii_only)
+            label,
+            text,
+            margin.typed(text, found.stretches, width),
+            width,
+            _Note(key, ascii_only),
         )
         for label, text, found in _both(sample)
     )
@@ -76,7 +80,12 @@ def body_rows(
             room -= len(fields)
         response = list(answered.rows())
         prompt = list(asked.folded_prompt(height, room - len(response)))
-        parts = [prompt, list(answered.folded(response, room - len(prompt))), truth, fields]
+        parts = [
+            prompt,
+            list(answered.folded(response, room - len(prompt))),
+            truth,
+            fields,
+        ]
     rows: list[Pieces] = []
     for part in filter(None, parts):
         if rows and height >= _ROOMY:
@@ -102,7 +111,9 @@ def _truth(sample: Sample, width: int, *, ascii_only: bool) -> Iterator[Pieces]:
     truth = sample.ground_truth.strip("\n")
     labels = _labels(width)
     label = ("truth".ljust(labels or len("truth ")), "label")
-    row = answers.truth_row(truth, compared, width - len(label[0]), ascii_only=ascii_only)
+    row = answers.truth_row(
+        truth, compared, width - len(label[0]), ascii_only=ascii_only
+    )
     if row is not None:
         yield [label, *row]
         return
@@ -121,7 +132,9 @@ class _Note(NamedTuple):
 class _Text:
     """A prompt or a response with its speakers, for one width."""
 
-    def __init__(self, label: str, text: str, typed: margin.Typed, width: int, note: _Note) -> None:
+    def __init__(
+        self, label: str, text: str, typed: margin.Typed, width: int, note: _Note
+    ) -> None:
         self._label, self._text, self._typed = label, text, typed
         self._width, self._folded = width, note
         self._labels = _labels(width)
@@ -164,7 +177,9 @@ class _Text:
         head = int(room > 3)
         tail = room - head - 1
         hidden = len(rows) - head - tail
-        count = f"{hidden:,}" if len(rows) <= _MOST_ROWS else f"more than {_MOST_ROWS:,}"
+        count = (
+            f"{hidden:,}" if len(rows) <= _MOST_ROWS else f"more than {_MOST_ROWS:,}"
+        )
         yield from rows[:head]
         yield self._note(f"{count} lines", "" if head else self._label)
         yield from self._end(len(self._text), tail, before=0 if head else None)
@@ -200,7 +215,11 @@ class _Text:
     ) -> Pieces:
         """Return a row; the first one is labelled with the name of the text."""
         first = before is None if first is None else first
-        beside = self._typed.label(start, end, before) if self._typed.width else ("", "label")
+        beside = (
+            self._typed.label(start, end, before)
+            if self._typed.width
+            else ("", "label")
+        )
         name, role = (self._label, "label") if first else beside
         if self._labels:
             name = name.ljust(self._labels)
@@ -215,7 +234,9 @@ class _Text:
         name = label.ljust(self._labels) if self._labels else label and f"{label} "
         dots = "..." if self._folded.ascii_only else "…"
         unfolds = f"{self._folded.key} unfolds"
-        return cut([(name, "label"), (f"{dots} {words}, {unfolds}", "dim")], self._width)
+        return cut(
+            [(name, "label"), (f"{dots} {words}, {unfolds}", "dim")], self._width
+        )
 
 
 def _part(label: str, text: str, role: str, width: int) -> Iterator[Pieces]:
@@ -246,7 +267,9 @@ def _extras(extras: Mapping[str, Any], *, ascii_only: bool) -> str:
             numbers.append(f"{key} {compact(value)}")
         elif value is not None and str(value):
             lines.append(f"{key}: {value}")
-    return "\n".join(([(" | " if ascii_only else " · ").join(numbers)] if numbers else []) + lines)
+    return "\n".join(
+        ([(" | " if ascii_only else " · ").join(numbers)] if numbers else []) + lines
+    )
 
 
 def _labels(width: int) -> int:

@@ -70,7 +70,11 @@ class Browse(SamplePosition):
     def fact(self) -> SampleFacts | None:
         """The facts of the shown sample."""
         facts = self.listing.facts
-        return facts[self.index] if self.index is not None and self.index < len(facts) else None
+        return (
+            facts[self.index]
+            if self.index is not None and self.index < len(facts)
+            else None
+        )
 
     def settle(
         self, samples: Samples | None, browser: SampleBrowser, end: int | None = None
@@ -96,7 +100,11 @@ class Browse(SamplePosition):
 
     def read(self) -> Sample | None:
         """Return the sample if it has been read, and request its neighbours."""
-        page, at, visible = self.page, self.listing.place_of(self.index), self.listing.visible
+        page, at, visible = (
+            self.page,
+            self.listing.place_of(self.index),
+            self.listing.visible,
+        )
         for by in _AHEAD if page is not None and at is not None else ():
             if page is not None and at is not None and 0 <= at + by < len(visible):
                 page.sample(visible[at + by])
@@ -167,27 +175,43 @@ class Browse(SamplePosition):
         """Show the responses to this sample's prompt at other steps, or the sample again."""
         opens, sample, shown = self.history is None, self.sample, self.shown
         self.close()
-        if opens and self._samples is not None and sample is not None and shown is not None:
+        if (
+            opens
+            and self._samples is not None
+            and sample is not None
+            and shown is not None
+        ):
             self.history = History(self._samples, shown[0], sample.prompt)
             self.stay()
 
-    def items(self, *, ascii_only: bool = False) -> Sequence[Callable[[], ResponseItem]]:
+    def items(
+        self, *, ascii_only: bool = False
+    ) -> Sequence[Callable[[], ResponseItem]]:
         """Return a function for each response that makes its item: most are never in sight."""
 
-        def item(place: Place, fact: SampleFacts, words: Excerpt | None) -> ResponseItem:
+        def item(
+            place: Place, fact: SampleFacts, words: Excerpt | None
+        ) -> ResponseItem:
             score = score_words(fact, self.listing.scores, ascii_only=ascii_only)
             return ResponseItem(place, fact.index, score, fact.length, words)
 
         def mate(page: SamplePage, fact: SampleFacts) -> ResponseItem:
             sample = page.sample(fact.index)
-            return item(page.place, fact, None if sample is None else excerpt(sample.response))
+            return item(
+                page.place, fact, None if sample is None else excerpt(sample.response)
+            )
 
         if self.history is not None:
-            return [partial(item, one.place, one.fact, one.excerpt) for one in self.history.found]
+            return [
+                partial(item, one.place, one.fact, one.excerpt)
+                for one in self.history.found
+            ]
         if self.mates is None or self.page is None:
             return []
         facts = self.listing.facts
-        mates = (index for index in self.listing.mates(self.mates) if index < len(facts))
+        mates = (
+            index for index in self.listing.mates(self.mates) if index < len(facts)
+        )
         return [partial(mate, self.page, facts[index]) for index in mates]
 
     def changes(self, at: int, *, ascii_only: bool = False) -> tuple[Side, Side] | None:

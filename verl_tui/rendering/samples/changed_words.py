@@ -35,7 +35,9 @@ class Side(NamedTuple):
     text: str
 
 
-def changed_words(first: str, second: str) -> tuple[list[tuple[int, int]], list[tuple[int, int]]]:
+def changed_words(
+    first: str, second: str
+) -> tuple[list[tuple[int, int]], list[tuple[int, int]]]:
     """Return the spans of the words in each text that the other does not have there.
 
     Texts with too many equal words, as loops have, are compared without regard to order.
@@ -63,7 +65,9 @@ def _span(words: Sequence[re.Match[str]]) -> list[tuple[int, int]]:
     return [(words[0].start(), words[-1].end())] if words else []
 
 
-def change_rows(first: Side, second: Side, width: int, *, ascii_only: bool = False) -> list[Pieces]:
+def change_rows(
+    first: Side, second: Side, width: int, *, ascii_only: bool = False
+) -> list[Pieces]:
     """Return two responses with their titles, words that changed marked.
 
     Args:
@@ -83,11 +87,13 @@ def change_rows(first: Side, second: Side, width: int, *, ascii_only: bool = Fal
         return [*above, [], *below]
     half = (width - 3) // 2
     left, right = (
-        _column(side, words, half) for side, words in zip((first, second), changed, strict=True)
+        _column(side, words, half)
+        for side, words in zip((first, second), changed, strict=True)
     )
     rule: Piece = (" | " if ascii_only else " │ ", "dim")
     return [
-        [*_padded(one or [], half), rule, *(other or [])] for one, other in zip_longest(left, right)
+        [*_padded(one or [], half), rule, *(other or [])]
+        for one, other in zip_longest(left, right)
     ]
 
 

@@ -24,7 +24,9 @@ class SampleChoice:
     """True to show each new step of the kind."""
 
 
-def place_of(chosen: SampleChoice, samples: Samples, end: int | None = None) -> Place | None:
+def place_of(
+    chosen: SampleChoice, samples: Samples, end: int | None = None
+) -> Place | None:
     """Return the place to show, or the nearest if the choice is gone; None without samples.
 
     Args:
@@ -38,10 +40,14 @@ def place_of(chosen: SampleChoice, samples: Samples, end: int | None = None) -> 
     if place is None or chosen.follow:
         validation = place is not None and place.validation
         present = samples.up_to(end)
-        return next((p for p in reversed(present) if p.validation is validation), present[-1])
+        return next(
+            (p for p in reversed(present) if p.validation is validation), present[-1]
+        )
     if place in places:
         return place
-    return samples.nearest_place(place.step, place.validation) or samples.nearest_place(place.step)
+    return samples.nearest_place(place.step, place.validation) or samples.nearest_place(
+        place.step
+    )
 
 
 def index_of(chosen: SampleChoice, listing: SampleListing) -> int | None:
@@ -55,7 +61,11 @@ def index_of(chosen: SampleChoice, listing: SampleListing) -> int | None:
         return None
     if index is None:
         return visible[-1 if chosen.last else 0]
-    return visible[0] if listing.filtered else min(visible, key=lambda other: abs(other - index))
+    return (
+        visible[0]
+        if listing.filtered
+        else min(visible, key=lambda other: abs(other - index))
+    )
 
 
 def _while_reading(chosen: SampleChoice, listing: SampleListing) -> int | None:
@@ -79,7 +89,8 @@ def next_sample(
         if listing.filtered or index is None:
             return None  # the next one is not known yet
         if index + by >= 0:
-            return SampleChoice(place, index + by)  # it can be read before it can be listed
+            # it can be read before it can be listed
+            return SampleChoice(place, index + by)
     beyond = next_place(place, samples, by)
     return SampleChoice(beyond, None, last=by < 0) if beyond is not None else None
 

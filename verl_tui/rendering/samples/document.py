@@ -111,7 +111,9 @@ class Document:
             for name, text in zip(PARTS, texts, strict=True)
             if text is not None
         ]
-        self._parts = [(name, text) for name, text in self._parts if text or name in PARTS[:2]]
+        self._parts = [
+            (name, text) for name, text in self._parts if text or name in PARTS[:2]
+        ]
         self._raw = raw
         self._marks: dict[int, list[marks.MarkedSpan]] = {}
         self._lines: list[_DocumentRow] = []
@@ -148,9 +150,13 @@ class Document:
 
     def row_of(self, hit: Hit) -> int:
         """Return the row in which a hit begins."""
-        while not self.complete and (not self._lines or self._lines[-1][:2] < (hit.part, hit.end)):
+        while not self.complete and (
+            not self._lines or self._lines[-1][:2] < (hit.part, hit.end)
+        ):
             self.grow(len(self._lines) + _STEP)
-        at = bisect_right(self._lines, (hit.part, hit.start, 1 << 60), key=lambda line: line[:3])
+        at = bisect_right(
+            self._lines, (hit.part, hit.start, 1 << 60), key=lambda line: line[:3]
+        )
         return max(0, at - 1)
 
     def part_at(self, row: int) -> str:
@@ -213,13 +219,17 @@ class Document:
     def _turns(self) -> dict[int, str]:
         """The line above each turn of the response."""
         typed = self._typed.get(1)
-        return turn_words(typed.stretches, self.sample.extras) if typed is not None else {}
+        return (
+            turn_words(typed.stretches, self.sample.extras) if typed is not None else {}
+        )
 
     @cached_property
     def _compared(self) -> answers.AnswerCheck | None:
         """The response's answer beside the ground truth."""
         typed = self._typed.get(1)
-        return answers.judged(self.sample, typed.stretches) if typed is not None else None
+        return (
+            answers.judged(self.sample, typed.stretches) if typed is not None else None
+        )
 
     def _text_width(self, part: int) -> int:
         typed = self._typed.get(part)
@@ -238,7 +248,10 @@ class Document:
     def _above(self, at: int) -> Iterator[_DocumentRow]:
         """Yield the rows of the same text above a row, some only."""
         for above in range(at - 1, max(-1, at - 5), -1):
-            if self._lines[above].part != self._lines[at].part or self._lines[above].kind:
+            if (
+                self._lines[above].part != self._lines[at].part
+                or self._lines[above].kind
+            ):
                 return
             yield self._lines[above]
 
@@ -253,7 +266,9 @@ class Document:
         truth = dict(self._parts).get("truth")
         if truth is None or self._compared is None:
             return None
-        return answers.truth_row(truth, self._compared, self._width, ascii_only=self._ascii)
+        return answers.truth_row(
+            truth, self._compared, self._width, ascii_only=self._ascii
+        )
 
     def _compared_row(self) -> Pieces:
         if self._compared is None:
@@ -289,21 +304,29 @@ class Document:
         if next(rows, None) is not None:
             yield _DocumentRow(at, len(text), len(text) - end, "note")
 
-    def _worded(self, at: int, rows: Iterable[tuple[int, int]]) -> Iterator[tuple[int, int]]:
+    def _worded(
+        self, at: int, rows: Iterable[tuple[int, int]]
+    ) -> Iterator[tuple[int, int]]:
         """Yield rows without the names of speakers that labels repeat, unless the text was
         searched; all rows of a text without words.
         """
         typed, text = self._typed.get(at), self._parts[at][1]
         skips_names = typed is not None and not any(hit.part == at for hit in self.hits)
         for start, end in rows:
-            words = typed.worded(text, start, end) if typed is not None and skips_names else start
+            words = (
+                typed.worded(text, start, end)
+                if typed is not None and skips_names
+                else start
+            )
             if words < end or words == start:
                 yield words, end
 
     def _folded_lines(self, at: int, name: str, text: str) -> Iterator[_DocumentRow]:
         shown = 3 if self._height >= _ROOMY else 1
         if name != "prompt":
-            rows = list(islice(self._worded(at, spans(text, self._text_width(at))), shown))
+            rows = list(
+                islice(self._worded(at, spans(text, self._text_width(at))), shown)
+            )
             yield from (_DocumentRow(at, start, end) for start, end in rows)
             if rows[-1][1] < len(text):
                 yield _DocumentRow(at, len(text), len(text) - rows[-1][1], "note")
@@ -344,7 +367,9 @@ class Document:
                 found = answers.truth_marks(text, self._compared)
             if name == "response":
                 found = marks.over(marks.repeated(text), found)
-            hits = [(hit.start, hit.end, marks.HIT) for hit in self.hits if hit.part == at]
+            hits = [
+                (hit.start, hit.end, marks.HIT) for hit in self.hits if hit.part == at
+            ]
             self._marks[at] = marks.over(found, hits)
         return self._marks[at]
 
@@ -352,9 +377,15 @@ class Document:
 def _fields(sample: Sample) -> str:
     """Return the further fields as text, numbers first."""
     numbers = [
-        f"{name}  {compact(value)}" for name, value in sample.extras.items() if _is_number(value)
+        f"{name}  {compact(value)}"
+        for name, value in sample.extras.items()
+        if _is_number(value)
     ]
-    words = [f"{name}  {value}" for name, value in sample.extras.items() if not _is_number(value)]
+    words = [
+        f"{name}  {value}"
+        for name, value in sample.extras.items()
+        if not _is_number(value)
+    ]
     group = [f"group  {sample.group}"] if sample.group is not None else []
     return "\n".join(numbers + words + group)
 
@@ -368,7 +399,11 @@ def prompt_end(text: str) -> int:
     end = len(text.rstrip("\n"))
     for _ in range(4):
         start = text.rfind("\n", 0, end) + 1
-        if not start or end - start > 80 or _OPENING.fullmatch(text, start, end) is None:
+        if (
+            not start
+            or end - start > 80
+            or _OPENING.fullmatch(text, start, end) is None
+        ):
             break
         end = start - 1
     return end
@@ -379,7 +414,10 @@ def last_rows(text: str, end: int, width: int, rows: int) -> list[tuple[int, int
     found: list[tuple[int, int]] = []
     while len(found) < rows and end >= 0:
         start = text.rfind("\n", 0, end) + 1
-        found[:0] = [(start + first, start + last) for first, last in spans(text[start:end], width)]
+        found[:0] = [
+            (start + first, start + last)
+            for first, last in spans(text[start:end], width)
+        ]
         end = start - 1
     return found[-rows:]
 

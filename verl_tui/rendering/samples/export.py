@@ -23,9 +23,14 @@ BUDGET = 0.005
 
 def file_name(run: str, page: SamplePage, indices: Sequence[int]) -> str:
     """Return a name for the file, without suffix."""
-    what = f"sample-{indices[0] + 1}" if len(indices) == 1 else f"{len(indices)}-samples"
+    what = (
+        f"sample-{indices[0] + 1}" if len(indices) == 1 else f"{len(indices)}-samples"
+    )
     return named(
-        run, f"step-{page.place.step}", *(["validation"] if page.place.validation else []), what
+        run,
+        f"step-{page.place.step}",
+        *(["validation"] if page.place.validation else []),
+        what,
     )
 
 
@@ -37,7 +42,11 @@ class Export:
     """
 
     def __init__(
-        self, page: SamplePage, indices: Sequence[int], run: str, folder: Path | None = None
+        self,
+        page: SamplePage,
+        indices: Sequence[int],
+        run: str,
+        folder: Path | None = None,
     ) -> None:
         """Begin a file.
 
@@ -53,7 +62,9 @@ class Export:
         self._page = page
         self._generation = page.generation
         self._indices = tuple(indices)
-        (self.path,) = create(folder or Path.cwd(), file_name(run, page, indices), ".jsonl")
+        (self.path,) = create(
+            folder or Path.cwd(), file_name(run, page, indices), ".jsonl"
+        )
         self.written = 0
         self.skipped = 0
         """Rows that cannot be read."""
@@ -64,7 +75,9 @@ class Export:
     @property
     def done(self) -> bool:
         """True if nothing more is written."""
-        return self.problem is not None or self.written + self.skipped == len(self._indices)
+        return self.problem is not None or self.written + self.skipped == len(
+            self._indices
+        )
 
     def waits(self) -> bool:
         """Return True if there is something to write."""
@@ -87,7 +100,11 @@ class Export:
         words = f"{counted(self.written, 'sample')} in {self.path}"
         words += ", as the dump has them" if self._raw else ", as verl-tui keeps them"
         words += f"; {self.skipped:,} could not be read" if self.skipped else ""
-        return words if self.problem is None else f"{words}; then it failed: {self.problem}"
+        return (
+            words
+            if self.problem is None
+            else f"{words}; then it failed: {self.problem}"
+        )
 
     def _write(self) -> None:
         if self._page.generation != self._generation:
@@ -115,7 +132,11 @@ class Export:
     def _records(self, indices: Sequence[int]) -> Iterator[bytes | None]:
         for index in indices:
             sample = self._page.sample(index)
-            yield record(sample, self._page.place.step, index) if sample is not None else None
+            yield (
+                record(sample, self._page.place.step, index)
+                if sample is not None
+                else None
+            )
 
 
 def whole(sample: Sample) -> str:
@@ -135,7 +156,9 @@ def record(sample: Sample, step: int, index: int) -> bytes:
         "ground_truth": sample.ground_truth,
         "score": sample.score,
     }
-    fields.update((name, value) for name, value in sample.extras.items() if name not in fields)
+    fields.update(
+        (name, value) for name, value in sample.extras.items() if name not in fields
+    )
     return orjson.dumps(
         {key: value for key, value in fields.items() if value is not None}, default=str
     )

@@ -54,7 +54,9 @@ def place_words(
 def responses_words(history: History | None, *, on: bool) -> Pieces:
     """Name the mode in which the responses to one prompt are shown."""
     if history is not None:
-        return [(f"one prompt, {history.looked_at} of {history.steps} steps  ", "accent")]
+        return [
+            (f"one prompt, {history.looked_at} of {history.steps} steps  ", "accent")
+        ]
     return [("all responses  ", "accent")] if on else []
 
 
@@ -70,7 +72,9 @@ def list_words(
     """Return the step's scores for the left, filter and order of the list for the right."""
     between = " | " if ascii_only else " · "
     words = listing.scores.words(complete=listing.complete, ascii_only=ascii_only)
-    left: Pieces = [(f"{between if at else ''}{word}", "") for at, word in enumerate(words)]
+    left: Pieces = [
+        (f"{between if at else ''}{word}", "") for at, word in enumerate(words)
+    ]
     if page.problem is not None:
         left.append((f"  {page.problem}", "warning"))
     right = _filter_words(listing, query, ascii_only=ascii_only) if query else []
@@ -78,11 +82,15 @@ def list_words(
         right.append(("long lines not searched ", "warning"))
     if order.field != FILE or order.down:
         arrow = order.arrow(ascii_only=ascii_only)
-        right.append((f"by {middle(order.field, 20, ascii_only=ascii_only)}{arrow}", "dim"))
+        right.append(
+            (f"by {middle(order.field, 20, ascii_only=ascii_only)}{arrow}", "dim")
+        )
     return left, right
 
 
-def _filter_words(listing: SampleListing, query: SampleQuery, *, ascii_only: bool) -> Pieces:
+def _filter_words(
+    listing: SampleListing, query: SampleQuery, *, ascii_only: bool
+) -> Pieces:
     """Return a filter and the number of samples that pass it."""
     found = counted(len(listing.visible), "match", "matches")
     so_far = "" if listing.complete else " so far"
@@ -91,7 +99,12 @@ def _filter_words(listing: SampleListing, query: SampleQuery, *, ascii_only: boo
 
 
 def sample_words(
-    index: int, fact: SampleFacts | None, listing: SampleListing, *, reading: bool, ascii_only: bool
+    index: int,
+    fact: SampleFacts | None,
+    listing: SampleListing,
+    *,
+    reading: bool,
+    ascii_only: bool,
 ) -> Pieces:
     """Describe the sample that is shown."""
     at = listing.place_of(index)
@@ -105,7 +118,9 @@ def sample_words(
         mates = listing.mates(index)
         if len(mates) > 1:
             group = listing.groups[fact.group or ""]
-            pieces.append((f"  group {group}: {mates.index(index) + 1}/{len(mates)}", "dim"))
+            pieces.append(
+                (f"  group {group}: {mates.index(index) + 1}/{len(mates)}", "dim")
+            )
             pieces += _group_words(index, fact, listing, ascii_only=ascii_only)
         pieces.append((f"  {counted(fact.length, 'character')}", "dim"))
     if reading:

@@ -92,7 +92,11 @@ class History:
     def _take(self, page: SamplePage, place: Place) -> bool:
         """Add the hits of a step; return True if these were all."""
         hits = page.hits(self._prompt)
-        rows, facts, known = hits.rows, page.facts, page.complete and len(page.facts) >= page.count
+        rows, facts, known = (
+            hits.rows,
+            page.facts,
+            page.complete and len(page.facts) >= page.count,
+        )
         over = (hits.complete and known) or page.problem is not None
         while self._taken < len(rows) and rows[self._taken] < len(facts):
             sample = page.sample(rows[self._taken])
@@ -105,7 +109,9 @@ class History:
     def _add(self, place: Place, fact: SampleFacts, sample: Sample) -> None:
         if sample.prompt == self._prompt.prompt:
             words = excerpt(sample.response)
-            self.found.append(PastResponse(place, fact, sample.response[:_SHOWN], words))
+            self.found.append(
+                PastResponse(place, fact, sample.response[:_SHOWN], words)
+            )
             self.found.sort(key=lambda found: (found.place, found.fact.index))
 
 

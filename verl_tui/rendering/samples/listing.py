@@ -60,7 +60,8 @@ class SampleListing:
         read = page.complete and len(facts) >= page.count
         self.filtered = bool(query) or order != SampleOrder()
         self.complete = read and hits.complete
-        if facts is not self._source or len(facts) < len(self.facts):  # a rewritten file
+        # a rewritten file
+        if facts is not self._source or len(facts) < len(self.facts):
             self._source, self._fields, self._inputs = facts, Fields(), None
             self._know(())
         known = len(facts) if read else self._worth_listing(len(facts))
@@ -83,7 +84,9 @@ class SampleListing:
         self.scores = summarise(facts)
         self.groups = number_groups(facts)
 
-    def _list(self, query: SampleQuery, order: SampleOrder, rows: Sequence[int]) -> None:
+    def _list(
+        self, query: SampleQuery, order: SampleOrder, rows: Sequence[int]
+    ) -> None:
         passed: Iterable[SampleFacts] = filter(query.holds, self.facts)
         if query.searches:
             hits = set(rows)
@@ -102,7 +105,9 @@ class SampleListing:
         unknown = query.unknown(self.fields)
         if unknown and self.complete:
             known = ", ".join(("score", "len", *self.fields))
-            raise ValueError(f"no sample has a number called {unknown[0]}: there are {known}")
+            raise ValueError(
+                f"no sample has a number called {unknown[0]}: there are {known}"
+            )
         return query
 
     def matches(self, text: str) -> dict[str, Matches] | None:
@@ -141,4 +146,8 @@ class SampleListing:
     def _finite_scores(self) -> dict[int, float]:
         """Return the scores of the listed samples by index."""
         scores = ((index, self.facts[index].score) for index in self.visible)
-        return {index: score for index, score in scores if score is not None and isfinite(score)}
+        return {
+            index: score
+            for index, score in scores
+            if score is not None and isfinite(score)
+        }

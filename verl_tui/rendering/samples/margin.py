@@ -59,7 +59,9 @@ class Typed(NamedTuple):
             return start
         return end - len(text[header:end].lstrip())
 
-    def margin(self, start: int, end: int, before: int | None, *, ascii_only: bool) -> Pieces:
+    def margin(
+        self, start: int, end: int, before: int | None, *, ascii_only: bool
+    ) -> Pieces:
         """Return the margin of a row.
 
         Args:
@@ -83,7 +85,11 @@ class Typed(NamedTuple):
         label = _LABELS.get(role, role) if role != above and start < end else ""
         if self._begins_answer(start, end):
             role = ANSWER
-            label = "" if before is not None and self._begins_answer(before, start) else ANSWER
+            label = (
+                ""
+                if before is not None and self._begins_answer(before, start)
+                else ANSWER
+            )
         return label, role
 
     def _begins_answer(self, start: int, end: int) -> bool:
@@ -95,7 +101,9 @@ class Typed(NamedTuple):
         return self._at(start).turn
 
     def _at(self, start: int) -> Stretch:
-        return self.stretches[bisect_right(self.stretches, start, key=lambda one: one.start) - 1]
+        return self.stretches[
+            bisect_right(self.stretches, start, key=lambda one: one.start) - 1
+        ]
 
 
 def typed(text: str, stretches: Sequence[Stretch], width: int) -> Typed:
@@ -121,15 +129,23 @@ def _headers(text: str, stretches: Sequence[Stretch]) -> dict[int, int]:
 
 def _names_speaker(text: str, one: Stretch) -> bool:
     """Return whether a token has the very word that the label beside its turn has."""
-    return one.token and one.kind == TEXT and one.speaker in text[one.start : one.end].lower()
+    return (
+        one.token
+        and one.kind == TEXT
+        and one.speaker in text[one.start : one.end].lower()
+    )
 
 
 def _words(text: str, stretches: Sequence[Stretch]) -> list[Stretch]:
     """Return the stretches that are neither tokens nor blank."""
-    return [one for one in stretches if not one.token and text[one.start : one.end].strip()]
+    return [
+        one for one in stretches if not one.token and text[one.start : one.end].strip()
+    ]
 
 
-def _marks(text: str, stretches: Sequence[Stretch], *, plain: bool) -> list[marks.MarkedSpan]:
+def _marks(
+    text: str, stretches: Sequence[Stretch], *, plain: bool
+) -> list[marks.MarkedSpan]:
     """Return the roles of tokens, and of the words between them unless those are plain text."""
     found: list[marks.MarkedSpan] = []
     for one in stretches:

@@ -44,7 +44,8 @@ def repeated(text: str) -> list[MarkedSpan]:
     """
     words = list(TOKEN.finditer(text))
     spans = [
-        (words[first].start(), words[last - 1].end(), REPEATED) for first, last in _loops(words)
+        (words[first].start(), words[last - 1].end(), REPEATED)
+        for first, last in _loops(words)
     ]
     same = [(start, end, REPEATED) for start, end in runs(text)]
     return over(spans, same) if spans else same

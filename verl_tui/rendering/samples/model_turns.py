@@ -29,11 +29,15 @@ _SCORES = (
 def model_turns(stretches: Sequence[Stretch]) -> list[int]:
     """Return the numbers of the turns in which the model says something, in order."""
     return list(
-        dict.fromkeys(one.turn for one in stretches if one.speaker == ASSISTANT and not one.token)
+        dict.fromkeys(
+            one.turn for one in stretches if one.speaker == ASSISTANT and not one.token
+        )
     )
 
 
-def turn_words(stretches: Sequence[Stretch], extras: Mapping[str, Any]) -> dict[int, str]:
+def turn_words(
+    stretches: Sequence[Stretch], extras: Mapping[str, Any]
+) -> dict[int, str]:
     """Return a line above each of the model's turns; none of a single turn.
 
     Scores are named only if there are as many as turns: otherwise it is unknown which belongs to

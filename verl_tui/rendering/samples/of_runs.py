@@ -41,7 +41,9 @@ class TallestSamples:
         self._rows: dict[tuple[str, int], int] = {}
         self._newest: LastResult[int] = LastResult()
 
-    def grow(self, run: str, width: int, sample: Sample, count: Callable[[], int]) -> None:
+    def grow(
+        self, run: str, width: int, sample: Sample, count: Callable[[], int]
+    ) -> None:
         """Take in a sample of a run; its rows at a width are counted unless they were just now."""
         place = (run, width)
         rows = self._newest.of((sample, place), count)

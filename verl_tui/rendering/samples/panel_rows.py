@@ -50,7 +50,8 @@ HERE = tuple(f"here-{role}" for role in ("good", "warning", "critical", "even"))
 _ONE_ROW = 100
 """Width from which on the header takes one row instead of two, in cells."""
 _VERL_WRITES = (
-    "verl writes them with trainer.rollout_data_dir=DIR and trainer.validation_data_dir=DIR"
+    "verl writes them with trainer.rollout_data_dir=DIR "
+    "and trainer.validation_data_dir=DIR"
 )
 _OTHERS_WRITE = ", TRL and ms-swift with log_completions=True"
 
@@ -86,7 +87,12 @@ def header_rows(
     if rows < 1 or width < 1:
         return []
     facts = _facts(
-        place, index, listing, max(count, len(listing.facts)), width, ascii_only=ascii_only
+        place,
+        index,
+        listing,
+        max(count, len(listing.facts)),
+        width,
+        ascii_only=ascii_only,
     )
     if rows > 1:
         return [facts, _glyph_row(listing, index, width, ascii_only=ascii_only)]
@@ -98,7 +104,13 @@ def header_rows(
 
 
 def _facts(
-    place: Place, index: int, listing: SampleListing, count: int, width: int, *, ascii_only: bool
+    place: Place,
+    index: int,
+    listing: SampleListing,
+    count: int,
+    width: int,
+    *,
+    ascii_only: bool,
 ) -> Pieces:
     """Return the longest description of the sample that fits."""
     step, which = exact_step(place.step), f"{index + 1}/{count}"
@@ -134,10 +146,14 @@ def _group(index: int, listing: SampleListing) -> tuple[str, str]:
     mates = listing.mates(index)
     number = f"{mates.index(index) + 1}/{len(mates)}" if len(mates) > 1 else ""
     known = index < len(listing.facts)
-    return number, listing.scores.group_words(listing.facts[index].group) if known else ""
+    return number, listing.scores.group_words(
+        listing.facts[index].group
+    ) if known else ""
 
 
-def _score(index: int, listing: SampleListing, *, ascii_only: bool) -> tuple[str, str, str]:
+def _score(
+    index: int, listing: SampleListing, *, ascii_only: bool
+) -> tuple[str, str, str]:
     """Write a sample's score, long and short, with its role; empty while it is unknown."""
     if index >= len(listing.facts):
         return "", "", ""
@@ -149,7 +165,9 @@ def _score(index: int, listing: SampleListing, *, ascii_only: bool) -> tuple[str
     return f"{glyph} score {compact(score)}", f"{glyph} {compact(score)}", role
 
 
-def _glyph_row(listing: SampleListing, index: int, width: int, *, ascii_only: bool) -> Pieces:
+def _glyph_row(
+    listing: SampleListing, index: int, width: int, *, ascii_only: bool
+) -> Pieces:
     """Return a glyph per score around the shown sample in brackets, with gaps between groups if
     they fit.
     """
@@ -182,7 +200,11 @@ def group_strip(listing: SampleListing, index: int, *, ascii_only: bool) -> Piec
 def _glyph(listing: SampleListing, at: int, *, shown: bool, ascii_only: bool) -> Pieces:
     fact = listing.facts[at]
     glyph, role = listing.scores.mark(fact.score, fact.group, ascii_only=ascii_only)
-    return [("[", "strong"), (glyph, f"here-{role}"), ("]", "strong")] if shown else [(glyph, role)]
+    return (
+        [("[", "strong"), (glyph, f"here-{role}"), ("]", "strong")]
+        if shown
+        else [(glyph, role)]
+    )
 
 
 def _around(index: int, count: int, width: int) -> tuple[int, int]:
@@ -196,7 +218,9 @@ def _around(index: int, count: int, width: int) -> tuple[int, int]:
 
 def _group_starts(facts: Sequence[SampleFacts]) -> set[int]:
     """Return the indices at which a further group starts, none if all groups have one sample."""
-    starts = {at for at in range(1, len(facts)) if facts[at].group != facts[at - 1].group}
+    starts = {
+        at for at in range(1, len(facts)) if facts[at].group != facts[at - 1].group
+    }
     return starts if len(starts) < len(facts) - 1 else set()
 
 
@@ -204,7 +228,9 @@ def _dot(*, ascii_only: bool) -> str:
     return " | " if ascii_only else " · "
 
 
-def caption(place: Place, samples: Samples, keys: Mapping[str, str], *, following: bool) -> str:
+def caption(
+    place: Place, samples: Samples, keys: Mapping[str, str], *, following: bool
+) -> str:
     """Return the words below a sample: which step it is of, and the keys that lead to others.
 
     Args:
@@ -215,7 +241,9 @@ def caption(place: Place, samples: Samples, keys: Mapping[str, str], *, followin
     """
     words = ["following"]
     if not following:
-        steps = [one.step for one in samples.places if one.validation is place.validation]
+        steps = [
+            one.step for one in samples.places if one.validation is place.validation
+        ]
         words = [*_step_of(place.step, steps), f"{keys['samples.follow']} follows"]
     if samples.dropped:
         words.insert(0, f"{samples.dropped:,} older samples dropped")
@@ -241,7 +269,9 @@ def empty_rows(run: Run | None, width: int, *, loading: bool = False) -> list[Pi
     return [[(line, "dim")] for sentence in sentences for line in wrap(sentence, width)]
 
 
-def no_samples(run: Run | None, width: int, *, opens: str, loading: bool = False) -> list[Pieces]:
+def no_samples(
+    run: Run | None, width: int, *, opens: str, loading: bool = False
+) -> list[Pieces]:
     """Say in one row that there is no sample, and how to get some; in little room, which key opens
     the screen that says so.
     """
@@ -253,10 +283,22 @@ def no_samples(run: Run | None, width: int, *, opens: str, loading: bool = False
         f"Samples: {none} ({opens}: how to have them written)",
         f"Samples: {none}",
     )
-    return [[(next((one for one in ways if cell_len(one) <= width), fit(ways[-1], width)), "dim")]]
+    return [
+        [
+            (
+                next(
+                    (one for one in ways if cell_len(one) <= width),
+                    fit(ways[-1], width),
+                ),
+                "dim",
+            )
+        ]
+    ]
 
 
-def rows_instead(view: View, page: SamplePage | None, width: int, *, short: bool) -> list[Pieces]:
+def rows_instead(
+    view: View, page: SamplePage | None, width: int, *, short: bool
+) -> list[Pieces]:
     """Return the rows of the panel while there is no sample to show.
 
     Args:
@@ -276,13 +318,19 @@ def rows_instead(view: View, page: SamplePage | None, width: int, *, short: bool
 
 def _where_samples_are(run: Run) -> str:
     """Say where a run writes its samples, or how to have it write some."""
-    settings = (run.settings.get(f"trainer.{kind}_data_dir") for kind in ("rollout", "validation"))
-    folders = [one_line(folder, 300) for folder in settings if isinstance(folder, str) and folder]
+    settings = (
+        run.settings.get(f"trainer.{kind}_data_dir")
+        for kind in ("rollout", "validation")
+    )
+    folders = [
+        one_line(folder, 300)
+        for folder in settings
+        if isinstance(folder, str) and folder
+    ]
     if folders:
         where = "that directory" if len(folders) == 1 else "those directories"
-        return (
-            f"This run writes them to {' and '.join(folders)}: name {where} too to see them here."
-        )
+        named = " and ".join(folders)
+        return f"This run writes them to {named}: name {where} too to see them here."
     others = "" if run.dialect == "verl" else _OTHERS_WRITE
     return f"{_VERL_WRITES}{others}; a JSONL log may hold them as `sample` records."
 

@@ -96,7 +96,9 @@ class SamplePosition:
     def to_sample(self, by: int) -> bool:
         """Go to the next or previous sample, past the last or first to another step."""
         at = self._at()
-        return at is not None and self._go(next_sample(at[1], self.index, self.listing, at[0], by))
+        return at is not None and self._go(
+            next_sample(at[1], self.index, self.listing, at[0], by)
+        )
 
     def to_step(self, by: int) -> bool:
         """Go to the same index (a validation's same prompt) of the older (1) or newer (-1) step."""
@@ -107,7 +109,11 @@ class SamplePosition:
     def to_extreme(self, *, best: bool) -> bool:
         """Go to the best or worst listed sample, from there to the next with the same score."""
         at, index = self._at(), self.listing.extreme(self.index, best=best)
-        return at is not None and index is not None and self._go(SampleChoice(at[1], index))
+        return (
+            at is not None
+            and index is not None
+            and self._go(SampleChoice(at[1], index))
+        )
 
     def to_kind(self) -> bool:
         """Go to the nearest validation, or to the nearest training step.
@@ -134,4 +140,8 @@ class SamplePosition:
 
     def stay(self) -> bool:
         """Stop following, so that the sample being read is not replaced."""
-        return self.chosen.follow and self.shown is not None and self._go(SampleChoice(*self.shown))
+        return (
+            self.chosen.follow
+            and self.shown is not None
+            and self._go(SampleChoice(*self.shown))
+        )

@@ -102,7 +102,9 @@ class SampleQuery:
     def unknown(self, fields: Collection[str]) -> tuple[str, ...]:
         """Return the names in comparisons that no sample has."""
         return tuple(
-            c.field for c in self.comparisons if c.field not in fields and c.field not in OWN_FIELDS
+            c.field
+            for c in self.comparisons
+            if c.field not in fields and c.field not in OWN_FIELDS
         )
 
     def __bool__(self) -> bool:
@@ -121,12 +123,18 @@ def parse_query(text: str) -> SampleQuery:
     for term in _TERM.finditer(checked(text)):
         found = term.groupdict()
         if found["field"] is not None:
-            comparisons.append(_comparison(found["field"], found["sign"], found["value"]))
+            comparisons.append(
+                _comparison(found["field"], found["sign"], found["value"])
+            )
         elif found["group"] is not None:
             groups.append(found["group"])
         elif (literal := found["quoted"]) is not None:
             searches.extend([Search(literal, literal=True)] if literal else [])
-        elif expression := found["pattern"] if found["pattern"] is not None else found["word"]:
+        elif (
+            expression := found["pattern"]
+            if found["pattern"] is not None
+            else found["word"]
+        ):
             searches.append(Search(expression.replace("\\/", "/")))
     return SampleQuery(text.strip(), tuple(comparisons), tuple(groups), tuple(searches))
 

@@ -44,7 +44,9 @@ class TableColumn(NamedTuple):
     width: int
 
 
-def columns(fields: Iterable[str], count: int, order: SampleOrder, width: int) -> list[TableColumn]:
+def columns(
+    fields: Iterable[str], count: int, order: SampleOrder, width: int
+) -> list[TableColumn]:
     """Return the columns that fit, the one that the list is sorted by before the other numbers.
 
     Args:
@@ -164,4 +166,7 @@ def score_words(
 ) -> tuple[str, str]:
     """Return a sample's score with its glyph, and the role."""
     glyph, role = scores.mark(fact.score, fact.group, ascii_only=ascii_only)
-    return f"{glyph} {compact(fact.score) if fact.score is not None else 'no score'}", role
+    return (
+        f"{glyph} {compact(fact.score) if fact.score is not None else 'no score'}",
+        role,
+    )

@@ -102,7 +102,9 @@ class ScoreSummary:
         words = [counted(self.count, "row")]
         if self.scored:
             spread = (
-                f" {'+-' if ascii_only else '±'} {compact(self.std)}" if self.scored > 1 else ""
+                f" {'+-' if ascii_only else '±'} {compact(self.std)}"
+                if self.scored > 1
+                else ""
             )
             words.append(f"score {compact(self.mean)}{spread}")
         if self.groups:
@@ -140,7 +142,9 @@ def _several(scored: Sequence[tuple[str | None, float]]) -> dict[str, GroupScore
     for group, score in scored:
         if group is not None:
             groups.setdefault(group, []).append(score)
-    return {group: _of_group(scores) for group, scores in groups.items() if len(scores) > 1}
+    return {
+        group: _of_group(scores) for group, scores in groups.items() if len(scores) > 1
+    }
 
 
 def _of_group(scores: Sequence[float]) -> GroupScores:
@@ -152,4 +156,6 @@ def _std(scores: Sequence[float], centre: float) -> float:
     largest = max(abs(score - centre) for score in scores)
     if not largest or not isfinite(largest):
         return largest
-    return largest * sqrt(fsum(((score - centre) / largest) ** 2 for score in scores) / len(scores))
+    return largest * sqrt(
+        fsum(((score - centre) / largest) ** 2 for score in scores) / len(scores)
+    )

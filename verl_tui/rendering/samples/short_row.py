@@ -49,10 +49,16 @@ def short_row(
     return [*facts, *between, words.piece(room, ascii_only=ascii_only)]
 
 
-def _facts(place: Place, index: int, listing: SampleListing, *, ascii_only: bool) -> list[Pieces]:
+def _facts(
+    place: Place, index: int, listing: SampleListing, *, ascii_only: bool
+) -> list[Pieces]:
     """Return what is said of the sample, from the longest way to the shortest."""
     known = index < len(listing.facts)
-    score, group = (listing.facts[index].score, listing.facts[index].group) if known else (None, "")
+    score, group = (
+        (listing.facts[index].score, listing.facts[index].group)
+        if known
+        else (None, "")
+    )
     glyph, role = listing.scores.mark(score, group, ascii_only=ascii_only)
     points = "no score" if score is None else compact(score)
     words = points if score is None else f"score {points}"

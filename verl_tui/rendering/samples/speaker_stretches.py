@@ -94,7 +94,9 @@ def parse_both(prompt: str, response: str) -> tuple[Conversation, Conversation]:
 class _Reading:
     """The state of a parse."""
 
-    def __init__(self, text: str, speaker: str, inside: Sequence[tuple[str, str]]) -> None:
+    def __init__(
+        self, text: str, speaker: str, inside: Sequence[tuple[str, str]]
+    ) -> None:
         self.stretches: list[Stretch] = []
         self.speaker = speaker
         self.blocks = list(inside)
@@ -149,7 +151,9 @@ class _Reading:
         return bool(self.blocks) and self.blocks[-1][1] == CODE
 
     def _begin_turn(self, sign: Sign) -> None:
-        self._turn += any(not stretch.token for stretch in self.stretches[self._turn_start :])
+        self._turn += any(
+            not stretch.token for stretch in self.stretches[self._turn_start :]
+        )
         self._turn_start, self._thought = len(self.stretches), False
         self.speaker, self.blocks, self._observes = sign.name, [], False
         self._base = RESULT if sign.name == TOOL else sign.kind
@@ -210,7 +214,9 @@ def _with_json_calls(text: str, stretches: list[Stretch]) -> list[Stretch]:
     return result
 
 
-def _starting_before(end: int, spans: list[tuple[int, int]], at: int) -> list[tuple[int, int]]:
+def _starting_before(
+    end: int, spans: list[tuple[int, int]], at: int
+) -> list[tuple[int, int]]:
     """Return the spans from `at` on that start before `end`."""
     last = at
     while last < len(spans) and spans[last][0] < end:

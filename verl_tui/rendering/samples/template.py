@@ -17,7 +17,14 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
 SYSTEM, USER, ASSISTANT, TOOL = "system", "user", "assistant", "tool"
-TEXT, THOUGHT, CALL, RESULT, CODE, ANSWER = "text", "thought", "call", "result", "code", "answer"
+TEXT, THOUGHT, CALL, RESULT, CODE, ANSWER = (
+    "text",
+    "thought",
+    "call",
+    "result",
+    "code",
+    "answer",
+)
 
 TURN, OPEN, CLOSE, END, FENCE, OTHER = "turn", "open", "close", "end", "fence", "other"
 PART = "part"
@@ -46,7 +53,19 @@ _NAMES = {
     ANSWER: "answer solution final_answer",
 }
 _KINDS = {name: kind for kind, names in _NAMES.items() for name in names.split()}
-_MARKERS = ("function", "tools", "s", "pad", "unk", "bos", "eos", "mask", "image", "img", "video")
+_MARKERS = (
+    "function",
+    "tools",
+    "s",
+    "pad",
+    "unk",
+    "bos",
+    "eos",
+    "mask",
+    "image",
+    "img",
+    "video",
+)
 """Tags that open no block."""
 _BY_LENGTH = "|".join(sorted((*_KINDS, *_MARKERS), key=len, reverse=True))
 
@@ -75,11 +94,16 @@ _SIGNS = pattern(
 )
 _TURNS = ("chatml", "header", "gemma", "bar", "harmony")
 """Groups that hold the name of the speaker."""
-_ROLE = "system|developer|user|human|assistant|model|gpt|tool|ipython|observation|function"
+_ROLE = (
+    "system|developer|user|human|assistant|model|gpt|tool|ipython|observation|function"
+)
 _OWN_LINE = pattern(rf"^(?P<role>{_ROLE})$", re.MULTILINE)
-_GLUED = pattern(r"(?:^|(?<=[^\s\w]))(?P<role>user)(?=\n\n)|(?<=\S)(?P<model>assistant)(?=\n\n)")
+_GLUED = pattern(
+    r"(?:^|(?<=[^\s\w]))(?P<role>user)(?=\n\n)|(?<=\S)(?P<model>assistant)(?=\n\n)"
+)
 _BEFORE_COLON = pattern(
-    rf"^(?P<role>{_ROLE}|environment)(?: [\w.-]{{1,60}})?:(?!/)", re.MULTILINE | re.IGNORECASE
+    rf"^(?P<role>{_ROLE}|environment)(?: [\w.-]{{1,60}})?:(?!/)",
+    re.MULTILINE | re.IGNORECASE,
 )
 _REACT = pattern(
     r"^[*_# ]{0,4}(?P<label>Thought|Action [Ii]nput|Action|Observation|Final [Aa]nswer)"
@@ -190,10 +214,16 @@ def _react_parts(text: str) -> list[Sign]:
     if "action" in labels and len(labels) > 1:
         wanted = labels
     elif "final answer" in labels and not text[: found[0][0].start()].strip():
-        wanted = labels & {"thought", "final answer"} if found[0][1] == "thought" else set()
+        wanted = (
+            labels & {"thought", "final answer"} if found[0][1] == "thought" else set()
+        )
     else:
         return []
-    return [Sign(*match.span(), PART, *_PARTS[label]) for match, label in found if label in wanted]
+    return [
+        Sign(*match.span(), PART, *_PARTS[label])
+        for match, label in found
+        if label in wanted
+    ]
 
 
 def _plain_turns(text: str, speaker: str) -> Iterator[Sign]:
@@ -225,4 +255,6 @@ def _converse(text: str, turns: list[re.Match[str]], speaker: str) -> bool:
         return False
     speakers = {_speaker(found["role"]) for found in turns}
     begins = not text[: turns[0].start()].strip()
-    return begins or (ASSISTANT in speakers and (len(speakers) > 1 or speaker != ASSISTANT))
+    return begins or (
+        ASSISTANT in speakers and (len(speakers) > 1 or speaker != ASSISTANT)
+    )

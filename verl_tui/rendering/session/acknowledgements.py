@@ -87,7 +87,9 @@ class Acknowledgements:
             del self._acknowledged[name]
             self._marked.discard((name, finding.since_step))
         else:
-            self._acknowledged[name] = _KnownFinding(finding.since_step, finding.severity)
+            self._acknowledged[name] = _KnownFinding(
+                finding.since_step, finding.severity
+            )
             self._marked.add((name, finding.since_step))
         self.revision += 1
         return not covered
@@ -111,7 +113,10 @@ class Acknowledgements:
         self._watches.clear()
 
     def news(
-        self, found: Mapping[str, Sequence[Finding]], finished: Collection[str], now: float
+        self,
+        found: Mapping[str, Sequence[Finding]],
+        finished: Collection[str],
+        now: float,
     ) -> Sequence[Occurrence]:
         """Return the news since the last call, without those of runs that are still being read.
 
@@ -128,7 +133,10 @@ class Acknowledgements:
                 Occurrence(run, one.id, one.message, one.severity)
                 for one in self._unheard(run, findings)
             ]
-            ended, watch.finished = run in finished and not watch.finished, run in finished
+            ended, watch.finished = (
+                run in finished and not watch.finished,
+                run in finished,
+            )
             fresh += [Occurrence(run, "finished")] if ended else []
             if watched:
                 self._forget_cleared(run, findings)
@@ -137,9 +145,14 @@ class Acknowledgements:
 
     def _unheard(self, run: str, findings: Sequence[Finding]) -> Sequence[Finding]:
         """Return new findings that are not acknowledged, and remember all of them."""
-        fresh = [one for one in findings if not _covers(self._heard.get(_name(run, one)), one)]
+        fresh = [
+            one
+            for one in findings
+            if not _covers(self._heard.get(_name(run, one)), one)
+        ]
         self._heard |= {
-            _name(run, one): _KnownFinding(one.since_step, one.severity) for one in fresh
+            _name(run, one): _KnownFinding(one.since_step, one.severity)
+            for one in fresh
         }
         return self.open(run, fresh)
 

@@ -49,7 +49,9 @@ class UserState:
     def with_pin(self, key: str) -> UserState:
         """Return the state with the pin of a metric toggled."""
         others = tuple(pin for pin in self.pins if pin != key)
-        return replace(self, pins=others if key in self.pins else (*others, key)[-_MOST:])
+        return replace(
+            self, pins=others if key in self.pins else (*others, key)[-_MOST:]
+        )
 
 
 class StateFile:
@@ -75,7 +77,8 @@ class StateFile:
         self.state = change(self.state)
         if self._path is None:
             return ""
-        if is_there(self._path) and not is_ordinary(self._path):  # root would replace a device
+        # root would replace a device
+        if is_there(self._path) and not is_ordinary(self._path):
             return f"not remembered: {self._path}: is no file"
         try:
             _write(self._path, json.dumps({**others, **asdict(self.state)}, indent=1))
@@ -93,12 +96,17 @@ class StateFile:
     def _read(self) -> dict[str, Any]:
         """Take the valid values from the file, and return all of its content."""
         data = _loaded(self._path) if self._path is not None else {}
-        known = {item.name: getattr(UserState(), item.name) for item in fields(UserState)}
+        known = {
+            item.name: getattr(UserState(), item.name) for item in fields(UserState)
+        }
         sound = {
-            name: _sound(data[name], default) for name, default in known.items() if name in data
+            name: _sound(data[name], default)
+            for name, default in known.items()
+            if name in data
         }
         self.state = replace(
-            self.state, **{name: value for name, value in sound.items() if value is not None}
+            self.state,
+            **{name: value for name, value in sound.items() if value is not None},
         )
         return data
 
@@ -117,8 +125,14 @@ def _sound(value: object, default: object) -> Any:
     """Return a value as the type of its default, None if it is invalid."""
     if isinstance(default, tuple):
         fits = isinstance(value, list) and all(isinstance(item, str) for item in value)
-        return tuple(dict.fromkeys(value))[-_MOST:] if fits and isinstance(value, list) else None
-    fits = type(value) is type(default) and not (isinstance(value, int) and not 0 <= value < 1000)
+        return (
+            tuple(dict.fromkeys(value))[-_MOST:]
+            if fits and isinstance(value, list)
+            else None
+        )
+    fits = type(value) is type(default) and not (
+        isinstance(value, int) and not 0 <= value < 1000
+    )
     return value if fits else None
 
 

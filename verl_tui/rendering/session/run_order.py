@@ -74,7 +74,9 @@ def first_to_show(monitor: Monitor, now: float) -> str | None:
     """Return the name of the run that needs a look first: with a critical finding, then the newest
     written; of those written at about the same time the first that was found.
     """
-    runs = _critical(monitor) or [run for run in monitor.runs.values() if run.step is not None]
+    runs = _critical(monitor) or [
+        run for run in monitor.runs.values() if run.step is not None
+    ]
     runs = runs or ordered(monitor.runs.values(), ORDERS[0], now)
     newest = max(map(_written, runs), default=0.0)
     return next((run.name for run in runs if _written(run) >= newest - _TOGETHER), None)
@@ -114,7 +116,9 @@ def _is_none(run: Run, now: float) -> bool:
 def _natural(name: str) -> list[tuple[int, int | str]]:
     """Return a sort key that puts `run-2` before `run-10`."""
     parts = _DIGITS.split(name.casefold())
-    return [(0, int(part[:18])) if at % 2 else (1, part) for at, part in enumerate(parts)]
+    return [
+        (0, int(part[:18])) if at % 2 else (1, part) for at, part in enumerate(parts)
+    ]
 
 
 def _reward(run: Run) -> float:
@@ -122,5 +126,7 @@ def _reward(run: Run) -> float:
     series = run.present(run.indicators.get("reward"))
     point = series.last_finite if series is not None else None
     return (
-        -math.inf if series is None or point is None else point.value * factor("reward", series.key)
+        -math.inf
+        if series is None or point is None
+        else point.value * factor("reward", series.key)
     )

@@ -38,7 +38,8 @@ class Selection:
     def names(self, known: Container[str]) -> list[str]:
         """Return the selected runs that are known, in the order of their places."""
         return sorted(
-            (name for name in self._places if name in known), key=self._places.__getitem__
+            (name for name in self._places if name in known),
+            key=self._places.__getitem__,
         )
 
     def toggle(self, name: str) -> bool:
@@ -46,11 +47,17 @@ class Selection:
         if name in self._places:
             del self._places[name]
         else:
-            free = [place for place in range(len(LETTERS)) if place not in self._places.values()]
+            free = [
+                place
+                for place in range(len(LETTERS))
+                if place not in self._places.values()
+            ]
             if not free:
                 return False
             former = self._former.get(name)
-            self._places[name] = self._former[name] = former if former in free else free[0]
+            self._places[name] = self._former[name] = (
+                former if former in free else free[0]
+            )
         self.revision += 1
         return True
 

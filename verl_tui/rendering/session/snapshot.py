@@ -66,7 +66,9 @@ class View:
     @property
     def selected(self) -> list[Run]:
         """The selected runs, by their places."""
-        return [self.monitor.runs[name] for name in self.selection.names(self.monitor.runs)]
+        return [
+            self.monitor.runs[name] for name in self.selection.names(self.monitor.runs)
+        ]
 
     @property
     def listed(self) -> list[Run]:
@@ -85,4 +87,8 @@ class View:
     @property
     def verdict(self) -> Verdict:
         """The health of the shown run."""
-        return self.monitor.verdicts.get(self.run.name, Verdict()) if self.run else Verdict()
+        return (
+            self.monitor.verdicts.get(self.run.name, Verdict())
+            if self.run
+            else Verdict()
+        )

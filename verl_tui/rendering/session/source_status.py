@@ -20,7 +20,9 @@ if TYPE_CHECKING:
     from verl_tui.rendering.session.snapshot import View
     from verl_tui.runs.run import Run
 
-_COMES = "a run appears here as soon as it writes a log; {help} for help, {quit} to quit"
+_COMES = (
+    "a run appears here as soon as it writes a log; {help} for help, {quit} to quit"
+)
 _GONE = "no such file or directory"
 """Problem of a file that was there, and has been deleted."""
 _MOST_SOURCES = 4
@@ -38,7 +40,9 @@ def nothing_yet(view: View) -> str:
     statuses = _relevant(run)
     now = shown_state(view, run)
     training = now is not State.NO_TRAINING
-    said = (_so_far(status, view, training=training) for status in statuses[:_MOST_SOURCES])
+    said = (
+        _so_far(status, view, training=training) for status in statuses[:_MOST_SOURCES]
+    )
     lines = [_why_no_chart(run, now), *said]
     if len(statuses) > _MOST_SOURCES:
         more = counted(len(statuses) - _MOST_SOURCES, "more source")
@@ -68,14 +72,18 @@ def _crashed(run: Run) -> str:
     phase = run.outcome.phase if run.outcome is not None else None
     when = "before the first step" if run.step is None else f"at step {run.step}"
     doing = f" while {phase.words}" if phase is not None else ""
-    return f"crashed {when}{doing}" + ("; the log has no metrics" if run.step is not None else "")
+    return f"crashed {when}{doing}" + (
+        "; the log has no metrics" if run.step is not None else ""
+    )
 
 
 def passed_over(view: View) -> str:
     """Count the given or discovered paths that are not shown, empty for none."""
     monitor = view.monitor
     count = len(monitor.passed) + len(monitor.problems) + len(monitor.waiting)
-    return f"{counted(count, 'path')} not shown ({view.keys['sources']})" if count else ""
+    return (
+        f"{counted(count, 'path')} not shown ({view.keys['sources']})" if count else ""
+    )
 
 
 def not_reached(view: View) -> str:
@@ -83,7 +91,9 @@ def not_reached(view: View) -> str:
     count = sum(one.since is not None for one in view.monitor.unreached)
     if not count:
         return ""
-    return f"{counted(count, 'address', 'addresses')} not reached ({view.keys['sources']})"
+    return (
+        f"{counted(count, 'address', 'addresses')} not reached ({view.keys['sources']})"
+    )
 
 
 def _relevant(run: Run) -> list[SourceStatus]:
@@ -106,11 +116,15 @@ def _so_far(status: SourceStatus, view: View, *, training: bool) -> str:
         words.append(f"· {unreadable} ({view.keys['sources']})")
     if status.modified is not None:
         quiet = age(view.now - status.modified)
-        words.append("· written just now" if quiet == "now" else f"· last written {quiet} ago")
+        words.append(
+            "· written just now" if quiet == "now" else f"· last written {quiet} ago"
+        )
     return " ".join(words)
 
 
-def source_pieces(run: Run, keys: Mapping[str, str] = HINT_KEYS) -> Iterator[tuple[str, str]]:
+def source_pieces(
+    run: Run, keys: Mapping[str, str] = HINT_KEYS
+) -> Iterator[tuple[str, str]]:
     """Yield the state of a run's sources as pieces of text with their roles, the worst first.
 
     Args:
@@ -122,7 +136,10 @@ def source_pieces(run: Run, keys: Mapping[str, str] = HINT_KEYS) -> Iterator[tup
     if problem:
         yield f" {problem}", "critical"
     if run.unreadable:
-        yield f" {counted(run.unreadable, 'unreadable line')} ({keys['sources']})", "warning"
+        yield (
+            f" {counted(run.unreadable, 'unreadable line')} ({keys['sources']})",
+            "warning",
+        )
     if statuses and not (problem or run.unreadable):
         yield f" {counted(len(statuses), 'source')} ok", "dim"
 

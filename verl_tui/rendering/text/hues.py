@@ -19,7 +19,9 @@ class Hue(NamedTuple):
     ansi: str
 
 
-def rules(widget: str, prefix: str, hues: Mapping[str, Hue], *, faint: bool = False) -> str:
+def rules(
+    widget: str, prefix: str, hues: Mapping[str, Hue], *, faint: bool = False
+) -> str:
     """Return the stylesheet that colours the component classes of roles in a widget.
 
     Args:
@@ -31,7 +33,9 @@ def rules(widget: str, prefix: str, hues: Mapping[str, Hue], *, faint: bool = Fa
     return "\n".join(_rules(widget, prefix, hues, faint=faint))
 
 
-def _rules(widget: str, prefix: str, hues: Mapping[str, Hue], *, faint: bool) -> Iterator[str]:
+def _rules(
+    widget: str, prefix: str, hues: Mapping[str, Hue], *, faint: bool
+) -> Iterator[str]:
     for ground, opacity in (("dark", " 50%"), ("light", " 50%"), ("ansi", "")):
         for role, hue in hues.items():
             colour = getattr(hue, ground)

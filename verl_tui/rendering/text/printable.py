@@ -30,7 +30,11 @@ def printable(text: str, *, ascii_only: bool = False) -> str:
     text = " ".join(text[:_LONGEST].split())
     if not text.isprintable():
         text = "".join(c if c.isprintable() else "?" for c in text)
-    return text.translate(_ALIKE).encode("ascii", "replace").decode() if ascii_only else text
+    return (
+        text.translate(_ALIKE).encode("ascii", "replace").decode()
+        if ascii_only
+        else text
+    )
 
 
 @lru_cache(1024)
@@ -55,7 +59,9 @@ def wrapped(text: str, cells: int, *, ascii_only: bool = False) -> tuple[str, ..
     text = printable(text, ascii_only=ascii_only)
     if cells >= _LEAST_HELD:
         text = _DURATION.sub(lambda found: found[0].replace(" ", _HOLDING), text)
-    return tuple(line.replace(_HOLDING, " ") for line in wrap(text, cells)) if text else ()
+    return (
+        tuple(line.replace(_HOLDING, " ") for line in wrap(text, cells)) if text else ()
+    )
 
 
 def cut(pieces: Pieces, cells: int, mark: str = "") -> Pieces:
@@ -69,7 +75,11 @@ def cut(pieces: Pieces, cells: int, mark: str = "") -> Pieces:
         shown = text if cell_len(text) <= room else set_cell_size(text, room)
         room -= cell_len(shown)
         row.append((shown, role))
-    return [*row, (mark, next((role for text, role in reversed(row) if text), ""))] if mark else row
+    return (
+        [*row, (mark, next((role for text, role in reversed(row) if text), ""))]
+        if mark
+        else row
+    )
 
 
 def size_text(count: int) -> str:
@@ -77,6 +87,10 @@ def size_text(count: int) -> str:
     size, units = float(count), iter(("B", "kB", "MB", "GB"))
     for unit in units:
         if size < 999.5:
-            return f"{size:.0f} {unit}" if unit == "B" or size >= 9.95 else f"{size:.1f} {unit}"
+            return (
+                f"{size:.0f} {unit}"
+                if unit == "B" or size >= 9.95
+                else f"{size:.1f} {unit}"
+            )
         size /= 1000
     return f"{size:,.1f} TB"

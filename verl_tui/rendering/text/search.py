@@ -55,7 +55,8 @@ class Search:
         flags = regex.MULTILINE | (regex.IGNORECASE if self.folds else 0)
         try:
             with warnings.catch_warnings():
-                warnings.simplefilter("ignore")  # `[[a]` may come to mean something else one day
+                # `[[a]` may come to mean something else one day
+                warnings.simplefilter("ignore")
                 self._pattern = regex.compile(source, flags)  # type: ignore[no-untyped-call]
         except (regex.error, OverflowError, RecursionError) as error:
             raise ValueError(f"/{expression}/: {error}") from None
@@ -91,7 +92,9 @@ class Search:
 
     def _in_line(self, line: str) -> Iterator[tuple[int, int]]:
         try:
-            for found in self._pattern.finditer(line, timeout=_PATIENCE, concurrent=True):
+            for found in self._pattern.finditer(
+                line, timeout=_PATIENCE, concurrent=True
+            ):
                 if found.end() > found.start():
                     yield found.span()
         except TimeoutError:
@@ -137,5 +140,9 @@ def _literal(atom: str) -> str:
 
 
 def _has_upper(expression: str, *, literal: bool) -> bool:
-    bare = expression if literal else re.sub(r"\\.|\(\?P?<\w+>|\(\?P[=>]\w+\)", "", expression)
+    bare = (
+        expression
+        if literal
+        else re.sub(r"\\.|\(\?P?<\w+>|\(\?P[=>]\w+\)", "", expression)
+    )
     return bare != bare.lower()

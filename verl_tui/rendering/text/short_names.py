@@ -35,7 +35,9 @@ def shared(names: Sequence[str]) -> SharedEnds:
     return SharedEnds(head, len(commonprefix(reversed_rests)))  # noqa: RUF071
 
 
-def short_name(name: str, cells: int, alike: SharedEnds, *, ascii_only: bool = False) -> str:
+def short_name(
+    name: str, cells: int, alike: SharedEnds, *, ascii_only: bool = False
+) -> str:
     """Return a name of at most `cells` cells, cut first in the parts that all names share."""
     stop = len(name) - alike.tail
     head, own, tail = name[: alike.head], name[alike.head : stop], name[stop:]
@@ -67,7 +69,9 @@ def short_names(
 
 def _shortened(names: Sequence[str], cells: int, *, ascii_only: bool) -> dict[str, str]:
     alike = shared(names)
-    return {name: short_name(name, cells, alike, ascii_only=ascii_only) for name in names}
+    return {
+        name: short_name(name, cells, alike, ascii_only=ascii_only) for name in names
+    }
 
 
 def _looking_alike(short: Mapping[str, str]) -> list[list[str]]:
@@ -78,7 +82,9 @@ def _looking_alike(short: Mapping[str, str]) -> list[list[str]]:
     return [group for group in groups.values() if len(group) > 1]
 
 
-def distinct_names(names: Sequence[str], cells: int, *, ascii_only: bool = False) -> dict[str, str]:
+def distinct_names(
+    names: Sequence[str], cells: int, *, ascii_only: bool = False
+) -> dict[str, str]:
     """Return each name in at most so many cells; those that would look alike lose the words that
     they share, as far as they then differ.
     """
@@ -91,7 +97,9 @@ def distinct_names(names: Sequence[str], cells: int, *, ascii_only: bool = False
     return short
 
 
-def _without_shared_start(names: Sequence[str], cells: int, mark: str) -> dict[str, str]:
+def _without_shared_start(
+    names: Sequence[str], cells: int, mark: str
+) -> dict[str, str]:
     """Cut names in the words that they share; where their own ones are too long, in these at the
     end, or else at the beginning.
     """
@@ -99,7 +107,10 @@ def _without_shared_start(names: Sequence[str], cells: int, mark: str) -> dict[s
     start = max(names[0].rfind(sign, 0, head) for sign in " /_") + 1
     found: dict[str, str] = {}
     for cut in (fit, fit_left):
-        found = {name: _joined(name[:start], name[start:], cells, cut, mark) for name in names}
+        found = {
+            name: _joined(name[:start], name[start:], cells, cut, mark)
+            for name in names
+        }
         if len(set(found.values())) == len(names):
             break
     return found
@@ -112,7 +123,9 @@ def _in_the_middle(names: Sequence[str], cells: int, mark: str) -> dict[str, str
     return {name: fit(mark + text, cells, "") for name, text in own.items()}
 
 
-def _joined(head: str, own: str, cells: int, cut: Callable[[str, int, str], str], mark: str) -> str:
+def _joined(
+    head: str, own: str, cells: int, cut: Callable[[str, int, str], str], mark: str
+) -> str:
     """Return the words of a name's own behind as much of the shared ones as there is room for."""
     room = cells - cell_len(own) - len(mark)
     before = fit(head, room, "").rstrip() if room >= _LEAST_HEAD else ""
@@ -125,7 +138,9 @@ def _plain_cut(name: str, cells: int, *, ascii_only: bool) -> str:
     """Cut a name: keys often differ at their ends only, words do not."""
     if "/" in name:
         return middle(name, cells, ascii_only=ascii_only)
-    return fit(printable(name, ascii_only=ascii_only), cells, ellipsis(ascii_only=ascii_only))
+    return fit(
+        printable(name, ascii_only=ascii_only), cells, ellipsis(ascii_only=ascii_only)
+    )
 
 
 def _cut(text: str, cells: int, *, ascii_only: bool) -> str:

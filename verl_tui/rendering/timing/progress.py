@@ -35,7 +35,9 @@ def progress(run: Run, view: View, width: int) -> Iterator[Pieces]:
     if step is None:
         yield [(no_step(run, view).rstrip(".").lower(), "dim")]
         return
-    share = f" of {total} ({percent_done(step / total)})" if total else ", total unknown"
+    share = (
+        f" of {total} ({percent_done(step / total)})" if total else ", total unknown"
+    )
     yield [("step ", "label"), (f"{step}{share}", "value")]
     yield from _paces(run)
     for text, role in _end(run, view):
@@ -91,7 +93,10 @@ def _end(run: Run, view: View) -> Iterator[tuple[str, str]]:
 
 
 def _extra(words: str) -> str:
-    return words.removeprefix("a ").removeprefix("plain step").removeprefix("step ") or "plain"
+    return (
+        words.removeprefix("a ").removeprefix("plain step").removeprefix("step ")
+        or "plain"
+    )
 
 
 def _at(moment: float, now: float) -> str:

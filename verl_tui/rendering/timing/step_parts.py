@@ -68,13 +68,17 @@ def step_parts(
     yield from _table(list(_lines(found, signs)), width, ascii_only=ascii_only)
     if found.overlaps:
         more = short_time(-found.rest)
-        words = f"Some parts run in parallel: together they take {more} more than the step."
+        words = (
+            f"Some parts run in parallel: together they take {more} more than the step."
+        )
         yield from wrapped_rows(words, "warning", width)
     if not found.parts:
         yield from wrapped_rows(f"{_no_parts(run)}.", "dim", width)
 
 
-def _table(lines: Sequence[_PartRow], width: int, *, ascii_only: bool) -> Iterator[Pieces]:
+def _table(
+    lines: Sequence[_PartRow], width: int, *, ascii_only: bool
+) -> Iterator[Pieces]:
     longest = max(cell_len(line.name) for line in lines)
     name = min(longest, max(6, width - (24 if width >= NARROW else 8)))
     most = max((line.share for line in lines[1:]), default=1.0)
@@ -104,17 +108,25 @@ def _untimed(run: Run, view: View) -> str:
 
 def _lines(found: Breakdown, signs: str) -> Iterator[_PartRow]:
     shown = [part for part in found.parts if part.share >= _SMALL][: len(signs)]
-    note = f"{printable(found.key)} {short_time(found.step)}" if found.step < found.whole else ""
+    note = (
+        f"{printable(found.key)} {short_time(found.step)}"
+        if found.step < found.whole
+        else ""
+    )
     yield _PartRow(" ", "step", found.whole, 1.0, found.trend, note, "label")
     for at, (sign, part) in enumerate(zip(signs, shown, strict=False)):
         note = _note(part, found)
-        yield _PartRow(sign, _name(part), part.seconds, part.share, part.trend, note, PARTS[at])
+        yield _PartRow(
+            sign, _name(part), part.seconds, part.share, part.trend, note, PARTS[at]
+        )
     small = found.parts[len(shown) :]
     whole = found.whole if found.whole > 0 else 1.0
     if small:
         seconds = sum(part.seconds for part in small)
         names = ", ".join(map(_name, small))
-        yield _PartRow(" ", f"{len(small)} more", seconds, seconds / whole, None, names, "dim")
+        yield _PartRow(
+            " ", f"{len(small)} more", seconds, seconds / whole, None, names, "dim"
+        )
     if not found.overlaps and _is_partly_timed(found):
         rest = max(0.0, found.rest)
         yield _PartRow(" ", "unaccounted", rest, rest / whole, None, "no timer", "dim")
@@ -131,17 +143,24 @@ def _name(part: StepPart) -> str:
 def _note(part: StepPart, found: Breakdown) -> str:
     words = []
     if part.times < len(found.steps):
-        words.append(f"{short_time(part.each)} on {part.times} of {len(found.steps)} steps")
+        words.append(
+            f"{short_time(part.each)} on {part.times} of {len(found.steps)} steps"
+        )
     if not part.inside:
         words.append(f"beside {printable(found.key)}")
     return ", ".join(words)
 
 
-def _table_row(line: _PartRow, name: int, most: float, width: int, *, ascii_only: bool) -> Pieces:
+def _table_row(
+    line: _PartRow, name: int, most: float, width: int, *, ascii_only: bool
+) -> Pieces:
     share = f"{line.share:.0%}".rjust(4)
     label = fit(line.name, name)
     role = "label" if line.role.startswith("part") else line.role
-    row: Pieces = [(f"{line.sign} ", line.role), (label + " " * (name - cell_len(label)), role)]
+    row: Pieces = [
+        (f"{line.sign} ", line.role),
+        (label + " " * (name - cell_len(label)), role),
+    ]
     if width < NARROW:
         return [*row, (share, "value")]
     row += [
@@ -152,7 +171,9 @@ def _table_row(line: _PartRow, name: int, most: float, width: int, *, ascii_only
     trend, tone = _trend(line.trend, ascii_only=ascii_only)
     room = width - cells_of(row) - 8
     bar = max(0, min(24, room // 2 if width >= WIDE else room))
-    filled = min(bar, max(1, round(line.share / most * bar))) if line.sign.strip() else 0
+    filled = (
+        min(bar, max(1, round(line.share / most * bar))) if line.sign.strip() else 0
+    )
     row += [
         (line.sign * filled, line.role),
         (" " * (bar - filled), ""),
@@ -168,10 +189,15 @@ def _trend(ratio: float | None, *, ascii_only: bool) -> tuple[str, str]:
     if ratio is None or _QUICKER < ratio < _SLOWER:
         return "", "dim"
     up, down = ("^", "v") if ascii_only else ("↑", "↓")
-    return f"{up if ratio > 1 else down} {ratio:.1f}×", "warning" if ratio > 1 else "good"
+    return (
+        f"{up if ratio > 1 else down} {ratio:.1f}×",
+        "warning" if ratio > 1 else "good",
+    )
 
 
-def step_by_step(run: Run, found: Breakdown | None, width: int, signs: str) -> Iterator[Pieces]:
+def step_by_step(
+    run: Run, found: Breakdown | None, width: int, signs: str
+) -> Iterator[Pieces]:
     """Draw the newest steps one by one, each part as long as it took."""
     if found is None or len(found.parts) < 2 or width < NARROW:
         return
@@ -194,7 +220,10 @@ def step_by_step(run: Run, found: Breakdown | None, width: int, signs: str) -> I
 
 
 def _stacked(
-    seconds: Sequence[float], longest: float, room: int, signs: Sequence[tuple[str, str]]
+    seconds: Sequence[float],
+    longest: float,
+    room: int,
+    signs: Sequence[tuple[str, str]],
 ) -> list[tuple[str, str]]:
     """Draw the parts of a step side by side, those behind the last sign with that; the longest step
     fills the room.

@@ -43,7 +43,8 @@ def timing_rows(view: View, width: int, *, solid: bool = False) -> list[Pieces]:
     run = view.run
     if run is None:
         return [
-            [(line, "dim")] for line in wrapped("No run yet, so nothing has taken any time.", width)
+            [(line, "dim")]
+            for line in wrapped("No run yet, so nothing has taken any time.", width)
         ]
     found = breakdown(run)
     signs = SOLID * len(_SIGNS) if solid else _SIGNS
@@ -53,9 +54,17 @@ def timing_rows(view: View, width: int, *, solid: bool = False) -> list[Pieces]:
         step_parts(run, found, view, width, signs),
         progress(run, view, width),
         speed_rows(
-            "throughput", [*rates(run), *throughput(run, found)], width, ascii_only=view.ascii_only
+            "throughput",
+            [*rates(run), *throughput(run, found)],
+            width,
+            ascii_only=view.ascii_only,
         ),
-        speed_rows("generating and waiting", waits(run, found), width, ascii_only=view.ascii_only),
+        speed_rows(
+            "generating and waiting",
+            waits(run, found),
+            width,
+            ascii_only=view.ascii_only,
+        ),
         step_by_step(run, found, width, signs),
     )
     rows: list[Pieces] = []

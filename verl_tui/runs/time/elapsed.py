@@ -56,7 +56,11 @@ class ElapsedTimes(NamedTuple):
         """
         part = self.until(step)
         origin = " and ".join(word for word in (self.origin, rest) if word)
-        return counted_back(origin, part.steps, part.elapsed, end) if part is not None else None
+        return (
+            counted_back(origin, part.steps, part.elapsed, end)
+            if part is not None
+            else None
+        )
 
 
 def by_timers(run: Run, step: int) -> ElapsedTimes:
@@ -75,7 +79,9 @@ def by_timers(run: Run, step: int) -> ElapsedTimes:
         if at > first:
             elapsed.append(elapsed[-1] + (at - steps[-1]) * took + extras.get(at, 0.0))
             steps.append(at)
-    return ElapsedTimes(TIMERS, steps, elapsed) if math.isfinite(elapsed[-1]) else _UNTIMED
+    return (
+        ElapsedTimes(TIMERS, steps, elapsed) if math.isfinite(elapsed[-1]) else _UNTIMED
+    )
 
 
 def _durations(values: Sequence[float]) -> list[float]:

@@ -23,7 +23,15 @@ LOOK_BACK = 200
 _OCCASIONAL = 0.6
 """A part in fewer than this share of the steps has its own schedule: validation, checkpoints."""
 _OCCASIONAL_PARTS = frozenset(
-    {"testing", "validate", "validation", "eval", "save_checkpoint", "save_ckpt", "save"}
+    {
+        "testing",
+        "validate",
+        "validation",
+        "eval",
+        "save_checkpoint",
+        "save_ckpt",
+        "save",
+    }
 )
 """Parts that may be excluded even where every step has them."""
 COMPARED = 10
@@ -105,7 +113,10 @@ def excluded_timers(run: Run) -> list[Series]:
         return []
     since = first_compared(step)
     # There may be a hundred timers: those within the step need no series.
-    seconds = {name: valid_durations(run.since(key, since)) for name, key in timers.parts.items()}
+    seconds = {
+        name: valid_durations(run.since(key, since))
+        for name, key in timers.parts.items()
+    }
     excluded = excluded_parts(valid_durations(step.since(since)), seconds)
     found = (run.series(timers.parts[name]) for name in excluded)
     return [series for series in found if series is not None]

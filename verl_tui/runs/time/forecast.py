@@ -71,15 +71,21 @@ def expected_step(run: Run) -> ExpectedStep | None:
     taken = step_durations(run).by_kind
     if not taken or run.step is None:
         return None
-    due = [_is_due(schedule, run.step + 1, run.total_steps) for schedule in _schedules(run)]
+    due = [
+        _is_due(schedule, run.step + 1, run.total_steps) for schedule in _schedules(run)
+    ]
     usual = {kind: median(seconds) for kind, seconds in taken.items()}
-    kind = max([kind for kind in taken if _agrees(kind, due)] or taken, key=usual.__getitem__)
+    kind = max(
+        [kind for kind in taken if _agrees(kind, due)] or taken, key=usual.__getitem__
+    )
     return ExpectedStep(kind, usual[kind], max(taken[kind]))
 
 
 def _agrees(kind: StepKind, due: Sequence[bool | None]) -> bool:
     """Return whether a step may be of a kind, given what is due at it (None: unknown)."""
-    return all(state is None or state == has for state, has in zip(due, kind, strict=True))
+    return all(
+        state is None or state == has for state, has in zip(due, kind, strict=True)
+    )
 
 
 def usual_times(run: Run) -> tuple[UsualTime, ...]:
@@ -121,7 +127,9 @@ def remaining_steps(run: Run) -> RemainingSteps | None:
         for kind, times in _count(_schedules(run), step, total)
         if times
     )
-    return RemainingSteps(sum(usual.seconds * times for usual, times in kinds), count, kinds)
+    return RemainingSteps(
+        sum(usual.seconds * times for usual, times in kinds), count, kinds
+    )
 
 
 def _usual_time(kind: StepKind, taken: StepDurations) -> UsualTime:
@@ -135,7 +143,10 @@ def _usual_time(kind: StepKind, taken: StepDurations) -> UsualTime:
         return UsualTime(kind, plain + more, len(seen.get(kind, ())))
     if kind in seen:
         return UsualTime(kind, median(seen[kind][-RECENT_GAPS:]), len(seen[kind]))
-    single = (StepKind(validation=kind.validation), StepKind(checkpoint=kind.checkpoint))
+    single = (
+        StepKind(validation=kind.validation),
+        StepKind(checkpoint=kind.checkpoint),
+    )
     more = sum(median(excess[one][-RECENT_GAPS:]) for one in single if one in excess)
     return UsualTime(kind, plain + more, 0)
 
@@ -163,7 +174,11 @@ def _count(
 
 def _both(validated: range | float, saved: range | float, count: int) -> float:
     """Return how many of the steps have both, estimated where their schedules are not known."""
-    if isinstance(validated, range) and isinstance(saved, range) and _size(saved) <= _COUNTED:
+    if (
+        isinstance(validated, range)
+        and isinstance(saved, range)
+        and _size(saved) <= _COUNTED
+    ):
         return float(sum(step in validated for step in saved))
     return _size(validated) * _size(saved) / count
 

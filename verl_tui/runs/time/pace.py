@@ -35,7 +35,11 @@ class Pace(NamedTuple):
 @cached_by_revision
 def pace(run: Run) -> Pace | None:
     """Return the run's usual time from step to step, None where it is unknown."""
-    return _clocked_pace(dated_series(run)) or _timer_pace(run) or _clocked_pace(clocks(run))
+    return (
+        _clocked_pace(dated_series(run))
+        or _timer_pace(run)
+        or _clocked_pace(clocks(run))
+    )
 
 
 def dated_series(run: Run) -> Iterator[Series]:
@@ -76,7 +80,11 @@ def _timer_pace(run: Run) -> Pace | None:
     series = run.present(run.indicators.get("step_time"))
     if series is None:
         return None
-    taken = [value for value in series.tail(RECENT_GAPS) if math.isfinite(value) and value > 0]
+    taken = [
+        value
+        for value in series.tail(RECENT_GAPS)
+        if math.isfinite(value) and value > 0
+    ]
     if len(taken) == len(series) and len(taken) > 1:
         taken = taken[1:]  # the first step compiles and warms up
     return Pace(median(taken), series.key) if taken else None

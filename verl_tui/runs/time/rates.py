@@ -34,7 +34,9 @@ def steps_per_minute(run: Run) -> SpeedFigure | None:
     usual = pace(run)
     if usual is None or not 0 < usual.seconds < math.inf:
         return None
-    return SpeedFigure("steps per minute", 60.0 / usual.seconds, "steps/min", usual.origin)
+    return SpeedFigure(
+        "steps per minute", 60.0 / usual.seconds, "steps/min", usual.origin
+    )
 
 
 def generation_latency(run: Run) -> SpeedFigure | None:
@@ -49,12 +51,18 @@ def generation_latency(run: Run) -> SpeedFigure | None:
         return None
     # Several sources may hold verl's one time of a step; the tutorials' times of one step are
     # several measurements.
-    newest = run.measured(key, _NEWEST) if run.dialect == "tutorial" else run.tail(key, _NEWEST)
+    newest = (
+        run.measured(key, _NEWEST)
+        if run.dialect == "tutorial"
+        else run.tail(key, _NEWEST)
+    )
     seconds = sorted(value for value in newest if math.isfinite(value))
     if len(seconds) < _LEAST:
         return None
     note = f"{key}, of the last {len(seconds)}"
-    return SpeedFigure("generation latency, p95", _quantile(seconds, _PERCENTILE), "s", note)
+    return SpeedFigure(
+        "generation latency, p95", _quantile(seconds, _PERCENTILE), "s", note
+    )
 
 
 def _quantile(ascending: Sequence[float], share: float) -> float:

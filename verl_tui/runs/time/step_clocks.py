@@ -40,7 +40,9 @@ _counted: WeakKeyDictionary[Run, tuple[object, _BeforeWatching]] = WeakKeyDictio
 def clocks(run: Run) -> Sequence[Clock]:
     """Return the clocks of a run; those with fewer than two steps are left out."""
     before = _before_watching(run)
-    bars = [bar_clock(state) for state in run.sources.values() if state is not before.source]
+    bars = [
+        bar_clock(state) for state in run.sources.values() if state is not before.source
+    ]
     known = (run.stated, with_past(run.watched, before.clock), *bars)
     return [clock for clock in known if len(clock) > 1] or _by_timers(run)
 

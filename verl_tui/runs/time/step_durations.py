@@ -41,7 +41,11 @@ class StepKind(NamedTuple):
     @property
     def words(self) -> str:
         """Name the kind."""
-        extras = [word for has, word in zip(self, ("validation", "checkpoint"), strict=True) if has]
+        extras = [
+            word
+            for has, word in zip(self, ("validation", "checkpoint"), strict=True)
+            if has
+        ]
         return f"a step with {' and '.join(extras)}" if extras else "a plain step"
 
 
@@ -60,7 +64,10 @@ class Occasions(NamedTuple):
 
     def newest(self) -> list[int]:
         """Return the newest steps with a validation, and those with a checkpoint."""
-        return [*sorted(self.validations)[-_OCCASIONS:], *sorted(self.checkpoints)[-_OCCASIONS:]]
+        return [
+            *sorted(self.validations)[-_OCCASIONS:],
+            *sorted(self.checkpoints)[-_OCCASIONS:],
+        ]
 
 
 class StepDurations(NamedTuple):
@@ -125,7 +132,9 @@ def _durations(run: Run, older: Iterable[int]) -> tuple[int, dict[int, float]]:
     return stride, timed
 
 
-def _by_clock(steps: Sequence[int], times: Sequence[float], stride: int) -> dict[int, float]:
+def _by_clock(
+    steps: Sequence[int], times: Sequence[float], stride: int
+) -> dict[int, float]:
     """Return the seconds from record to record, of records that came alone."""
     return {
         steps[i]: times[i] - times[i - 1]

@@ -110,7 +110,9 @@ def breakdown(run: Run, window: int = WINDOW) -> Breakdown | None:
         )
         for name, found in seconds.items()
     ]
-    key, longer = (step.key, slowdown(step, steps[0])) if step is not None else ("", None)
+    key, longer = (
+        (step.key, slowdown(step, steps[0])) if step is not None else ("", None)
+    )
     longest_first = tuple(sorted(made, key=lambda part: -part.seconds))
     rest = whole - sum(part.seconds for part in made)
     return Breakdown(tuple(steps), key, mean, whole, longest_first, rest, longer)
@@ -142,11 +144,15 @@ def _excluded(step: Series | None, parts: Mapping[str, Series]) -> set[str]:
     if step is None:
         return set()
     since = first_compared(step)
-    seconds = {name: valid_durations(series.since(since)) for name, series in parts.items()}
+    seconds = {
+        name: valid_durations(series.since(since)) for name, series in parts.items()
+    }
     return excluded_parts(valid_durations(step.since(since)), seconds)
 
 
-def newest_steps(run: Run, found: Breakdown, count: int) -> list[tuple[int, list[float]]]:
+def newest_steps(
+    run: Run, found: Breakdown, count: int
+) -> list[tuple[int, list[float]]]:
     """Return the newest steps, each with the seconds of the breakdown's parts and of what they
     leave.
     """
@@ -161,7 +167,9 @@ def newest_steps(run: Run, found: Breakdown, count: int) -> list[tuple[int, list
     rows = []
     for at in steps:
         seconds = [taken.get(at, 0.0) for taken in parts]
-        inside = sum(s for s, part in zip(seconds, found.parts, strict=True) if part.inside)
+        inside = sum(
+            s for s, part in zip(seconds, found.parts, strict=True) if part.inside
+        )
         rows.append((at, [*seconds, max(0.0, own.get(at, inside) - inside)]))
     return rows
 
@@ -172,10 +180,16 @@ def slowdown(series: Series, since: int) -> float | None:
     """
     first = bisect_left(series.steps, since)
     now = [
-        value for value in series.values[max(first, len(series) - WINDOW) :] if math.isfinite(value)
+        value
+        for value in series.values[max(first, len(series) - WINDOW) :]
+        if math.isfinite(value)
     ]
     # The run's very first step compiles and warms up.
-    past = [value for value in series.values[max(1, first - _PAST) : first] if math.isfinite(value)]
+    past = [
+        value
+        for value in series.values[max(1, first - _PAST) : first]
+        if math.isfinite(value)
+    ]
     usual = median(past) if len(past) >= _LEAST_PAST else 0.0
     return median(now) / usual if usual > 0 and len(now) >= 2 else None
 
@@ -186,7 +200,10 @@ def _window(timed: Series, parts: Sequence[Series], least: int) -> list[int]:
     for part in parts:
         recent = part.steps[-COMPARED:]
         if len(recent) > 1 and part.steps[-1] >= timed.steps[-1] - LOOK_BACK:
-            count = max(count, min(LOOK_BACK, round((recent[-1] - recent[0]) / (len(recent) - 1))))
+            count = max(
+                count,
+                min(LOOK_BACK, round((recent[-1] - recent[0]) / (len(recent) - 1))),
+            )
     start = max(0, len(timed) - count)
     # The run's very first step compiles and warms up, that of a short log too.
     return list(timed.steps[start if start or len(timed) < 3 else 1 :])

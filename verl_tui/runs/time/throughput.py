@@ -17,7 +17,11 @@ if TYPE_CHECKING:
     from verl_tui.runs.series import Series
     from verl_tui.runs.time.step_timing import Breakdown
 
-_TOKENS = ("perf/total_num_tokens", "train/global_tokens", "train/perf/total_num_tokens")
+_TOKENS = (
+    "perf/total_num_tokens",
+    "train/global_tokens",
+    "train/perf/total_num_tokens",
+)
 _WAITING: Mapping[str, tuple[str, str]] = {
     # verl's fully asynchronous and V1 trainers, then prime-rl, slime, OpenRLHF; by verl's present
     # names.
@@ -31,7 +35,10 @@ _WAITING: Mapping[str, tuple[str, str]] = {
     "fully_async/count/dropped_stale_samples": ("dropped samples", ""),
     "training/off_policy/trajectory_staleness/mean": ("staleness", "versions"),
     "training/off_policy/trajectory_staleness/max": ("staleness, worst", "versions"),
-    "training/off_policy/trajectory_spans/mean": ("versions per trajectory", "versions"),
+    "training/off_policy/trajectory_spans/mean": (
+        "versions per trajectory",
+        "versions",
+    ),
     "training/off_policy/evicted_samples": ("evicted samples", ""),
     "training/filter_groups/evicted_samples": ("filtered samples", ""),
     "separate_async/switch/idle": ("idle while switching", "s"),
@@ -97,12 +104,17 @@ def _tokens(run: Run, since: int) -> SpeedFigure | None:
 
 
 def _total_speed(
-    run: Run, timing: Breakdown | None, speed: SpeedFigure | None, tokens: SpeedFigure | None
+    run: Run,
+    timing: Breakdown | None,
+    speed: SpeedFigure | None,
+    tokens: SpeedFigure | None,
 ) -> SpeedFigure | None:
     """Return the throughput of all GPUs: by tokens and time of a step, else by that of one GPU."""
     label, unit = "throughput of all GPUs", "tokens/s"
     if tokens is not None and timing is not None and timing.key and timing.step > 0:
-        return SpeedFigure(label, tokens.value / timing.step, unit, f"{tokens.key} / {timing.key}")
+        return SpeedFigure(
+            label, tokens.value / timing.step, unit, f"{tokens.key} / {timing.key}"
+        )
     gpus = gpu_count(run.config)
     if speed is None or speed.unit != "tokens/s/GPU" or gpus is None:
         return None
@@ -114,7 +126,10 @@ def _samples_per_second(run: Run, timing: Breakdown | None) -> SpeedFigure | Non
     if size is None or timing is None or not timing.key or timing.step <= 0:
         return None
     return SpeedFigure(
-        "samples per second", size / timing.step, "samples/s", f"batch size / {timing.key}"
+        "samples per second",
+        size / timing.step,
+        "samples/s",
+        f"batch size / {timing.key}",
     )
 
 
@@ -151,7 +166,9 @@ def waiting(run: Run, timing: Breakdown | None) -> Iterator[SpeedFigure]:
         if series is None:
             continue
         last = series.last_finite
-        value = _mean(series, since) if unit else (last.value if last is not None else None)
+        value = (
+            _mean(series, since) if unit else (last.value if last is not None else None)
+        )
         if value is not None:
             yield SpeedFigure(label, value, unit, series.key)
 

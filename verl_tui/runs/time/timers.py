@@ -59,9 +59,13 @@ def _none(_names: set[str]) -> set[str]:
 
 
 _FRAMEWORKS = (
-    _TimerNames("timing_s/step", NamePattern(r"(?:timing_s/)+([^/]+)"), _verl, modern=True),
     _TimerNames(
-        "timing/train/total_step_time", NamePattern(r"(?:train/)?timing/train/([^/]+)"), _none
+        "timing_s/step", NamePattern(r"(?:timing_s/)+([^/]+)"), _verl, modern=True
+    ),
+    _TimerNames(
+        "timing/train/total_step_time",
+        NamePattern(r"(?:train/)?timing/train/([^/]+)"),
+        _none,
     ),
     _TimerNames("timing/step_total", NamePattern(r"(?:train/)?timing/([^/]+)"), _none),
     _TimerNames("perf/step_time", NamePattern(r"perf/(\w+)_time"), _slime),
@@ -91,7 +95,9 @@ def step_timers(run: Run) -> StepTimers:
         whole = next((key for key, name in names.items() if name in accepted), None)
         if whole is not None:
             return StepTimers(whole, _parts(framework, names))
-    return StepTimers(run.indicators.get("step_time"), _parts(_FRAMEWORKS[0], modern_names))
+    return StepTimers(
+        run.indicators.get("step_time"), _parts(_FRAMEWORKS[0], modern_names)
+    )
 
 
 def _parts(framework: _TimerNames, names: Mapping[str, str]) -> dict[str, str]:

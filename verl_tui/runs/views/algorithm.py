@@ -61,7 +61,9 @@ def _dapo(settings: RunSettings) -> tuple[str, str] | None:
     manager = stated_setting(
         settings, ("reward_model.reward_manager", "reward.reward_manager.name")
     )
-    return ("DAPO", manager[0]) if manager is not None and manager[1] == "dapo" else None
+    return (
+        ("DAPO", manager[0]) if manager is not None and manager[1] == "dapo" else None
+    )
 
 
 def _by_estimator(settings: RunSettings) -> tuple[str, str] | None:
@@ -95,16 +97,16 @@ def _by_word(settings: RunSettings) -> tuple[str, str] | None:
 
 def _by_arguments(settings: RunSettings) -> tuple[str, str] | None:
     """Return the algorithm by arguments that only one trainer has, and those arguments."""
-    if (
-        "num_generations" in settings.values
-    ):  # TRL: `GRPOConfig`, and `RLOOConfig`, which alone has the other
+    # TRL: `GRPOConfig`, and `RLOOConfig`, which alone has the other
+    if "num_generations" in settings.values:
         key = "normalize_advantages"
         if key in settings.values:
             return "RLOO", f"num_generations, {key}"
         return "GRPO", "num_generations"
     if "model.partial_pretrain" in settings.values:
         return "SFT", "model.partial_pretrain"
-    named = next((key for key in settings.values if key.startswith("grpo.")), None)  # NeMo-RL
+    # NeMo-RL
+    named = next((key for key in settings.values if key.startswith("grpo.")), None)
     return ("GRPO", named) if named is not None else None
 
 

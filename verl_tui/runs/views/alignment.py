@@ -48,7 +48,9 @@ def stops(runs: Sequence[Run], alignment: Alignment) -> list[Stop]:
         steps = _to_common_step(steps)
     elif alignment is Alignment.TIME:
         steps = _to_common_time(runs)
-    return [Stop(step, _elapsed(run, step)) for run, step in zip(runs, steps, strict=True)]
+    return [
+        Stop(step, _elapsed(run, step)) for run, step in zip(runs, steps, strict=True)
+    ]
 
 
 def _to_common_step(steps: Sequence[int | None]) -> list[int | None]:
@@ -70,7 +72,9 @@ def value(series: Series | None, stop: Stop) -> float | None:
     """Return the newest value that is a number, None where there is none."""
     count = logged(series, stop)
     values = series.values if series is not None else ()
-    return next((values[i] for i in range(count - 1, -1, -1) if math.isfinite(values[i])), None)
+    return next(
+        (values[i] for i in range(count - 1, -1, -1) if math.isfinite(values[i])), None
+    )
 
 
 def newest(series: Series | None, stop: Stop, most: int) -> Sequence[float]:
@@ -101,12 +105,18 @@ def seconds_per_step(run: Run, stop: Stop, most: int = _RECENT) -> float | None:
     if clock is None or last < 1:
         return None
     first = max(0, last - most)
-    return (clock.times[last] - clock.times[first]) / (clock.steps[last] - clock.steps[first])
+    return (clock.times[last] - clock.times[first]) / (
+        clock.steps[last] - clock.steps[first]
+    )
 
 
 def logged(series: Series | None, stop: Stop) -> int:
     """Return how many points of a series count."""
-    return 0 if series is None or stop.step is None else bisect_right(series.steps, stop.step)
+    return (
+        0
+        if series is None or stop.step is None
+        else bisect_right(series.steps, stop.step)
+    )
 
 
 @cached_by_revision

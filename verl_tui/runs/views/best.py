@@ -27,7 +27,9 @@ class BestBy(NamedTuple):
     def of(cls, text: str) -> BestBy:
         """Parse `METRIC`, `METRIC:min` or `METRIC:max`."""
         metric, _, way = text.rpartition(":")
-        return cls(metric, way == "min") if metric and way in ("min", "max") else cls(text)
+        return (
+            cls(metric, way == "min") if metric and way in ("min", "max") else cls(text)
+        )
 
 
 class Checkpoint(NamedTuple):
@@ -59,7 +61,9 @@ class Best(NamedTuple):
     latest: Checkpoint | None
 
 
-def best(run: Run, metric: str = "reward", *, lowest: bool | None = None) -> Best | None:
+def best(
+    run: Run, metric: str = "reward", *, lowest: bool | None = None
+) -> Best | None:
     """Return where a metric was best, the first among equals; None if the run has no finite value
     of it, or is a preview, which does not have all values.
 
@@ -99,7 +103,11 @@ def _top(series: Series, sign: float) -> Point | None:
     """Return the first point with the highest value times `sign`, None without a number."""
     points = zip(series.steps, series.values, strict=True)
     found = max(
-        ((value * sign, -step, value) for step, value in points if math.isfinite(value)),
+        (
+            (value * sign, -step, value)
+            for step, value in points
+            if math.isfinite(value)
+        ),
         default=None,
     )
     return None if found is None else Point(-found[1], found[2])
@@ -119,7 +127,9 @@ def is_better_low(metric: str, key: str) -> bool:
     if metric in INDICATORS:
         return INDICATORS[metric].direction == "down"
     spelled = (
-        indicator.direction for indicator in INDICATORS.values() if key in indicator.spellings
+        indicator.direction
+        for indicator in INDICATORS.values()
+        if key in indicator.spellings
     )
     return (describe(key).direction or next(spelled, "")) == "down"
 

@@ -50,7 +50,9 @@ def called_best(run: Run) -> tuple[CalledBest, ...]:
 @cached_by_revision
 def checkpoints(run: Run) -> Mapping[int, str]:
     """Return the checkpoints by their steps, those too whose step is known by a value only."""
-    matched = {best.step: best.path for best in called_best(run) if best.step is not None}
+    matched = {
+        best.step: best.path for best in called_best(run) if best.step is not None
+    }
     return {**matched, **run.checkpoints}
 
 
@@ -59,7 +61,9 @@ def usable(run: Run) -> Mapping[int, str]:
     """Return the checkpoints without the one during which the run died: its remains cannot be
     loaded.
     """
-    return {step: path for step, path in checkpoints(run).items() if not _torn(run, step)}
+    return {
+        step: path for step, path in checkpoints(run).items() if not _torn(run, step)
+    }
 
 
 def _torn(run: Run, step: int) -> bool:
@@ -73,7 +77,8 @@ def _torn(run: Run, step: int) -> bool:
     if run.saved_step is not None:
         return step > run.saved_step
     begun = any(
-        one.kind is EventKind.CHECKPOINT and one.step == step and one.line for one in run.events
+        one.kind is EventKind.CHECKPOINT and one.step == step and one.line
+        for one in run.events
     )
     return begun and run.step is not None and step > run.step
 
@@ -105,7 +110,11 @@ def _candidates(run: Run, name: str) -> Iterator[Series]:
     validation.
     """
     keys = [key for key in run.keys if key.replace("/", "_") in name]
-    keys += [key for indicator in _LOOKED_AT if (key := run.indicators.get(indicator)) is not None]
+    keys += [
+        key
+        for indicator in _LOOKED_AT
+        if (key := run.indicators.get(indicator)) is not None
+    ]
     for key in dict.fromkeys(keys):
         if (series := run.series(key)) is not None:
             yield series

@@ -19,7 +19,8 @@ names the node.
 Keys under `cluster/` are the same for all machines of a cluster, some of which the run may use.
 """
 _OF_DEVICE = NamePattern(
-    r"(?:.*[/_.])?(?:gpus?|devices?|cuda)[/_.:]?(\d{1,4})[/_.](?:gpu[/_.])?([^/]+)", re.IGNORECASE
+    r"(?:.*[/_.])?(?:gpus?|devices?|cuda)[/_.:]?(\d{1,4})[/_.](?:gpu[/_.])?([^/]+)",
+    re.IGNORECASE,
 )
 """`gpus/0/util`, `system/gpu.0.gpu_util`, `gpu_3_temperature`."""
 _UNIT = r"(?:_?(bytes|[mg]i?b))?"
@@ -39,7 +40,10 @@ _FIGURES = tuple(
         (rf"(?:mem|memory)_?total{_UNIT}|total_?(?:mem|memory){_UNIT}", "memoryTotal"),
         (r"temp(?:erature)?(?:_?(?:c|celsius|gpu))?", "temp"),
         (r"power_?(?:draw|usage)?_?(?:w|watts?)?", "powerWatts"),
-        (r"(?:power_?limit|enforced_power_limit)_?(?:w|watts?)?", "enforcedPowerLimitWatts"),
+        (
+            r"(?:power_?limit|enforced_power_limit)_?(?:w|watts?)?",
+            "enforcedPowerLimitWatts",
+        ),
     )
 )
 _FACTORS = {"bytes": 1, "mb": 2**20, "mib": 2**20, "gb": 2**30, "gib": 2**30}
@@ -66,7 +70,9 @@ def device_key(key: str) -> DeviceKey | None:
     if matched := _WANDB.fullmatch(key):
         return DeviceKey(int(matched[1]), matched[2], 1, matched[3] or "")
     matched = _OF_DEVICE.fullmatch(key) if len(key) < 200 else None
-    if matched is None or (key.startswith("system/gpu.") and matched[2] in ("gpu", "memory")):
+    if matched is None or (
+        key.startswith("system/gpu.") and matched[2] in ("gpu", "memory")
+    ):
         return None
     return _own_figure(int(matched[1]), matched[2])
 
@@ -74,7 +80,9 @@ def device_key(key: str) -> DeviceKey | None:
 def _own_figure(device: int, name: str) -> DeviceKey | None:
     """Return the figure behind a name that is not W&B's, None for an unknown name."""
     matches = ((form.fullmatch(name), field) for form, field in _FIGURES)
-    found, field = next(((match, field) for match, field in matches if match), (None, ""))
+    found, field = next(
+        ((match, field) for match, field in matches if match), (None, "")
+    )
     if found is None or not field.startswith("memory"):
         return DeviceKey(device, field) if found is not None else None
     unit = next(filter(None, found.groups()), "").lower()

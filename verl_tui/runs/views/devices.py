@@ -128,7 +128,9 @@ def _passes_one(run: Run, key: str) -> bool:
 def memory_key(key: str) -> str:
     """Return the key of a device's share of memory, given that of its utilisation."""
     head, _, node = key.partition("/l:")
-    return f"{head.removesuffix('.gpu')}.memoryAllocated" + (f"/l:{node}" if node else "")
+    return f"{head.removesuffix('.gpu')}.memoryAllocated" + (
+        f"/l:{node}" if node else ""
+    )
 
 
 def logged_devices(run: Run) -> tuple[list[Device], set[str]]:
@@ -139,7 +141,9 @@ def logged_devices(run: Run) -> tuple[list[Device], set[str]]:
     """
     found: dict[tuple[str, int], dict[str, tuple[str, int | None]]] = {}
     for key, one in _device_keys(run):
-        found.setdefault((one.node, one.device), {}).setdefault(one.field, (key, one.factor))
+        found.setdefault((one.node, one.device), {}).setdefault(
+            one.field, (key, one.factor)
+        )
     name = run.settings.get("wandb.gpu")
     devices, used = [], set()
     for (node, index), keys in sorted(found.items()):
@@ -147,14 +151,20 @@ def logged_devices(run: Run) -> tuple[list[Device], set[str]]:
             keys.pop("memoryAllocated", None)
         if keys.keys() & {"gpu", "memoryAllocatedBytes"} or len(keys) > 1:
             devices.append(
-                _logged(run, str(index), node, name if isinstance(name, str) else "", keys)
+                _logged(
+                    run, str(index), node, name if isinstance(name, str) else "", keys
+                )
             )
             used |= {key for key, _ in keys.values()}
     return devices, used
 
 
 def _logged(
-    run: Run, index: str, node: str, name: str, keys: Mapping[str, tuple[str, int | None]]
+    run: Run,
+    index: str,
+    node: str,
+    name: str,
+    keys: Mapping[str, tuple[str, int | None]],
 ) -> Device:
     def last(field: str) -> float | None:
         values = run.measured(keys[field][0], 1) if field in keys else ()
@@ -208,7 +218,10 @@ def host(run: Run) -> str:
 
 def same_host(one: str, other: str) -> bool:
     """Return whether two names are known to mean one host: `node1` and `node1.cluster.local` do."""
-    return bool(one and other) and one.partition(".")[0].lower() == other.partition(".")[0].lower()
+    return (
+        bool(one and other)
+        and one.partition(".")[0].lower() == other.partition(".")[0].lower()
+    )
 
 
 def owns(run: Run) -> Callable[[GpuProcess], str]:
@@ -227,7 +240,8 @@ def owns(run: Run) -> Callable[[GpuProcess], str]:
 
 def _within(path: str, folders: Iterable[str]) -> bool:
     return bool(path) and any(
-        path == folder or path.startswith(folder.rstrip("/") + "/") for folder in folders
+        path == folder or path.startswith(folder.rstrip("/") + "/")
+        for folder in folders
     )
 
 

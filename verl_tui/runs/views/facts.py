@@ -34,6 +34,8 @@ def short(value: object) -> str:
         return "on" if value else "off"
     if isinstance(value, float):
         return f"{value:.6g}"
-    if isinstance(value, str) and re.fullmatch(r"[-+]?\d+(?:\.\d*)?[eE][-+]?\d+", value):
+    if isinstance(value, str) and re.fullmatch(
+        r"[-+]?\d+(?:\.\d*)?[eE][-+]?\d+", value
+    ):
         return f"{float(value):.6g}"  # YAML reads `1e-6` as text
     return str(value)

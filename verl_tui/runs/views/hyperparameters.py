@@ -37,7 +37,14 @@ _HIGH = (
     "eps_clip_high",
     "ratio_clip_max",
 )
-_CLIP = ("actor.clip_ratio", "clip_ratio", "cliprange", "clip_range", "eps_clip", "epsilon")
+_CLIP = (
+    "actor.clip_ratio",
+    "clip_ratio",
+    "cliprange",
+    "clip_range",
+    "eps_clip",
+    "epsilon",
+)
 _ENTROPY = (
     "actor_rollout_ref.actor.entropy_coeff",
     "actor.entropy_coeff",
@@ -66,8 +73,29 @@ _KL_LOSS = ("actor.kl_loss_coef", "kl_loss_coef", "beta")
 _KL_REWARD = ("algorithm.kl_ctrl.kl_coef", "kl_ctrl.kl_coef", "init_kl_coef", "kl_coef")
 KNOWN = frozenset(
     (
-        *(*_LR, *PROMPTS, *_BATCH, *_PER_DEVICE, *EACH, *_MINI, *_LOW, *_HIGH, *_CLIP, *_ENTROPY),
-        *(*_PROMPT, *_RESPONSE, *_TEMPERATURE, *_EPOCHS, *_STEPS, *GPUS, *NODES, *_ENGINE, *_LORA),
+        *(
+            *_LR,
+            *PROMPTS,
+            *_BATCH,
+            *_PER_DEVICE,
+            *EACH,
+            *_MINI,
+            *_LOW,
+            *_HIGH,
+            *_CLIP,
+            *_ENTROPY,
+        ),
+        *(
+            *_PROMPT,
+            *_RESPONSE,
+            *_TEMPERATURE,
+            *_EPOCHS,
+            *_STEPS,
+            *GPUS,
+            *NODES,
+            *_ENGINE,
+            *_LORA,
+        ),
         *(*_KL_LOSS, *_KL_REWARD, "use_kl_loss", "use_kl_in_reward"),
     )
 )
@@ -103,7 +131,11 @@ def _times(
         if other is None:
             return Fact(label, short(one[1]), one[0])
         words = word if other[1] == 1 else f"{word}s"
-        return Fact(label, f"{short(one[1])} × {short(other[1])} {words}", f"{one[0]}, {other[0]}")
+        return Fact(
+            label,
+            f"{short(one[1])} × {short(other[1])} {words}",
+            f"{one[0]}, {other[0]}",
+        )
 
     return made
 
@@ -114,7 +146,9 @@ def _batch(settings: RunSettings) -> Fact | None:
     """
     if stated_setting(settings, PROMPTS) is not None:
         return _times("batch", PROMPTS, EACH, "response")(settings)
-    return fact(settings, "responses per prompt", EACH) or fact(settings, "batch", _BATCH)
+    return fact(settings, "responses per prompt", EACH) or fact(
+        settings, "batch", _BATCH
+    )
 
 
 def _kl(settings: RunSettings) -> Fact | None:
@@ -128,9 +162,12 @@ def _kl(settings: RunSettings) -> Fact | None:
         return None
     in_force = [penalty for penalty in found if penalty.value]
     if len(in_force) > 1 and not found[1].switched:
-        in_force.pop()  # without a switch (verl before v0.3) the penalty is in one place only
+        # without a switch (verl before v0.3) the penalty is in one place only
+        in_force.pop()
     values = ", ".join(penalty.value for penalty in in_force) or "none"
-    return Fact("KL penalty", values, ", ".join(penalty.key for penalty in in_force or found))
+    return Fact(
+        "KL penalty", values, ", ".join(penalty.key for penalty in in_force or found)
+    )
 
 
 class _Penalty(NamedTuple):
@@ -141,20 +178,32 @@ class _Penalty(NamedTuple):
     """True if a setting switches it on or off."""
 
 
-def _penalty(settings: RunSettings, use: str, names: Sequence[str], where: str) -> _Penalty | None:
+def _penalty(
+    settings: RunSettings, use: str, names: Sequence[str], where: str
+) -> _Penalty | None:
     """Return one of the KL penalties, None where nothing states it."""
-    switch, coefficient = stated_setting(settings, (use,)), stated_setting(settings, names)
+    switch, coefficient = (
+        stated_setting(settings, (use,)),
+        stated_setting(settings, names),
+    )
     if switch is not None and switch[1] is False:
         return _Penalty("", switch[0], switched=True)
     if coefficient is None:
         return None
     place = f" in the {where}" if switch is not None else ""
-    return _Penalty(f"{short(coefficient[1])}{place}", coefficient[0], switch is not None)
+    return _Penalty(
+        f"{short(coefficient[1])}{place}", coefficient[0], switch is not None
+    )
 
 
-def clips(settings: RunSettings) -> tuple[tuple[str, float] | None, tuple[str, float] | None]:
+def clips(
+    settings: RunSettings,
+) -> tuple[tuple[str, float] | None, tuple[str, float] | None]:
     """Return the lower and the upper clip range where they are set apart."""
-    low, high = stated_setting(settings, (*_LOW, *_CLIP)), stated_setting(settings, _HIGH)
+    low, high = (
+        stated_setting(settings, (*_LOW, *_CLIP)),
+        stated_setting(settings, _HIGH),
+    )
     below, above = number(low[1]) if low else None, number(high[1]) if high else None
     return (
         (low[0], below) if low is not None and below is not None else None,

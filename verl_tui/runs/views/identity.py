@@ -37,7 +37,13 @@ _EXPERIMENT = (
     "exp_name",
     "wandb_run_name",
 )
-_GROUP = ("wandb.group", "wandb_group", "trainer.group_name", "run_group", "WANDB_RUN_GROUP")
+_GROUP = (
+    "wandb.group",
+    "wandb_group",
+    "trainer.group_name",
+    "run_group",
+    "WANDB_RUN_GROUP",
+)
 _MODEL = (
     "actor_rollout_ref.model.path",
     "model.partial_pretrain",  # verl's SFT trainer
@@ -54,7 +60,9 @@ _CACHED = pattern(r"models--([^/]+?)--([^/]+)")
 _NO_NAME = pattern(
     r"(?:checkpoint[-_]|global_step_?)\d+|huggingface|hf|actor|model|snapshots?|[0-9a-f]{20,}"
 )
-_IDENTIFYING = KNOWN.union(_MODEL, ("adv_estimator", "advantage_estimator", "loss_mode"))
+_IDENTIFYING = KNOWN.union(
+    _MODEL, ("adv_estimator", "advantage_estimator", "loss_mode")
+)
 
 
 class Identity(NamedTuple):
@@ -84,7 +92,9 @@ def identity(run: Run) -> Identity:
         fact(settings, "group", _GROUP),
         by_settings(settings) or by_metrics(run),
         _model(settings),
-        tuple(found for made in HYPERPARAMETERS if (found := made(settings)) is not None),
+        tuple(
+            found for made in HYPERPARAMETERS if (found := made(settings)) is not None
+        ),
     )
 
 
@@ -125,5 +135,8 @@ def as_data(found: Identity) -> Iterator[tuple[str, Any]]:
         yield name, None if one is None else {"value": one.value, "key": one.key}
     yield (
         "hyperparameters",
-        {fact.label: {"value": fact.value, "key": fact.key} for fact in found.hyperparameters},
+        {
+            fact.label: {"value": fact.value, "key": fact.key}
+            for fact in found.hyperparameters
+        },
     )

@@ -70,7 +70,12 @@ def _aggregated_otherwise(run: Run) -> bool:
         stated_setting(run.config, (name,))
         for name in ("policy_loss.loss_mode", "actor.loss_agg_mode")
     )
-    return loss is not None and loss[1] == "gspo" and mode is not None and mode[1] != _GSPO_USUAL
+    return (
+        loss is not None
+        and loss[1] == "gspo"
+        and mode is not None
+        and mode[1] != _GSPO_USUAL
+    )
 
 
 def _has(run: Run, form: NamePattern) -> bool:

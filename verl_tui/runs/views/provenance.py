@@ -31,7 +31,9 @@ def shares(run: Run, key: str) -> tuple[Share, ...]:
         return ()
     counted = Counter(map(origin_of, series.orders))
     found = ((_status(run, source), points) for source, points in counted.most_common())
-    return tuple(Share(status, points) for status, points in found if status is not None)
+    return tuple(
+        Share(status, points) for status, points in found if status is not None
+    )
 
 
 def leading(run: Run) -> Mapping[str, int]:
@@ -74,4 +76,6 @@ def _short(path: str) -> str:
 
 def _status(run: Run, source: tuple[int, int]) -> SourceStatus | None:
     known = (state.status for state in run.sources.values())
-    return next((status for status in known if (status.rank, status.ordinal) == source), None)
+    return next(
+        (status for status in known if (status.rank, status.ordinal) == source), None
+    )

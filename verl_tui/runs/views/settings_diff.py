@@ -55,14 +55,20 @@ def difference(
         everything: Whether to return those that are the same as well.
     """
     keys = dict.fromkeys(key for settings in runs for key in settings)
-    rows = [_row(key, tuple(settings.get(key, ABSENT) for settings in runs)) for key in keys]
+    rows = [
+        _row(key, tuple(settings.get(key, ABSENT) for settings in runs)) for key in keys
+    ]
     chosen = [row for row in rows if row.differs or everything]
-    return sorted(chosen, key=lambda row: (row.naming, row.silent, not is_known(row.key), row.key))
+    return sorted(
+        chosen, key=lambda row: (row.naming, row.silent, not is_known(row.key), row.key)
+    )
 
 
 def _row(key: str, values: tuple[Any, ...]) -> ComparedSetting:
     stated = [value for value in values if value is not ABSENT]
-    silent = len(stated) < len(values) and all(alike(stated[0], value) for value in stated)
+    silent = len(stated) < len(values) and all(
+        alike(stated[0], value) for value in stated
+    )
     differs = silent or any(not alike(values[0], value) for value in values[1:])
     return ComparedSetting(key, values, differs, silent, is_naming(key))
 
@@ -74,7 +80,12 @@ def is_naming(key: str) -> bool:
 
 def alike(one: object, other: object) -> bool:
     """Return whether two values mean the same: `1e-6` as text, as YAML reads it, is 1e-06."""
-    if one is ABSENT or other is ABSENT or isinstance(one, bool) or isinstance(other, bool):
+    if (
+        one is ABSENT
+        or other is ABSENT
+        or isinstance(one, bool)
+        or isinstance(other, bool)
+    ):
         return one is other
     left, right = number(one), number(other)
     if left is not None and right is not None:

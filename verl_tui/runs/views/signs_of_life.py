@@ -51,7 +51,9 @@ def writer(run: Run) -> Writer | None:
         if one is None or (one.by_name and one.gone and newest - modified > _KEPT_BACK):
             continue
         known.append(one)
-    return min(known, key=lambda one: (one.name.startswith("wandb"), one.gone), default=None)
+    return min(
+        known, key=lambda one: (one.name.startswith("wandb"), one.gone), default=None
+    )
 
 
 def evidence(run: Run, now: float) -> Evidence | None:
@@ -59,7 +61,9 @@ def evidence(run: Run, now: float) -> Evidence | None:
     file's time.
     """
     return max(
-        _signs(run, now), key=lambda sign: inf if sign.latest is None else sign.latest, default=None
+        _signs(run, now),
+        key=lambda sign: inf if sign.latest is None else sign.latest,
+        default=None,
     )
 
 
@@ -68,7 +72,11 @@ def last_written(run: Run) -> float | None:
     """Return when something was last written that may belong to a long step, not counting what is
     written regardless of training.
     """
-    times = [state.status.modified for state in run.sources.values() if not state.life.explained()]
+    times = [
+        state.status.modified
+        for state in run.sources.values()
+        if not state.life.explained()
+    ]
     return max([time for time in times if time is not None], default=None)
 
 
@@ -80,12 +88,15 @@ def unattended(run: Run) -> bool:
     A run that is copied over from elsewhere looks the same until its next piece comes, unless a
     heartbeat tells.
     """
-    if writer(run) is not None or any(state.life.continued for state in run.sources.values()):
+    if writer(run) is not None or any(
+        state.life.continued for state in run.sources.values()
+    ):
         return False
     statuses = [state.status for state in run.sources.values()]
     newest = max([status.modified or 0.0 for status in statuses], default=0.0)
     return any(
-        status.unheld and newest - (status.modified or 0.0) <= _KEPT_BACK for status in statuses
+        status.unheld and newest - (status.modified or 0.0) <= _KEPT_BACK
+        for status in statuses
     )
 
 
@@ -153,7 +164,9 @@ def _timer(run: Run) -> str | None:
     parts = [
         (newest[-1], key)
         for key in run.keys
-        if key.startswith("timing_s/") and key != "timing_s/step" and (newest := run.tail(key, 1))
+        if key.startswith("timing_s/")
+        and key != "timing_s/step"
+        and (newest := run.tail(key, 1))
     ]
     seconds, key = max(parts, default=(0.0, ""))
     if seconds > 0:

@@ -10,7 +10,13 @@ from verl_tui.records import SAMPLES, EventKind
 from verl_tui.runs.restarts import starts
 from verl_tui.runs.time.forecast import expected_step, remaining_steps
 from verl_tui.runs.time.pace import pace
-from verl_tui.runs.views.signs_of_life import evidence, gpus_work, last_written, unattended, writer
+from verl_tui.runs.views.signs_of_life import (
+    evidence,
+    gpus_work,
+    last_written,
+    unattended,
+    writer,
+)
 from verl_tui.runs.views.worker_errors import worker_errors
 
 if TYPE_CHECKING:
@@ -118,7 +124,9 @@ def waited(run: Run, now: float) -> float | None:
 def last_write(run: Run) -> float | None:
     """Return when any of the run's files last changed, in seconds since the epoch."""
     statuses = [state.status for state in run.sources.values()]
-    return max([one.modified for one in statuses if one.modified is not None], default=None)
+    return max(
+        [one.modified for one in statuses if one.modified is not None], default=None
+    )
 
 
 def state(run: Run, now: float) -> State:
@@ -148,7 +156,9 @@ def _evaluated(run: Run, now: float) -> State | None:
         return None
     holder, idle = writer(run), _idle(run, now)
     gone = holder is not None and holder.gone
-    return State.FINISHED if gone or idle is None or idle > _FRESH_LOG else State.RUNNING
+    return (
+        State.FINISHED if gone or idle is None or idle > _FRESH_LOG else State.RUNNING
+    )
 
 
 def _by_process(run: Run, _now: float) -> State | None:
@@ -161,7 +171,9 @@ def _by_process(run: Run, _now: float) -> State | None:
 
 def _before_first_step(run: Run, now: float) -> State | None:
     """Return the state of a run that has not made a step since it began."""
-    if run.step is not None and not starts(run.sources.values(), run.last_record or 0.0):
+    if run.step is not None and not starts(
+        run.sources.values(), run.last_record or 0.0
+    ):
         return None
     idle = _idle(run, now)
     if has_no_training(run) and _abandoned(run, idle):
@@ -182,13 +194,18 @@ def _idle(run: Run, now: float) -> float | None:
 
 def _let_go(run: Run) -> bool:
     """Return whether no process holds the log with the run's ending any more."""
-    if any(source.ending is not None and source.ending.bare for source in run.sources.values()):
+    if any(
+        source.ending is not None and source.ending.bare
+        for source in run.sources.values()
+    ):
         return True  # W&B logs its exit with an error
     holder = writer(run)
     if holder is not None:
         return holder.gone
     return any(
-        source.status.unheld for source in run.sources.values() if source.ending is run.outcome
+        source.status.unheld
+        for source in run.sources.values()
+        if source.ending is run.outcome
     )
 
 
@@ -224,7 +241,9 @@ def is_evaluation(run: Run) -> bool:
     """Return whether a run is an evaluation: samples without a step."""
     if run.step is not None or run.total_steps is not None:
         return False
-    formats = {source.status.format for source in run.sources.values() if source.status.records}
+    formats = {
+        source.status.format for source in run.sources.values() if source.status.records
+    }
     return SAMPLES in formats and formats <= _OF_EVALUATIONS
 
 
@@ -242,7 +261,9 @@ def _stated(run: Run, _now: float) -> State | None:
     if kind is EventKind.EXITED:
         # W&B ends so too where the trainer has crashed: without an error code, long before its last
         # step.
-        return State.FINISHED if run.total_steps is None or _nearly(run) else State.ENDED
+        return (
+            State.FINISHED if run.total_steps is None or _nearly(run) else State.ENDED
+        )
     return None
 
 
@@ -257,7 +278,9 @@ def _complete(run: Run) -> bool:
 def _nearly(run: Run) -> bool:
     """Return whether the last step but one was made: some bars are not painted at their end."""
     return (
-        run.step is not None and run.total_steps is not None and run.step >= run.total_steps - 1 > 0
+        run.step is not None
+        and run.total_steps is not None
+        and run.step >= run.total_steps - 1 > 0
     )
 
 
@@ -287,7 +310,9 @@ def _by_silence(run: Run, now: float) -> State | None:
     quiet = waited(run, now)
     if quiet is None:
         return None
-    if not overdue(run, quiet) or quiet <= patience(run) * (_DOUBT if doubt(run, now) else 1.0):
+    if not overdue(run, quiet) or quiet <= patience(run) * (
+        _DOUBT if doubt(run, now) else 1.0
+    ):
         return State.RUNNING
     # A file's time alone may be that of a copy.
     sign = evidence(run, now)

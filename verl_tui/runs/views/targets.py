@@ -72,6 +72,8 @@ def reached(run: Run, metric: str, target: float) -> Point | None:
 def targets_of(run: Run, targets: Mapping[str, float]) -> list[Target]:
     """Return how far a run has come with each target that it logs the metric of."""
     found = (
-        target_of(run, metric, value) for metric, value in targets.items() if math.isfinite(value)
+        target_of(run, metric, value)
+        for metric, value in targets.items()
+        if math.isfinite(value)
     )
     return [one for one in found if one is not None]

@@ -58,7 +58,11 @@ def source_path(file: FoundFile) -> Path:
     """
     if is_folder(file.path):
         return next(
-            (file.path / files.all for files in _STEP_FILES if files.format is file.format),
+            (
+                file.path / files.all
+                for files in _STEP_FILES
+                if files.format is file.format
+            ),
             file.path,
         )
     return file.path

@@ -35,13 +35,20 @@ def homes_around(directory: Path) -> list[Path]:
     found = []
     for place in (directory, *directory.parents)[: _HIGHEST + 1]:
         found += homes(place, 0)
-        found += [home for name in HOMES if is_folder(place / name) for home in homes(place / name)]
+        found += [
+            home
+            for name in HOMES
+            if is_folder(place / name)
+            for home in homes(place / name)
+        ]
         if not naming.is_generic(place.name) and wandb_id(place) is None:
             break
     return found
 
 
-def with_checkpoints(runs: Sequence[FoundRun], found: Sequence[CheckpointHome]) -> list[FoundRun]:
+def with_checkpoints(
+    runs: Sequence[FoundRun], found: Sequence[CheckpointHome]
+) -> list[FoundRun]:
     """Return the runs with their checkpoints.
 
     Checkpoints belong to the run whose files lie nearest. If several are equally near, they belong
@@ -58,7 +65,10 @@ def with_checkpoints(runs: Sequence[FoundRun], found: Sequence[CheckpointHome]) 
         named = _named_in(home, {at: names[at] for at in nearest}, depth)
         for at in named or _sharing(home, nearest):
             owned[at][home.path] = at in named or _holds(runs[at], home.path)
-    return [run._replace(checkpoints=_surest(mine)) for run, mine in zip(runs, owned, strict=True)]
+    return [
+        run._replace(checkpoints=_surest(mine))
+        for run, mine in zip(runs, owned, strict=True)
+    ]
 
 
 def _sharing(home: CheckpointHome, nearest: Sequence[int]) -> Sequence[int]:
@@ -66,7 +76,9 @@ def _sharing(home: CheckpointHome, nearest: Sequence[int]) -> Sequence[int]:
     return () if home.given and len(nearest) != 1 else nearest
 
 
-def _named_in(home: CheckpointHome, names: Mapping[int, set[str]], depth: int) -> list[int]:
+def _named_in(
+    home: CheckpointHome, names: Mapping[int, set[str]], depth: int
+) -> list[int]:
     """Return the runs with a name of their own in the path of checkpoints below a depth."""
     common = set.intersection(*names.values()) if len(names) > 1 else set()
     parts = set(home.path.parts[depth - home.given :])
@@ -86,7 +98,9 @@ def _holds(run: FoundRun, home: Path) -> bool:
 def _names(run: FoundRun) -> set[str]:
     """Return the names that a run's checkpoints may lie under."""
     stems = {
-        stem(file.path) for file in run.files if file.format is not None and file.format.anchor
+        stem(file.path)
+        for file in run.files
+        if file.format is not None and file.format.anchor
     }
     titles = {file.title for file in run.files}
     return {
@@ -101,7 +115,9 @@ def _by_place(runs: Sequence[FoundRun]) -> dict[tuple[str, ...], list[int]]:
     below: dict[tuple[str, ...], list[int]] = {}
     for at, run in enumerate(runs):
         places = {run.directory.parts, *(file.path.parts[:-1] for file in run.files)}
-        for place in {parts[:depth] for parts in places for depth in range(1, len(parts) + 1)}:
+        for place in {
+            parts[:depth] for parts in places for depth in range(1, len(parts) + 1)
+        }:
             below.setdefault(place, []).append(at)
     return below
 

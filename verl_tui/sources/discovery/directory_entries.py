@@ -62,7 +62,11 @@ def leads_within(link: os.DirEntry[str], top: Path) -> bool:
     within = whole in target.parents and not any(
         part.startswith(".") for part in target.relative_to(whole).parts
     )
-    return within or target in (whole, *whole.parents) or checkpoint_step(target.name) is not None
+    return (
+        within
+        or target in (whole, *whole.parents)
+        or checkpoint_step(target.name) is not None
+    )
 
 
 def is_skipped(name: str) -> bool:
@@ -72,8 +76,13 @@ def is_skipped(name: str) -> bool:
 
 def is_bookkeeping(path: Path) -> bool:
     """True for W&B's own bookkeeping: `wandb/debug.log`, `wandb/run-…/logs`."""
-    own = path.name.startswith("debug") and path.suffix == ".log" and path.parent.name == WANDB
+    own = (
+        path.name.startswith("debug")
+        and path.suffix == ".log"
+        and path.parent.name == WANDB
+    )
     own = own or (
-        path.name in ("wandb-summary.json", "wandb-metadata.json") and path.parent.name == "files"
+        path.name in ("wandb-summary.json", "wandb-metadata.json")
+        and path.parent.name == "files"
     )
     return own or (path.name == "logs" and wandb_id(path.parent) is not None)

@@ -108,7 +108,9 @@ class DirectoryWalk:
     def _folder(self, directory: Path) -> Folder:
         """Return a directory with the dumps in it; one with dumps below the top is not walked."""
         if directory == self.top:
-            return Folder(directory, directory.resolve().name, extras=self._dumps(directory))
+            return Folder(
+                directory, directory.resolve().name, extras=self._dumps(directory)
+            )
         return Folder(directory, str(directory.relative_to(self.top)))
 
     def _entries(self, directory: Path) -> list[os.DirEntry[str]]:
@@ -117,7 +119,11 @@ class DirectoryWalk:
         except OSError as error:
             self._probe.note(directory, error)
             return []
-        return [one for one in entries if not (one.is_symlink() and leads_within(one, self.top))]
+        return [
+            one
+            for one in entries
+            if not (one.is_symlink() and leads_within(one, self.top))
+        ]
 
     def _add_home(self, home: Path) -> None:
         self.homes.append(CheckpointHome(home, self.top))
@@ -132,11 +138,15 @@ class DirectoryWalk:
         elif path.name in HOMES:
             for home in homes(path):
                 self._add_home(home)
-        elif depth < _DEEPEST and not is_skipped(path.name) and not is_bookkeeping(path):
+        elif (
+            depth < _DEEPEST and not is_skipped(path.name) and not is_bookkeeping(path)
+        ):
             return self._walk(path, depth + 1)
         return []
 
-    def _add_file(self, written: Path, here: Folder, taken: set[Path], *, hydra: bool) -> None:
+    def _add_file(
+        self, written: Path, here: Folder, taken: set[Path], *, hydra: bool
+    ) -> None:
         """Add a file to the run here.
 
         Args:
@@ -156,7 +166,9 @@ class DirectoryWalk:
         if known is not None:
             taken.add(path)
             kept = here.anchors if known.format.anchor else here.extras
-            kept.append(FoundFile(path, known.format, sure=known.sure, title=known.title))
+            kept.append(
+                FoundFile(path, known.format, sure=known.sure, title=known.title)
+            )
         elif self._is_unknown_log(written, path):
             self.unknown[written] = passed_over.why_unknown(self._probe.first(written))
 
@@ -177,7 +189,8 @@ class DirectoryWalk:
         for folder, file in unsure:
             if _log_names(file).isdisjoint(alike):
                 folder.anchors.remove(file)
-                if wandb_id(file.path) is None:  # W&B's copy of the console repeats the console
+                # W&B's copy of the console repeats the console
+                if wandb_id(file.path) is None:
                     self.unknown[file.path] = passed_over.UNSURE
 
     def _enter(self, directory: Path) -> bool:
@@ -213,7 +226,9 @@ def _is_no_log(path: Path, *, dumped: bool) -> bool:
 
 def _unsure_logs(folders: Sequence[Folder]) -> list[tuple[Folder, FoundFile]]:
     """Return the consoles without a step, each with its folder."""
-    return [(folder, file) for folder in folders for file in folder.anchors if not file.sure]
+    return [
+        (folder, file) for folder in folders for file in folder.anchors if not file.sure
+    ]
 
 
 def _log_names(file: FoundFile) -> set[str]:
@@ -234,7 +249,10 @@ def settings_file(path: Path, probe: Probe) -> FoundFile:
 def dump_folders(directory: Path, probe: Probe) -> list[FoundFile]:
     """Return a directory as a source for each format of dumps or tables that it holds."""
     names = [entry.name for entry in entries_of(directory)]
-    return [FoundFile(directory, format) for format in by_step.formats(directory, names, probe)]
+    return [
+        FoundFile(directory, format)
+        for format in by_step.formats(directory, names, probe)
+    ]
 
 
 def error_logs(here: Folder) -> list[FoundFile]:
@@ -242,4 +260,6 @@ def error_logs(here: Folder) -> list[FoundFile]:
     known = {file.path for file in here.anchors}
     outs = [file.path for file in here.anchors if file.path.suffix == ".out"]
     errs = [path.with_suffix(".err") for path in outs]
-    return [FoundFile(path, console) for path in errs if path not in known and is_file(path)]
+    return [
+        FoundFile(path, console) for path in errs if path not in known and is_file(path)
+    ]

@@ -108,7 +108,9 @@ class Finder:
         for spec in self.specs:
             if pipe.is_meant(spec):
                 stdin = FoundFile(pipe.PATH, pipe)
-                self._folders.append(Folder(pipe.PATH, "stdin", extras=[stdin], stem="stdin"))
+                self._folders.append(
+                    Folder(pipe.PATH, "stdin", extras=[stdin], stem="stdin")
+                )
                 continue
             for path in self._expand(spec):
                 self._find(path)
@@ -119,7 +121,9 @@ class Finder:
             tuple(owners),
             tuple(dict.fromkeys(self._problems)),
             tuple(dict.fromkeys(self._waiting)),
-            tuple(one for one in dict.fromkeys(self._passed_over) if one.path not in shown),
+            tuple(
+                one for one in dict.fromkeys(self._passed_over) if one.path not in shown
+            ),
         )
 
     def _begin(self, reported: Mapping[Path, Sequence[str]] | None) -> None:
@@ -144,7 +148,8 @@ class Finder:
         try:
             Path(expanded).stat()
         except PermissionError:
-            return [Path(expanded)]  # in a directory that may not be entered: reported when read
+            # in a directory that may not be entered: reported when read
+            return [Path(expanded)]
         except (OSError, ValueError):
             pass
         else:
@@ -185,7 +190,9 @@ class Finder:
         folder = Folder(path.parent, stem(path), [file], stem=stem(path))
         folder.anchors.extend(error_logs(folder))
         folder.extras = self._beside(file)
-        self._homes += [CheckpointHome(home, path.parent) for home in homes_around(path.parent)]
+        self._homes += [
+            CheckpointHome(home, path.parent) for home in homes_around(path.parent)
+        ]
         self._folders.append(folder)
 
     def _find_below(self, path: Path) -> DirectoryWalk | None:
@@ -207,7 +214,9 @@ class Finder:
         if any(file.format for folder in found for file in folder.files):
             self._homes += walk.homes
             if naming.is_generic(path.resolve().name):
-                self._homes += [CheckpointHome(home, path) for home in homes_around(path.resolve())]
+                self._homes += [
+                    CheckpointHome(home, path) for home in homes_around(path.resolve())
+                ]
         else:
             self._add_bare_homes(path, walk)
         return walk
@@ -220,7 +229,9 @@ class Finder:
             found = [*found, *(CheckpointHome(one, path) for one in homes(home))]
         self._homes += [home._replace(given=True) for home in found]
         if not found or len(self.specs) == 1:
-            self._waiting.append(f"{one_line(str(path))}: {self._no_log(path, walk.unknown)}")
+            self._waiting.append(
+                f"{one_line(str(path))}: {self._no_log(path, walk.unknown)}"
+            )
 
     def _pass_over(self, found: Iterable[tuple[Path, str]]) -> None:
         for path, reason in found:
@@ -243,8 +254,12 @@ class Finder:
         unknown: list[str] = []
         for path, size in self._probe.sizes(top).items():
             if path not in passed_over and classify_name(path.name) is NameClass.LOG:
-                (unknown if size else empty).append(one_line(str(path.relative_to(top))))
-        why = ", ".join(filter(None, (_are(empty, "empty so far"), _are(unknown, UNKNOWN))))
+                (unknown if size else empty).append(
+                    one_line(str(path.relative_to(top)))
+                )
+        why = ", ".join(
+            filter(None, (_are(empty, "empty so far"), _are(unknown, UNKNOWN)))
+        )
         if not (why or passed_over or self._probe.closed):
             why = "looking for *.jsonl, *.log, *.out, *.txt, *.csv"
         return "no log in this directory yet" + (f": {why}" if why else "")
@@ -268,7 +283,11 @@ class Finder:
         """Return the settings or dumps in a directory."""
         if directory.name == ".hydra":
             return hydra_files(directory, self._probe)
-        return [] if directory.name.startswith(".") else dump_folders(directory, self._probe)
+        return (
+            []
+            if directory.name.startswith(".")
+            else dump_folders(directory, self._probe)
+        )
 
 
 def _main_log(path: Path) -> Path:
@@ -278,7 +297,9 @@ def _main_log(path: Path) -> Path:
     return other if path.suffix == ".err" and is_file(other) else path
 
 
-def _without_log(walk: DirectoryWalk, folders: Sequence[Folder]) -> Iterator[tuple[Path, str]]:
+def _without_log(
+    walk: DirectoryWalk, folders: Sequence[Folder]
+) -> Iterator[tuple[Path, str]]:
     """Yield the folders that look like the runs beside them and hold no log."""
     runs = [folder for folder in folders if folder.top == walk.top and folder.anchors]
     logs = [file.path for folder in runs for file in folder.files if file.format]
@@ -289,4 +310,8 @@ def _without_log(walk: DirectoryWalk, folders: Sequence[Folder]) -> Iterator[tup
 
 def _are(names: list[str], state: str) -> str:
     """Return a sentence about files, empty if there are none."""
-    return f"{some(sorted(names))} {'is' if len(names) == 1 else 'are'} {state}" if names else ""
+    return (
+        f"{some(sorted(names))} {'is' if len(names) == 1 else 'are'} {state}"
+        if names
+        else ""
+    )

@@ -78,7 +78,9 @@ class Folder:
     @property
     def logs(self) -> set[tuple[str, str]]:
         """Its logs, by kind and name; files that continue each other are one log."""
-        return {(file.format.name, log_name(file)) for file in self.anchors if file.format}
+        return {
+            (file.format.name, log_name(file)) for file in self.anchors if file.format
+        }
 
     @property
     def changed(self) -> float:
@@ -107,15 +109,21 @@ def _id_in(directory: Path) -> str | None:
         status = directory.stat()
     except OSError:
         return None
-    return _id_of_log(directory, status.st_mtime_ns) if S_ISDIR(status.st_mode) else None
+    return (
+        _id_of_log(directory, status.st_mtime_ns) if S_ISDIR(status.st_mode) else None
+    )
 
 
 @lru_cache(maxsize=1024)
 def _id_of_log(directory: Path, _changed: int) -> str | None:
     """The same of a directory that has not changed since it was looked at."""
-    logs = [log.stem.removeprefix("run-") for log in directory.glob(f"run-*{_WANDB_LOG}")]
+    logs = [
+        log.stem.removeprefix("run-") for log in directory.glob(f"run-*{_WANDB_LOG}")
+    ]
     return (
-        min(logs) if logs and any((directory / name).is_dir() for name in _IN_WANDB_RUN) else None
+        min(logs)
+        if logs and any((directory / name).is_dir() for name in _IN_WANDB_RUN)
+        else None
     )
 
 
@@ -180,13 +188,17 @@ def has_console(folder: Folder) -> bool:
 def consoles(folder: Folder) -> Iterator[FoundFile]:
     """Yield the consoles of a run, except W&B's copies."""
     return (
-        file for file in folder.anchors if file.format is console and wandb_id(file.path) is None
+        file
+        for file in folder.anchors
+        if file.format is console and wandb_id(file.path) is None
     )
 
 
 def without_console_copy(copy: Folder) -> Folder:
     """Return W&B's run without its copy of the console, which repeats the run's own console."""
     anchors = [
-        file for file in copy.anchors if file.format is not console or wandb_id(file.path) is None
+        file
+        for file in copy.anchors
+        if file.format is not console or wandb_id(file.path) is None
     ]
     return Folder(copy.directory, copy.name, anchors, copy.extras)

@@ -32,7 +32,11 @@ from verl_tui.sources.discovery.found import (
     stem,
     wandb_id,
 )
-from verl_tui.sources.discovery.wandb_copies import assign_by_title, join_resumed, titles
+from verl_tui.sources.discovery.wandb_copies import (
+    assign_by_title,
+    join_resumed,
+    titles,
+)
 from verl_tui.sources.files.paths import RealPaths, is_folder
 from verl_tui.sources.formats import filelogger, trainer_state
 
@@ -52,7 +56,9 @@ _GENERIC = pattern(
 """Names of folders that say what lies in them, not which run it is."""
 
 
-def grouped_runs(here: Folder, below: list[Folder], copies: WandbCopies) -> list[Folder]:
+def grouped_runs(
+    here: Folder, below: list[Folder], copies: WandbCopies
+) -> list[Folder]:
     """Return the runs that a directory and the folders below it are: none, one or several."""
     own, kept = _split_by_wandb(here, copies.join_starts(here, _joined(here, below)))
     _take_extras(here, below)
@@ -77,11 +83,16 @@ def _joined(here: Folder, below: list[Folder]) -> list[Folder]:
 def _take_extras(here: Folder, below: list[Folder]) -> None:
     """Add the samples and settings of folders without a log to the run here."""
     for folder in below:
-        if not folder.anchors and wandb_id(folder.directory) in (None, wandb_id(here.directory)):
+        if not folder.anchors and wandb_id(folder.directory) in (
+            None,
+            wandb_id(here.directory),
+        ):
             here.extras.extend(folder.extras)
 
 
-def _split_by_wandb(here: Folder, runs: list[Folder]) -> tuple[list[Folder], list[Folder]]:
+def _split_by_wandb(
+    here: Folder, runs: list[Folder]
+) -> tuple[list[Folder], list[Folder]]:
     """Return the runs outside and inside W&B's directory."""
     own: list[Folder] = []
     kept: list[Folder] = []
@@ -121,8 +132,13 @@ def _with_extras(here: Folder, units: list[Folder]) -> list[Folder]:
     samples = [file for file in here.extras if file.format is not None]
     if not samples:
         return units
-    directory = samples[0].path if is_folder(samples[0].path) else samples[0].path.parent
-    return [*units, Folder(directory, str(directory.relative_to(here.directory)), extras=samples)]
+    directory = (
+        samples[0].path if is_folder(samples[0].path) else samples[0].path.parent
+    )
+    return [
+        *units,
+        Folder(directory, str(directory.relative_to(here.directory)), extras=samples),
+    ]
 
 
 def _has_generic_names(here: Folder, runs: Sequence[Folder]) -> bool:
@@ -137,7 +153,9 @@ def _join_ranks(runs: list[Folder]) -> list[Folder]:
     left = []
     for folder in runs:
         logs = [
-            member.log for file in folder.anchors if (member := ranks.member(file.path)) is not None
+            member.log
+            for file in folder.anchors
+            if (member := ranks.member(file.path)) is not None
         ]
         known = next((by_log[log] for log in logs if log in by_log), None)
         if known is None:
@@ -217,8 +235,14 @@ def _names(folder: Folder) -> list[str]:
     """Return the names that may identify a run: its folder's, and its log's if verl chose it."""
     last = last_part(folder.name)
     nameless = _GENERIC.fullmatch(last)
-    stems = [stem(file.path) for file in folder.anchors if nameless or file.format is filelogger]
-    return [name for name in dict.fromkeys([last, *stems]) if not _GENERIC.fullmatch(name)]
+    stems = [
+        stem(file.path)
+        for file in folder.anchors
+        if nameless or file.format is filelogger
+    ]
+    return [
+        name for name in dict.fromkeys([last, *stems]) if not _GENERIC.fullmatch(name)
+    ]
 
 
 def _all_names(units: Iterable[Folder]) -> Mapping[str, Sequence[Folder]]:
@@ -235,8 +259,12 @@ def _split(here: Folder) -> list[Folder]:
     stems: dict[str, Folder] = {}
     for file in here.anchors:
         name = Path(log_name(file)).name if ranks.member(file.path) else stem(file.path)
-        name = name if log_name(file) != str(file.path.parent) else file.path.parent.name
-        stems.setdefault(name, Folder(here.directory, name, stem=name)).anchors.append(file)
+        name = (
+            name if log_name(file) != str(file.path.parent) else file.path.parent.name
+        )
+        stems.setdefault(name, Folder(here.directory, name, stem=name)).anchors.append(
+            file
+        )
     return list(stems.values())
 
 
@@ -250,7 +278,10 @@ def named_runs(folders: list[Folder]) -> list[FoundRun]:
         if any(file.format for file in files):
             runs.append((folder, files))
     names = [_own_name(folder, real_paths) for folder, _ in runs]
-    places = [[*real_paths.of(folder.directory).parts, *_stem_part(folder)] for folder, _ in runs]
+    places = [
+        [*real_paths.of(folder.directory).parts, *_stem_part(folder)]
+        for folder, _ in runs
+    ]
     names = naming.distinct(names, places)
     return [
         FoundRun(name, folder.directory, files)
@@ -258,7 +289,9 @@ def named_runs(folders: list[Folder]) -> list[FoundRun]:
     ]
 
 
-def _new_files(folder: Folder, taken: set[Path], real_paths: RealPaths) -> tuple[FoundFile, ...]:
+def _new_files(
+    folder: Folder, taken: set[Path], real_paths: RealPaths
+) -> tuple[FoundFile, ...]:
     """Return the files of a folder that no other run has taken; settings may be shared."""
     files = []
     for file in (*sorted(folder.anchors, key=_rank), *folder.extras):
@@ -288,7 +321,11 @@ def _own_name(folder: Folder, real_paths: RealPaths) -> str:
     top = folder.top or folder.directory
     if folder.alone:
         return naming.place_name((), real_paths.of(top).parts)
-    relative = folder.directory.relative_to(top).parts if top in folder.directory.parents else ()
+    relative = (
+        folder.directory.relative_to(top).parts
+        if top in folder.directory.parents
+        else ()
+    )
     return naming.place_name((*relative, *_stem_part(folder)), real_paths.of(top).parts)
 
 

@@ -83,7 +83,10 @@ class NamedFiles:
         return self._by_beginning(path, begin, status)
 
     def _by_beginning(self, path: Path, begin: bytes, status: os.stat_result) -> Named:
-        format = next((one for one in FORMATS if one.matches(uncompressed_name(path), begin)), None)
+        format = next(
+            (one for one in FORMATS if one.matches(uncompressed_name(path), begin)),
+            None,
+        )
         look = _Look(status, begin[:_FIRST], format)
         if format is None and (before := self._before(path, look)) is not None:
             look = look._replace(format=before, inherited=True)
@@ -119,7 +122,9 @@ def _no_log(begin: bytes) -> str:
 
 def _assumed(path: Path) -> Format:
     """Return how a text is read whose beginning fits no format yet."""
-    return tutorial if uncompressed_name(path).suffix in (".jsonl", ".json") else console
+    return (
+        tutorial if uncompressed_name(path).suffix in (".jsonl", ".json") else console
+    )
 
 
 def _grown(before: _Look, now: _Look) -> bool:

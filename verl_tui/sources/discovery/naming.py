@@ -63,7 +63,12 @@ def experiment_name(text: bytes) -> str:
         if not _NAMERS.search(text[max(0, found.start() - 16) : found.start()]):
             continue
         value = next(
-            (group for group in (found["a"], found["b"], found["c"]) if group is not None), b""
+            (
+                group
+                for group in (found["a"], found["b"], found["c"])
+                if group is not None
+            ),
+            b"",
         )
         name = value.decode("utf-8", "replace").strip().rstrip("/").rpartition("/")[2]
         if name.lower() not in _UNSAID and "$" not in name and not is_generic(name):
@@ -133,16 +138,26 @@ def _differences(places: Sequence[Sequence[str]]) -> list[str]:
     begin = _common(places, shortest)
     end = _common([place[::-1] for place in places], shortest - begin)
     rests = [place[begin : len(place) - end] for place in places]
-    columns = [[rest[0] for rest in rests], [rest[-1] for rest in rests]] if all(rests) else []
+    columns = (
+        [[rest[0] for rest in rests], [rest[-1] for rest in rests]]
+        if all(rests)
+        else []
+    )
     unique = [words for words in columns if len(set(words)) == len(words)]
     # A generic word is taken only if there is no other.
     unique.sort(key=lambda words: any(map(is_generic, words)))
-    return list(map(_without_date, unique[0])) if unique else ["/".join(rest) for rest in rests]
+    return (
+        list(map(_without_date, unique[0]))
+        if unique
+        else ["/".join(rest) for rest in rests]
+    )
 
 
 def _common(places: Sequence[Sequence[str]], most: int) -> int:
     """Return how many parts all paths begin with, at most `most`."""
-    return next((at for at in range(most) if len({place[at] for place in places}) > 1), most)
+    return next(
+        (at for at in range(most) if len({place[at] for place in places}) > 1), most
+    )
 
 
 def _without_date(word: str) -> str:

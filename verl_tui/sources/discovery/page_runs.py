@@ -43,7 +43,10 @@ class PageRuns:
             known = self._known.get(path)
             if known is None or known[0] != stamp:
                 data = head(path, exposition.LARGEST)
-                self._known[path] = known = stamp, _parts_with_figures(parts_of(data)[0])
+                self._known[path] = known = (
+                    stamp,
+                    _parts_with_figures(parts_of(data)[0]),
+                )
         except (OSError, ImportError, ValueError):
             return ()
         return known[1]
@@ -88,7 +91,11 @@ def _names_of_logs(run: FoundRun) -> set[str] | None:
     ]
     if not logs:
         return None
-    return {run.name, *(stem(file.path) for file in logs), *(file.title for file in logs)}
+    return {
+        run.name,
+        *(stem(file.path) for file in logs),
+        *(file.title for file in logs),
+    }
 
 
 def _own(parts: Sequence[str], called: Collection[str] | None) -> str | None:
@@ -110,7 +117,9 @@ def _parts_with_figures(pages: Sequence[Mapping[str, Scrape]]) -> tuple[str, ...
         parts |= page
     if NOBODYS in parts:
         figures = Scrapes(totals=True).take({"": parts[NOBODYS]}, {})
-        if len(parts) == 1 or not (figures.metrics or figures.readings or figures.step is not None):
+        if len(parts) == 1 or not (
+            figures.metrics or figures.readings or figures.step is not None
+        ):
             del parts[NOBODYS]
     return tuple(parts)[:_MOST]
 

@@ -22,7 +22,8 @@ if TYPE_CHECKING:
 _MOST_NAMED = 3
 """Files named in one sentence."""
 _DATA = pattern(
-    r"data|datasets?|corpus|corpora|prompts|benchmarks?|eval_data|test_data", re.IGNORECASE
+    r"data|datasets?|corpus|corpora|prompts|benchmarks?|eval_data|test_data",
+    re.IGNORECASE,
 )
 """Folders of JSONL files that are no logs."""
 _SPLITS = pattern(
@@ -34,13 +35,22 @@ _DIGITS = pattern(r"\d+")
 UNKNOWN = "of no known format"
 PACKED = "compressed otherwise than by gzip: unpack it to have it read"
 WIDE = "UTF-16, as PowerShell writes it: convert it to UTF-8 to have it read"
-_PACKED = (b"BZh", b"\xfd7zXZ\0", b"\x28\xb5\x2f\xfd", b"\x04\x22\x4d\x18", b"PK\x03\x04")
+_PACKED = (
+    b"BZh",
+    b"\xfd7zXZ\0",
+    b"\x28\xb5\x2f\xfd",
+    b"\x04\x22\x4d\x18",
+    b"PK\x03\x04",
+)
 """How bzip2, xz, zstd, lz4 and zip begin, as their specifications say."""
 UNSURE = "holds no step, unlike the log beside it"
 NO_STEP = "has no step so far, and no log beside it is said to be of it"
 NO_LOG = "no log in it"
 _INSTEAD = "is not read: `trainer.logger=[console,file]` makes verl write logs that are"
-STORES = {"mlruns": f"MLflow's store {_INSTEAD}", "swanlog": f"SwanLab's store {_INSTEAD}"}
+STORES = {
+    "mlruns": f"MLflow's store {_INSTEAD}",
+    "swanlog": f"SwanLab's store {_INSTEAD}",
+}
 """Directories of other programs, and why nothing in them is shown."""
 
 
@@ -129,4 +139,6 @@ def sentences(passed: Iterable[PassedOver]) -> Iterator[str]:
 def some(names: Sequence[str]) -> str:
     """Return the first names, and how many more there are."""
     more = len(names) - _MOST_NAMED
-    return ", ".join(map(one_line, names[:_MOST_NAMED])) + (f" and {more} more" if more > 0 else "")
+    return ", ".join(map(one_line, names[:_MOST_NAMED])) + (
+        f" and {more} more" if more > 0 else ""
+    )

@@ -93,7 +93,9 @@ class _Inspection:
     @property
     def is_final(self) -> bool:
         """True if further bytes can change nothing."""
-        return self.binary or (self.known is not None and self.known.sure and self.begun)
+        return self.binary or (
+            self.known is not None and self.known.sure and self.begun
+        )
 
     @property
     def is_provisional(self) -> bool:
@@ -102,7 +104,12 @@ class _Inspection:
         return by_content and not self.begun
 
     def note(
-        self, known: Recognised | None, status: os.stat_result, first: bytes, *, drops: bool
+        self,
+        known: Recognised | None,
+        status: os.stat_result,
+        first: bytes,
+        *,
+        drops: bool,
     ) -> None:
         """Note the result of a look at the file.
 
@@ -186,7 +193,11 @@ class Probe:
 
     def note(self, path: Path, error: Exception) -> None:
         """Note why a path that may be a log could not be read."""
-        if isinstance(error, OSError) and error.errno is None and is_worth_reporting(path.name):
+        if (
+            isinstance(error, OSError)
+            and error.errno is None
+            and is_worth_reporting(path.name)
+        ):
             self.closed[path] = str(error)
         elif not isinstance(error, OSError) or error.errno not in _GONE:
             self.closed[path] = reason_of(error)
@@ -249,7 +260,11 @@ class Probe:
         return True
 
     def _update(
-        self, path: Path, inspection: _Inspection, status: os.stat_result, called: NameClass
+        self,
+        path: Path,
+        inspection: _Inspection,
+        status: os.stat_result,
+        called: NameClass,
     ) -> None:
         """Look at a file that is new or has grown."""
         before, begin = inspection.known, head(path, _START)
@@ -270,7 +285,11 @@ class Probe:
         self, path: Path, inspection: _Inspection, size: int, called: NameClass
     ) -> Recognised | None:
         """Look for what shows that a text is a console behind its beginning."""
-        if inspection.binary or called is not NameClass.LOG or suffix_of(path.name) not in _TEXTS:
+        if (
+            inspection.binary
+            or called is not NameClass.LOG
+            or suffix_of(path.name) not in _TEXTS
+        ):
             return None
         return self._deeper(path, inspection, size) or _by_signs(path, size)
 
@@ -286,10 +305,14 @@ class Probe:
         fits = _surely if called is NameClass.ODD else _matching
         format = fits(uncompressed_name(path), begin)
         return (
-            Recognised(format, title=naming.experiment_name(begin)) if format is not None else None
+            Recognised(format, title=naming.experiment_name(begin))
+            if format is not None
+            else None
         )
 
-    def _deeper(self, path: Path, inspection: _Inspection, size: int) -> Recognised | None:
+    def _deeper(
+        self, path: Path, inspection: _Inspection, size: int
+    ) -> Recognised | None:
         """Look for a console's marks after the beginning: up to `DEEPEST`, then at the end only."""
         if uncompressed_name(path) != path or size <= HEAD:
             return None
@@ -317,7 +340,9 @@ def _format(known: Recognised | None) -> Format | None:
 
 def _is_doubtful(path: Path, known: Recognised) -> bool:
     """True if a file has a console's mark and nothing else of one."""
-    return known.sure and known.format is console and not console.is_sure(head(path, HEAD))
+    return (
+        known.sure and known.format is console and not console.is_sure(head(path, HEAD))
+    )
 
 
 def _by_signs(path: Path, size: int) -> Recognised | None:
@@ -328,12 +353,20 @@ def _by_signs(path: Path, size: int) -> Recognised | None:
             text += b"\n" + os.pread(file.fileno(), HEAD, max(HEAD, size - HEAD))
     named = f"{path.parent.name}/{path.name}"
     signs = (
-        console_signs.begins(text) or console_signs.bar(text) or console_signs.failed(text, named)
+        console_signs.begins(text)
+        or console_signs.bar(text)
+        or console_signs.failed(text, named)
     )
-    return Recognised(console, sure=False, title=naming.experiment_name(text)) if signs else None
+    return (
+        Recognised(console, sure=False, title=naming.experiment_name(text))
+        if signs
+        else None
+    )
 
 
-def _is_worth_it(inspection: _Inspection, status: os.stat_result, called: NameClass) -> bool:
+def _is_worth_it(
+    inspection: _Inspection, status: os.stat_result, called: NameClass
+) -> bool:
     """True if a file has grown enough to be read again: often while short, later seldom."""
     if status.st_size == inspection.size and status.st_ino == inspection.inode:
         return False

@@ -11,7 +11,8 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 _RANK = pattern(
-    r"(?:(?<=[^A-Za-z])|^)(?:local|global|node)?[._-]?rank[._-]?(\d{1,5})(?!\d)", re.IGNORECASE
+    r"(?:(?<=[^A-Za-z])|^)(?:local|global|node)?[._-]?rank[._-]?(\d{1,5})(?!\d)",
+    re.IGNORECASE,
 )
 _ATTEMPT = pattern(r"attempt_\d+")
 _STREAMS = ("stdout.log", "stderr.log")
@@ -47,7 +48,11 @@ def _of_torchrun(path: Path) -> Member | None:
     parts = path.parts
     if path.name not in _STREAMS or len(parts) < 4 or not parts[-2].isdecimal():
         return None
-    return Member(str(path.parents[2]), int(parts[-2])) if _ATTEMPT.fullmatch(parts[-3]) else None
+    return (
+        Member(str(path.parents[2]), int(parts[-2]))
+        if _ATTEMPT.fullmatch(parts[-3])
+        else None
+    )
 
 
 def _of_ray_job(path: Path) -> Member | None:

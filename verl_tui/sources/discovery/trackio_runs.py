@@ -30,7 +30,10 @@ class RunNames:
         try:
             with closing(open_database(path)) as opened:
                 configured = [
-                    row[0] for row in opened.execute("SELECT run_name FROM configs ORDER BY id")
+                    row[0]
+                    for row in opened.execute(
+                        "SELECT run_name FROM configs ORDER BY id"
+                    )
                 ]
                 added = opened.execute(
                     "SELECT run_name, max(id) FROM metrics WHERE id > ?"
@@ -54,7 +57,9 @@ class RunNames:
         Runs of one name in several databases are told apart by these.
         """
         found = [*self._divided(runs)]
-        places = {at: place for at, run in enumerate(found) if (place := _place(run.files))}
+        places = {
+            at: place for at, run in enumerate(found) if (place := _place(run.files))
+        }
         told = naming.distinct([found[at].name for at in places], [*places.values()])
         names = dict(zip(places, told, strict=True))
         for at, run in enumerate(found):
@@ -73,7 +78,9 @@ class RunNames:
             name = naming.visible(own) if own else run.name
             yield run._replace(name=name, files=tuple(files))
             for file, each in earlier:
-                yield run._replace(name=naming.visible(each), directory=file.path, files=(file,))
+                yield run._replace(
+                    name=naming.visible(each), directory=file.path, files=(file,)
+                )
 
 
 def _only_log(files: Iterable[FoundFile]) -> FoundFile | None:

@@ -73,7 +73,11 @@ class _Beginning:
 
 def _made(records: Iterable[Record]) -> Iterable[int]:
     """Return the steps of training; many trainers validate before the first, and call that 0."""
-    progress = (record for record in records if isinstance(record, MetricRows) and record.progress)
+    progress = (
+        record
+        for record in records
+        if isinstance(record, MetricRows) and record.progress
+    )
     return (step for rows in progress for step in rows.steps if step > 0)
 
 
@@ -118,7 +122,9 @@ class WandbCopies:
             gone |= self._undecided(here, logs, copies, gone)
         return _without(runs, gone)
 
-    def _join_named(self, logs: list[FoundFile], copies: Mapping[str, Folder]) -> set[int]:
+    def _join_named(
+        self, logs: list[FoundFile], copies: Mapping[str, Folder]
+    ) -> set[int]:
         """Join the starts that each console names; return those that are part of another now."""
         gone: set[int] = set()
         for file in logs:
@@ -127,7 +133,11 @@ class WandbCopies:
         return gone
 
     def _undecided(
-        self, here: Folder, logs: list[FoundFile], copies: Mapping[str, Folder], gone: set[int]
+        self,
+        here: Folder,
+        logs: list[FoundFile],
+        copies: Mapping[str, Folder],
+        gone: set[int],
     ) -> set[int]:
         """Return the runs to leave out at this scan, other than those that are gone already."""
         named = {one for file in logs for one in self._ids(file)}
@@ -150,7 +160,9 @@ class WandbCopies:
         given: set[int] = set()
         for copy in copies:
             mine = _all_ids(copy)
-            owners = [unit for unit, ids in named if ids and unit is not copy and ids <= mine]
+            owners = [
+                unit for unit, ids in named if ids and unit is not copy and ids <= mine
+            ]
             if len(owners) == 1:
                 merge_into(owners[0], [copy])
                 given.add(id(copy))
@@ -163,7 +175,9 @@ class WandbCopies:
         for copy, end in zip(kept, ends, strict=True):
             rivals = sum(abs(at - end) <= _SAME_END for at in ends)
             fitting = [
-                log for log, at in logs if abs(at - end) <= _SAME_END and self._may_be(log, copy)
+                log
+                for log, at in logs
+                if abs(at - end) <= _SAME_END and self._may_be(log, copy)
             ]
             if rivals == 1 and len(fitting) == 1:
                 merge_into(fitting[0], [copy])
@@ -172,7 +186,9 @@ class WandbCopies:
         return units
 
     def _may_be(self, log: Folder, copy: Folder) -> bool:
-        return one_log_each([log, without_console_copy(copy)]) and not self.is_foreign(log, copy)
+        return one_log_each([log, without_console_copy(copy)]) and not self.is_foreign(
+            log, copy
+        )
 
     def is_foreign(self, log: Folder, copy: Folder) -> bool:
         """Return whether a log says that it reports to other runs than this one."""
@@ -227,7 +243,9 @@ class WandbCopies:
         path = next((file.path for file in _kept(copy)), None)
         if path is None:
             return None
-        known = self._beginnings.get(path) or self._beginnings.setdefault(path, _Beginning(path))
+        known = self._beginnings.get(path) or self._beginnings.setdefault(
+            path, _Beginning(path)
+        )
         if path not in self._looked:
             self._looked.add(path)
             known.look()
@@ -268,14 +286,20 @@ def _all_ids(copy: Folder) -> set[str]:
 
 def join_resumed(runs: list[Folder]) -> list[Folder]:
     """Join the directories of one W&B run: it gets a new one each time it is resumed."""
-    kept = {id(folder): kept for folder in runs if (kept := wandb_id(folder.directory)) is not None}
+    kept = {
+        id(folder): kept
+        for folder in runs
+        if (kept := wandb_id(folder.directory)) is not None
+    }
     by_id: dict[str, Folder] = {}
     for folder in sorted((f for f in runs if id(f) in kept), key=_date):
         known = by_id.setdefault(kept[id(folder)], folder)
         if known is not folder:
             merge_into(known, [folder])
     return [
-        folder for folder in runs if id(folder) not in kept or by_id[kept[id(folder)]] is folder
+        folder
+        for folder in runs
+        if id(folder) not in kept or by_id[kept[id(folder)]] is folder
     ]
 
 
@@ -311,7 +335,9 @@ def _date(copy: Folder) -> str:
 def titles(copy: Folder) -> list[str]:
     """Return what a run is called at W&B, if it is: names are often paths."""
     return list(
-        dict.fromkeys(last_part(title) for title in _stated_titles(copy) if last_part(title))
+        dict.fromkeys(
+            last_part(title) for title in _stated_titles(copy) if last_part(title)
+        )
     )
 
 
@@ -319,5 +345,7 @@ def _stated_titles(copy: Folder) -> list[str]:
     """Return the names in W&B's logs, an empty one for a run without a name; none for one that has
     not stated it yet.
     """
-    stated = (wandb.run_title(file.path) for file in copy.anchors if file.format is wandb)
+    stated = (
+        wandb.run_title(file.path) for file in copy.anchors if file.format is wandb
+    )
     return [title for title in stated if title is not None]

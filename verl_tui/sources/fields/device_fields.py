@@ -91,7 +91,10 @@ def names_one(fields: Iterable[str]) -> bool:
 
 def worker(fields: Mapping[str, Any]) -> RankAndDevice | None:
     """Return the rank and the device that a record names, None if it names neither."""
-    rank = next((index for name in _RANKS if (index := _index(fields.get(name))) is not None), None)
+    rank = next(
+        (index for name in _RANKS if (index := _index(fields.get(name))) is not None),
+        None,
+    )
     device = _device(fields)
     return None if rank is None and device is None else (rank, device)
 
@@ -105,7 +108,9 @@ def devices(fields: Mapping[str, Any], of: RankAndDevice | None) -> DeviceFields
     """
     if of is None and list not in map(type, fields.values()):
         return _NONE
-    lists = [(name, value) for name, value in fields.items() if type(value) is list and value]
+    lists = [
+        (name, value) for name, value in fields.items() if type(value) is list and value
+    ]
     listed: dict[str, float] = {}
     consumed = set()
     for name, value in lists:
@@ -113,7 +118,11 @@ def devices(fields: Mapping[str, Any], of: RankAndDevice | None) -> DeviceFields
             listed |= figures
             consumed.add(name)
     index = _own_device(fields, of)
-    own = {} if index is None else {f"gpu.{index}.{key}": value for key, value in _figures(fields)}
+    own = (
+        {}
+        if index is None
+        else {f"gpu.{index}.{key}": value for key, value in _figures(fields)}
+    )
     return DeviceFields(own, listed, frozenset(consumed))
 
 
@@ -127,7 +136,11 @@ def _own_device(fields: Mapping[str, Any], of: RankAndDevice | None) -> int | No
 def _figures(fields: Mapping[str, Any]) -> Iterator[tuple[str, float]]:
     """Yield the figures of a record's own device."""
     for name, value in fields.items():
-        if _FIGURE.fullmatch(name) and not is_name(name) and (known := number(value)) is not None:
+        if (
+            _FIGURE.fullmatch(name)
+            and not is_name(name)
+            and (known := number(value)) is not None
+        ):
             yield name, known
 
 
@@ -158,7 +171,9 @@ def _one_each(field: str, value: list[Any]) -> Iterator[tuple[str, float]]:
             yield f"gpu.{at}.{field}", known
 
 
-def _device_figures(fields: Mapping[str, Any], place: int) -> Iterator[tuple[str, float]]:
+def _device_figures(
+    fields: Mapping[str, Any], place: int
+) -> Iterator[tuple[str, float]]:
     """Yield the figures of one device of a list; its place counts if it states no number."""
     indices = (_index(fields.get(name)) for name in _INDEX)
     index = next((index for index in indices if index is not None), place)

@@ -251,7 +251,9 @@ class JsonDecoder:
         """
         raise NotImplementedError
 
-    def odd(self, line: bytes, number: int, reason: str) -> Sequence[MetricRow | Record]:
+    def odd(
+        self, line: bytes, number: int, reason: str
+    ) -> Sequence[MetricRow | Record]:
         """Return what a line that is no JSON means."""
         return (unreadable(line, number, reason),)
 

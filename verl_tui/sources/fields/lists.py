@@ -25,7 +25,8 @@ if TYPE_CHECKING:
     from verl_tui.distributions import Distribution
 
 _BOUNDS = (
-    "bins|bin_edges|edges|bin_bounds|bounds|boundaries|bin_limits|limits|bucket_limits?|buckets"
+    "bins|bin_edges|edges|bin_bounds|bounds|boundaries|bin_limits|limits"
+    "|bucket_limits?|buckets"
 )
 _COUNTS = (
     "counts?|values|hist|histogram|bucket|bucket_counts?|bin_counts?|freqs?|frequency|frequencies"
@@ -71,7 +72,9 @@ class FieldSplit:
                 found.setdefault(f"{name}/{part}", value)
         return found
 
-    def add(self, name: str, read: Callable[..., Distribution | None], *arguments: object) -> None:
+    def add(
+        self, name: str, read: Callable[..., Distribution | None], *arguments: object
+    ) -> None:
         """Add the distribution that `read` returns, or a flaw that says why it cannot be read."""
         try:
             one = read(*arguments)
@@ -90,18 +93,28 @@ def split(fields: Mapping[str, Any], joint: str = "/") -> FieldSplit:
         return FieldSplit(fields)
     found = FieldSplit({})
     taken = _add_wandb(found, fields, joint)
-    lists = {key: one for key, one in fields.items() if type(one) is list and key not in taken}
+    lists = {
+        key: one
+        for key, one in fields.items()
+        if type(one) is list and key not in taken
+    }
     for name, bounds, counts in tuple(_halves(lists)):
         del lists[bounds], lists[counts]
         taken |= {bounds, counts}
         found.add(_named(name, fields), _histogram, fields, name, bounds, counts, joint)
-    taken.update([name for name, value in lists.items() if _add_list(found, name, value)])
+    taken.update(
+        [name for name, value in lists.items() if _add_list(found, name, value)]
+    )
     found.rest = {name: value for name, value in fields.items() if name not in taken}
     return found
 
 
 def histograms(
-    found: Mapping[str, Distribution], step: int, prefix: str = "", *, mean: bool = False
+    found: Mapping[str, Distribution],
+    step: int,
+    prefix: str = "",
+    *,
+    mean: bool = False,
 ) -> Iterator[Histogram]:
     """Yield distributions as records of a step, with a prefix before their names."""
     for name, one in found.items():
@@ -159,7 +172,11 @@ def _named(name: str, fields: Mapping[str, Any]) -> str:
     if name:
         return name
     return next(
-        (fields[field] for field in _NAMES if isinstance(fields.get(field), str) and fields[field]),
+        (
+            fields[field]
+            for field in _NAMES
+            if isinstance(fields.get(field), str) and fields[field]
+        ),
         "histogram",
     )
 
@@ -185,13 +202,17 @@ def _typed(fields: Mapping[str, Any], joint: str) -> Iterator[str]:
             yield name.removesuffix(f"{joint}_type")
 
 
-def _of_wandb(fields: Mapping[str, Any], within: str, joint: str) -> Distribution | None:
+def _of_wandb(
+    fields: Mapping[str, Any], within: str, joint: str
+) -> Distribution | None:
     """Return the distribution of a W&B histogram: counts with edges, or with start and width."""
     counts = _half(fields.get(f"{within}values"))
     packed = f"{within}packedBins{joint}"
     if f"{within}bins" in fields or f"{packed}min" not in fields:
         return of_bins(_half(fields.get(f"{within}bins")), counts)
-    first, width = (number(fields.get(f"{packed}{part}", _MISSING)) for part in ("min", "size"))
+    first, width = (
+        number(fields.get(f"{packed}{part}", _MISSING)) for part in ("min", "size")
+    )
     if first is None or width is None:
         raise ValueError("a histogram of something other than numbers")
     return of_bins([first + at * width for at in range(len(counts) + 1)], counts)
@@ -208,7 +229,10 @@ def _is_numpy(value: list[Any]) -> bool:
     if len(value) != 2 or not all(type(part) is list and part for part in value):
         return False
     counts, edges = value
-    if len(edges) != len(counts) + 1 or not set(map(type, (*counts, *edges))) <= {int, float}:
+    if len(edges) != len(counts) + 1 or not set(map(type, (*counts, *edges))) <= {
+        int,
+        float,
+    }:
         return False
     return min(counts) >= 0 and all(one < other for one, other in pairwise(edges))
 
@@ -221,7 +245,9 @@ def _numbers(value: list[Any], depth: int = 0) -> list[float] | None:
         return None
     found: list[float] = []
     for one in value:
-        inner = _numbers(one, depth + 1) if type(one) is list else _numbers([one], _DEEPEST)
+        inner = (
+            _numbers(one, depth + 1) if type(one) is list else _numbers([one], _DEEPEST)
+        )
         if inner is None:
             return None
         found += inner

@@ -42,7 +42,9 @@ def signed_varint(value: int) -> int:
     return value - (1 << 64) if value >> 63 else value
 
 
-def fields(data: bytes, start: int, stop: int) -> Iterator[tuple[int, int, int | tuple[int, int]]]:
+def fields(
+    data: bytes, start: int, stop: int
+) -> Iterator[tuple[int, int, int | tuple[int, int]]]:
     """Yield number, wire type and value of each field between two places, in the order in which
     they stand.
 
@@ -70,5 +72,7 @@ def fields(data: bytes, start: int, stop: int) -> Iterator[tuple[int, int, int |
         else:
             raise ValueError(f"wire type {wire} is unknown")
         if start > stop or not number:
-            raise ValueError("a field beyond its message" if number else "field number 0")
+            raise ValueError(
+                "a field beyond its message" if number else "field number 0"
+            )
         yield number, wire, value

@@ -36,7 +36,9 @@ _HIGHEST = 4
 class RewardSum:
     """Gives samples without a total reward the sum of their rewards, weighted if possible."""
 
-    def __init__(self, weights: Sequence[float] | None = None, path: Path | None = None) -> None:
+    def __init__(
+        self, weights: Sequence[float] | None = None, path: Path | None = None
+    ) -> None:
         """Begin.
 
         Args:
@@ -59,7 +61,9 @@ class RewardSum:
         if not weights:
             total = " + ".join(names)
             return f"the reward of a sample is {total}: no total is stated, no weights are known"
-        terms = (f"{weight:g} × {name}" for name, weight in zip(names, weights, strict=True))
+        terms = (
+            f"{weight:g} × {name}" for name, weight in zip(names, weights, strict=True)
+        )
         return f"the reward of a sample is {' + '.join(terms)}: no total is stated"
 
     def complete(self, record: Mapping[str, Any]) -> Mapping[str, Any]:
@@ -99,14 +103,22 @@ def _parts(record: Mapping[str, Any]) -> dict[str, float | None]:
     """
     nested = record.get("rewards")
     if isinstance(nested, dict):
-        return {str(name): number(value) for name, value in nested.items() if _is_number(value)}
+        return {
+            str(name): number(value)
+            for name, value in nested.items()
+            if _is_number(value)
+        }
     numbers = [name for name in _part_names(list(record)) if _is_number(record[name])]
-    return {name: number(record[name]) for name in numbers if not _NO_PART.fullmatch(name)}
+    return {
+        name: number(record[name]) for name in numbers if not _NO_PART.fullmatch(name)
+    }
 
 
 def _part_names(names: list[str]) -> list[str]:
     """Return the fields that may be rewards."""
-    end = next((at for at, name in enumerate(names) if _ADVANTAGE.fullmatch(name)), None)
+    end = next(
+        (at for at, name in enumerate(names) if _ADVANTAGE.fullmatch(name)), None
+    )
     if _COMPLETION in names and end is not None:
         return names[names.index(_COMPLETION) + 1 : end]
     return list(filter(_PART.fullmatch, names))

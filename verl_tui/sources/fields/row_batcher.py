@@ -11,7 +11,15 @@ from operator import lt
 from typing import TYPE_CHECKING, NamedTuple, cast
 
 from verl_tui.key_groups import KeyGrouping
-from verl_tui.records import Event, EventKind, Histogram, MetricRows, Progress, Record, Restart
+from verl_tui.records import (
+    Event,
+    EventKind,
+    Histogram,
+    MetricRows,
+    Progress,
+    Record,
+    Restart,
+)
 from verl_tui.sources.fields.columns import columns
 
 if TYPE_CHECKING:
@@ -136,7 +144,9 @@ class RowBatcher:
         """
         for kind, alike in groupby(items, _kind):
             some = [*alike]
-            if kind is None or not self._take_further(kind, cast("list[MetricRow]", some)):
+            if kind is None or not self._take_further(
+                kind, cast("list[MetricRow]", some)
+            ):
                 self.add(some)
 
     @property
@@ -174,14 +184,18 @@ class RowBatcher:
             return False
         if self._reached is not None and later._least < self._reached:
             return False
-        return all(self._is_beyond(kind, block) for kind, block in later._blocks.items())
+        return all(
+            self._is_beyond(kind, block) for kind, block in later._blocks.items()
+        )
 
     def go_on_with(self, later: RowBatcher) -> None:
         """Go on as if those rows had been taken here."""
         for kind, block in later._blocks.items():
             own = self._blocks.setdefault(kind, _RowBlock())
             last = own.seen[-1:]
-            own.seen.extend(block.seen[bisect_right(block.seen, last[0]) if last else 0 :])
+            own.seen.extend(
+                block.seen[bisect_right(block.seen, last[0]) if last else 0 :]
+            )
             self._alike.setdefault((frozenset(kind[0]), *kind[1:]), own)
         self._orders |= later._orders
         self._order += later._order
@@ -248,7 +262,12 @@ class RowBatcher:
         return whether that is so.
         """
         block, steps = self._blocks.get(kind), array("q", [row.step for row in rows])
-        if block is None or kind[1] or self._held or self._grouping.of(kind[0]).core != kind[0]:
+        if (
+            block is None
+            or kind[1]
+            or self._held
+            or self._grouping.of(kind[0]).core != kind[0]
+        ):
             return False
         if not all(map(lt, block.seen[-1:] + steps, steps)):
             return False
@@ -329,9 +348,16 @@ class RowBatcher:
         if row.keys in self._orders:
             return None
         self._orders.add(row.keys)
-        before = self._alike.get((frozenset(row.keys), row.mean, row.progress, row.estimated))
+        before = self._alike.get(
+            (frozenset(row.keys), row.mean, row.progress, row.estimated)
+        )
         self._ascends = self._ascends and (before is None or row.mean)
-        if before is None or row.mean or len(before.seen) < 2 or row.step > before.seen[-1]:
+        if (
+            before is None
+            or row.mean
+            or len(before.seen) < 2
+            or row.step > before.seen[-1]
+        ):
             return None
         repeated = row.step == before.seen[-1] or _went_back(before.seen, row.step)
         return before.seen if repeated else None
@@ -343,7 +369,9 @@ class RowBatcher:
             return
         if any(_contradicts(row, before) for before in self._of_step):
             self._replaced += 1
-            self._of_step = [before for before in self._of_step if not _contradicts(row, before)]
+            self._of_step = [
+                before for before in self._of_step if not _contradicts(row, before)
+            ]
         self._of_step.append(row)
         del self._of_step[:-_KEPT]
 
@@ -363,7 +391,9 @@ def _kind(item: MetricRow | Record) -> _Kind | None:
     return None
 
 
-def _block_of(keys: tuple[str, ...], rows: Sequence[MetricRow], orders: list[int]) -> MetricRows:
+def _block_of(
+    keys: tuple[str, ...], rows: Sequence[MetricRow], orders: list[int]
+) -> MetricRows:
     """Return rows of one kind as a block."""
     first = rows[0]
     values = columns([row.values for row in rows])

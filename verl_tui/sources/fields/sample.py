@@ -24,7 +24,16 @@ _LONGEST_EXTRA = 2_000
 
 _PROMPT = ("input", "prompt", "question", "query", "instruction")
 _RESPONSE = ("output", "response", "completion", "generation", "prediction", "answer")
-_TRUTH = ("gts", "ground_truth", "gt", "reference", "label", "target", "solution", "answer")
+_TRUTH = (
+    "gts",
+    "ground_truth",
+    "gt",
+    "reference",
+    "label",
+    "target",
+    "solution",
+    "answer",
+)
 SCORE_NAMES = (
     "score",
     "reward",
@@ -38,8 +47,19 @@ SCORE_NAMES = (
 )
 _STEP = ("global_step", "step", "global_steps")
 _CONVERSATION = ("conversations", "messages")
-_KNOWN = frozenset({"timestamp", "level", "scope", "uid", "request_id", *_CONVERSATION, *_STEP})
-_FIELDS = {*_PROMPT, *_RESPONSE, *_TRUTH, *SCORE_NAMES, *_STEP, "uid", "messages", "conversations"}
+_KNOWN = frozenset(
+    {"timestamp", "level", "scope", "uid", "request_id", *_CONVERSATION, *_STEP}
+)
+_FIELDS = {
+    *_PROMPT,
+    *_RESPONSE,
+    *_TRUTH,
+    *SCORE_NAMES,
+    *_STEP,
+    "uid",
+    "messages",
+    "conversations",
+}
 _NUMBERED = pattern(r"(?P<field>.+?)(?P<number>_\d+)?")
 _UID = pattern(r"^(.+)_\d+_\d+$")
 _NOTHING: Mapping[str, float] = {}
@@ -85,7 +105,9 @@ def read_sample(
         score=number(record[fields.score]) if fields.score is not None else None,
         ground_truth=safe(_text(truth), _LONGEST_EXTRA) if truth is not None else None,
         group=_group(record.get("uid")),
-        extras={_safe_name(key): _extra(value) for key, value in _extras(record, fields)},
+        extras={
+            _safe_name(key): _extra(value) for key, value in _extras(record, fields)
+        },
         validation=validation,
     )
 
@@ -144,7 +166,9 @@ def all_text(record: Mapping[str, Any]) -> Iterator[str]:
     if fields is not None:
         yield from _texts(record, fields)
     for key, value in record.items():
-        if isinstance(value, (str, list, dict)) and (fields is None or key not in fields[:3]):
+        if isinstance(value, (str, list, dict)) and (
+            fields is None or key not in fields[:3]
+        ):
             yield _text(value)
 
 
@@ -168,7 +192,11 @@ def _fields(record: Mapping[str, Any]) -> _SampleFields | None:
         prompt = _first(record, _PROMPT, (str, list))
     score = _first(record, SCORE_NAMES, (int, float))
     return _SampleFields(
-        prompt, response, conversation, score, _first(record, _TRUTH, object, but=response)
+        prompt,
+        response,
+        conversation,
+        score,
+        _first(record, _TRUTH, object, but=response),
     )
 
 
@@ -176,10 +204,14 @@ def _texts(record: Mapping[str, Any], fields: _SampleFields) -> tuple[str, str]:
     """Return prompt and response as they stand in the record."""
     if fields.response is None:
         return _split_conversation(record[fields.conversation or ""])
-    return _spoken(record.get(fields.prompt or "", "")), _spoken(record[fields.response])
+    return _spoken(record.get(fields.prompt or "", "")), _spoken(
+        record[fields.response]
+    )
 
 
-def _extras(record: Mapping[str, Any], fields: _SampleFields) -> Iterator[tuple[str, Any]]:
+def _extras(
+    record: Mapping[str, Any], fields: _SampleFields
+) -> Iterator[tuple[str, Any]]:
     for key, value in record.items():
         if value is not None and key not in _KNOWN and key not in fields:
             yield key, value
@@ -243,7 +275,9 @@ def _spoken(value: object) -> str:
         return _text(value)
     turns: Sequence[Mapping[str, Any]] = value  # type: ignore[assignment]
     return (
-        _turn_text(turns[0]) if len(turns) == 1 and _is_answer(turns[0]) else _conversation(turns)
+        _turn_text(turns[0])
+        if len(turns) == 1 and _is_answer(turns[0])
+        else _conversation(turns)
     )
 
 
@@ -254,7 +288,11 @@ def _conversation(turns: Sequence[Mapping[str, Any]]) -> str:
 def _speaker(turn: Mapping[str, Any]) -> str:
     """Return who speaks, with the name of a tool that answers."""
     role, name = _role(turn), turn.get("name")
-    return f"{role} {name}" if role in ("tool", "function") and isinstance(name, str) else role
+    return (
+        f"{role} {name}"
+        if role in ("tool", "function") and isinstance(name, str)
+        else role
+    )
 
 
 def _turn_text(turn: Mapping[str, Any]) -> str:
@@ -263,10 +301,16 @@ def _turn_text(turn: Mapping[str, Any]) -> str:
     """
     content = turn.get("content", turn.get("value"))
     thought = turn.get("reasoning_content")
-    parts = [f"<think>\n{thought}\n</think>"] if isinstance(thought, str) and thought else []
+    parts = (
+        [f"<think>\n{thought}\n</think>"]
+        if isinstance(thought, str) and thought
+        else []
+    )
     if content is not None and content != "":
         parts.append(
-            "\n".join(map(_part, content)) if isinstance(content, list) else _text(content)
+            "\n".join(map(_part, content))
+            if isinstance(content, list)
+            else _text(content)
         )
     calls = turn.get("tool_calls")
     parts.extend(map(_call, calls if isinstance(calls, list) else ()))
@@ -290,14 +334,17 @@ def _call(call: object) -> str:
     function = call.get("function", call) if isinstance(call, Mapping) else call
     if isinstance(function, Mapping):
         function = {
-            key: _parsed(value) if key == "arguments" else value for key, value in function.items()
+            key: _parsed(value) if key == "arguments" else value
+            for key, value in function.items()
         }
     return f"<tool_call>\n{_text(function)}\n</tool_call>"
 
 
 def _parsed(value: object) -> object:
     try:
-        return loads(value.encode("utf-8", "replace")) if isinstance(value, str) else value
+        return (
+            loads(value.encode("utf-8", "replace")) if isinstance(value, str) else value
+        )
     except ValueError:
         return value
 
@@ -309,7 +356,9 @@ def _is_answer(turn: Mapping[str, Any]) -> bool:
 def _split_conversation(turns: Sequence[Mapping[str, Any]]) -> tuple[str, str]:
     """Return what came before the model's first turn, and everything from there on."""
     start = next((i for i, turn in enumerate(turns) if _is_answer(turn)), len(turns))
-    return _conversation(turns[:start]), _spoken(list(turns[start:])) if turns[start:] else ""
+    return _conversation(turns[:start]), _spoken(list(turns[start:])) if turns[
+        start:
+    ] else ""
 
 
 def _text(value: object) -> str:
@@ -322,4 +371,8 @@ def _text(value: object) -> str:
 
 
 def _extra(value: object) -> Any:
-    return value if isinstance(value, int | float | None) else safe(_text(value), _LONGEST_EXTRA)
+    return (
+        value
+        if isinstance(value, int | float | None)
+        else safe(_text(value), _LONGEST_EXTRA)
+    )

@@ -117,7 +117,11 @@ class SampleFigures:
         evaluation = self._open[place]
         self._order += 1
         return figure_records(
-            evaluation.figures(), evaluation.scores(), step, self._order, validation=validation
+            evaluation.figures(),
+            evaluation.scores(),
+            step,
+            self._order,
+            validation=validation,
         )
 
 

@@ -24,7 +24,9 @@ def scalar(text: str) -> Any:
     return plain_setting(one_line(value, 1000) if isinstance(value, str) else value)
 
 
-def flatten_settings(config: Mapping[Any, Any], prefix: str = "", depth: int = 0) -> dict[str, Any]:
+def flatten_settings(
+    config: Mapping[Any, Any], prefix: str = "", depth: int = 0
+) -> dict[str, Any]:
     """Return a nested configuration as one level, with dots between the names; text is made
     safe.
     """
@@ -44,7 +46,11 @@ def plain_setting(value: object) -> bool | float | str | None:
     """
     if isinstance(value, int) and value.bit_length() > 64:
         return number(value)
-    return value if isinstance(value, bool | int | float | None) else safe(str(value), 1000)
+    return (
+        value
+        if isinstance(value, bool | int | float | None)
+        else safe(str(value), 1000)
+    )
 
 
 _OF_TRAINING = frozenset(

@@ -30,10 +30,21 @@ _TOTALS = (
     "total_iterations", "max_iterations", "total_updates", "max_global_step",
 )  # fmt: skip
 TRAINED = frozenset(
-    {"loss", "policy_loss", "pg_loss", "grad_norm", "learning_rate", "lr", "kl", "entropy"}
+    {
+        "loss",
+        "policy_loss",
+        "pg_loss",
+        "grad_norm",
+        "learning_rate",
+        "lr",
+        "kl",
+        "entropy",
+    }
 )
 """Metrics of trainings only, by which a record without a step is recognised."""
-_PARENT = pattern(r"(?:train|training|trainer|progress|state|metrics|data|eval|time)[/._]")
+_PARENT = pattern(
+    r"(?:train|training|trainer|progress|state|metrics|data|eval|time)[/._]"
+)
 """Groups in which trainers log their step: `train/global_step`, `trainer/global_step`."""
 _OF_TOTAL = pattern(rf"(.+)/(?:{'|'.join(_TOTALS)})")
 """ms-swift: `"global_step/max_steps": "10/438"`."""
@@ -65,11 +76,14 @@ def step_fields(names: Iterable[str]) -> StepFields:
     names = tuple(names)
     plain = {name: _plain(name) for name in names}
     steps = sorted(
-        (name for name in names if plain[name] in _RANKS), key=lambda name: _RANKS[plain[name]]
+        (name for name in names if plain[name] in _RANKS),
+        key=lambda name: _RANKS[plain[name]],
     )
     total = next((name for name in names if plain[name] in _TOTALS), None)
     return StepFields(
-        tuple(steps), total, next((name for name in names if plain[name] == "epoch"), None)
+        tuple(steps),
+        total,
+        next((name for name in names if plain[name] == "epoch"), None),
     )
 
 
@@ -79,7 +93,11 @@ def _plain(name: str) -> str:
     name = name.strip().lower().replace("-", "_").replace(" ", "_")
     if found := _OF_TOTAL.fullmatch(name):
         name = found[1]
-    return name[found.end() :] if name not in _RANKS and (found := _PARENT.match(name)) else name
+    return (
+        name[found.end() :]
+        if name not in _RANKS and (found := _PARENT.match(name))
+        else name
+    )
 
 
 def stated_step(
@@ -159,11 +177,17 @@ class StepTracker:
             reason = f'"{self._no_step}" does not rise, so it is no step'
             return f"{reason}: {many} counted in the order of the file"
         if self._known:
-            return f"{many} before the first stated step, counted in the order of the file"
+            return (
+                f"{many} before the first stated step, counted in the order of the file"
+            )
         return f"no record states a step: {many} counted in the order of the file"
 
     def of(
-        self, record: Mapping[str, Any], fields: StepFields, *, keys: Collection[str] | None
+        self,
+        record: Mapping[str, Any],
+        fields: StepFields,
+        *,
+        keys: Collection[str] | None,
     ) -> int:
         """Return the step of a record.
 
@@ -185,7 +209,9 @@ class StepTracker:
             self._known = True
             self.step = self._globally(step, name, record)
         elif not self._known and keys is not None:
-            self.step = self._counting.step(keys, record.get(fields.epoch or ""), self.step)
+            self.step = self._counting.step(
+                keys, record.get(fields.epoch or ""), self.step
+            )
         return self.step
 
     def _rises(self, step: int, name: str, keys: Iterable[str]) -> bool:

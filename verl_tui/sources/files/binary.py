@@ -4,7 +4,9 @@ from __future__ import annotations
 
 _LOOKED_AT = 4096
 """Bytes that tell: enough to hold what is between the names in a binary file."""
-_TEXT = bytes(one for one in range(256) if one >= 0x20 or one in b"\0\a\b\t\n\v\f\r\x1b")
+_TEXT = bytes(
+    one for one in range(256) if one >= 0x20 or one in b"\0\a\b\t\n\v\f\r\x1b"
+)
 _ARCHIVE = b"ustar"
 """How an archive of texts says what it is."""
 

@@ -78,7 +78,9 @@ class CompressedTail:
     def offset(self) -> int:
         """Compressed bytes taken so far; behind damage nothing is to be had."""
         return (
-            self._tail.size if self._damage is not None else self._tail.offset - len(self._waiting)
+            self._tail.size
+            if self._damage is not None
+            else self._tail.offset - len(self._waiting)
         )
 
     @property
@@ -174,7 +176,9 @@ class CompressedTail:
                 break
             self._begun = not self._member.eof
             self._waiting = (
-                self._member.unused_data if self._member.eof else self._member.unconsumed_tail
+                self._member.unused_data
+                if self._member.eof
+                else self._member.unconsumed_tail
             )
             if self._member.eof:
                 self._begin()

@@ -147,7 +147,8 @@ class RotatedTail:
             except FileNotFoundError:
                 if not self._before:
                     raise
-                return Chunk(b"")  # it has been renamed, and nothing has been written since
+                # it has been renamed, and nothing has been written since
+                return Chunk(b"")
         try:
             chunk = self._tail.read(limit)
         except OSError as error:
@@ -186,11 +187,16 @@ class RotatedTail:
         self._older += 1
         self._before += self._tail.size
         self._modified = self._tail.modified
-        self._tail = _opened(self._waiting.popleft()) if self._waiting else Tail(self.path)
+        self._tail = (
+            _opened(self._waiting.popleft()) if self._waiting else Tail(self.path)
+        )
         self._measure()
 
     def _measure(self) -> None:
-        files = [*(self._waiting or ()), *([self.path] if self._tail.path != self.path else [])]
+        files = [
+            *(self._waiting or ()),
+            *([self.path] if self._tail.path != self.path else []),
+        ]
         self._behind = sum(map(_size, files))
 
     def _follow(self) -> None:

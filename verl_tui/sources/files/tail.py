@@ -96,7 +96,11 @@ class Tail:
         if not self.offset:
             self.head = data[:_PRINT]
         elif len(self.head) < _PRINT:
-            self.head = (self.head + data)[:_PRINT] if self.offset == len(self.head) else self.head
+            self.head = (
+                (self.head + data)[:_PRINT]
+                if self.offset == len(self.head)
+                else self.head
+            )
         self.last = (self.last + data[-_PRINT:])[-_PRINT:]
         self.offset += len(data)
         return Chunk(data, restarted, more=bool(data) and self.offset < known.st_size)
@@ -113,7 +117,9 @@ class Tail:
             with opened(self._where()) as file:
                 known = os.fstat(file.fileno())
                 there = os.pread(file.fileno(), len(last), stop - len(last))
-                same = (known.st_dev, known.st_ino) == self.identity and self._same(file.fileno())
+                same = (known.st_dev, known.st_ino) == self.identity and self._same(
+                    file.fileno()
+                )
         except OSError:
             return False
         if not same or there != last:
@@ -129,7 +135,10 @@ class Tail:
             known = self.path.stat()
         except OSError:
             return False
-        return (known.st_dev, known.st_ino) == self.identity and known.st_size >= self.offset
+        return (
+            known.st_dev,
+            known.st_ino,
+        ) == self.identity and known.st_size >= self.offset
 
     def has_become(self, path: Path) -> bool:
         """Return whether the file that has been read is the one that lies at another path now."""
@@ -155,7 +164,9 @@ class Tail:
         """Return the file to look at."""
         return self.path
 
-    def _check(self, descriptor: int, identity: tuple[int, int], size: int) -> str | None:
+    def _check(
+        self, descriptor: int, identity: tuple[int, int], size: int
+    ) -> str | None:
         """Return why the file is not the one we have been reading, and start over; None if it
         is.
         """
@@ -163,7 +174,11 @@ class Tail:
         if self.identity is not None and identity != self.identity:
             # Log shippers replace a file by a longer copy of itself: the same beginning is the same
             # file.
-            reason = None if self._same(descriptor) and size >= self.offset else "file was replaced"
+            reason = (
+                None
+                if self._same(descriptor) and size >= self.offset
+                else "file was replaced"
+            )
         elif size < self.offset:
             reason = "file was truncated"
         elif self.offset and not self._same(descriptor):
@@ -176,7 +191,9 @@ class Tail:
 
     def _same(self, descriptor: int) -> bool:
         before = os.pread(descriptor, len(self.last), self.offset - len(self.last))
-        return before == self.last and os.pread(descriptor, len(self.head), 0) == self.head
+        return (
+            before == self.last and os.pread(descriptor, len(self.head), 0) == self.head
+        )
 
 
 class NewestTail(Tail):

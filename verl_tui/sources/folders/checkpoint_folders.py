@@ -65,7 +65,11 @@ def homes(directory: Path, depth: int = _DEEPEST) -> list[Path]:
         return []
     if is_home(entries):
         return [directory]
-    below = sorted(entry.name for entry in entries if is_folder(entry))[:_MOST] if depth > 0 else []
+    below = (
+        sorted(entry.name for entry in entries if is_folder(entry))[:_MOST]
+        if depth > 0
+        else []
+    )
     return [home for name in below for home in homes(directory / name, depth - 1)]
 
 
@@ -99,7 +103,9 @@ class CheckpointSource:
 
     def read(self) -> tuple[tuple[Record, ...], bool]:
         """Return the checkpoints that appeared, vanished or were completed."""
-        found, trackers = _below(self.path, _DEEPEST) if self.homes is None else _in(self.homes)
+        found, trackers = (
+            _below(self.path, _DEEPEST) if self.homes is None else _in(self.homes)
+        )
         before, self._reported = self._reported, {one.path: one for one in found}
         gone = [one for path, one in before.items() if path not in self._reported]
         fresh = [one for one in found if one.path not in before]
@@ -113,7 +119,9 @@ class CheckpointSource:
 
     def _completed(self, trackers: Iterable[Path]) -> list[Event]:
         """Return an event if the tracker files name another step than before."""
-        saved = max((step for step in map(_number, trackers) if step is not None), default=None)
+        saved = max(
+            (step for step in map(_number, trackers) if step is not None), default=None
+        )
         if saved is None or saved == self._saved:
             return []
         self._saved = saved
@@ -125,7 +133,9 @@ class CheckpointSource:
 
     def status(self) -> SourceStatus:
         """Return how the source is doing."""
-        return SourceStatus(str(self.path), "checkpoints", 0, self.ordinal, len(self._reported))
+        return SourceStatus(
+            str(self.path), "checkpoints", 0, self.ordinal, len(self._reported)
+        )
 
 
 def _in(homes: Iterable[Path]) -> tuple[list[_FoundCheckpoint], list[Path]]:
@@ -199,11 +209,17 @@ def _entries(directory: Path) -> list[tuple[os.DirEntry[str], bool]]:
 
 def _without_torso(found: list[_FoundCheckpoint]) -> list[_FoundCheckpoint]:
     """Leave out the newest checkpoint while the file written last is missing in it alone."""
-    saved = sorted((one for one in found if is_checkpoint(one.path.name)), key=_step_or_zero)
+    saved = sorted(
+        (one for one in found if is_checkpoint(one.path.name)), key=_step_or_zero
+    )
     if len(saved) < 2:
         return found
     complete = [is_file(one.path / _WRITTEN_LAST) for one in saved[-2:]]
-    return [one for one in found if one is not saved[-1]] if complete == [True, False] else found
+    return (
+        [one for one in found if one is not saved[-1]]
+        if complete == [True, False]
+        else found
+    )
 
 
 def _step_or_zero(found: _FoundCheckpoint) -> int:

@@ -57,7 +57,9 @@ class TableFolder:
         self._note: str | None = None
         """The number of tables read, if not all were."""
         self._missing = not parquet.is_readable()
-        self._pending = self._bytes = self._modified = self._records = self._unreadable = 0
+        self._pending = self._bytes = self._modified = self._records = (
+            self._unreadable
+        ) = 0
         self._problem: str | None = None
 
     def read(self) -> tuple[tuple[Record, ...], bool]:
@@ -100,15 +102,21 @@ class TableFolder:
             size=self._bytes + self._pending,
             modified=self._modified / 1e9 or None,
             problem=self._problem,
-            note=joined_notes(parquet.MISSING if self._missing else self._rewards.note, self._note),
+            note=joined_notes(
+                parquet.MISSING if self._missing else self._rewards.note, self._note
+            ),
         )
 
     def _watch(self) -> None:
         """Have the tables read that have come or changed. Raises OSError."""
         stamps = {
-            step: stamp for step, stamp in self._listing.changes().items() if stamp is not None
+            step: stamp
+            for step, stamp in self._listing.changes().items()
+            if stamp is not None
         }
-        self._modified = max((self._modified, *(stamp.modified for stamp in stamps.values())))
+        self._modified = max(
+            (self._modified, *(stamp.modified for stamp in stamps.values()))
+        )
         if self._missing:
             return
         sizes = {step: stamp.size for step, stamp in stamps.items() if stamp.size}
@@ -157,7 +165,9 @@ class TableFolder:
 
     def _counted(self, records: Sequence[Record]) -> tuple[Record, ...]:
         self._unreadable += sum(isinstance(record, Unreadable) for record in records)
-        self._records += sum(not isinstance(record, Unreadable | Histogram) for record in records)
+        self._records += sum(
+            not isinstance(record, Unreadable | Histogram) for record in records
+        )
         return self._figures.complete(records)
 
 

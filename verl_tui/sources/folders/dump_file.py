@@ -44,7 +44,9 @@ class DumpFile:
     Every method may raise OSError: the file is gone, or may not be read.
     """
 
-    def __init__(self, path: Path | str, step: int, *, validation: bool = False) -> None:
+    def __init__(
+        self, path: Path | str, step: int, *, validation: bool = False
+    ) -> None:
         self.path = Path(path)
         self.step = step
         self.validation = validation
@@ -98,7 +100,11 @@ class DumpFile:
         rest = data[at:]
         self._partial += rest[: max(0, LONGEST_LINE + 1 - len(self._partial))]
         self.complete = not chunk.more
-        if self.complete and self._partial.rstrip().endswith(b"}") and _whole(self._partial):
+        if (
+            self.complete
+            and self._partial.rstrip().endswith(b"}")
+            and _whole(self._partial)
+        ):
             self._unended = _Unended(self._at, self._partial, self.count_so_far)
             self._take(b"", self._tail.offset)
             self._at = self._tail.offset
@@ -130,7 +136,9 @@ class DumpFile:
         ((_, record),) = self._records(index, index + 1)
         if isinstance(record, Unreadable):
             return record
-        sample = read_sample(record, self.step, validation=self.validation, longest=LONGEST_SHOWN)
+        sample = read_sample(
+            record, self.step, validation=self.validation, longest=LONGEST_SHOWN
+        )
         return sample if sample is not None else self._no_sample(index)
 
     def facts(self, start: int, stop: int) -> list[SampleFacts]:
@@ -142,20 +150,26 @@ class DumpFile:
             for i, fact in enumerate(self.facts_or_flaws(start, stop))
         ]
 
-    def facts_or_flaws(self, start: int, stop: int) -> Iterator[SampleFacts | Unreadable]:
+    def facts_or_flaws(
+        self, start: int, stop: int
+    ) -> Iterator[SampleFacts | Unreadable]:
         """Yield what can be said of each row without its text, or why it cannot be read."""
         for index, record in self._records(start, stop):
             if isinstance(record, Unreadable):
                 yield record
             else:
-                yield read_fact(record, index, validation=self.validation) or self._no_sample(index)
+                yield read_fact(
+                    record, index, validation=self.validation
+                ) or self._no_sample(index)
 
     def texts(self, start: int, stop: int) -> Iterator[tuple[int, Iterator[str]]]:
         """Yield the index of each row with all its texts."""
         for index, record in self._records(start, stop):
             yield (
                 index,
-                iter((record.excerpt,)) if isinstance(record, Unreadable) else all_text(record),
+                iter((record.excerpt,))
+                if isinstance(record, Unreadable)
+                else all_text(record),
             )
 
     def lines(self, indices: Iterable[int]) -> Iterator[bytes | None]:
@@ -165,12 +179,16 @@ class DumpFile:
         for line, record in self._read(indices):
             yield line if not isinstance(record, Unreadable) else None
 
-    def _records(self, start: int, stop: int) -> Iterator[tuple[int, dict[str, Any] | Unreadable]]:
+    def _records(
+        self, start: int, stop: int
+    ) -> Iterator[tuple[int, dict[str, Any] | Unreadable]]:
         indices = range(start, min(stop, len(self._starts)))
         for index, (_, record) in zip(indices, self._read(indices), strict=True):
             yield index, record
 
-    def _read(self, indices: Iterable[int]) -> Iterator[tuple[bytes, dict[str, Any] | Unreadable]]:
+    def _read(
+        self, indices: Iterable[int]
+    ) -> Iterator[tuple[bytes, dict[str, Any] | Unreadable]]:
         """Yield the bytes of rows, and what stands in them."""
         with opened(self.path) as file:
             for index in indices:
@@ -178,7 +196,11 @@ class DumpFile:
                 if size > LONGEST_LINE:
                     yield (
                         b"",
-                        Unreadable(self._lines[index], f"longer than {LONGEST_LINE >> 20} MiB", ""),
+                        Unreadable(
+                            self._lines[index],
+                            f"longer than {LONGEST_LINE >> 20} MiB",
+                            "",
+                        ),
                     )
                     continue
                 line = os.pread(file.fileno(), size, at)
@@ -193,7 +215,9 @@ class DumpFile:
     def _take(self, rest: bytes, end: int) -> None:
         """Note the line that ends here, if it is a row."""
         line, self._partial = self._partial + rest, b""
-        if end - self._at <= LONGEST_LINE and (not line or line.isspace() or _pads(line)):
+        if end - self._at <= LONGEST_LINE and (
+            not line or line.isspace() or _pads(line)
+        ):
             return
         self._starts.append(self._at)
         self._ends.append(end)

@@ -13,7 +13,15 @@ from bisect import bisect_left
 from typing import TYPE_CHECKING
 
 from verl_tui.evaluation import LOOKED_AT, READ_SHARE, Evaluation
-from verl_tui.records import Dump, Record, Restart, Sample, SampleFacts, SourceStatus, Unreadable
+from verl_tui.records import (
+    Dump,
+    Record,
+    Restart,
+    Sample,
+    SampleFacts,
+    SourceStatus,
+    Unreadable,
+)
 from verl_tui.sources.fields.sample_figures import figure_records
 from verl_tui.sources.files.paths import is_folder
 from verl_tui.sources.folders.dump_file import BLOCK, DumpFile
@@ -65,7 +73,10 @@ class _DumpFigures:
         """Take note of how large the file is; return how many bytes more than before are to be
         read.
         """
-        before, self.pending = self.pending, max(0, min(size, self.limit) - self.file.offset)
+        before, self.pending = (
+            self.pending,
+            max(0, min(size, self.limit) - self.file.offset),
+        )
         return self.pending - before
 
     @property
@@ -79,7 +90,12 @@ class _DumpFigures:
         if self.file.offset < self.limit:
             self.file.index(min(BLOCK, self.limit - self.file.offset))
         if self.file.generation != generation:
-            self.evaluation, self.done, self.reported, self.unreadable = Evaluation(), 0, 0, 0
+            self.evaluation, self.done, self.reported, self.unreadable = (
+                Evaluation(),
+                0,
+                0,
+                0,
+            )
         stop = self.file.span(self.done, BLOCK)
         for fact in self.file.facts_or_flaws(self.done, stop):
             if isinstance(fact, SampleFacts):
@@ -106,7 +122,11 @@ class _DumpFigures:
     def figures(self) -> Mapping[str, float]:
         """Return the figures of what has been read."""
         found = self.evaluation.figures(whole=not self.partial)
-        return {**found, READ_SHARE: self.file.offset / self.file.size} if self.partial else found
+        return (
+            {**found, READ_SHARE: self.file.offset / self.file.size}
+            if self.partial
+            else found
+        )
 
 
 class DumpSource:
@@ -117,7 +137,9 @@ class DumpSource:
         self.path = path if single else path / ALL
         self.ordinal = ordinal
         self._listing = Listing(
-            path.parent if single else path, rollouts.dump_step, path.name if single else None
+            path.parent if single else path,
+            rollouts.dump_step,
+            path.name if single else None,
         )
         self.validation = rollouts.is_validation(self._listing.directory)
         self._waiting: list[int] = []
@@ -131,7 +153,9 @@ class DumpSource:
         self._note: str | None = None
         self._pending = self._read = 0
         """Bytes that wait to be read, and that have been."""
-        self._modified = self._reads = self._order = self._records = self._unreadable = 0
+        self._modified = self._reads = self._order = self._records = (
+            self._unreadable
+        ) = 0
         self._problem: str | None = None
 
     def read(self) -> tuple[tuple[Record, ...], bool]:
@@ -179,7 +203,9 @@ class DumpSource:
         figures.
         """
         changes = self._listing.changes()
-        sizes = {step: stamp.size for step, stamp in changes.items() if stamp is not None}
+        sizes = {
+            step: stamp.size for step, stamp in changes.items() if stamp is not None
+        }
         limits = plan(sizes)
         self._note = _reading_note(sizes, limits) or self._note
         for step, stamp in changes.items():
@@ -190,7 +216,9 @@ class DumpSource:
                 continue
             self._modified = max(self._modified, stamp.modified)
             self._wait(step, stamp.size, limits[step])
-            yield Dump(step, path, self.validation, stamp.size, modified=stamp.modified / 1e9)
+            yield Dump(
+                step, path, self.validation, stamp.size, modified=stamp.modified / 1e9
+            )
 
     # -- figures -----------------------------------------------------------------------------------
 

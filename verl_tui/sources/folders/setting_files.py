@@ -43,7 +43,9 @@ class SettingsSource:
         try:
             text = self._changed_text()
         except OSError as error:
-            self._problem = os.strerror(error.errno).lower() if error.errno else str(error)
+            self._problem = (
+                os.strerror(error.errno).lower() if error.errno else str(error)
+            )
             return (), False
         if text is None or not text.strip():
             return (), False
@@ -53,7 +55,10 @@ class SettingsSource:
             return (values,), False
         self._records += 1
         if self.path.name == _METADATA:
-            return (_identity(values, str(self.path)), *settings_of(_arguments(text))), False
+            return (
+                _identity(values, str(self.path)),
+                *settings_of(_arguments(text)),
+            ), False
         return (Settings(values, str(self.path)),), False
 
     def _changed_text(self) -> bytes | None:
@@ -92,7 +97,9 @@ class SettingsSource:
 
 def _identity(values: dict[str, Any], path: str) -> Settings:
     """Return the entries of W&B's metadata that identify the run."""
-    kept = {f"wandb.{key}": value for key, value in values.items() if _IDENTITY.match(key)}
+    kept = {
+        f"wandb.{key}": value for key, value in values.items() if _IDENTITY.match(key)
+    }
     return Settings(kept, path)
 
 
@@ -112,7 +119,9 @@ def read_settings(text: bytes) -> dict[str, Any] | Unreadable:
         return Unreadable(1, one_line(f"not YAML: {error}"), "")
     if found is None:
         return Unreadable(
-            1, "neither settings nor overrides", one_line(text[:200].decode("utf-8", "replace"))
+            1,
+            "neither settings nor overrides",
+            one_line(text[:200].decode("utf-8", "replace")),
         )
     return found
 
@@ -121,16 +130,26 @@ def _flat(loaded: object) -> dict[str, Any] | None:
     if isinstance(loaded, list):
         pairs = (str(entry).lstrip("+~").partition("=") for entry in loaded)
         return {name: scalar(value) for name, equals, value in pairs if equals}
-    return flatten_settings(_of_wandb(loaded) or loaded) if isinstance(loaded, dict) else None
+    return (
+        flatten_settings(_of_wandb(loaded) or loaded)
+        if isinstance(loaded, dict)
+        else None
+    )
 
 
 def _of_wandb(loaded: dict[Any, Any]) -> dict[Any, Any]:
     """Return what W&B's own `config.yaml` says (`lr: {desc: null, value: 1e-6}`), nothing where it
     is another's.
     """
-    values = {key: value for key, value in loaded.items() if key not in ("_wandb", "wandb_version")}
+    values = {
+        key: value
+        for key, value in loaded.items()
+        if key not in ("_wandb", "wandb_version")
+    }
     if not all(
-        isinstance(value, dict) and "value" in value and value.keys() <= {"value", "desc"}
+        isinstance(value, dict)
+        and "value" in value
+        and value.keys() <= {"value", "desc"}
         for value in values.values()
     ):
         return {}

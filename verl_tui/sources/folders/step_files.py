@@ -111,7 +111,9 @@ class Listing:
                 self.stamps.pop(step, None)
             else:
                 self.stamps[step] = stamp
-        if len(self.stamps) != len(self._known) or any(step not in self.stamps for step in found):
+        if len(self.stamps) != len(self._known) or any(
+            step not in self.stamps for step in found
+        ):
             self._known = sorted(self.stamps, reverse=True)
 
     def _is_due(self) -> bool:

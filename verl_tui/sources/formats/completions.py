@@ -37,7 +37,9 @@ def matches(path: Path, head: bytes) -> bool:
     """Return True if the first object has prompts and completions in columns."""
     first = first_object(head)
     if first is None:
-        return b"\n" not in head and _BEGIN.match(head) is not None and b'"prompt"' in head
+        return (
+            b"\n" not in head and _BEGIN.match(head) is not None and b'"prompt"' in head
+        )
     return _length(first) is not None
 
 
@@ -97,12 +99,16 @@ def samples_of(
         step: Their step if the table states none.
     """
     length = _length(columns) or 0
-    lists = {name: column for name, column in columns.items() if isinstance(column, list)}
+    lists = {
+        name: column for name, column in columns.items() if isinstance(column, list)
+    }
     kept = {name: column for name, column in lists.items() if len(column) == length}
     for at in range(length):
         record = {name: column[at] for name, column in kept.items()}
         stated = _pop_step(record)
-        sample = read_sample(rewards.complete(record), step if stated is None else stated)
+        sample = read_sample(
+            rewards.complete(record), step if stated is None else stated
+        )
         if sample is not None:
             yield sample
 

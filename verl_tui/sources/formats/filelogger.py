@@ -9,7 +9,13 @@ from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
 from verl_tui.sources.fields.columns import packed
-from verl_tui.sources.fields.jsonl import Flaw, JsonDecoder, first_object, flatten, integer
+from verl_tui.sources.fields.jsonl import (
+    Flaw,
+    JsonDecoder,
+    first_object,
+    flatten,
+    integer,
+)
 from verl_tui.sources.fields.lists import histograms, split
 from verl_tui.sources.fields.row_batcher import MetricRow
 from verl_tui.sources.formats.lines import LineParts, LineReader

@@ -83,7 +83,11 @@ class LineReader:
         if self._skipping:
             data = self._behind_skipped(data)
         patient = self._patient
-        rest = self._read_lines(data) if patient is None else self._read_text(patient, data)
+        rest = (
+            self._read_lines(data)
+            if patient is None
+            else self._read_text(patient, data)
+        )
         if rest:
             self._keep(rest)
             if patient is not None and b"]" in rest:
@@ -94,7 +98,9 @@ class LineReader:
         """Return the records of a last line without an end, where it is complete by itself."""
         partial = b"".join(self._partial)
         partial = partial if self._line else partial.removeprefix(_BOM)
-        records = self.decoder.last(partial, self._line + 1) if partial.strip() else None
+        records = (
+            self.decoder.last(partial, self._line + 1) if partial.strip() else None
+        )
         self._is_unread = records is None and bool(partial.strip())
         if records is not None:
             # Its content has been taken as it stood, only what comes after it counts.
@@ -219,7 +225,13 @@ class LineReader:
             self._skipping = True
             self._drop_partial()
             self._batcher.add(
-                (Unreadable(self._line + 1, f"no line end within {LONGEST_LINE >> 20} MiB", ""),)
+                (
+                    Unreadable(
+                        self._line + 1,
+                        f"no line end within {LONGEST_LINE >> 20} MiB",
+                        "",
+                    ),
+                )
             )
 
     def _drop_partial(self) -> None:

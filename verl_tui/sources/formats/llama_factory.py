@@ -48,7 +48,11 @@ class LlamaFactoryDecoder(TutorialDecoder):
     def read(self, record: dict[str, Any]) -> Iterable[MetricRow | Record | Flaw]:
         """Return the row of one object."""
         return super().read(
-            {_TRAINERS.get(key, key): value for key, value in record.items() if key != _DROPPED}
+            {
+                _TRAINERS.get(key, key): value
+                for key, value in record.items()
+                if key != _DROPPED
+            }
         )
 
 

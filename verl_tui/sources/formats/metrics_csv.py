@@ -55,13 +55,17 @@ def matches(path: Path, head: bytes) -> bool:
     lines = head.split(b"\n", 2)
     header = _names(_fields(lines[0]))
     fields = step_fields(header)
-    where = [*fields.steps, *filter(None, [fields.epoch])] or list(filter(_is_trained, header))
+    where = [*fields.steps, *filter(None, [fields.epoch])] or list(
+        filter(_is_trained, header)
+    )
     if not where or len(header) < 2:
         return False
     if len(lines) < 2 or not lines[1].strip():
         return True
     row = dict(zip(header, _fields(lines[1]), strict=False))
-    return any(_number(row.get(name, "").partition("/")[0]) is not None for name in where)
+    return any(
+        _number(row.get(name, "").partition("/")[0]) is not None for name in where
+    )
 
 
 def _is_trained(name: str) -> bool:
@@ -111,7 +115,9 @@ class CsvDecoder:
     @property
     def note(self) -> str | None:
         """Say how many steps were counted, and what was left out."""
-        bounds = "W&B's columns of least and greatest values (__MIN, __MAX) are left out"
+        bounds = (
+            "W&B's columns of least and greatest values (__MIN, __MAX) are left out"
+        )
         return joined_notes(self._place.note, bounds if self._bounds else None)
 
     @property
@@ -173,7 +179,9 @@ class CsvDecoder:
         self._header, self._names = fields, _names(_charted(fields, self.tag))
         self._where = step_fields(self._names)
         self._bounds = frozenset(_names(_bounds(fields)))
-        self._metrics = frozenset(self._names) - self._where.no_metrics - self._bounds - {_WALL}
+        self._metrics = (
+            frozenset(self._names) - self._where.no_metrics - self._bounds - {_WALL}
+        )
         self._place = StepTracker()
 
     def _total_change(self) -> Sequence[Record]:
@@ -184,7 +192,12 @@ class CsvDecoder:
 
 
 def _fields(line: bytes) -> list[str]:
-    text = line.decode("utf-8", "replace").strip("\r\n").removeprefix(_BOM).replace("\0", "")
+    text = (
+        line.decode("utf-8", "replace")
+        .strip("\r\n")
+        .removeprefix(_BOM)
+        .replace("\0", "")
+    )
     try:
         return next(csv.reader([text]), [])
     except csv.Error:
@@ -210,7 +223,9 @@ def _charted(header: list[str], tag: str) -> list[str]:
 
 def _of_one_run(header: list[str]) -> list[str]:
     """Return the metrics' own names, if all columns are of the same run."""
-    columns = [found for field in header[1:] if (found := _OF_RUN.fullmatch(field)) is not None]
+    columns = [
+        found for field in header[1:] if (found := _OF_RUN.fullmatch(field)) is not None
+    ]
     if len(columns) < len(header) - 1 or len({one["run"] for one in columns}) > 1:
         return header
     return [header[0], *(one["key"] + (one["bound"] or "") for one in columns)]
@@ -219,7 +234,12 @@ def _of_one_run(header: list[str]) -> list[str]:
 def _bounds(header: Iterable[str]) -> list[str]:
     """Return the names of the columns of least and greatest values, if a chart of W&B has any."""
     columns = filter(None, map(_OF_RUN.fullmatch, header))
-    return [name for one in columns if one["bound"] for name in (one[0], one["key"] + one["bound"])]
+    return [
+        name
+        for one in columns
+        if one["bound"]
+        for name in (one[0], one["key"] + one["bound"])
+    ]
 
 
 def _whole(field: str) -> str:

@@ -24,7 +24,9 @@ class Placed:
     def of(self, record: Record) -> Record:
         """Return a record with the place that it has in the file."""
         if isinstance(record, MetricRows) and self.rows:
-            return record._replace(orders=array("q", map(self.rows.__add__, record.orders)))
+            return record._replace(
+                orders=array("q", map(self.rows.__add__, record.orders))
+            )
         if isinstance(record, Unreadable):
             return record._replace(line=record.line + self.lines)
         return record

@@ -58,7 +58,9 @@ def reader(path: Path) -> LineReader:
     """Return a reader for a dump that is read from end to end, as only compressed ones are: see
     `DumpSource`.
     """
-    return LineReader(RolloutDecoder(int(path.stem), validation=is_validation(path.parent)))
+    return LineReader(
+        RolloutDecoder(int(path.stem), validation=is_validation(path.parent))
+    )
 
 
 class RolloutDecoder(JsonDecoder):

@@ -90,7 +90,9 @@ class SamplesReader:
             return ()  # the end of a record, or lines of JSON: `finish` decides
         self._held.clear()
         return tuple(
-            sample for record in found if (sample := self._decoder.sample(record)) is not None
+            sample
+            for record in found
+            if (sample := self._decoder.sample(record)) is not None
         )
 
     def finish(self) -> tuple[Record, ...]:
@@ -133,7 +135,9 @@ class SampleDecoder(JsonDecoder):
         notes = []
         if self._count:
             many = "1 sample" if self._count == 1 else f"{self._count:,} samples"
-            mean = f", mean score {self._total / self._scored:.4g}" if self._scored else ""
+            mean = (
+                f", mean score {self._total / self._scored:.4g}" if self._scored else ""
+            )
             notes.append(f"an evaluation of {many}{mean}: they state no step")
         return "; ".join(filter(None, [*notes, self._rewards.note])) or None
 

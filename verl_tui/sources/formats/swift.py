@@ -61,7 +61,11 @@ class SwiftDecoder(TutorialDecoder):
         # Its last step has been passed on; the closing record's new figures cover the whole
         # training.
         yield from super().read(
-            {name: record[name] for name in record if not (closes and name in _OF_STEPS)}
+            {
+                name: record[name]
+                for name in record
+                if not (closes and name in _OF_STEPS)
+            }
         )
         if closes:
             yield Event(

@@ -11,7 +11,15 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from verl_tui.records import Event, EventKind, Progress, Record, Restart, Settings, Unreadable
+from verl_tui.records import (
+    Event,
+    EventKind,
+    Progress,
+    Record,
+    Restart,
+    Settings,
+    Unreadable,
+)
 from verl_tui.sources.fields.jsonl import integer, number, objects, unreadable
 from verl_tui.sources.fields.row_batcher import MetricRow, RowBatcher, joined_notes
 from verl_tui.sources.files.checkpoint_names import HOMES, checkpoint_step
@@ -168,10 +176,15 @@ class TrainerStateReader:
         yield from self._best_checkpoint(document)
 
     def _about(self, document: dict[str, Any]) -> Iterator[Record]:
-        step, total = integer(document.get("global_step")), integer(document.get("max_steps"))
+        step, total = (
+            integer(document.get("global_step")),
+            integer(document.get("max_steps")),
+        )
         yield Progress(step, total if total is not None and total > 0 else None)
         settings = {
-            key: document[key] for key in _SETTINGS if isinstance(document.get(key), int | float)
+            key: document[key]
+            for key in _SETTINGS
+            if isinstance(document.get(key), int | float)
         }
         if settings and not self._reported:
             yield Settings(settings, self._origin)
@@ -180,7 +193,9 @@ class TrainerStateReader:
         best = document.get("best_model_checkpoint")
         if isinstance(best, str) and best and best != self._best:
             self._best = best
-            step = checkpoint_step(best.replace("\\", "/").rstrip("/").rpartition("/")[2])
+            step = checkpoint_step(
+                best.replace("\\", "/").rstrip("/").rpartition("/")[2]
+            )
             yield Event(EventKind.BEST, one_line(best, 1000), 1, step)
 
 

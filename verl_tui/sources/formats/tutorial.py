@@ -10,8 +10,20 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from verl_tui.patterns import pattern
 from verl_tui.records import Progress, Restart
-from verl_tui.sources.fields.device_fields import RankAndDevice, devices, is_name, names_one, worker
-from verl_tui.sources.fields.jsonl import Flaw, JsonDecoder, first_object, flatten, number
+from verl_tui.sources.fields.device_fields import (
+    RankAndDevice,
+    devices,
+    is_name,
+    names_one,
+    worker,
+)
+from verl_tui.sources.fields.jsonl import (
+    Flaw,
+    JsonDecoder,
+    first_object,
+    flatten,
+    number,
+)
 from verl_tui.sources.fields.lists import histograms, split
 from verl_tui.sources.fields.row_batcher import MetricRow, joined_notes
 from verl_tui.sources.fields.sample import read_sample
@@ -69,7 +81,11 @@ def matches(path: Path, head: bytes) -> bool:
     found = list(_first_records(head))
     if any(isinstance(record.get("scope"), str) for record in found[:1]):
         return True
-    if path.suffix.lower() == ".json" and len(found) == 1 and not any(map(is_sure_name, found[0])):
+    if (
+        path.suffix.lower() == ".json"
+        and len(found) == 1
+        and not any(map(is_sure_name, found[0]))
+    ):
         return False  # a document of its own, such as a model's settings
     return any(map(_measures, found))
 
@@ -85,7 +101,9 @@ def _measures(record: dict[str, Any]) -> bool:
     flat = flatten(_opened(record))
     fields = step_fields(flat)
     step = (
-        stated_step(flat, fields)[0] if all(_small(flat[name]) for name in fields.steps) else None
+        stated_step(flat, fields)[0]
+        if all(_small(flat[name]) for name in fields.steps)
+        else None
     )
     if step is None and number(flat.get(fields.epoch or "", "")) is None:
         return any(
@@ -177,7 +195,9 @@ class TutorialDecoder(JsonDecoder):
         """Return the records of a line without an end."""
         return super().last(_json_part(line), number)
 
-    def odd(self, line: bytes, number: int, reason: str) -> Sequence[MetricRow | Record]:
+    def odd(
+        self, line: bytes, number: int, reason: str
+    ) -> Sequence[MetricRow | Record]:
         """Return the records behind a logger's prefix; plain log text has none."""
         part = _json_part(line)
         if part != line and (records := super().last(part, number)):
@@ -221,7 +241,9 @@ class TutorialDecoder(JsonDecoder):
             yield MetricRow(step, keys, values, time, mean, of_worker=of_worker)
         if gpus.listed:
             listed = tuple(gpus.listed.values())
-            yield MetricRow(step, _prefixed(prefix, gpus.listed), listed, time, mean=True)
+            yield MetricRow(
+                step, _prefixed(prefix, gpus.listed), listed, time, mean=True
+            )
         yield from _samples(scope, record, step)
 
     def _progress(self, step: int, elapsed_time: object) -> Iterator[Progress]:
@@ -264,7 +286,9 @@ class TutorialDecoder(JsonDecoder):
         if known is None:
             fields = step_fields(names)
             known = _Schema(
-                fields, fields.no_metrics | _ABOUT | set(filter(is_name, names)), names_one(names)
+                fields,
+                fields.no_metrics | _ABOUT | set(filter(is_name, names)),
+                names_one(names),
             )
             if len(self._schemas) < _MOST_SCHEMAS:
                 self._schemas[names] = known
@@ -276,7 +300,10 @@ def _opened(record: dict[str, Any]) -> dict[str, Any]:
     holder = next((one for one in _HOLDERS if isinstance(record.get(one), dict)), None)
     if holder is None:
         return record
-    return {**record[holder], **{key: value for key, value in record.items() if key != holder}}
+    return {
+        **record[holder],
+        **{key: value for key, value in record.items() if key != holder},
+    }
 
 
 def _samples(scope: str, record: dict[str, Any], step: int) -> Iterator[Record]:

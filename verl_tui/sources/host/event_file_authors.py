@@ -21,7 +21,9 @@ from verl_tui.records import Writer
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
-_NAME = pattern(r"events\.out\.tfevents\.(\d{10,11})\.(.+)\.(\d{1,9})\.\d{1,9}(?:\.\D\w*)?")
+_NAME = pattern(
+    r"events\.out\.tfevents\.(\d{10,11})\.(.+)\.(\d{1,9})\.\d{1,9}(?:\.\D\w*)?"
+)
 _WHOLE_HOST = "pid:[4026531836]"
 """The first namespace of processes, from which all others can be seen (`PROC_PID_INIT_INO` in
 Linux).
@@ -113,7 +115,12 @@ class Authors:
     def _lives(self, pid: int, author: Author) -> bool:
         """Return whether a process that started before a file began still lives."""
         try:
-            rest = (self._root / str(pid) / "stat").read_bytes().rpartition(b")")[2].split()
+            rest = (
+                (self._root / str(pid) / "stat")
+                .read_bytes()
+                .rpartition(b")")[2]
+                .split()
+            )
             if rest[0] in (b"Z", b"X"):
                 return False
             began = self._booted() + int(rest[19]) / os.sysconf("SC_CLK_TCK")
@@ -127,7 +134,9 @@ class Authors:
             lines = (self._root / "stat").read_text().splitlines()
         except OSError:
             return 0.0
-        return next((float(line.split()[1]) for line in lines if line.startswith("btime ")), 0.0)
+        return next(
+            (float(line.split()[1]) for line in lines if line.startswith("btime ")), 0.0
+        )
 
     def _contained(self) -> Iterator[int]:
         """Yield the numbers that processes of containers have in there."""
@@ -137,4 +146,8 @@ class Authors:
             except OSError:
                 continue
             at = status.find("\nNSpid:")
-            yield from map(int, status[at + 7 :].partition("\n")[0].split()[1:]) if at >= 0 else ()
+            yield from (
+                map(int, status[at + 7 :].partition("\n")[0].split()[1:])
+                if at >= 0
+                else ()
+            )

@@ -65,11 +65,17 @@ _SENSOR_OF_THE_CHIP = 0  # NVML_TEMPERATURE_GPU
 _MIG_ENABLED = 1
 _NAMELESS = "GPU"
 
-_PROCESSES = ("nvmlDeviceGetComputeRunningProcesses_v3", "nvmlDeviceGetComputeRunningProcesses_v2")
+_PROCESSES = (
+    "nvmlDeviceGetComputeRunningProcesses_v3",
+    "nvmlDeviceGetComputeRunningProcesses_v2",
+)
 """By version, since pynvml's call without one raises an error of another family where the driver is
 older.
 """
-_REASONS = ("nvmlDeviceGetCurrentClocksEventReasons", "nvmlDeviceGetCurrentClocksThrottleReasons")
+_REASONS = (
+    "nvmlDeviceGetCurrentClocksEventReasons",
+    "nvmlDeviceGetCurrentClocksThrottleReasons",
+)
 """The second is what drivers before 535 call the first."""
 _HW_SLOWDOWN = 0x8
 _THROTTLED = {0x20 | 0x40: "thermal", 0x80: "power brake", 0x4: POWER_CAP}
@@ -128,11 +134,14 @@ class GpuSource:
         try:
             import pynvml
         except ImportError:
-            return self._nothing(now, "the Python package nvidia-ml-py is not installed")
+            return self._nothing(
+                now, "the Python package nvidia-ml-py is not installed"
+            )
         self._nvml = pynvml
         may_be_stale = self._open
         gpus = self._attempt(now)
-        if gpus is None and may_be_stale:  # one fresh start before the problem is believed
+        # one fresh start before the problem is believed
+        if gpus is None and may_be_stale:
             gpus = self._attempt(now)
         self._processes.forget(now)
         return GpuReading(now, gpus or (), self._problem, self._host)
@@ -194,7 +203,10 @@ class GpuSource:
         except Exception as error:  # noqa: BLE001 - native code, and Python code of many versions
             debug_log.note_error("reading the GPUs", error)
             why = f"{type(error).__name__}: {error}"
-            self._tried, self._problem = now, one_line(f"the GPUs cannot be read: {why}", 200)
+            self._tried, self._problem = (
+                now,
+                one_line(f"the GPUs cannot be read: {why}", 200),
+            )
             return None
         self._problem = None
         return gpus
@@ -258,10 +270,14 @@ class GpuSource:
         for process in answer:
             size = process.usedGpuMemory
             held[process.pid] = (
-                held.get(process.pid) if size is None else (held.get(process.pid) or 0) + int(size)
+                held.get(process.pid)
+                if size is None
+                else (held.get(process.pid) or 0) + int(size)
             )
         found = [self._processes.look(pid, size, now) for pid, size in held.items()]
-        return tuple(sorted(found, key=lambda process: (-(process.memory or 0), process.pid)))
+        return tuple(
+            sorted(found, key=lambda process: (-(process.memory or 0), process.pid))
+        )
 
     def _first(self, queries: tuple[str, ...], handle: Any) -> Any:
         """Answer of the first query that has one."""
@@ -281,7 +297,9 @@ class GpuSource:
         # The first version counts what the driver keeps for itself as used, so an idle device seems
         # to hold 600 MiB.
         version = getattr(self._nvml, "nvmlMemory_v2", None)
-        memory = self._ask("nvmlDeviceGetMemoryInfo", handle, version) if version else None
+        memory = (
+            self._ask("nvmlDeviceGetMemoryInfo", handle, version) if version else None
+        )
         if memory is None:
             memory = self._ask("nvmlDeviceGetMemoryInfo", handle)
         return (None, None) if memory is None else (int(memory.used), int(memory.total))
@@ -298,7 +316,8 @@ class GpuSource:
         would.
         """
         function = getattr(self._nvml, query, None)
-        if function is None or handle is None:  # an older pynvml, or a device that gives no handle
+        # an older pynvml, or a device that gives no handle
+        if function is None or handle is None:
             return None
         try:
             return function(handle, *arguments)
@@ -356,7 +375,9 @@ def _sentence(error: Any) -> str:
     """Return what an NVMLError means to a user."""
     if error.value in _PROBLEMS:
         return _PROBLEMS[error.value]
-    return f"the NVIDIA driver fails: {one_line(str(error), 80)} (NVML code {error.value})"
+    return (
+        f"the NVIDIA driver fails: {one_line(str(error), 80)} (NVML code {error.value})"
+    )
 
 
 def _watts(milliwatts: int | None) -> float | None:

@@ -103,7 +103,9 @@ class Processes:
     def forget(self, now: float) -> None:
         """Drop processes that have not been asked for in a long time."""
         self._seen = {
-            pid: seen for pid, seen in self._seen.items() if 0 <= now - seen.time < 2 * _KEPT
+            pid: seen
+            for pid, seen in self._seen.items()
+            if 0 <= now - seen.time < 2 * _KEPT
         }
 
     def _read(self, pid: int) -> GpuProcess:
@@ -117,7 +119,11 @@ class Processes:
             if opened.pipes:
                 files |= self._behind(parent, opened.pipes)
         return GpuProcess(
-            pid, self.name(pid), None, self._link(self._root / str(pid) / "cwd"), frozenset(files)
+            pid,
+            self.name(pid),
+            None,
+            self._link(self._root / str(pid) / "cwd"),
+            frozenset(files),
         )
 
     def _line(self, pid: int) -> Iterator[tuple[int, int]]:
@@ -137,19 +143,30 @@ class Processes:
         """
         try:
             children = (
-                (self._root / str(parent) / "task" / str(parent) / "children").read_text().split()
+                (self._root / str(parent) / "task" / str(parent) / "children")
+                .read_text()
+                .split()
             )
         except OSError:
             return frozenset()
         readers = [
-            int(child) for child in children if self._link(self._root / child / "fd" / "0") in pipes
+            int(child)
+            for child in children
+            if self._link(self._root / child / "fd" / "0") in pipes
         ]
-        return frozenset(path for reader in readers for path in self.opened(reader).files)
+        return frozenset(
+            path for reader in readers for path in self.opened(reader).files
+        )
 
     def _status(self, pid: int) -> tuple[int, str] | None:
         """Return the parent of a process and when it started; proc(5) has the fields of `stat`."""
         try:
-            rest = (self._root / str(pid) / "stat").read_bytes().rpartition(b")")[2].split()
+            rest = (
+                (self._root / str(pid) / "stat")
+                .read_bytes()
+                .rpartition(b")")[2]
+                .split()
+            )
             return int(rest[1]), rest[19].decode()
         except (OSError, ValueError, IndexError):
             return None
@@ -158,15 +175,22 @@ class Processes:
         """Return what a process has open, as far as that can be seen; never raises."""
         folder = self._root / str(pid) / "fd"
         try:
-            links = {path.name: self._link(path) for path in islice(folder.iterdir(), _MOST_OPEN)}
+            links = {
+                path.name: self._link(path)
+                for path in islice(folder.iterdir(), _MOST_OPEN)
+            }
         except OSError:
             return OpenFiles(None, frozenset(), frozenset())
-        written = (link for number, link in links.items() if self._writes(pid, number, link))
+        written = (
+            link for number, link in links.items() if self._writes(pid, number, link)
+        )
         return OpenFiles(
             any(link.startswith(_DEVICES) for link in links.values()),
             frozenset(written),
             frozenset(
-                link for number in ("1", "2") if (link := links.get(number, "")).startswith("pipe:")
+                link
+                for number in ("1", "2")
+                if (link := links.get(number, "")).startswith("pipe:")
             ),
         )
 

@@ -61,7 +61,9 @@ class WriterWatch:
         """Begin to look, until `stop` is set."""
         if not self._started:
             self._started = True
-            threading.Thread(target=self._watch, args=(stop,), name="writers", daemon=True).start()
+            threading.Thread(
+                target=self._watch, args=(stop,), name="writers", daemon=True
+            ).start()
 
     def _watch(self, stop: threading.Event) -> None:
         while not stop.wait(_POLL):

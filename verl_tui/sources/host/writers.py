@@ -32,11 +32,33 @@ _WRITING = os.O_WRONLY | os.O_RDWR
 _SHELLS = frozenset(("bash", "sh", "dash", "zsh", "ksh", "fish", "sleep", "make"))
 """Programs that start a trainer and may outlive it: nothing trains in these."""
 _FILTERS = frozenset(
-    ("tee", "ts", "grep", "sed", "awk", "gawk", "mawk", "perl", "cat", "tr", "rotatelogs")
+    (
+        "tee",
+        "ts",
+        "grep",
+        "sed",
+        "awk",
+        "gawk",
+        "mawk",
+        "perl",
+        "cat",
+        "tr",
+        "rotatelogs",
+    )
 )
 """Programs that hold a log for the process that writes to their pipe."""
 _LAUNCHERS = frozenset(
-    ("nohup", "script", "timeout", "srun", "env", "stdbuf", "unbuffer", "setsid", "nice")
+    (
+        "nohup",
+        "script",
+        "timeout",
+        "srun",
+        "env",
+        "stdbuf",
+        "unbuffer",
+        "setsid",
+        "nice",
+    )
 )
 """Programs that hold a log for what they started, which is named if it holds the log too."""
 _OUTLIVING = frozenset(("wandb-core", "wandb-service", "gpu_stats"))
@@ -90,7 +112,10 @@ class Writers:
     """
 
     def __init__(
-        self, root: Path = Path("/proc"), own: int | None = None, authors: Authors | None = None
+        self,
+        root: Path = Path("/proc"),
+        own: int | None = None,
+        authors: Authors | None = None,
     ) -> None:
         self._root = root
         self._authors = Authors(root) if authors is None else authors
@@ -104,7 +129,8 @@ class Writers:
         """Return a file's writer as of the last look."""
         known = self._known.get(path)
         return WriterState(
-            known.writer if known is not None else self._began.get(path), path in self._nobody
+            known.writer if known is not None else self._began.get(path),
+            path in self._nobody,
         )
 
     def unknown(self, paths: Iterable[Path]) -> list[Path]:
@@ -132,7 +158,8 @@ class Writers:
                 known.size = _size(path)
             elif known.named.descriptor and not self._holds(known.named, known.inode):
                 lost = True
-                del self._known[path]  # it closed the file and goes on: the writer is unknown
+                # it closed the file and goes on: the writer is unknown
+                del self._known[path]
             else:
                 self._note_stop(known)
         return self._refresh_authors() or lost
@@ -168,7 +195,10 @@ class Writers:
         so for moments.
         """
         switches = [self._stopped(one) for one in {known.named, *known.holders}]
-        before, known.stops = known.stops, [count for count in switches if count is not None]
+        before, known.stops = (
+            known.stops,
+            [count for count in switches if count is not None],
+        )
         stopped = bool(known.stops) and known.stops == before
         if stopped != known.writer.stopped:
             known.writer = replace(known.writer, stopped=stopped)
@@ -188,7 +218,9 @@ class Writers:
         for path, holders in self._holders(wanted, unseen, pause).items():
             if (holder := self._named(holders)) is not None:
                 writer = Writer(holder.pid, self._processes.name(holder.pid))
-                known = self._known[path] = _KnownWriter(inodes[path], holders, holder, writer)
+                known = self._known[path] = _KnownWriter(
+                    inodes[path], holders, holder, writer
+                )
                 self._note_stop(known)
                 named.add(path)
         ours = {wanted[inode] for inode, _ in self._open(self._own, wanted, unseen)}
@@ -208,7 +240,9 @@ class Writers:
                 time.sleep(pause)
             for inode, descriptor in self._open(pid, wanted, unseen):
                 if (started := self._started(pid)) is not None:
-                    found.setdefault(wanted[inode], []).append(Holder(pid, started, descriptor))
+                    found.setdefault(wanted[inode], []).append(
+                        Holder(pid, started, descriptor)
+                    )
         return found
 
     def _pids(self) -> list[int]:
@@ -216,7 +250,9 @@ class Writers:
             names = os.listdir(self._root)  # noqa: PTH208 - names are enough
         except OSError:
             return []
-        return [pid for name in names if name.isdigit() and (pid := int(name)) != self._own]
+        return [
+            pid for name in names if name.isdigit() and (pid := int(name)) != self._own
+        ]
 
     def _open(
         self, pid: int, wanted: Mapping[Inode, Path], unseen: set[int]
@@ -247,9 +283,16 @@ class Writers:
 
     def _writes(self, pid: int, descriptor: str) -> bool:
         try:
-            lines = (self._root / str(pid) / "fdinfo" / descriptor).read_text().splitlines()
+            lines = (
+                (self._root / str(pid) / "fdinfo" / descriptor).read_text().splitlines()
+            )
             flags = next(
-                (int(line.split()[1], 8) for line in lines if line.startswith("flags:")), 0
+                (
+                    int(line.split()[1], 8)
+                    for line in lines
+                    if line.startswith("flags:")
+                ),
+                0,
             )
         except (OSError, ValueError, IndexError):
             return False
@@ -268,7 +311,12 @@ class Writers:
     def _started(self, pid: int) -> str | None:
         """Return when a process started, None if it is gone or only waits to be buried."""
         try:
-            rest = (self._root / str(pid) / "stat").read_bytes().rpartition(b")")[2].split()
+            rest = (
+                (self._root / str(pid) / "stat")
+                .read_bytes()
+                .rpartition(b")")[2]
+                .split()
+            )
             return None if rest[0] in (b"Z", b"X") else rest[19].decode()
         except (OSError, IndexError):
             return None
@@ -282,7 +330,11 @@ class Writers:
             if (folder / "stat").read_bytes().rpartition(b")")[2].split()[0] != b"T":
                 return None
             lines = (folder / "status").read_text(errors="replace").splitlines()
-            return sum(int(line.split()[1]) for line in lines if "voluntary_ctxt_switches" in line)
+            return sum(
+                int(line.split()[1])
+                for line in lines
+                if "voluntary_ctxt_switches" in line
+            )
         except (OSError, ValueError, IndexError):
             return None
 
@@ -301,7 +353,9 @@ class Writers:
         behind = self._behind(filters)
         if behind:
             return self._named(behind)
-        return next((one for one in ordered if kinds[one] not in _SHELLS | _OUTLIVING), None)
+        return next(
+            (one for one in ordered if kinds[one] not in _SHELLS | _OUTLIVING), None
+        )
 
     def _kind(self, pid: int) -> str:
         """Return the name of a process's program."""

@@ -65,7 +65,10 @@ class Address(NamedTuple):
     def below(self, path: str) -> Address:
         """Return the address of something below this one."""
         return Address(
-            self.scheme, self.host, self.port, f"{self.path.partition('?')[0].rstrip('/')}{path}"
+            self.scheme,
+            self.host,
+            self.port,
+            f"{self.path.partition('?')[0].rstrip('/')}{path}",
         )
 
 

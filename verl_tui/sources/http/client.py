@@ -105,7 +105,9 @@ class Client:
         if status == HTTPStatus.OK:
             return body
         reason = _REASONS.get(HTTPStatus(status)) if status in set(HTTPStatus) else None
-        raise NoAnswerError(reason or f"answers with HTTP {status}", status, body[:_CHUNK])
+        raise NoAnswerError(
+            reason or f"answers with HTTP {status}", status, body[:_CHUNK]
+        )
 
     def close(self) -> None:
         """Close the connection."""
@@ -124,13 +126,19 @@ class Client:
             )
         return onward
 
-    def _answer(self, address: Address, form: str | None) -> tuple[int, Mapping[str, str], bytes]:
+    def _answer(
+        self, address: Address, form: str | None
+    ) -> tuple[int, Mapping[str, str], bytes]:
         """Ask once; a connection that the server closed in between is opened again."""
         again = self._connection is not None
         self._late = False
         try:
             return self._attempt(address, form)
-        except (http.client.RemoteDisconnected, BrokenPipeError, ConnectionResetError) as error:
+        except (
+            http.client.RemoteDisconnected,
+            BrokenPipeError,
+            ConnectionResetError,
+        ) as error:
             self.close()
             if not again or self._late:
                 raise NoAnswerError(self._why(error)) from error
@@ -143,7 +151,9 @@ class Client:
             self.close()
             raise NoAnswerError(self._why(error)) from error
 
-    def _attempt(self, address: Address, form: str | None) -> tuple[int, Mapping[str, str], bytes]:
+    def _attempt(
+        self, address: Address, form: str | None
+    ) -> tuple[int, Mapping[str, str], bytes]:
         # A server that sends a byte now and then never runs into a socket's own time-out.
         watchdog = threading.Timer(self._deadline, self._cut)
         watchdog.daemon = True
@@ -155,12 +165,15 @@ class Client:
                 headers |= _login(address.host)
             if form is not None:
                 headers["Content-Type"] = "application/x-www-form-urlencoded"
-            connection.request("GET" if form is None else "POST", address.path, form, headers)
+            connection.request(
+                "GET" if form is None else "POST", address.path, form, headers
+            )
             response = connection.getresponse()
             try:
                 body = self._body(response)
             finally:
-                response.close()  # read1 does not notice the end: the connection would stay open
+                # read1 does not notice the end: the connection would stay open
+                response.close()
             if response.will_close:
                 self.close()
             return (
@@ -179,7 +192,9 @@ class Client:
                     host, port, timeout=self._deadline, context=trust()
                 )
             else:
-                self._connection = http.client.HTTPConnection(host, port, timeout=self._deadline)
+                self._connection = http.client.HTTPConnection(
+                    host, port, timeout=self._deadline
+                )
             self._connection.connect()
         return self._connection
 
@@ -190,7 +205,9 @@ class Client:
             self.received += len(part)
             if size > self._limit:
                 self.close()
-                raise NoAnswerError(f"answers with more than {self._limit / 2**20:,.0f} MiB")
+                raise NoAnswerError(
+                    f"answers with more than {self._limit / 2**20:,.0f} MiB"
+                )
             if self._late:
                 break
             parts.append(part)
@@ -220,7 +237,10 @@ def failure_reason(error: Exception) -> str:
 
 
 _SENTENCES: tuple[tuple[type[Exception], Callable[[Any], str]], ...] = (
-    (ConnectionRefusedError, lambda _: "refuses the connection: nothing is listening there"),
+    (
+        ConnectionRefusedError,
+        lambda _: "refuses the connection: nothing is listening there",
+    ),
     (socket.gaierror, lambda _: "is an unknown host"),
     (
         ssl.SSLCertVerificationError,
@@ -231,11 +251,19 @@ _SENTENCES: tuple[tuple[type[Exception], Callable[[Any], str]], ...] = (
     ),
     (
         ssl.SSLError,
-        lambda error: f"fails to encrypt (TLS): {one_line(error.reason or str(error), 80)}",
+        lambda error: (
+            f"fails to encrypt (TLS): {one_line(error.reason or str(error), 80)}"
+        ),
     ),
     (ConnectionError, lambda _: "closes the connection without an answer"),
-    (http.client.RemoteDisconnected, lambda _: "closes the connection without an answer"),
-    (OSError, lambda error: str(error.strerror or error or "cannot be reached").lower()),
+    (
+        http.client.RemoteDisconnected,
+        lambda _: "closes the connection without an answer",
+    ),
+    (
+        OSError,
+        lambda error: str(error.strerror or error or "cannot be reached").lower(),
+    ),
 )
 """A sentence for each class of errors; the first that fits counts: special ones come first."""
 
@@ -254,7 +282,8 @@ def trust() -> ssl.SSLContext:
             context.load_verify_locations(further)
         except (OSError, ssl.SSLError) as error:
             raise OSError(
-                None, f"{CA_FILE}: {one_line(further)} holds no certificates that can be read"
+                None,
+                f"{CA_FILE}: {one_line(further)} holds no certificates that can be read",
             ) from error
     return context
 
@@ -265,7 +294,11 @@ def _login(host: str) -> dict[str, str]:
     """
     stated = os.environ.get(AUTHORIZATION, "").strip()
     if stated:
-        return {"Authorization": stated} if stated.isprintable() and stated.isascii() else {}
+        return (
+            {"Authorization": stated}
+            if stated.isprintable() and stated.isascii()
+            else {}
+        )
     try:
         known = netrc.netrc(os.environ.get("NETRC") or None).authenticators(host)
     except (OSError, netrc.NetrcParseError, UnicodeError):

@@ -72,7 +72,9 @@ class PolledEndpoint:
     def _body(self) -> bytes:
         body = self._client.ask(self.address)
         if len(body) > exposition.LARGEST:
-            raise NoAnswerError(f"answers with more than {exposition.LARGEST >> 20} MiB")
+            raise NoAnswerError(
+                f"answers with more than {exposition.LARGEST >> 20} MiB"
+            )
         return body
 
 
@@ -92,7 +94,11 @@ class PageRun:
     @property
     def note(self) -> str | None:
         """Return what should be known of its figures."""
-        stepless = "no page states a step: each page counts as one" if self._rows.stepless else None
+        stepless = (
+            "no page states a step: each page counts as one"
+            if self._rows.stepless
+            else None
+        )
         return joined_notes(self._scrapes.note, stepless)
 
     def put(self, address: str, time: float, scrape: Scrape) -> None:
@@ -109,13 +115,17 @@ class PageRun:
         while any(self.workers.values()):
             late = max(map(len, self.workers.values())) > 1
             if not late and any(
-                not pages for address, pages in self.workers.items() if address not in absent
+                not pages
+                for address, pages in self.workers.items()
+                if address not in absent
             ):
                 break
             self._moment()
         return self._batcher.take()
 
-    def figures(self, pages: Mapping[str, Scrape], times: Mapping[str, float]) -> ScrapeFigures:
+    def figures(
+        self, pages: Mapping[str, Scrape], times: Mapping[str, float]
+    ) -> ScrapeFigures:
         """Return the combined figures of the pages of one moment.
 
         Args:
@@ -126,9 +136,15 @@ class PageRun:
 
     def _moment(self) -> None:
         """Take the next page of each worker that has one."""
-        pages = {address: waiting.popleft() for address, waiting in self.workers.items() if waiting}
+        pages = {
+            address: waiting.popleft()
+            for address, waiting in self.workers.items()
+            if waiting
+        }
         times = {address: time for address, (time, _) in pages.items()}
-        figures = self.figures({address: scrape for address, (_, scrape) in pages.items()}, times)
+        figures = self.figures(
+            {address: scrape for address, (_, scrape) in pages.items()}, times
+        )
         records = list(self._rows.take(figures, max(times.values())))
         if records:
             self.modified = max(times.values())
@@ -149,7 +165,11 @@ class EndpointRuns:
         A page that names no run belongs to the only run that is named; if there are several or
         none, it is a run of its own: not every process of a training names the run.
         """
-        waiting = [(one.address.text, *page) for one in endpoints for page in _drained(one.pages)]
+        waiting = [
+            (one.address.text, *page)
+            for one in endpoints
+            for page in _drained(one.pages)
+        ]
         parts = [(address, time, runs_in(scrape)) for address, time, scrape in waiting]
         self._name_nameless(parts)
         for address, time, found in parts:
@@ -157,12 +177,18 @@ class EndpointRuns:
                 name = run or self._nameless or instance_of(address)
                 self.runs.setdefault(name, PageRun(name)).put(address, time, scrape)
 
-    def _name_nameless(self, parts: Iterable[tuple[str, float, Iterable[tuple[str, str]]]]) -> None:
+    def _name_nameless(
+        self, parts: Iterable[tuple[str, float, Iterable[tuple[str, str]]]]
+    ) -> None:
         """Decide once which run a page without a name is of."""
         nameless = [address for address, _, found in parts if ("", "") in found]
         if self._nameless is None and nameless:
-            named = {run for _, _, found in parts for run, _ in found if run} | self.runs.keys()
-            self._nameless = next(iter(named)) if len(named) == 1 else instance_of(nameless[0])
+            named = {
+                run for _, _, found in parts for run, _ in found if run
+            } | self.runs.keys()
+            self._nameless = (
+                next(iter(named)) if len(named) == 1 else instance_of(nameless[0])
+            )
 
 
 def _drained(pages: deque[tuple[float, Scrape]]) -> list[tuple[float, Scrape]]:

@@ -53,16 +53,21 @@ class EngineRun(PageRun):
         )
         left_out = f"{self.left_out:,} further engines are not asked"
         return joined_notes(
-            self._scrapes.note, empty if self._empty else None, left_out if self.left_out else None
+            self._scrapes.note,
+            empty if self._empty else None,
+            left_out if self.left_out else None,
         )
 
-    def figures(self, pages: Mapping[str, Scrape], times: Mapping[str, float]) -> ScrapeFigures:
+    def figures(
+        self, pages: Mapping[str, Scrape], times: Mapping[str, float]
+    ) -> ScrapeFigures:
         """Return the engines' figures at one moment; figures of training come from the logs
         alone.
         """
         own = {
             address: Scrape(
-                tuple(one for one in page.samples if _OF_ENGINES.match(one.name)), page.kinds
+                tuple(one for one in page.samples if _OF_ENGINES.match(one.name)),
+                page.kinds,
             )
             for address, page in pages.items()
         }
@@ -80,7 +85,12 @@ class EngineSource(PageSource):
     kind = "engines"
 
     def __init__(
-        self, run: PageRun, poller: Poller, sort: Callable[[], Sequence[str]], *, leads: bool
+        self,
+        run: PageRun,
+        poller: Poller,
+        sort: Callable[[], Sequence[str]],
+        *,
+        leads: bool,
     ) -> None:
         super().__init__(run, poller, sort, leads=leads)
         self.stop = threading.Event()
@@ -100,14 +110,18 @@ class EngineSource(PageSource):
         if self.poller.rounds == 0:
             return replace(status, note="no answer so far")
         return (
-            replace(status, note=None) if self.poller.asked is None and not self.leads else status
+            replace(status, note=None)
+            if self.poller.asked is None and not self.leads
+            else status
         )
 
 
 class Engines:
     """The engines of all runs. Nothing is asked that no console names."""
 
-    def __init__(self, clock: Callable[[], float] = time, *, every: float | None = None) -> None:
+    def __init__(
+        self, clock: Callable[[], float] = time, *, every: float | None = None
+    ) -> None:
         self._clock = clock
         self._every = every
         self._runs: dict[str, EngineRun] = {}
@@ -132,13 +146,21 @@ class Engines:
     def found(self, now: float) -> Iterator[tuple[str, EngineSource]]:
         """Yield new engines since the last call, each with its run; stop vanished ones."""
         for name, consoles in self._stated.items():
-            fresh = [one for one in consoles.values() if now - (one.modified or now) < _SILENT]
-            wanted = list(dict.fromkeys(address for one in fresh for address in one.engines))
+            fresh = [
+                one
+                for one in consoles.values()
+                if now - (one.modified or now) < _SILENT
+            ]
+            wanted = list(
+                dict.fromkeys(address for one in fresh for address in one.engines)
+            )
             yield from self._switch(name, wanted[:MOST])
             if name in self._runs:
                 self._runs[name].left_out = max(0, len(wanted) - MOST)
 
-    def _switch(self, name: str, wanted: list[str]) -> Iterator[tuple[str, EngineSource]]:
+    def _switch(
+        self, name: str, wanted: list[str]
+    ) -> Iterator[tuple[str, EngineSource]]:
         """Stop a run's engines that are not wanted any more; yield the new ones."""
         known = self._sources.setdefault(name, {})
         for address, source in known.items():
@@ -153,7 +175,13 @@ class Engines:
 
     def ask_once(self) -> None:
         """Ask them all, and wait for the answers, but not for ever."""
-        settle([source.poller for known in self._sources.values() for source in known.values()])
+        settle(
+            [
+                source.poller
+                for known in self._sources.values()
+                for source in known.values()
+            ]
+        )
 
     def end(self) -> None:
         """Stop asking."""
@@ -165,7 +193,10 @@ class Engines:
         run = self._runs.setdefault(name, EngineRun(name))
         run.step = self._reached.get(name, (0.0, 0))[1]
         poller = Poller(
-            addresses.parse_address(address), self._clock, login=False, every=self._every
+            addresses.parse_address(address),
+            self._clock,
+            login=False,
+            every=self._every,
         )
         return EngineSource(run, poller, lambda: self._collect(name), leads=leads)
 

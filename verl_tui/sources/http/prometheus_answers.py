@@ -11,9 +11,15 @@ from verl_tui import prometheus_names
 from verl_tui.records import Event, EventKind, Progress
 from verl_tui.sources.fields.jsonl import loads
 from verl_tui.sources.fields.row_batcher import MetricRow
-from verl_tui.sources.formats.prometheus_text.machine_exporters import device_figures, node_of
+from verl_tui.sources.formats.prometheus_text.machine_exporters import (
+    device_figures,
+    node_of,
+)
 from verl_tui.sources.formats.prometheus_text.scraped_rows import held, is_now_and_then
-from verl_tui.sources.formats.prometheus_text.series_names import is_metric, key_and_factor
+from verl_tui.sources.formats.prometheus_text.series_names import (
+    is_metric,
+    key_and_factor,
+)
 from verl_tui.sources.http.addresses import NoAnswerError
 from verl_tui.sources.http.prometheus_queries import STEP_NAMES
 from verl_tui.text import one_line, safe
@@ -48,7 +54,9 @@ def data_of(body: bytes) -> Any:
         answer = loads(body)
     except ValueError as error:
         kind = "a web page" if b"<html" in body[:2000].lower() else "something else"
-        raise NoAnswerError(f"answers with {kind} in place of Prometheus's JSON") from error
+        raise NoAnswerError(
+            f"answers with {kind} in place of Prometheus's JSON"
+        ) from error
     if not isinstance(answer, dict) or answer.get("status") not in ("success", "error"):
         raise NoAnswerError("answers with JSON that is not Prometheus's")
     if answer["status"] == "error":
@@ -77,7 +85,9 @@ def _series(entry: object) -> AnswerSeries | None:
         return None
     if not set(map(type, points)) <= {int, float}:
         return None
-    labels = {str(name): str(value) for name, value in metric.items() if name != "__name__"}
+    labels = {
+        str(name): str(value) for name, value in metric.items() if name != "__name__"
+    }
     return AnswerSeries(str(metric.get("__name__", "")), labels, points)
 
 
@@ -117,7 +127,10 @@ class AnswerRows:
         steps = _highest(line.points for line in lines if line.name in STEP_NAMES)
         columns = _columns(lines, keys)
         times = sorted(
-            steps or {at for parts in columns.values() for points, _ in parts for at in points}
+            steps
+            or {
+                at for parts in columns.values() for points, _ in parts for at in points
+            }
         )
         picked = list(_last_of_each(times[bisect_right(times, self._seen) :], steps))
         if picked:
@@ -209,8 +222,14 @@ class AnswerRows:
         groups: dict[bytes, tuple[list[str], list[list[float | None]]]] = {}
         for key, parts in columns.items():
             column = _column(parts, ats)
-            column = self._unheld(key, column, back, validated) if is_now_and_then(key) else column
-            names, group = groups.setdefault(bytes(value is not None for value in column), ([], []))
+            column = (
+                self._unheld(key, column, back, validated)
+                if is_now_and_then(key)
+                else column
+            )
+            names, group = groups.setdefault(
+                bytes(value is not None for value in column), ([], [])
+            )
             names.append(key)
             group.append(column)
         return [
@@ -236,7 +255,9 @@ class AnswerRows:
                 self._held[key] = current
         return out
 
-    def readings(self, lines: Sequence[AnswerSeries], group: str) -> Iterator[MetricRow]:
+    def readings(
+        self, lines: Sequence[AnswerSeries], group: str
+    ) -> Iterator[MetricRow]:
         """Yield the figures that are measured by the clock.
 
         Args:
@@ -254,7 +275,13 @@ class AnswerRows:
                 self.newest = max(at, self.newest or at)
                 keys, values = tuple(figures), tuple(figures.values())
                 yield MetricRow(
-                    step, keys, values, at, mean=True, progress=False, estimated=not stated
+                    step,
+                    keys,
+                    values,
+                    at,
+                    mean=True,
+                    progress=False,
+                    estimated=not stated,
                 )
 
     def _own_devices(self, lines: Sequence[AnswerSeries]) -> Iterator[MetricRow]:
@@ -308,9 +335,8 @@ def _columns(
     columns: dict[str, list[tuple[ValuesByTime, float]]] = {}
     for line in lines:
         ours = bool(keys) and line.name.startswith(prometheus_names.PREFIX)
-        if line.name in STEP_NAMES or (
-            ours and line.name not in keys
-        ):  # its key will be known within a minute
+        # its key will be known within a minute
+        if line.name in STEP_NAMES or (ours and line.name not in keys):
             continue
         if line.name in keys or is_metric(line.name, known=bool(keys)):
             key, factor = key_and_factor(line.name, keys)
@@ -388,4 +414,6 @@ def _key(line: AnswerSeries) -> str | None:
     if key.startswith("cluster/"):
         node = node_of(line.labels)
         return f"{key}/l:{node}" if node else key
-    return "/".join((key, *(line.labels[name] for name in ("task_name",) if line.labels.get(name))))
+    return "/".join(
+        (key, *(line.labels[name] for name in ("task_name",) if line.labels.get(name)))
+    )

@@ -45,8 +45,14 @@ _ENGINES: Mapping[str, tuple[str, str]] = {
     "vllm:generation_tokens_total": (_RATE, "vllm:generation_tokens_per_second"),
     "vllm:corrupted_requests": (_SUM, "vllm:corrupted_requests"),
     "vllm:corrupted_requests_total": (_SUM, "vllm:corrupted_requests_total"),
-    "vllm:e2e_request_latency_seconds_bucket": (_P95, "vllm:e2e_request_latency_seconds/p95"),
-    "vllm:time_to_first_token_seconds_bucket": (_P95, "vllm:time_to_first_token_seconds/p95"),
+    "vllm:e2e_request_latency_seconds_bucket": (
+        _P95,
+        "vllm:e2e_request_latency_seconds/p95",
+    ),
+    "vllm:time_to_first_token_seconds_bucket": (
+        _P95,
+        "vllm:time_to_first_token_seconds/p95",
+    ),
     "vllm:request_time_per_output_token_seconds_bucket": (
         _P95,
         "vllm:request_time_per_output_token_seconds/p95",
@@ -57,12 +63,24 @@ _ENGINES: Mapping[str, tuple[str, str]] = {
     "sglang:cache_hit_rate": (_MEAN, "sglang:cache_hit_rate"),
     "sglang:gen_throughput": (_SUM, "sglang:gen_throughput"),
     "sglang:num_retracted_reqs": (_SUM, "sglang:num_retracted_reqs"),
-    "sglang:num_retracted_requests_total": (_SUM, "sglang:num_retracted_requests_total"),
+    "sglang:num_retracted_requests_total": (
+        _SUM,
+        "sglang:num_retracted_requests_total",
+    ),
     "sglang:prompt_tokens_total": (_RATE, "sglang:prompt_tokens_per_second"),
     "sglang:generation_tokens_total": (_RATE, "sglang:generation_tokens_per_second"),
-    "sglang:e2e_request_latency_seconds_bucket": (_P95, "sglang:e2e_request_latency_seconds/p95"),
-    "sglang:time_to_first_token_seconds_bucket": (_P95, "sglang:time_to_first_token_seconds/p95"),
-    "sglang:inter_token_latency_seconds_bucket": (_P95, "sglang:inter_token_latency_seconds/p95"),
+    "sglang:e2e_request_latency_seconds_bucket": (
+        _P95,
+        "sglang:e2e_request_latency_seconds/p95",
+    ),
+    "sglang:time_to_first_token_seconds_bucket": (
+        _P95,
+        "sglang:time_to_first_token_seconds/p95",
+    ),
+    "sglang:inter_token_latency_seconds_bucket": (
+        _P95,
+        "sglang:inter_token_latency_seconds/p95",
+    ),
     "tq_partition_production_progress": (
         "avg by (task_name) ({})",
         "tq_partition_production_progress",
@@ -130,7 +148,9 @@ def of_all_runs(names: Collection[str]) -> str:
     Args:
         names: Of the series that were found to be of runs.
     """
-    others = sorted(name for name in names if not name.startswith(_PREFIXES))[:_MOST_OTHERS]
+    others = sorted(name for name in names if not name.startswith(_PREFIXES))[
+        :_MOST_OTHERS
+    ]
     every = [f"{prefix}.+" for prefix in _PREFIXES] + [
         re.escape(name).replace("\\", "\\\\") for name in others
     ]
@@ -175,12 +195,18 @@ def engines(names: Collection[str], window: int) -> str | None:
     if generation in names and prometheus_names.INFO not in names:
         for part, share in (("p50", 0.5), ("p95", 0.95)):
             how = f"histogram_quantile({share}, sum by (le, run, job) (rate({{}}[{{window}}s])))"
-            queries.append(_keyed(how, generation, f"{prometheus_names.GENERATION}/{part}", window))
+            queries.append(
+                _keyed(how, generation, f"{prometheus_names.GENERATION}/{part}", window)
+            )
     return " or ".join(queries) or None
 
 
 def _keyed(how: str, name: str, key: str, window: int) -> str:
-    how = "histogram_quantile(0.95, sum by (le) (rate({}[{window}s])))" if how == _P95 else how
+    how = (
+        "histogram_quantile(0.95, sum by (le) (rate({}[{window}s])))"
+        if how == _P95
+        else how
+    )
     return f'label_replace({how.format(name, name, window=window)}, "key", {text(key)}, "", "")'
 
 

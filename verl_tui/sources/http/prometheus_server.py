@@ -15,7 +15,11 @@ from verl_tui import prometheus_names
 from verl_tui.patterns import pattern
 from verl_tui.sources.http import prometheus_queries as queries
 from verl_tui.sources.http.addresses import NoAnswerError
-from verl_tui.sources.http.prometheus_answers import AnswerSeries, data_of, parsed_series
+from verl_tui.sources.http.prometheus_answers import (
+    AnswerSeries,
+    data_of,
+    parsed_series,
+)
 from verl_tui.sources.http.served_run import ServedRun
 from verl_tui.text import one_line
 
@@ -93,7 +97,9 @@ class Server:
         if now - self._discovered >= _REDISCOVER:
             self._discover(now)
             self._discovered = now
-        for run in sorted(self.runs.values(), key=lambda run: -(run.span[1] if run.span else now)):
+        for run in sorted(
+            self.runs.values(), key=lambda run: -(run.span[1] if run.span else now)
+        ):
             if not run.loaded:
                 self._load(run, now)
         if self._followed is not None:
@@ -106,10 +112,18 @@ class Server:
         since = max(now - _PAST, self._discovered - _REDISCOVER)
         self.interval = self._scrape_interval()
         data = data_of(
-            self._ask(self.address.below("/api/v1/label/__name__/values?" + _range(since, now)))
+            self._ask(
+                self.address.below(
+                    "/api/v1/label/__name__/values?" + _range(since, now)
+                )
+            )
         )
         self._names |= {str(one) for one in data} if isinstance(data, list) else set()
-        form = urlencode([("match[]", one) for one in queries.RUNS]) + "&" + _range(since, now)
+        form = (
+            urlencode([("match[]", one) for one in queries.RUNS])
+            + "&"
+            + _range(since, now)
+        )
         data = data_of(self._ask(self.address.below("/api/v1/series"), form=form))
         found: dict[tuple[tuple[str, str], ...], ServedRun] = {}
         for labels in data if isinstance(data, list) else ():
@@ -187,7 +201,9 @@ class Server:
         nobodys = next((run for run in self.runs.values() if not run.labels), None)
         return nobodys or ServedRun(self._name({}), {})
 
-    def _spans(self, now: float) -> dict[tuple[tuple[str, str], ...], tuple[float, float]]:
+    def _spans(
+        self, now: float
+    ) -> dict[tuple[tuple[str, str], ...], tuple[float, float]]:
         """Return from when to when the steps of each run were seen."""
         every = max(self.interval, _PAST / _MOST_POINTS)
         spans: dict[tuple[tuple[str, str], ...], tuple[float, float]] = {}
@@ -202,7 +218,9 @@ class Server:
     def _scrape_interval(self) -> float:
         """Return the seconds between two scrapes, of the targets that are scraped most often."""
         try:
-            data = data_of(self._ask(self.address.below("/api/v1/targets?state=active")))
+            data = data_of(
+                self._ask(self.address.below("/api/v1/targets?state=active"))
+            )
         except NoAnswerError:
             return self.interval
         targets = data.get("activeTargets") if isinstance(data, dict) else None
@@ -222,9 +240,13 @@ class Server:
         first, last = run.span or (now - _HOUR, now)
         last = min(last, self._until(now))
         if run.labels:
-            share = min(_BUDGET, _TOGETHER // max(1, len(self.runs))) // max(1, run.series)
+            share = min(_BUDGET, _TOGETHER // max(1, len(self.runs))) // max(
+                1, run.series
+            )
             points = min(_MOST_POINTS, max(_LEAST_POINTS, share))
-            run.coarse, lines = self._past(queries.of_run(run.labels), first, last, points)
+            run.coarse, lines = self._past(
+                queries.of_run(run.labels), first, last, points
+            )
             run.batcher.add(run.rows.metrics(lines, self._keys_of(run)))
         if run is self._shared:
             for group, query in self._readings().items():
@@ -239,7 +261,9 @@ class Server:
     ) -> tuple[float, list[AnswerSeries]]:
         """Return the distance of points that could be had, and the series at that."""
         while True:
-            every = self.interval * max(1, math.ceil((last - first) / (points * self.interval)))
+            every = self.interval * max(
+                1, math.ceil((last - first) / (points * self.interval))
+            )
             try:
                 return every, self._range(query, first, last, every)
             except NoAnswerError as error:
@@ -276,7 +300,9 @@ class Server:
         """Give each run its series."""
         by_run: dict[tuple[tuple[str, str], ...], list[AnswerSeries]] = {}
         for line in lines:
-            by_run.setdefault(tuple(queries.belongs(line.labels).items()), []).append(line)
+            by_run.setdefault(tuple(queries.belongs(line.labels).items()), []).append(
+                line
+            )
         for run in self.runs.values():
             own = by_run.get(tuple(run.labels.items())) if run.labels else None
             if own:
@@ -287,7 +313,10 @@ class Server:
 
     def _until(self, now: float) -> float:
         """Return the last moment for which all scrapes have arrived by now."""
-        return math.floor((now - min(_LATE, self.interval / 2)) / self.interval) * self.interval
+        return (
+            math.floor((now - min(_LATE, self.interval / 2)) / self.interval)
+            * self.interval
+        )
 
     def _keys_of(self, run: ServedRun) -> Mapping[str, str]:
         """Return the log's own keys, if our exporter serves this run."""
@@ -311,14 +340,22 @@ class Server:
                 data_of(error.body)  # says why in the server's own words
             raise
 
-    def _range(self, query: str, first: float, last: float, every: float) -> list[AnswerSeries]:
-        first = (
-            last - math.floor((last - first) / every) * every
-        )  # the newest moment is always among them
+    def _range(
+        self, query: str, first: float, last: float, every: float
+    ) -> list[AnswerSeries]:
+        # the newest moment is always among them
+        first = last - math.floor((last - first) / every) * every
         form = urlencode(
-            {"query": query, "start": f"{first:.3f}", "end": f"{last:.3f}", "step": f"{every:g}"}
+            {
+                "query": query,
+                "start": f"{first:.3f}",
+                "end": f"{last:.3f}",
+                "step": f"{every:g}",
+            }
         )
-        return parsed_series(self._ask(self.address.below("/api/v1/query_range"), form=form))
+        return parsed_series(
+            self._ask(self.address.below("/api/v1/query_range"), form=form)
+        )
 
 
 def is_one(client: Client, address: Address) -> bool:

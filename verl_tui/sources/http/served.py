@@ -55,7 +55,8 @@ class Poller:
             login: Whether the user's login may go there.
             every: Seconds between two questions, None for what suits what is there.
         """
-        from verl_tui.sources.http.client import Client  # 40 ms, for who names an address
+        # 40 ms, for who names an address
+        from verl_tui.sources.http.client import Client
 
         self.address = address
         self.client = Client(address, login=login)
@@ -96,7 +97,10 @@ class Poller:
         except NoAnswerError as error:
             self._fail(one_line(str(error), 200), now)
         except Exception as error:  # noqa: BLE001 - a net at the border
-            self._fail(one_line(f"cannot be understood: {type(error).__name__}: {error}", 200), now)
+            self._fail(
+                one_line(f"cannot be understood: {type(error).__name__}: {error}", 200),
+                now,
+            )
         self.rounds += 1
 
     def ask_once(self) -> None:
@@ -121,8 +125,14 @@ class Poller:
         """Seconds until it is asked again: ever more while it does not answer."""
         interval = self.asked.interval if self.asked is not None else endpoints.INTERVAL
         if self._every is not None:
-            interval = max(self._every, interval) if isinstance(self.asked, Server) else self._every
-        return min(max(_LONGEST_WAIT, interval), interval * 2.0 ** min(self._failures, 10))
+            interval = (
+                max(self._every, interval)
+                if isinstance(self.asked, Server)
+                else self._every
+            )
+        return min(
+            max(_LONGEST_WAIT, interval), interval * 2.0 ** min(self._failures, 10)
+        )
 
     def _connect(self, now: float) -> Server | PolledEndpoint:
         """Return the kind of server: a Prometheus server, metrics at the address itself, or below
@@ -159,7 +169,9 @@ class Poller:
 
 def settle(pollers: Iterable[Poller]) -> None:
     """Ask everything once, and wait for what comes of it, but not for ever."""
-    threads = [threading.Thread(target=poller.ask_once, daemon=True) for poller in pollers]
+    threads = [
+        threading.Thread(target=poller.ask_once, daemon=True) for poller in pollers
+    ]
     for thread in threads:
         thread.start()
     end = monotonic() + _PATIENCE
@@ -176,7 +188,12 @@ class PageSource:
     """Names of the other addresses of the run."""
 
     def __init__(
-        self, run: PageRun, poller: Poller, sort: Callable[[], Sequence[str]], *, leads: bool
+        self,
+        run: PageRun,
+        poller: Poller,
+        sort: Callable[[], Sequence[str]],
+        *,
+        leads: bool,
     ) -> None:
         """Read nothing yet.
 
@@ -272,7 +289,11 @@ class Served:
     """All addresses that a user named."""
 
     def __init__(
-        self, specs: Sequence[str], clock: Callable[[], float] = time, *, every: float | None = None
+        self,
+        specs: Sequence[str],
+        clock: Callable[[], float] = time,
+        *,
+        every: float | None = None,
     ) -> None:
         self._clock = clock
         self._every = every
@@ -379,15 +400,22 @@ class Served:
         for run in self._endpoints.runs.values():
             for at, address in enumerate(run.workers):
                 if self._is_new(run.name, by_address[address]):
-                    yield run.name, PageSource(run, by_address[address], self._sort, leads=at == 0)
+                    yield (
+                        run.name,
+                        PageSource(run, by_address[address], self._sort, leads=at == 0),
+                    )
 
     def _sort(self) -> list[str]:
         """Give pages to their runs; return the addresses that do not answer."""
         answered = [
-            (one, one.asked) for one in self.pollers if isinstance(one.asked, PolledEndpoint)
+            (one, one.asked)
+            for one in self.pollers
+            if isinstance(one.asked, PolledEndpoint)
         ]
         self._endpoints.sort(asked for _, asked in answered)
-        return [asked.address.text for one, asked in answered if one.problem is not None]
+        return [
+            asked.address.text for one, asked in answered if one.problem is not None
+        ]
 
     def _is_new(self, run: str, poller: Poller) -> bool:
         place = run, poller.address.text

@@ -53,12 +53,18 @@ class ServedRun:
 
     def note(self, interval: float) -> str | None:
         """Say how exact its past is, given the seconds between two scrapes."""
-        parts = [] if self.labels else ["what no run is named for: as steps minutes are counted"]
+        parts = (
+            []
+            if self.labels
+            else ["what no run is named for: as steps minutes are counted"]
+        )
         if self.coarse is not None and self.coarse > interval:
             parts.append(
                 f"its past is shown by a point every {self.coarse:,.0f} s,"
                 f" of a scrape every {interval:g} s"
             )
         if self.absent is not None:
-            parts.append(f"nothing new since {strftime('%H:%M:%S', localtime(self.absent))}")
+            parts.append(
+                f"nothing new since {strftime('%H:%M:%S', localtime(self.absent))}"
+            )
         return "; ".join(parts) or None

@@ -48,12 +48,16 @@ def keys_given(app: App[Any], binding: Binding) -> list[str]:
 def keys_of(app: App[Any], binding: Binding) -> str:
     """Return the keys of a binding as people call them."""
     ascii_only = getattr(app, "ascii_only", False)
-    return " ".join(key_name(key, ascii_only=ascii_only) for key in keys_given(app, binding))
+    return " ".join(
+        key_name(key, ascii_only=ascii_only) for key in keys_given(app, binding)
+    )
 
 
 def keys_to(app: App[Any], kind: type[DOMNode], name: str) -> str:
     """Return the keys of the action that has a name in the configuration, as people call them."""
-    return next(keys_of(app, binding) for binding in bindings(kind) if binding.id == name)
+    return next(
+        keys_of(app, binding) for binding in bindings(kind) if binding.id == name
+    )
 
 
 def first_keys(app: App[Any], kinds: Iterable[type[DOMNode]], names: str) -> str:

@@ -42,7 +42,9 @@ KEYS = (
         id="look.outliers",
         group=LEARN,
     ),
-    Binding("s", "look('smoother')", "Smoother", show=False, id="look.smoother", group=LEARN),
+    Binding(
+        "s", "look('smoother')", "Smoother", show=False, id="look.smoother", group=LEARN
+    ),
     Binding(
         "S",
         "look('rougher')",
@@ -59,7 +61,14 @@ KEYS = (
         id="look.in",
         group=LEARN,
     ),
-    Binding("minus,underscore", "look('out')", "Zoom out", show=False, id="look.out", group=LEARN),
+    Binding(
+        "minus,underscore",
+        "look('out')",
+        "Zoom out",
+        show=False,
+        id="look.out",
+        group=LEARN,
+    ),
     Binding(
         "H,shift+left",
         "look('earlier')",
@@ -87,7 +96,9 @@ TABLE = Binding(
 )
 
 
-def look_after(look: ChartLook, what: str, run: Run | None, cursor: int | None = None) -> ChartLook:
+def look_after(
+    look: ChartLook, what: str, run: Run | None, cursor: int | None = None
+) -> ChartLook:
     """Return the look after a key.
 
     Args:
@@ -105,7 +116,9 @@ def look_after(look: ChartLook, what: str, run: Run | None, cursor: int | None =
             return replace(look, usual_y=not look.usual_y)
         case "smoother" | "rougher":
             at = SMOOTHINGS.index(look.smoothing) + (1 if what == "smoother" else -1)
-            return replace(look, smoothing=SMOOTHINGS[max(0, min(at, len(SMOOTHINGS) - 1))])
+            return replace(
+                look, smoothing=SMOOTHINGS[max(0, min(at, len(SMOOTHINGS) - 1))]
+            )
     whole = run.reach if run is not None else None
     if run is None or whole is None:
         return look
@@ -113,12 +126,18 @@ def look_after(look: ChartLook, what: str, run: Run | None, cursor: int | None =
 
 
 def _span_after(
-    span: ZoomSpan | None, what: str, run: Run, whole: tuple[int, int], cursor: int | None
+    span: ZoomSpan | None,
+    what: str,
+    run: Run,
+    whole: tuple[int, int],
+    cursor: int | None,
 ) -> ZoomSpan | None:
     """Return the steps that are shown after a key that zooms or goes along the x axis."""
     if what in ("in", "out"):
         factor = 0.5 if what == "in" else 2.0
-        return zoom_window.zoomed(span, whole, factor, at=cursor, least=_least(run, whole))
+        return zoom_window.zoomed(
+            span, whole, factor, at=cursor, least=_least(run, whole)
+        )
     return zoom_window.panned(span, whole, -1 if what == "earlier" else 1)
 
 
@@ -135,9 +154,15 @@ def why_unchanged(
     """
     if what in ("earlier", "later"):
         return _at_the_end(look, what, run, keys["look.in"])
-    axis = on_axis(run, look.next_axis().axis) if run is not None and what == "axis" else None
+    axis = (
+        on_axis(run, look.next_axis().axis)
+        if run is not None and what == "axis"
+        else None
+    )
     return (
-        f"{axis.problem}: x stays at steps" if axis is not None and axis.problem is not None else ""
+        f"{axis.problem}: x stays at steps"
+        if axis is not None and axis.problem is not None
+        else ""
     )
 
 
@@ -151,11 +176,15 @@ def _at_the_end(look: ChartLook, what: str, run: Run | None, zoom: str) -> str:
     if whole is None or look_after(look, what, run) != look:
         return ""
     return (
-        f"step {whole[0]} is the first" if what == "earlier" else f"step {whole[1]} is the newest"
+        f"step {whole[0]} is the first"
+        if what == "earlier"
+        else f"step {whole[1]} is the newest"
     )
 
 
-def with_step_in_sight(look: ChartLook, run: Run | None, cursor: int | None) -> ChartLook:
+def with_step_in_sight(
+    look: ChartLook, run: Run | None, cursor: int | None
+) -> ChartLook:
     """Return the look that has a step in sight."""
     whole = run.reach if run is not None else None
     if look.span is None or whole is None or cursor is None:
@@ -175,5 +204,7 @@ def step_at(run: Run | None, key: str, look: ChartLook, position: int) -> int | 
 
 def _least(run: Run, whole: tuple[int, int]) -> int:
     """Return the least steps worth a chart: a run may log only every hundredth."""
-    points = max(len(table) for state in run.sources.values() for table in state.tables.values())
+    points = max(
+        len(table) for state in run.sources.values() for table in state.tables.values()
+    )
     return max(1, _LEAST_POINTS * (whole[1] - whole[0]) // max(1, points))

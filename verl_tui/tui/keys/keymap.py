@@ -27,7 +27,9 @@ class Keymap(NamedTuple):
 
 
 def keymap(
-    wanted: Mapping[str, str], known: Collection[str], usual: Mapping[str, str] | None = None
+    wanted: Mapping[str, str],
+    known: Collection[str],
+    usual: Mapping[str, str] | None = None,
 ) -> Keymap:
     """Return the keys that can be taken.
 
@@ -51,7 +53,11 @@ def _problem(name: str, keys: str, known: Collection[str]) -> str:
     """Return why keys cannot be given to an action, empty if they can."""
     if name not in known:
         near = difflib.get_close_matches(name, known, 3)
-        hint = f", did you mean {' or '.join(near)}?" if near else ": the help (?) has their names"
+        hint = (
+            f", did you mean {' or '.join(near)}?"
+            if near
+            else ": the help (?) has their names"
+        )
         return f"{one_line(name, 40)}: there is no such action{hint}"
     odd = [key for key in keys.split(",") if not _is_key(key)]
     return f"{name}: {one_line(odd[0], 40) or 'nothing'} is no key" if odd else ""
@@ -70,7 +76,12 @@ def _given_twice(taken: Mapping[str, str]) -> Iterator[str]:
 
 def _lost(taken: Mapping[str, str], usual: Mapping[str, str]) -> Iterator[str]:
     """Yield a sentence on each action whose last key has been given to another."""
-    givers = {key: name for name, keys in taken.items() if name in usual for key in keys.split(",")}
+    givers = {
+        key: name
+        for name, keys in taken.items()
+        if name in usual
+        for key in keys.split(",")
+    }
     for name, keys in usual.items():
         if name not in taken and all(key in givers for key in keys.split(",")):
             key = keys.split(",")[0]

@@ -19,7 +19,9 @@ _PLACES = ("verl_tui.tui.screens", "verl_tui.tui.panels")
 
 def action_names() -> set[str]:
     """Return the names of all actions, as `[keys]` of the configuration takes them."""
-    return {binding.id for kind in all_kinds() for binding in bindings(kind) if binding.id}
+    return {
+        binding.id for kind in all_kinds() for binding in bindings(kind) if binding.id
+    }
 
 
 def all_kinds() -> list[type[DOMNode]]:

@@ -18,7 +18,11 @@ if TYPE_CHECKING:
 def _found() -> Iterator[tuple[PanelSpec, type[Panel]]]:
     for module in iter_modules(panels.__path__, f"{panels.__name__}."):
         for value in vars(import_module(module.name)).values():
-            if isinstance(value, type) and issubclass(value, Panel) and value.PANEL is not None:
+            if (
+                isinstance(value, type)
+                and issubclass(value, Panel)
+                and value.PANEL is not None
+            ):
                 yield value.PANEL, value
 
 

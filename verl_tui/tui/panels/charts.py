@@ -62,12 +62,26 @@ class ChartsPanel(Panel):
         ("look.in look.out", "Zoom"),
         ("chart.next chart.previous", "Chart"),
     )
-    HELP_SECTION = HelpSection("charts, with the focus", (Plot,), rank=10, charts=True, task=LEARN)
+    HELP_SECTION = HelpSection(
+        "charts, with the focus", (Plot,), rank=10, charts=True, task=LEARN
+    )
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("j,down", "step(1)", "Next chart", show=False, id="chart.next"),
         Binding("k,up", "step(-1)", "Previous chart", show=False, id="chart.previous"),
-        Binding("pagedown", "page(1)", "Next page of charts", show=False, id="chart.page_down"),
-        Binding("pageup", "page(-1)", "Previous page of charts", show=False, id="chart.page_up"),
+        Binding(
+            "pagedown",
+            "page(1)",
+            "Next page of charts",
+            show=False,
+            id="chart.page_down",
+        ),
+        Binding(
+            "pageup",
+            "page(-1)",
+            "Previous page of charts",
+            show=False,
+            id="chart.page_up",
+        ),
         Binding("g", "jump(-1)", "First page of charts", show=False, id="chart.first"),
         Binding("G", "jump(1)", "Last page of charts", show=False, id="chart.last"),
     ]
@@ -115,7 +129,8 @@ class ChartsPanel(Panel):
         if content == before and view.run is not None:
             return  # a reading of the GPUs, or the clock, changes no chart
         if self._view is not None and self._is_covered():
-            return  # shown again when it is visible again; until then the last view stays
+            # shown again when it is visible again; until then the last view stays
+            return
         self._view, self._content = view, content
         if content.cursor != before.cursor:
             self.look = with_step_in_sight(self.look, view.run, view.cursor)
@@ -128,7 +143,9 @@ class ChartsPanel(Panel):
     def _show_log(self, view: View) -> None:
         """Show the end of the log instead of the charts of a run that has none."""
         run = view.run
-        instead = run is not None and not self._filter.text and not run.keys and has_log(run)
+        instead = (
+            run is not None and not self._filter.text and not run.keys and has_log(run)
+        )
         if instead is self._tiles.display:
             self._tiles.display, self._start_log.display = not instead, instead
         self._start_log.show(view if instead else None)
@@ -208,7 +225,9 @@ class ChartsPanel(Panel):
         page = self._page
         if not page.charts:
             return [empty_chart(view, self.filter)]
-        return page_data(page, self._placed.room, view, self.look, self.charts, self._gutters)
+        return page_data(
+            page, self._placed.room, view, self.look, self.charts, self._gutters
+        )
 
     def _give_focus(self) -> None:
         """Give the focus to the chart that is to have it: the revealed one, else the first or last
@@ -307,7 +326,9 @@ class ChartsPanel(Panel):
     def clip(self) -> str:
         """Return what the focused chart says where the cursor is, else last."""
         chart, view = self.focused_plan(), self._view
-        return reading(chart, None, view, self.look) if chart is not None and view else ""
+        return (
+            reading(chart, None, view, self.look) if chart is not None and view else ""
+        )
 
     def write_table(self) -> None:
         """Write the points of the focused chart to a file."""

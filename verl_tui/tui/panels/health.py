@@ -55,7 +55,9 @@ class HealthPanel(TextPanel):
     """
     HELP_SECTION = HelpSection("health, with the focus", rank=20, task=WHY)
     BINDINGS: ClassVar[list[BindingType]] = [
-        Binding("space", "unfold", "Evidence and advice", id="health.unfold", show=False),
+        Binding(
+            "space", "unfold", "Evidence and advice", id="health.unfold", show=False
+        ),
         Binding(
             "v",
             "not_judged",
@@ -126,7 +128,9 @@ class HealthPanel(TextPanel):
         width, height = rows.size
         if view is None or width < 1 or height < 1:
             return
-        self._layout = layout = self._list.lay_out(view, width, height, counted=self._framed)
+        self._layout = layout = self._list.lay_out(
+            view, width, height, counted=self._framed
+        )
         stop = len(layout.rows) if layout.not_judged is None else layout.not_judged
         rows.set_entries(self.strips(layout.rows), layout.starts, stop)
         rows.choose(self._list.at if layout.starts else None)
@@ -155,7 +159,11 @@ class HealthPanel(TextPanel):
     def clip(self) -> str:
         """Return the chosen finding as it is copied."""
         found = self.chosen
-        return f"{found.severity.name.lower()} {found.id}: {found.message}" if found else ""
+        return (
+            f"{found.severity.name.lower()} {found.id}: {found.message}"
+            if found
+            else ""
+        )
 
     def action_next(self, by: int) -> None:
         """Choose the next finding and follow it."""

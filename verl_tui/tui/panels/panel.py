@@ -161,7 +161,9 @@ class TextPanel(Panel, RoleStyled):
             if len(self._strips) >= _KEPT:
                 self._strips.clear()
             made = [
-                Segment(strip_control_codes(words), self._ink(role)) for words, role in row if words
+                Segment(strip_control_codes(words), self._ink(role))
+                for words, role in row
+                if words
             ]
             self._strips[row] = Strip(made).simplify()
         return self._strips[row]
@@ -177,6 +179,8 @@ class TextPanel(Panel, RoleStyled):
             style = self.role_style(role)
             ground = style.bgcolor if role in self.GROUNDED else None
             self._looks[role] = (
-                Style(color=style.color, bold=style.bold, bgcolor=ground) if role else Style.null()
+                Style(color=style.color, bold=style.bold, bgcolor=ground)
+                if role
+                else Style.null()
             )
         return self._looks[role]

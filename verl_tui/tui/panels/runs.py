@@ -80,10 +80,18 @@ class RunsPanel(TextPanel):
     )
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding(
-            "space", "select", "Select or deselect for comparing", show=False, id="runs.select"
+            "space",
+            "select",
+            "Select or deselect for comparing",
+            show=False,
+            id="runs.select",
         ),
         Binding(
-            "s", "sort", "Sort: as found, state, name, reward, activity", show=False, id="runs.sort"
+            "s",
+            "sort",
+            "Sort: as found, state, name, reward, activity",
+            show=False,
+            id="runs.sort",
         ),
     ]
     DEFAULT_CSS = """
@@ -191,11 +199,17 @@ class RunsPanel(TextPanel):
 
     def get_content_width(self, container: Size, viewport: Size) -> int:
         """Return the width in which no name is cut, as far as the charts leave it."""
-        return min(self._longest + _BESIDE, container.width - _SPARED) - self.gutter.width
+        return (
+            min(self._longest + _BESIDE, container.width - _SPARED) - self.gutter.width
+        )
 
     def clip(self) -> str:
         """Return the paths of the chosen run, quoted for a command line."""
-        run = self._view.monitor.runs.get(self._chosen or "") if self._view is not None else None
+        run = (
+            self._view.monitor.runs.get(self._chosen or "")
+            if self._view is not None
+            else None
+        )
         return shell_words(run.paths) if run is not None else ""
 
     def action_sort(self) -> None:
@@ -228,7 +242,9 @@ class RunsPanel(TextPanel):
         if height == 1 and runs and not self.has_class("-zoomed"):
             self._write_heading("")
             self._names = []
-            self._rows.set_entries([self.strip(self._layout.strip(view, runs, width))], (), 1)
+            self._rows.set_entries(
+                [self.strip(self._layout.strip(view, runs, width))], (), 1
+            )
             self._rows.choose(None)
             return
         room = ListRoom(
@@ -262,7 +278,9 @@ class RunsPanel(TextPanel):
     def _mark(self, *size: int) -> None:
         """Highlight the chosen run, and scroll to it when it or the room for it has changed."""
         rows = self._rows
-        rows.choose(self._names.index(self._chosen) if self._chosen in self._names else None)
+        rows.choose(
+            self._names.index(self._chosen) if self._chosen in self._names else None
+        )
         place = (self._chosen, rows.chosen, size)
         if rows.chosen is not None and place != self._revealed:
             rows.reveal(rows.chosen)

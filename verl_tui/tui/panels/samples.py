@@ -102,11 +102,15 @@ class SamplesPanel(Panel, RoleStyled):
     HELP_SECTION = HelpSection("samples, with the focus", rank=30, task=SAMPLES)
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("n", "sample(1)", "Next sample", id="samples.next"),
-        Binding("p", "sample(-1)", "Previous sample", show=False, id="samples.previous"),
+        Binding(
+            "p", "sample(-1)", "Previous sample", show=False, id="samples.previous"
+        ),
         Binding("N", "step(1)", "Older step", id="samples.older"),
         Binding("P", "step(-1)", "Newer step", show=False, id="samples.newer"),
         Binding("b", "extreme('best')", "Best sample", id="samples.best"),
-        Binding("w", "extreme('worst')", "Worst sample", show=False, id="samples.worst"),
+        Binding(
+            "w", "extreme('worst')", "Worst sample", show=False, id="samples.worst"
+        ),
         Binding("v", "kind", "Training or validation", show=False, id="samples.kind"),
         Binding("f", "follow", "Follow", id="samples.follow"),
         Binding("u", "unfold", "Unfold", id="samples.unfold"),
@@ -237,7 +241,9 @@ class SamplesPanel(Panel, RoleStyled):
             nearest = samples.nearest_place(step)
             if nearest is not None:
                 position.chosen = SampleChoice(nearest)
-        position.settle(samples, view.browser, view.run.end if view.run is not None else None)
+        position.settle(
+            samples, view.browser, view.run.end if view.run is not None else None
+        )
 
     # -- drawing -----------------------------------------------------------------------------------
 
@@ -275,14 +281,24 @@ class SamplesPanel(Panel, RoleStyled):
         page, short = self._position.page, self._short
         instead = rows_instead(view, page, width, short=short) if sample is None else []
         listed = self._position.listing.revision if short else 0
-        key = (sample or instead, listed, width, height, self._whole, view.ascii_only, self._look)
+        key = (
+            sample or instead,
+            listed,
+            width,
+            height,
+            self._whole,
+            view.ascii_only,
+            self._look,
+        )
         if key == self._drawn_body:
             return
         self._drawn_body = key
         rows = instead
         if sample is not None and short and self.shown is not None:
             listing, ascii_only = self._position.listing, view.ascii_only
-            rows = [short_row(*self.shown, listing, sample, width, ascii_only=ascii_only)]
+            rows = [
+                short_row(*self.shown, listing, sample, width, ascii_only=ascii_only)
+            ]
         elif sample is not None:
             rows = self._sample_rows(sample, view, width, height, unfolded=self._whole)
         self._body.set_strips([self.inked(row) for row in rows])
@@ -321,7 +337,9 @@ class SamplesPanel(Panel, RoleStyled):
         if view is None or samples is None or shown is None:
             self.subtitle("")
         else:
-            self.subtitle(caption(shown[0], samples, view.keys, following=self.following))
+            self.subtitle(
+                caption(shown[0], samples, view.keys, following=self.following)
+            )
 
     # -- keys --------------------------------------------------------------------------------------
 

@@ -18,5 +18,7 @@ def _found() -> list[ScreenSpec]:
     return [package.SCREEN for package in packages if hasattr(package, "SCREEN")]
 
 
-SCREENS = {spec.name: spec for spec in sorted(_found(), key=lambda one: (one.rank, one.name))}
+SCREENS = {
+    spec.name: spec for spec in sorted(_found(), key=lambda one: (one.rank, one.name))
+}
 """By name, in the order of the help."""

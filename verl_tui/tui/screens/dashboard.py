@@ -47,7 +47,11 @@ class Dashboard(DashboardLayout):
     """Keys that the last row begins with while no panel has the focus."""
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding(
-            "enter", "open", "Full screen: the focused chart or panel", show=False, id="chart.zoom"
+            "enter",
+            "open",
+            "Full screen: the focused chart or panel",
+            show=False,
+            id="chart.zoom",
         ),
         Binding("escape", "back", "Back", show=False, id="back"),
         Binding(
@@ -67,12 +71,24 @@ class Dashboard(DashboardLayout):
             group=COMPARE,
         ),
         *(
-            Binding(str(n), f"pick_run({n})", f"Run {n}", show=False, id=f"run.{n}", group=COMPARE)
+            Binding(
+                str(n),
+                f"pick_run({n})",
+                f"Run {n}",
+                show=False,
+                id=f"run.{n}",
+                group=COMPARE,
+            )
             for n in range(1, 10)
         ),
         Binding("e", "finding(1)", "Next finding", id="finding.next", group=WHY),
         Binding(
-            "E", "finding(-1)", "Previous finding", show=False, id="finding.previous", group=WHY
+            "E",
+            "finding(-1)",
+            "Previous finding",
+            show=False,
+            id="finding.previous",
+            group=WHY,
         ),
         Binding(
             "a",
@@ -84,7 +100,9 @@ class Dashboard(DashboardLayout):
         ),
         *chart_keys.KEYS,
         chart_keys.TABLE,
-        Binding("0", "reset", "Reset the view", show=False, id="look.reset", group=LEARN),
+        Binding(
+            "0", "reset", "Reset the view", show=False, id="look.reset", group=LEARN
+        ),
         Binding("slash", "filter", "Filter", key_display="/", id="filter"),
         # Where a panel has not the focus, or none has it, its own keys mean it all the same; the
         # help has these once.
@@ -113,7 +131,8 @@ class Dashboard(DashboardLayout):
         from verl_tui.tui.screens.zoom import ZoomScreen
 
         charts = self.query_one(ChartsPanel)
-        found = charts.focused_plan()  # what was covered may still plan for a run that is gone
+        # what was covered may still plan for a run that is gone
+        found = charts.focused_plan()
         if found is not None and self.view is not None and self.view.run is not None:
             zoomed = ZoomScreen(found, charts.look, self.view, charts.listed)
 
@@ -126,7 +145,9 @@ class Dashboard(DashboardLayout):
 
     def action_back(self) -> None:
         """Undo the last of: filter, zoom, focus."""
-        filtered = self.query_one(ChartsPanel).filter or self.query_one(RunsPanel).filter
+        filtered = (
+            self.query_one(ChartsPanel).filter or self.query_one(RunsPanel).filter
+        )
         if self.has_class("-filtering"):
             self._close_filter()
             self._filter("", *self._filtered)
@@ -271,7 +292,8 @@ class Dashboard(DashboardLayout):
         health = self._health()
         if self._reads(health):
             health.action_not_judged()
-            self.arrangement.let_shrink("health")  # the reasons take rows, and give them back
+            # the reasons take rows, and give them back
+            self.arrangement.let_shrink("health")
             self.redraw()
         else:
             key = first_keys(self.app, (DashboardLayout,), "panel.health")

@@ -47,11 +47,19 @@ class DashboardLayout(BufferedScreen[None]):
 
     AUTO_FOCUS = ""
     MAY_FAIL = False
-    ORDER = tuple(spec.name for spec in sorted(PANELS, key=lambda one: (one.tab, one.name)))
+    ORDER = tuple(
+        spec.name for spec in sorted(PANELS, key=lambda one: (one.tab, one.name))
+    )
     """Panels in the order of the tab key."""
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("tab", "next_panel(1)", "Next panel", id="panel.next"),
-        Binding("shift+tab", "next_panel(-1)", "Previous panel", show=False, id="panel.previous"),
+        Binding(
+            "shift+tab",
+            "next_panel(-1)",
+            "Previous panel",
+            show=False,
+            id="panel.previous",
+        ),
         Binding("z", "zoom", "Zoom panel", id="panel.zoom"),
         *(
             Binding(
@@ -135,7 +143,9 @@ class DashboardLayout(BufferedScreen[None]):
         user goes from run to run the list and the findings answer at once.
         """
         switched = (
-            self.view is not None and self.view.run is not None and view.run is not self.view.run
+            self.view is not None
+            and self.view.run is not None
+            and view.run is not self.view.run
         )
         self.view = view
         # Behind a screen nothing is drawn: for one row that shines through Textual writes all anew.
@@ -150,7 +160,8 @@ class DashboardLayout(BufferedScreen[None]):
             self._try_again()
         self.attempt(self._show_status, view, otherwise=None)
         if self.arrangement.suit(view):
-            self._after_layout()  # else all would be drawn twice: in the old layout, and in the new
+            # else all would be drawn twice: in the old layout, and in the new
+            self._after_layout()
             return
         for panel in self.arrangement.panels:
             panel.set_class(view.ascii_only, "-ascii")
@@ -186,7 +197,11 @@ class DashboardLayout(BufferedScreen[None]):
 
     def welcome(self) -> None:
         """Name the first keys to know, until one has been pressed."""
-        named = {one.id: one for kind in (type(self.app), type(self)) for one in bindings(kind)}
+        named = {
+            one.id: one
+            for kind in (type(self.app), type(self))
+            for one in bindings(kind)
+        }
         known = ((keys_of(self.app, named[id]), does) for id, does in _FIRST)
         self.query_one(Hint).say([*known, ("ctrl+p", "everything by name")])
         self.arrangement.set_class("-welcoming", on=True)
@@ -202,7 +217,9 @@ class DashboardLayout(BufferedScreen[None]):
 
     def on_reveal(self) -> None:
         """Redraw only where the run is another, or drawing is paused; else the app draws soon."""
-        if self.view is not None and (self.view.run is not self._drawn or self.view.paused):
+        if self.view is not None and (
+            self.view.run is not self._drawn or self.view.paused
+        ):
             self.redraw()
 
     def redraw(self) -> None:

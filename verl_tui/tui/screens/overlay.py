@@ -40,8 +40,16 @@ class Overlay(BufferedScreen[ScreenResultType], ModalScreen[ScreenResultType]):
     """Cells that the panel takes at most, where its lines would be too long to read otherwise."""
     HORIZONTAL_BREAKPOINTS = [(0, "-narrow"), (80, "-wide")]  # noqa: RUF012 - as Textual has it
     BINDINGS: ClassVar[list[BindingType]] = [
-        Binding("left_square_bracket", "other(-1)", "Previous run", show=False, id="run.previous"),
-        Binding("right_square_bracket", "other(1)", "Next run", show=False, id="run.next"),
+        Binding(
+            "left_square_bracket",
+            "other(-1)",
+            "Previous run",
+            show=False,
+            id="run.previous",
+        ),
+        Binding(
+            "right_square_bracket", "other(1)", "Next run", show=False, id="run.next"
+        ),
         # A modal screen hides the app's keys. Without a description: the help has them under
         # `everywhere`.
         Binding("question_mark", "app.look_at('help')", show=False, id="help"),
@@ -70,7 +78,8 @@ class Overlay(BufferedScreen[ScreenResultType], ModalScreen[ScreenResultType]):
         """
         super().__init__()
         self._panel = panel
-        self._panel.add_class("-focused")  # there is nothing else that could have the focus
+        # there is nothing else that could have the focus
+        self._panel.add_class("-focused")
         self._view = view
 
     def compose(self) -> ComposeResult:
@@ -79,7 +88,8 @@ class Overlay(BufferedScreen[ScreenResultType], ModalScreen[ScreenResultType]):
 
     def on_mount(self) -> None:
         """Listen to the keys at once."""
-        self.query(Rows).focus()  # the first that can have them; none where the app ends meanwhile
+        # the first that can have them; none where the app ends meanwhile
+        self.query(Rows).focus()
 
     def fit(self, size: Size) -> None:
         """Let the panel fill the screen, unless that is far wider than it."""
@@ -103,13 +113,18 @@ class Overlay(BufferedScreen[ScreenResultType], ModalScreen[ScreenResultType]):
     @property
     def title_room(self) -> int:
         """Cells that the title may take."""
-        width = self.size.width if self.WIDEST is None else min(self.WIDEST, self.size.width)
+        width = (
+            self.size.width
+            if self.WIDEST is None
+            else min(self.WIDEST, self.size.width)
+        )
         return max(1, width - 8)
 
     def entitle(self, words: str) -> None:
         """Write the panel's title, cut where the frame ends."""
         title = Content(fit(printable(words), self.title_room))
-        if self._panel.border_title != title.markup:  # else Textual would paint all of it anew
+        # else Textual would paint all of it anew
+        if self._panel.border_title != title.markup:
             self._panel.border_title = title
 
     def edge(self, *words: str) -> str:
@@ -117,7 +132,9 @@ class Overlay(BufferedScreen[ScreenResultType], ModalScreen[ScreenResultType]):
         has room for. The last key, which leaves the screen, is left out last.
         """
         kinds = (type(self.app), Entries, type(self))
-        keys = [f"{first_keys(self.app, kinds, names)} {does}" for names, does in self.EDGE]
+        keys = [
+            f"{first_keys(self.app, kinds, names)} {does}" for names, does in self.EDGE
+        ]
         while keys and cell_len(_DOT.join((*words, *keys))) > self.title_room:
             del keys[-2 if len(keys) > 1 else -1]
         return fit(_DOT.join((*words, *keys)), self.title_room)

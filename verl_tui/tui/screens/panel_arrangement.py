@@ -24,7 +24,10 @@ if TYPE_CHECKING:
 
 _FEW = 2
 """Rows in which a panel is hardly in sight, unless that is all it has to show."""
-_LEFT, _WHOLE = Scalar(1, Unit.FRACTION, Unit.HEIGHT), Scalar(100, Unit.WIDTH, Unit.WIDTH)
+_LEFT, _WHOLE = (
+    Scalar(1, Unit.FRACTION, Unit.HEIGHT),
+    Scalar(100, Unit.WIDTH, Unit.WIDTH),
+)
 """Height and most width of a panel that fills the screen: the room that the lines around leave, and
 all of it.
 """
@@ -51,7 +54,9 @@ class PanelArrangement:
     @property
     def zoomed(self) -> Panel | None:
         """The panel that fills the screen, None where several share it."""
-        return next((panel for panel in self.panels if panel.has_class("-zoomed")), None)
+        return next(
+            (panel for panel in self.panels if panel.has_class("-zoomed")), None
+        )
 
     def is_in_sight(self, panel: Panel) -> bool:
         """Return whether a panel shows enough of itself."""
@@ -91,7 +96,9 @@ class PanelArrangement:
         """Give each panel the rows that it needs; return whether any has got others."""
         screen = self._screen
         width, rows = screen.size
-        rows -= 1 + sum(one.display for one in screen.children if isinstance(one, Keys | Hint))
+        rows -= 1 + sum(
+            one.display for one in screen.children if isinstance(one, Keys | Hint)
+        )
         inner = max(1, width - 2)
         needs = {
             panel.id or "": need
@@ -100,7 +107,9 @@ class PanelArrangement:
         }
         run = view.run.name if view.run is not None else ""
         needs = self._needs.grow((run, screen.size), needs)
-        division = divided(needs, width - 2, rows, frames=not screen.has_class("-narrow"))
+        division = divided(
+            needs, width - 2, rows, frames=not screen.has_class("-narrow")
+        )
         if division == self._division:
             return False
         self._division = division

@@ -31,11 +31,15 @@ def matching(plans: Sequence[PlannedChart], text: str) -> list[PlannedChart]:
     """Return the charts whose key or label holds every word, in any case."""
     words = text.lower().split()
     return [
-        one for one in plans if all(word in f"{one.key}\n{one.label}".lower() for word in words)
+        one
+        for one in plans
+        if all(word in f"{one.key}\n{one.label}".lower() for word in words)
     ]
 
 
-class PickMetric(BufferedScreen["PlannedChart | None"], ModalScreen["PlannedChart | None"]):
+class PickMetric(
+    BufferedScreen["PlannedChart | None"], ModalScreen["PlannedChart | None"]
+):
     """A filter and the metrics that match; returns the picked one, None if none was."""
 
     BINDINGS: ClassVar[list[BindingType]] = [
@@ -62,7 +66,9 @@ class PickMetric(BufferedScreen["PlannedChart | None"], ModalScreen["PlannedChar
     }
     """
 
-    def __init__(self, plans: Sequence[PlannedChart], *, ascii_only: bool = False) -> None:
+    def __init__(
+        self, plans: Sequence[PlannedChart], *, ascii_only: bool = False
+    ) -> None:
         super().__init__()
         self._plans = plans
         self._found = list(plans)
@@ -88,15 +94,22 @@ class PickMetric(BufferedScreen["PlannedChart | None"], ModalScreen["PlannedChar
             return  # the app is ending
         width, mark = max(1, rows.width), "~" if self._ascii else "…"
         rows.set_strips(
-            [Strip([Segment(fit(printable(_words(one)), width, mark))]) for one in self._found]
+            [
+                Strip([Segment(fit(printable(_words(one)), width, mark))])
+                for one in self._found
+            ]
         )
-        rows.chosen = min(rows.chosen or 0, len(self._found) - 1) if self._found else None
+        rows.chosen = (
+            min(rows.chosen or 0, len(self._found) - 1) if self._found else None
+        )
 
     @on(Input.Submitted)
     def _take(self) -> None:
         chosen = self.query_one(Rows).chosen
         self.dismiss(
-            self._found[chosen] if chosen is not None and chosen < len(self._found) else None
+            self._found[chosen]
+            if chosen is not None and chosen < len(self._found)
+            else None
         )
 
     def action_move(self, way: int) -> None:

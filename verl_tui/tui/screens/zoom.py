@@ -18,7 +18,13 @@ from verl_tui.rendering.text.numbers import exact_step
 from verl_tui.rendering.text.short_names import short_names
 from verl_tui.runs.views.provenance import provenance_words
 from verl_tui.tui.export import take_chart
-from verl_tui.tui.keys.chart_keys import KEYS, TABLE, look_after, step_at, with_step_in_sight
+from verl_tui.tui.keys.chart_keys import (
+    KEYS,
+    TABLE,
+    look_after,
+    step_at,
+    with_step_in_sight,
+)
 from verl_tui.tui.keys.help_section import HelpSection
 from verl_tui.tui.keys.tasks import LEARN
 from verl_tui.tui.messages import MoveCursor
@@ -69,7 +75,9 @@ class ZoomScreen(BufferedScreen[ChartLook]):
         ("look.log", "Log"),
     )
     """Keys in the last row, in fewer words; those that are shown anyway come behind."""
-    HELP_SECTION = HelpSection("a chart in full screen", (Plot,), rank=10, charts=True, task=LEARN)
+    HELP_SECTION = HelpSection(
+        "a chart in full screen", (Plot,), rank=10, charts=True, task=LEARN
+    )
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("escape,enter,z,q", "back", "Back", id="zoom.back"),
         Binding(
@@ -80,7 +88,11 @@ class ZoomScreen(BufferedScreen[ChartLook]):
             id="run.previous",
         ),
         Binding(
-            "right_square_bracket", "other(1)", "Same metric, next run", show=False, id="run.next"
+            "right_square_bracket",
+            "other(1)",
+            "Same metric, next run",
+            show=False,
+            id="run.next",
         ),
         Binding("j,down", "step(1)", "Next metric", show=False, id="chart.next"),
         Binding("k,up", "step(-1)", "Previous metric", show=False, id="chart.previous"),
@@ -151,13 +163,15 @@ class ZoomScreen(BufferedScreen[ChartLook]):
         view = self._view
         if view.run is None:
             return ""
-        names = tuple(dict.fromkeys((*view.monitor.runs, view.run.name)))  # it may be gone
+        # it may be gone
+        names = tuple(dict.fromkeys((*view.monitor.runs, view.run.name)))
         room = max(_LEAST_NAME, self.size.width // 3)
         return short_names(names, room, ascii_only=view.ascii_only)[view.run.name]
 
     def _write_below(self) -> None:
         if not self._reading.is_attached:
-            return  # numbers and sizes may come before the rows are there, and when they are gone
+            # numbers and sizes may come before the rows are there, and when they are gone
+            return
         self._write_origin()
         height, mark = self.size.height, "~" if self._view.ascii_only else "…"
         position = self._chart.cursor
@@ -166,7 +180,9 @@ class ZoomScreen(BufferedScreen[ChartLook]):
         else:
             at = None
         readings = self._chart.cursor_values(at)
-        self._reading.show(readings, height // 3 if height >= _READ_FROM else 0, ellipsis=mark)
+        self._reading.show(
+            readings, height // 3 if height >= _READ_FROM else 0, ellipsis=mark
+        )
         self._show_histogram(at)
 
     def _show_histogram(self, step: int | None) -> None:
@@ -176,7 +192,9 @@ class ZoomScreen(BufferedScreen[ChartLook]):
         if run is not None and spread is not None:
             newest = run.end if run.end is not None else _NEWEST
             found = run.histograms.at(spread.stem, newest if step is None else step)
-        height = next(rows for least, rows in _HISTOGRAM_ROWS if self.size.height >= least)
+        height = next(
+            rows for least, rows in _HISTOGRAM_ROWS if self.size.height >= least
+        )
         separator = ", " if self._view.ascii_only else " · "
         title = f"step {exact_step(found.step)}{separator}" if found is not None else ""
         self._histogram.show(
@@ -205,7 +223,9 @@ class ZoomScreen(BufferedScreen[ChartLook]):
         for number, text in enumerate(provenance_words(run, self._plan.key)):
             yield text if number else f"from {text}", "dim"
         series = run.series(self._plan.key)
-        if series is not None and (times := on_axis(run, self._look.axis).origin(series)):
+        if series is not None and (
+            times := on_axis(run, self._look.axis).origin(series)
+        ):
             yield f"x by {times}", "dim"
 
     def show(self, view: View) -> None:
@@ -214,7 +234,9 @@ class ZoomScreen(BufferedScreen[ChartLook]):
             before, self._view = self._view, view
             if before.run is None or view.run.name != before.run.name:
                 self._plan = self._alike(self._plan)
-                self._right = self._alike(self._right) if self._right is not None else None
+                self._right = (
+                    self._alike(self._right) if self._right is not None else None
+                )
             if view.cursor != before.cursor:
                 self._look = with_step_in_sight(self._look, view.run, view.cursor)
         self._chart.show(self._data())
@@ -248,9 +270,13 @@ class ZoomScreen(BufferedScreen[ChartLook]):
         """
         plans = self._planned()
         named = (
-            one for one in plans if one.indicator is not None and one.indicator == wanted.indicator
+            one
+            for one in plans
+            if one.indicator is not None and one.indicator == wanted.indicator
         )
-        same = (one for one in (*self._listing(self._view), *plans) if one.shows(wanted.key))
+        same = (
+            one for one in (*self._listing(self._view), *plans) if one.shows(wanted.key)
+        )
         return next(named, None) or next(same, wanted)
 
     async def action_other(self, way: int) -> None:
@@ -284,7 +310,9 @@ class ZoomScreen(BufferedScreen[ChartLook]):
 
     def action_pair(self) -> None:
         """Draw what belongs to the metric over a y axis at the right, or take that away."""
-        self._right = second_metric(self._plan, self._planned()) if self._right is None else None
+        self._right = (
+            second_metric(self._plan, self._planned()) if self._right is None else None
+        )
         self.show(self._view)
 
     def action_add(self) -> None:
@@ -311,5 +339,7 @@ class ZoomScreen(BufferedScreen[ChartLook]):
     def _planned(self) -> list[PlannedChart]:
         view = self._view
         return (
-            list(plan_charts(view.run, view.monitor.config.charts)) if view.run is not None else []
+            list(plan_charts(view.run, view.monitor.config.charts))
+            if view.run is not None
+            else []
         )

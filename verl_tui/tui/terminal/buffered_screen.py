@@ -65,11 +65,17 @@ class BufferedScreen(ContainedPart, Screen[ScreenResultType]):
         self._fitted_to = size
         app = self.app
         across, down = self.HORIZONTAL_BREAKPOINTS, self.VERTICAL_BREAKPOINTS
-        self._set_breakpoint(size.width, app.HORIZONTAL_BREAKPOINTS if across is None else across)
-        self._set_breakpoint(size.height, app.VERTICAL_BREAKPOINTS if down is None else down)
+        self._set_breakpoint(
+            size.width, app.HORIZONTAL_BREAKPOINTS if across is None else across
+        )
+        self._set_breakpoint(
+            size.height, app.VERTICAL_BREAKPOINTS if down is None else down
+        )
         self.attempt(self.fit, size, otherwise=None)
 
-    def _set_breakpoint(self, length: int, breakpoints: list[tuple[int, str]] | None) -> None:
+    def _set_breakpoint(
+        self, length: int, breakpoints: list[tuple[int, str]] | None
+    ) -> None:
         reached = [one for one in breakpoints or () if one[0] <= length]
         for one in breakpoints or ():
             self.set_class(one == max(reached, default=None), one[1], update=False)
@@ -96,7 +102,8 @@ class BufferedScreen(ContainedPart, Screen[ScreenResultType]):
         unchanged = self._seen and size == self.drawn_at
         # A new screen has the styles that it was composed with.
         event.refresh_styles = self._seen and event.refresh_styles
-        if size != self._fitted_to:  # Textual sends no resize to a screen far behind the front one
+        # Textual sends no resize to a screen far behind the front one
+        if size != self._fitted_to:
             self._fit_to(size)
             self.app.stylesheet.update(self)
         self.call_next(self._reveal, unchanged)
@@ -118,7 +125,8 @@ class BufferedScreen(ContainedPart, Screen[ScreenResultType]):
         size = self.app.size
         if event.size != size:
             event.prevent_default()
-            if size != self.outer_size:  # the message about it may have been dropped for this one
+            # the message about it may have been dropped for this one
+            if size != self.outer_size:
                 self.post_message(Resize(size, size))
         elif size != self.drawn_at:
             self._draw_at(size)
@@ -166,7 +174,11 @@ class BufferedScreen(ContainedPart, Screen[ScreenResultType]):
     # -- layout and painting -----------------------------------------------------------------------
 
     def refresh(
-        self, *regions: Region, repaint: bool = True, layout: bool = False, recompose: bool = False
+        self,
+        *regions: Region,
+        repaint: bool = True,
+        layout: bool = False,
+        recompose: bool = False,
     ) -> Self:
         """Repaint all, also where regions are given: those of a screen below that shines through.
 

@@ -117,11 +117,16 @@ class Cells:
         """
         self._begin(system)
         before, self._rows = self._rows, [self.row(strips) for strips in update.strips]
-        if [len(signs) for signs, _ in before] != [len(signs) for signs, _ in self._rows]:
+        if [len(signs) for signs, _ in before] != [
+            len(signs) for signs, _ in self._rows
+        ]:
             before = [("", "")] * len(self._rows)
         pairs = enumerate(zip(before, self._rows, strict=True))
         return self._write(
-            piece for y, (old, new) in pairs if old != new for piece in _pieces(y, 0, old, new)
+            piece
+            for y, (old, new) in pairs
+            if old != new
+            for piece in _pieces(y, 0, old, new)
         )
 
     def changes(self, update: ChopsUpdate, system: ColorSystem) -> str:
@@ -131,9 +136,17 @@ class Cells:
 
     def _begin(self, system: ColorSystem) -> None:
         """Start the interned texts anew where there are too many, or other colours."""
-        if system is not self._system or len(self._joined) > _MOST or len(self._inks) > _MOST:
+        if (
+            system is not self._system
+            or len(self._joined) > _MOST
+            or len(self._inks) > _MOST
+        ):
             self._system = system
-            self._inks, self._colours, self._joined = {}, Interner("\0"), Interner(_JOINED)
+            self._inks, self._colours, self._joined = (
+                {},
+                Interner("\0"),
+                Interner(_JOINED),
+            )
             self.forget()
 
     def _changed(self, update: ChopsUpdate) -> Iterator[_Piece]:
@@ -156,14 +169,18 @@ class Cells:
     ) -> Iterator[tuple[int, CellRow]]:
         """Yield the stretches of a row to write: the column of each, and its cells."""
         stop, placed = 0, list[tuple[int, Strip]]()
-        for end, (x, strip) in zip(update.chop_ends[y], update.chops[y].items(), strict=False):
+        for end, (x, strip) in zip(
+            update.chop_ends[y], update.chops[y].items(), strict=False
+        ):
             if strip is None or x > x2 or end <= x1:
                 continue
             if x != stop and placed:
                 yield from self._side_by_side(placed, stop)
                 placed = []
             stop = min(end, x2)
-            placed.append((x, strip if strip.cell_length <= stop - x else strip.crop(0, stop - x)))
+            placed.append(
+                (x, strip if strip.cell_length <= stop - x else strip.crop(0, stop - x))
+            )
         if placed:
             yield from self._side_by_side(placed, stop)
 
@@ -189,7 +206,11 @@ class Cells:
                     joined, found = _split(text)
                     if joined and signs:
                         signs[-1] = self._join(signs[-1], joined)
-                    letters = found if isinstance(found, str) else "".join(map(self._letter, found))
+                    letters = (
+                        found
+                        if isinstance(found, str)
+                        else "".join(map(self._letter, found))
+                    )
                 if letters:
                     signs.append(letters)
                     inks.append(ink * len(letters))
@@ -227,7 +248,8 @@ class Cells:
             if signs.isascii():
                 written.append(signs)
                 at = (y, x + len(signs))
-            else:  # terminals disagree about widths, so the cursor's place is unknown now
+            else:
+                # terminals disagree about widths, so the cursor's place is unknown now
                 written.append(self._joined_text(signs))
                 at = (-1, 0)
         return "".join([*written, "\x1b[0m"]) if written else ""
@@ -236,7 +258,9 @@ class Cells:
         """Return the text of cells that may hold several characters, or half of one."""
         if _SURE.fullmatch(signs):
             return signs
-        return "".join("" if sign == _HALF else self._joined.text(sign) for sign in signs)
+        return "".join(
+            "" if sign == _HALF else self._joined.text(sign) for sign in signs
+        )
 
 
 class _Frame(CompositorUpdate):
@@ -349,9 +373,17 @@ def _change(known: str | None, numbers: str) -> str:
     if known is not None:
         before = _parts(known)
         gone = before.attributes - after.attributes
-        if not gone and (after.text or not before.text) and (after.ground or not before.ground):
+        if (
+            not gone
+            and (after.text or not before.text)
+            and (after.ground or not before.ground)
+        ):
             added = sorted(after.attributes - before.attributes)
-            colours = [new for new, old in zip(after[1:], before[1:], strict=True) if new != old]
+            colours = [
+                new
+                for new, old in zip(after[1:], before[1:], strict=True)
+                if new != old
+            ]
             return f"\x1b[{';'.join((*added, *colours))}m"
     return f"\x1b[0;{numbers}m" if numbers else "\x1b[0m"
 

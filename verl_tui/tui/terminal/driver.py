@@ -19,7 +19,11 @@ from itertools import chain
 from time import monotonic, sleep
 from typing import TYPE_CHECKING, Any, TextIO, cast
 
-from textual._xterm_parser import BRACKETED_PASTE_END, BRACKETED_PASTE_START, XTermParser
+from textual._xterm_parser import (
+    BRACKETED_PASTE_END,
+    BRACKETED_PASTE_START,
+    XTermParser,
+)
 from textual.constants import ESCAPE_DELAY
 from textual.drivers.linux_driver import LinuxDriver
 from textual.events import Key, Resize
@@ -79,7 +83,9 @@ class RobustDriver(LinuxDriver):
         heard, woken = os.pipe()
         os.set_blocking(woken, False)
         signal.set_wakeup_fd(woken, warn_on_full_buffer=False)
-        threading.Thread(target=self._end_on_signal, args=(heard,), name="end", daemon=True).start()
+        threading.Thread(
+            target=self._end_on_signal, args=(heard,), name="end", daemon=True
+        ).start()
 
     def start_application_mode(self) -> None:
         """Take the terminal; report new sizes to the app one after another.
@@ -89,7 +95,10 @@ class RobustDriver(LinuxDriver):
         """
         super().start_application_mode()  # type: ignore[no-untyped-call]
         tell = cast("Callable[..., None]", signal.getsignal(signal.SIGWINCH))
-        signal.signal(signal.SIGWINCH, lambda *which: self._loop.call_soon_threadsafe(tell, *which))
+        signal.signal(
+            signal.SIGWINCH,
+            lambda *which: self._loop.call_soon_threadsafe(tell, *which),
+        )
         # Textual would restore them before its last words are written: a ctrl+s that is typed in
         # between makes the terminal pause, and the app waits for ctrl+q.
         if self.attrs_before is not None:
@@ -219,7 +228,9 @@ class RobustDriver(LinuxDriver):
         """Leave the terminal as it was found, past the queue that everybody else waits for; do not
         wait, either.
         """
-        terminal = os.open(os.ttyname(self.fileno), os.O_WRONLY | os.O_NOCTTY | os.O_NONBLOCK)
+        terminal = os.open(
+            os.ttyname(self.fileno), os.O_WRONLY | os.O_NOCTTY | os.O_NONBLOCK
+        )
         with os.fdopen(terminal, "w") as file:
             self._writer_thread = cast("Any", file)
             self._disable_mouse_support()
@@ -265,7 +276,10 @@ class KeyParser(XTermParser):
     def feed(self, data: str) -> Iterable[Message]:
         """Parse typed or pasted text; yield its events."""
         seen = self._last + data
-        began, ended = seen.rfind(BRACKETED_PASTE_START), seen.rfind(BRACKETED_PASTE_END)
+        began, ended = (
+            seen.rfind(BRACKETED_PASTE_START),
+            seen.rfind(BRACKETED_PASTE_END),
+        )
         if began != ended:
             self._pasted = began > ended
         self._last = seen[1 - len(BRACKETED_PASTE_END) :]
@@ -278,7 +292,9 @@ class KeyParser(XTermParser):
         if self._pasted and monotonic() - self._heard >= self._pause:
             yield from self.feed(BRACKETED_PASTE_END)
 
-    def _sequence_to_key_events(self, sequence: str, alt: bool = False) -> Iterator[Key]:
+    def _sequence_to_key_events(
+        self, sequence: str, alt: bool = False
+    ) -> Iterator[Key]:
         try:
             yield from super()._sequence_to_key_events(sequence, alt)
         except (ValueError, OverflowError):  # of several parts, or of no character

@@ -85,9 +85,8 @@ class KeyQueue(ContainedApp[ReturnType]):
 
     @on(Heard)
     def _come_back(self, heard: Heard) -> None:
-        self.call_later(
-            self._hear_out, heard
-        )  # the key may have left something for later, as to move the focus
+        # the key may have left something for later, as to move the focus
+        self.call_later(self._hear_out, heard)
 
     async def _hear_out(self, heard: Heard) -> None:
         """Handle the next key once the focus stays where it is and the screen is idle.
@@ -98,7 +97,9 @@ class KeyQueue(ContainedApp[ReturnType]):
         if heard is not self._heard or not self.screen_stack:
             return  # the app may be ending
         at = self.focused or self.screen
-        if at is heard.at and (not self._at_work() or monotonic() - heard.since > _LONG):
+        if at is heard.at and (
+            not self._at_work() or monotonic() - heard.since > _LONG
+        ):
             await self._hear_next()
         else:
             self._follow(heard.event, at, heard.since)
@@ -106,7 +107,9 @@ class KeyQueue(ContainedApp[ReturnType]):
     def _at_work(self) -> bool:
         """Return True if the screen in front has messages to handle, or searches for typed text."""
         screen = self.screen
-        searches = any(worker.node is screen and not worker.is_finished for worker in self.workers)
+        searches = any(
+            worker.node is screen and not worker.is_finished for worker in self.workers
+        )
         return searches or any(
             node.message_queue_size for node in screen.walk_children(with_self=True)
         )

@@ -43,7 +43,8 @@ if TYPE_CHECKING:
 
     _Widget = Widget
 else:
-    _Widget = MessagePump  # no widget: Textual takes the stylesheet's rules of the first base
+    # no widget: Textual takes the stylesheet's rules of the first base
+    _Widget = MessagePump
 
 _Result = TypeVar("_Result")
 _MANY = 100
@@ -57,7 +58,9 @@ _SYSTEM = "#textual-toastrack"
 class Contained(MessagePump):
     """A base for widgets, screens and apps whose errors do not end the app."""
 
-    def attempt(self, call: Callable[..., _Result], *given: Any, otherwise: _Result) -> _Result:
+    def attempt(
+        self, call: Callable[..., _Result], *given: Any, otherwise: _Result
+    ) -> _Result:
         """Return what a call returns, or something else where it fails."""
         try:
             return call(*given)
@@ -94,9 +97,15 @@ class ContainedPart(ContainedWidget):
     _hidden: tuple[tuple[Widget, Any], ...] = ()
     """Its contents, and whether they were displayed by a rule of their own."""
 
-    def attempt(self, call: Callable[..., _Result], *given: Any, otherwise: _Result) -> _Result:
+    def attempt(
+        self, call: Callable[..., _Result], *given: Any, otherwise: _Result
+    ) -> _Result:
         """Return what a call returns, or something else where it fails or the part has failed."""
-        return otherwise if self.failed else super().attempt(call, *given, otherwise=otherwise)
+        return (
+            otherwise
+            if self.failed
+            else super().attempt(call, *given, otherwise=otherwise)
+        )
 
     def render(self) -> Any:  # screens return other things than widgets
         """Return the ground, or the sentence."""
@@ -108,7 +117,9 @@ class ContainedPart(ContainedWidget):
             return
         self.failed = sentence
         contents = list(self.query_children("*").exclude(_SYSTEM))
-        self._hidden = tuple((one, one.styles.inline.get_rule("display", None)) for one in contents)
+        self._hidden = tuple(
+            (one, one.styles.inline.get_rule("display", None)) for one in contents
+        )
         for one in contents:
             one.styles.display = "none"
         self._show_change()
@@ -129,7 +140,8 @@ class ContainedPart(ContainedWidget):
 
     def _show_change(self) -> None:
         self.refresh(layout=True)
-        self.screen.refresh(layout=True)  # a frame that was begun has lost what waited for it
+        # a frame that was begun has lost what waited for it
+        self.screen.refresh(layout=True)
 
 
 class ContainedApp(Contained, TerminalOutput[ReturnType]):
@@ -207,7 +219,10 @@ def _origin(error: BaseException) -> MessagePump | None:
 def _part(*origins: MessagePump | None) -> ContainedPart | None:
     """Return the part of the screen that the first of these belongs to which belongs to any."""
     nodes = (node for one in origins for node in _ancestors(one))
-    return next((node for node in nodes if isinstance(node, ContainedPart) and node.MAY_FAIL), None)
+    return next(
+        (node for node in nodes if isinstance(node, ContainedPart) and node.MAY_FAIL),
+        None,
+    )
 
 
 def _ancestors(origin: MessagePump | None) -> Sequence[DOMNode]:

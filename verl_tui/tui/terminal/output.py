@@ -20,7 +20,9 @@ if TYPE_CHECKING:
     from textual.filter import LineFilter
     from textual.screen import Screen
 
-_SVG_TEXT = pattern(r'<text class="[^"<]*-r\d+" x="([\d.]+)"[^<>]*-line-(\d+)\)">([^<]*)</text>')
+_SVG_TEXT = pattern(
+    r'<text class="[^"<]*-r\d+" x="([\d.]+)"[^<>]*-line-(\d+)\)">([^<]*)</text>'
+)
 _SVG_CELL = 12.2
 """Width of a cell in Rich's SVG pictures."""
 
@@ -33,7 +35,8 @@ class TerminalOutput(App[ReturnType]):
         self.ascii_only = ascii_only
         self._cells = Cells()
         self._no_colour, self._ascii = NoColor(), AsciiOnly()
-        self._disable_tooltips = True  # we have none; each screen would hold a widget for them
+        # we have none; each screen would hold a widget for them
+        self._disable_tooltips = True
 
     def get_line_filters(self) -> Sequence[LineFilter]:
         """Return the filters for rows on their way to the terminal.
@@ -46,12 +49,15 @@ class TerminalOutput(App[ReturnType]):
         ]
         return [*filters, self._ascii] if self.ascii_only else filters
 
-    def _display(self, screen: Screen[object], renderable: RenderableType | None) -> None:
+    def _display(
+        self, screen: Screen[object], renderable: RenderableType | None
+    ) -> None:
         update: Any = self._cells.diffed(renderable)
         if update is not renderable and self._is_written():
             text = update.render_segments(self.console)
             if not text and not self._cursor_moved():
-                return  # Textual would write where the cursor is, though it is there already
+                # Textual would write where the cursor is, though it is there already
+                return
             update = Written(text)
         super()._display(screen, update)
 

@@ -24,5 +24,6 @@ class ScrollingRows(ScrollView):
         if update is not None:
             update(size)
         width = self.scrollable_content_region.width
-        if width != size.width:  # the bar has come or gone; no news for the next drawing
+        # the bar has come or gone; no news for the next drawing
+        if width != size.width:
             self.set_reactive(Widget.virtual_size, Size(width, size.height))

@@ -50,7 +50,9 @@ class RoleStyled(ContainedWidget, Widget):
 
     def __init_subclass__(cls, **options: Any) -> None:
         if not _CAN_ATTACH:
-            cls.COMPONENT_CLASSES = {f"{cls.PREFIX}--{role}" for role in cls.STYLED_ROLES}
+            cls.COMPONENT_CLASSES = {
+                f"{cls.PREFIX}--{role}" for role in cls.STYLED_ROLES
+            }
         super().__init_subclass__(**options)
 
     def role_style(self, role: str) -> Style:
@@ -95,7 +97,11 @@ class RoleStyled(ContainedWidget, Widget):
         row's own.
         """
         return Strip(
-            [Segment(text, self.role_style(role) if role else None) for text, role in row if text]
+            [
+                Segment(text, self.role_style(role) if role else None)
+                for text, role in row
+                if text
+            ]
         )
 
     def notify_style_update(self) -> None:

@@ -33,7 +33,14 @@ TEXT_ROLES = (
         "text-error",
         "text-accent",
     ),
-    *("text-muted", "text-disabled", "foreground", "accent", "success", "footer-key-foreground"),
+    *(
+        "text-muted",
+        "text-disabled",
+        "foreground",
+        "accent",
+        "success",
+        "footer-key-foreground",
+    ),
 )
 """Variables that colour text, the edge of the focused panel, or the healthy band."""
 GROUNDS = ("background", "surface", "panel")
@@ -64,7 +71,14 @@ _SHADES = 40
 
 
 def _theme(
-    name: str, *, dark: bool, good: str, warning: str, critical: str, accent: str, line: str
+    name: str,
+    *,
+    dark: bool,
+    good: str,
+    warning: str,
+    critical: str,
+    accent: str,
+    line: str,
 ) -> Theme:
     """Return a theme whose texts have just these colours; Textual would mix them with white or
     black.
@@ -240,7 +254,9 @@ def _shades(cursor: Color, ground: Color) -> Iterator[Color]:
     saturation = min(max(own, _VIVID), _CALM)
     pole = 0.0 if contrast(ground, WHITE) > contrast(ground, BLACK) else 1.0
     for step in range(_SHADES):
-        yield Color.from_hsl(hue, saturation, lightness + (pole - lightness) * step / _SHADES)
+        yield Color.from_hsl(
+            hue, saturation, lightness + (pole - lightness) * step / _SHADES
+        )
 
 
 def _first_read(texts: Collection[Color], grounds: Iterable[Color]) -> Color | None:
@@ -257,7 +273,11 @@ def _severities(variables: Mapping[str, str], grounds: list[Color]) -> dict[str,
     found: dict[str, str] = {}
     for name, hues, ours in (("error", _REDS, _RED), ("warning", _AMBERS, _AMBER)):
         own = seen(variables[f"text-{name}"], grounds[0])
-        fits = own is not None and own.hsl.s >= _VIVID and _is_within(own.hsl.h * 360, hues)
+        fits = (
+            own is not None
+            and own.hsl.s >= _VIVID
+            and _is_within(own.hsl.h * 360, hues)
+        )
         if own is not None and not fits:
             found[f"text-{name}"] = ours[light]
     return found
@@ -287,7 +307,11 @@ def _grounds(variables: Mapping[str, str]) -> list[Color]:
     base = _opaque(variables[GROUNDS[0]], BLACK)
     if base is None:
         return []
-    return [below for name in GROUNDS if (below := _opaque(variables[name], base)) is not None]
+    return [
+        below
+        for name in GROUNDS
+        if (below := _opaque(variables[name], base)) is not None
+    ]
 
 
 def _opaque(value: str, ground: Color) -> Color | None:
@@ -310,7 +334,10 @@ def _contrasting(
         first = looks[0]
         if first is None:
             return value
-        pole = max((WHITE, BLACK), key=lambda end: min(contrast(end, ground) for ground in grounds))
+        pole = max(
+            (WHITE, BLACK),
+            key=lambda end: min(contrast(end, ground) for ground in grounds),
+        )
         share = 0.0
         while share < 1.0:
             share += _STEP

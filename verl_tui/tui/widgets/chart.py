@@ -6,7 +6,14 @@ from typing import TYPE_CHECKING
 
 from textual.geometry import Size
 
-from verl_tui.rendering.charts.chart_data import STEPS, Axis, ChartData, ChartLine, Mark, Points
+from verl_tui.rendering.charts.chart_data import (
+    STEPS,
+    Axis,
+    ChartData,
+    ChartLine,
+    Mark,
+    Points,
+)
 from verl_tui.tui.widgets.plot import Plot
 
 if TYPE_CHECKING:

@@ -18,7 +18,9 @@ if TYPE_CHECKING:
 class ChartTiles(Tiles):
     """As many charts as are asked for; those that are not needed any more wait out of sight."""
 
-    def __init__(self, fit: Callable[[Size], Sequence[tuple[int, int, int, int]]]) -> None:
+    def __init__(
+        self, fit: Callable[[Size], Sequence[tuple[int, int, int, int]]]
+    ) -> None:
         super().__init__(fit)
         self._waiting: list[tuple[Chart, ChartData]] = []
         """Charts that the next frame draws, and what they show then."""
@@ -34,7 +36,11 @@ class ChartTiles(Tiles):
         return [*self.query_children(Chart)][:count]
 
     def fill(
-        self, data: Sequence[ChartData], at_once: int | None = None, *, in_layout: bool = False
+        self,
+        data: Sequence[ChartData],
+        at_once: int | None = None,
+        *,
+        in_layout: bool = False,
     ) -> None:
         """Show in each chart what it is of.
 

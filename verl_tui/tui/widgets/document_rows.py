@@ -42,7 +42,10 @@ class DocumentRows(Rows):
         """Show a row, with some before it; the document has to know it."""
         self._extend()
         self.scroll_to(
-            y=max(0, row - self.size.height // 3), animate=False, immediate=True, force=True
+            y=max(0, row - self.size.height // 3),
+            animate=False,
+            immediate=True,
+            force=True,
         )
 
     def watch_scroll_y(self, old_value: float, new_value: float) -> None:
@@ -70,4 +73,6 @@ class DocumentRows(Rows):
 
 
 def _strip(document: Document, styles: Mapping[str, Style], at: int) -> Strip:
-    return Strip([Segment(text, styles.get(role)) for text, role in document.row(at) if text])
+    return Strip(
+        [Segment(text, styles.get(role)) for text, role in document.row(at) if text]
+    )

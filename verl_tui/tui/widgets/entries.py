@@ -64,7 +64,9 @@ class Entries(Rows):
         """Index of the chosen entry."""
         return None if self.chosen is None else self.entry_at(self.chosen)
 
-    def set_entries(self, strips: Sequence[Strip], heads: Sequence[int], stop: int) -> None:
+    def set_entries(
+        self, strips: Sequence[Strip], heads: Sequence[int], stop: int
+    ) -> None:
         """Show rows that are divided into entries.
 
         Args:
@@ -88,7 +90,9 @@ class Entries(Rows):
 
     def ground(self, at: int) -> Style | None:
         """Return the style under the rows of the chosen entry."""
-        if self.chosen is None or not self.chosen < at < self.chosen + self._height(self.chosen):
+        if self.chosen is None or not self.chosen < at < self.chosen + self._height(
+            self.chosen
+        ):
             return super().ground(at)
         mark = self.mark  # reversed, bars and sparklines would show their opposite
         return None if mark.reverse else Style(bgcolor=mark.bgcolor)
@@ -98,7 +102,9 @@ class Entries(Rows):
         for at in (before, after):
             if at is not None:
                 self.refresh(
-                    Region(0, at - self.scroll_offset.y, self.size.width, self._height(at))
+                    Region(
+                        0, at - self.scroll_offset.y, self.size.width, self._height(at)
+                    )
                 )
 
     def reveal(self, index: int) -> None:
@@ -108,7 +114,9 @@ class Entries(Rows):
         entry = self.entry_at(index)
         tall = 1 if entry is None else [*self._heads, self._stop][entry + 1] - index
         self.scroll_to_region(
-            Region(0, index, 1, max(1, min(tall, self.size.height))), animate=False, force=True
+            Region(0, index, 1, max(1, min(tall, self.size.height))),
+            animate=False,
+            force=True,
         )
 
     def action_move(self, by: int) -> None:
@@ -144,7 +152,10 @@ class Entries(Rows):
 
     def on_click(self, event: events.Click) -> None:
         """Open an entry at the second click; the first chooses it."""
-        if event.chain == 2 and self.entry_at(event.y + self.scroll_offset.y) is not None:
+        if (
+            event.chain == 2
+            and self.entry_at(event.y + self.scroll_offset.y) is not None
+        ):
             self.action_open()
 
     def _choose(self, index: int) -> None:
@@ -155,5 +166,7 @@ class Entries(Rows):
     def _height(self, head: int) -> int:
         entry = self.entry_at(head)
         return (
-            1 if entry is None else min(self._marked, [*self._heads, self._stop][entry + 1] - head)
+            1
+            if entry is None
+            else min(self._marked, [*self._heads, self._stop][entry + 1] - head)
         )

@@ -57,7 +57,9 @@ class FilterBar(ContainedWidget, Horizontal):
     def room(self) -> int:
         """Cells there are for words at the right."""
         width = self.size.width or self.screen.size.width
-        return max(0, width - len(self._words) - max(_TYPED, len(self.input.value) + 1) - 2)
+        return max(
+            0, width - len(self._words) - max(_TYPED, len(self.input.value) + 1) - 2
+        )
 
     def open(self, label: str, typed: str = "") -> None:
         """Show the row, at once so that fast typing loses no key, and give it the focus.
@@ -91,7 +93,9 @@ class FilterBar(ContainedWidget, Horizontal):
         """
         typed, room = self.input.value, self.room
         self.state(
-            filter_state(typed, matches, room, ascii_only=ascii_only, enter=enter, escape=escape)
+            filter_state(
+                typed, matches, room, ascii_only=ascii_only, enter=enter, escape=escape
+            )
         )
 
     def state(self, words: str) -> None:

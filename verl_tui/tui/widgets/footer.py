@@ -90,7 +90,9 @@ class Keys(RoleStyled, can_focus=False):
             self._keys = keys
             self.refresh()
 
-    def _other_keys(self, active: dict[str, ActiveBinding], known: set[str]) -> dict[str, _Key]:
+    def _other_keys(
+        self, active: dict[str, ActiveBinding], known: set[str]
+    ) -> dict[str, _Key]:
         """Return the first key of each further action that is to be shown.
 
         Args:
@@ -101,7 +103,9 @@ class Keys(RoleStyled, can_focus=False):
         found: dict[str, _Key] = {}
         for _, binding, enabled, _ in active.values():
             if binding.show and binding.id not in known and binding.action not in found:
-                display = binding.key_display or key_name(binding.key, ascii_only=ascii_only)
+                display = binding.key_display or key_name(
+                    binding.key, ascii_only=ascii_only
+                )
                 needed = binding.id == _NEEDED
                 found[binding.action] = _Key(
                     binding.key, display, binding.description, enabled, needed=needed
@@ -113,7 +117,9 @@ class Keys(RoleStyled, can_focus=False):
         """The keys there is room for, each with the column it begins at."""
         keys = list(self._keys)
         while keys and sum(key.width + 1 for key in keys) - 1 > self.size.width:
-            keys.remove(next((key for key in reversed(keys) if not key.needed), keys[-1]))
+            keys.remove(
+                next((key for key in reversed(keys) if not key.needed), keys[-1])
+            )
         begins = accumulate((key.width + 1 for key in keys), initial=0)
         return list(zip(begins, keys, strict=False))
 
@@ -138,13 +144,17 @@ class Keys(RoleStyled, can_focus=False):
                 self.app.simulate_key(key.pressed)
 
 
-def _first_keys(screen: Screen[object], active: dict[str, ActiveBinding]) -> dict[str, _Key]:
+def _first_keys(
+    screen: Screen[object], active: dict[str, ActiveBinding]
+) -> dict[str, _Key]:
     """Return the keys that the focused panel, or else its screen, has first, those of the app, and
     then those of the screen around the panel, by their names.
     """
     focus = screen.focused or screen
     around: list[Sequence[tuple[str, str]]] = [
-        getattr(node, FOOTER, ()) for node in focus.ancestors_with_self if node is not screen.app
+        getattr(node, FOOTER, ())
+        for node in focus.ancestors_with_self
+        if node is not screen.app
     ]
     own = [one for one in around if one]
     declared = [*chain(*own[:1]), *getattr(screen.app, FOOTER, ()), *chain(*own[1:])]
@@ -159,7 +169,9 @@ def _first_keys(screen: Screen[object], active: dict[str, ActiveBinding]) -> dic
     return found
 
 
-def _named(ids: str, does: str, active: dict[str, ActiveBinding], ascii_only: bool) -> _Key | None:
+def _named(
+    ids: str, does: str, active: dict[str, ActiveBinding], ascii_only: bool
+) -> _Key | None:
     """Return keys by their names in the configuration as one entry; None where none of them holds
     now.
     """

@@ -31,7 +31,10 @@ class InputLine(ContainedWidget, Input):
     def on_resize(self) -> None:
         """Show as much of the hint as fits."""
         room = self.content_size.width
-        hints = (_SEPARATOR.join(self._hints[:count]) for count in range(len(self._hints), 0, -1))
+        hints = (
+            _SEPARATOR.join(self._hints[:count])
+            for count in range(len(self._hints), 0, -1)
+        )
         self.placeholder = next(
             (hint for hint in hints if len(hint) <= room), fit(self._hints[0], room)
         )

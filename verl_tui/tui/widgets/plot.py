@@ -48,14 +48,40 @@ class PlotArea(NamedTuple):
 
 
 READING = (
-    Binding("left", "read(-1)", "Move the cursor left", show=False, id="chart.read_left"),
-    Binding("right", "read(1)", "Move the cursor right", show=False, id="chart.read_right"),
-    Binding("ctrl+left", "read(-10)", "Move the cursor far left", show=False, id="chart.far_left"),
     Binding(
-        "ctrl+right", "read(10)", "Move the cursor far right", show=False, id="chart.far_right"
+        "left", "read(-1)", "Move the cursor left", show=False, id="chart.read_left"
     ),
-    Binding("home", "read_end(-1)", "Cursor to the first point", show=False, id="chart.read_first"),
-    Binding("end", "read_end(1)", "Cursor to the last point", show=False, id="chart.read_last"),
+    Binding(
+        "right", "read(1)", "Move the cursor right", show=False, id="chart.read_right"
+    ),
+    Binding(
+        "ctrl+left",
+        "read(-10)",
+        "Move the cursor far left",
+        show=False,
+        id="chart.far_left",
+    ),
+    Binding(
+        "ctrl+right",
+        "read(10)",
+        "Move the cursor far right",
+        show=False,
+        id="chart.far_right",
+    ),
+    Binding(
+        "home",
+        "read_end(-1)",
+        "Cursor to the first point",
+        show=False,
+        id="chart.read_first",
+    ),
+    Binding(
+        "end",
+        "read_end(1)",
+        "Cursor to the last point",
+        show=False,
+        id="chart.read_last",
+    ),
 )
 """Keys that move the cursor."""
 
@@ -217,7 +243,9 @@ class Plot(RoleStyled, can_focus=True):
         """Return the rows as the terminal can show them."""
         # None of a terminal's sixteen colours is a shade of its background.
         self._drawing.shades = not (
-            self._drawing.symbols is ASCII or self.app.no_color or self.app.current_theme.ansi
+            self._drawing.symbols is ASCII
+            or self.app.no_color
+            or self.app.current_theme.ansi
         )
         return self.draw(*self.outer_size)
 
@@ -307,7 +335,9 @@ class Plot(RoleStyled, can_focus=True):
             self.refresh()
             return
         changed = [
-            y for y, (old, new) in enumerate(zip(before, self.rows, strict=True)) if old != new
+            y
+            for y, (old, new) in enumerate(zip(before, self.rows, strict=True))
+            if old != new
         ]
         for y in changed:
             self._strips.pop(y, None)

@@ -20,7 +20,11 @@ class ReadOut(FewRows):
     ReadOut { color: $text-accent; }
     """
 
-    def show(self, readings: Iterable[CursorValue], most: int, *, ellipsis: str = "…") -> None:
+    def show(
+        self, readings: Iterable[CursorValue], most: int, *, ellipsis: str = "…"
+    ) -> None:
         """Show readings in at most so many rows."""
         found = list(readings)
-        self.set_rows(rows_of(found, self.room, most, ellipsis) if found and most > 0 else [])
+        self.set_rows(
+            rows_of(found, self.room, most, ellipsis) if found and most > 0 else []
+        )

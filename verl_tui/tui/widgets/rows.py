@@ -36,7 +36,8 @@ def _grounded(strip: Strip, ground: Style) -> Iterator[Segment]:
     for text, style, _ in strip:
         picture = not _BLOCKS.isdisjoint(text) or (picture and not text.strip())
         yield Segment(
-            text, (style or Style()) + (upright if picture and ground.reverse else ground)
+            text,
+            (style or Style()) + (upright if picture and ground.reverse else ground),
         )
 
 
@@ -164,7 +165,9 @@ class Rows(ScrollingRows, RoleStyled, can_focus=True):
     def action_move(self, by: int) -> None:
         """Choose the next row, or scroll by one."""
         if self.choosing:
-            self._choose((self.chosen if self.chosen is not None else -1 if by > 0 else 1) + by)
+            self._choose(
+                (self.chosen if self.chosen is not None else -1 if by > 0 else 1) + by
+            )
         else:
             self.scroll_relative(y=by, animate=False, immediate=True)
 
@@ -200,4 +203,6 @@ class Rows(ScrollingRows, RoleStyled, can_focus=True):
 
 
 def _differ(before: Strip | None, after: Strip | None) -> bool:
-    return before is not after and (before is None or after is None or list(before) != list(after))
+    return before is not after and (
+        before is None or after is None or list(before) != list(after)
+    )

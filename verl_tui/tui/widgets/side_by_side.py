@@ -9,7 +9,12 @@ from typing import TYPE_CHECKING
 from textual import on
 from textual.containers import Horizontal, Vertical
 
-from verl_tui.rendering.samples import changed_words, document, response_rows, sample_rows
+from verl_tui.rendering.samples import (
+    changed_words,
+    document,
+    response_rows,
+    sample_rows,
+)
 from verl_tui.rendering.samples.document import Document
 from verl_tui.rendering.samples.header_lines import sample_words
 from verl_tui.tui.terminal.lazy_strips import LazyStrips
@@ -155,9 +160,15 @@ class SideBySide(Horizontal, RoleStyled):
         key = (listing.revision, excerpts.revision, order, width, ascii_only, styles)
         if key != self._drawn_list:
             self._drawn_list = key
-            shown = sample_rows.columns(listing.fields, len(listing.facts), order, width)
+            shown = sample_rows.columns(
+                listing.fields, len(listing.facts), order, width
+            )
             self._titles.set_strips(
-                [self.inked(sample_rows.sample_heading(shown, order, ascii_only=ascii_only))]
+                [
+                    self.inked(
+                        sample_rows.sample_heading(shown, order, ascii_only=ascii_only)
+                    )
+                ]
             )
             # Later drawing uses the present state, since the listing goes on.
             facts, visible, scores, groups = (
@@ -199,7 +210,11 @@ class SideBySide(Horizontal, RoleStyled):
             return
         sample = browse.read()
         said = sample_words(
-            browse.index, browse.fact, browse.listing, reading=sample is None, ascii_only=ascii_only
+            browse.index,
+            browse.fact,
+            browse.listing,
+            reading=sample is None,
+            ascii_only=ascii_only,
         )
         self._line.show(said, self._hit_words() if sample is not None else [])
         if sample is not None and self.text.display:
@@ -209,7 +224,9 @@ class SideBySide(Horizontal, RoleStyled):
         shown = self.text.document
         if shown is None or shown.here is None:
             return []
-        return [(f"hit {shown.hits.index(shown.here) + 1:,}/{len(shown.hits):,}", "accent")]
+        return [
+            (f"hit {shown.hits.index(shown.here) + 1:,}/{len(shown.hits):,}", "accent")
+        ]
 
     def _draw_text(self, sample: Sample, *, ascii_only: bool) -> None:
         browse = self._browse
@@ -229,10 +246,13 @@ class SideBySide(Horizontal, RoleStyled):
                 raw=browse.raw,
                 ascii_only=ascii_only,
             )
-            if before is not None and before.sample is sample and before.here in laid.hits:
-                laid.here = (
-                    before.here
-                )  # it was laid out anew only, for another size or another fold
+            if (
+                before is not None
+                and before.sample is sample
+                and before.here in laid.hits
+            ):
+                # it was laid out anew only, for another size or another fold
+                laid.here = before.here
             self.text.show(laid, self.role_styles)
 
     def _draw_digest(self, *, ascii_only: bool) -> None:
@@ -252,7 +272,8 @@ class SideBySide(Horizontal, RoleStyled):
                 ),
             )
         )
-        if chosen is not None and known != len(items):  # further steps have been searched
+        # further steps have been searched
+        if chosen is not None and known != len(items):
             rows.chosen = self._index_of((chosen.place, chosen.row))
             rows.reveal(rows.chosen)
         if rows.chosen is None or rows.chosen >= len(items):
@@ -267,13 +288,17 @@ class SideBySide(Horizontal, RoleStyled):
         rows, chosen = self.changes, self.digest.chosen
         if not rows.display or rows.width < 2:
             return
-        found = self._browse.changes(-1 if chosen is None else chosen, ascii_only=ascii_only)
+        found = self._browse.changes(
+            -1 if chosen is None else chosen, ascii_only=ascii_only
+        )
         key = (found, rows.width, ascii_only, tuple(self.role_styles.values()))
         if key == self._drawn_changes:
             return
         self._drawn_changes = key
         if found is None:
-            rows.set_strips([self.inked([("no other step has this prompt yet", "dim")])])
+            rows.set_strips(
+                [self.inked([("no other step has this prompt yet", "dim")])]
+            )
             return
         drawn = changed_words.change_rows(*found, rows.width - 1, ascii_only=ascii_only)
         rows.set_strips([self.inked(row) for row in drawn])
@@ -318,7 +343,9 @@ class SideBySide(Horizontal, RoleStyled):
         self.set_class(self._browse.responses, "-digest")
         self.set_class(self._browse.history is not None, "-history")
         self.digest.chosen = None
-        (self.digest if self._browse.responses else self.text).focus(scroll_visible=False)
+        (self.digest if self._browse.responses else self.text).focus(
+            scroll_visible=False
+        )
 
     def hit(self, by: int, *, ascii_only: bool) -> bool:
         """Go to the next or previous hit in the sample, unfold what it is in; return whether there
@@ -327,7 +354,13 @@ class SideBySide(Horizontal, RoleStyled):
         shown = self.text.document
         if shown is None or not shown.hits or self._browse.responses:
             return False
-        at = shown.hits.index(shown.here) + by if shown.here in shown.hits else 0 if by > 0 else -1
+        at = (
+            shown.hits.index(shown.here) + by
+            if shown.here in shown.hits
+            else 0
+            if by > 0
+            else -1
+        )
         hit = shown.hits[at % len(shown.hits)]
         if shown.name_of(hit) in self._browse.folded:
             self._browse.fold(shown.name_of(hit))

@@ -52,8 +52,12 @@ class StartLog(Rows):
     def show(self, view: View | None) -> None:
         """Show the end of the log of the shown run; read nothing any more where there is none."""
         tail, self._view = self._tail, view
-        ended = view is not None and view.run is not None and view.run.outcome is not None
-        if tail is not None and (view is None or (tail.run, tail.ended) != (view.run, ended)):
+        ended = (
+            view is not None and view.run is not None and view.run.outcome is not None
+        )
+        if tail is not None and (
+            view is None or (tail.run, tail.ended) != (view.run, ended)
+        ):
             tail.stop()
             tail = self._tail = None
         if tail is None and view is not None:

@@ -28,7 +28,9 @@ class Tiles(ContainedWidget, Container):
     """It has nothing of its own to draw: the ground is blank."""
     DEFAULT_CSS = "Tiles { height: 1fr; }"
 
-    def __init__(self, fit: Callable[[Size], Sequence[tuple[int, int, int, int]]]) -> None:
+    def __init__(
+        self, fit: Callable[[Size], Sequence[tuple[int, int, int, int]]]
+    ) -> None:
         """Begin without children.
 
         Args:

@@ -46,10 +46,20 @@ class ZoomedChart(Plot):
         self._zoom = None
         drawing, data = self._drawing, self._data
         if self._late:
-            return [title_row(data, width, self._cursor, drawing.symbols, focus=self.has_focus)]
+            return [
+                title_row(
+                    data, width, self._cursor, drawing.symbols, focus=self.has_focus
+                )
+            ]
         if is_path(data, width, height):
-            return drawing.rows(data, width, height, cursor=self._cursor, focus=self.has_focus)
-        roomy = width >= _LEAST_WIDTH and height >= _LEAST_HEIGHT and drawing.symbols is not ASCII
+            return drawing.rows(
+                data, width, height, cursor=self._cursor, focus=self.has_focus
+            )
+        roomy = (
+            width >= _LEAST_WIDTH
+            and height >= _LEAST_HEIGHT
+            and drawing.symbols is not ASCII
+        )
         shown = extent(data)
         if shown is not None:
             data = drawing.cache.without_flat_envelope(data, *shown)
@@ -58,7 +68,9 @@ class ZoomedChart(Plot):
             rows = self._draw_large(data, shown, width, height)
             if rows:
                 return rows
-        return drawing.rows(data, width, height, cursor=self._cursor, focus=self.has_focus)
+        return drawing.rows(
+            data, width, height, cursor=self._cursor, focus=self.has_focus
+        )
 
     def _draw_large(
         self, data: ChartData, shown: tuple[int, int], width: int, height: int
@@ -69,16 +81,23 @@ class ZoomedChart(Plot):
         plotext = load_plotext() if scale is not None else None
         if scale is None or plotext is None:
             return []
-        other = drawing.cache.scale(data.right, *shown, right=True) if data.right else None
-        chart = PlotextChart(data, (scale, other), shown, width, height - 1, drawing.symbols)
+        other = (
+            drawing.cache.scale(data.right, *shown, right=True) if data.right else None
+        )
+        chart = PlotextChart(
+            data, (scale, other), shown, width, height - 1, drawing.symbols
+        )
         chart.shades = drawing.shades
         chart.collect(drawing.cache)
         drawing.cache.forget_unused()
         self._zoom = PlotArea(chart.window, chart.left)
         subject = chart.subject()
-        if subject != self._drawn[0]:  # it takes tens of milliseconds: never twice for one picture
+        # it takes tens of milliseconds: never twice for one picture
+        if subject != self._drawn[0]:
             self._drawn = (subject, chart.draw(plotext))
-        title = title_row(data, width, self._cursor, drawing.symbols, focus=self.has_focus)
+        title = title_row(
+            data, width, self._cursor, drawing.symbols, focus=self.has_focus
+        )
         plot = chart.shaded(chart.point_at(self._drawn[1], self._cursor))
         return [title, *plot, *chart.below]
 

@@ -22,7 +22,9 @@ if TYPE_CHECKING:
 _LONGEST = 2000
 """Lines after which an unfinished block is given up."""
 _LONGEST_LINE = 2**16
-_START = pattern(rb"(?:^|[\s:=])(\w*(?:Namespace|Config|Arguments|Args)\()(.*)$", re.DOTALL)
+_START = pattern(
+    rb"(?:^|[\s:=])(\w*(?:Namespace|Config|Arguments|Args)\()(.*)$", re.DOTALL
+)
 _LINE = pattern(r"^\s*(\w+)=(.*)$")
 """One argument a line, written by `str` (`TrainingArguments.__str__` of transformers)."""
 _ENUM = pattern(r"<[\w.]+: ('[^']*'|\d+)>")
@@ -67,20 +69,32 @@ class ArgumentDump:
 
     def _is_part(self, part: bytes) -> bool:
         text = part[:400].decode("utf-8", "replace")
-        return self._is_end(part) or (_DOTTED if self._dotted else _LINE).match(text) is not None
+        return (
+            self._is_end(part)
+            or (_DOTTED if self._dotted else _LINE).match(text) is not None
+        )
 
     def _is_end(self, part: bytes) -> bool:
-        return _DOTTED_END.match(part) is not None if self._dotted else part.strip() == b")"
+        return (
+            _DOTTED_END.match(part) is not None
+            if self._dotted
+            else part.strip() == b")"
+        )
 
     def _go_on(self, part: bytes) -> Sequence[Settings]:
         if not self._is_end(part) and len(self._lines) < _LONGEST:
             self._lines.append(part)
             return ()
-        lines, self._lines = [line.decode("utf-8", "replace") for line in self._lines[1:]], []
+        lines, self._lines = (
+            [line.decode("utf-8", "replace") for line in self._lines[1:]],
+            [],
+        )
         if not self._dotted:
             lines = [line.rstrip().removesuffix(",") for line in lines]
         matches = map((_DOTTED if self._dotted else _LINE).match, lines)
-        return _settings({found[1]: _value(found[2]) for found in matches if found is not None})
+        return _settings(
+            {found[1]: _value(found[2]) for found in matches if found is not None}
+        )
 
 
 def _settings(values: dict[str, Any]) -> tuple[Settings, ...]:

@@ -24,7 +24,11 @@ from verl_tui.sources.formats.console.engine_addresses import EngineReader
 from verl_tui.sources.formats.console.events import EventReader
 from verl_tui.sources.formats.console.leads import LeadReader, LineWithLead, printed
 from verl_tui.sources.formats.console.printed_tables import TableBlock
-from verl_tui.sources.formats.console.progress_lines import WHOLE_BAR, named_bars, stated_progress
+from verl_tui.sources.formats.console.progress_lines import (
+    WHOLE_BAR,
+    named_bars,
+    stated_progress,
+)
 from verl_tui.sources.formats.console.sample_blocks import SampleBlock
 from verl_tui.sources.formats.console.settings_reader import SettingsReader
 from verl_tui.sources.formats.console.silent_lines import Noise
@@ -47,7 +51,9 @@ if TYPE_CHECKING:
 
     from verl_tui.records import Record
 
-_LEAD = pattern(rb"(?:(?:\x1b\[[\d;]{0,20}m)*\([^()\x1b\n]*\)(?:\x1b\[[\d;]{0,20}m)* )?")
+_LEAD = pattern(
+    rb"(?:(?:\x1b\[[\d;]{0,20}m)*\([^()\x1b\n]*\)(?:\x1b\[[\d;]{0,20}m)* )?"
+)
 """Ray's prefix with its colours, empty where there is none."""
 _CLEARED = 10
 """Fewest spaces that clear a bar."""
@@ -233,7 +239,9 @@ class ConsoleDecoder:
             or self._dicts.program.looks_at(number)
         )
 
-    def _read_overwritten(self, out: list[MetricRow | Record], line: bytes, number: int) -> None:
+    def _read_overwritten(
+        self, out: list[MetricRow | Record], line: bytes, number: int
+    ) -> None:
         """Read the parts of a line between its carriage returns: each overwrote the one before."""
         behind = number == self._number
         prefix = self._prefix if behind else b""
@@ -321,9 +329,13 @@ class ConsoleDecoder:
                 self._engines.forget()
             out.append(event)
 
-    def _read_step_line(self, out: list[MetricRow | Record], part: bytes, *, inside: bool) -> bool:
+    def _read_step_line(
+        self, out: list[MetricRow | Record], part: bytes, *, inside: bool
+    ) -> bool:
         """Read a step line and the bar before it; return False if it only looks like one."""
-        found = STEP.search(without_last(part) if self._is_cut and b" - " in part else part)
+        found = STEP.search(
+            without_last(part) if self._is_cut and b" - " in part else part
+        )
         row = self._step_lines.row(found, sure=inside) if found is not None else None
         if found is None or row is None:
             return False

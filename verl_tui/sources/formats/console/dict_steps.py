@@ -159,7 +159,11 @@ class StepResolver:
             self.at = at
         if self.cleared:
             out += self._paint(at, total)
-        elif self._waiting and not self._kept_back and self._may_be_of_training(at, total):
+        elif (
+            self._waiting
+            and not self._kept_back
+            and self._may_be_of_training(at, total)
+        ):
             self._take(at, total)
             step = self._likeliest(before, at)
             out += self._behind(at, step, counted=step not in (before, at))
@@ -169,7 +173,11 @@ class StepResolver:
         """Return the last position of the bar of this length, None if none is known."""
         if total == self.total:
             return self.at
-        return self._drawn[0] if self._drawn is not None and self._drawn[1] == total else None
+        return (
+            self._drawn[0]
+            if self._drawn is not None and self._drawn[1] == total
+            else None
+        )
 
     def _paint(self, at: int, total: int) -> list[PlacedDict]:
         """Take a bar that is painted again behind a clearing."""
@@ -204,7 +212,11 @@ class StepResolver:
         if at >= total:
             return []
         # Another training has begun: it printed the dicts since the clearing.
-        came, other, start = self._came, self._other, max(0, len(self._waiting) - self._came)
+        came, other, start = (
+            self._came,
+            self._other,
+            max(0, len(self._waiting) - self._came),
+        )
         waiting, self._waiting = self._waiting[start:], self._waiting[:start]
         out = self._count()
         self._start_training()
@@ -237,7 +249,9 @@ class StepResolver:
 
     def _may_be_of_training(self, at: int, total: int) -> bool:
         return total == self.total or (
-            self.total is None and at < total and any(one.training for one in self._waiting)
+            self.total is None
+            and at < total
+            and any(one.training for one in self._waiting)
         )
 
     def _take(self, at: int, total: int) -> None:
@@ -301,12 +315,16 @@ class StepResolver:
             return self._count()
         self._loose = self._kept_back is None
         before = self._before(self._waiting)
-        stride = self._interval() or (_interval(at - before, count) if before is not None else 1)
+        stride = self._interval() or (
+            _interval(at - before, count) if before is not None else 1
+        )
         if before is None:
             before = max(0, at - stride * count)
         return self._count(before, min(stride, max(0, at - before) / count))
 
-    def _count(self, before: int | None = None, stride: float | None = None) -> list[PlacedDict]:
+    def _count(
+        self, before: int | None = None, stride: float | None = None
+    ) -> list[PlacedDict]:
         """Settle all waiting dicts by counting.
 
         Args:
@@ -324,7 +342,9 @@ class StepResolver:
                 step = max(start + math.ceil(stride * counted), least)
                 step = self._again(one.epoch, step)
             else:
-                step = self._last if self._last is not None else self.at or max(0, start)
+                step = (
+                    self._last if self._last is not None else self.at or max(0, start)
+                )
             out.append(self._settle(one, step, counted=True))
         return out
 
@@ -368,7 +388,9 @@ class StepResolver:
     def _interval(self) -> int | None:
         return self.every or self._stride
 
-    def _settle(self, one: PrintedDict, step: int, *, counted: bool = False) -> PlacedDict:
+    def _settle(
+        self, one: PrintedDict, step: int, *, counted: bool = False
+    ) -> PlacedDict:
         if self.total is not None and one.step is None:
             step = min(step, self.total - one.ahead)
         first = one.training and self._another
@@ -387,4 +409,6 @@ def _interval(span: int, count: int) -> int:
     if span % count == 0:
         return span // count
     least, most = span // (count + 1) + 1, span // count
-    return next((one * (most // one) for one in _ROUND if one * (most // one) >= least), most)
+    return next(
+        (one * (most // one) for one in _ROUND if one * (most // one) >= least), most
+    )

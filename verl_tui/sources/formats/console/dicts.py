@@ -22,7 +22,11 @@ from verl_tui.records import Event, EventKind, Progress
 from verl_tui.sources.fields.row_batcher import MetricRow
 from verl_tui.sources.formats.console.dict_steps import PrintedDict, StepResolver
 from verl_tui.sources.formats.console.progress_lines import elapsed
-from verl_tui.sources.formats.console.trainer_detector import OPENRLHF, SLIME, TrainerDetector
+from verl_tui.sources.formats.console.trainer_detector import (
+    OPENRLHF,
+    SLIME,
+    TrainerDetector,
+)
 from verl_tui.text import one_line, safe
 
 if TYPE_CHECKING:
@@ -42,7 +46,9 @@ _PAIR = pattern(
     r"|(?:tensor\(|array\()?\[[^\[\]]*\](?:[^(){}\[\]]*\))?"
     r")(?=, '|\}$)"
 )
-_NAMED = pattern(rb"(?:^|[\s\]])(?P<what>rollout|step|perf|eval|Global step) (?P<step>\d{1,15}): $")
+_NAMED = pattern(
+    rb"(?:^|[\s\]])(?P<what>rollout|step|perf|eval|Global step) (?P<step>\d{1,15}): $"
+)
 _NAME = 40
 """Bytes before a dict that may name it."""
 _BAR = pattern(
@@ -57,7 +63,15 @@ WORDS = ("logging_steps", "Continuing training", "update steps per epoch")
 """Every line that states steps in words contains one of these."""
 _OF, _ALL = "global_step/max_steps", "max_steps"
 """Both halves of ms-swift's `10/438`."""
-_STEPS = ("global_step", _OF, "step", "current_steps", "train/global_step", "iteration", "iter")
+_STEPS = (
+    "global_step",
+    _OF,
+    "step",
+    "current_steps",
+    "train/global_step",
+    "iteration",
+    "iter",
+)
 """Names of a dict's step."""
 _TOTALS = (_ALL, "total_steps")
 _PLACES = frozenset({*_STEPS, *_TOTALS})
@@ -109,7 +123,9 @@ class DictReader:
             return self._named(named, part[at:]) or None if named is not None else None
         before = part[:at].rstrip()
         found = _dict(part[at:]) if not before or before.endswith(b"]") else {}
-        written = {key: math.nan if value is None else value for key, value in found.items()}
+        written = {
+            key: math.nan if value is None else value for key, value in found.items()
+        }
         step, total = _stated(written)
         if not _is_metrics(written, stated=step is not None):
             return None
@@ -168,9 +184,13 @@ class DictReader:
         self._line = number
         ended = "train_runtime" in written
         metrics = (
-            {} if ended else {key: value for key, value in written.items() if key not in _PLACES}
+            {}
+            if ended
+            else {key: value for key, value in written.items() if key not in _PLACES}
         )
-        training = not ended and bool(_TRAINED & written.keys() or not _is_evaluation(written))
+        training = not ended and bool(
+            _TRAINED & written.keys() or not _is_evaluation(written)
+        )
         keys = tuple(metrics)
         ahead = int(written.keys() >= _PPO)
         new = PrintedDict(
@@ -195,18 +215,25 @@ class DictReader:
                     text = f"went on from step {self._reached} after another start"
                 else:
                     text = f"steps went back from {self._reached} to {one.step}"
-                out.append(Event(EventKind.RESUMED, text, self._line, max(0, one.step - 1)))
+                out.append(
+                    Event(EventKind.RESUMED, text, self._line, max(0, one.step - 1))
+                )
             if printed.training:
                 self._reached = one.step
             if printed.keys:
                 out.append(
                     MetricRow(
-                        one.step, printed.keys, printed.values, estimated=printed.step is None
+                        one.step,
+                        printed.keys,
+                        printed.values,
+                        estimated=printed.step is None,
                     )
                 )
         return out
 
-    def _named(self, found: re.Match[bytes], written: bytes) -> tuple[MetricRow | Record, ...]:
+    def _named(
+        self, found: re.Match[bytes], written: bytes
+    ) -> tuple[MetricRow | Record, ...]:
         what, step, metrics = found["what"], int(found["step"]), _numbers(written)
         if what == b"Global step":
             fits = bool(_TRAINED & metrics.keys() or "policy_loss" in metrics)

@@ -12,7 +12,13 @@ from ipaddress import IPv4Address, IPv6Address, ip_address
 
 from verl_tui.patterns import pattern
 
-WORDS = ("Manager: [", "Manager Hybrid: [", "Uvicorn running", "vLLM API server", "ServerArgs(")
+WORDS = (
+    "Manager: [",
+    "Manager Hybrid: [",
+    "Uvicorn running",
+    "vLLM API server",
+    "ServerArgs(",
+)
 """Every line that is read here contains one of these."""
 _LISTED = pattern(
     rb"^(LLMServerManager|AgentLoopManager(?: Hybrid)?): "
@@ -27,7 +33,9 @@ _UVICORN = pattern(
     rb"^INFO: {1,8}Uvicorn running on http://(\S{1,80}) \(Press CTRL\+C to quit\)\s*$"
 )
 _VLLM_PROCESS = pattern(rb"^\(APIServer pid=\d{1,9}\) ")
-_PLACE = pattern(r"(?:(localhost|\d{1,3}(?:\.\d{1,3}){3})|\[([0-9A-Fa-f:.]{2,45})\]):(\d{1,5})")
+_PLACE = pattern(
+    r"(?:(localhost|\d{1,3}(?:\.\d{1,3}){3})|\[([0-9A-Fa-f:.]{2,45})\]):(\d{1,5})"
+)
 _ACTOR = pattern(rb"^\s?\((?P<actor>[^()\s]+) pid=")
 _IP = pattern(rb"\bip=([0-9A-Fa-f:.]{2,45})")
 """Ray adds it for processes on other machines than the driver's."""
@@ -45,7 +53,9 @@ class EngineReader:
     @property
     def addresses(self) -> tuple[str, ...]:
         """Addresses of the engines' metrics: `http://10.0.0.1:43211/metrics`."""
-        return tuple(dict.fromkeys(one for _, found in self._stated.values() for one in found))
+        return tuple(
+            dict.fromkeys(one for _, found in self._stated.values() for one in found)
+        )
 
     def read(self, prefix: bytes, part: bytes) -> None:
         """Take a line.
@@ -80,7 +90,10 @@ class EngineReader:
         key = actor["actor"] if actor is not None else b"", kind
         process, known = self._stated.get(key, (prefix, {}))
         host = _IP.search(prefix)
-        stated = (_address(place, host[1].decode() if host is not None else "") for place in places)
+        stated = (
+            _address(place, host[1].decode() if host is not None else "")
+            for place in places
+        )
         found = dict.fromkeys(one for one in stated if one is not None)
         if found:
             self._stated[key] = prefix, known | found if process == prefix else found

@@ -43,19 +43,27 @@ _MAY_FAIL, _RELEVANT = any_of(_TROUBLE), any_of(WORDS)
 _MARKS: tuple[tuple[re.Pattern[bytes], EventKind], ...] = (
     (pattern(rb"^[('\"]*Final validation metrics:"), EventKind.FINISHED),
     (
-        pattern(rb"^\[FullyAsyncTrainer\] Training stopped by queue termination signal"),
+        pattern(
+            rb"^\[FullyAsyncTrainer\] Training stopped by queue termination signal"
+        ),
         EventKind.FINISHED,
     ),
     (pattern(rb"^Job 'raysubmit_\w+' succeeded"), EventKind.FINISHED),
     # Printed at the end of every process that logged to W&B, of one that failed too.
-    (pattern(rb"^wandb: (?:Find logs at: |Synced \d|\W*View run .* at: )"), EventKind.EXITED),
+    (
+        pattern(rb"^wandb: (?:Find logs at: |Synced \d|\W*View run .* at: )"),
+        EventKind.EXITED,
+    ),
     (
         pattern(
             rb"(?:Resuming from .{1,1000}, s|^S)etting global step to (?P<step>\d{1,15})(?!\d)"
         ),
         EventKind.RESUMED,
     ),
-    (pattern(rb"^Training from scratch|Started a local Ray instance"), EventKind.STARTED),
+    (
+        pattern(rb"^Training from scratch|Started a local Ray instance"),
+        EventKind.STARTED,
+    ),
     (
         pattern(
             rb"(?:local_global_step_folder|Saving checkpoint to):? +"
@@ -64,7 +72,9 @@ _MARKS: tuple[tuple[re.Pattern[bytes], EventKind], ...] = (
         EventKind.CHECKPOINT,
     ),
     (
-        pattern(rb"Saving model checkpoint to (?P<text>\S*checkpoint-(?P<step>\d{1,15})(?!\d))"),
+        pattern(
+            rb"Saving model checkpoint to (?P<text>\S*checkpoint-(?P<step>\d{1,15})(?!\d))"
+        ),
         EventKind.CHECKPOINT,
     ),
     (
@@ -125,10 +135,15 @@ _FATAL: tuple[tuple[re.Pattern[bytes], int], ...] = (
         _CAUSE,
     ),
     (
-        pattern(rb"\*\*\* SIG(?:SEGV|ABRT|BUS|FPE|ILL|KILL) received|^Fatal Python error:"),
+        pattern(
+            rb"\*\*\* SIG(?:SEGV|ABRT|BUS|FPE|ILL|KILL) received|^Fatal Python error:"
+        ),
         _CAUSE,
     ),
-    (pattern(rb"^(?:torch\.|torch\.cuda\.)OutOfMemoryError: CUDA out of memory"), _CAUSE),
+    (
+        pattern(rb"^(?:torch\.|torch\.cuda\.)OutOfMemoryError: CUDA out of memory"),
+        _CAUSE,
+    ),
     (pattern(rb"Watchdog caught collective operation timeout"), _CAUSE),
     (
         pattern(
@@ -233,7 +248,9 @@ class EventReader:
         for form, kind in _MARKS:
             if found := form.search(part):
                 groups = found.groupdict()
-                yield _event(kind, groups.get("text") or part, number, groups.get("step"))
+                yield _event(
+                    kind, groups.get("text") or part, number, groups.get("step")
+                )
                 return
         self._phase.read(part, of_open=self._open == prefix)
         yield from self._failure(prefix, part, number)
@@ -295,7 +312,9 @@ class EventReader:
             yield self._last(EventKind.STOPPED, part, number)
         self._open = None
 
-    def _last(self, kind: EventKind, part: bytes, number: int, *, actor: str = "") -> Event:
+    def _last(
+        self, kind: EventKind, part: bytes, number: int, *, actor: str = ""
+    ) -> Event:
         """Return the event of the last line of a traceback, or of one that stands in none."""
         phase = self._phase.phase if self._open is not None else None
         return _event(kind, part, number, actor=actor)._replace(phase=phase)
@@ -326,7 +345,12 @@ def _actor(prefix: bytes) -> str:
 
 
 def _event(
-    kind: EventKind, text: bytes, number: int, step: bytes | None = None, *, actor: str = ""
+    kind: EventKind,
+    text: bytes,
+    number: int,
+    step: bytes | None = None,
+    *,
+    actor: str = "",
 ) -> Event:
     shown = one_line(hide(text[:2000].decode("utf-8", "replace")), 400)
     return Event(kind, shown, number, int(step) if step else None, actor)

@@ -44,12 +44,28 @@ _CLEAR: _PhaseTable = (
         rb"_?load_(?:checkpoint|from_checkpoint|optimizer_and_scheduler)",
         b"",
     ),
-    ("loading the tokenizer", rb"from_pretrained", rb"/token\w*\.py$|/processing_\w+\.py$"),
+    (
+        "loading the tokenizer",
+        rb"from_pretrained",
+        rb"/token\w*\.py$|/processing_\w+\.py$",
+    ),
     ("loading the model's settings", rb"from_pretrained", rb"/configuration_\w+\.py$"),
     ("loading the model", rb"from_pretrained|_load_pretrained_model", b""),
-    ("loading the model", rb"init_model|_?build_model\w*|load_model|create_model\w*", b""),
-    ("loading the data", rb"_?create_(?:dataloader|dataset|rl_dataset)\w*|load_dataset", b""),
-    ("loading the data", rb"get_train_dataloader|_read_files_and_tokenize|_next_data", b""),
+    (
+        "loading the model",
+        rb"init_model|_?build_model\w*|load_model|create_model\w*",
+        b"",
+    ),
+    (
+        "loading the data",
+        rb"_?create_(?:dataloader|dataset|rl_dataset)\w*|load_dataset",
+        b"",
+    ),
+    (
+        "loading the data",
+        rb"get_train_dataloader|_read_files_and_tokenize|_next_data",
+        b"",
+    ),
     (
         "passing weights to the rollout engine",
         rb"_?move_(?:full_)?(?:model|adapter)_to_vllm|_?sync_(?:model_|rollout_)?weights"
@@ -75,11 +91,23 @@ _CLEAR: _PhaseTable = (
         rb"generate_(?:sequences|single_turn|completions|rollout)s?|_generate_single_turn",
         b"",
     ),
-    ("generating responses", rb"_?generate|chat", rb"/vllm/|/sglang/|/transformers/|" + _TRAINERS),
+    (
+        "generating responses",
+        rb"_?generate|chat",
+        rb"/vllm/|/sglang/|/transformers/|" + _TRAINERS,
+    ),
     ("updating the critic", rb"_?update_critic", b""),
     ("updating the policy", rb"_?update_(?:actor|policy)", b""),
-    ("starting Ray", rb"\w+", rb"/ray/_private/(?:node|services|resource_and_label_spec)\.py$"),
-    ("starting the rollout engine", rb"\w+", rb"/vllm/v1/engine/core\.py$|/llm_engine\.py$"),
+    (
+        "starting Ray",
+        rb"\w+",
+        rb"/ray/_private/(?:node|services|resource_and_label_spec)\.py$",
+    ),
+    (
+        "starting the rollout engine",
+        rb"\w+",
+        rb"/vllm/v1/engine/core\.py$|/llm_engine\.py$",
+    ),
 )
 """Phases by the functions of verl 0.3 to 0.9, TRL 0.14 to 1.16, ms-swift 4 and transformers: words,
 the form of their names, and that of their paths where the name alone is too common.
@@ -93,14 +121,20 @@ _VAGUE: _PhaseTable = (
     ("starting the workers", rb"init_workers|_?init_worker_groups?", b""),
     ("generating or scoring responses", rb"_generate_and_score_completions", b""),
     ("running a callback", rb"call_event", rb"/trainer_callback\.py$"),
-    ("updating the weights", rb"training_step|_?compute_loss|_?optimizer_step|backward", b""),
+    (
+        "updating the weights",
+        rb"training_step|_?compute_loss|_?optimizer_step|backward",
+        b"",
+    ),
 )
 """Functions that call some of the above: if none of those is named, the innermost of these
 counts.
 """
 
 
-def _compiled(table: _PhaseTable) -> Sequence[tuple[str, re.Pattern[bytes], re.Pattern[bytes]]]:
+def _compiled(
+    table: _PhaseTable,
+) -> Sequence[tuple[str, re.Pattern[bytes], re.Pattern[bytes]]]:
     return [(words, pattern(names), pattern(paths)) for words, names, paths in table]
 
 
@@ -143,7 +177,9 @@ def _calls(part: bytes) -> Iterator[tuple[bytes, bytes]]:
 
 
 def _found(
-    table: Sequence[tuple[str, re.Pattern[bytes], re.Pattern[bytes]]], path: bytes, name: bytes
+    table: Sequence[tuple[str, re.Pattern[bytes], re.Pattern[bytes]]],
+    path: bytes,
+    name: bytes,
 ) -> Phase | None:
     for words, names, paths in table:
         if names.fullmatch(name) and paths.search(path):

@@ -65,7 +65,8 @@ _TRAINS = pattern(
 def begins(text: bytes) -> bool:
     """Return True if a text contains the first lines of a training."""
     return (
-        any(word in text for word in _BEGINNINGS) and _BEGINS.search(strip_ansi(text)) is not None
+        any(word in text for word in _BEGINNINGS)
+        and _BEGINS.search(strip_ansi(text)) is not None
     )
 
 
@@ -85,7 +86,10 @@ def failed(text: bytes, named: str = "") -> bool:
         named: Name of the log, which may show that it is a training's.
     """
     end = text[-_ENDS:]
-    if not any(word in end for word in _WORDS) or _FAILED.search(strip_ansi(end)) is None:
+    if (
+        not any(word in end for word in _WORDS)
+        or _FAILED.search(strip_ansi(end)) is None
+    ):
         return False
     return (
         _TRAINS.search(named.encode("utf-8", "replace")) is not None

@@ -9,7 +9,9 @@ from typing import NamedTuple
 
 from verl_tui.patterns import pattern
 
-PREFIX = pattern(rb"^\s?(?:\((?:[^()\s]+ )?(?:pid=[^()]*|raylet[^()]*)\)|\[rank\d+\]:) ?")
+PREFIX = pattern(
+    rb"^\s?(?:\((?:[^()\s]+ )?(?:pid=[^()]*|raylet[^()]*)\)|\[rank\d+\]:) ?"
+)
 """Ray's `(TaskRunner pid=12, ip=10.0.0.2) `, torchrun's `[rank0]: `."""
 _TIME = rb"\d{4}-\d\d-\d\d[T ]\d\d:\d\d:\d\d(?:[.,]\d{1,9})?(?:Z|[+-]\d\d:?\d\d)?"
 _CERTAIN = pattern(
@@ -109,7 +111,9 @@ class CommonLead:
         if found is None:
             return 0
         if not self._certain:
-            self._certain = self._has_text and _PRINTED.match(text, found.end()) is not None
+            self._certain = (
+                self._has_text and _PRINTED.match(text, found.end()) is not None
+            )
             self._has_text = self._has_text or bool(text[found.end() :].strip())
         return found.end() if self._certain else 0
 
@@ -131,7 +135,9 @@ class CommonLead:
 def _common(one: bytes, other: bytes) -> bytes:
     """Return what both begin with."""
     pairs = enumerate(zip(one, other, strict=False))
-    end = next((i for i, (left, right) in pairs if left != right), min(len(one), len(other)))
+    end = next(
+        (i for i, (left, right) in pairs if left != right), min(len(one), len(other))
+    )
     return one[:end]
 
 

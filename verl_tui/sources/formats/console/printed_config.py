@@ -76,7 +76,9 @@ class PrintedConfig:
         if last.rstrip().endswith(_LINE_ENDS):
             return False
         if not last.strip():
-            return _LITERAL.match(last + part) is not None and part.rstrip().endswith(_LINE_ENDS)
+            return _LITERAL.match(last + part) is not None and part.rstrip().endswith(
+                _LINE_ENDS
+            )
         columns = _ColumnParser()
         columns.read((last + part).decode("utf-8", "replace"), 0)
         return columns.is_understood
@@ -153,7 +155,9 @@ def _opened(line: bytes) -> int:
 
 def _settings(config: dict[Any, Any]) -> tuple[Settings, ...]:
     """Return the settings of a configuration: a nested dict, or one with names of a training."""
-    if not any(isinstance(value, dict) for value in config.values()) and not is_training(config):
+    if not any(
+        isinstance(value, dict) for value in config.values()
+    ) and not is_training(config):
         return ()
     return (Settings(flatten_settings(config), CONSOLE),)
 
@@ -251,7 +255,9 @@ class _ColumnParser:
         if not self._open or self._open[-1][0] < column:
             # The line that opened this dict was lost: its keys are taken as those of the dict
             # around it.
-            self._open.append((column, self._open[-1][1] if self._open else self.config))
+            self._open.append(
+                (column, self._open[-1][1] if self._open else self.config)
+            )
         self._open[-1][1][key] = value
 
 

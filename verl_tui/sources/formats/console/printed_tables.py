@@ -97,7 +97,9 @@ class TableBlock:
         cells = [cell.strip() for cell in line.strip("┃").split("┃")]
         more = len(self._names) == len(cells)
         self._names = (
-            [f"{a}{b}" for a, b in zip(self._names, cells, strict=True)] if more else cells
+            [f"{a}{b}" for a, b in zip(self._names, cells, strict=True)]
+            if more
+            else cells
         )
 
     def _row(self, line: str) -> None:

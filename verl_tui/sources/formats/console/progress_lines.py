@@ -17,7 +17,9 @@ _NAMED_BAR = pattern(
     rb"(Training Progress|(?:Epoch |Episode \[)(\d{1,9})/(\d{1,9})\]?):"
     rb"\s*\d{1,3}%\|[^|]{0,1000}\|\s{0,40}(\d{1,9})/(\d{1,9}) \["
 )
-WHOLE_BAR = pattern(rb"\d{1,3}%\|[^|]{0,1000}\|\s{0,40}[^\s/]{1,30}/\S{1,30} \[[^\]\r\n]{0,1000}\]")
+WHOLE_BAR = pattern(
+    rb"\d{1,3}%\|[^|]{0,1000}\|\s{0,40}[^\s/]{1,30}/\S{1,30} \[[^\]\r\n]{0,1000}\]"
+)
 """A bar up to the end of tqdm's text; bounded, since a line of millions of bars may have no end."""
 _ELAPSED = pattern(rb"(?:(\d{1,9}):)?(\d\d):(\d\d)<")
 """The time that tqdm writes behind a bar's `[`."""

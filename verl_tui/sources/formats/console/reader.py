@@ -42,7 +42,9 @@ _ENOUGH = 3
 def matches(path: Path, head: bytes) -> bool:
     """Return whether the beginning of a text file looks like a training's console."""
     known = (
-        any(mark in head for mark in _KNOWN) or hinted(head) or hinted(collected.as_printed(head))
+        any(mark in head for mark in _KNOWN)
+        or hinted(head)
+        or hinted(collected.as_printed(head))
     )
     return known and not is_binary(head[:_TELLING])
 
@@ -52,7 +54,11 @@ def is_sure(head: bytes) -> bool:
     found = 0
     for line in (collected.as_printed(head) or head).split(b"\n"):
         step = STEP.search(line) if b"step:" in line else None
-        found += line.count(b" - ") >= SURE if step is not None else b"{'" in line and hinted(line)
+        found += (
+            line.count(b" - ") >= SURE
+            if step is not None
+            else b"{'" in line and hinted(line)
+        )
     return found >= _ENOUGH
 
 

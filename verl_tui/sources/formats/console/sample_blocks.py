@@ -156,7 +156,9 @@ class SampleBlock:
     def _field_at(self, text: bytes, at: int, lead: bytes) -> bytes:
         """Return a line that begins a field of a sample; nothing where it may be something else."""
         begin = at + len(lead)
-        if not text.startswith(lead + b"[", at) or not _FIELD.match(text[begin : begin + _NAME]):
+        if not text.startswith(lead + b"[", at) or not _FIELD.match(
+            text[begin : begin + _NAME]
+        ):
             return b""
         line = text[begin : text.index(b"\n", begin)]
         if any(sign in line for sign in _NOT_PLAIN):
@@ -231,7 +233,8 @@ class SampleBlock:
 
     def _text(self, field: str) -> str:
         return safe(
-            b"\n".join(self._fields.get(field, ())).decode("utf-8", "replace"), LONGEST_TEXT
+            b"\n".join(self._fields.get(field, ())).decode("utf-8", "replace"),
+            LONGEST_TEXT,
         )
 
 

@@ -67,5 +67,7 @@ class SettingsReader:
         found = list(self._config.feed(prefix, part, number))
         for block in self._others:
             found += block.feed(prefix, part)
-        self.is_open = self._config.is_open or any(block.is_open for block in self._others)
+        self.is_open = self._config.is_open or any(
+            block.is_open for block in self._others
+        )
         return found

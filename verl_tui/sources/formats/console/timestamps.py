@@ -33,7 +33,11 @@ class TimestampReader:
         """Return the timestamp at the beginning of a line with the counters of a heartbeat, nothing
         if it was reported before.
         """
-        found = _STAMP.search(part, 0, _STAMP_WITHIN) if b"20" in part[:_STAMP_WITHIN] else None
+        found = (
+            _STAMP.search(part, 0, _STAMP_WITHIN)
+            if b"20" in part[:_STAMP_WITHIN]
+            else None
+        )
         if found is None:
             return ()
         counters = _COUNTERS.match(part, found.end())
@@ -42,5 +46,7 @@ class TimestampReader:
             return ()
         self._last = tens
         time = parse_time(found.group().decode().replace("T", " "))
-        text = one_line(counters["counters"].decode(), 120) if counters is not None else ""
+        text = (
+            one_line(counters["counters"].decode(), 120) if counters is not None else ""
+        )
         return (Pulse(time, text),)

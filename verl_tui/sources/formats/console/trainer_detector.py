@@ -49,7 +49,13 @@ _NAMES = {
 _ON_TRANSFORMERS = (SWIFT, FACTORY, TRL)
 """Trainers that print the dicts of transformers' trainer."""
 _WORDS = {
-    VERL: (b"verl", b"actor_rollout_ref", b" pid=", b"ray init", b"validation generation"),
+    VERL: (
+        b"verl",
+        b"actor_rollout_ref",
+        b" pid=",
+        b"ray init",
+        b"validation generation",
+    ),
     SWIFT: (b"swift",),
     FACTORY: (b"llamafactory", b"llmtuner"),
     OPENRLHF: (b"openrlhf",),
@@ -106,7 +112,9 @@ class TrainerDetector:
             self._signed = SWIFT if signed["swift"] else FACTORY
         elif any(map(line.__contains__, self._words)):
             self._mentioned.update(
-                _NAMES[found.lastgroup] for found in _MENTIONED.finditer(line) if found.lastgroup
+                _NAMES[found.lastgroup]
+                for found in _MENTIONED.finditer(line)
+                if found.lastgroup
             )
             self._words = [
                 word

@@ -98,7 +98,9 @@ class WrappedDecoder(ConsoleLayer):
     @property
     def note(self) -> str | None:
         """Say that lines were put together, and which are not whole."""
-        together = f"lines that a terminal of {self._width} columns wrapped were put together"
+        together = (
+            f"lines that a terminal of {self._width} columns wrapped were put together"
+        )
         return joined_notes(
             self.console.note,
             together if self._is_wrapped else None,
@@ -135,7 +137,11 @@ class WrappedDecoder(ConsoleLayer):
     def last(self, line: bytes, number: int) -> Iterable[MetricRow | Record] | None:
         """Return the records of a line without an end, and of the rows before that it ends."""
         row = line.removesuffix(b"\r")
-        if not (self._is_wrapped and self._rows and _continues(self._rows[-1], row, self._width)):
+        if not (
+            self._is_wrapped
+            and self._rows
+            and _continues(self._rows[-1], row, self._width)
+        ):
             return self.console.last(line, number)
         records = self.console.last(self._together(row), self._first)
         if records is not None:
@@ -184,7 +190,9 @@ class WrappedDecoder(ConsoleLayer):
     def _look(self, row: bytes) -> None:
         """Find out from a row whether the log is wrapped, and how wide the terminal was."""
         self._seen += 1
-        self._goes_on = self._goes_on or (bool(self._rows) and _is_within(self._rows[-1], row))
+        self._goes_on = self._goes_on or (
+            bool(self._rows) and _is_within(self._rows[-1], row)
+        )
         if len(row) >= self._width:
             self._look_at_wide(row, _characters(row))
         decided = self._seen > _FIRST_ROWS and not self._is_wrapped
@@ -219,7 +227,9 @@ class WrappedDecoder(ConsoleLayer):
     def _together(self, *more: bytes) -> bytes:
         """Return the rows as one line."""
         *rows, end = *self._rows, *more
-        return b"".join([*(row + b" " * (self._width - _characters(row)) for row in rows), end])
+        return b"".join(
+            [*(row + b" " * (self._width - _characters(row)) for row in rows), end]
+        )
 
     def _completed(self, *, cut: bool = False) -> Iterator[_Line]:
         """Yield the line that the rows so far are, if there are any; a cut one without the last

@@ -58,11 +58,24 @@ DEVICES = tuple(_DEVICES)
 """Names of figures of devices."""
 _INDEX = ("gpu", "GpuIndex", "id", "device", "minor_number")
 """Labels that number a device; npu-exporter's is `id`, verl's tutorials' `device`."""
-_NODE = ("Hostname", "node", "nodename", "kubernetes_node", "host", "hostname", "ip", "instance")
+_NODE = (
+    "Hostname",
+    "node",
+    "nodename",
+    "kubernetes_node",
+    "host",
+    "hostname",
+    "ip",
+    "instance",
+)
 _NUMBER = pattern(r"(?:(?:cuda|gpu|npu|nvidia|device)[:_-]?)?(\d{1,4})", re.IGNORECASE)
 
 HOSTS = (
-    *("node_cpu_seconds_total", "node_memory_MemTotal_bytes", "node_memory_MemAvailable_bytes"),
+    *(
+        "node_cpu_seconds_total",
+        "node_memory_MemTotal_bytes",
+        "node_memory_MemAvailable_bytes",
+    ),
     *("ray_node_cpu_utilization", "ray_node_mem_used", "ray_node_mem_total"),
 )
 """Names of figures of hosts."""
@@ -79,7 +92,9 @@ def node_of(labels: Mapping[str, str]) -> str:
     return head if head and port.isdecimal() and not head.endswith(":") else name
 
 
-def device_figures(samples: Iterable[tuple[str, Mapping[str, str], float]]) -> dict[str, float]:
+def device_figures(
+    samples: Iterable[tuple[str, Mapping[str, str], float]],
+) -> dict[str, float]:
     """Return the figures of devices by key.
 
     Args:
@@ -123,14 +138,23 @@ def _index(labels: Mapping[str, str]) -> str | None:
     if labels.get("GPU_I_ID"):
         return None
     found = next(
-        (_NUMBER.fullmatch(labels[label].strip()) for label in _INDEX if labels.get(label)), None
+        (
+            _NUMBER.fullmatch(labels[label].strip())
+            for label in _INDEX
+            if labels.get(label)
+        ),
+        None,
     )
     return str(int(found[1])) if found is not None else None
 
 
 def _complete(fields: Mapping[str, float]) -> Iterator[tuple[str, float]]:
     """Yield a device's figures, with its share of memory in place of what is free."""
-    free, total, used = fields.get("free"), fields.get("total"), fields.get("memoryAllocatedBytes")
+    free, total, used = (
+        fields.get("free"),
+        fields.get("total"),
+        fields.get("memoryAllocatedBytes"),
+    )
     for field, value in fields.items():
         if field not in ("free", "total"):
             yield field, value
@@ -152,7 +176,9 @@ class HostFigures:
         self._seconds: dict[str, tuple[float, float]] = {}
         """By node: seconds without work and in all."""
 
-    def take(self, samples: Iterable[tuple[str, Mapping[str, str], float]]) -> dict[str, float]:
+    def take(
+        self, samples: Iterable[tuple[str, Mapping[str, str], float]]
+    ) -> dict[str, float]:
         """Return figures by key.
 
         Args:
@@ -171,16 +197,23 @@ class HostFigures:
         out = dict(self._loads(seconds))
         for node in sorted({node for node, _ in amounts}):
             out |= _of_host(
-                node, {name: value for (of, name), value in amounts.items() if of == node}, out
+                node,
+                {name: value for (of, name), value in amounts.items() if of == node},
+                out,
             )
         return out
 
-    def _loads(self, seconds: Mapping[str, tuple[float, float]]) -> Iterator[tuple[str, float]]:
+    def _loads(
+        self, seconds: Mapping[str, tuple[float, float]]
+    ) -> Iterator[tuple[str, float]]:
         before, self._seconds = self._seconds, {**self._seconds, **seconds}
         for node, (idle, whole) in sorted(seconds.items()):
             idle_before, whole_before = before.get(node, (0.0, 0.0))
             if node in before and whole > whole_before and idle >= idle_before:
-                yield _on(_CPU, node), 100.0 * (1.0 - (idle - idle_before) / (whole - whole_before))
+                yield (
+                    _on(_CPU, node),
+                    100.0 * (1.0 - (idle - idle_before) / (whole - whole_before)),
+                )
 
 
 def _of_host(
@@ -192,7 +225,10 @@ def _of_host(
         amounts.get("node_memory_MemAvailable_bytes"),
     )
     if total is None or free is None:
-        total, used = amounts.get("ray_node_mem_total"), amounts.get("ray_node_mem_used")
+        total, used = (
+            amounts.get("ray_node_mem_total"),
+            amounts.get("ray_node_mem_used"),
+        )
         free = total - used if total is not None and used is not None else None
     if total and free is not None:
         out[_on(_MEMORY, node)] = 100.0 * (1.0 - free / total)

@@ -18,7 +18,11 @@ from verl_tui.records import Unreadable
 from verl_tui.sources.fields.row_batcher import RowBatcher, joined_notes
 from verl_tui.sources.files.paths import is_file
 from verl_tui.sources.formats.prometheus_text.scraped_rows import ScrapedRows, runs_in
-from verl_tui.sources.formats.prometheus_text.scrapes import PrometheusSample, Scrape, Scrapes
+from verl_tui.sources.formats.prometheus_text.scrapes import (
+    PrometheusSample,
+    Scrape,
+    Scrapes,
+)
 from verl_tui.sources.formats.prometheus_text.series_names import spelled
 from verl_tui.text import one_line
 
@@ -83,7 +87,9 @@ def matches(path: Path, head: bytes) -> bool:
     if not lines:
         return False
     if not lines[0].startswith(b"#"):
-        return path.suffix.lower() == ".prom" and _SAMPLE.fullmatch(lines[0]) is not None
+        return (
+            path.suffix.lower() == ".prom" and _SAMPLE.fullmatch(lines[0]) is not None
+        )
     if not any(map(_TYPE.fullmatch, lines)):
         return False
     sample = next((line for line in lines if not line.startswith(b"#")), None)
@@ -99,9 +105,8 @@ def read_page(data: bytes) -> MetricsPage:
     from prometheus_client.parser import text_string_to_metric_families
 
     text = data.decode("utf-8", "replace").replace("\r\n", "\n")
-    seconds = text.rstrip().endswith(
-        "# EOF"
-    )  # OpenMetrics: seconds where the text format has milliseconds
+    # OpenMetrics: seconds where the text format has milliseconds
+    seconds = text.rstrip().endswith("# EOF")
     kinds = {spelled(found[1]): found[2] for found in _TYPED.finditer(text)}
     samples: list[PrometheusSample] = []
     flaws: deque[Unreadable] = deque(maxlen=_MOST_REPORTED)
@@ -121,9 +126,13 @@ def read_page(data: bytes) -> MetricsPage:
             TypeError,
         ) as error:
             flaws.append(
-                Unreadable(number, f"no sample: {one_line(str(error), 80)}", one_line(line, 80))
+                Unreadable(
+                    number, f"no sample: {one_line(str(error), 80)}", one_line(line, 80)
+                )
             )
-    return MetricsPage([Scrape(tuple(part), kinds) for part in _pages(samples)], tuple(flaws))
+    return MetricsPage(
+        [Scrape(tuple(part), kinds) for part in _pages(samples)], tuple(flaws)
+    )
 
 
 def _pages(samples: Iterable[PrometheusSample]) -> Iterator[list[PrometheusSample]]:
@@ -166,9 +175,14 @@ def _odd(families: Iterable[object], seconds: bool) -> Iterator[PrometheusSample
                 else float(sample.timestamp) * (1000.0 if seconds else 1.0)
             )
             labels = tuple(
-                sorted((_shown(name), _shown(value)) for name, value in sample.labels.items())
+                sorted(
+                    (_shown(name), _shown(value))
+                    for name, value in sample.labels.items()
+                )
             )
-            yield PrometheusSample(spelled(_shown(sample.name)), labels, float(sample.value), time)
+            yield PrometheusSample(
+                spelled(_shown(sample.name)), labels, float(sample.value), time
+            )
 
 
 @lru_cache(maxsize=16_384)
@@ -185,7 +199,9 @@ def file_and_part(path: Path) -> tuple[Path, str | None]:
 
 
 @lru_cache(maxsize=2)
-def parts_of(data: bytes) -> tuple[Sequence[Mapping[str, Scrape]], Sequence[Unreadable]]:
+def parts_of(
+    data: bytes,
+) -> tuple[Sequence[Mapping[str, Scrape]], Sequence[Unreadable]]:
     """Return the figures of a page by part (each run, and none), and the lines that could not be
     parsed.
 
@@ -247,7 +263,9 @@ class PageReader:
     def note(self) -> str | None:
         """Return a note on what a page leaves open, or on what is missing to read it."""
         others = (
-            f"holds {self._others + 1} runs; the first one is shown" if self._others > 0 else None
+            f"holds {self._others + 1} runs; the first one is shown"
+            if self._others > 0
+            else None
         )
         return MISSING if self._missing else joined_notes(self._scrapes.note, others)
 
@@ -257,7 +275,11 @@ class PageReader:
         if len(self._data) > LARGEST:
             self._data.clear()
             reported, self._too_large = self._too_large, True
-            return () if reported else (Unreadable(1, f"larger than {LARGEST >> 20} MiB", ""),)
+            return (
+                ()
+                if reported
+                else (Unreadable(1, f"larger than {LARGEST >> 20} MiB", ""),)
+            )
         return ()
 
     def finish(self) -> tuple[Record, ...]:
@@ -275,9 +297,13 @@ class PageReader:
         time = self._time() if len(pages) == 1 else None
         for parts in pages:
             if (scrape := self._own(parts)) is not None:
-                figures = self._scrapes.take({"": scrape}, {"": time} if time is not None else {})
+                figures = self._scrapes.take(
+                    {"": scrape}, {"": time} if time is not None else {}
+                )
                 self._batcher.add(self._rows.take(figures, time))
-        unreadable = [Unreadable(flaw.line + before, flaw.reason, flaw.excerpt) for flaw in flaws]
+        unreadable = [
+            Unreadable(flaw.line + before, flaw.reason, flaw.excerpt) for flaw in flaws
+        ]
         return (*unreadable, *self._batcher.take())
 
     def restart(self, reason: str) -> tuple[Record, ...]:  # noqa: ARG002

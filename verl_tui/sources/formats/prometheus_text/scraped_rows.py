@@ -20,7 +20,10 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
     from verl_tui.records import Record
-    from verl_tui.sources.formats.prometheus_text.scrapes import PrometheusSample, ScrapeFigures
+    from verl_tui.sources.formats.prometheus_text.scrapes import (
+        PrometheusSample,
+        ScrapeFigures,
+    )
 
 _TESTING, _SAVING = "timing_s/testing", "timing_s/save_checkpoint"
 """Metrics besides those of validations that a trainer logs now and then: in between, pages hold the
@@ -51,7 +54,9 @@ class ScrapedRows:
         """True if no page has stated a step so far."""
         return self._step is None
 
-    def take(self, figures: ScrapeFigures, time: float | None) -> Iterator[MetricRow | Record]:
+    def take(
+        self, figures: ScrapeFigures, time: float | None
+    ) -> Iterator[MetricRow | Record]:
         """Yield the records of a moment.
 
         Args:
@@ -81,7 +86,13 @@ class ScrapedRows:
         if figures.readings:
             keys, values = tuple(figures.readings), tuple(figures.readings.values())
             yield MetricRow(
-                step, keys, values, time, mean=True, progress=False, estimated=not stated
+                step,
+                keys,
+                values,
+                time,
+                mean=True,
+                progress=False,
+                estimated=not stated,
             )
 
     def _reach(self, step: int | None, time: float | None) -> None:

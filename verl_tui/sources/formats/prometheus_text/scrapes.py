@@ -15,7 +15,10 @@ from typing import TYPE_CHECKING, NamedTuple
 from verl_tui import prometheus_names
 from verl_tui.means import mean
 from verl_tui.metrics import slashed
-from verl_tui.sources.formats.prometheus_text.machine_exporters import HostFigures, device_figures
+from verl_tui.sources.formats.prometheus_text.machine_exporters import (
+    HostFigures,
+    device_figures,
+)
 from verl_tui.sources.formats.prometheus_text.series_names import (
     ADDED,
     BY_CLOCK,
@@ -104,12 +107,18 @@ class Scrapes:
         """Return what should be known of the figures."""
         notes = []
         if self._since_start:
-            notes.append("counters and quantiles are of all the time since the process began")
+            notes.append(
+                "counters and quantiles are of all the time since the process began"
+            )
         if self._left_out:
-            notes.append(f"{self._left_out:,} metrics are left out: only the first ones are kept")
+            notes.append(
+                f"{self._left_out:,} metrics are left out: only the first ones are kept"
+            )
         return "; ".join(notes) or None
 
-    def take(self, scrapes: Mapping[str, Scrape], times: Mapping[str, float]) -> ScrapeFigures:
+    def take(
+        self, scrapes: Mapping[str, Scrape], times: Mapping[str, float]
+    ) -> ScrapeFigures:
         """Return what workers have said, at about one moment.
 
         Args:
@@ -122,9 +131,17 @@ class Scrapes:
         for worker, scrape in scrapes.items():
             for sample in scrape.samples:
                 if sample.name in MACHINES:
-                    rest.append((sample.name, {**_at(worker), **dict(sample.labels)}, sample.value))
+                    rest.append(
+                        (
+                            sample.name,
+                            {**_at(worker), **dict(sample.labels)},
+                            sample.value,
+                        )
+                    )
                 else:
-                    builder.add(worker, sample, scrape.kinds, times.get(worker, sample.time))
+                    builder.add(
+                        worker, sample, scrape.kinds, times.get(worker, sample.time)
+                    )
         metrics, readings = builder.figures(_keys(scrapes.values()))
         readings |= {**device_figures(rest), **self._hosts.take(rest)}
         self._left_out = max(
@@ -133,7 +150,12 @@ class Scrapes:
         self._since_start = self._totals and builder.whole
         metrics, readings = _cut(metrics, _MOST_KEYS), _cut(readings, _MOST_READINGS)
         return ScrapeFigures(
-            builder.step, builder.total, builder.stepped, metrics, readings, builder.validated
+            builder.step,
+            builder.total,
+            builder.stepped,
+            metrics,
+            readings,
+            builder.validated,
         )
 
 
@@ -162,7 +184,10 @@ class _FigureBuilder:
     """Builds the figures of one moment from its samples."""
 
     def __init__(
-        self, before: dict[tuple[str, str, _Labels], tuple[float, float | None]], *, totals: bool
+        self,
+        before: dict[tuple[str, str, _Labels], tuple[float, float | None]],
+        *,
+        totals: bool,
     ) -> None:
         self.step: int | None = None
         self.total: int | None = None
@@ -185,7 +210,11 @@ class _FigureBuilder:
         )
 
     def add(
-        self, worker: str, sample: PrometheusSample, kinds: Mapping[str, str], time: float | None
+        self,
+        worker: str,
+        sample: PrometheusSample,
+        kinds: Mapping[str, str],
+        time: float | None,
     ) -> None:
         """Take a sample."""
         name = sample.name
@@ -225,9 +254,13 @@ class _FigureBuilder:
             self._sums[family, what][part] += self._grown(worker, sample, None)[0]
             return
         stated = dict(sample.labels).get("quantile", "")
-        name = next((name for name, share in _QUANTILES.items() if stated == str(share)), None)
+        name = next(
+            (name for name, share in _QUANTILES.items() if stated == str(share)), None
+        )
         if name is not None:
-            self._quantiles[_joined(slashed(family), what) + f"/{name}"].append(sample.value)
+            self._quantiles[_joined(slashed(family), what) + f"/{name}"].append(
+                sample.value
+            )
 
     def _histogram(
         self, worker: str, sample: PrometheusSample, family: str, part: str, what: str
@@ -269,10 +302,14 @@ class _FigureBuilder:
             self.whole = True
             return sample.value, None
         grown = sample.value - before[0] if sample.value >= before[0] else sample.value
-        seconds = time - before[1] if time is not None and before[1] is not None else 0.0
+        seconds = (
+            time - before[1] if time is not None and before[1] is not None else 0.0
+        )
         return grown, seconds if seconds > 0 else None
 
-    def figures(self, keys: Mapping[str, str]) -> tuple[dict[str, float], dict[str, float]]:
+    def figures(
+        self, keys: Mapping[str, str]
+    ) -> tuple[dict[str, float], dict[str, float]]:
         """Return the figures of the step and those measured by the clock, by key.
 
         Args:
@@ -286,8 +323,14 @@ class _FigureBuilder:
             if parts[name] > _MOST_PARTS or (keys and name in SUMMARIES):
                 continue
             own, factor = key_and_factor(name, keys)
-            level = sum(values) if ADDED.fullmatch(name) and not keys.get(name) else _mean(values)
-            (readings if BY_CLOCK.fullmatch(name) else metrics)[_joined(own, what)] = level * factor
+            level = (
+                sum(values)
+                if ADDED.fullmatch(name) and not keys.get(name)
+                else _mean(values)
+            )
+            (readings if BY_CLOCK.fullmatch(name) else metrics)[_joined(own, what)] = (
+                level * factor
+            )
         readings |= self._counted(keys)
         return metrics, readings
 
@@ -297,7 +340,10 @@ class _FigureBuilder:
             _joined(f"{slashed(name)}_per_second", what): rate
             for (name, what), rate in self._rates.items()
         }
-        out |= {_joined(slashed(name), what): total for (name, what), total in self._totals.items()}
+        out |= {
+            _joined(slashed(name), what): total
+            for (name, what), total in self._totals.items()
+        }
         out |= {key: _mean(values) for key, values in self._quantiles.items()}
         repeated = SUMMARIES if keys else frozenset()
         for (name, what), sums in self._sums.items():
@@ -311,7 +357,9 @@ class _FigureBuilder:
 
 def _quantiles(key: str, buckets: Mapping[float, float]) -> dict[str, float]:
     """Return the quantiles of a histogram by key."""
-    found = {f"{key}/{part}": quantile(buckets, share) for part, share in _QUANTILES.items()}
+    found = {
+        f"{key}/{part}": quantile(buckets, share) for part, share in _QUANTILES.items()
+    }
     return {name: value for name, value in found.items() if value is not None}
 
 
@@ -367,4 +415,6 @@ def _cut(figures: Mapping[str, float], most: int) -> dict[str, float]:
 
 
 def _mean(values: Sequence[float]) -> float:
-    return mean(values) if all(map(math.isfinite, values)) else sum(values) / len(values)
+    return (
+        mean(values) if all(map(math.isfinite, values)) else sum(values) / len(values)
+    )

@@ -90,4 +90,6 @@ def is_metric(name: str, *, known: bool) -> bool:
         or BY_CLOCK.fullmatch(name)
     ):
         return False
-    return not (name.endswith(("_bucket", "_sum", "_count")) or (known and name in SUMMARIES))
+    return not (
+        name.endswith(("_bucket", "_sum", "_count")) or (known and name in SUMMARIES)
+    )

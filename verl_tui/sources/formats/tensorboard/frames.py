@@ -70,9 +70,13 @@ def crc32c(data: bytes) -> int:
         block = data[at : at + REACH][::-1]
         size = len(block)
         carried = map(
-            getitem, by_distance[max(0, size - 4) : size][::-1], crc.to_bytes(4, "little")
+            getitem,
+            by_distance[max(0, size - 4) : size][::-1],
+            crc.to_bytes(4, "little"),
         )
-        crc = reduce(xor, chain(carried, map(getitem, by_distance, block)), crc >> 8 * size)
+        crc = reduce(
+            xor, chain(carried, map(getitem, by_distance, block)), crc >> 8 * size
+        )
     return crc ^ _ALL
 
 
@@ -83,12 +87,18 @@ def turned(crc: int) -> int:
 
 def sound(data: bytes) -> bool:
     """Return True if the last four bytes are the checksum of those before."""
-    return turned(crc32c(data[:-4])) + SHIFT & _ALL == int.from_bytes(data[-4:], "little")
+    return turned(crc32c(data[:-4])) + SHIFT & _ALL == int.from_bytes(
+        data[-4:], "little"
+    )
 
 
 def length(header: bytes) -> int | None:
     """Return the length of the data behind a header, None if its checksum is wrong."""
-    return int.from_bytes(header[:8], "little") if len(header) == 12 and sound(header) else None
+    return (
+        int.from_bytes(header[:8], "little")
+        if len(header) == 12 and sound(header)
+        else None
+    )
 
 
 def first_record(read: ReadAt, at: int, stop: int) -> int | None:
@@ -219,7 +229,13 @@ class RecordSplitter:
         """Take every whole record; return where what is left begins, beyond the data where more is
         to be skipped.
         """
-        at, size, lengths, starts, hold = 0, len(data), self._lengths, self._starts, self._hold
+        at, size, lengths, starts, hold = (
+            0,
+            len(data),
+            self._lengths,
+            self._starts,
+            self._hold,
+        )
         self._wanted = 12
         while at < size:
             if self._lost:
@@ -250,7 +266,9 @@ class RecordSplitter:
         """Take a record that is not held; return where to go on."""
         if stop - at > LARGEST and not self._lost:
             self._out.append(
-                self._unreadable(self.number, at, f"a record of {stop - at:,} bytes is not read")
+                self._unreadable(
+                    self.number, at, f"a record of {stop - at:,} bytes is not read"
+                )
             )
             return stop
         if stop <= len(data) and self._take(data[at + 12 : stop]):
@@ -279,7 +297,9 @@ class RecordSplitter:
 
     def _unreadable(self, number: int, at: int, reason: str) -> Unreadable:
         return Unreadable(
-            number, f"{reason}, at byte {self._offset + at:,}", self._data[at : at + 12].hex(" ")
+            number,
+            f"{reason}, at byte {self._offset + at:,}",
+            self._data[at : at + 12].hex(" "),
         )
 
 

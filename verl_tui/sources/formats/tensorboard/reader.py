@@ -48,7 +48,8 @@ name = "tensorboard events"
 rank = 5
 anchor = True
 absolute = True  # its records state seconds since the epoch
-chunk = 2**20  # as many numbers as a quarter of that in text: each tag's are handed on together
+# as many numbers as a quarter of that in text: each tag's are handed on together
+chunk = 2**20
 
 NAMED = "events.out.tfevents."
 """A part of the name of every event file."""
@@ -130,7 +131,10 @@ class EventsReader:
         self._replaced += sum(map(self._replacing, filled))
         rows = [_rows(scalars) for scalars in filled]
         self._flawed = self._flawed or bool(self._wrong)
-        out, wrong = self._out, sorted(self._wrong, key=lambda unreadable: unreadable.line)
+        out, wrong = (
+            self._out,
+            sorted(self._wrong, key=lambda unreadable: unreadable.line),
+        )
         self._out, self._wrong = [], []
         return (*wrong, *rows, *out)
 
@@ -191,7 +195,8 @@ class EventsReader:
         self._splitter.go_on_with(later._splitter)
         self._replaced += later._replaced
         self._replaced += sum(
-            _replaces(self._newest.get(key), first) for key, first in later._first.items()
+            _replaces(self._newest.get(key), first)
+            for key, first in later._first.items()
         )
         self._newest |= later._newest
         self._plugins = later._plugins | self._plugins
@@ -216,7 +221,9 @@ class EventsReader:
             self._read(record)
         except ValueError as error:
             self._wrong.append(
-                Unreadable(self._splitter.number, f"no event: {error}", record[:12].hex(" "))
+                Unreadable(
+                    self._splitter.number, f"no event: {error}", record[:12].hex(" ")
+                )
             )
         return True
 
@@ -230,19 +237,25 @@ class EventsReader:
         if abs(event.step) >= STEPS:
             raise ValueError(f"the step is {event.step}")
         values = list(read_values(data, event.summary))
-        if len(values) == 1 and self._batcher.learn(data, event, values[0], self._scalars_of):
+        if len(values) == 1 and self._batcher.learn(
+            data, event, values[0], self._scalars_of
+        ):
             self._batcher.hold(record)
             return
         self._add_all(data, event, values)
 
-    def _add_all(self, data: bytes, event: LoggedEvent, values: Sequence[SummaryValue]) -> None:
+    def _add_all(
+        self, data: bytes, event: LoggedEvent, values: Sequence[SummaryValue]
+    ) -> None:
         """Take all values of an event; one that cannot be read costs only itself."""
         for value in values:
             try:
                 self._add(data, event, value)
             except ValueError as error:  # noqa: PERF203 - its neighbours are read
                 self._wrong.append(
-                    Unreadable(self._splitter.number, str(error), one_line(value.tag, 100))
+                    Unreadable(
+                        self._splitter.number, str(error), one_line(value.tag, 100)
+                    )
                 )
 
     def _add(self, record: bytes, event: LoggedEvent, value: SummaryValue) -> None:
@@ -259,9 +272,13 @@ class EventsReader:
             plugin = self._plugins.get(value.tag, "")
             self._unknown = self._unknown or (self._start > 0 and not plugin)
             if plugin in ("scalars", "histograms", "text"):
-                self._add_tensor(event, value.tag, plugin, read_tensor(record, value.tensor))
+                self._add_tensor(
+                    event, value.tag, plugin, read_tensor(record, value.tensor)
+                )
 
-    def _add_tensor(self, event: LoggedEvent, tag: str, plugin: str, tensor: TensorValue) -> None:
+    def _add_tensor(
+        self, event: LoggedEvent, tag: str, plugin: str, tensor: TensorValue
+    ) -> None:
         if plugin == "text":
             self._out.extend(read_texts(tag, event.step, tensor.texts, self._origin))
         elif plugin == "histograms":
@@ -269,7 +286,9 @@ class EventsReader:
         elif len(tensor.numbers) == 1:
             self._scalars_of(tag).add(event.step, event.time, tensor.numbers[0])
 
-    def _add_figures(self, event: LoggedEvent, tag: str, found: Distribution | None) -> None:
+    def _add_figures(
+        self, event: LoggedEvent, tag: str, found: Distribution | None
+    ) -> None:
         if found is None:
             raise ValueError("an empty histogram")
         for figure, value in found.figures.items():
@@ -281,7 +300,9 @@ class EventsReader:
     def _goes_back(self, scalars: Scalars) -> bool:
         """Return whether a tag's new steps do not ascend from those before."""
         before, steps = self._newest.get(scalars.key), scalars.steps
-        return (before is not None and before[0] > steps[0]) or any(map(gt, steps, steps[1:]))
+        return (before is not None and before[0] > steps[0]) or any(
+            map(gt, steps, steps[1:])
+        )
 
     def _replacing(self, scalars: Scalars) -> int:
         """Return how many of a tag's new values have another value of the same step right before
@@ -350,7 +371,8 @@ class _EventParts:
     """
 
     by_time = True
-    cut = 2  # in case one of the first records counts something else than the trainer's steps
+    # in case one of the first records counts something else than the trainer's steps
+    cut = 2
 
     def begin(self, read: ReadAt, at: int, stop: int) -> int | None:
         """Return where the first record begins, None where none does before `stop`."""

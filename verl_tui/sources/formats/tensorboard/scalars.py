@@ -89,8 +89,12 @@ class _RecordLayout:
         blob = b"".join([record for track in self.tracks for record in track.records])
         if blob[:: self.size].count(_TIME) < count:
             return False
-        constants = b"".join([track.constant * len(track.records) for track in self.tracks])
-        total = int.from_bytes(b"".join(constants[part::4] for part in range(4)), "little")
+        constants = b"".join(
+            [track.constant * len(track.records) for track in self.tracks]
+        )
+        total = int.from_bytes(
+            b"".join(constants[part::4] for part in range(4)), "little"
+        )
         for at in self.varying:
             column = blob[at :: self.size]
             added = b"".join(
@@ -117,7 +121,9 @@ def _quarters(data: bytes) -> Iterator[bytes]:
 @cache
 def _translations(distance: int) -> Sequence[bytes]:
     """Return what each byte adds to a checksum, as four tables, each for one byte of it."""
-    added = b"".join(turned(crc).to_bytes(4, "little") for crc in checksum_tables()[distance])
+    added = b"".join(
+        turned(crc).to_bytes(4, "little") for crc in checksum_tables()[distance]
+    )
     return tuple(added[part::4] for part in range(4))
 
 
@@ -136,7 +142,9 @@ class _TagRecords:
         if not self.records:
             return
         records = b"".join(self.records)
-        times, values = zip(*struct.iter_unpack(self.layout.numbers, records), strict=True)
+        times, values = zip(
+            *struct.iter_unpack(self.layout.numbers, records), strict=True
+        )
         self.scalars.steps.extend(self.steps)
         self.scalars.times.extend(times)
         self.scalars.values.extend(values)
@@ -227,4 +235,6 @@ class ScalarBatcher:
                 step = STEPS
             self._step = signed_varint(step)
         self._written = record[9 : self._end]
-        self._tracks = self._known.setdefault(self._end, {}) if abs(self._step) < STEPS else {}
+        self._tracks = (
+            self._known.setdefault(self._end, {}) if abs(self._step) < STEPS else {}
+        )

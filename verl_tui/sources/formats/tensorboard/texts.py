@@ -67,7 +67,9 @@ _NUMBER = pattern(
 
 _TRAILING = ("score", "ground_truth", "step")
 """Fields that may follow the response."""
-_SCORED = pattern(rf"\b(?:score|reward)\b[ \t:=*_]{{1,8}}({_NUMBER.pattern})", re.IGNORECASE)
+_SCORED = pattern(
+    rf"\b(?:score|reward)\b[ \t:=*_]{{1,8}}({_NUMBER.pattern})", re.IGNORECASE
+)
 """A score in a line before the prompt."""
 
 
@@ -152,7 +154,8 @@ def records(text: str) -> list[dict[str, Any]]:
         found = _of_json(text)
     elif text.startswith("|"):
         found = [
-            {plain_field(name): value for name, value in row.items()} for row in _table(text) or ()
+            {plain_field(name): value for name, value in row.items()}
+            for row in _table(text) or ()
         ]
         found = list(map(_numbered, found))
     else:
@@ -193,7 +196,10 @@ def _table(text: str) -> list[dict[str, str]] | None:
 def _cells(line: str) -> list[str]:
     line = line.removeprefix("|")
     line = line[:-1] if line.endswith("|") and not line.endswith("\\|") else line
-    return [cell.strip().replace("\\|", "|").replace("<br>", "\n") for cell in _CELL.split(line)]
+    return [
+        cell.strip().replace("\\|", "|").replace("<br>", "\n")
+        for cell in _CELL.split(line)
+    ]
 
 
 def _labelled(text: str) -> dict[str, Any] | None:
@@ -204,7 +210,8 @@ def _labelled(text: str) -> dict[str, Any] | None:
     """
     for form in (_LINE, _HEADING, _INLINE):
         marks = [
-            (found.lastgroup or "", found.start(), found.end()) for found in form.finditer(text)
+            (found.lastgroup or "", found.start(), found.end())
+            for found in form.finditer(text)
         ]
         record = _divided(text, marks)
         if record is not None:

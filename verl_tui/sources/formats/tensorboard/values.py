@@ -13,7 +13,14 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, NamedTuple
 
 from verl_tui.distributions import of_bins, of_limits
-from verl_tui.sources.fields.protobuf import BYTES, FIXED64, VARINT, fields, signed_varint, varint
+from verl_tui.sources.fields.protobuf import (
+    BYTES,
+    FIXED64,
+    VARINT,
+    fields,
+    signed_varint,
+    varint,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -175,7 +182,8 @@ def read_tensor(data: bytes, span: ByteSpan) -> TensorValue:
                 numbers.extend(_listed(data, number, value))
     if content or kind in (_HALF, _BFLOAT16):
         numbers = _content(
-            content or array("H", [int(bits) & 0xFFFF for bits in numbers]).tobytes(), kind
+            content or array("H", [int(bits) & 0xFFFF for bits in numbers]).tobytes(),
+            kind,
         )
     return TensorValue(shape, _filled(numbers, math.prod(shape)), tuple(texts))
 
@@ -224,7 +232,9 @@ def _listed(data: bytes, number: int, value: int | tuple[int, int]) -> Iterator[
 def _content(content: bytes, kind: int) -> list[float]:
     if kind == _BFLOAT16:  # the upper half of a float
         content, kind = (
-            b"".join(b"\0\0" + content[at : at + 2] for at in range(0, len(content), 2)),
+            b"".join(
+                b"\0\0" + content[at : at + 2] for at in range(0, len(content), 2)
+            ),
             1,
         )
     code = _CONTENTS.get(kind)
@@ -274,7 +284,9 @@ def histogram_of(tensor: TensorValue) -> Distribution | None:
     rows = list(zip(*[iter(tensor.numbers)] * 3, strict=True))
     if not rows:
         return None
-    return of_bins([rows[0][0], *(right for _, right, _ in rows)], [count for _, _, count in rows])
+    return of_bins(
+        [rows[0][0], *(right for _, right, _ in rows)], [count for _, _, count in rows]
+    )
 
 
 def _text(data: bytes, start: int, stop: int) -> str:

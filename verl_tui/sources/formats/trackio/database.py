@@ -42,7 +42,9 @@ def matches(path: Path, head: bytes) -> bool:
         with closing(open_database(path)) as database:
             found = {
                 row[0]
-                for row in database.execute("SELECT name FROM sqlite_master WHERE type = 'table'")
+                for row in database.execute(
+                    "SELECT name FROM sqlite_master WHERE type = 'table'"
+                )
             }
     except (sqlite3.Error, OSError, UnicodeDecodeError):
         return b"run_name" in head and b"metrics" in head
@@ -65,7 +67,11 @@ class NoReader:
 
     def finish(self) -> tuple[Record, ...]:
         """Return why there is nothing."""
-        return (Unreadable(1, "a database is read only where it lies as a file of its own", ""),)
+        return (
+            Unreadable(
+                1, "a database is read only where it lies as a file of its own", ""
+            ),
+        )
 
     def restart(self, reason: str) -> tuple[Record, ...]:  # noqa: ARG002
         """Return nothing."""

@@ -40,7 +40,9 @@ _TABLE = "trackio.table"
 _VALIDATION = pattern(r"(?<![a-z])(?:val|eval|test)", re.IGNORECASE)
 _WORDS = {"NaN": math.nan, "Infinity": math.inf, "-Infinity": -math.inf}
 """How trackio writes numbers that JSON does not know (trackio/utils.py, `serialize_values`)."""
-_DEVICE = pattern(r"gpu/(\d+)/(utilization|memory_usage|allocated_memory|temp|power|power_limit)")
+_DEVICE = pattern(
+    r"gpu/(\d+)/(utilization|memory_usage|allocated_memory|temp|power|power_limit)"
+)
 _WANDB: Mapping[str, tuple[str, float]] = {
     "utilization": ("gpu", 1.0),
     "memory_usage": ("memoryAllocated", 100.0),
@@ -121,12 +123,17 @@ class TrackioSource:
     def _file_stamp(self) -> tuple[tuple[int, int], ...]:
         """Return sizes and times of the database's files, () if it is gone."""
         stamps = []
-        for path in (self._database, self._database.with_name(f"{self._database.name}-wal")):
+        for path in (
+            self._database,
+            self._database.with_name(f"{self._database.name}-wal"),
+        ):
             try:
                 stat = path.stat()
             except OSError as error:
                 if path == self._database:
-                    self._problem = os.strerror(error.errno).lower() if error.errno else str(error)
+                    self._problem = (
+                        os.strerror(error.errno).lower() if error.errno else str(error)
+                    )
                     return ()
                 continue
             stamps.append((stat.st_size, stat.st_mtime_ns))
@@ -153,7 +160,9 @@ class TrackioSource:
         self, database: sqlite3.Connection, table: str, columns: str, last: int
     ) -> list[tuple[Any, ...]]:
         which, values = (
-            ("AND run_name = ?", (last, self._run, _ROWS)) if self._run else ("", (last, _ROWS))
+            ("AND run_name = ?", (last, self._run, _ROWS))
+            if self._run
+            else ("", (last, _ROWS))
         )
         sql = (  # the table and its columns are words of ours, all else is bound
             f"SELECT id, timestamp, {columns} FROM {table} WHERE id > ? {which} "  # noqa: S608
@@ -168,7 +177,9 @@ class TrackioSource:
         )
         return found.fetchone() is not None
 
-    def _settings(self, database: sqlite3.Connection) -> Iterator[Settings | Unreadable]:
+    def _settings(
+        self, database: sqlite3.Connection
+    ) -> Iterator[Settings | Unreadable]:
         sql = "SELECT id, config FROM configs WHERE id > ? AND run_name = ? ORDER BY id"
         for id, config in database.execute(sql, (self._config, self._run)).fetchall():
             self._config = id
@@ -178,7 +189,9 @@ class TrackioSource:
                 continue
             self._rewards = RewardSum(weights_of(found))
             yield Settings(
-                flatten_settings({k: v for k, v in found.items() if not k.startswith("_")}),
+                flatten_settings(
+                    {k: v for k, v in found.items() if not k.startswith("_")}
+                ),
                 str(self.path),
             )
 
@@ -192,7 +205,9 @@ class TrackioSource:
         if found is None:
             yield Unreadable(id, "a row of metrics that is not a JSON object", "")
             return
-        flat = flatten({key: value for key, value in found.items() if not _is_table(value)})
+        flat = flatten(
+            {key: value for key, value in found.items() if not _is_table(value)}
+        )
         measured = not self._reach(flat, own, time)
         if self._step is None:
             yield Unreadable(id, "a row of metrics without a step", "")
@@ -209,7 +224,9 @@ class TrackioSource:
     def _reach(self, flat: Mapping[str, Any], own: object, time: float | None) -> bool:
         """Note the step of a row; return False if it lacks the trainer's, which others state."""
         try:
-            step, *_ = stated_step(flat, step_fields(key for key in flat if "global_step" in key))
+            step, *_ = stated_step(
+                flat, step_fields(key for key in flat if "global_step" in key)
+            )
         except ValueError:
             step = None
         if step is None and self._stated:
@@ -233,20 +250,30 @@ class TrackioSource:
         """Yield figures of the machine, those of devices under W&B's names."""
         found = _object(metrics)
         if found is None:
-            yield Unreadable(id, "a row of system figures that is not a JSON object", "")
+            yield Unreadable(
+                id, "a row of system figures that is not a JSON object", ""
+            )
             return
         numbers = dict(
             _system(key, value)
             for key, raw in flatten(found).items()
             if (value := number(raw)) is not None
         )
-        at = bisect_right(self._times, time) - 1 if time is not None else len(self._times) - 1
+        at = (
+            bisect_right(self._times, time) - 1
+            if time is not None
+            else len(self._times) - 1
+        )
         if numbers and self._steps:
             step = self._steps[max(at, 0)]
             keys = tuple(safe(key, 300) for key in numbers)
-            yield MetricRow(step, keys, tuple(numbers.values()), time, mean=True, progress=False)
+            yield MetricRow(
+                step, keys, tuple(numbers.values()), time, mean=True, progress=False
+            )
 
-    def _samples(self, id: int, key: str, rows: object) -> Iterator[Sample | Unreadable]:
+    def _samples(
+        self, id: int, key: str, rows: object
+    ) -> Iterator[Sample | Unreadable]:
         """Yield the samples of a table that the last one of its name did not have."""
         if not isinstance(rows, list):
             yield Unreadable(id, one_line(f"the table {key} is not a list of rows"), "")
@@ -256,7 +283,9 @@ class TrackioSource:
         self._tables[key] = rows
         for row in news:
             if not isinstance(row, dict):
-                yield Unreadable(id, one_line(f"a row of the table {key} is not a JSON object"), "")
+                yield Unreadable(
+                    id, one_line(f"a row of the table {key} is not a JSON object"), ""
+                )
                 continue
             record = {plain_field(str(name)): value for name, value in row.items()}
             step = integer(record.pop("step", None))
@@ -269,7 +298,9 @@ class TrackioSource:
                 yield sample
 
 
-def _row(step: int, numbers: Mapping[str, float], time: float | None, *, mean: bool) -> MetricRow:
+def _row(
+    step: int, numbers: Mapping[str, float], time: float | None, *, mean: bool
+) -> MetricRow:
     keys = tuple([safe(key, 300) for key in numbers])
     return MetricRow(step, keys, tuple(numbers.values()), time, mean=mean)
 

@@ -66,7 +66,9 @@ class _Names(dict[bytes, str]):
 _NAMES = _Names()
 
 
-def plain_items(data: bytes, span: Span, field: int) -> tuple[dict[str, float], Sequence[bytes]]:
+def plain_items(
+    data: bytes, span: Span, field: int
+) -> tuple[dict[str, float], Sequence[bytes]]:
     """Return the items of the usual form by name, and the bytes between them that are still to be
     read.
 
@@ -81,7 +83,9 @@ def plain_items(data: bytes, span: Span, field: int) -> tuple[dict[str, float], 
     if b"".join(number_sizes) != bytes(map(len, numbers)):
         return {}, (message,)
     try:
-        values = dict(zip(map(_NAMES.__getitem__, names), _floats(numbers), strict=True))
+        values = dict(
+            zip(map(_NAMES.__getitem__, names), _floats(numbers), strict=True)
+        )
     except ValueError:
         return {}, (message,)
     return values, list(filter(None, parts[::5]))
@@ -148,7 +152,9 @@ def _put(objects: dict[str, Any], path: NamePath, value: object) -> None:
     objects[path[-1]] = value
 
 
-def _members(name: str, members: Mapping[str, Any], depth: int = 0) -> Iterator[tuple[str, Any]]:
+def _members(
+    name: str, members: Mapping[str, Any], depth: int = 0
+) -> Iterator[tuple[str, Any]]:
     """Yield the members of an object, none if its `_type` is a picture, a table and the like."""
     if members.get("_type", "histogram") != "histogram" or depth > _DEEPEST:
         return

@@ -72,7 +72,8 @@ def _title(path: Path, size: int) -> str | None:
     settings = [record.values for record in records if isinstance(record, Settings)]
     names = (values.get("wandb.name") for values in settings)
     return next(
-        (name for name in names if isinstance(name, str) and name), "" if settings else None
+        (name for name in names if isinstance(name, str) and name),
+        "" if settings else None,
     )
 
 
@@ -176,11 +177,15 @@ class WandbReader:
         """Return whether the records that another reader has read apart mean the same behind those
         that were read here.
         """
-        if self._parts is not None or self._place != later._start or not later.stands_alone:
+        if (
+            self._parts is not None
+            or self._place != later._start
+            or not later.stands_alone
+        ):
             return False
-        return self._decoder.goes_on_with(later._decoder) and self._batcher.goes_on_with(
-            later._batcher
-        )
+        return self._decoder.goes_on_with(
+            later._decoder
+        ) and self._batcher.goes_on_with(later._batcher)
 
     def go_on_with(self, later: WandbReader) -> Placed:
         """Go on as if those records had been read here; return what puts them in place."""
@@ -233,7 +238,9 @@ class WandbReader:
                 self._take(kind, body[1:])
                 self._at = end
                 return True
-        self._odd("a hole of zeros" if checksum == length == kind == 0 else "a damaged chunk")
+        self._odd(
+            "a hole of zeros" if checksum == length == kind == 0 else "a damaged chunk"
+        )
         # The bytes behind it may belong to another record and to a later step.
         self._parts = None
         self._decoder.lose()
@@ -298,7 +305,9 @@ class _WandbParts:
     def begin(self, read: ReadAt, at: int, stop: int) -> int | None:
         """Return where the first record begins, None where none does before `stop`."""
         for block in range(at // BLOCK * BLOCK, stop, BLOCK):
-            found = _first_record(read(block, BLOCK), len(HEADER) if not block else 0, at - block)
+            found = _first_record(
+                read(block, BLOCK), len(HEADER) if not block else 0, at - block
+            )
             if found is not None:
                 return block + found if block + found < stop else None
         return None

@@ -189,12 +189,16 @@ class RecordDecoder:
         """Yield the metrics of one step, which come in any order."""
         numbers, parts, step = _history_items(data, span)
         self._reach(numbers, step)
-        yield from (Unreadable(self._number, one_line(flaw.reason), "") for flaw in parts.flaws)
+        yield from (
+            Unreadable(self._number, one_line(flaw.reason), "") for flaw in parts.flaws
+        )
         schema = self._schema(numbers)
         if schema.keys and self._step is not None:
             values = tuple(map(numbers.__getitem__, schema.names))
             done, time = schema.is_step, numbers.get("_timestamp")
-            yield MetricRow(self._step, schema.keys, values, time, mean=not done, progress=done)
+            yield MetricRow(
+                self._step, schema.keys, values, time, mean=not done, progress=done
+            )
             yield from histograms(parts.found, self._step)
 
     def _reach(self, numbers: Mapping[str, float], own: int | None) -> None:
@@ -202,7 +206,9 @@ class RecordDecoder:
         steps = (integer(numbers.get(key)) for key in _STEPS)
         trainer = next((step for step in steps if step is not None), None)
         if trainer is not None:
-            self.began_to_state = self.began_to_state or (self._counted > 0 and not self._stated)
+            self.began_to_state = self.began_to_state or (
+                self._counted > 0 and not self._stated
+            )
             self._step, self._stated = trainer, True
         elif not self._stated:
             self._step = integer(numbers.get("_step") if own is None else own)
@@ -222,7 +228,9 @@ class RecordDecoder:
         if values and self._step is not None:
             schema = self._schema(values, _SYSTEM)
             row = tuple(map(values.__getitem__, schema.names))
-            yield MetricRow(self._step, schema.keys, row, time, mean=True, progress=False)
+            yield MetricRow(
+                self._step, schema.keys, row, time, mean=True, progress=False
+            )
 
     def _schema(self, values: Mapping[str, float], prefix: str = "") -> _Schema:
         """Return the schema of a record; W&B's own names in the history are not metrics."""
@@ -295,7 +303,9 @@ def _exit(data: bytes, span: Span, number: int) -> Event:
     return Event(kind, f"W&B: the run exited with code {code}", number, bare=bool(code))
 
 
-def _history_items(data: bytes, span: Span) -> tuple[dict[str, float], FieldSplit, int | None]:
+def _history_items(
+    data: bytes, span: Span
+) -> tuple[dict[str, float], FieldSplit, int | None]:
     """Return a history record's metrics by name, its distributions, and W&B's step if stated."""
     numbers, rest = plain_items(data, span, HISTORY_ITEM)
     others: dict[NamePath, bytes] = {}
@@ -338,6 +348,8 @@ def _time(data: bytes, span: Span) -> float:
 
 def _date(seconds: float) -> str | None:
     try:
-        return datetime.fromtimestamp(seconds, timezone.utc).isoformat(timespec="seconds")
+        return datetime.fromtimestamp(seconds, timezone.utc).isoformat(
+            timespec="seconds"
+        )
     except (OSError, OverflowError, ValueError):
         return None

@@ -57,7 +57,8 @@ def matches(path: Path, head: bytes) -> bool:
     except orjson.JSONDecodeError:
         return False
     return any(
-        read_sample(record) is not None for _, record in _records(columns, [""] * len(columns))
+        read_sample(record) is not None
+        for _, record in _records(columns, [""] * len(columns))
     )
 
 
@@ -149,7 +150,9 @@ class TableReader:
         yield from islice(filter(None, samples), _SAMPLES_A_TABLE)
 
 
-def _records(columns: list[Any], row: list[Any]) -> Iterator[tuple[int | None, dict[str, Any]]]:
+def _records(
+    columns: list[Any], row: list[Any]
+) -> Iterator[tuple[int | None, dict[str, Any]]]:
     """Yield the records of a row with their step: one, or one for each number of its columns."""
     plain: dict[str, Any] = {}
     numbered: dict[str, dict[str, Any]] = {}
@@ -207,7 +210,9 @@ def _earlier(path: Path, key: str, step: int | None) -> Path | None:
     steps = {other: _name_and_step(other) for other in tables}
     content, place = _content(path), (step or 0, path.name)
     order = {other: (at or 0, other.name) for other, (_, at) in steps.items()}
-    twins = [other for other in tables if _content(other) == content and order[other] < place]
+    twins = [
+        other for other in tables if _content(other) == content and order[other] < place
+    ]
     before = [] if twins else _named_before(steps, key, step)
     return max(twins or before, default=None, key=order.__getitem__)
 
@@ -215,7 +220,11 @@ def _earlier(path: Path, key: str, step: int | None) -> Path | None:
 def _beside(path: Path) -> list[Path]:
     """Return the tables in the folder of one, [] if it cannot be listed."""
     try:
-        return [other for other in path.parent.iterdir() if other.name.endswith(".table.json")]
+        return [
+            other
+            for other in path.parent.iterdir()
+            if other.name.endswith(".table.json")
+        ]
     except OSError:
         return []
 
@@ -227,7 +236,9 @@ def _named_before(
     if step is None:
         return []
     return [
-        path for path, (name, at) in tables.items() if name == key and at is not None and at < step
+        path
+        for path, (name, at) in tables.items()
+        if name == key and at is not None and at < step
     ]
 
 

@@ -98,7 +98,12 @@ class ComparePanel(TextPanel):
         self, view: View, runs: Sequence[Run], current: int, alignment: Alignment
     ) -> None:
         """Draw these runs, the baseline first."""
-        self._view, self._runs, self._current, self._alignment = view, runs, current, alignment
+        self._view, self._runs, self._current, self._alignment = (
+            view,
+            runs,
+            current,
+            alignment,
+        )
         self.redraw()
 
     def redraw(self) -> None:
@@ -108,7 +113,9 @@ class ComparePanel(TextPanel):
             return
         if not runs:
             self._head.set_strips([])
-            self._table.set_strips(self.strips([[(part, "dim")] for part in wrapped(_NONE, width)]))
+            self._table.set_strips(
+                self.strips([[(part, "dim")] for part in wrapped(_NONE, width)])
+            )
             return
         seen = fit_columns(len(runs), width, self._current).seen
         found = sections(view, runs, self._alignment, seen)
@@ -136,7 +143,10 @@ class CompareScreen(Overlay[None]):
         Binding("right,l", "column(1)", "Next column", id="compare.right"),
         Binding("b", "baseline", "Make this run the baseline", id="compare.baseline"),
         Binding(
-            "x", "align", "Align: at the end, the same step, the same time", id="compare.align"
+            "x",
+            "align",
+            "Align: at the end, the same step, the same time",
+            id="compare.align",
         ),
         Binding("enter", "open", "Show this run", id="compare.open"),
     ]
@@ -165,7 +175,9 @@ class CompareScreen(Overlay[None]):
         shown = view.run.name if view.run is not None and not view.selected else None
         runs = view.selected or around(view.listed, shown, _MOST)
         names = [run.name for run in runs]
-        first = next((name for name in (view.selection.baseline, shown) if name in names), None)
+        first = next(
+            (name for name in (view.selection.baseline, shown) if name in names), None
+        )
         return sorted(runs, key=lambda run: run.name != first)
 
     def _at(self, runs: Sequence[Run]) -> int:
@@ -186,7 +198,9 @@ class CompareScreen(Overlay[None]):
             return f"compare: {select} more"
         count = len(runs) if view.selected else len(view.listed)
         dot = " - " if view.ascii_only else " · "
-        part, more = (f" of {count}", f"{dot}{select} others") if len(runs) < count else ("", "")
+        part, more = (
+            (f" of {count}", f"{dot}{select} others") if len(runs) < count else ("", "")
+        )
         title = f"compare {len(runs)}{part} runs, {where(runs, self._alignment)}"
         return title + (more if cell_len(title + more) <= self.title_room else "")
 

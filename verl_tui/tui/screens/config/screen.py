@@ -48,7 +48,10 @@ class SettingsList(Entries):
     def action_page(self, by: int) -> None:
         """Choose the entry a screenful away."""
         self._choose(
-            min(max(0, (self.chosen or 0) + by * max(1, self.size.height - 1)), self._stop - 1)
+            min(
+                max(0, (self.chosen or 0) + by * max(1, self.size.height - 1)),
+                self._stop - 1,
+            )
         )
 
 
@@ -112,7 +115,10 @@ class ConfigPanel(TextPanel):
 
     def chosen(self) -> SettingEntry | None:
         """Return the entry under the cursor."""
-        at, entries = self._list.entry, self._page.entries if self._page is not None else ()
+        at, entries = (
+            self._list.entry,
+            self._page.entries if self._page is not None else (),
+        )
         return entries[at] if at is not None and at < len(entries) else None
 
     def redraw(self) -> None:
@@ -162,7 +168,9 @@ class ConfigScreen(Overlay[None]):
         Binding("escape", "back", "Back", id="config.back"),
         Binding("q,c", "dismiss", "Close", id="config.close"),
         Binding("slash", "filter", "Filter", key_display="/", id="config.filter"),
-        Binding("d", "difference", "Differences from other runs", id="config.difference"),
+        Binding(
+            "d", "difference", "Differences from other runs", id="config.difference"
+        ),
         Binding("y", "copy", "Copy the setting", id="config.copy"),
     ]
     EDGE = (
@@ -195,7 +203,9 @@ class ConfigScreen(Overlay[None]):
     def compose(self) -> ComposeResult:
         """Make the list and the line to type a filter in."""
         yield from super().compose()
-        yield FilterBar(id="config-bar", input_id="config-filter", hint="part of a name or a value")
+        yield FilterBar(
+            id="config-bar", input_id="config-filter", hint="part of a name or a value"
+        )
 
     def draw(self, view: View) -> None:
         """Draw the newest state."""
@@ -239,7 +249,9 @@ class ConfigScreen(Overlay[None]):
         words += f" of {one_line(run.name, 80)}" if run is not None else ""
         self.entitle(words)
         found, total = self._matches
-        filtered = (f"filter: {self._query} ({found} of {total})",) if self._query else ()
+        filtered = (
+            (f"filter: {self._query} ({found} of {total})",) if self._query else ()
+        )
         self._panel.subtitle(self.edge(*filtered))
 
     def _runs(self, view: View) -> list[Run]:

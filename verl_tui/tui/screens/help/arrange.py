@@ -31,7 +31,9 @@ def by_section(rows: Iterable[HelpRow]) -> list[list[HelpRow]]:
     return [section for section in found if section]
 
 
-def with_words(sections: Iterable[Sequence[HelpRow]], wanted: str) -> list[list[HelpRow]]:
+def with_words(
+    sections: Iterable[Sequence[HelpRow]], wanted: str
+) -> list[list[HelpRow]]:
     """Return the sections with the rows that contain all words, in any case, below their titles;
     words in a title hold for all of its rows.
     """
@@ -40,7 +42,9 @@ def with_words(sections: Iterable[Sequence[HelpRow]], wanted: str) -> list[list[
     for title, *rows in sections:
         named = _text(title).casefold()
         sought = [word for word in words if word not in named]
-        left = [row for row in rows if all(word in _text(row).casefold() for word in sought)]
+        left = [
+            row for row in rows if all(word in _text(row).casefold() for word in sought)
+        ]
         found += [[title, *left]] if left else []
     return found
 

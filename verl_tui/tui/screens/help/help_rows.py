@@ -51,7 +51,9 @@ def help_rows(app: App[object], width: int) -> Iterator[HelpRow]:
 class _RowWriter:
     """Writes rows of one width."""
 
-    def __init__(self, app: App[object], width: int, active: Mapping[str, ActiveBinding]) -> None:
+    def __init__(
+        self, app: App[object], width: int, active: Mapping[str, ActiveBinding]
+    ) -> None:
         """Make the writer.
 
         Args:
@@ -67,7 +69,9 @@ class _RowWriter:
     def section(self, section: KeySection) -> Iterator[HelpRow]:
         """Yield a title, keys and notes; nothing where no key is left."""
         names: set[str] = set()
-        rows = [row for kind in section.kinds for row in self._keys_of(kind, names, section)]
+        rows = [
+            row for kind in section.kinds for row in self._keys_of(kind, names, section)
+        ]
         if section.everywhere and section.declared.task == MOVE:
             rows += self._row(*PALETTE_ROW)
         if not rows:
@@ -84,12 +88,18 @@ class _RowWriter:
         """Return what keys are for, and where they hold."""
         task = fit(declared.task.description, self._width)
         dot = " - " if self._ascii else " · "
-        return [(task, _BOLD), (fit(f"{dot}{declared.title}", self._width - len(task)), _DIM)]
+        return [
+            (task, _BOLD),
+            (fit(f"{dot}{declared.title}", self._width - len(task)), _DIM),
+        ]
 
     def signs(self) -> Iterator[HelpRow]:
         """Yield the signs in charts with their meanings."""
         width, entries = self._width, list(legend(ascii_only=self._ascii))
-        start = max(18 if width >= ROOMY else 0, *(len(entry.sign) for entry in entries)) + 4
+        start = (
+            max(18 if width >= ROOMY else 0, *(len(entry.sign) for entry in entries))
+            + 4
+        )
         yield [(fit("signs in charts", width), _BOLD)]
         for entry in entries:
             first, *more = wrap(entry.means, max(8, width - start))
@@ -128,7 +138,11 @@ class _RowWriter:
 
     def _in_front(self, keys: list[str], binding: Binding) -> list[str]:
         """Return those keys of a binding that have its meaning in the screen below the help."""
-        return [key for key in keys if binding.priority or _means(self._active.get(key), binding)]
+        return [
+            key
+            for key in keys
+            if binding.priority or _means(self._active.get(key), binding)
+        ]
 
     def _row(self, keys: str, words: str, name: str) -> Iterator[HelpRow]:
         """Yield what keys do, and where there is room the name by which the configuration changes
@@ -151,7 +165,11 @@ def described(kind: type[DOMNode]) -> Iterator[Binding]:
     first's.
     """
     for binding in kind.BINDINGS:
-        if isinstance(binding, Binding) and binding.description and binding.id not in _OTHER_RUNS:
+        if (
+            isinstance(binding, Binding)
+            and binding.description
+            and binding.id not in _OTHER_RUNS
+        ):
             yield binding
 
 
@@ -159,4 +177,7 @@ def _means(found: ActiveBinding | None, binding: Binding) -> bool:
     """Return True if a key has the meaning of a binding, also where another screen passes it on to
     the app.
     """
-    return found is not None and found.binding.action.removeprefix("app.") == binding.action
+    return (
+        found is not None
+        and found.binding.action.removeprefix("app.") == binding.action
+    )

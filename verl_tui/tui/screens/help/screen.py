@@ -112,7 +112,10 @@ class HelpScreen(BufferedScreen[None], ModalScreen[None]):
         """Fill the rows: those in sight, and once the screen is seen all of them."""
         if (rows := self.query_one_optional(Rows)) is None:
             return  # the app is ending
-        words = [f"{self._key('help.search')} searches", f"{self._key('help.back')} closes"]
+        words = [
+            f"{self._key('help.search')} searches",
+            f"{self._key('help.back')} closes",
+        ]
         if rows.size.width > ROOMY:
             words.append("the names are for [keys] in the configuration")
         self.query_one(Container).border_subtitle = Content(" · ".join(words))
@@ -143,7 +146,9 @@ class HelpScreen(BufferedScreen[None], ModalScreen[None]):
             bar = self.query_one(FilterBar)
             counts = Matches(_lines(found), _lines(every))
             ascii_only = bool(getattr(self.app, "ascii_only", False))
-            bar.say({"lines": counts}, ascii_only=ascii_only, escape=self._key("help.back"))
+            bar.say(
+                {"lines": counts}, ascii_only=ascii_only, escape=self._key("help.back")
+            )
         _fill(rows, [*in_columns(found, columns, width)])
         if wanted:
             rows.scroll_home(animate=False)
@@ -156,5 +161,7 @@ def _lines(sections: Sequence[Sequence[HelpRow]]) -> int:
 
 def _fill(rows: Rows, lines: Sequence[HelpRow]) -> None:
     rows.set_strips(
-        LazyStrips(len(lines), lambda at: Strip([Segment(*piece) for piece in lines[at]]))
+        LazyStrips(
+            len(lines), lambda at: Strip([Segment(*piece) for piece in lines[at]])
+        )
     )

@@ -46,13 +46,17 @@ def sections(app: App[object], focused: DOMNode | None) -> list[KeySection]:
     what holds in the panels and in the screens.
     """
     screens, panels = _declared(screens=True), _declared(screens=False)
-    front = [one for screen in reversed(app.screen_stack) for one in _of([screen], screens)]
+    front = [
+        one for screen in reversed(app.screen_stack) for one in _of([screen], screens)
+    ]
     around = [] if front or focused is None else focused.ancestors_with_self
     first = [*front, *_of(around, panels)]
     main = _by_task("the dashboard, while nothing is over it", _MAIN) if front else []
     everywhere = [
         one._replace(everywhere=True)
-        for one in _by_task("everywhere", _everywhere(type(app), () if front else _MAIN))
+        for one in _by_task(
+            "everywhere", _everywhere(type(app), () if front else _MAIN)
+        )
     ]
     places = (*panels, *main, *screens)
     return [*dict.fromkeys((*first, *everywhere, *_sorted_by_task(places)))]
@@ -75,16 +79,22 @@ def _declared(*, screens: bool) -> list[KeySection]:
     """Return the sections that screens declare, or panels and lists, in their order."""
     kinds = [kind for kind in all_kinds() if issubclass(kind, Screen) == screens]
     found = ((kind.__dict__.get("HELP_SECTION"), kind) for kind in kinds)
-    declared = [KeySection(one, (kind, *one.also)) for one, kind in found if one is not None]
+    declared = [
+        KeySection(one, (kind, *one.also)) for one, kind in found if one is not None
+    ]
     return sorted(declared, key=lambda one: (one.declared.rank, one.declared.title))
 
 
 def _of(nodes: Sequence[DOMNode], known: Iterable[KeySection]) -> list[KeySection]:
     """Return the sections of nodes."""
-    return [one for one in known if any(isinstance(node, one.kinds[0]) for node in nodes)]
+    return [
+        one for one in known if any(isinstance(node, one.kinds[0]) for node in nodes)
+    ]
 
 
-def _everywhere(app: type[App[Any]], main: Sequence[type[DOMNode]]) -> tuple[type[DOMNode], ...]:
+def _everywhere(
+    app: type[App[Any]], main: Sequence[type[DOMNode]]
+) -> tuple[type[DOMNode], ...]:
     """Return the app's classes with keys of their own, and those of its main screen."""
     ours = (kind for kind in app.__mro__ if is_ours(kind))
     return (*(kind for kind in ours if "BINDINGS" in kind.__dict__), *main)
@@ -92,4 +102,7 @@ def _everywhere(app: type[App[Any]], main: Sequence[type[DOMNode]]) -> tuple[typ
 
 def _by_task(title: str, kinds: tuple[type[DOMNode], ...]) -> list[KeySection]:
     """Return a section for each task that classes may have keys for."""
-    return [KeySection(HelpSection(title, task=task), kinds, sorted_by_task=True) for task in TASKS]
+    return [
+        KeySection(HelpSection(title, task=task), kinds, sorted_by_task=True)
+        for task in TASKS
+    ]

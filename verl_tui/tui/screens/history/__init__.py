@@ -14,9 +14,18 @@ if TYPE_CHECKING:
 def _open(context: ScreenContext) -> ScreenWithCallback:
     from verl_tui.tui.screens.history.screen import HistoryScreen
 
-    return ScreenWithCallback(HistoryScreen(context.view), context.dashboard.follow_episode)
+    return ScreenWithCallback(
+        HistoryScreen(context.view), context.dashboard.follow_episode
+    )
 
 
 SCREEN = ScreenSpec(
-    "history", "A", "finding.history", "Finding history", _open, rank=80, short="History", task=WHY
+    "history",
+    "A",
+    "finding.history",
+    "Finding history",
+    _open,
+    rank=80,
+    short="History",
+    task=WHY,
 )

@@ -57,14 +57,27 @@ class LogScreen(BufferedScreen[None], RoleStyled):
         Binding("e", "alarm(1)", "Next error", id="log.next_alarm"),
         Binding("E", "alarm(-1)", "Previous error", id="log.previous_alarm"),
         Binding(
-            "exclamation_mark", "warning(1)", "Next warning", key_display="!", id="log.next_warning"
+            "exclamation_mark",
+            "warning(1)",
+            "Next warning",
+            key_display="!",
+            id="log.next_warning",
         ),
         Binding(
-            "at", "warning(-1)", "Previous warning", key_display="@", id="log.previous_warning"
+            "at",
+            "warning(-1)",
+            "Previous warning",
+            key_display="@",
+            id="log.previous_warning",
         ),
         Binding("u", "fold", "Unfold repeated lines and prefixes", id="log.unfold"),
         Binding("w", "wrap", "Wrap or cut lines", id="log.wrap"),
-        Binding("enter", "whole", "The whole line, or every field of a record", id="log.whole"),
+        Binding(
+            "enter",
+            "whole",
+            "The whole line, or every field of a record",
+            id="log.whole",
+        ),
         Binding("y", "copy", "Copy the line", id="log.copy"),
         Binding("tab", "source(1)", "Next file", id="log.next_source"),
         Binding("shift+tab", "source(-1)", "Previous file", id="log.previous_source"),
@@ -295,7 +308,12 @@ class LogScreen(BufferedScreen[None], RoleStyled):
         bar, view = self.query_one(FilterBar), self.window.view
         counts = status.hits_in_sight(self.window.lines, bar.input.value)
         enter = "searches the whole log"
-        bar.say(counts, ascii_only=view.ascii_only, enter=enter, escape=view.keys["log.back"])
+        bar.say(
+            counts,
+            ascii_only=view.ascii_only,
+            enter=enter,
+            escape=view.keys["log.back"],
+        )
 
     @on(Input.Submitted, "#search")
     def _search(self, event: Input.Submitted) -> None:

@@ -20,5 +20,12 @@ def _open(context: ScreenContext) -> ScreenWithCallback:
 
 
 SCREEN = ScreenSpec(
-    "metrics", "m", "metrics", "All metrics", _open, rank=30, short="Metrics", task=LEARN
+    "metrics",
+    "m",
+    "metrics",
+    "All metrics",
+    _open,
+    rank=30,
+    short="Metrics",
+    task=LEARN,
 )

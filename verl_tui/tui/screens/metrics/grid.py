@@ -77,7 +77,8 @@ class Tile(Chart, can_focus=False, inherit_bindings=False):
         )
         if self._chosen and rows:
             rows[0] = tuple(
-                (text, "cursor" if role == "focused" else role) for text, role in rows[0]
+                (text, "cursor" if role == "focused" else role)
+                for text, role in rows[0]
             )
         return rows
 
@@ -129,7 +130,9 @@ class _ShelfRow(ContainedWidget, Vertical):
         """
         count = columns * (lines or 1)
         if len(self.tiles) < count:
-            fresh = [Tile(ascii_only=self._ascii) for _ in range(count - len(self.tiles))]
+            fresh = [
+                Tile(ascii_only=self._ascii) for _ in range(count - len(self.tiles))
+            ]
             self.tiles += fresh
             self.call_later(_mount, self._charts, *fresh)
         for number, tile in enumerate(self.tiles):
@@ -187,9 +190,13 @@ class MetricGrid(ContainedWidget, Container):
         width, height = self.size if self.is_attached else (0, 0)
         if width < 1 or height < 1:
             return
-        self._shape = grid_shape(width, height, shown.user.metrics_columns, shown.user.metrics_rows)
+        self._shape = grid_shape(
+            width, height, shown.user.metrics_columns, shown.user.metrics_rows
+        )
         columns, rows = self._shape
-        self._shelves = shelves(shown.groups, columns, height // rows - self._headed(shown))
+        self._shelves = shelves(
+            shown.groups, columns, height // rows - self._headed(shown)
+        )
         keys = shown.keys
         if self.chosen not in keys:
             self.chosen = keys[0] if keys else None
@@ -228,9 +235,13 @@ class MetricGrid(ContainedWidget, Container):
         tall = self.size.height // self._shape[1] > LEAST_HEIGHT
         return tall and any(one.name for one in shown.groups)
 
-    def _fill_row(self, row: _ShelfRow, shelf: Shelf | None, shown: ListedMetrics) -> None:
+    def _fill_row(
+        self, row: _ShelfRow, shelf: Shelf | None, shown: ListedMetrics
+    ) -> None:
         """Give the metrics of a shelf their tiles; those to spare are empty."""
-        row.heading.show(shelf_words(shelf, self.size.width, ascii_only=shown.view.ascii_only))
+        row.heading.show(
+            shelf_words(shelf, self.size.width, ascii_only=shown.view.ascii_only)
+        )
         tiles = row.tiles
         if row.display:
             tiles = row.have(self._shape[0], shelf.text_rows if shelf else None)
@@ -272,7 +283,10 @@ class MetricGrid(ContainedWidget, Container):
         sizes = self._tile_sizes()
         tiles = [tile for tile, _ in places.values()]
         needed = [
-            (sizes[tile].column, tile.label_cells(one, sizes[tile].width, sizes[tile].height))
+            (
+                sizes[tile].column,
+                tile.label_cells(one, sizes[tile].width, sizes[tile].height),
+            )
             for tile, one in zip(tiles, data, strict=True)
             if sizes[tile].height > 1
         ]
@@ -311,7 +325,10 @@ class MetricGrid(ContainedWidget, Container):
 
     def _at(self) -> int:
         """Return the shelf of the chosen metric."""
-        return next((at for at, shelf in enumerate(self._shelves) if self.chosen in shelf.keys), 0)
+        return next(
+            (at for at, shelf in enumerate(self._shelves) if self.chosen in shelf.keys),
+            0,
+        )
 
     def on_resize(self) -> None:
         """Make as many charts as fit now."""

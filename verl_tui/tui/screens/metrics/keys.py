@@ -18,7 +18,9 @@ METRICS_KEYS: list[BindingType] = [
     Binding("v", "turn", "Table or charts", id="metrics.view"),
     Binding("slash", "filter", "Filter", key_display="/", id="metrics.filter"),
     Binding("s", "sort", "Sort", id="metrics.sort"),
-    Binding("S", "reverse", "Sort the other way round", show=False, id="metrics.reverse"),
+    Binding(
+        "S", "reverse", "Sort the other way round", show=False, id="metrics.reverse"
+    ),
     Binding("space", "pin", "Pin", id="metrics.pin"),
     Binding("enter", "zoom", "Full screen", id="metrics.zoom"),
     Binding(
@@ -36,7 +38,11 @@ METRICS_KEYS: list[BindingType] = [
         id="metrics.fewer_columns",
     ),
     Binding(
-        "right_parenthesis", "shape('rows', 1)", "More rows", show=False, id="metrics.more_rows"
+        "right_parenthesis",
+        "shape('rows', 1)",
+        "More rows",
+        show=False,
+        id="metrics.more_rows",
     ),
     Binding(
         "left_parenthesis",
@@ -46,7 +52,11 @@ METRICS_KEYS: list[BindingType] = [
         id="metrics.fewer_rows",
     ),
     Binding(
-        "0", "reset", "Reset: as many as fit, all steps, no filter", show=False, id="metrics.reset"
+        "0",
+        "reset",
+        "Reset: as many as fit, all steps, no filter",
+        show=False,
+        id="metrics.reset",
     ),
     *(one for one in KEYS if one.key not in ("s", "S")),
     Binding(
@@ -61,10 +71,20 @@ METRICS_KEYS: list[BindingType] = [
     Binding("l", "grid('move', 1)", "Next chart", show=False, id="metrics.right"),
     Binding("j,down", "grid('shelf', 1)", "Row below", show=False, id="metrics.down"),
     Binding("k,up", "grid('shelf', -1)", "Row above", show=False, id="metrics.up"),
-    Binding("pagedown", "grid('page', 1)", "Next page", show=False, id="metrics.page_down"),
-    Binding("pageup", "grid('page', -1)", "Previous page", show=False, id="metrics.page_up"),
+    Binding(
+        "pagedown", "grid('page', 1)", "Next page", show=False, id="metrics.page_down"
+    ),
+    Binding(
+        "pageup", "grid('page', -1)", "Previous page", show=False, id="metrics.page_up"
+    ),
     Binding("g", "grid('end', -1)", "First", show=False, id="metrics.first"),
     Binding("G", "grid('end', 1)", "Last", show=False, id="metrics.last"),
-    Binding("left_square_bracket", "other(-1)", "Previous run", show=False, id="run.previous"),
+    Binding(
+        "left_square_bracket",
+        "other(-1)",
+        "Previous run",
+        show=False,
+        id="run.previous",
+    ),
     Binding("right_square_bracket", "other(1)", "Next run", show=False, id="run.next"),
 ]

@@ -75,8 +75,14 @@ class MetricsLayout(BufferedScreen[None]):
         self._metrics = MetricList()
         self._drawn: object = None
         """State that was drawn last."""
-        self._status, self._detail = Line(id="metrics-status"), Line(id="metrics-detail")
-        self._grid, self._table = MetricGrid(id="metrics-grid"), MetricTable(id="metrics-table")
+        self._status, self._detail = (
+            Line(id="metrics-status"),
+            Line(id="metrics-detail"),
+        )
+        self._grid, self._table = (
+            MetricGrid(id="metrics-grid"),
+            MetricTable(id="metrics-table"),
+        )
         self._start_log = StartLog()
         self._keys = Keys()
         self._bar = FilterBar(
@@ -103,13 +109,17 @@ class MetricsLayout(BufferedScreen[None]):
         width, height = size
         self._detail.display = height >= _WITH_DETAIL
         self._keys.display = (
-            width >= _WITH_FOOTER[0] and height >= _WITH_FOOTER[1] and not self._bar.display
+            width >= _WITH_FOOTER[0]
+            and height >= _WITH_FOOTER[1]
+            and not self._bar.display
         )
 
     def show(self, view: View) -> None:
         """Draw the newest state."""
         if view.cursor != self._view.cursor:
-            self._charts.take_look(with_step_in_sight(self._charts.look, view.run, view.cursor))
+            self._charts.take_look(
+                with_step_in_sight(self._charts.look, view.run, view.cursor)
+            )
         self._view = view
         self._draw()
 
@@ -179,7 +189,11 @@ class MetricsLayout(BufferedScreen[None]):
 
     def _draw_lines(self) -> None:
         """Draw the lines above and below the metrics."""
-        width, ascii_only, metrics = self.size.width, self._view.ascii_only, self._metrics
+        width, ascii_only, metrics = (
+            self.size.width,
+            self._view.ascii_only,
+            self._metrics,
+        )
         if metrics.problem:
             words = fit(printable(metrics.problem, ascii_only=ascii_only), width - 2)
             self._status.show([(words, "warning")])
@@ -188,7 +202,9 @@ class MetricsLayout(BufferedScreen[None]):
             page = None if self._is_table else self._grid.pages
             self._status.show(*listed_words(self._shown(), filter_, page, width))
         key = self.chosen
-        self._detail.show(() if key is None else metric_words(key, width, ascii_only=ascii_only))
+        self._detail.show(
+            () if key is None else metric_words(key, width, ascii_only=ascii_only)
+        )
 
     @on(MetricGrid.Moved)
     def _moved(self) -> None:
@@ -208,7 +224,9 @@ class MetricsLayout(BufferedScreen[None]):
         """Show table or charts, and give them the focus."""
         self._grid.display, self._table.display = not self._is_table, self._is_table
         self._show_log()
-        self.set_focus(self._table.rows if self._is_table else None, scroll_visible=False)
+        self.set_focus(
+            self._table.rows if self._is_table else None, scroll_visible=False
+        )
         self.refresh_bindings()
 
     def _change(self, change: Callable[[UserState], UserState]) -> None:

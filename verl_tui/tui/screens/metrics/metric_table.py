@@ -8,7 +8,12 @@ from typing import TYPE_CHECKING
 from rich.cells import cell_len
 from textual.containers import Container
 
-from verl_tui.rendering.metrics.metric_rows import ROLES, layout, metric_heading, metric_row
+from verl_tui.rendering.metrics.metric_rows import (
+    ROLES,
+    layout,
+    metric_heading,
+    metric_row,
+)
 from verl_tui.rendering.metrics.shown import BUDGET
 from verl_tui.rendering.text.family_colours import FAMILIES
 from verl_tui.rendering.text.hues import rules
@@ -125,7 +130,9 @@ class MetricTable(Container, RoleStyled):
             self._made, self._made_of = {}, made_of
         self._until = monotonic() + BUDGET
         keys = self._keys
-        self._rows.set_strips(LazyStrips(len(keys), lambda at: self._row(keys[at], shown, columns)))
+        self._rows.set_strips(
+            LazyStrips(len(keys), lambda at: self._row(keys[at], shown, columns))
+        )
 
     def _row(self, key: str, shown: ListedMetrics, columns: TableLayout) -> Strip:
         """Return a row; where there is no time to make it now, the old one, or the name alone."""

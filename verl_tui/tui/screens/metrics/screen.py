@@ -41,7 +41,9 @@ class MetricsScreen(MetricsLayout):
         ("metrics.more_columns metrics.fewer_columns", "Columns"),
     )
     """Keys that the last row begins with, in fewer words."""
-    HELP_SECTION = HelpSection("all metrics", rank=30, notes=HELP, charts=True, task=LEARN)
+    HELP_SECTION = HelpSection(
+        "all metrics", rank=30, notes=HELP, charts=True, task=LEARN
+    )
     BINDINGS = METRICS_KEYS
 
     class Pinned(Message):
@@ -55,7 +57,11 @@ class MetricsScreen(MetricsLayout):
 
     def action_back(self) -> None:
         """Remove the cursor, else the filter, else close."""
-        if self._view.cursor is not None and not self._is_table and not self._bar.display:
+        if (
+            self._view.cursor is not None
+            and not self._is_table
+            and not self._bar.display
+        ):
             self.post_message(MoveCursor(None))
         elif self._bar.display or self._bar.input.value:
             self._bar.input.value = ""
@@ -109,7 +115,10 @@ class MetricsScreen(MetricsLayout):
         if plan is None:
             return
         zoomed = ZoomScreen(
-            plan, self._charts.look, self._view, lambda view: self._metrics.charts(view.run)
+            plan,
+            self._charts.look,
+            self._view,
+            lambda view: self._metrics.charts(view.run),
         )
 
         def left(look: ChartLook | None) -> None:
@@ -127,7 +136,11 @@ class MetricsScreen(MetricsLayout):
     def clip(self) -> str:
         """Return the value of the chosen metric at the cursor, else the newest."""
         plan = self._plan()
-        return reading(plan, None, self._view, self._charts.look) if plan is not None else ""
+        return (
+            reading(plan, None, self._view, self._charts.look)
+            if plan is not None
+            else ""
+        )
 
     def action_write_table(self) -> None:
         """Write the listed metrics to a file: the steps in sight, in the table all steps."""
@@ -142,7 +155,9 @@ class MetricsScreen(MetricsLayout):
         if self._is_table:
             return
         if what == "columns":
-            self._change(lambda user: replace(user, metrics_columns=max(1, columns + by)))
+            self._change(
+                lambda user: replace(user, metrics_columns=max(1, columns + by))
+            )
         else:
             self._change(lambda user: replace(user, metrics_rows=max(1, rows + by)))
 
@@ -181,7 +196,9 @@ class MetricsScreen(MetricsLayout):
         if position is None:
             step = None
         else:
-            step = step_at(self._view.run, event.plot.data.key, self._charts.look, position)
+            step = step_at(
+                self._view.run, event.plot.data.key, self._charts.look, position
+            )
         if step is not None or position is None:
             self.post_message(MoveCursor(step))
 
@@ -210,7 +227,9 @@ class MetricsScreen(MetricsLayout):
         """Say beside the typed filter how much matches it."""
         view = self._view
         counts = {"metrics": self._metrics.matches(view.run)}
-        self._bar.say(counts, ascii_only=view.ascii_only, escape=view.keys["metrics.back"])
+        self._bar.say(
+            counts, ascii_only=view.ascii_only, escape=view.keys["metrics.back"]
+        )
 
     @on(Input.Submitted, "#metrics-filter")
     def _close_filter(self) -> None:

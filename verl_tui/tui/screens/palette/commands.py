@@ -35,7 +35,10 @@ def commands(app: App[Any], screen: Screen[Any]) -> Iterator[Command]:
     known: set[str] = set()
     chain = _binding_chain(screen)
     for node in (*chain, *(() if app in chain else (app,))):
-        panel = next((one.TITLE for one in node.ancestors_with_self if isinstance(one, Panel)), "")
+        panel = next(
+            (one.TITLE for one in node.ancestors_with_self if isinstance(one, Panel)),
+            "",
+        )
         yield from _new(_commands(app, node, panel), known)
     for panel_ in screen.query(Panel):
         plots = [node for node in panel_.query("Plot") if isinstance(node, Plot)]
@@ -53,7 +56,9 @@ def _binding_chain(screen: Screen[Any]) -> list[DOMNode]:
     return chain
 
 
-def _commands(app: App[Any], node: DOMNode, place: str, panel: str = "") -> Iterator[Command]:
+def _commands(
+    app: App[Any], node: DOMNode, place: str, panel: str = ""
+) -> Iterator[Command]:
     for binding in bindings(type(node)):
         words = binding.description
         if place:

@@ -33,7 +33,9 @@ class Palette(ContainedWidget, CommandPalette):
     Palette CommandList {{ min-width: {_LEAST}; }}
     """
 
-    def __init__(self, prompt: str, providers: list[type[Provider]] | None = None) -> None:
+    def __init__(
+        self, prompt: str, providers: list[type[Provider]] | None = None
+    ) -> None:
         """Make a palette.
 
         Args:
@@ -59,7 +61,9 @@ class Palette(ContainedWidget, CommandPalette):
         never laid out.
         """
         if action == "command_list" and parameters[0] in _PAGES:
-            return any(found.scrollable_content_region for found in self.query(CommandList))
+            return any(
+                found.scrollable_content_region for found in self.query(CommandList)
+            )
         return super().check_action(action, parameters)
 
     @on(Input.Submitted)

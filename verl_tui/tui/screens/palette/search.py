@@ -81,7 +81,11 @@ class ActionSearch(Provider):
         for title, words, callback, _ in self.app.get_system_commands(self.screen):
             found = [
                 (own.match(title), own),
-                *((one.match(title), one) for one in others if one.query in title.lower()),
+                *(
+                    (one.match(title), one)
+                    for one in others
+                    if one.query in title.lower()
+                ),
             ]
             score, matcher = max(found, key=lambda pair: pair[0])
             if score > 0:
@@ -105,6 +109,9 @@ def meant(query: str) -> Iterator[str]:
     typed = query.strip().casefold()
     if len(typed) >= _LEAST:
         found = (
-            word for synonym, words in ALSO.items() if synonym.startswith(typed) for word in words
+            word
+            for synonym, words in ALSO.items()
+            if synonym.startswith(typed)
+            for word in words
         )
         yield from dict.fromkeys(found)

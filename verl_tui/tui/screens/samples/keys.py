@@ -20,8 +20,12 @@ SAMPLES_KEYS: list[BindingType] = [
     Binding("escape", "back", "Back", key_display="esc", id="samples.back"),
     Binding("a", "mates", "Same prompt", id="samples.mates"),
     Binding("h", "history", "Other steps", id="samples.history"),
-    Binding("b", "extreme('best')", "Best listed sample", show=False, id="samples.best"),
-    Binding("w", "extreme('worst')", "Worst listed sample", show=False, id="samples.worst"),
+    Binding(
+        "b", "extreme('best')", "Best listed sample", show=False, id="samples.best"
+    ),
+    Binding(
+        "w", "extreme('worst')", "Worst listed sample", show=False, id="samples.worst"
+    ),
     Binding("full_stop", "hit(1)", "Next hit", show=False, id="samples.next_hit"),
     Binding("comma", "hit(-1)", "Previous hit", show=False, id="samples.previous_hit"),
     Binding("tab,shift+tab", "swap", "List or sample", show=False, id="samples.swap"),
@@ -32,7 +36,13 @@ SAMPLES_KEYS: list[BindingType] = [
         show=False,
         id="samples.enter",
     ),
-    Binding("u,1", "fold('prompt')", "Fold or unfold the prompt", show=False, id="samples.unfold"),
+    Binding(
+        "u,1",
+        "fold('prompt')",
+        "Fold or unfold the prompt",
+        show=False,
+        id="samples.unfold",
+    ),
     Binding(
         "2",
         "fold('response')",
@@ -48,14 +58,28 @@ SAMPLES_KEYS: list[BindingType] = [
         id="samples.fold_truth",
     ),
     Binding(
-        "4", "fold('fields')", "Fold or unfold the fields", show=False, id="samples.fold_fields"
+        "4",
+        "fold('fields')",
+        "Fold or unfold the fields",
+        show=False,
+        id="samples.fold_fields",
     ),
-    Binding("R", "raw", "Raw text, without margin and colours", show=False, id="samples.raw"),
+    Binding(
+        "R", "raw", "Raw text, without margin and colours", show=False, id="samples.raw"
+    ),
     Binding("v", "kind", "Training or validation", id="samples.kind"),
     Binding("f", "follow", "Follow", id="samples.follow"),
     Binding("y", "copy(False)", "Copy the sample", show=False, id="samples.copy"),
-    Binding("Y", "copy(True)", "Copy the response", show=False, id="samples.copy_response"),
-    Binding("x", "export(False)", "Write the sample to a file", show=False, id="samples.export"),
+    Binding(
+        "Y", "copy(True)", "Copy the response", show=False, id="samples.copy_response"
+    ),
+    Binding(
+        "x",
+        "export(False)",
+        "Write the sample to a file",
+        show=False,
+        id="samples.export",
+    ),
     Binding(
         "X",
         "export(True)",

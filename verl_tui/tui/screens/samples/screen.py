@@ -49,7 +49,9 @@ class SamplesScreen(BufferedScreen["SampleChoice | None"]):
         ("samples.mates", "Same prompt"),
     )
     """Keys that the last row begins with, in fewer words."""
-    HELP_SECTION = HelpSection("all samples of a step", rank=20, notes=query.HELP, task=SAMPLES)
+    HELP_SECTION = HelpSection(
+        "all samples of a step", rank=20, notes=query.HELP, task=SAMPLES
+    )
     BINDINGS = SAMPLES_KEYS
     DEFAULT_CSS = """
     SamplesScreen {
@@ -147,7 +149,8 @@ class SamplesScreen(BufferedScreen["SampleChoice | None"]):
             key=self._view.keys["samples.follow"],
         )
         self._place.show(
-            [*header_lines.responses_words(browse.history, on=browse.responses), *left], right
+            [*header_lines.responses_words(browse.history, on=browse.responses), *left],
+            right,
         )
         given_up = any(search.given_up for search in browse.query.searches)
         left, right = header_lines.list_words(
@@ -283,7 +286,9 @@ class SamplesScreen(BufferedScreen["SampleChoice | None"]):
         """Say beside the typed filter how much matches it, as far as facts alone tell."""
         view, counts = self._view, self.browse.listing.matches(self._bar.input.value)
         escape = view.keys["samples.back"]
-        self._bar.say(counts, ascii_only=view.ascii_only, enter="filters", escape=escape)
+        self._bar.say(
+            counts, ascii_only=view.ascii_only, enter="filters", escape=escape
+        )
 
     @on(Input.Submitted, "#query")
     def _submitted(self, event: Input.Submitted) -> None:

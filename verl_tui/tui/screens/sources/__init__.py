@@ -17,4 +17,6 @@ def _open(context: ScreenContext) -> ScreenWithCallback:
     return ScreenWithCallback(SourcesScreen(context.view))
 
 
-SCREEN = ScreenSpec("sources", "i", "sources", "Sources", _open, rank=90, short="Sources", task=WHY)
+SCREEN = ScreenSpec(
+    "sources", "i", "sources", "Sources", _open, rank=90, short="Sources", task=WHY
+)

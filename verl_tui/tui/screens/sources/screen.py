@@ -77,9 +77,12 @@ class SourcesScreen(Overlay[None]):
         """Draw the newest state."""
         if self._panel.width > 0:
             self.entitle(
-                f"sources of {one_line(view.run.name, 80)}" if view.run is not None else "sources"
+                f"sources of {one_line(view.run.name, 80)}"
+                if view.run is not None
+                else "sources"
             )
             self._panel.show(source_rows(view, self._panel.width))
         edge = Content(self.edge())
-        if self._panel.border_subtitle != edge.markup:  # else Textual would paint all of it anew
+        # else Textual would paint all of it anew
+        if self._panel.border_subtitle != edge.markup:
             self._panel.border_subtitle = edge

@@ -87,7 +87,9 @@ class TimingScreen(Overlay[None]):
     def draw(self, view: View) -> None:
         """Draw the newest state."""
         self.entitle(
-            f"timing of {one_line(view.run.name, 80)}" if view.run is not None else "timing"
+            f"timing of {one_line(view.run.name, 80)}"
+            if view.run is not None
+            else "timing"
         )
         self._panel.subtitle(self.edge())
         self._panel.show(view)

@@ -16,4 +16,6 @@ def _open(context: ScreenContext) -> ScreenWithCallback:
     return ScreenWithCallback(NotesScreen(context.view))
 
 
-SCREEN = ScreenSpec("notes", "B", "notes.open", "Notes about the run", _open, short="Notes")
+SCREEN = ScreenSpec(
+    "notes", "B", "notes.open", "Notes about the run", _open, short="Notes"
+)

@@ -26,7 +26,9 @@ class NotesPanel(TextPanel):
         yield Rows()
 
     def redraw(self):
-        self.query_one(Rows).set_strips(self.strips([[("learning rate halved", "text")]]))
+        self.query_one(Rows).set_strips(
+            self.strips([[("learning rate halved", "text")]])
+        )
 
 
 class NotesScreen(Overlay[None]):
