@@ -104,7 +104,8 @@ def test_it_is_bounded_and_its_last_line_says_so(tmp_path: Path) -> None:
 
 
 def test_a_full_disk_is_reported_and_changes_no_verdict(tmp_path: Path) -> None:
-    log, out = tmp_path / "train.log", tmp_path / "debug.log"
+    log = tmp_path / "train.log"
+    out = tmp_path / "debug.log"
     log.write_text(STEPS)
     command = [sys.executable, "-m", "verl_tui", "check", str(log)]
     done = subprocess.run(

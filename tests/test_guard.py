@@ -84,7 +84,8 @@ def kinds(events: Sequence[Mapping[str, Any]]) -> list[str]:
 
 
 def test_it_trips_once_and_runs_the_command_once(tmp_path: Path) -> None:
-    path, start = write(tmp_path / "verl_logs.jsonl", BROKEN), Started(None, 0)
+    path = write(tmp_path / "verl_logs.jsonl", BROKEN)
+    start = Started(None, 0)
     guard, events = watched(path, Orders(command=("stop", "$(me) ; rm -rf {}")), start)
     assert kinds(events) == ["watching", "state", "tripped", "command"]
     assert events[2]["id"] == "circuit-breaker-kl"
@@ -106,7 +107,8 @@ def test_it_trips_once_and_runs_the_command_once(tmp_path: Path) -> None:
 
 
 def test_a_command_that_fails_leaves_the_run_watched(tmp_path: Path) -> None:
-    path, start = write(tmp_path / "verl_logs.jsonl", BROKEN), Started(3)
+    path = write(tmp_path / "verl_logs.jsonl", BROKEN)
+    start = Started(3)
     guard, events = watched(path, Orders(command=("stop",)), start)
     assert events[-1]["code"] == 3
     assert not guard.done
@@ -390,7 +392,8 @@ def test_less_may_be_better(tmp_path: Path) -> None:
 
 
 def test_with_bests_a_finding_is_reported_and_runs_nothing(tmp_path: Path) -> None:
-    path, start = write(tmp_path / "verl_logs.jsonl", BROKEN), Started()
+    path = write(tmp_path / "verl_logs.jsonl", BROKEN)
+    start = Started()
     guard, events = watched(path, Orders(command=("keep",), best=BestBy()), start)
     assert kinds(events) == ["watching", "state", "tripped", "best"]
     assert start.calls == []
@@ -398,7 +401,8 @@ def test_with_bests_a_finding_is_reported_and_runs_nothing(tmp_path: Path) -> No
 
 
 def test_a_best_of_an_archive_runs_nothing(tmp_path: Path) -> None:
-    path, start = rewards(tmp_path / "verl_logs.jsonl", [1.0, 2.0]), Started()
+    path = rewards(tmp_path / "verl_logs.jsonl", [1.0, 2.0])
+    start = Started()
     _, events = watched(
         path, Orders(command=("keep",), best=BestBy()), start, NOW + 100_000
     )

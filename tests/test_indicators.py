@@ -224,13 +224,11 @@ def test_other_frameworks(framework: str) -> None:
 
 # Names of other frameworks as their sources have them: quantity, indicator (none of all), group and
 # unit, then names.
-TRL, OPENRLHF, SLIME, PRIME_RL, NEMO_RL = (
-    "TRL",
-    "OpenRLHF",
-    "slime",
-    "prime-rl",
-    "NeMo-RL",
-)
+TRL = "TRL"
+OPENRLHF = "OpenRLHF"
+SLIME = "slime"
+PRIME_RL = "prime-rl"
+NEMO_RL = "NeMo-RL"
 NAMES: list[tuple[str, str, str, dict[str, str]]] = [
     ("reward", "reward", "", {
         TRL: "reward objective/scores", OPENRLHF: "reward", SLIME: "rollout/raw_reward rollout/rewards",
@@ -503,7 +501,9 @@ KNOWN = sorted({spelling for _, _, spelling in SPELLINGS} | _FOREIGN)
 def test_any_keys_resolve_whatever_their_order(
     keys: list[str], shuffle: random.Random
 ) -> None:
-    found, whose, scores = resolve(keys), dialect(keys), validation_keys(keys)
+    found = resolve(keys)
+    whose = dialect(keys)
+    scores = validation_keys(keys)
     assert set(found.values()) <= set(keys)
     assert set(found) <= set(INDICATORS)
     shuffle.shuffle(keys)

@@ -144,10 +144,8 @@ def test_any_file_of_a_run_alone_tells_nothing_wrong_of_its_end(
         for run in monitor.runs.values():
             for age in AGES if run.step is not None else ():
                 monitor.judge(WRITTEN + age)
-                now, found = (
-                    state(run, WRITTEN + age),
-                    monitor.verdicts[run.name].findings,
-                )
+                now = state(run, WRITTEN + age)
+                found = monitor.verdicts[run.name].findings
                 assert "hang" not in {one.id for one in found}, (path, age)
                 assert now in ends or (now is State.RUNNING and age < 3600), (
                     path,

@@ -308,7 +308,8 @@ def _config(path: Path, data: Mapping[str, Any]) -> Config:
 
 def _value(path: Path, item: Field[Any], kind: _TomlType, value: Any) -> Any:
     """Return a setting's value, or raise ConfigError if it does not meet the requirement."""
-    least, choices = item.metadata.get("least"), item.metadata.get("choices")
+    least = item.metadata.get("least")
+    choices = item.metadata.get("choices")
     if choices is not None and value not in choices:
         raise _wrong(path, item.name, f"one of {', '.join(choices)}", value)
     if kind.each and isinstance(value, dict):

@@ -175,7 +175,8 @@ def of_limits(
 
 def added(one: Bins, other: Bins) -> Bins:
     """Return two histograms as one, in bins that reach over both."""
-    low, high = min(one.low, other.low), max(one.high, other.high)
+    low = min(one.low, other.low)
+    high = max(one.high, other.high)
     counts = [0.0] * BINS
     for bins in (one, other):
         edges = [bins.low + (bins.high - bins.low) * at / BINS for at in range(BINS)]
@@ -233,7 +234,8 @@ def _ranked_quantiles(ranked: Sequence[float]) -> dict[str, float]:
         place = share * (len(ranked) - 1)
         at = int(place)
         part = place - at
-        below, above = ranked[at], ranked[min(at + 1, len(ranked) - 1)]
+        below = ranked[at]
+        above = ranked[min(at + 1, len(ranked) - 1)]
         found[name] = below if below == above else below * (1 - part) + above * part
     return found
 
@@ -269,14 +271,13 @@ def _rebinned(
     for (left, right), count in zip(pairwise(edges), counts, strict=True):
         if not count:
             continue
-        first, last = _bin(left, low, high), _bin(right, low, high)
+        first = _bin(left, low, high)
+        last = _bin(right, low, high)
         if first == last or not right > left:
             found[first] += count
             continue
         for at in range(first, last + 1):
-            begin, end = (
-                max(left, low + at * width),
-                right if at == last else min(right, low + (at + 1) * width),
-            )
+            begin = max(left, low + at * width)
+            end = right if at == last else min(right, low + (at + 1) * width)
             found[at] += count * max(0.0, end - begin) / (right - left)
     return found

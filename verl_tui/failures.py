@@ -61,11 +61,9 @@ class Failures:
     def add(self, error: BaseException) -> Failure:
         """Count an error; return it with those that came from the same place."""
         self.count += 1
-        now, kind, place = (
-            self.clock() - self._began,
-            type(error).__name__,
-            _place(error),
-        )
+        now = self.clock() - self._began
+        kind = type(error).__name__
+        place = _place(error)
         known = self._known.get((kind, place))
         if known is None:
             trace = "".join(traceback.format_exception(error, limit=-_FRAMES)).rstrip()

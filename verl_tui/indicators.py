@@ -243,7 +243,8 @@ def resolve(keys: Collection[str]) -> dict[str, str]:
     Returns:
         Indicator id -> key, for the indicators that the log has.
     """
-    own, spread = _own_keys(one_each(keys)), _of_distributions(keys)
+    own = _own_keys(one_each(keys))
+    spread = _of_distributions(keys)
     found: dict[str, str] = {}
     for indicator in INDICATORS.values():
         for known in (own, spread) if spread else (own,):

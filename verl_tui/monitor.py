@@ -259,7 +259,8 @@ class Monitor:
         if before is not None and name not in self._behind:
             return
         try:
-            shown, end = _previewed(preview, now), _run_of(name, preview.end, now)
+            shown = _previewed(preview, now)
+            end = _run_of(name, preview.end, now)
         except Exception as error:  # noqa: BLE001 - reading all of it says what is wrong
             debug_log.note_error(f"preview of {name}", error)
             return

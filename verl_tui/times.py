@@ -107,7 +107,8 @@ def duration(seconds: float | None) -> str:
         return "–"
     if seconds == float("inf"):
         return "∞"
-    minutes, hours = int(seconds // 60), int(seconds // 3600)
+    minutes = int(seconds // 60)
+    hours = int(seconds // 3600)
     if seconds < 60:
         return f"{int(seconds)}s"
     if minutes < 60:

@@ -247,7 +247,8 @@ def test_the_state_from_the_end_has_the_length_from_the_beginning_and_no_verdict
     path = tmp_path / "train.log"
     path.write_text(console(list(range(1, 2001))), encoding="utf-8")
     answer = partial(state_of, guide=GUIDE, now=NOW)
-    found, all_of_it = from_end(path, answer), whole(path, answer)
+    found = from_end(path, answer)
+    all_of_it = whole(path, answer)
     assert (found["step"], found["total_steps"], found["progress"]) == (2000, 5000, 0.4)
     assert (found["verdict"], found["findings"], found["read"]) == (None, None, "end")
     for name in ("state", "step", "total_steps", "last_record_age_s", "last_record_by"):
@@ -263,7 +264,8 @@ def test_the_state_of_events_wandb_and_csv_is_that_of_the_whole_log(
     path = tmp_path / name
     path.write_bytes(write(list(range(1, 1500))))
     answer = partial(state_of, guide=GUIDE, now=NOW)
-    found, all_of_it = from_end(path, answer, first=20_000), whole(path, answer)
+    found = from_end(path, answer, first=20_000)
+    all_of_it = whole(path, answer)
     assert (found["read"], found["step"]) == ("end", 1499)
     for name in (
         "state",

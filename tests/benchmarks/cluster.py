@@ -206,7 +206,8 @@ def main() -> None:
         )
         print(f"first run there after {first:.2f} s, {every}")
         print(f"{points:,} points")
-        begin, start = painted(address), painted(local(Path(directory)))
+        begin = painted(address)
+        start = painted(local(Path(directory)))
         print(
             f"first curves on the screen after {begin:.2f} s; those of one local log after {start:.2f} s"
         )

@@ -137,7 +137,8 @@ def opened(folder: Path) -> dict[str, float]:
 def loaded(folder: Path, share: int) -> dict[str, float]:
     """Load one of so many dumps as verl's viewer does; return what all of them would take."""
     process = psutil.Process()
-    start, began = process.memory_info().rss, time.perf_counter()
+    start = process.memory_info().rss
+    began = time.perf_counter()
     paths = sorted(folder.iterdir(), key=lambda path: -int(path.stem))
     paths = paths[: max(1, len(paths) // share)]
     kept = {
@@ -145,7 +146,8 @@ def loaded(folder: Path, share: int) -> dict[str, float]:
         for path in paths
     }
     times = len(list(folder.iterdir())) / len(kept)
-    took, memory = time.perf_counter() - began, process.memory_info().rss - start
+    took = time.perf_counter() - began
+    memory = process.memory_info().rss - start
     return {
         "all loaded, s": took * times,
         "memory, MB above the start": memory / 1e6 * times,

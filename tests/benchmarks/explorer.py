@@ -107,10 +107,8 @@ def main() -> None:
         for name, keys in KEYS.items():
             if name == "table":
                 answer(terminal, b"v")
-            used, times = (
-                terminal.cpu,
-                [answer(terminal, key) for key in pressed(keys) * _ROUNDS],
-            )
+            used = terminal.cpu
+            times = [answer(terminal, key) for key in pressed(keys) * _ROUNDS]
             cost = (terminal.cpu - used) * 1e3 / len(times)
             firsts, wholes, _ = zip(
                 *[one for one in times if not one.disturbed], strict=True

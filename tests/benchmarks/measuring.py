@@ -147,7 +147,8 @@ def on_screen(
     try:
         with peak_memory(terminal.pid) as peak:
             came = terminal.read(180, lambda: until(terminal))
-            wall, cpu = time.perf_counter() - terminal.started, terminal.cpu
+            wall = time.perf_counter() - terminal.started
+            cpu = terminal.cpu
         if not came:
             raise TimeoutError(f"the screen did not become as awaited\n{terminal.text}")
         return Cost(wall, cpu, peak[0])

@@ -98,7 +98,8 @@ def main() -> None:
                 page = scraped(address)
                 taken.append(time.perf_counter() - begun)
                 time.sleep(1)
-            before, begun = sum(process.cpu_times()[:2]), time.perf_counter()
+            before = sum(process.cpu_times()[:2])
+            begun = time.perf_counter()
             time.sleep(20)
             busy = (sum(process.cpu_times()[:2]) - before) / (
                 time.perf_counter() - begun

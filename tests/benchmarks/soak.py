@@ -163,7 +163,9 @@ def _missing(monitor: Monitor) -> dict[str, tuple[int, int, int, int]]:
     """Return for each run its last step, points, those with another value, and dumps."""
     found = {}
     for run in monitor.runs.values():
-        number, points, wrong = int(run.name.rpartition("-")[2]), 0, 0
+        number = int(run.name.rpartition("-")[2])
+        points = 0
+        wrong = 0
         for at, key in enumerate(KEYS):
             series = run.series(key)
             pairs = (

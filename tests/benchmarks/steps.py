@@ -58,7 +58,9 @@ def cost(
         terminal.read(1)
     before = terminal.bytes
     terminal.read(3)
-    idle, used, costs = terminal.bytes - before, terminal.cpu, []
+    idle = terminal.bytes - before
+    used = terminal.cpu
+    costs = []
     for step in range(last + 1, last + 9):
         before = terminal.bytes
         with log.open("a") as file:

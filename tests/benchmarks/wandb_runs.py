@@ -151,7 +151,8 @@ def main() -> None:
         if Record.FromString(message).WhichOneof("record_type") not in LEFT_OUT
     ]
     with tempfile.TemporaryDirectory() as folder:
-        nothing, short = Path(folder, "run-a.wandb"), Path(folder, "run-b.wandb")
+        nothing = Path(folder, "run-a.wandb")
+        short = Path(folder, "run-b.wandb")
         nothing.write_bytes(log(messages[:2]))
         short.write_bytes(log(kept))
         start = leet(nothing)

@@ -169,7 +169,8 @@ def test_nothing_is_overwritten_nor_written_through_a_link(
 def test_what_cannot_be_done_gets_a_sentence(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    log, out = str(_log(tmp_path)), str(tmp_path / "out.zip")
+    log = str(_log(tmp_path))
+    out = str(tmp_path / "out.zip")
     cases = [
         (["bundle", log], 64, "name the file to make"),
         (["bundle", log, "-o", str(tmp_path / "x.tar")], 64, "must end in .zip"),

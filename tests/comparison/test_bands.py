@@ -43,7 +43,8 @@ def steady(name: str, reward: float, **more: float) -> Run:
 
 def test_bands_have_two_sides() -> None:
     base = steady("base", 0.5)
-    low, high = held(steady("low", 0.4), base), held(steady("high", 0.6), base)
+    low = held(steady("low", 0.4), base)
+    high = held(steady("high", 0.6), base)
     assert breaches(low)["final_reward"] == "worse"
     assert breaches(high)["final_reward"] == "better"
     assert breaches(held(steady("like", 0.51), base))["final_reward"] == ""
@@ -76,10 +77,8 @@ def test_near_zero_a_band_has_a_least_width() -> None:
 
 
 def test_what_may_be_chance_is_no_breach_unless_the_user_sets_the_band() -> None:
-    run, base = (
-        run_of("run", noise(0.5, 1, by=0.3)),
-        run_of("base", noise(0.5, 2, by=0.3)),
-    )
+    run = run_of("run", noise(0.5, 1, by=0.3))
+    base = run_of("base", noise(0.5, 2, by=0.3))
     band = figure(held(run, base), "final_reward")
     assert band.value is not None
     assert abs(band.value - band.baseline) > 0.05 * band.baseline
@@ -147,7 +146,8 @@ def test_any_values_give_data_and_lines(
 def test_the_exit_code_is_a_gate(
     centre: float, code: int, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    base, new = write(tmp_path, "base", 0.5), write(tmp_path, "new", centre, seed=2)
+    base = write(tmp_path, "base", 0.5)
+    new = write(tmp_path, "new", centre, seed=2)
     assert main(["check", str(new)]) == 0
     capsys.readouterr()
     assert main(["check", str(new), "--against", str(base)]) == code
@@ -168,7 +168,8 @@ def test_the_exit_code_is_a_gate(
 
 
 def test_bands_can_be_set_and_left_out(tmp_path: Path) -> None:
-    base, new = write(tmp_path, "base", 0.5), write(tmp_path, "new", 0.3, seed=2)
+    base = write(tmp_path, "base", 0.5)
+    new = write(tmp_path, "new", 0.3, seed=2)
     words = ["check", str(new), "--against", str(base), "--band", "last_validation=off"]
     assert main([*words, "--band", "final_reward=60%"]) == 0
     assert main([*words, "--band", "final_reward=0.2"]) == 2

@@ -84,7 +84,8 @@ def test_each_figure_names_its_step_where_it_has_one() -> None:
 
 
 def test_at_the_same_step_later_ones_do_not_count() -> None:
-    long, short = run_of("long", [0.1] * 20 + [0.9] * 20), run_of("short", [0.2] * 20)
+    long = run_of("long", [0.1] * 20 + [0.9] * 20)
+    short = run_of("short", [0.2] * 20)
     found = comparison(long, short, alignment=Alignment.STEP)
     assert found.runs[0].measured.figures["final_reward"].value == pytest.approx(0.1)
     assert "at step 20" in as_text(found)
@@ -219,10 +220,8 @@ def seeds(name: str, centres: tuple[float, ...], lr: float) -> list[object]:
 
 def test_over_seeds_better_is_said_only_where_the_interval_excludes_zero() -> None:
     base = seeds("base", (0.50, 0.52, 0.51), 1e-6)
-    better, alike = (
-        seeds("up", (0.70, 0.72, 0.71), 2e-6),
-        seeds("same", (0.40, 0.66, 0.5), 3e-6),
-    )
+    better = seeds("up", (0.70, 0.72, 0.71), 2e-6)
+    alike = seeds("same", (0.40, 0.66, 0.5), 3e-6)
     found = comparison(*base, *better, *alike)  # type: ignore[arg-type]
     up = of(found, "final_reward", "up")
     assert up.basis is Basis.SEEDS
@@ -235,10 +234,8 @@ def test_over_seeds_better_is_said_only_where_the_interval_excludes_zero() -> No
 
 
 def test_single_runs_are_compared_by_their_last_values_which_is_said() -> None:
-    one, two = (
-        run_of("one", noise(0.5, 1)),
-        run_of("two", noise(0.8, 2), more={LENGTH: 90.0}),
-    )
+    one = run_of("one", noise(0.5, 1))
+    two = run_of("two", noise(0.8, 2), more={LENGTH: 90.0})
     found = comparison(one, two)
     assert of(found, "final_reward", "two").basis is Basis.WITHIN_RUN
     assert of(found, "final_reward", "two").verdict == "better"
@@ -274,10 +271,8 @@ def test_less_is_better_of_times_and_neither_of_lengths() -> None:
 
 
 def test_the_first_lines_say_which_reached_most_and_whether_that_is_certain() -> None:
-    base, up = (
-        seeds("base", (0.50, 0.52, 0.51), 1e-6),
-        seeds("up", (0.70, 0.72, 0.71), 2e-6),
-    )
+    base = seeds("base", (0.50, 0.52, 0.51), 1e-6)
+    up = seeds("up", (0.70, 0.72, 0.71), 2e-6)
     first = as_text(comparison(*base, *up)).splitlines()[1]  # type: ignore[arg-type]
     assert first.startswith("highest final reward: up, 0.7")
     assert first.endswith("): better")
@@ -290,7 +285,8 @@ def test_the_first_lines_say_which_reached_most_and_whether_that_is_certain() ->
 
 
 def test_runs_of_one_group_stand_beside_each_other() -> None:
-    low, high = seeds("low", (0.4, 0.4), 1e-6), seeds("high", (0.6, 0.6), 2e-6)
+    low = seeds("low", (0.4, 0.4), 1e-6)
+    high = seeds("high", (0.6, 0.6), 2e-6)
     found = comparison(low[0], high[0], low[1], high[1])  # type: ignore[arg-type]
     names = ["low-seed0", "low-seed1", "high-seed0", "high-seed1"]
     assert [one.name for one in found.runs] == names

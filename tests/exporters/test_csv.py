@@ -199,7 +199,8 @@ def test_a_link_is_kept(tmp_path: Path) -> None:
 
 
 def test_names_of_ours_are_written_through_no_link(tmp_path: Path) -> None:
-    theirs, folder = tmp_path / "theirs.txt", tmp_path / "out"
+    theirs = tmp_path / "theirs.txt"
+    folder = tmp_path / "out"
     theirs.write_text("theirs")
     folder.mkdir()
     (folder / "run.csv").symlink_to(theirs)
@@ -211,7 +212,8 @@ def test_names_of_ours_are_written_through_no_link(tmp_path: Path) -> None:
 
 
 def test_a_name_that_was_foreseen_leads_nowhere(tmp_path: Path) -> None:
-    theirs, target = tmp_path / "theirs.txt", tmp_path / "r.csv"
+    theirs = tmp_path / "theirs.txt"
+    target = tmp_path / "r.csv"
     theirs.write_text("theirs")
     (tmp_path / f".r.csv.{os.getpid()}").symlink_to(theirs)
     export([run_of(rows("a", (1, 2.5)))], str(target))

@@ -91,7 +91,8 @@ def test_a_header_that_is_no_login_is_refused() -> None:
     shutil.which("openssl") is None, reason="needs Debian's package openssl"
 )
 def test_it_speaks_tls(tmp_path: Path) -> None:
-    certificate, key = tmp_path / "cert.pem", tmp_path / "key.pem"
+    certificate = tmp_path / "cert.pem"
+    key = tmp_path / "key.pem"
     made = "openssl req -x509 -newkey ec -pkeyopt ec_paramgen_curve:P-256 -nodes -days 2 -subj /CN=localhost"
     files = [
         "-addext",

@@ -267,7 +267,8 @@ def test_prometheus_scrapes_it_and_all_of_the_dashboard_answers(tmp_path: Path) 
 def test_a_log_that_grows_comes_back_from_prometheus_step_by_step(
     tmp_path: Path,
 ) -> None:
-    log, there = tmp_path / "logs" / "run.jsonl", tmp_path / "there"
+    log = tmp_path / "logs" / "run.jsonl"
+    there = tmp_path / "there"
     log.parent.mkdir()
     there.mkdir()
     columns = {
@@ -307,7 +308,8 @@ def test_a_log_that_grows_comes_back_from_prometheus_step_by_step(
 
 
 def test_a_file_for_node_exporter_goes_on_being_whole(tmp_path: Path) -> None:
-    log, out = tmp_path / "run.jsonl", tmp_path / "verl.prom"
+    log = tmp_path / "run.jsonl"
+    out = tmp_path / "verl.prom"
     log.write_text(verl(1), encoding="utf-8")
     words = [
         "export",

@@ -360,7 +360,9 @@ steps = st.lists(st.integers(0, 40), min_size=1, max_size=12)
 def test_however_a_log_comes_the_directory_holds_what_the_run_says(
     tmp_path_factory: pytest.TempPathFactory, parts: list[list[int]]
 ) -> None:
-    directory, run, count = tmp_path_factory.mktemp("board"), Run("a"), 0
+    directory = tmp_path_factory.mktemp("board")
+    run = Run("a")
+    count = 0
     for part in parts:
         taken(
             run,

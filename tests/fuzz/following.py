@@ -102,10 +102,8 @@ def followed(random: Random, folder: Path) -> Result:
     wrong = sum(
         found.get(point, value) != value for point, value in written.points.items()
     )
-    lost, more = (
-        len(written.points.keys() - found.keys()),
-        len(found.keys() - written.points.keys()),
-    )
+    lost = len(written.points.keys() - found.keys())
+    more = len(found.keys() - written.points.keys())
     if written.counted:
         lost = max(lost, (written.written - reader.said).total())
         said = Counter(

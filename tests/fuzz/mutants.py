@@ -73,7 +73,8 @@ def mutants(path: Path, source: bytes) -> Iterator[Mutant]:
     lines = [0, *accumulate(map(len, source.splitlines(keepends=True)))]
     for node in ast.walk(ast.parse(source)):
         for begin, end, old, new in _swaps(node):
-            start, stop = lines[begin[0] - 1] + begin[1], lines[end[0] - 1] + end[1]
+            start = lines[begin[0] - 1] + begin[1]
+            stop = lines[end[0] - 1] + end[1]
             place = source[start:stop].decode()
             if place.strip(" ()\n") == old:  # else a comment stands there, too
                 yield Mutant(path, begin[0], start, stop, place.replace(old, new))

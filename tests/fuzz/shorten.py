@@ -25,7 +25,9 @@ def shortened(
         error: The error.
         seconds: How long walks may be tried.
     """
-    until, wanted, least = monotonic() + seconds, _place(error), list(steps)
+    until = monotonic() + seconds
+    wanted = _place(error)
+    least = list(steps)
     tries = 0
 
     def breaks(some: Sequence[str]) -> bool:

@@ -131,7 +131,8 @@ def _size(rng: random.Random) -> str:
     if rng.random() < 0.7:
         width, height = rng.choice(SIZES)
     else:
-        width, height = rng.randrange(1, 301), rng.randrange(1, 101)
+        width = rng.randrange(1, 301)
+        height = rng.randrange(1, 101)
     return f"{width}x{height}"
 
 

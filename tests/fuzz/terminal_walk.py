@@ -219,7 +219,8 @@ def _keys(rng: Random) -> Iterator[bytes]:
     elif kind < 0.75:
         yield rng.choice(_SEQUENCES)
     elif kind < 0.85:
-        button, end = rng.choice((0, 2, 32, 35, 64, 65)), rng.choice("Mm")
+        button = rng.choice((0, 2, 32, 35, 64, 65))
+        end = rng.choice("Mm")
         yield f"\x1b[<{button};{rng.randrange(220)};{rng.randrange(70)}{end}".encode()
     elif kind < 0.9:
         yield b"\x1b[200~" + rng.choice(_PASTES) + b"\x1b[201~"

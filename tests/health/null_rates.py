@@ -172,7 +172,8 @@ def tell(rates: Rates) -> None:
 
 def written(text: str, rates: Rates) -> str:
     """Return the text of `guide.toml` with the rate beside each rule that was judged."""
-    rules, head = text.split("[[band]]", 1)[0].split("[[rule]]\n"), "[[rule]]\n"
+    rules = text.split("[[band]]", 1)[0].split("[[rule]]\n")
+    head = "[[rule]]\n"
     reported = [rules[0], *(_with_rate(rule, rates) for rule in rules[1:])]
     return head.join(reported) + text[text.index("[[band]]") :]
 

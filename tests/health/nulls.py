@@ -215,7 +215,9 @@ def noises(chance: random.Random, count: int) -> list[float]:
     how = chance.choice(("white", "memory", "tails", "bursts"))
     white = [chance.gauss(0.0, 1.0) for _ in range(count)]
     if how == "memory":
-        memory, state, out = chance.uniform(0.3, 0.9), chance.gauss(0.0, 1.0), []
+        memory = chance.uniform(0.3, 0.9)
+        state = chance.gauss(0.0, 1.0)
+        out = []
         for one in white:
             state = memory * state + math.sqrt(1 - memory * memory) * one
             out.append(state)
@@ -252,13 +254,12 @@ def _gradients(null: Null, key: str) -> None:
     """Gradient norms; of a solved task most are 0, and those of the few groups that still differ
     are as they were.
     """
-    chance, level = (
-        null.chance,
-        math.exp(null.chance.uniform(math.log(0.02), math.log(2.0))),
-    )
+    chance = null.chance
+    level = math.exp(null.chance.uniform(math.log(0.02), math.log(2.0)))
     _lognormal(null, key, level, chance.uniform(0.1, 0.5))
     if null.kind == "solved":
-        rest, share = chance.choice((0.0, 0.001 * level)), chance.uniform(0.02, 0.4)
+        rest = chance.choice((0.0, 0.001 * level))
+        share = chance.uniform(0.02, 0.4)
         null.columns[key] = [
             value if chance.random() < share else rest for value in null.columns[key]
         ]
@@ -499,7 +500,8 @@ def _tutorial(null: Null) -> None:
         )
         null.shares("reward/mean", begin, end)
     else:
-        begin, end = chance.uniform(1.2, 2.0), chance.uniform(2.8, 3.8)
+        begin = chance.uniform(1.2, 2.0)
+        end = chance.uniform(2.8, 3.8)
         null.course("rollout/reward_mean", begin, end, chance.uniform(0.02, 0.3))
         if null.kind == "stationary":
             null.inside(1.2, 4.0, "rollout/reward_mean")

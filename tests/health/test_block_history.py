@@ -26,10 +26,8 @@ ENDS = st.none() | st.integers(-12, 12)
 def test_any_stretch_is_that_of_the_list(
     blocks: list[Block], start: int | None, stop: int | None, stride: int | None
 ) -> None:
-    stretch, expected = (
-        BlockHistory(blocks)[start:stop:stride],
-        blocks[start:stop:stride],
-    )
+    stretch = BlockHistory(blocks)[start:stop:stride]
+    expected = blocks[start:stop:stride]
     assert list(stretch) == expected
     assert list(reversed(stretch)) == expected[::-1]
     assert [stretch[at] for at in range(-len(expected), 0)] == expected

@@ -83,7 +83,8 @@ def test_crash_and_hang_explain_nothing_about_learning() -> None:
 
 
 def test_a_chain_ends_at_its_first_cause() -> None:
-    explosion, truncation = found("length-explosion", 5200), found("truncation", 5250)
+    explosion = found("length-explosion", 5200)
+    truncation = found("truncation", 5250)
     assert causes(explosion, truncation) == [None, "length-explosion"]
     assert causes(truncation, explosion, COLLAPSE) == [
         "policy-collapse",
@@ -103,10 +104,8 @@ def test_a_chain_ends_at_its_first_cause() -> None:
 )
 def test_what_responses_shrink_from(cause: str, since: int) -> None:
     """What pays for brevity shortens responses before another score has fallen by it."""
-    collapse, short = (
-        found("length-collapse", since),
-        found("response-short", since + 50),
-    )
+    collapse = found("length-collapse", since)
+    short = found("response-short", since + 50)
     assert causes(found(cause, 5000), collapse, short) == [None, cause, cause]
     assert causes(collapse, short) == [None, "length-collapse"]
 
@@ -137,7 +136,8 @@ def test_variants_of_a_rule_explain_by_the_first() -> None:
 
 
 def test_the_verdict_keeps_all_and_tells_the_causes() -> None:
-    one, two = found("dead-groups", 10), found("no-signal", 20)
+    one = found("dead-groups", 10)
+    two = found("no-signal", 20)
     verdict = Verdict(with_causes([one, two], GUIDE, lambda one, _: one.since_step))
     assert [one.id for one in verdict.findings] == ["dead-groups", "no-signal"]
     assert [one.id for one in verdict.primary] == ["dead-groups"]
@@ -148,7 +148,8 @@ def test_the_verdict_keeps_all_and_tells_the_causes() -> None:
 
 
 def test_of_two_findings_of_one_rule_the_first_carries_what_follows() -> None:
-    first, second = found("dead-groups", 10, key="a"), found("dead-groups", 10, key="b")
+    first = found("dead-groups", 10, key="a")
+    second = found("dead-groups", 10, key="b")
     verdict = Verdict(
         with_causes(
             [first, second, found("no-signal", 20)],

@@ -380,7 +380,8 @@ def test_many_broken_metrics_are_one_finding() -> None:
 
 
 def test_plateau_wants_reward_and_validation_flat() -> None:
-    flat, rising = wave(230, 0.7, 0.05), [0.3 + 0.002 * i for i in range(230)]
+    flat = wave(230, 0.7, 0.05)
+    rising = [0.3 + 0.002 * i for i in range(230)]
     assert "plateau" in ids(judge(planted({"critic/score/mean": flat})))
     assert "plateau" not in ids(judge(planted({"critic/score/mean": rising})))
     run = planted({"critic/score/mean": flat, "val-core/gsm8k/acc/mean@1": rising})

@@ -32,7 +32,9 @@ REWARD = {"critic/score/mean": [0.5] * 120}
 def series(random: Random, count: int) -> list[float]:
     """Return values of one of several kinds."""
     usual = [random.random() for _ in range(count)]
-    kind, end, at = random.randrange(5), random.choice(ENDS), random.randrange(count)
+    kind = random.randrange(5)
+    end = random.choice(ENDS)
+    at = random.randrange(count)
     if kind == 0:
         return [random.choice(ENDS) for _ in range(count)]
     if kind == 1:

@@ -28,17 +28,16 @@ def ramp(
     """Return values that go from one level to another between two points, with noise of a share of
     the larger one.
     """
-    chance, noise = random.Random(seed), size * max(abs(start), abs(end))
+    chance = random.Random(seed)
+    noise = size * max(abs(start), abs(end))
     way = (min(1.0, max(0.0, (i - begin) / (finish - begin))) for i in range(COUNT))
     return [start + (end - start) * one + chance.gauss(0.0, noise) for one in way]
 
 
-SHRINKS, FALLS, GAINS, LEVEL = (
-    ramp(300, 10),
-    ramp(0.6, 0.1, seed=2),
-    ramp(0.3, 0.6, seed=3),
-    ramp(0.3, 0.3, seed=4),
-)
+SHRINKS = ramp(300, 10)
+FALLS = ramp(0.6, 0.1, seed=2)
+GAINS = ramp(0.3, 0.6, seed=3)
+LEVEL = ramp(0.3, 0.3, seed=4)
 
 
 def judged(

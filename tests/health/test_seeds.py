@@ -68,7 +68,8 @@ def test_reference_kl_that_climbs_slowly_for_nothing_counts_in_any_names(
     key, reward, beside
 ) -> None:
     slow = noisy([0.03 + 0.25 * i / 600 for i in range(600)], 0.005)
-    flat, risen = wave(600, 0.4, 0.05), [0.2 + 0.5 * i / 600 for i in range(600)]
+    flat = wave(600, 0.4, 0.05)
+    risen = [0.2 + 0.5 * i / 600 for i in range(600)]
     assert "ref-kl-above-band" in ids(judge(planted({key: slow, reward: flat}, beside)))
     assert "ref-kl-above-band" not in ids(
         judge(planted({key: slow, reward: risen}, beside))

@@ -200,7 +200,8 @@ def check(
 
 
 def test_the_next_check_tells_only_what_changed(tmp_path: Path) -> None:
-    path, settings = tmp_path / "state.json", NotifySettings(CHOICE)
+    path = tmp_path / "state.json"
+    settings = NotifySettings(CHOICE)
     assert check(path, settings, KL, now=NOW) == ["finding kl-high"]
     assert check(path, settings, KL, now=NOW + 600) == []
     assert check(path, settings, replace(KL, since_step=60), now=NOW + 700) == [
@@ -212,10 +213,8 @@ def test_the_next_check_tells_only_what_changed(tmp_path: Path) -> None:
 
 
 def test_what_could_not_be_sent_is_reported_by_the_next_check(tmp_path: Path) -> None:
-    path, settings = (
-        tmp_path / "state.json",
-        NotifySettings(replace(CHOICE, states=frozenset({"waiting"}))),
-    )
+    path = tmp_path / "state.json"
+    settings = NotifySettings(replace(CHOICE, states=frozenset({"waiting"})))
     assert check(path, settings, KL, now=NOW, fails=True) == []
     assert check(path, settings, KL, now=NOW + 1) == [
         "finding kl-high",
@@ -224,7 +223,8 @@ def test_what_could_not_be_sent_is_reported_by_the_next_check(tmp_path: Path) ->
 
 
 def test_what_was_held_back_is_summed_up_by_a_later_check(tmp_path: Path) -> None:
-    path, settings = tmp_path / "state.json", NotifySettings(CHOICE, per_hour=1)
+    path = tmp_path / "state.json"
+    settings = NotifySettings(CHOICE, per_hour=1)
     other = replace(KL, id="entropy", key="entropy")
     assert check(path, settings, KL, other, now=NOW) == ["finding kl-high"]
     assert check(path, settings, KL, other, now=NOW + 600) == []

@@ -49,7 +49,8 @@ class Pauses(list[float]):
 
 def sent(url: str, preset: str = "json", **access: str) -> tuple[Sender, Pauses]:
     """Send one message to the end."""
-    pauses, destination = Pauses(), to(url, preset, **access)
+    pauses = Pauses()
+    destination = to(url, preset, **access)
     sender = Sender(lambda one: deliver(destination, one, lambda: NOW), pause=pauses)
     sender.send(MESSAGE)
     sender.close(30)

@@ -58,7 +58,8 @@ def python_with(
     """
     place = home() / name
     place.mkdir(parents=True, exist_ok=True)
-    python, made = place / "venv" / "bin" / "python", place / "made.json"
+    python = place / "venv" / "bin" / "python"
+    made = place / "made.json"
     wanted = json.dumps([sys.version_info[:2], *packages, *alone])
     with (place / "lock").open("w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)

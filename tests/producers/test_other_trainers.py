@@ -226,7 +226,8 @@ def test_failing_and_resumed(train: Callable[..., Training]) -> None:
 
 def test_killed(train: Callable[..., Training]) -> None:
     training = train("--steps", 100_000)
-    log, deadline = training.directory / "train.log", time.monotonic() + FINISHES
+    log = training.directory / "train.log"
+    deadline = time.monotonic() + FINISHES
     while not (log.exists() and read_steps(log) >= 2 * training.trainer.every):
         assert training.process.poll() is None, log.read_text()[-2000:]
         assert time.monotonic() < deadline
@@ -243,7 +244,8 @@ def test_killed(train: Callable[..., Training]) -> None:
 def test_hung(train: Callable[..., Training]) -> None:
     training = train("--steps", STEPS, "--hang-at", FAILS)
     last = (FAILS - 1) // training.trainer.every * training.trainer.every
-    log, deadline = training.directory / "train.log", time.monotonic() + FINISHES
+    log = training.directory / "train.log"
+    deadline = time.monotonic() + FINISHES
     while not (log.exists() and read_steps(log) >= last):
         assert training.process.poll() is None, log.read_text()[-2000:]
         assert time.monotonic() < deadline

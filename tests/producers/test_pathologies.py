@@ -118,7 +118,8 @@ def test_curves_are_shown_by_their_means() -> None:
 
 
 def test_the_halves_share_no_name_seed_or_task() -> None:
-    tuned, held_out = halves()["tuned"], halves()["held_out"]
+    tuned = halves()["tuned"]
+    held_out = halves()["held_out"]
     for of in (
         lambda one: {one.name},
         lambda one: {one.seed},

@@ -31,10 +31,8 @@ def test_what_it_logs(
     kind: str, algorithm: str, indicators: set[str], tmp_path: Path
 ) -> None:
     python = python_of("trl-0.19", TRAINERS["trl-0.19"])
-    console, words = (
-        tmp_path / "train.log",
-        [python, SCRIPT, "out", kind, "--steps", str(STEPS)],
-    )
+    console = tmp_path / "train.log"
+    words = [python, SCRIPT, "out", kind, "--steps", str(STEPS)]
     with console.open("wb") as log:
         subprocess.run(
             words, cwd=tmp_path, stdout=log, stderr=log, timeout=FINISHES, check=True,

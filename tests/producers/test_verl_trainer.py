@@ -134,10 +134,8 @@ class Trained(NamedTuple):
             step: The step.
             wait: Waits for some seconds. A terminal that nobody reads stops the app in it.
         """
-        file, deadline = (
-            self.directory / "rollouts" / f"{step}.jsonl",
-            time.monotonic() + COMES,
-        )
+        file = self.directory / "rollouts" / f"{step}.jsonl"
+        deadline = time.monotonic() + COMES
         while not file.exists():
             assert self.process.poll() is None, self.log.read_text()[-3000:]
             assert time.monotonic() < deadline, self.log.read_text()[-3000:]

@@ -112,7 +112,8 @@ def test_a_chart_in_a_file_of_its_own_has_its_style_and_the_names_of_the_runs() 
     space = "{http://www.w3.org/2000/svg}"
     texts = {one.text for one in root.iter(f"{space}text")}
     assert {"reward", "step", "A", "B", "A  one", "B  two"} <= texts
-    title, desc = root.find(f"{space}title"), root.find(f"{space}desc")
+    title = root.find(f"{space}title")
+    desc = root.find(f"{space}desc")
     assert title is not None
     assert desc is not None
     assert title.text == "reward"

@@ -103,7 +103,8 @@ def test_what_is_refused(
 
 
 def test_force_replaces_a_file_and_never_writes_through_a_link(run: Path) -> None:
-    mine, link = run.parent / "mine.md", run.parent / "link.md"
+    mine = run.parent / "mine.md"
+    link = run.parent / "link.md"
     mine.write_text("mine")
     link.symlink_to(mine)
     assert main(["report", str(run), "-o", str(link), "--force"]) == 0

@@ -28,10 +28,8 @@ def named(name: str, *keys: str, **settings: Any) -> Run:
 
 
 def test_runs_of_one_version_measure_alike() -> None:
-    old, new = (
-        named("old", ACCURACY, **GSPO),
-        named("new", ACCURACY, SUCCESSFUL, **GSPO),
-    )
+    old = named("old", ACCURACY, **GSPO)
+    new = named("new", ACCURACY, SUCCESSFUL, **GSPO)
     for runs in (
         [],
         [old],
@@ -57,7 +55,8 @@ def test_accuracy_counts_failed_sessions_in_later_versions(count: int) -> None:
 
 
 def test_gspo_goes_by_its_aggregation_in_later_versions() -> None:
-    old, new = named("old", **GSPO), named("new", *TURNS, **GSPO)
+    old = named("old", **GSPO)
+    new = named("new", *TURNS, **GSPO)
     (said,) = differing([old, new])
     assert said.startswith("policy loss: GSPO goes by loss_agg_mode since verl 0.9.1")
     assert "keys of new show; old may be older" in said

@@ -20,11 +20,9 @@ from verl_tui.runs.run import Run
 from verl_tui.runs.time.step_clocks import clocks
 from verl_tui.runs.views.provenance import leading, origin, provenance_words, shares
 
-CONSOLE, LOGGER, EVENTS = (
-    ("verl console", 3),
-    ("verl file logger", 6),
-    ("tensorboard events", 5),
-)
+CONSOLE = ("verl console", 3)
+LOGGER = ("verl file logger", 6)
+EVENTS = ("tensorboard events", 5)
 
 
 def status(path, kind, ordinal=0, modified=1000.0):
@@ -124,7 +122,8 @@ def test_a_source_that_knows_the_steps_holds_and_no_step_is_invented_beside_it(
 
 
 def test_an_estimated_step_is_taken_away_once_the_step_is_known(run):
-    console, state = status("train.log", CONSOLE, 0), status("state.json", EVENTS, 1)
+    console = status("train.log", CONSOLE, 0)
+    state = status("state.json", EVENTS, 1)
     for step in range(1, 5):
         tell(run, console, estimated("a", {10 * step - 1: float(step)}, order=step))
         assert values(run, "a")[10 * step - 1] == step
@@ -165,7 +164,8 @@ def test_of_two_rows_of_one_step_the_one_that_states_it_holds(run):
 
 
 def test_event_files_of_a_directory_go_by_their_times(run):
-    older, newer = status("tb/1", EVENTS, 0), status("tb/2", EVENTS, 0)
+    older = status("tb/1", EVENTS, 0)
+    newer = status("tb/2", EVENTS, 0)
     for source, points, order in (
         (newer, {5: 5.5, 6: 6.5}, 900),
         (older, {4: 4.0, 5: 5.0, 6: 6.0}, 100),
@@ -286,10 +286,8 @@ def test_times_come_from_whichever_source_has_them(run):
 
 
 def test_what_a_console_says_of_the_end_weighs_more_than_an_exit_code(run):
-    fatal, exited = (
-        Event(EventKind.FATAL, "died", 9, 3),
-        Event(EventKind.EXITED, "code 0", 9, 3),
-    )
+    fatal = Event(EventKind.FATAL, "died", 9, 3)
+    exited = Event(EventKind.EXITED, "code 0", 9, 3)
     tell(run, status("run.wandb", ("W&B run", 4)), rows("a", {3: 1.0}), exited)
     assert run.outcome == exited
     tell(run, status("train.log", CONSOLE, 1), rows("a", {3: 1.0}), fatal)

@@ -90,7 +90,8 @@ def test_growing_and_changing_equals_building_anew(first, gaps, numbers, cuts, c
 
 
 def test_shrunk_columns_are_read_anew():
-    steps, values = array("q", range(5000)), array("d", range(5000))
+    steps = array("q", range(5000))
+    values = array("d", range(5000))
     pyramid = Pyramid(steps, values)
     del steps[100:], values[100:]
     pyramid.catch_up()
@@ -99,7 +100,8 @@ def test_shrunk_columns_are_read_anew():
 
 
 def test_rebuild_after_an_insertion():
-    steps, values = array("q", range(10, 3000)), array("d", range(10, 3000))
+    steps = array("q", range(10, 3000))
+    values = array("d", range(10, 3000))
     pyramid = Pyramid(steps, values)
     steps.insert(0, 3)
     values.insert(0, 1e9)

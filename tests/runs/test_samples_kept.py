@@ -13,7 +13,8 @@ if TYPE_CHECKING:
     from verl_tui.runs.run import Run
 
 NOW = 1_800_000_000.0
-TRAINED, VALIDATED = Place(3, validation=False), Place(3, validation=True)
+TRAINED = Place(3, validation=False)
+VALIDATED = Place(3, validation=True)
 
 
 def sample(step: int, response: str = "yes", *, validation: bool = False) -> Sample:

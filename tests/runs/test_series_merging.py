@@ -140,7 +140,8 @@ def test_a_merged_series_is_what_rows_put_one_by_one_make(batches, means):
 
 
 def test_rows_behind_averages_count_once():
-    first, second = Table(("x",), mean=True), Table(("x",), mean=False)
+    first = Table(("x",), mean=True)
+    second = Table(("x",), mean=False)
     tables = [(first, 0), (second, 0)]
     series = Series("x")
     write(first, 1, 0, [(1, 1.0, 0.0), (1, 2.0, 0.0)], 0)

@@ -100,7 +100,8 @@ def level(
     """A metric goes to another level, somewhere between two, and stays."""
 
     def plant(world: World, onset: int, chance: random.Random) -> None:
-        key, to = KEYS.get(what, {}).get(world.dialect, what), chance.uniform(low, high)
+        key = KEYS.get(what, {}).get(world.dialect, what)
+        to = chance.uniform(low, high)
         world.change(key, onset, lambda _, __: to + chance.gauss(0, size))
 
     failure(id, *dialects)(plant)
@@ -132,7 +133,8 @@ def _reward_zero(world: World, onset: int, _: random.Random) -> None:
 
 @failure("reward-cliff")
 def _reward_cliff(world: World, onset: int, chance: random.Random) -> None:
-    key, length = KEYS["reward"][world.dialect], chance.randint(1, 10)
+    key = KEYS["reward"][world.dialect]
+    length = chance.randint(1, 10)
     before = world.columns[key][onset - 2] or 0.0
     to = before * chance.uniform(0.02, 0.3)
     world.change(
@@ -144,8 +146,10 @@ def _reward_cliff(world: World, onset: int, chance: random.Random) -> None:
 
 @failure("reward-slide")
 def _reward_slide(world: World, onset: int, chance: random.Random) -> int:
-    key, length = KEYS["reward"][world.dialect], chance.randint(60, 150)
-    before, left = world.columns[key][onset - 2] or 0.0, chance.uniform(0.02, 0.3)
+    key = KEYS["reward"][world.dialect]
+    length = chance.randint(60, 150)
+    before = world.columns[key][onset - 2] or 0.0
+    left = chance.uniform(0.02, 0.3)
     world.change(
         key,
         onset,
@@ -170,7 +174,8 @@ def _component_falls(world: World, onset: int, chance: random.Random) -> int:
         "tutorial": "reward_components/{}",
     }
     falls, stays = (stem[world.dialect].format(name) for name in ("answer", "format"))
-    level, length = chance.uniform(0.4, 0.8), chance.randint(1, 120)
+    level = chance.uniform(0.4, 0.8)
+    length = chance.randint(1, 120)
     world.put(stays, 0.97, 0.005)
     world.put(falls, level, 0.03)
     world.change(falls, onset, lambda i, known: known * ramp(i, length, 1.0, 0.05))
@@ -215,7 +220,8 @@ def _reference_rising(world: World, onset: int, chance: random.Random) -> int:
 
 @failure("ref-kl-rising", "verl", "other")
 def _reference_drift(world: World, onset: int, chance: random.Random) -> int:
-    key, times = KEYS["reference_kl"][world.dialect], chance.uniform(1.5, 4.0)
+    key = KEYS["reference_kl"][world.dialect]
+    times = chance.uniform(1.5, 4.0)
     start = world.columns[key][onset - 1] or 0.0
     world.change(
         key,
@@ -238,7 +244,8 @@ def _policy_loss_jump(world: World, onset: int, chance: random.Random) -> None:
 
 @failure("circuit-breaker-reward")
 def _reward_breaker(world: World, onset: int, chance: random.Random) -> None:
-    keep, key = chance.uniform(0.55, 0.75), KEYS["reward"][world.dialect]
+    keep = chance.uniform(0.55, 0.75)
+    key = KEYS["reward"][world.dialect]
     before = world.columns[key][onset - 2] or 1.0
     world.change(key, onset, lambda i, _: before * keep ** min(i + 1, 8))
 
@@ -332,8 +339,10 @@ def _old_weights(world: World, onset: int, chance: random.Random) -> int:
 
 @failure("entropy-explosion")
 def _entropy_explodes(world: World, onset: int, chance: random.Random) -> None:
-    length, times = chance.randint(15, 60), chance.uniform(4, 10)
-    reward, fall = KEYS["reward"][world.dialect], chance.uniform(0.3, 0.55)
+    length = chance.randint(15, 60)
+    times = chance.uniform(4, 10)
+    reward = KEYS["reward"][world.dialect]
+    fall = chance.uniform(0.3, 0.55)
     world.change(
         KEYS["entropy"][world.dialect],
         onset,
@@ -421,7 +430,8 @@ def _grad_norm_rising(world: World, onset: int, chance: random.Random) -> None:
 
 @failure("staleness", "verl")
 def _staleness(world: World, onset: int, chance: random.Random) -> None:
-    key, to = "training/off_policy/trajectory_staleness/max", chance.randint(9, 20)
+    key = "training/off_policy/trajectory_staleness/max"
+    to = chance.randint(9, 20)
     world.columns[key] = [float(chance.randint(0, 6)) for _ in range(world.steps)]
     world.change(key, onset, lambda _, __: float(to))
 
@@ -473,7 +483,8 @@ def _grad_norm_spike(world: World, onset: int, chance: random.Random) -> None:
 
 @failure("clip-saturation")
 def _clip_saturation(world: World, onset: int, chance: random.Random) -> int:
-    to, length = chance.uniform(0.36, 0.6), chance.randint(1, 40)
+    to = chance.uniform(0.36, 0.6)
+    length = chance.randint(1, 40)
     start = world.columns[KEYS["clip"][world.dialect]][0] or 0.0
     world.change(
         KEYS["clip"][world.dialect],
@@ -507,7 +518,8 @@ def _plateau(world: World, onset: int, chance: random.Random) -> None:
 
 def cliff(world: World, onset: int, chance: random.Random) -> None:
     """The reward falls to near its floor within some steps."""
-    key, length = KEYS["reward"][world.dialect], chance.randint(2, 10)
+    key = KEYS["reward"][world.dialect]
+    length = chance.randint(2, 10)
     before = world.columns[key][onset - 2] or 0.0
     to = before * chance.uniform(0.02, 0.35)
     world.change(
@@ -520,14 +532,10 @@ def cliff(world: World, onset: int, chance: random.Random) -> None:
 @failure("policy-collapse")
 def _policy_collapse(world: World, onset: int, chance: random.Random) -> None:
     cliff(world, onset, chance)
-    ahead, which = (
-        chance.randint(1, 25),
-        "policy_kl" if world.dialect == "tutorial" else "reference_kl",
-    )
-    key, to = (
-        KEYS[which][world.dialect],
-        chance.uniform(0.15, 0.4) if which == "policy_kl" else chance.uniform(1.0, 3.0),
-    )
+    ahead = chance.randint(1, 25)
+    which = "policy_kl" if world.dialect == "tutorial" else "reference_kl"
+    key = KEYS[which][world.dialect]
+    to = chance.uniform(0.15, 0.4) if which == "policy_kl" else chance.uniform(1.0, 3.0)
     start = world.columns[key][onset - ahead - 1] or 0.0
     world.change(
         key,
@@ -551,10 +559,8 @@ def _policy_collapse_in_loops(world: World, onset: int, chance: random.Random) -
 @failure("entropy-collapse")
 def _entropy_collapse(world: World, onset: int, chance: random.Random) -> None:
     reward, entropy = KEYS["reward"][world.dialect], KEYS["entropy"][world.dialect]
-    flat, start = (
-        world.columns[reward][onset - 1] or 0.0,
-        world.columns[entropy][onset - 1] or 0.0,
-    )
+    flat = world.columns[reward][onset - 1] or 0.0
+    start = world.columns[entropy][onset - 1] or 0.0
     pace = chance.uniform(15, 60)
     world.change(reward, onset - 40, lambda _, __: flat + chance.gauss(0, 0.025))
     world.change(
@@ -567,7 +573,8 @@ def _entropy_collapse(world: World, onset: int, chance: random.Random) -> None:
 @failure("reward-hacking", "verl", "other")
 def _reward_hacking(world: World, onset: int, chance: random.Random) -> None:
     reward = KEYS["reward"][world.dialect]
-    before, gain = world.columns[reward][onset - 1] or 0.0, chance.uniform(0.15, 0.3)
+    before = world.columns[reward][onset - 1] or 0.0
+    gain = chance.uniform(0.15, 0.3)
     key = next(name for name in world.columns if name.startswith(("val-core", "eval")))
     validate(
         world, key, lambda t: 0.3 + 0.3 * min(1.0, t * 2), every=chance.choice((5, 10))
@@ -623,7 +630,8 @@ def _length_explosion(world: World, onset: int, chance: random.Random) -> None:
         if world.dialect == "verl"
         else "max_completion_length"
     ] = limit
-    share, loss = chance.uniform(0.4, 0.8), chance.uniform(0.35, 0.7)
+    share = chance.uniform(0.4, 0.8)
+    loss = chance.uniform(0.35, 0.7)
     reward = KEYS["reward"][world.dialect]
     before = world.columns[reward][onset - 1] or 0.0
     start = world.columns[KEYS["length"][world.dialect]][onset - 1] or 0.0
@@ -661,11 +669,9 @@ def scores(world: World) -> list[str]:
 
 @failure("length-collapse")
 def _length_collapse(world: World, onset: int, chance: random.Random) -> int:
-    length, left, fall = (
-        chance.randint(1, 60),
-        chance.uniform(0.01, 0.15),
-        chance.uniform(0.5, 0.9),
-    )
+    length = chance.randint(1, 60)
+    left = chance.uniform(0.01, 0.15)
+    fall = chance.uniform(0.5, 0.9)
     for key in scores(world):
         world.change(
             key, onset, lambda i, known: known * ramp(i, length, 1.0, 1 - fall)
@@ -680,11 +686,9 @@ def _length_collapse(world: World, onset: int, chance: random.Random) -> int:
 
 @failure("length-collapse")
 def _shrinks_for_nothing(world: World, onset: int, chance: random.Random) -> int:
-    length, left, level = (
-        chance.randint(1, 40),
-        chance.uniform(0.005, 0.08),
-        chance.uniform(0.05, 0.4),
-    )
+    length = chance.randint(1, 40)
+    left = chance.uniform(0.005, 0.08)
+    level = chance.uniform(0.05, 0.4)
     for key in scores(world):
         world.change(key, 1, lambda _, __: level + chance.gauss(0, 0.02))
     world.change(
@@ -713,7 +717,8 @@ def _engine_mismatch(world: World, onset: int, chance: random.Random) -> None:
 
 @failure("repetition")
 def _repetition(world: World, onset: int, chance: random.Random) -> int:
-    chinese, share = chance.random() < 0.5, chance.uniform(0.5, 1.0)
+    chinese = chance.random() < 0.5
+    share = chance.uniform(0.5, 1.0)
 
     def text(step: int) -> str:
         broken = step >= onset and chance.random() < share
@@ -748,7 +753,8 @@ def _dead_groups_by_the_trainer(
 
 @failure("component-imbalance", "other")
 def _component_imbalance(world: World, onset: int, chance: random.Random) -> None:
-    stuck, length = chance.uniform(0.02, 0.15), chance.randint(10, 60)
+    stuck = chance.uniform(0.02, 0.15)
+    length = chance.randint(10, 60)
     world.columns["rewards/accuracy_reward/mean"] = [
         max(0.0, stuck + n) for n in world.noise(0.02)
     ]
@@ -764,7 +770,8 @@ def _component_imbalance(world: World, onset: int, chance: random.Random) -> Non
 def _component_imbalance_in_dumps(
     world: World, onset: int, chance: random.Random
 ) -> None:
-    stuck, length = chance.uniform(0.02, 0.15), chance.randint(10, 60)
+    stuck = chance.uniform(0.02, 0.15)
+    length = chance.randint(10, 60)
 
     def well_formed(step: int) -> float:
         share = ramp(step - onset, length, 0.3, 1.0) if step >= onset else 0.3
@@ -782,11 +789,9 @@ def _component_imbalance_in_dumps(
 
 @failure("slow-phase", "verl")
 def _slow_phase(world: World, onset: int, chance: random.Random) -> None:
-    phase, times, length = (
-        chance.choice(("gen", "update_actor")),
-        chance.uniform(2.0, 4.0),
-        chance.randint(1, 60),
-    )
+    phase = chance.choice(("gen", "update_actor"))
+    times = chance.uniform(2.0, 4.0)
+    length = chance.randint(1, 60)
     column, step = world.columns[f"timing_s/{phase}"], world.columns["timing_s/step"]
     for i in range(onset - 1, world.steps):
         known = column[i] or 0.0
@@ -921,7 +926,8 @@ def _reference_climbs(world: World, onset: int, chance: random.Random) -> int:
 
 @failure("ref-kl-above-band", "verl", "other")
 def _reference_far(world: World, onset: int, chance: random.Random) -> None:
-    reward, to = KEYS["reward"][world.dialect], chance.uniform(1.3, 4.0)
+    reward = KEYS["reward"][world.dialect]
+    to = chance.uniform(1.3, 4.0)
     flat = world.columns[reward][0] or 0.0
     world.columns[reward] = [flat + noise for noise in world.noise(0.02)]
     key = KEYS["reference_kl"][world.dialect]
@@ -940,7 +946,8 @@ def _reward_swings(world: World, onset: int, chance: random.Random) -> None:
 @failure("policy-collapse", steps=40, onset=(7, 30))
 def _collapse_in_few_points(world: World, onset: int, chance: random.Random) -> None:
     reward = KEYS["reward"][world.dialect]
-    before, to = world.columns[reward][onset - 2] or 1.0, chance.uniform(0.05, 0.4)
+    before = world.columns[reward][onset - 2] or 1.0
+    to = chance.uniform(0.05, 0.4)
     world.columns[reward] = [before * (1 + noise) for noise in world.noise(0.04)]
     world.change(
         reward,

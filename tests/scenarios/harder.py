@@ -144,12 +144,11 @@ def near(
     """
 
     def plant(world: World, onset: int, chance: random.Random) -> None:
-        level, length, key = (
-            chance.uniform(*to),
-            chance.randint(1, 6),
-            key_of(world, what),
-        )
-        noise, start = wander(world, size), world.columns[key][onset - 2] or 0.0
+        level = chance.uniform(*to)
+        length = chance.randint(1, 6)
+        key = key_of(world, what)
+        noise = wander(world, size)
+        start = world.columns[key][onset - 2] or 0.0
         world.change(
             key,
             onset,
@@ -204,17 +203,16 @@ near("clip-saturation", "clip", (0.33, 0.37), 0.03)
 
 @case("reward-low", "never rises", "tutorial", onset=(1, 1))
 def _reward_low_always(world: World, _: int, chance: random.Random) -> None:
-    level, noise = chance.uniform(0.4, 0.85), wander(world, 0.07)
+    level = chance.uniform(0.4, 0.85)
+    noise = wander(world, 0.07)
     world.columns["rollout/reward_mean"] = [level + value for value in noise]
 
 
 @case("reward-low", "sinks", "tutorial")
 def _reward_sinks(world: World, onset: int, chance: random.Random) -> int:
-    length, to, noise = (
-        chance.randint(60, 150),
-        chance.uniform(0.4, 0.7),
-        wander(world, 0.07),
-    )
+    length = chance.randint(60, 150)
+    to = chance.uniform(0.4, 0.7)
+    noise = wander(world, 0.07)
     start = world.columns["rollout/reward_mean"][onset - 2] or 2.0
     world.change(
         "rollout/reward_mean", onset, lambda i, _: ramp(i, length, start, to) + noise[i]
@@ -224,11 +222,9 @@ def _reward_sinks(world: World, onset: int, chance: random.Random) -> int:
 
 @case("reward-noisy", "just beyond", "tutorial")
 def _reward_noisy(world: World, onset: int, chance: random.Random) -> None:
-    share, noise, reward = (
-        chance.uniform(0.54, 0.6),
-        wander(world, 0.03),
-        world.columns["rollout/reward_mean"],
-    )
+    share = chance.uniform(0.54, 0.6)
+    noise = wander(world, 0.03)
+    reward = world.columns["rollout/reward_mean"]
     world.change(
         "rollout/reward_std",
         onset,
@@ -249,7 +245,8 @@ def _reward_noisy_over_time(world: World, onset: int, chance: random.Random) -> 
 
 @case("kl-low", "fades", "tutorial")
 def _kl_fades(world: World, onset: int, chance: random.Random) -> int:
-    pace, noise = chance.uniform(30, 80), wander(world, 0.08)
+    pace = chance.uniform(30, 80)
+    noise = wander(world, 0.08)
     start = world.columns["rollout/kl_div"][onset - 2] or 0.02
     world.change(
         "rollout/kl_div",
@@ -261,11 +258,9 @@ def _kl_fades(world: World, onset: int, chance: random.Random) -> int:
 
 @case("kl-high", "climbs")
 def _kl_climbs(world: World, onset: int, chance: random.Random) -> int:
-    length, to, noise = (
-        chance.randint(40, 120),
-        chance.uniform(0.14, 0.19),
-        wander(world, 0.008),
-    )
+    length = chance.randint(40, 120)
+    to = chance.uniform(0.14, 0.19)
+    noise = wander(world, 0.008)
     start = world.columns[key_of(world, "policy_kl")][onset - 2] or 0.0
     world.change(
         key_of(world, "policy_kl"),
@@ -280,17 +275,16 @@ def _kl_climbs(world: World, onset: int, chance: random.Random) -> int:
 def _reference_surge(world: World, onset: int, chance: random.Random) -> None:
     key = key_of(world, "reference_kl")
     past = median(value or 0.0 for value in world.columns[key][onset - 41 : onset - 1])
-    level, length, noise = (
-        max(0.15, past * chance.uniform(6, 8)),
-        chance.randint(1, 20),
-        wander(world, 0.08),
-    )
+    level = max(0.15, past * chance.uniform(6, 8))
+    length = chance.randint(1, 20)
+    noise = wander(world, 0.08)
     world.change(key, onset, lambda i, _: ramp(i, length, past, level) * (1 + noise[i]))
 
 
 @case("ref-kl-rising", "slowly", "tutorial")
 def _reference_rising(world: World, onset: int, chance: random.Random) -> int:
-    slope, noise = chance.uniform(0.0004, 0.0007), wander(world, 0.006)
+    slope = chance.uniform(0.0004, 0.0007)
+    noise = wander(world, 0.006)
     world.change("kl/divergence", onset, lambda i, _: 0.06 + slope * i + noise[i])
     return onset + math.ceil(0.04 / slope)  # there it leaves its band, 0.1
 
@@ -307,11 +301,9 @@ def _policy_loss_jump(world: World, onset: int, chance: random.Random) -> None:
 
 @case("grad-norm-spike", "just beyond, noisy past")
 def _grad_norm_spike(world: World, onset: int, chance: random.Random) -> None:
-    key, noise, times = (
-        key_of(world, "grad_norm"),
-        wander(world, 0.12),
-        chance.uniform(12, 15),
-    )
+    key = key_of(world, "grad_norm")
+    noise = wander(world, 0.12)
+    times = chance.uniform(12, 15)
     world.change(key, 1, lambda i, known: known * (1 + noise[i]))
     past = median(value or 0.0 for value in world.columns[key][onset - 31 : onset - 1])
     world.change(key, onset, lambda i, known: past * times if i == 0 else known)
@@ -346,7 +338,8 @@ def _breaker_kl(world: World, onset: int, chance: random.Random) -> None:
 
 @case("circuit-breaker-reward", "five records, no more")
 def _breaker_reward(world: World, onset: int, chance: random.Random) -> None:
-    keep, key = chance.uniform(0.74, 0.785), key_of(world, "reward")
+    keep = chance.uniform(0.74, 0.785)
+    key = key_of(world, "reward")
     before = world.columns[key][onset - 2] or 1.0
     world.change(
         key, onset, lambda i, known: before * keep ** (i + 1) if i < 5 else known
@@ -376,11 +369,9 @@ def _staleness(world: World, onset: int, chance: random.Random) -> None:
 
 @case("critic-useless", "slightly below 0", "verl")
 def _critic_useless(world: World, onset: int, chance: random.Random) -> None:
-    key, to, noise = (
-        "critic/vf_explained_var",
-        chance.uniform(-0.1, -0.05),
-        wander(world, 0.04),
-    )
+    key = "critic/vf_explained_var"
+    to = chance.uniform(-0.1, -0.05)
+    noise = wander(world, 0.04)
     world.put(key, lambda t: 0.3 + 0.3 * t, 0.05)
     world.change(key, onset, lambda i, _: to + noise[i])
 
@@ -417,11 +408,9 @@ def fall(
     length: tuple[int, int],
 ) -> None:
     """The reward falls to a share of its level, and stays there with noise."""
-    key, steps, noise = (
-        key_of(world, "reward"),
-        chance.randint(*length),
-        wander(world, 0.05),
-    )
+    key = key_of(world, "reward")
+    steps = chance.randint(*length)
+    noise = wander(world, 0.05)
     before = world.columns[key][onset - 2] or 1.0
     to = before * chance.uniform(*left)
     world.change(
@@ -432,12 +421,11 @@ def fall(
 @case("policy-collapse", "within 5 to 15 steps, policy KL")
 def _collapse(world: World, onset: int, chance: random.Random) -> None:
     fall(world, onset, chance, (0.05, 0.4), (5, 15))
-    key, ahead, to = (
-        key_of(world, "policy_kl"),
-        chance.randint(2, 10),
-        chance.uniform(0.13, 0.3),
-    )
-    start, noise = world.columns[key][onset - ahead - 2] or 0.0, wander(world, 0.1)
+    key = key_of(world, "policy_kl")
+    ahead = chance.randint(2, 10)
+    to = chance.uniform(0.13, 0.3)
+    start = world.columns[key][onset - ahead - 2] or 0.0
+    noise = wander(world, 0.1)
     world.change(
         key, onset - ahead, lambda i, _: ramp(i, ahead, start, to) * (1 + noise[i])
     )
@@ -446,8 +434,10 @@ def _collapse(world: World, onset: int, chance: random.Random) -> None:
 @case("policy-collapse", "half of the reward, reference KL 6 times", "verl", "other")
 def _half_collapse(world: World, onset: int, chance: random.Random) -> None:
     fall(world, onset, chance, (0.4, 0.5), (3, 10))
-    key, ahead = key_of(world, "reference_kl"), chance.randint(2, 10)
-    start, noise = world.columns[key][onset - ahead - 2] or 0.0, wander(world, 0.08)
+    key = key_of(world, "reference_kl")
+    ahead = chance.randint(2, 10)
+    start = world.columns[key][onset - ahead - 2] or 0.0
+    noise = wander(world, 0.08)
     to = max(0.15, start * chance.uniform(6.0, 9.0))
     world.change(
         key, onset - ahead, lambda i, _: ramp(i, 10, start, to) * (1 + noise[i])
@@ -464,12 +454,11 @@ def _half_collapse(world: World, onset: int, chance: random.Random) -> None:
 )
 def _late_collapse(world: World, onset: int, chance: random.Random) -> None:
     fall(world, onset, chance, (0.05, 0.3), (5, 15))
-    key, ahead = key_of(world, "reference_kl"), chance.randint(2, 10)
-    start, noise, times = (
-        world.columns[key][onset - ahead - 2] or 0.0,
-        wander(world, 0.08),
-        chance.uniform(3.0, 4.0),
-    )
+    key = key_of(world, "reference_kl")
+    ahead = chance.randint(2, 10)
+    start = world.columns[key][onset - ahead - 2] or 0.0
+    noise = wander(world, 0.08)
+    times = chance.uniform(3.0, 4.0)
     world.change(
         key,
         onset - ahead,
@@ -481,7 +470,8 @@ def _late_collapse(world: World, onset: int, chance: random.Random) -> None:
 def _collapse_reference(world: World, onset: int, chance: random.Random) -> None:
     fall(world, onset, chance, (0.05, 0.4), (5, 15))
     world.settings = {"kl_coef": 0.001, "target_kl": 0.05}
-    ahead, noise = chance.randint(2, 15), wander(world, 0.06)
+    ahead = chance.randint(2, 15)
+    noise = wander(world, 0.06)
     to = 0.05 * chance.uniform(3.0, 5.0)
     world.change(
         "kl/divergence",
@@ -492,11 +482,9 @@ def _collapse_reference(world: World, onset: int, chance: random.Random) -> None
 
 @case("policy-collapse", "negative rewards", "verl", "other")
 def _collapse_below_zero(world: World, onset: int, chance: random.Random) -> None:
-    key, noise, steps = (
-        key_of(world, "reward"),
-        wander(world, 0.12),
-        chance.randint(5, 15),
-    )
+    key = key_of(world, "reward")
+    noise = wander(world, 0.12)
+    steps = chance.randint(5, 15)
     world.put(key, lambda t: -5 + 4 * (1 - math.exp(-4 * t)), 0.12)
     before = world.columns[key][onset - 2] or -2.0
     world.change(key, onset, lambda i, _: ramp(i, steps, before, -5.5) + noise[i])
@@ -520,9 +508,11 @@ def _entropy_fast(world: World, onset: int, chance: random.Random) -> None:
 
 def _entropy(world: World, onset: int, chance: random.Random, pace: float) -> None:
     level = {"tutorial": 1.6, "verl": 0.3, "other": 0.6}[world.dialect]
-    reward, entropy = wander(world, 0.06, 0.5), wander(world, 0.06)
+    reward = wander(world, 0.06, 0.5)
+    entropy = wander(world, 0.06)
     world.columns[key_of(world, "reward")] = [level * (1 + value) for value in reward]
-    key, start = key_of(world, "entropy"), chance.uniform(0.4, 1.2)
+    key = key_of(world, "entropy")
+    start = chance.uniform(0.4, 1.2)
     world.put(key, start, 0.02)
     world.change(
         key,
@@ -533,24 +523,19 @@ def _entropy(world: World, onset: int, chance: random.Random, pace: float) -> No
 
 @case("reward-hacking", "slight, noisy validation", steps=(500, 800))
 def _hacking(world: World, onset: int, chance: random.Random) -> None:
-    key, score = key_of(world, "reward"), VALIDATION[world.dialect]
-    gain, drop, every = (
-        chance.uniform(0.12, 0.2),
-        chance.choice((0.0, 0.05, 0.1)),
-        chance.choice((5, 10, 20)),
-    )
-    before, length, noise = (
-        world.columns[key][onset - 2] or 1.0,
-        chance.randint(120, 250),
-        wander(world, 0.03),
-    )
+    key = key_of(world, "reward")
+    score = VALIDATION[world.dialect]
+    gain = chance.uniform(0.12, 0.2)
+    drop = chance.choice((0.0, 0.05, 0.1))
+    every = chance.choice((5, 10, 20))
+    before = world.columns[key][onset - 2] or 1.0
+    length = chance.randint(120, 250)
+    noise = wander(world, 0.03)
     validate(
         world, score, lambda t: 0.3 + 0.25 * min(1.0, t * 2), every=every, size=0.02
     )
-    seen, jitter = (
-        [value for value in world.columns[score][: onset - 1] if value is not None],
-        wander(world, 0.02, 0.2),
-    )
+    seen = [value for value in world.columns[score][: onset - 1] if value is not None]
+    jitter = wander(world, 0.02, 0.2)
     world.change(
         key,
         onset,
@@ -563,11 +548,9 @@ def _hacking(world: World, onset: int, chance: random.Random) -> None:
 
 @case("length-explosion", "limit from the settings", "tutorial", "verl")
 def _explosion(world: World, onset: int, chance: random.Random) -> None:
-    limit, length, key = (
-        512 if world.dialect == "tutorial" else 2048,
-        chance.randint(50, 150),
-        key_of(world, "length"),
-    )
+    limit = 512 if world.dialect == "tutorial" else 2048
+    length = chance.randint(50, 150)
+    key = key_of(world, "length")
     if world.dialect == "tutorial":
         world.settings = {"max_new_tokens": limit}
     else:
@@ -579,10 +562,8 @@ def _explosion(world: World, onset: int, chance: random.Random) -> None:
     world.change(
         key, onset, lambda i, _: limit * min(1.0, ramp(i, length, 0.5, 0.95) + noise[i])
     )
-    before, loss = (
-        world.columns[key_of(world, "reward")][onset - 2] or 1.0,
-        chance.uniform(0.25, 0.6),
-    )
+    before = world.columns[key_of(world, "reward")][onset - 2] or 1.0
+    loss = chance.uniform(0.25, 0.6)
     world.change(
         key_of(world, "reward"),
         onset,
@@ -592,20 +573,14 @@ def _explosion(world: World, onset: int, chance: random.Random) -> None:
 
 @case("length-explosion", "slowly, truncated share", "verl", "other")
 def _explosion_slow(world: World, onset: int, chance: random.Random) -> None:
-    length, share, loss = (
-        chance.randint(100, 180),
-        chance.uniform(0.25, 0.5),
-        chance.uniform(0.2, 0.4),
-    )
-    noise, reward, key = (
-        wander(world, 0.03),
-        wander(world, 0.05),
-        key_of(world, "length"),
-    )
-    start, before = (
-        world.columns[key][onset - 2] or 400,
-        world.columns[key_of(world, "reward")][onset - 2] or 1.0,
-    )
+    length = chance.randint(100, 180)
+    share = chance.uniform(0.25, 0.5)
+    loss = chance.uniform(0.2, 0.4)
+    noise = wander(world, 0.03)
+    reward = wander(world, 0.05)
+    key = key_of(world, "length")
+    start = world.columns[key][onset - 2] or 400
+    before = world.columns[key_of(world, "reward")][onset - 2] or 1.0
     world.change(
         key, onset, lambda i, _: start * (ramp(i, length, 1.0, 2.3) + noise[i])
     )
@@ -626,11 +601,9 @@ def _mismatch(world: World, onset: int, chance: random.Random) -> None:
     key, to = chance.choice(
         (("training/rollout_probs_diff_mean", 0.0125), ("rollout_corr/kl", 0.13))
     )
-    noise, norm, times = (
-        wander(world, 0.06),
-        wander(world, 0.1),
-        chance.uniform(2.0, 2.6),
-    )
+    noise = wander(world, 0.06)
+    norm = wander(world, 0.1)
+    times = chance.uniform(2.0, 2.6)
     world.change(key, onset, lambda i, known: ramp(i, 20, known, to) * (1 + noise[i]))
     world.change(
         "actor/grad_norm",
@@ -641,11 +614,9 @@ def _mismatch(world: World, onset: int, chance: random.Random) -> None:
 
 @case("repetition", "creeping, a third and more of the samples", steps=(400, 500))
 def _repetition(world: World, onset: int, chance: random.Random) -> int:
-    chinese, share, length = (
-        chance.random() < 0.5,
-        chance.uniform(0.35, 0.6),
-        chance.randint(10, 80),
-    )
+    chinese = chance.random() < 0.5
+    share = chance.uniform(0.35, 0.6)
+    length = chance.randint(10, 80)
 
     def text(step: int) -> str:
         broken = step >= onset and chance.random() < ramp(
@@ -680,11 +651,9 @@ def _repetition_of_sentences(world: World, onset: int, chance: random.Random) ->
 
 @case("dead-groups", "more and more, up to four in five", "verl", "tutorial")
 def _dead_groups(world: World, onset: int, chance: random.Random) -> int:
-    length, right, share = (
-        chance.randint(30, 120),
-        float(chance.random() < 0.5),
-        chance.uniform(0.8, 0.95),
-    )
+    length = chance.randint(30, 120)
+    right = float(chance.random() < 0.5)
+    share = chance.uniform(0.8, 0.95)
     for step in range(1, world.steps + 1):
         since = ramp(step - onset, length, 0.2, share) if step >= onset else 0.2
         records = []
@@ -710,11 +679,9 @@ def _dead_groups(world: World, onset: int, chance: random.Random) -> int:
 
 @case("component-imbalance", "saturates in the first steps", "other", onset=(15, 15))
 def _imbalance(world: World, onset: int, chance: random.Random) -> int:
-    stuck, pace, noise = (
-        chance.uniform(0.02, 0.15),
-        chance.uniform(6, 30),
-        wander(world, 0.015),
-    )
+    stuck = chance.uniform(0.02, 0.15)
+    pace = chance.uniform(6, 30)
+    noise = wander(world, 0.015)
     world.columns["rewards/accuracy_reward/mean"] = [
         max(0.0, stuck + value) for value in noise
     ]
@@ -737,7 +704,8 @@ def _imbalance(world: World, onset: int, chance: random.Random) -> int:
     steps=(480, 500),
 )
 def _imbalance_in_dumps(world: World, onset: int, chance: random.Random) -> int:
-    stuck, pace = chance.uniform(0.02, 0.15), chance.uniform(10, 40)
+    stuck = chance.uniform(0.02, 0.15)
+    pace = chance.uniform(10, 40)
 
     def well_formed(step: int) -> float:
         return float(
@@ -772,11 +740,9 @@ def _total(world: World) -> None:
 
 @case("slow-phase", "by seven tenths to twice", "verl")
 def _slow_phase(world: World, onset: int, chance: random.Random) -> None:
-    phase, times, length = (
-        chance.choice(("gen", "update_actor")),
-        chance.uniform(1.7, 2.0),
-        chance.randint(1, 100),
-    )
+    phase = chance.choice(("gen", "update_actor"))
+    times = chance.uniform(1.7, 2.0)
+    length = chance.randint(1, 100)
     column, step = world.columns[f"timing_s/{phase}"], world.columns["timing_s/step"]
     for i in range(onset - 1, world.steps):
         added = (column[i] or 0.0) * (ramp(i - onset + 1, length, 1.0, times) - 1)
@@ -808,7 +774,8 @@ def _rough(chance: random.Random) -> World:
 @healthy("small, noisy validation sets")
 def _noisy_validation(chance: random.Random) -> World:
     world = roughen(DIALECTS["verl"](600, chance))
-    every, size = chance.choice((5, 10, 20)), chance.uniform(0.025, 0.045)
+    every = chance.choice((5, 10, 20))
+    size = chance.uniform(0.025, 0.045)
     rise = chance.uniform(0.35, 0.5)
     validate(
         world,
@@ -900,7 +867,8 @@ def _sparse(chance: random.Random) -> World:
 @healthy("reward saturates early, entropy settles late")
 def _entropy_settles(chance: random.Random) -> World:
     world = roughen(DIALECTS["verl"](700, chance))
-    fast, slow = chance.uniform(30, 60), chance.uniform(90, 180)
+    fast = chance.uniform(30, 60)
+    slow = chance.uniform(90, 180)
     noise = wander(world, 0.012)
     world.change(
         "critic/score/mean",
@@ -922,7 +890,8 @@ def _entropy_settles(chance: random.Random) -> World:
 def _one_form(chance: random.Random) -> World:
     world = roughen(DIALECTS["verl"](400, chance))
     form = "first we write down what is given then we solve step by step and the final answer is boxed here"
-    start, end = chance.uniform(0.1, 0.2), chance.uniform(0.35, 0.5)
+    start = chance.uniform(0.1, 0.2)
+    end = chance.uniform(0.35, 0.5)
 
     def text(step: int) -> str:
         words = prose(chance).split()
@@ -936,10 +905,8 @@ def _one_form(chance: random.Random) -> World:
 @healthy("reasoning grows tenfold, few are cut")
 def _long_reasoning(chance: random.Random) -> World:
     world = roughen(DIALECTS["verl"](700, chance))
-    growth, noise = (
-        [1 + 9 / (1 + math.exp(-(i - 300) / 70)) for i in range(700)],
-        wander(world, 0.04),
-    )
+    growth = [1 + 9 / (1 + math.exp(-(i - 300) / 70)) for i in range(700)]
+    noise = wander(world, 0.04)
     world.change(
         "response_length/mean", 1, lambda i, _: 400 * growth[i] * (1 + noise[i])
     )
@@ -969,7 +936,8 @@ def _long_reasoning(chance: random.Random) -> World:
 def _off_policy(chance: random.Random) -> World:
     world = roughen(DIALECTS["verl"](600, chance))
     kl, clip = wander(world, 0.3), wander(world, 0.12)
-    level, climb = chance.uniform(0.02, 0.05), chance.uniform(1.0, 1.6)
+    level = chance.uniform(0.02, 0.05)
+    climb = chance.uniform(1.0, 1.6)
     peaks = set(chance.sample(range(600), 10))
     world.change(
         "actor/ppo_kl", 1, lambda i, _: level * (1 + kl[i]) * (4 if i in peaks else 1)
@@ -985,11 +953,9 @@ def _off_policy(chance: random.Random) -> World:
 @healthy("KL to the reference grows by an s-curve")
 def _kl_grows(chance: random.Random) -> World:
     world = roughen(DIALECTS["verl"](700, chance))
-    middle, pace, top = (
-        chance.uniform(200, 400),
-        chance.uniform(50, 90),
-        chance.uniform(0.1, 0.35),
-    )
+    middle = chance.uniform(200, 400)
+    pace = chance.uniform(50, 90)
+    top = chance.uniform(0.1, 0.35)
     noise = wander(world, 0.06)
     world.change(
         "actor/kl_loss",
@@ -1066,7 +1032,8 @@ def _long(chance: random.Random) -> World:
 @healthy("a component learns slowly, another at once")
 def _slow_component(chance: random.Random) -> World:
     world = roughen(DIALECTS["other"](700, chance))
-    top, noise = chance.uniform(0.35, 0.5), wander(world, 0.02)
+    top = chance.uniform(0.35, 0.5)
+    noise = wander(world, 0.02)
     world.change(
         "rewards/accuracy_reward/mean",
         1,
@@ -1112,7 +1079,8 @@ def _tutorial_rough(chance: random.Random) -> World:
 @healthy("tutorial: begins low and learns slowly")
 def _tutorial_slow(chance: random.Random) -> World:
     world = roughen(DIALECTS["tutorial"](700, chance))
-    noise, pace = wander(world, 0.08), chance.uniform(120, 220)
+    noise = wander(world, 0.08)
+    pace = chance.uniform(120, 220)
     world.change(
         "rollout/reward_mean",
         1,
@@ -1147,7 +1115,8 @@ def _tutorial_spellings(chance: random.Random) -> World:
 def _stairs(chance: random.Random) -> World:
     world = roughen(DIALECTS["tutorial"](800, chance))
     world.settings = {"kl_coef": 0.02, "kl_controller": "adaptive", "target_kl": 0.05}
-    every, falls = chance.randint(50, 90), chance.randint(4, 5)
+    every = chance.randint(50, 90)
+    falls = chance.randint(4, 5)
     noise = wander(world, 0.02, 0.5)
     world.change(
         "rollout/kl_div",

@@ -209,7 +209,8 @@ def _spends(chance: random.Random) -> World:
     world = verl(600, chance)
     world.put("actor/entropy", lambda t: 0.25 + 0.7 * math.exp(-18 * t), 0.01, low=0.01)
     world.put("actor/lr", 1e-6)
-    jump, back = chance.randint(80, 200), chance.randint(350, 500)
+    jump = chance.randint(80, 200)
+    back = chance.randint(350, 500)
     world.put(
         "perf/cpu_memory_used_gb",
         lambda t: 132 + 8 * t + 40 * (1 - math.exp(-60 * t)),
@@ -248,7 +249,8 @@ def _longer(chance: random.Random) -> World:
 @healthy("solved groups: gradients of 0, rare peaks of the loss")
 def _solved_groups(chance: random.Random) -> World:
     world = other(500, chance)
-    rest, share = chance.choice((0.0, 0.0012)), chance.uniform(0.1, 0.5)
+    rest = chance.choice((0.0, 0.0012))
+    share = chance.uniform(0.1, 0.5)
 
     def norm(i: int) -> float:
         live = i < 60 or chance.random() < share

@@ -136,7 +136,8 @@ def test_any_number_anywhere(
 )
 @HUGE
 def test_a_line_costs_no_other(tmp_path: Path, name: str, number: str) -> None:
-    lines, path = DOCUMENTS[name].splitlines(keepends=True), tmp_path / name
+    lines = DOCUMENTS[name].splitlines(keepends=True)
+    path = tmp_path / name
     assert len(lines) > 2
     for changed in range(2, len(lines)):  # the first ones tell what the file is
         before, after = lines[:changed], lines[changed + 1 :]

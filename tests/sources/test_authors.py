@@ -128,7 +128,8 @@ def test_in_a_container_only_a_long_silent_file_has_lost_its_process(
 def test_a_file_that_grows_after_all_is_written_elsewhere(
     system: Path, tmp_path: Path
 ) -> None:
-    path, authors = event_file(tmp_path), Authors(system, "gpu-7.lan")
+    path = event_file(tmp_path)
+    authors = Authors(system, "gpu-7.lan")
     assert authors.look([path], NOW)[path].gone
     assert authors.look([path], NOW + 10)[path].gone
     os.utime(path, (NOW + 20, NOW + 20))

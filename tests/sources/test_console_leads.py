@@ -372,7 +372,8 @@ def test_an_object_that_holds_several_lines(tmp_path: Path) -> None:
 @given(cuts=st.lists(st.integers(0, 10**6), max_size=12))
 @settings(max_examples=30, suppress_health_check=[HealthCheck.function_scoped_fixture])
 def test_any_cut_gives_the_same_run(tmp_path: Path, way: str, cuts: list[int]) -> None:
-    path, data = tmp_path / "train.log", kept(TRL, {**LEADS, **COLLECTED}[way]).encode()
+    path = tmp_path / "train.log"
+    data = kept(TRL, {**LEADS, **COLLECTED}[way]).encode()
     whole, _ = feed_in_pieces(path, console, data, [], to_the_end=True)
     pieces, _ = feed_in_pieces(path, console, data, cuts, to_the_end=True)
     assert said(pieces) == said(whole)

@@ -245,7 +245,8 @@ def test_lines_are_called_by_their_first_row() -> None:
 def test_any_cut_gives_the_same_run(
     tmp_path: Path, cuts: list[int], columns: int
 ) -> None:
-    path, data = tmp_path / "train.log", captured(verl(3), columns).encode()
+    path = tmp_path / "train.log"
+    data = captured(verl(3), columns).encode()
     whole, _ = feed_in_pieces(path, console, data, [], to_the_end=True)
     pieces, _ = feed_in_pieces(path, console, data, cuts, to_the_end=True)
     assert points(pieces) == points(whole)

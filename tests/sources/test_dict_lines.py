@@ -213,7 +213,8 @@ def test_checkpoints_are_seen(tmp_path: Path) -> None:
 @given(cuts=st.lists(st.integers(0, 10**6), max_size=12))
 @settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
 def test_any_cut_gives_the_same_run(tmp_path: Path, name: str, cuts: list[int]) -> None:
-    path, data = tmp_path / "train.log", CONSOLES[name].encode()
+    path = tmp_path / "train.log"
+    data = CONSOLES[name].encode()
     whole, _ = feed_in_pieces(path, console, data, [], to_the_end=True)
     pieces, _ = feed_in_pieces(path, console, data, cuts, to_the_end=True)
     assert pieces.keys == whole.keys

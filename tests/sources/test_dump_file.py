@@ -254,11 +254,9 @@ def test_texts_of_a_row_are_what_is_shown(tmp_path: Path) -> None:
 
 def test_lines_are_given_to_the_byte(tmp_path: Path) -> None:
     path = tmp_path / "3.jsonl"
-    first, broken, last = (
-        b' {"input": "a", "output": NaN}\r',
-        b'{"input": \xff',
-        written([row(output="\ud800")])[:-1],
-    )
+    first = b' {"input": "a", "output": NaN}\r'
+    broken = b'{"input": \xff'
+    last = written([row(output="\ud800")])[:-1]
     path.write_bytes(
         b"\n".join((first, b"", broken, written([row(uid="pad_1")])[:-1], last))
     )

@@ -305,7 +305,8 @@ def test_runs_that_appear_later(tmp_path):
 
 
 def test_a_source_that_fails_costs_its_neighbour_nothing(tmp_path):
-    good, bad = tmp_path / "train.log", tmp_path / "p" / "e.jsonl"
+    good = tmp_path / "train.log"
+    bad = tmp_path / "p" / "e.jsonl"
     bad.parent.mkdir()
     good.write_text("step:1 - a:1\n")
     bad.write_text(line(1) + "garbage\n")
@@ -331,11 +332,9 @@ def test_a_folder_whose_name_is_no_text_is_followed_as_well(tmp_path):
 
 def test_what_a_search_raises_is_reported_and_ends_nothing(tmp_path, monkeypatch):
     append(tmp_path / "log.jsonl", line(1))
-    feed, stop, ticks = (
-        Feed([str(tmp_path)]),
-        threading.Event(),
-        iter(range(0, 10**6, 5)),
-    )
+    feed = Feed([str(tmp_path)])
+    stop = threading.Event()
+    ticks = iter(range(0, 10**6, 5))
     news_seen, real = [], feed.scan
 
     def failing():
@@ -440,7 +439,8 @@ def nothing() -> None:
 
 
 def test_new_runs_are_found_though_the_clock_was_set_back(tmp_path, monkeypatch):
-    first, second = tmp_path / "a" / "log.jsonl", tmp_path / "b" / "log.jsonl"
+    first = tmp_path / "a" / "log.jsonl"
+    second = tmp_path / "b" / "log.jsonl"
     for path in (first, second):
         path.parent.mkdir()
     append(first, line(1))
@@ -470,11 +470,9 @@ def test_half_a_line_waits_though_the_servers_clock_is_behind(tmp_path, monkeypa
             run.sources[str(path)].status.bytes_read == len(text) for run in runs
         )
 
-    first, half, rest = (
-        "step:1 - critic/score/mean:0.5\n",
-        "step:2 - critic/score/mean:0.1",
-        "25\n",
-    )
+    first = "step:1 - critic/score/mean:0.5\n"
+    half = "step:2 - critic/score/mean:0.1"
+    rest = "25\n"
     write(first)
     live.follow(
         (lambda: has_read(first), lambda: write(half)),

@@ -531,13 +531,13 @@ class Turns(threading.Event):
 
 def test_poll_delivers_every_reading_but_a_problem_once() -> None:
     device = (Gpu("0", "H100"),)
-    none, loaded, good = (
-        GpuReading(0, problem="none"),
-        GpuReading(0, problem="not loaded"),
-        GpuReading(0, device),
-    )
+    none = GpuReading(0, problem="none")
+    loaded = GpuReading(0, problem="not loaded")
+    good = GpuReading(0, device)
     source = Script(none, none, loaded, loaded, good, good, none, none)
-    stop, delivered, ticks = Turns(8), list[GpuReading](), iter(range(100, 200))
+    stop = Turns(8)
+    delivered = list[GpuReading]()
+    ticks = iter(range(100, 200))
     source.poll(stop, delivered.append, 2.5, lambda: float(next(ticks)))
     assert delivered == [none, loaded, good, good, none]
     assert stop.waited == [2.5] * 8

@@ -235,7 +235,8 @@ def test_wandb_runs_that_ended_together_are_given_to_nobody(tree):
 
 
 def test_a_wandb_run_that_was_resumed_is_one_run(tree):
-    first, second = wandb("abc", 5000), wandb("abc", 9000, resumed=7)
+    first = wandb("abc", 5000)
+    second = wandb("abc", 9000, resumed=7)
     assert list(tree(dict([first, second, wandb("def", 1)])).values()) == [
         [first[0], second[0]],
         [wandb("def", 1)[0]],

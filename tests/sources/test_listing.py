@@ -68,7 +68,9 @@ def test_a_directory_that_stays_as_it_is_is_listed_once_in_a_while(
     )
 )
 def test_what_is_known_is_what_lies_there(steps: list[tuple[str, int]]) -> None:
-    clock, times, reported = Clock(), count(10**18, 10**9), set[int]()
+    clock = Clock()
+    times = count(10**18, 10**9)
+    reported = set[int]()
     with TemporaryDirectory() as name:
         directory = Path(name)
         listing = Listing(directory, dump_step, clock=clock)

@@ -191,7 +191,8 @@ def test_of_many_runs_the_shown_one_comes_first_and_few_are_read_at_strides(
 def test_a_short_log_and_one_that_only_counts_its_steps_have_no_preview(
     tmp_path: Path,
 ) -> None:
-    short, counted = tmp_path / "short.jsonl", tmp_path / "counted.log"
+    short = tmp_path / "short.jsonl"
+    counted = tmp_path / "counted.log"
     short.write_text('{"step": 1, "data": {"critic/score/mean": 1.0}}\n')
     with counted.open("w") as file:
         for _ in range(2 * LONG // _WIDE):

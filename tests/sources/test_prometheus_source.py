@@ -398,11 +398,9 @@ def endpoint() -> tuple[CollectorRegistry, Callable[[], None]]:
     training go on.
     """
     registry = CollectorRegistry()
-    device, ray, engine = (
-        ["gpu", "Hostname"],
-        ["GpuIndex", "ip"],
-        ["engine", "model_name"],
-    )
+    device = ["gpu", "Hostname"]
+    ray = ["GpuIndex", "ip"]
+    engine = ["engine", "model_name"]
     for name, value in (
         ("DCGM_FI_DEV_GPU_UTIL", 88.0),
         ("DCGM_FI_DEV_FB_USED", 3e4),
@@ -450,7 +448,9 @@ def sglang() -> tuple[CollectorRegistry, Callable[[], None]]:
     """Return what two of SGLang's schedulers and a tokeniser manager write, and what lets them go
     on.
     """
-    registry, ranks, model = CollectorRegistry(), list(RANKS[0]), ["model_name"]
+    registry = CollectorRegistry()
+    ranks = list(RANKS[0])
+    model = ["model_name"]
     levels = {
         "num_running_reqs": 4,
         "num_queue_reqs": 1,

@@ -295,7 +295,8 @@ _CHUNK = st.lists(st.one_of(_ALIKE, _ALIKE, _ALIKE, _OTHERS), max_size=6)
 def test_many_lines_at_once_say_what_they_say_one_by_one(
     chunks: list[list[list[MetricRow | Record]]], holds_back: bool
 ) -> None:
-    single, many = RowBatcher(holds_back=holds_back), RowBatcher(holds_back=holds_back)
+    single = RowBatcher(holds_back=holds_back)
+    many = RowBatcher(holds_back=holds_back)
     step = 10
     for chunk in chunks:
         items: list[MetricRow | Record] = []

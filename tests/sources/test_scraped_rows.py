@@ -6,11 +6,9 @@ from verl_tui.sources.fields.row_batcher import MetricRow
 from verl_tui.sources.formats.prometheus_text.scraped_rows import ScrapedRows
 from verl_tui.sources.formats.prometheus_text.scrapes import ScrapeFigures
 
-VALIDATION, SAVING, REWARD = (
-    "val-core/gsm8k/acc/mean@1",
-    "timing_s/save_checkpoint",
-    "critic/score/mean",
-)
+VALIDATION = "val-core/gsm8k/acc/mean@1"
+SAVING = "timing_s/save_checkpoint"
+REWARD = "critic/score/mean"
 
 
 def keys(

@@ -538,7 +538,8 @@ def test_a_server_that_finds_a_question_too_large_is_asked_for_less() -> None:
 
     def talk(connection: socket.socket, request: str) -> None:
         asked.append(request)
-        path, form = request.split()[1], request.rpartition("\r\n")[2]
+        path = request.split()[1]
+        form = request.rpartition("\r\n")[2]
         large = b'{"status": "error", "error": "query processing would load too many samples into memory"}'
         if path.startswith("/api/v1/series"):
             series = [{"__name__": "verl_training_steps_total", "run": "a"}]
@@ -566,7 +567,8 @@ def test_a_server_that_finds_a_question_too_large_is_asked_for_less() -> None:
 def test_our_own_exporter_is_read_through_tls_and_a_login(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    certificate, key = tmp_path / "cert.pem", tmp_path / "key.pem"
+    certificate = tmp_path / "cert.pem"
+    key = tmp_path / "key.pem"
     made = "openssl req -x509 -newkey ec -pkeyopt ec_paramgen_curve:P-256 -nodes -days 2 -subj /CN=localhost"
     files = [
         "-addext",

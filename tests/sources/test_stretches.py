@@ -204,7 +204,9 @@ def event_logs(draw: st.DrawFn) -> bytes:
         st.integers(0, 30),
     )
     # Steps of as many bytes: of others the order in which they count as replaced is not the file's.
-    records, steps, wide = [version()], dict.fromkeys("abcd", 1000), draw(st.booleans())
+    records = [version()]
+    steps = dict.fromkeys("abcd", 1000)
+    wide = draw(st.booleans())
     for at, (tag, rise, other) in enumerate(
         draw(st.lists(drawn, min_size=60, max_size=200))
     ):
@@ -476,7 +478,8 @@ def test_progress_is_reported_piece_by_piece(tmp_path: Path) -> None:
 
 def test_a_file_whose_lines_depend_on_each_other_is_not_cut(tmp_path: Path) -> None:
     path = tmp_path / "tutorial.jsonl"
-    counted, stated = '{"loss": 0.5}\n' * 50, '{"step": 5, "loss": 0.5}\n' * 50
+    counted = '{"loss": 0.5}\n' * 50
+    stated = '{"step": 5, "loss": 0.5}\n' * 50
     for text, may in ((counted, False), (stated, True)):
         path.write_text(text)
         source = FileSource(path, tutorial)

@@ -126,7 +126,8 @@ def test_one_that_begins_empty_is_read_once_it_is_whole(home: Path) -> None:
 def test_a_damaged_table_is_named_and_costs_nothing_else(home: Path) -> None:
     for step in range(1, 6):
         write(home, step)
-    cut, bent = home / "completions_00002.parquet", home / "completions_00003.parquet"
+    cut = home / "completions_00002.parquet"
+    bent = home / "completions_00003.parquet"
     cut.write_bytes(cut.read_bytes()[:-9])
     data = bent.read_bytes()
     bent.write_bytes(data[:4] + bytes(len(data) - 12) + data[-8:])

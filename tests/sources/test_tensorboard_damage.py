@@ -168,10 +168,8 @@ def test_garbage_between_records_is_passed_over():
 
 def test_what_is_held_is_bounded(monkeypatch):
     monkeypatch.setattr(tensorboard_frames, "LARGEST", 1000)
-    huge, after = (
-        framed(b"\x22" + varint(4996) + bytes(4996)),
-        event(1, 1.7e9, scalar("a", 1.0)),
-    )
+    huge = framed(b"\x22" + varint(4996) + bytes(4996))
+    after = event(1, 1.7e9, scalar("a", 1.0))
     for cuts in ((), (200, 700, 3000)):
         numbers, (wrong,) = read(VERSION + huge + after, cuts)
         assert "is not read" in wrong.reason

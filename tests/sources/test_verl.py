@@ -62,10 +62,8 @@ def produce(path, extra, words):
 @pytest.mark.skipif(find_spec("verl") is None, reason="verl is not installed")
 def test_what_verl_writes_is_what_we_read(tmp_path):
     produce(tmp_path, [], {"mode": "schedule"})
-    console, file = (
-        read_run(tmp_path / "train.log"),
-        read_run(tmp_path / "proj" / "exp.jsonl"),
-    )
+    console = read_run(tmp_path / "train.log")
+    file = read_run(tmp_path / "proj" / "exp.jsonl")
     for run in (console, file):
         assert values(run, "critic/score/mean") == {n: n / 10 for n in range(1, 6)}
         assert values(run, "val-core/openai/gsm8k/acc/mean@1") == {0: 0.25}
@@ -98,10 +96,8 @@ def rounded(number):
 def test_all_that_verl_leaves_on_disk_is_one_run(tmp_path):
     produce(tmp_path, ["tensorboard", "wandb"], {})
     (kept,) = (tmp_path / "wandb").glob("offline-run-*")
-    events, wandb = (
-        read_run(tmp_path / "tensorboard_log"),
-        read_run(*kept.glob("*.wandb")),
-    )
+    events = read_run(tmp_path / "tensorboard_log")
+    wandb = read_run(*kept.glob("*.wandb"))
     assert values(events, "critic/score/mean") == {
         n: rounded(n / 10) for n in range(1, 6)
     }

@@ -437,7 +437,9 @@ def test_the_thread_that_follows_joins_a_start_as_well(tree):
     top = tree(
         {"train.log": starts("abc", 0, range(1, 7)), **kept("abc", 0, range(1, 7))}
     )
-    news, stop, monitor = queue.Queue(), threading.Event(), Monitor(Config())
+    news = queue.Queue()
+    stop = threading.Event()
+    monitor = Monitor(Config())
     thread = threading.Thread(
         target=Feed([str(top)]).follow, args=(stop, news.put, time.time), daemon=True
     )

@@ -236,11 +236,9 @@ def summed(batch: Batch) -> str:
 @linux
 def test_a_worker_that_is_killed_costs_nothing(large: Path, tmp_path: Path) -> None:
     def batches(workers: int, *, kill: bool) -> list[str]:
-        feed, before, found = (
-            Feed([str(large)], workers=workers),
-            children(os.getpid()),
-            [],
-        )
+        feed = Feed([str(large)], workers=workers)
+        before = children(os.getpid())
+        found = []
         feed.scan()
         for at, batch in enumerate(feed.read()):
             started = children(os.getpid()) - before if kill and at == 10 else set()
@@ -262,7 +260,9 @@ def test_a_worker_that_is_killed_costs_nothing(large: Path, tmp_path: Path) -> N
 
 def read_singly(path: Path, workers: int, *, kill: bool = False) -> list[str]:
     """Return the rows of a file; kill the first worker meanwhile, if that is wanted."""
-    feed, before, found = Feed([str(path)], workers=workers), children(os.getpid()), []
+    feed = Feed([str(path)], workers=workers)
+    before = children(os.getpid())
+    found = []
     feed.scan()
     for at, batch in enumerate(feed.read()):
         if kill and at == 2:
@@ -274,7 +274,8 @@ def read_singly(path: Path, workers: int, *, kill: bool = False) -> list[str]:
 
 @linux
 def test_a_single_file_is_read_by_several_workers(single: Path, tmp_path: Path) -> None:
-    usual, killed = tmp_path / "usual.log", tmp_path / "killed.log"
+    usual = tmp_path / "usual.log"
+    killed = tmp_path / "killed.log"
     alone = read_singly(single, 0)
     with debug_log.recording(usual, Mask({})):
         assert read_singly(single, 2) == alone

@@ -50,7 +50,8 @@ def replaying(
     """Return the app on a replay of logs whose steps are a second apart, and what it takes for the
     present.
     """
-    recording, wall = Recording.read([str(log.parent) for log in logs]), Wall()
+    recording = Recording.read([str(log.parent) for log in logs])
+    wall = Wall()
     begin = recording.when(at) if at is not None else None
     return ReplayApp(
         Playback(recording, speed=10.0, at=begin, paused=paused, wall=wall), Config()

@@ -91,7 +91,8 @@ def points_of(
     wanted = _window(series, count, around)
     if not _holds(series, reading, wanted, around):
         return None
-    start, stop = max(0, wanted), min(len(series), max(0, wanted) + count)
+    start = max(0, wanted)
+    stop = min(len(series), max(0, wanted) + count)
     times = factor(metric, series.key) if key != metric else 1
     total = len(series) if reading.whole else None
     return {

@@ -186,7 +186,8 @@ def _newest(
     for place in reversed(before):
         if len(found) >= count:
             break
-        earlier, lacking = _opened(samples, place), count - len(found)
+        earlier = _opened(samples, place)
+        lacking = count - len(found)
         indices = range(max(0, len(earlier) - lacking), len(earlier))
         found = [*((earlier, i) for i in indices), *found]
     return found

@@ -75,7 +75,8 @@ def _without_blocks(lines: Iterable[str]) -> Iterator[str]:
         count += 1
         if field := _FIELD.match(line):
             yield from () if of is not None else (LEFT_OUT,)
-            of, count = (None if field["name"] == "score" else field["prefix"]), 0
+            of = None if field["name"] == "score" else field["prefix"]
+            count = 0
             continue
         if _NEXT_STEP.match(line) or count > _LONGEST:
             of = None

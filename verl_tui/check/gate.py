@@ -74,10 +74,8 @@ def _summary(against: Mapping[str, Any], code: int) -> str:
 
 
 def _breach(one: Mapping[str, Any]) -> str:
-    label, band = (
-        KINDS[one["figure"]].label,
-        f"{number(one['low'])} to {number(one['high'])}",
-    )
+    label = KINDS[one["figure"]].label
+    band = f"{number(one['low'])} to {number(one['high'])}"
     unit = f" {one['unit']}" if one["unit"] not in ("", "share") else ""
     base = f"baseline {number(one['baseline'])}"
     if one["breach"] == "missing":

@@ -134,7 +134,8 @@ def _condition(described: Mapping[str, Any], run: Run) -> Text:
 
 
 def _times(described: Mapping[str, Any], run: Run, now: float) -> Iterator[str]:
-    left, quiet = remaining(run, now), described["last_record_age_s"]
+    left = remaining(run, now)
+    quiet = described["last_record_age_s"]
     if left is not None:
         yield f"about {duration(left)} left"
     if quiet is not None:
@@ -231,7 +232,8 @@ def _worth_keeping(best: Mapping[str, Any] | None) -> str:
         return ""
     metric = best["indicator"]
     label = INDICATORS[metric].label if metric in INDICATORS else metric
-    words, value = f"keep the checkpoint of step {near['step']}", number(best["value"])
+    words = f"keep the checkpoint of step {near['step']}"
+    value = number(best["value"])
     if best["checkpoint"]:
         return f"{words}, where the {label} was best ({value})"
     return f"{words}, the nearest to the best {label} ({value} at step {best['step']})"

@@ -123,10 +123,8 @@ def run(options: argparse.Namespace) -> int:
     from verl_tui.runs.views.best import BestBy
 
     now = time.time()
-    paths, config = (
-        paths_of(options, "verl-tui check logs/run_7"),
-        configuration(options),
-    )
+    paths = paths_of(options, "verl-tui check logs/run_7")
+    config = configuration(options)
     notifier = _notifier(options, config)
     monitor = load(_with_baseline(paths, options.against), config, now)
     print_messages(monitor.sentences)

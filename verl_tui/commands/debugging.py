@@ -54,6 +54,7 @@ def _note_start(words: Sequence[str]) -> None:
 
     from verl_tui import __version__
 
-    python, system = platform.python_version(), platform.system()
+    python = platform.python_version()
+    system = platform.system()
     debug_log.note(f"verl-tui {__version__}, Python {python}, {system}")
     debug_log.note("command line: " + " ".join(words))

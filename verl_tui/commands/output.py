@@ -84,7 +84,9 @@ def reading_progress(
     Yields:
         A function to call with the bytes read so far and the size of all.
     """
-    shown, due, where = False, clock() + _PATIENCE, sys.stderr
+    shown = False
+    due = clock() + _PATIENCE
+    where = sys.stderr
 
     def show(done: int, size: int) -> None:
         nonlocal shown, due

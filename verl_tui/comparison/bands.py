@@ -141,7 +141,8 @@ def _held(
     half = max(width.share * abs(known.value), width.least)
     if not width.fixed:
         half = max(half, _by_chance(kind, mine, base, count))
-    low, high = max(-_GREATEST, known.value - half), min(_GREATEST, known.value + half)
+    low = max(-_GREATEST, known.value - half)
+    high = min(_GREATEST, known.value + half)
     breach = _breach(figure, low, high, direction(kind, base.members))
     unit = figure.unit or known.unit or kind.unit
     return Held(kind.id, figure.value, known.value, low, high, unit, breach)

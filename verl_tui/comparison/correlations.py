@@ -183,7 +183,8 @@ def _ranked(
     ]
     if len(pairs) < LEAST:
         return None
-    xs, ys = ranks([x for x, _ in pairs]), ranks([y for _, y in pairs])
+    xs = ranks([x for x, _ in pairs])
+    ys = ranks([y for _, y in pairs])
     found = rank_correlation(xs, ys)
     if found is None:
         return None

@@ -170,7 +170,8 @@ def _interval(
     kind: FigureKind, base: RunGroup, other: RunGroup, count: int
 ) -> tuple[Basis | None, Interval | None, str]:
     """Return the interval of a difference and its evidence, or why there is none."""
-    ours, theirs = of_seeds(_values(base, kind)), of_seeds(_values(other, kind))
+    ours = of_seeds(_values(base, kind))
+    theirs = of_seeds(_values(other, kind))
     if ours is not None and theirs is not None:
         return Basis.SEEDS, interval(ours, theirs), ""
     if not kind.is_mean:
@@ -195,7 +196,8 @@ def within_run(
 
 def combined(spreads: Sequence[Spread]) -> Spread:
     """Return the mean of independent means."""
-    centre, count = mean([spread.mean for spread in spreads]), len(spreads)
+    centre = mean([spread.mean for spread in spreads])
+    count = len(spreads)
     error = math.hypot(*(spread.error for spread in spreads))
     if not error or not math.isfinite(error):
         return Spread(centre, error / count, sum(spread.freedom for spread in spreads))

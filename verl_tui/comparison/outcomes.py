@@ -106,7 +106,8 @@ def measure(
 def _figures(
     run: Run, stop: Stop, count: int, guide: Guide, keys: KeysByIndicator
 ) -> dict[str, Figure]:
-    reward, validation = keys.get("reward"), keys.get("validation")
+    reward = keys.get("reward")
+    validation = keys.get("validation")
     return {
         "final_reward": final("reward", run, stop, count, reward),
         "best_reward": best_figure("reward", run, stop, reward),

@@ -60,7 +60,8 @@ def _in_part(word: str, run: Run) -> bool:
 def _is_below(path: str, word: str) -> bool:
     """Return whether a source is the file or lies in the directory that a word names."""
     try:
-        where, folder = Path(path).resolve(), Path(word).resolve()
+        where = Path(path).resolve()
+        folder = Path(word).resolve()
     except (OSError, ValueError, RuntimeError):
         return False
     return where == folder or folder in where.parents

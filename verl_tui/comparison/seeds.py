@@ -167,7 +167,8 @@ def _mean(figures: Sequence[Figure]) -> Figure:
     if len({figure.unit for figure in known}) != 1:
         return Figure()
     values = [figure.value for figure in known if figure.value is not None]
-    first, outside = known[0], [figure.outside for figure in known]
+    first = known[0]
+    outside = [figure.outside for figure in known]
     return Figure(
         value=mean(values),
         spread=deviation(values),

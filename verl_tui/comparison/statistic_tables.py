@@ -120,10 +120,8 @@ def signed(value: float) -> str:
 
 def correlation_table(comparison: Comparison) -> TextTable:
     """Return the correlations beyond chance, else the strongest few."""
-    heading, association = (
-        "which setting goes with which outcome",
-        comparison.association,
-    )
+    heading = "which setting goes with which outcome"
+    association = comparison.association
     clear = [one for one in association.found if one.beyond_chance][:_MOST_CORRELATIONS]
     shown = [*clear, *(one for one in association.found if not one.beyond_chance)][
         : max(_MOST_WEAK, len(clear))

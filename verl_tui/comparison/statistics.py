@@ -135,7 +135,8 @@ def interval(one: Spread, other: Spread, level: float = LEVEL) -> Interval:
     if not error or not math.isfinite(error):
         return Interval(difference, difference - error, difference + error)
     # By shares of the variance, so that nothing small is lost.
-    first, second = (one.error / error) ** 2, (other.error / error) ** 2
+    first = (one.error / error) ** 2
+    second = (other.error / error) ** 2
     freedom = 1 / (first**2 / one.freedom + second**2 / other.freedom)
     reach = t_quantile((1 + level) / 2, freedom) * error
     return Interval(difference, difference - reach, difference + reach)
@@ -308,7 +309,8 @@ def _ways(ones: int, others: int) -> tuple[int, ...]:
     if not ones or not others:
         return (1,)
     # The greatest value is one of the first, above all others, or one of the second.
-    above, below = _ways(ones - 1, others), _ways(ones, others - 1)
+    above = _ways(ones - 1, others)
+    below = _ways(ones, others - 1)
     found = [0] * (ones * others + 1)
     for pairs, number in enumerate(above):
         found[pairs + others] += number

@@ -88,7 +88,8 @@ def _tells_apart(setting: DifferingSetting) -> bool:
 
 
 def _settings(comparison: Comparison) -> TextTable:
-    heading, found = "settings that differ", telling(comparison.settings)
+    heading = "settings that differ"
+    found = telling(comparison.settings)
     runs = comparison.runs
     if not found:
         return TextTable(heading, note=_no_settings(runs))

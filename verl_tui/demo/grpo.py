@@ -218,10 +218,8 @@ def phase_metrics(
     }
     step_s = sum(phases.values()) + _OVERHEAD_S
     shown = {**phases, "step": step_s, **({"testing": now.testing_s} if tests else {})}
-    tokens, responses = (
-        _tokens(batch),
-        sum(rollout.response_tokens for rollout in batch),
-    )
+    tokens = _tokens(batch)
+    responses = sum(rollout.response_tokens for rollout in batch)
     return {
         **{f"timing_s/{phase}": seconds for phase, seconds in shown.items()},
         "timing_per_token_ms/gen": now.gen_s * 1000 / responses,

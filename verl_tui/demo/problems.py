@@ -57,12 +57,10 @@ class Problem:
 
 
 def _bakery(rng: random.Random, name: str) -> Problem:
-    trays, rolls, sold, price = (
-        rng.randint(4, 12),
-        rng.randint(12, 30),
-        rng.randint(20, 40),
-        rng.randint(2, 4),
-    )
+    trays = rng.randint(4, 12)
+    rolls = rng.randint(12, 30)
+    sold = rng.randint(20, 40)
+    price = rng.randint(2, 4)
     baked, left = trays * rolls, trays * rolls - sold
     return Problem(
         f"{name} bakes {trays} trays of {rolls} rolls each morning. A café takes {sold} of the "
@@ -78,12 +76,10 @@ def _bakery(rng: random.Random, name: str) -> Problem:
 
 
 def _ferry(rng: random.Random, name: str) -> Problem:
-    trips, cars, bikes, days = (
-        rng.randint(3, 8),
-        rng.randint(14, 36),
-        rng.randint(5, 18),
-        rng.randint(3, 9),
-    )
+    trips = rng.randint(3, 8)
+    cars = rng.randint(14, 36)
+    bikes = rng.randint(5, 18)
+    days = rng.randint(3, 9)
     once, daily = cars + bikes, (cars + bikes) * trips
     return Problem(
         f"A ferry crosses the bay {trips} times a day. On each crossing it carries {cars} cars and "
@@ -99,7 +95,9 @@ def _ferry(rng: random.Random, name: str) -> Problem:
 
 
 def _orchard(rng: random.Random, name: str) -> Problem:
-    rows, trees, crates = rng.randint(5, 14), rng.randint(6, 15), rng.randint(2, 5)
+    rows = rng.randint(5, 14)
+    trees = rng.randint(6, 15)
+    crates = rng.randint(2, 5)
     each, broken = rng.randint(8, 20), rng.randint(3, 19)
     total = rows * trees * crates
     return Problem(
@@ -118,12 +116,10 @@ def _orchard(rng: random.Random, name: str) -> Problem:
 
 
 def _savings(rng: random.Random, name: str) -> Problem:
-    weekly, weeks, gift, bike = (
-        rng.randint(6, 25),
-        rng.randint(6, 20),
-        rng.randint(10, 60),
-        rng.randint(700, 900),
-    )
+    weekly = rng.randint(6, 25)
+    weeks = rng.randint(6, 20)
+    gift = rng.randint(10, 60)
+    bike = rng.randint(700, 900)
     saved = weekly * weeks
     return Problem(
         f"{name} wants a bicycle that costs ${bike}. {name} saves ${weekly} a week for {weeks} "
@@ -139,7 +135,9 @@ def _savings(rng: random.Random, name: str) -> Problem:
 
 
 def _library(rng: random.Random, name: str) -> Problem:
-    shelves, half, lent = rng.randint(6, 20), rng.randint(12, 25), rng.randint(15, 60)
+    shelves = rng.randint(6, 20)
+    half = rng.randint(12, 25)
+    lent = rng.randint(15, 60)
     books = 2 * half
     return Problem(
         f"A village library has {shelves} shelves with {books} books each. Half of all the books "
@@ -155,12 +153,10 @@ def _library(rng: random.Random, name: str) -> Problem:
 
 
 def _tiles(rng: random.Random, name: str) -> Problem:
-    long, wide, boxes, spare = (
-        rng.randint(8, 18),
-        rng.randint(5, 12),
-        rng.randint(4, 9),
-        rng.randint(2, 9),
-    )
+    long = rng.randint(8, 18)
+    wide = rng.randint(5, 12)
+    boxes = rng.randint(4, 9)
+    spare = rng.randint(2, 9)
     need = long * wide
     return Problem(
         f"{name} lays square tiles on a floor that is {long} tiles long and {wide} tiles wide, and "
@@ -179,7 +175,9 @@ def _tiles(rng: random.Random, name: str) -> Problem:
 
 
 def _choir(rng: random.Random, name: str) -> Problem:
-    altos, more, guests = rng.randint(6, 18), rng.randint(2, 9), rng.randint(3, 12)
+    altos = rng.randint(6, 18)
+    more = rng.randint(2, 9)
+    guests = rng.randint(3, 12)
     basses = 2 * altos
     sopranos = altos + more
     members = altos + basses + sopranos
@@ -198,12 +196,10 @@ def _choir(rng: random.Random, name: str) -> Problem:
 
 
 def _hike(rng: random.Random, name: str) -> Problem:
-    speed, hours, slow, rest = (
-        rng.randint(4, 6),
-        rng.randint(3, 5),
-        rng.randint(2, 3),
-        rng.randint(2, 4),
-    )
+    speed = rng.randint(4, 6)
+    hours = rng.randint(3, 5)
+    slow = rng.randint(2, 3)
+    rest = rng.randint(2, 4)
     first, second = speed * hours, slow * rest
     return Problem(
         f"{name} walks {hours} hours at {speed} kilometres an hour, and then climbs for {rest} "

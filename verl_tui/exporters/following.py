@@ -49,12 +49,15 @@ def follow(
     due = soon = monotonic()
     written, exported = 0, -1
     for _ in refreshes(specs, monitor, between=_BETWEEN, clock=clock, stop=stop):
-        began, known = monotonic(), sum(run.revision for run in monitor.runs.values())
+        began = monotonic()
+        known = sum(run.revision for run in monitor.runs.values())
         if began < due and not (newest and began >= soon and known != exported):
             continue
         if newest or monitor.revision != written:
             write(monitor)
-            due, written, exported = monotonic() + interval, monitor.revision, known
+            due = monotonic() + interval
+            written = monitor.revision
+            exported = known
             soon = monotonic() + max(_SOONEST, (monotonic() - began) / _SHARE)
     if monitor.revision != written:
         write(monitor)

@@ -136,7 +136,8 @@ class RunLogDirectory:
         """Return the first step at which a metric's written points differ from the run's present
         ones.
         """
-        series, written = run.series(tag), self._written.scalars.get(tag)
+        series = run.series(tag)
+        written = self._written.scalars.get(tag)
         if series is None or written is None:
             return None
         steps, values = written

@@ -57,10 +57,8 @@ class BestKeeper:
         if self._seen.get(run.name) == run.revision:
             return
         self._seen[run.name] = run.revision
-        found, known = (
-            best(run, self._by.metric, lowest=self._by.lowest),
-            self._best.get(run.name),
-        )
+        found = best(run, self._by.metric, lowest=self._by.lowest)
+        known = self._best.get(run.name)
         first = run.name not in self._best
         self._best[run.name] = found if known is None or found is None else known
         if found is None or (known is not None and not _is_better(found, known)):

@@ -143,10 +143,8 @@ class Blocks:
         # The newest point may still change.
         settled = (len(driver) if end is None else bisect_right(driver.steps, end)) - 1
         while self._next + self._size <= settled:
-            first, last = (
-                driver.steps[self._next],
-                driver.steps[self._next + self._size - 1],
-            )
+            first = driver.steps[self._next]
+            last = driver.steps[self._next + self._size - 1]
             values = [self._values(i, one, last) for i, one in enumerate(series)]
             errors = tuple(map(error, values)) if self._errors else ()
             self._next += self._size

@@ -64,7 +64,8 @@ class BreachFilter:
         exempt: Callable[[int], bool],
         cooldown: int,
     ) -> Iterator[Breach]:
-        first, newest = bisect_left(steps, breach.raised), len(steps) - 1
+        first = bisect_left(steps, breach.raised)
+        newest = len(steps) - 1
         stop = (
             len(steps) if breach.cleared is None else bisect_left(steps, breach.cleared)
         )

@@ -77,10 +77,8 @@ def _near_one(reward: Series, newest: Sequence[float]) -> str | None:
 
 
 def _at_its_best(reward: Series, now: float) -> str | None:
-    begun, high = (
-        fmean(_finite(reward.values[:_SCORES])[:_ENOUGH] or [now]),
-        reward.highest,
-    )
+    begun = fmean(_finite(reward.values[:_SCORES])[:_ENOUGH] or [now])
+    high = reward.highest
     # Below that no lowest value makes it a best, and the lowest of all takes long to look for.
     if len(reward) <= _SCORES or now < _NEAR * high + (1 - _NEAR) * begun:
         return None
@@ -109,10 +107,8 @@ def gains(values: Sequence[float]) -> bool:
     """
     size = min(_SCORES, len(values) // 3)
     first = max(0, len(values) - _POINTS - 2 * size)
-    then, now = (
-        _finite(values[first : first + size]),
-        _finite(values[len(values) - size :]),
-    )
+    then = _finite(values[first : first + size])
+    now = _finite(values[len(values) - size :])
     if min(len(then), len(now)) < _FEWEST:
         return False
     gain = fmean(now) - fmean(then)

@@ -221,7 +221,8 @@ class RuleOnRun:
         condition: Condition,
     ) -> Sequence[Breach]:
         """Return the breaches without those that were exempt by the values known at the time."""
-        breaches, known = condition.breaches, context.known(keys[0])
+        breaches = condition.breaches
+        known = context.known(keys[0])
         if not self._by_values or not breaches.all or known is None:
             return breaches.all
         kept = self._filters.get(keys[0])

@@ -98,7 +98,9 @@ class SingleStream(Stream):
     def _read(
         self, series: Sequence[Series], lengths: Sequence[int]
     ) -> tuple[Sequence[int], Sequence[float], tuple[int, float] | None]:
-        metric, start, last = series[0], self._cursors[0], lengths[0] - 1
+        metric = series[0]
+        start = self._cursors[0]
+        last = lengths[0] - 1
         steps: Sequence[int] = metric.steps[start:last]
         values: Sequence[float] = metric.values[start:last]
         newest = metric.values[last]

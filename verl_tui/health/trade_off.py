@@ -51,11 +51,9 @@ class TradeOff(NamedTuple):
 
     def lasts(self, blocks: BlockHistory, reached: tuple[float, float]) -> bool:
         """Return whether the figure is still down and the reward still above its level then."""
-        now, reward, floor = (
-            blocks[-1].levels[self.column],
-            blocks[-1].levels[0],
-            _floor(reached),
-        )
+        now = blocks[-1].levels[self.column]
+        reward = blocks[-1].levels[0]
+        floor = _floor(reached)
         if math.isnan(now) or math.isnan(reward):
             return True
         return now - floor <= _BACK * (self.best - floor) and reward > self.reward_then

@@ -115,7 +115,8 @@ class Changes:
     def _of_finding(
         self, run: str, finding: Finding, current: State, now: float
     ) -> Iterator[Message]:
-        sent, name = self._sent.setdefault(run, {}), (finding.id, finding.key)
+        sent = self._sent.setdefault(run, {})
+        name = (finding.id, finding.key)
         known = sent.get(name)
         is_new = known is None or known.is_other(finding)
         is_due = known is not None and known.is_due(now, self._settings.repeat_after)

@@ -112,10 +112,8 @@ def destination(
             str(path),
         )
     _check(found[URL], where, preset)
-    scheme, host = (
-        urlsplit(found[URL]).scheme.lower(),
-        urlsplit(found[URL]).hostname or "",
-    )
+    scheme = urlsplit(found[URL]).scheme.lower()
+    host = urlsplit(found[URL]).hostname or ""
     usual = _HOSTS.get(host, "json") if scheme in ("http", "https") else "apprise"
     return Destination(found[URL], where, preset or usual, found[SECRET], found[TOKEN])
 

@@ -27,7 +27,8 @@ class QuietHours(NamedTuple):
         if found is None:
             raise ValueError("two times of the day, such as 22:00-07:30")
         begin_hour, begin_minute, end_hour, end_minute = map(int, found.groups())
-        begin, end = begin_hour * 60 + begin_minute, end_hour * 60 + end_minute
+        begin = begin_hour * 60 + begin_minute
+        end = end_hour * 60 + end_minute
         if begin == end:
             raise ValueError("two different times, such as 22:00-07:30")
         return cls(begin, end)

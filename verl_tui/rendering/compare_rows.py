@@ -117,7 +117,8 @@ def heading_rows(
         )
         pointer, role = (" ", "label")
         if at == current:
-            pointer, role = (">" if view.ascii_only else "▸"), "current"
+            pointer = ">" if view.ascii_only else "▸"
+            role = "current"
         room = max(1, columns.size - _GAP - len(letter))
         name = middle(names[at], room, ascii_only=view.ascii_only)
         row += [

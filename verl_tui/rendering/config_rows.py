@@ -184,7 +184,8 @@ def _difference(
 
 
 def _setting(run: Run, key: str) -> SettingEntry:
-    value, origin = run.settings[key], run.settings_origin.get(key, "")
+    value = run.settings[key]
+    origin = run.settings_origin.get(key, "")
     stated = list(run.config.statements(key))
     others = [
         f"{origin_word(where)} says {_plain(other)}"

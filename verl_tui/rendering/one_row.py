@@ -218,7 +218,8 @@ def _learned(run: Run) -> tuple[str | None, str, str]:
 
 def _scores(view: View, run: Run) -> RowPart:
     """Return the reward and the validation score beside it, of runs that have both."""
-    reward, words = run.present(run.indicators.get("reward")), [*newest_and_best(run)]
+    reward = run.present(run.indicators.get("reward"))
+    words = [*newest_and_best(run)]
     if reward is None or not words:
         return []
     figure = f"reward {compact(reward.values[-1])} {'-' if view.ascii_only else '·'} "
@@ -286,7 +287,8 @@ def _metric(
         return []
     symbols = ASCII if view.ascii_only else UNICODE
     drawn = series.pyramid.bounds(series.steps[0], series.steps[-1])
-    turn, value = trend(series.values[-TREND_POINTS:], drawn), series.values[-1]
+    turn = trend(series.values[-TREND_POINTS:], drawn)
+    value = series.values[-1]
     arrow = (
         ""
         if turn is None
@@ -294,7 +296,9 @@ def _metric(
     )
     role = "strong" if isfinite(value) else "critical"
     shortest, plain, with_arrow = priorities
-    title, figure, direction = (f"{label} ", ""), (compact(value), role), (arrow, "")
+    title = (f"{label} ", "")
+    figure = (compact(value), role)
+    direction = (arrow, "")
     indicator = next((name for name, of in run.indicators.items() if of == key), None)
     part, hue = [], family_role(series.key, indicator)
     for cells in (24, 12):
@@ -318,7 +322,8 @@ def _finding(view: View, run: Run) -> RowPart:
     )
     if not found:
         return [] if run.preview or is_evaluation(run) else _nothing(view)
-    worst, more = found[0], f" +{len(found) - 1}" if len(found) > 1 else ""
+    worst = found[0]
+    more = f" +{len(found) - 1}" if len(found) > 1 else ""
     mark, role = _MARKS[worst.severity][view.ascii_only], _ROLES[worst.severity]
     since = "" if worst.since_step is None else f" since {exact_step(worst.since_step)}"
     variants = (

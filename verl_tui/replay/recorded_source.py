@@ -163,7 +163,8 @@ class RecordedSource:
             status, was, share = self.final, self.final, 1.0
         else:
             at = bisect_left(self._ends, taken)
-            status, was = self._statuses[at], self._statuses[max(0, at - 1)]
+            status = self._statuses[at]
+            was = self._statuses[max(0, at - 1)]
             before = self._ends[at - 1] if at else 0
             share = (taken - before) / max(1, self._ends[at] - before)
             was = was if at else replace(was, records=0, unreadable=0, bytes_read=0)

@@ -41,7 +41,8 @@ class RecordedRun:
             batches: All batches of its sources, in their order.
         """
         self.name = name
-        run, by_source = Run(name), defaultdict[str, list["Batch"]](list)
+        run = Run(name)
+        by_source = defaultdict[str, list["Batch"]](list)
         for batch in batches:
             run.apply(batch, 0.0)
             by_source[batch.status.path].append(batch)

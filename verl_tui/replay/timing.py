@@ -191,5 +191,6 @@ def _of_files(dumps: Sequence[Dump]) -> Clock | None:
     clock.note(steps, [known[step] for step in steps])
     if len(clock) < 2 or len(clock) < len(steps):
         return None
-    seconds, count = clock.times[-1] - clock.times[0], clock.steps[-1] - clock.steps[0]
+    seconds = clock.times[-1] - clock.times[0]
+    count = clock.steps[-1] - clock.steps[0]
     return clock if seconds >= _BURST * count else None

@@ -91,7 +91,8 @@ def _grid(picture: ChartDrawing, chart: ReportChart) -> Iterator[str]:
     right, bottom = _LEFT + _PLOT[0], _TOP + _PLOT[1]
     if picture.band is not None:
         low, high = picture.band
-        top, size = _number(_y(high)), _number(_y(low) - _y(high))
+        top = _number(_y(high))
+        size = _number(_y(low) - _y(high))
         yield f'<rect class="band" x="{_LEFT}" y="{top}" width="{_PLOT[0]}" height="{size}"/>'
     for tick in picture.y_ticks:
         y = _number(_y(tick.at))
@@ -114,10 +115,8 @@ def _curves(picture: ChartDrawing) -> Iterator[str]:
     """Yield areas, lines and points."""
     yield f'<g transform="translate({_LEFT} {_TOP}) scale({1 / _FINE:g})">'
     for area in picture.areas:
-        there, back = (
-            zip(area.x, area.high, strict=True),
-            zip(area.x, area.low, strict=True),
-        )
+        there = zip(area.x, area.high, strict=True)
+        back = zip(area.x, area.low, strict=True)
         x, y = zip(*there, *reversed([*back]), strict=True) if area.x else ((), ())
         yield f'<path class="area {_colour(picture)}" d="{_path(x, y, (), picture)}z"/>'
     for stroke in (*picture.strokes, *picture.dots):
@@ -167,7 +166,8 @@ def _path(
     x: Sequence[float], y: Sequence[float], starts: Sequence[int], picture: ChartDrawing
 ) -> str:
     """Return a path through points, in whole numbers: each one as the way from the one before."""
-    across, up = _PLOT[0] * _FINE / (picture.columns - 1), _PLOT[1] * _FINE
+    across = _PLOT[0] * _FINE / (picture.columns - 1)
+    up = _PLOT[1] * _FINE
     begins, parts, at = {0, *starts}, [], (0, 0)
     for i, (column, height) in enumerate(zip(x, y, strict=True)):
         to = (round(column * across), round((1 - height) * up))
@@ -199,7 +199,8 @@ def _signs(picture: ChartDrawing) -> Iterator[str]:
         x = _number(_x(odd, picture))
         yield f'<text class="odd" x="{x}" y="{bottom - 3}" text-anchor="middle">✗</text>'
     if picture.best is not None:
-        x, y = _number(_x(picture.best[0], picture)), _number(_y(picture.best[1]) - 3)
+        x = _number(_x(picture.best[0], picture))
+        y = _number(_y(picture.best[1]) - 3)
         colour = _colour(picture)
         yield f'<text class="sign {colour}" x="{x}" y="{y}" text-anchor="middle">★</text>'
     yield from _letters(picture)

@@ -95,7 +95,8 @@ class Column(Sequence[Number]):
         packed = len(self._packed) * _BLOCK
         if start >= packed:
             return self._newest[start - packed : max(start, stop) - packed]
-        first, last = start // _BLOCK, -(-min(stop, packed) // _BLOCK)
+        first = start // _BLOCK
+        last = -(-min(stop, packed) // _BLOCK)
         found = self._newest[:0]
         for block in range(first, last):
             found += self._unpacked(block)

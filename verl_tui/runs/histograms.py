@@ -78,10 +78,8 @@ class _BinColumns:
 
     def add(self, found: Histogram, precedence: int) -> int:
         """Insert a histogram at its step; return how many more there are now."""
-        order, bins = (
-            precedence + found.order,
-            Bins(found.low, found.high, found.counts),
-        )
+        order = precedence + found.order
+        bins = Bins(found.low, found.high, found.counts)
         at = bisect_left(self._steps, found.step)
         if at == len(self._steps) or self._steps[at] != found.step:
             self._steps.insert(at, found.step)

@@ -224,7 +224,8 @@ class Pyramid:
         offset = self._offset
         if stop - start <= _DIRECT or not self._levels:
             return self._raw(start, stop)
-        inner, outer = -(-(start + offset) // FACTOR), (stop + offset) // FACTOR
+        inner = -(-(start + offset) // FACTOR)
+        outer = (stop + offset) // FACTOR
         parts = [self._blocks(inner, outer)]
         if start < inner * FACTOR - offset:
             parts.append(self._raw(start, inner * FACTOR - offset))

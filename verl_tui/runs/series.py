@@ -264,11 +264,9 @@ class Series:
         precedence.
         """
         averages = bool(self.counts) or any(mean for *_, mean in rows)
-        steps, values, counts = (
-            self.steps[at:],
-            self.values[at:],
-            self.counts[at:] or [1] * (len(self) - at),
-        )
+        steps = self.steps[at:]
+        values = self.values[at:]
+        counts = self.counts[at:] or [1] * (len(self) - at)
         points = dict(
             zip(
                 steps,
@@ -295,7 +293,8 @@ class Series:
 
     def _drop_estimated(self, first: float, last: float) -> None:
         """Take away the points at estimated steps from a step to another."""
-        start, stop = bisect_left(self.steps, first), bisect_right(self.steps, last)
+        start = bisect_left(self.steps, first)
+        stop = bisect_right(self.steps, last)
         if start == stop or min(self._orders[start:stop]) >= STATED:
             return
         stays = [order >= STATED for order in self._orders[start:stop]]
@@ -364,7 +363,9 @@ def _common_rows(tables: tuple[tuple[Table, int, int], ...]) -> _CommonRows:
     Args:
         tables: Each table with the first of its rows that count, and the one behind the last.
     """
-    steps, orders, times = array("q"), array("q"), array("d")
+    steps = array("q")
+    orders = array("q")
+    times = array("d")
     for table, start, stop in tables:
         steps += table.steps[start:stop]
         orders += table.orders[start:stop]

@@ -43,19 +43,17 @@ def stated_setting(
 
 def batch_size(settings: RunSettings) -> int | None:
     """Return how many responses a step works on, None where the settings do not state it."""
-    prompts, each = stated_setting(settings, PROMPTS), stated_setting(settings, EACH)
-    count, times = (
-        as_whole_number(prompts[1]) if prompts else None,
-        as_whole_number(each[1]) if each else None,
-    )
+    prompts = stated_setting(settings, PROMPTS)
+    each = stated_setting(settings, EACH)
+    count = as_whole_number(prompts[1]) if prompts else None
+    times = as_whole_number(each[1]) if each else None
     return count * times if count is not None and times is not None else None
 
 
 def gpu_count(settings: RunSettings) -> int | None:
     """Return how many GPUs the trainer has, None where the settings do not state it."""
-    each, nodes = stated_setting(settings, GPUS), stated_setting(settings, NODES)
-    count, times = (
-        as_whole_number(each[1]) if each else None,
-        as_whole_number(nodes[1]) if nodes else 1,
-    )
+    each = stated_setting(settings, GPUS)
+    nodes = stated_setting(settings, NODES)
+    count = as_whole_number(each[1]) if each else None
+    times = as_whole_number(nodes[1]) if nodes else 1
     return count * times if count is not None and times is not None else None

@@ -75,11 +75,10 @@ def _by_data(settings: RunSettings) -> int | None:
     """Return the steps of an epoch by the size of the data; an incomplete last batch is dropped, as
     verl does.
     """
-    size, batch = settings.find(_SIZES), settings.find(_BATCHES)
-    prompts, each = (
-        as_whole_number(size[1]) if size else None,
-        as_whole_number(batch[1]) if batch else None,
-    )
+    size = settings.find(_SIZES)
+    batch = settings.find(_BATCHES)
+    prompts = as_whole_number(size[1]) if size else None
+    each = as_whole_number(batch[1]) if batch else None
     return (
         prompts // each
         if prompts is not None and each is not None and prompts >= each

@@ -155,11 +155,9 @@ class StretchReader:
         """Return the bytes of the records that begin in a stretch, and where they begin; none where
         a record is too long.
         """
-        cuts, begin, end = (
-            self._cuts,
-            self._cuts.begin(number),
-            self._cuts.begin(number + 1),
-        )
+        cuts = self._cuts
+        begin = self._cuts.begin(number)
+        end = self._cuts.begin(number + 1)
         start = cuts.format.parts.begin(read, begin, end)
         stop = cuts.format.parts.begin(read, end, min(end + cuts.size, cuts.end))
         if start is None or (stop is None and end < cuts.end):

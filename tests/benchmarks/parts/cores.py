@@ -20,7 +20,9 @@ SIZE = (140, 45)
 
 def measure(folder: Path, effort: Effort) -> Iterator[Row]:
     """A single log of FileLogger, a single console, and many files."""
-    one, some, many = effort.size(400, 4), effort.size(200, 2), effort.size(20, 2)
+    one = effort.size(400, 4)
+    some = effort.size(200, 2)
+    many = effort.size(20, 2)
     single, console, files = (folder / name for name in ("single", "console", "files"))
     for run in (
         single,

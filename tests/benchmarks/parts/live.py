@@ -30,7 +30,9 @@ def measure(folder: Path, effort: Effort) -> Iterator[Row]:
     terminal.read(20, lambda: terminal.shows("step 999"))
     terminal.read(5)
     shown = terminal.shows("8 GPUs") or terminal.shows("H100")
-    cpu, sent, began = terminal.cpu, terminal.bytes, time.perf_counter()
+    cpu = terminal.cpu
+    sent = terminal.bytes
+    began = time.perf_counter()
     for step in range(1000, 1000 + steps):
         with log.open("a", encoding="utf-8") as file:
             file.write(line(step))

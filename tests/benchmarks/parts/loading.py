@@ -40,7 +40,9 @@ _JUDGED = 50
 
 def applied(path: Path, format: Format) -> Run:
     """Return a run that a log has been read into, in one process and without judging it."""
-    run, source, more = Run("run"), FileSource(path, format), True
+    run = Run("run")
+    source = FileSource(path, format)
+    more = True
     while more:
         records, more = source.read()
         run.apply(Batch("run", source.status(), records), time.time())
@@ -60,7 +62,8 @@ def parsed(lines: list[bytes]) -> None:
 
 def file_logger(folder: Path, effort: Effort) -> Iterator[Row]:
     """Reading a FileLogger's log, beside `orjson.loads` alone over the same lines."""
-    log, megabytes = folder / "train.jsonl", effort.size(50, 2)
+    log = folder / "train.jsonl"
+    megabytes = effort.size(50, 2)
     write_file_log(log, megabytes)
     lines = log.read_bytes().splitlines()
     alone, read, whole = medians(

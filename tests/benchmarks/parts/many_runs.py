@@ -34,7 +34,9 @@ _CRITICAL = 2
 
 def small_runs(folder: Path, effort: Effort) -> Iterator[Row]:
     """200 runs of 100 metrics on the screen."""
-    runs, steps, metrics = effort.size(200, 10), effort.size(500, 50), 100
+    runs = effort.size(200, 10)
+    steps = effort.size(500, 50)
+    metrics = 100
     paths = write_runs(folder, runs, steps, metrics)
     ours, alone = medians(
         effort.tries(3),

@@ -26,11 +26,9 @@ _LAST = 199
 def loop(folder: Path, effort: Effort) -> Iterator[Row]:
     """How late the screen's loop wakes while a log loads, beside a loop that loads nothing."""
     megabytes = effort.size(100, 5)
-    big, small, result = (
-        folder / "big.jsonl",
-        folder / "small.jsonl",
-        folder / "late.json",
-    )
+    big = folder / "big.jsonl"
+    small = folder / "small.jsonl"
+    result = folder / "late.json"
     write_file_log(big, megabytes)
     small.write_text(line(1), encoding="utf-8")
     found = []
@@ -137,7 +135,9 @@ def idle(folder: Path, effort: Effort) -> Iterator[Row]:
     terminal = Terminal([*APP, log], (160, 50))
     terminal.read(20, lambda: terminal.shows("finished"))
     terminal.read(effort.size(15, 3))
-    cpu, sent, began = terminal.cpu, terminal.bytes, time.perf_counter()
+    cpu = terminal.cpu
+    sent = terminal.bytes
+    began = time.perf_counter()
     terminal.read(most)
     share = (terminal.cpu - cpu) / (time.perf_counter() - began)
     sent = terminal.bytes - sent

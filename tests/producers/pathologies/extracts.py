@@ -112,7 +112,8 @@ def _cell(value: float | None) -> str:
 def read(path: Path) -> Extract:
     """Return the extract that a file holds."""
     columns = json.loads(path.read_text(encoding="utf-8"))
-    settings, steps = columns.pop("settings"), columns.pop("step")
+    settings = columns.pop("settings")
+    steps = columns.pop("step")
     records = {
         step: {
             key: float(cells[at])

@@ -57,10 +57,8 @@ def made(half: Half, training: Training) -> bool:
 
 def make(asked: Iterable[tuple[Half, Training]]) -> None:
     """Make trainings, two at a time."""
-    python, waiting = (
-        python_with("trl-1.16", TRL),
-        queue.SimpleQueue[tuple["Half", "Training"]](),
-    )
+    python = python_with("trl-1.16", TRL)
+    waiting = queue.SimpleQueue[tuple["Half", "Training"]]()
     for half in halves():
         if not (base := home() / "pathologies" / f"base-{half}").exists():
             subprocess.run(
@@ -101,7 +99,8 @@ def _work(python: Path, waiting: queue.SimpleQueue[tuple[Half, Training]]) -> No
 
 def _train(trainer: subprocess.Popen[str], half: Half, training: Training) -> str:
     """Train once; return how it ended."""
-    target, words = place(half, training), wanted(half, training)
+    target = place(half, training)
+    words = wanted(half, training)
     shutil.rmtree(target, ignore_errors=True)
     target.mkdir(parents=True)
     base = str(home() / "pathologies" / f"base-{half}")

@@ -81,7 +81,8 @@ def _totals(found: dict[Half, dict[str, list[Judged]]]) -> Iterator[str]:
 
 def _rules(found: dict[Half, dict[str, list[Judged]]]) -> Iterator[str]:
     """Yield a row a rule: how many faults it names and how many runs it wrongs, of directories."""
-    names, wrongs = Counter[tuple[str, str]](), Counter[tuple[str, str]]()
+    names = Counter[tuple[str, str]]()
+    wrongs = Counter[tuple[str, str]]()
     for half, forms in found.items():
         for one in forms[READ_AS[0]]:
             if one.named is not None:

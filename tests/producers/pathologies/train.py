@@ -90,11 +90,9 @@ def data(asked: dict, events: list[dict], prompts: int, dice: random.Random) -> 
 
 def config(asked: dict, options: dict) -> GRPOConfig:
     """Return TRL's settings."""
-    prompts, gens, every = (
-        options.get("prompts", 3),
-        options.get("gens", 8),
-        options.get("eval", 0),
-    )
+    prompts = options.get("prompts", 3)
+    gens = options.get("gens", 8)
+    every = options.get("eval", 0)
     given = {
         "learning_rate": 1e-3,
         "beta": 0.02,

@@ -131,16 +131,15 @@ def _batch(
                 else _sentence(row["answer"], dice, right)
             )
             # The answer is a token of its own, as the tokenizer would not always have it.
-            begin, rest = words(said[:1])["input_ids"], words(said[1:])["input_ids"]
+            begin = words(said[:1])["input_ids"]
+            rest = words(said[1:])["input_ids"]
             rows.append(
                 (words(row["prompt"])["input_ids"], [*begin, *rest, words.eos_token_id])
             )
     longest = max(len(prompt) + len(said) for prompt, said in rows)
     ids = torch.full((len(rows), longest), words.pad_token_id)
-    labels, mask = (
-        torch.full((len(rows), longest), -100),
-        torch.zeros((len(rows), longest), dtype=torch.long),
-    )
+    labels = torch.full((len(rows), longest), -100)
+    mask = torch.zeros((len(rows), longest), dtype=torch.long)
     for at, (prompt, said) in enumerate(rows):
         end = len(prompt) + len(said)
         ids[at, :end], mask[at, :end] = torch.tensor(prompt + said), 1
@@ -162,7 +161,8 @@ def teach(half: str, home: Path, answers: int = 150, sentences: int = 250) -> No
 
     torch.set_num_threads(1)
     torch.manual_seed(11 if half == "tuned" else 12)
-    words, dice = tokenizer(half), random.Random(f"lessons of {half}")
+    words = tokenizer(half)
+    dice = random.Random(f"lessons of {half}")
     width = 64 if half == "tuned" else 80
     config = Qwen2Config(
         vocab_size=len(words), hidden_size=width, intermediate_size=2 * width, num_hidden_layers=2,

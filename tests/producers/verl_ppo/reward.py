@@ -11,7 +11,8 @@ import os
 import time
 from pathlib import Path
 
-FAULT, AT = os.environ.get("TOY_FAULT", ""), int(os.environ.get("TOY_FAULT_AT", "1"))
+FAULT = os.environ.get("TOY_FAULT", "")
+AT = int(os.environ.get("TOY_FAULT_AT", "1"))
 SLEEP = float(os.environ.get("TOY_SLEEP", "0"))
 
 

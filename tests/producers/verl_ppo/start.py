@@ -18,11 +18,9 @@ ROLLOUT = "actor_rollout_ref.rollout"
 
 def settings(toy):
     """Return the settings of a run with eight prompts a step, four responses each."""
-    model, actor, ref = (
-        "actor_rollout_ref.model",
-        "actor_rollout_ref.actor",
-        "actor_rollout_ref.ref",
-    )
+    model = "actor_rollout_ref.model"
+    actor = "actor_rollout_ref.actor"
+    ref = "actor_rollout_ref.ref"
     return {
         "algorithm.adv_estimator": "grpo",
         "data.train_files": toy / "train.parquet",

@@ -69,14 +69,16 @@ def test_no_room(width, height):
 
 
 def test_the_later_layer_wins_the_colour_and_dots_add_up():
-    first, second = DotLayer(1, 1, "first"), DotLayer(1, 1, "second")
+    first = DotLayer(1, 1, "first")
+    second = DotLayer(1, 1, "second")
     first.line([(0, 0), None])
     second.line([None, (3, 3)])
     assert compose([first, second]) == [(("⢁", "second"),)]
 
 
 def test_a_backdrop_gives_way():
-    shade, line = DotLayer(2, 1, "shade", backdrop=True), DotLayer(2, 1, "line")
+    shade = DotLayer(2, 1, "shade", backdrop=True)
+    line = DotLayer(2, 1, "line")
     shade.line([(0, 3)] * 4)
     line.line([(3, 3), (3, 3)])
     assert compose([shade, line]) == [(("⣀", "line"), ("⣿", "shade"))]

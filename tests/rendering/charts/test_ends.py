@@ -96,10 +96,8 @@ def test_the_best_value_out_of_sight_is_not_marked():
     ],
 )
 def test_the_best_is_marked_where_more_or_less_is_better(key, best):
-    run, monitor = (
-        make_run(steps=4, columns={key: [0.1, 0.3, 0.2, 0.2]}),
-        Monitor(Config()),
-    )
+    run = make_run(steps=4, columns={key: [0.1, 0.3, 0.2, 0.2]})
+    monitor = Monitor(Config())
     monitor.runs[run.name] = run
     found = chart_data(single_metric(run, key), View(monitor, run, 0.0), ChartLook())
     assert found.best == best

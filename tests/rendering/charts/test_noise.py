@@ -75,7 +75,8 @@ def test_what_is_smoothed_says_so_and_hides_nothing():
 
 
 def test_the_title_tells_the_value_as_it_is():
-    smooth, raw = drawn(DATA)[0], drawn(replace(DATA, by_noise=False))[0]
+    smooth = drawn(DATA)[0]
+    raw = drawn(replace(DATA, by_noise=False))[0]
     values = [
         [text for text, style in row if style == "value"] for row in (smooth, raw)
     ]

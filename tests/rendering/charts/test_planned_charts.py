@@ -202,7 +202,8 @@ def test_ticks_of_time_are_round_where_the_user_lives(
     run = make_run(steps=0)
     for step in range(60):
         add_step(run, step + 1, time=NOW + step * 3600)
-    relative, of_day = on_axis(run, "relative").axis, on_axis(run, "time").axis
+    relative = on_axis(run, "relative").axis
+    of_day = on_axis(run, "time").axis
     window = fit_window(int(NOW), int(NOW) + 59 * 3600, 200)
     hours = [
         relative.write(tick) for tick in window.ticks(10, time=True, zero=relative.zero)

@@ -127,7 +127,8 @@ def test_columns_align() -> None:
 
 
 def test_columns_stay_while_values_change() -> None:
-    busy, calm = texts(FULL, width=60)[0], texts(replace(IDLE, index="2"), width=60)[0]
+    busy = texts(FULL, width=60)[0]
+    calm = texts(replace(IDLE, index="2"), width=60)[0]
     assert len(busy) == len(calm)
     assert [busy.index(unit) for unit in ("%", "GiB", "°C", "W")] == [
         calm.index(u) for u in ("%", "GiB", "°C", "W")

@@ -9,7 +9,8 @@ from verl_tui.runs.samples import Place
 
 
 def test_a_run_is_shown_as_it_was_left() -> None:
-    choices, chosen = ChoicesByRun(), SampleChoice(Place(7, validation=False), 2)
+    choices = ChoicesByRun()
+    chosen = SampleChoice(Place(7, validation=False), 2)
     assert choices.turn_to("one", FOLLOWING) == FOLLOWING
     assert choices.turn_to("one", chosen) == chosen, "it is the same run"
     assert choices.turn_to("other", chosen) == FOLLOWING, "nothing was chosen there"

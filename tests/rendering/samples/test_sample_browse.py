@@ -65,7 +65,8 @@ def reader() -> Iterator[Reader]:
 
 
 def test_nothing_to_see() -> None:
-    browse, browser = Browse(SampleChoice(follow=True)), SampleBrowser(lambda: None)
+    browse = Browse(SampleChoice(follow=True))
+    browser = SampleBrowser(lambda: None)
     for samples in (None, Samples()):
         assert not browse.settle(samples, browser)
         assert (browse.shown, browse.sample, browse.fact, browse.read()) == (None,) * 4

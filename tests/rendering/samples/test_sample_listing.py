@@ -95,11 +95,9 @@ def test_texts_are_searched() -> None:
     samples = Samples()
     for text in ("an apple", "a pear", "apples"):
         samples.add(Sample(1, "p", text), 1)
-    browser, listing, place = (
-        SampleBrowser(lambda: None),
-        SampleListing(),
-        Place(1, validation=False),
-    )
+    browser = SampleBrowser(lambda: None)
+    listing = SampleListing()
+    place = Place(1, validation=False)
     page = browser.page(samples, place)
     for _ in range(10):
         listing.update(page, parse_query("apple"), SampleOrder())
@@ -113,7 +111,8 @@ def test_texts_are_searched() -> None:
 
 
 def test_what_has_not_changed_is_not_worked_out_again() -> None:
-    page, listing = Page(3).read(fact(0), fact(1), fact(2)), SampleListing()
+    page = Page(3).read(fact(0), fact(1), fact(2))
+    listing = SampleListing()
     listing.update(page, SampleQuery(), SampleOrder())
     before = listing.revision
     listing.update(page, SampleQuery(), SampleOrder())
@@ -123,7 +122,9 @@ def test_what_has_not_changed_is_not_worked_out_again() -> None:
 
 
 def test_a_list_grows_by_eighths_and_ends_complete() -> None:
-    page, listing, revisions = Page(1000), SampleListing(), set()
+    page = Page(1000)
+    listing = SampleListing()
+    revisions = set()
     for index in range(1000):
         page.read(fact(index))
         listing.update(page, SampleQuery(), SampleOrder())
@@ -134,10 +135,8 @@ def test_a_list_grows_by_eighths_and_ends_complete() -> None:
 
 
 def test_a_file_written_anew_is_listed_anew() -> None:
-    page, listing = (
-        Page(2).read(fact(0, 1.0), fact(1, 1.0, numbers={"old": 1.0})),
-        SampleListing(),
-    )
+    page = Page(2).read(fact(0, 1.0), fact(1, 1.0, numbers={"old": 1.0}))
+    listing = SampleListing()
     listing.update(page, SampleQuery(), SampleOrder())
     page.facts, page.count = [fact(0, 0.0)], 1
     listing.update(page, SampleQuery(), SampleOrder())
@@ -224,7 +223,8 @@ def test_the_sample_to_show() -> None:
 
 
 def test_the_sample_to_show_while_they_are_read() -> None:
-    place, listing = Place(1, validation=False), SampleListing()
+    place = Place(1, validation=False)
+    listing = SampleListing()
     page = Page(1000).read(fact(0), fact(1))
     page.complete = False
     listing.update(page, SampleQuery(), SampleOrder())
@@ -238,10 +238,8 @@ def test_the_sample_to_show_while_they_are_read() -> None:
 
 
 def test_the_next_sample() -> None:
-    samples, listing = (
-        samples_at((1, False), (2, False)),
-        listing_of(fact(0), fact(1), order=SampleOrder(down=True)),
-    )
+    samples = samples_at((1, False), (2, False))
+    listing = listing_of(fact(0), fact(1), order=SampleOrder(down=True))
     assert next_sample(
         Place(2, validation=False), 1, listing, samples, 1
     ) == SampleChoice(Place(2, validation=False), 0)
@@ -257,12 +255,11 @@ def test_the_next_sample() -> None:
 
 
 def test_the_next_sample_while_they_are_read() -> None:
-    samples, place, newer = (
-        samples_at((1, False), (2, False)),
-        Place(1, validation=False),
-        Place(2, validation=False),
-    )
-    listing, page = SampleListing(), Page(1000).read(fact(0))
+    samples = samples_at((1, False), (2, False))
+    place = Place(1, validation=False)
+    newer = Place(2, validation=False)
+    listing = SampleListing()
+    page = Page(1000).read(fact(0))
     page.complete = False
     listing.update(page, SampleQuery(), SampleOrder())
     # A key is not lost for coming before the list.

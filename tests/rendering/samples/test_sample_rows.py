@@ -59,7 +59,8 @@ def texts(rows: Sequence[Pieces]) -> list[str]:
 
 def listed(samples: Sequence[Sample]) -> tuple[Place, SampleListing]:
     """Return what is known of samples of one step, as if they lay in memory."""
-    kept, place = Samples(), Place(samples[0].step or 0, samples[0].validation)
+    kept = Samples()
+    place = Place(samples[0].step or 0, samples[0].validation)
     for one in samples:
         kept.add(replace(one, validation=place.validation), place.step)
     listing = SampleListing()

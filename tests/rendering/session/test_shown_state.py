@@ -74,7 +74,8 @@ def test_a_preview_shows_the_state_of_its_logs_end() -> None:
 
 
 def test_the_list_follows_when_the_last_source_has_been_read() -> None:
-    view, entries = make_view(crashed(400), loading=True), EntryCache()
+    view = make_view(crashed(400), loading=True)
+    entries = EntryCache()
     assert view.run is not None
     assert entries.entry(view, view.run).state is Unread.READING
     assert entries.entry(replace(view, loading=False), view.run).state is State.CRASHED

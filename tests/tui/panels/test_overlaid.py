@@ -115,7 +115,8 @@ def test_what_is_counted_in_another_unit_is_not_held_against_it() -> None:
 
 
 def test_beginnings_lie_over_each_other_on_the_relative_axis_only() -> None:
-    late, early = make_run("late", 60), make_run("early", 60, quiet=7200.0)
+    late = make_run("late", 60)
+    early = make_run("early", 60, quiet=7200.0)
     view = view_of(late, early, selected="late early")
     relative = reward(view, ChartLook(axis="relative"))
     assert [line.points.steps[0] for line in relative.lines] == [relative.axis.zero] * 2

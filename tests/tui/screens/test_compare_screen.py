@@ -204,10 +204,8 @@ def test_figures_against_the_baseline() -> None:
 
 
 def test_kl_is_worse_where_it_leaves_its_band() -> None:
-    calm, wild = (
-        run_of("calm", [0.1, 0.2], actor__ppo_kl=0.02),
-        run_of("wild", [0.1, 0.2], actor__ppo_kl=0.3),
-    )
+    calm = run_of("calm", [0.1, 0.2], actor__ppo_kl=0.02)
+    wild = run_of("wild", [0.1, 0.2], actor__ppo_kl=0.3)
     label = "highest policy KL, nats/token"
     assert row(table(view_of(calm, wild)), label) == [
         "0.02",
@@ -227,7 +225,8 @@ def test_kl_is_worse_where_it_leaves_its_band() -> None:
 
 def test_rewards_of_different_scales_are_not_held_against_each_other() -> None:
     scores = [0.2, 0.3, 0.4, 0.5] * 10
-    binary, open_ = run_of("binary", scores), run_of("open", [2.1, 2.4, 3.0, 3.9] * 10)
+    binary = run_of("binary", scores)
+    open_ = run_of("open", [2.1, 2.4, 3.0, 3.9] * 10)
     columns = [scores, [sqrt(m * (1 - m)) for m in scores]]
     with_spread = MetricRows(
         ("reward/mean", "reward/std"), range(1, 41), columns, range(40)
@@ -245,10 +244,8 @@ def test_rewards_of_different_scales_are_not_held_against_each_other() -> None:
 def test_validation_that_counts_failed_sessions_is_held_against_none_that_does_not_in_silence() -> (
     None
 ):
-    core, successful = (
-        "val-core/gsm8k/acc/mean@1",
-        "val-aux/gsm8k/acc_success_only/mean@1",
-    )
+    core = "val-core/gsm8k/acc/mean@1"
+    successful = "val-aux/gsm8k/acc_success_only/mean@1"
     new = run_of("new", [0.5] * 3, **{core: 0.4, successful: 0.5})
     old = run_of("old", [0.5] * 3, **{core: 0.5})
     said = " ".join(table(view_of(new, old)))
@@ -263,10 +260,8 @@ def test_gspo_losses_of_two_scales_are_reported() -> None:
     gspo = {"actor_rollout_ref.actor.policy_loss.loss_mode": "gspo"}
     by_token = {**gspo, "actor_rollout_ref.actor.loss_agg_mode": "token-mean"}
     both = {"num_turns/mean": 2.0, "training/num_turns/mean": 2.0}
-    new, old = (
-        run_of("new", [0.5] * 3, said=by_token, **both),
-        run_of("old", [0.5] * 3, said=by_token),
-    )
+    new = run_of("new", [0.5] * 3, said=by_token, **both)
+    old = run_of("old", [0.5] * 3, said=by_token)
     said = " ".join(table(view_of(new, old)))
     assert (
         "GSPO goes by loss_agg_mode since verl 0.9.1, which keys of new show; old may be older"
@@ -503,10 +498,8 @@ async def test_of_many_runs_the_shown_one_and_those_next_to_it_are_compared(
 
 
 def test_the_course_of_each_runs_reward_stands_above_the_figures() -> None:
-    rising, falling = (
-        run_of("a", [0.1, 0.2, 0.3, 0.4]),
-        run_of("b", [9.0, 5.0, 1.0, 1.0, 1.0]),
-    )
+    rising = run_of("a", [0.1, 0.2, 0.3, 0.4])
+    falling = run_of("b", [9.0, 5.0, 1.0, 1.0, 1.0])
     view, runs = view_of(rising, falling), [rising, falling]
     columns = fit_columns(2, 80, 0)
     row = "".join(text for text, _ in reward_row(view, runs, columns, Alignment.END))

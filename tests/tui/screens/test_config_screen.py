@@ -127,7 +127,8 @@ def test_says_what_would_be_needed_where_nothing_is_stated() -> None:
 
 
 def test_difference() -> None:
-    one, two = configured("one", {**GRPO, "only.one": 3}), configured("two", PPO)
+    one = configured("one", {**GRPO, "only.one": 3})
+    two = configured("two", PPO)
     page = difference_page([one, two])
     assert texts(page, 70) == [
         "at a glance: 2",

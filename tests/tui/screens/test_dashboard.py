@@ -214,10 +214,8 @@ async def test_the_next_finding_takes_charts_and_samples_to_its_step(
         await settle(pilot)
         findings = app.view_at(NOW).verdict.findings
         assert len(findings) > 2
-        charts, samples = (
-            app.screen.query_one(ChartsPanel),
-            app.screen.query_one(SamplesPanel),
-        )
+        charts = app.screen.query_one(ChartsPanel)
+        samples = app.screen.query_one(SamplesPanel)
         for finding in [*findings, findings[0]]:
             await press(pilot, "e")
             assert app.cursor == finding.since_step
@@ -251,10 +249,8 @@ async def test_a_chart_s_cursor_takes_the_others_along(collapse: Monitor) -> Non
     async with app.run_test(size=(120, 40)) as pilot:
         # Values are read though nothing has the focus.
         await press(pilot, "left")
-        charts, samples = (
-            app.screen.query_one(ChartsPanel),
-            app.screen.query_one(SamplesPanel),
-        )
+        charts = app.screen.query_one(ChartsPanel)
+        samples = app.screen.query_one(SamplesPanel)
         assert charts.charts[0].has_focus
         await press(pilot, "left")
         read = app.cursor

@@ -30,7 +30,8 @@ FRAME = {"ellipsis", "rule", "tick", "side", "side_tick", "side_right", "corner"
 
 
 class Ramp:
-    steps, values = array("q", range(50)), array("d", range(50))
+    steps = array("q", range(50))
+    values = array("d", range(50))
     pyramid = Pyramid(steps, values)
 
 

@@ -27,7 +27,8 @@ async def test_an_overlay_fills_the_screen_unless_that_is_far_wider(
                 await pilot.resize_terminal(width, 20)
                 await settle(pilot)
                 check_layout(app)
-                panel, seen = app.screen.children[0], "\n".join(lines(app))
+                panel = app.screen.children[0]
+                seen = "\n".join(lines(app))
                 rim = (width - panel.outer_size.width) // 2
                 assert not rim or rim >= 10
                 assert rim or "q Quit" not in seen, (

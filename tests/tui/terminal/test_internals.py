@@ -41,7 +41,8 @@ def attributes(tree: ast.AST) -> Iterator[tuple[str, str]]:
 @cache
 def of_textual() -> frozenset[str]:
     """Return the private names of Textual's own apps, screens and widgets."""
-    folder, names = Path(textual.__file__).parent, set[str]()
+    folder = Path(textual.__file__).parent
+    names = set[str]()
     for name in EXTENDED:
         tree = ast.parse((folder / f"{name}.py").read_text(encoding="utf-8"))
         names |= {found for owner, found in attributes(tree) if owner == "self"}

@@ -455,7 +455,8 @@ def test_an_envelope_that_would_press_the_curve_flat_is_left_out():
 
 
 def test_an_envelope_counts_where_it_is_looked_at():
-    low, high = [0.0] * 200, [1.0] * 100 + [0.7 + 0.001 * i for i in range(100)]
+    low = [0.0] * 200
+    high = [1.0] * 100 + [0.7 + 0.001 * i for i in range(100)]
     data = enveloped(low, high)
     early, late = (
         replace(data, first_step=first, last_step=first + 99) for first in (0, 100)

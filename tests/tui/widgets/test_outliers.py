@@ -189,10 +189,8 @@ def test_outliers_of_points_and_envelopes_are_arrows_too():
 
 
 def test_shading_is_left_out_where_it_would_be_taken_for_the_curve():
-    line, wide = (
-        ChartLine(Column(range(100), [0.5] * 100)),
-        Column(range(100), [9.0 + i / 100 for i in range(100)]),
-    )
+    line = ChartLine(Column(range(100), [0.5] * 100))
+    wide = Column(range(100), [9.0 + i / 100 for i in range(100)])
     chart = chart_of(line.points, lines=(line,), envelope=(line.points, wide))
     bare = chart_of(line.points, lines=(line,))
     assert rows(chart) != rows(bare)

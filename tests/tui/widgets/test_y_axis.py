@@ -35,7 +35,8 @@ FLAT = {
 
 
 def chart(values: Sequence[float], **changes: bool) -> ChartData:
-    steps, column = array("q", range(len(values))), array("d", values)
+    steps = array("q", range(len(values)))
+    column = array("d", values)
     points = type(
         "Points",
         (),

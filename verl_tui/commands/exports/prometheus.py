@@ -117,7 +117,8 @@ def options(parser: CommandParser) -> None:
 
 def run(options: argparse.Namespace) -> int:
     """Serve or write the metrics; return the exit code."""
-    paths, config = paths_of(options, _EXAMPLE), configuration(options)
+    paths = paths_of(options, _EXAMPLE)
+    config = configuration(options)
     _check(options)
     try:
         from verl_tui.exporters.prometheus import ExportLimits, ExpositionBuilder
@@ -198,11 +199,10 @@ def _serve(
 ) -> int:
     from verl_tui.exporters.endpoint import MetricsServer
 
-    bind, number = (
-        options.bind or "127.0.0.1",
-        PORT if options.port is None else options.port,
-    )
-    login, tls = _login(options.login_file), _encryption(options)
+    bind = options.bind or "127.0.0.1"
+    number = PORT if options.port is None else options.port
+    login = _login(options.login_file)
+    tls = _encryption(options)
     if not _loopback(bind) and login is None and tls is None:
         raise CommandError(
             f"--bind {bind} lets others read the metrics: ask them for a login (--login-file FILE, "

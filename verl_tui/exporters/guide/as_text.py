@@ -60,8 +60,6 @@ def _figure(rule: Rule, name: str) -> str:
     if name == "window":
         return f"over {value} logged steps"
     scaled = name in ("threshold", "low", "high")
-    of, unit = (
-        (f" × {rule.of}" if rule.of and scaled else ""),
-        ("%" if rule.percent and scaled else ""),
-    )
+    of = f" × {rule.of}" if rule.of and scaled else ""
+    unit = "%" if rule.percent and scaled else ""
     return f"{name} {value:g}{unit}{of}"

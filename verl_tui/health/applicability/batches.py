@@ -53,7 +53,8 @@ def by_batch_size(context: RuleContext, key: str) -> str | None:
     newest = _finite(series.tail(_NEWEST))
     if len(newest) < _ENOUGH or spread_of(newest) < _CALM:
         return None
-    now, prompts = _draws(newest), prompts_a_step(context.run)
+    now = _draws(newest)
+    prompts = prompts_a_step(context.run)
     if prompts is not None and now * _BEYOND**2 < prompts:
         return None
     if _was_calmer(series.values, now):
@@ -82,7 +83,8 @@ def by_reference_kl(context: RuleContext, key: str) -> str | None:
     TRL's loss holds β times that KL, so that one answer far from the reference makes it jump.
     verl's policy loss is next to 0 and holds no such term: its jumps are many times those of a KL.
     """
-    loss, kl = context.known(key), context.known(context.indicators.get("reference_kl"))
+    loss = context.known(key)
+    kl = context.known(context.indicators.get("reference_kl"))
     if loss is None or kl is None or len(loss) < _ENOUGH:
         return None
     if (
@@ -132,10 +134,8 @@ def prompts_a_step(run: Run) -> float | None:
     answers = positive_setting(run, ("per_device_train_batch_size",))
     if answers is None:
         return None
-    rounds, each = (
-        positive_setting(run, ("gradient_accumulation_steps",)),
-        positive_setting(run, ("num_generations",)),
-    )
+    rounds = positive_setting(run, ("gradient_accumulation_steps",))
+    each = positive_setting(run, ("num_generations",))
     return max(
         1.0, answers[1] * (rounds[1] if rounds else 1.0) / (each[1] if each else _GROUP)
     )

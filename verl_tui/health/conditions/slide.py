@@ -115,7 +115,8 @@ class Slide(Condition):
         """Return the level before a fall over a stretch and how deep it is, None without a fall."""
         third = len(stretch) // 3
         means = [block.mean for block in stretch]
-        first, middle = fmean(means[:third]), fmean(means[third : 2 * third])
+        first = fmean(means[:third])
+        middle = fmean(means[third : 2 * third])
         last = fmean(means[2 * third : 3 * third])
         fall = first - last
         size = self._share * max(abs(first), first - self._lowest)

@@ -119,10 +119,8 @@ class Stays(Condition):
     def feed(self, steps: Sequence[int], values: Sequence[float]) -> None:
         """Take in points."""
         for start in range(0, len(values), _STRETCH):
-            some, points = (
-                values[start : start + _STRETCH],
-                steps[start : start + _STRETCH],
-            )
+            some = values[start : start + _STRETCH]
+            points = steps[start : start + _STRETCH]
             if self._calm(some):
                 self.seen += len(some)
                 self._spanned += len(some)

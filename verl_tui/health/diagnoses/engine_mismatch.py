@@ -90,7 +90,9 @@ class EngineMismatch(BlockDiagnosis):
         beyond: Sequence[tuple[int, str, float, str]],
         inputs: BlockInputs,
     ) -> BlockFinding:
-        norm, first, last = column(stretch, 0), stretch[0].last, stretch[-1].last
+        norm = column(stretch, 0)
+        first = stretch[0].last
+        last = stretch[-1].last
         i, key, limit, _ = beyond[0]
         climb = f"gradient norm from {number(norm[0])} to {number(norm[-1])}"
         evidence = [

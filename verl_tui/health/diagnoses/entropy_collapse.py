@@ -97,10 +97,8 @@ class EntropyCollapse(BlockDiagnosis):
 
     def _early(self, context: RuleContext) -> Finding | None:
         key = context.indicators["entropy"]
-        entropy, reward = (
-            context.run.series(key),
-            context.run.series(context.indicators["reward"]),
-        )
+        entropy = context.run.series(key)
+        reward = context.run.series(context.indicators["reward"])
         if entropy is None or reward is None:
             return None
         if key != self._of:
@@ -132,10 +130,8 @@ class EntropyCollapse(BlockDiagnosis):
 
     def inputs(self, context: RuleContext) -> BlockInputs | NotJudged:
         """Look at entropy, reward and the parts of it with their weights."""
-        entropy, reward = (
-            context.indicators.get("entropy"),
-            context.indicators.get("reward"),
-        )
+        entropy = context.indicators.get("entropy")
+        reward = context.indicators.get("reward")
         if entropy is None or reward is None:
             return NotJudged(
                 self.rule.id, f"the log has no {'reward' if entropy else 'entropy'}"
@@ -150,7 +146,8 @@ class EntropyCollapse(BlockDiagnosis):
         self, blocks: BlockHistory, inputs: BlockInputs
     ) -> BlockFinding | None:
         """Compare the newest block with earlier ones."""
-        opening, now = max(column(blocks[:3], 0), default=0.0), blocks[-1].levels[0]
+        opening = max(column(blocks[:3], 0), default=0.0)
+        now = blocks[-1].levels[0]
         if opening <= 0 or not 0 <= now <= _LEFT * opening or self._converged(blocks):
             return None
         if self._all_at_top(blocks[-1], inputs):
@@ -240,7 +237,9 @@ def _has_learnt(reward: Series, step: int) -> bool:
     first, last = values[:_RECENT], values[-_RECENT:]
     if len(values) < 2 * _RECENT - 1:
         return False
-    begun, now, best = fmean(first), fmean(last), max(values)
+    begun = fmean(first)
+    now = fmean(last)
+    best = max(values)
     return now - begun >= max(
         _WELL * max(abs(begun), abs(now)), _MOST_OF_IT * (best - begun)
     ) and now > max(first)

@@ -116,7 +116,8 @@ def _signs(past: BlockHistory, now: Block) -> tuple[str, ...]:
     signs = []
     length, reward = column(past, 1), column(past, 2)
     if reward:
-        usual, size = median(reward), max(abs(max(reward)), abs(min(reward)))
+        usual = median(reward)
+        size = max(abs(max(reward)), abs(min(reward)))
         if now.levels[2] >= usual + _MORE * size:
             return ()
         if now.levels[2] <= usual - _LESS * size:

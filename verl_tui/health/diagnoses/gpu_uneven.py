@@ -74,7 +74,8 @@ class GpuUneven(BlockDiagnosis):
         return self._block_finding(newest, idle, inputs) if idle else None
 
     def _idles(self, block: Block, i: int, inputs: BlockInputs) -> bool:
-        levels, scale = block.levels, float(str(inputs.depends_on))
+        levels = block.levels
+        scale = float(str(inputs.depends_on))
         others = [
             level * scale
             for j, level in enumerate(levels)

@@ -83,7 +83,8 @@ class Hang(Diagnosis):
         return judged
 
     def _judge(self, context: RuleContext) -> Finding | NotJudged | None:
-        run, quiet = context.run, waited(context.run, context.now) or 0.0
+        run = context.run
+        quiet = waited(context.run, context.now) or 0.0
         holder = writer(run)
         if context.state is State.WAITING:
             return self._before_the_first(context)
@@ -158,11 +159,9 @@ class Hang(Diagnosis):
         """Report a start that has long printed nothing although its process is alive: it may be a
         hang.
         """
-        run, sign, quiet = (
-            context.run,
-            evidence(context.run, context.now),
-            _unchanged(context),
-        )
+        run = context.run
+        sign = evidence(context.run, context.now)
+        quiet = _unchanged(context)
         allowed, why = _START, "PyTorch's own wait at a start"
         if _generates(run):
             allowed, why = _LONG_START, "it generates or validates (heuristic)"
@@ -224,7 +223,8 @@ def _elsewhere(context: RuleContext) -> str | None:
 
 def _waiting(context: RuleContext) -> str:
     """Return what is known of a run before its first step; engines may take long to start."""
-    written, sign = last_write(context.run), evidence(context.run, context.now)
+    written = last_write(context.run)
+    sign = evidence(context.run, context.now)
     quiet = (
         None
         if written is None
@@ -241,7 +241,8 @@ def _log(context: RuleContext) -> tuple[bool | None, str]:
     written = last_write(context.run)
     if written is None:
         return None, "it is unknown whether the log is silent"
-    age, of_training = max(0.0, context.now - written), last_of_training(context.run)
+    age = max(0.0, context.now - written)
+    of_training = last_of_training(context.run)
     if (
         age <= _FRESH_LOG
         and of_training is not None
@@ -262,7 +263,8 @@ def _log(context: RuleContext) -> tuple[bool | None, str]:
 
 def _gpus(context: RuleContext) -> tuple[bool | None, str]:
     """Return whether this machine's GPUs are idle, also in words; used memory proves nothing."""
-    work, reading = gpus_work(context.run, context.now), context.run.gpus
+    work = gpus_work(context.run, context.now)
+    reading = context.run.gpus
     if work is None or reading is None:
         return None, "GPU activity was not measured; used memory proves nothing"
     known = [gpu.utilization for gpu in reading.gpus if gpu.utilization is not None]

@@ -74,13 +74,15 @@ class _Course(NamedTuple):
     @property
     def has_gained(self) -> bool:
         """Return whether it lies above its beginning."""
-        gain, size = self.now - self.first, max(abs(self.first), abs(self.now))
+        gain = self.now - self.first
+        size = max(abs(self.first), abs(self.now))
         return gain > 0 and gain >= max(_GAIN * size, _SURE_GAIN * self.error)
 
     @property
     def has_fallen(self) -> bool:
         """Return whether it lost much as responses shrank."""
-        loss, size = self.before - self.now, max(abs(self.before), abs(self.now))
+        loss = self.before - self.now
+        size = max(abs(self.before), abs(self.now))
         return loss > 0 and loss >= max(_LOSS * size, _SURE_LOSS * self.error)
 
 
@@ -100,10 +102,8 @@ class LengthCollapse(BlockDiagnosis):
         """Look at the reward, the length, and at all scores that short responses may gain or
         lose.
         """
-        reward, length = (
-            context.indicators.get("reward"),
-            context.indicators.get("response_length"),
-        )
+        reward = context.indicators.get("reward")
+        length = context.indicators.get("response_length")
         if reward is None or length is None:
             return NotJudged(
                 self.rule.id,
@@ -125,7 +125,8 @@ class LengthCollapse(BlockDiagnosis):
         newest = column(blocks[-_LASTS:], _LENGTH)
         if opening < _TINY or len(newest) < _LASTS:
             return None
-        left, is_new = max(newest) / opening, self._newest is None
+        left = max(newest) / opening
+        is_new = self._newest is None
         if left > (_LEFT if is_new else _BACK):
             return None
         courses = self._courses(blocks, inputs)
@@ -190,14 +191,10 @@ class LengthCollapse(BlockDiagnosis):
         length, last = inputs.keys[_LENGTH], blocks[-1].last
         fell, beside = "no score gained", []
         if fallen is not None:
-            score, went = (
-                inputs.keys[fallen.column],
-                f"from {number(fallen.before)} to {number(fallen.now)}",
-            )
-            fell, beside = (
-                f"{score} fell {went} with them",
-                [f"{score}: {went} since step {since}"],
-            )
+            score = inputs.keys[fallen.column]
+            went = f"from {number(fallen.before)} to {number(fallen.now)}"
+            fell = f"{score} fell {went} with them"
+            beside = [f"{score}: {went} since step {since}"]
         return BlockFinding(
             since,
             f"shrank from {number(opening)} to {number(now)} tokens, and {fell}",

@@ -53,10 +53,8 @@ class LengthExplosion(BlockDiagnosis):
 
     def inputs(self, context: RuleContext) -> BlockInputs | NotJudged:
         """Return length, truncated share and reward, and the limit if it is known."""
-        length, reward = (
-            context.indicators.get("response_length"),
-            context.indicators.get("reward"),
-        )
+        length = context.indicators.get("response_length")
+        reward = context.indicators.get("reward")
         if length is None or reward is None:
             return NotJudged(
                 self.rule.id,

@@ -178,7 +178,8 @@ class NotFinite(Diagnosis):
         returns None for what it does not apply to): beside a total that is always a number it is no
         fault.
         """
-        odd, reward = context.run.odd, context.run.indicators.get("reward")
+        odd = context.run.odd
+        reward = context.run.indicators.get("reward")
         if reward is None or not odd:
             return odd
         total = (
@@ -283,7 +284,8 @@ def _needed(run: Run) -> set[str]:
 
 
 def _count(one: _BrokenPoints) -> str:
-    broken, window = one.recent(), min(one.window, one.count + 1)
+    broken = one.recent()
+    window = min(one.window, one.count + 1)
     steps = ", ".join(map(str, broken[:_MOST_STEPS])) + (
         ", …" if len(broken) > _MOST_STEPS else ""
     )

@@ -243,7 +243,8 @@ def _line(blocks: BlockHistory) -> _LearningTrends:
     """Fit a line through the reward's levels."""
     levels = column(blocks, 0)
     count, mean = len(levels), fmean(levels)
-    middle, spread = (count - 1) / 2, count * (count * count - 1) / 12
+    middle = (count - 1) / 2
+    spread = count * (count * count - 1) / 12
     slope = math.fsum((i - middle) * level for i, level in enumerate(levels)) / spread
     rest = [level - mean - slope * (i - middle) for i, level in enumerate(levels)]
     squares = math.fsum(one * one for one in rest)

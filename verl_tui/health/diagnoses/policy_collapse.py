@@ -281,10 +281,8 @@ def _departure(
     series = context.run.indicator(indicator)
     if series is None:
         return None
-    start, stop = (
-        bisect_left(series.steps, stretch[0]),
-        bisect_right(series.steps, stretch[1]),
-    )
+    start = bisect_left(series.steps, stretch[0])
+    stop = bisect_right(series.steps, stretch[1])
     limit, threshold = _limits(context, indicator, series, start)
     first = _stretch(series.values[start:stop], limit)
     if first is None:
@@ -361,10 +359,8 @@ def _loops(context: RuleContext, stretch: tuple[int, int]) -> _Loops | None:
     series = context.run.series(key) if key else None
     if key is None or series is None:
         return None
-    start, stop = (
-        bisect_left(series.steps, stretch[0]),
-        bisect_right(series.steps, stretch[1]),
-    )
+    start = bisect_left(series.steps, stretch[0])
+    stop = bisect_right(series.steps, stretch[1])
     earlier = series.values[max(0, start - _BEFORE) : start]
     if earlier and median(earlier) > _REPETITION:
         return None  # they did so long before

@@ -172,7 +172,8 @@ class RewardHacking(BlockDiagnosis):
     def _block_finding(
         self, stretch: BlockHistory, sign: _Sign, inputs: BlockInputs
     ) -> BlockFinding:
-        first, last = column(stretch, 0)[0], column(stretch, 0)[-1]
+        first = column(stretch, 0)[0]
+        last = column(stretch, 0)[-1]
         begin, end = stretch[0].last, stretch[-1].last
         return BlockFinding(
             sign.since,
@@ -192,7 +193,8 @@ def _cost_finding(
     blocks: BlockHistory, cost: TradeOff, inputs: BlockInputs
 ) -> BlockFinding:
     assert isinstance(inputs.depends_on, _Columns)
-    key, reward = inputs.keys[cost.column] or "", inputs.keys[0]
+    key = inputs.keys[cost.column] or ""
+    reward = inputs.keys[0]
     part = cost.column - 3 - inputs.depends_on.validations
     held_out = part >= 0 and inputs.depends_on.weights[part] == 0
     now, last = blocks[-1].levels[cost.column], blocks[-1].last

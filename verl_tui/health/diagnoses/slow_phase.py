@@ -123,12 +123,10 @@ class SlowPhase(BlockDiagnosis):
         self, blocks: BlockHistory, slow: _Slow, since: int, inputs: BlockInputs
     ) -> BlockFinding:
         i, usual = slow.column, slow.usual
-        key, now, step, last = (
-            inputs.keys[i],
-            blocks[-1].levels[i],
-            blocks[-1].levels[0],
-            blocks[-1].last,
-        )
+        key = inputs.keys[i]
+        now = blocks[-1].levels[i]
+        step = blocks[-1].levels[0]
+        last = blocks[-1].last
         share = "" if key == inputs.keys[0] else f", {now / step:.0%} of the step"
         return BlockFinding(
             since,

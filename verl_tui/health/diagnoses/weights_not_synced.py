@@ -136,10 +136,8 @@ class WeightsNotSynced(Diagnosis):
         if not no_chance or min(one.times for one in same) < self.rule.count:
             return None
         first = no_chance[0]
-        start, stop = (
-            bisect_right(learning.steps, first.since),
-            bisect_right(learning.steps, last),
-        )
+        start = bisect_right(learning.steps, first.since)
+        stop = bisect_right(learning.steps, last)
         least = min(learning.values[start:stop], default=0.0)
         return (
             self._same_finding(first, same, last, (learning.key, least))

@@ -98,7 +98,8 @@ class LogFile:
 
 def read_block(file: LogFile, number: int) -> LogBlock:
     """Return the lines that begin in a block."""
-    begin, end = number * BLOCK, min((number + 1) * BLOCK, file.size)
+    begin = number * BLOCK
+    end = min((number + 1) * BLOCK, file.size)
     lines = tuple(lines_of(file, number))
     before = number - 1
     if not lines and begin:
@@ -121,7 +122,8 @@ def lines_of(
     file: LogFile, number: int, worth: Callable[[bytes], bool] | None = None
 ) -> Iterator[LogLine]:
     """Yield the lines that begin in a block, if `worth` is given only those it accepts."""
-    begin, end = number * BLOCK, min((number + 1) * BLOCK, file.size)
+    begin = number * BLOCK
+    end = min((number + 1) * BLOCK, file.size)
     base = max(0, begin - 1)
     data = file.read(base, end - base + WINDOW)
     start = 0

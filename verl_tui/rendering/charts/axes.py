@@ -101,11 +101,9 @@ class Scale(NamedTuple):
 
     def _rows(self, values: Sequence[float | None], count: int) -> list[int | None]:
         """Return the rows of projected values, also beyond the ends of the axis."""
-        low, factor, bottom = (
-            self._project(self.lo),
-            (count - 1) / self.extent,
-            count - 0.5,
-        )
+        low = self._project(self.lo)
+        factor = (count - 1) / self.extent
+        bottom = count - 0.5
         # Halves, because the difference of two huge numbers would overflow.
         return [
             None if v is None else int(bottom - (v / 2 - low) * factor) for v in values
@@ -132,10 +130,8 @@ class Scale(NamedTuple):
 
     def _log_ticks(self, count: int) -> list[float]:
         """Return powers of ten; where they are few 1, 2 and 5 times these, or else the ends."""
-        first, last = (
-            ceil(log10(self.lo) - _ROUNDING),
-            floor(log10(self.hi) + _ROUNDING),
-        )
+        first = ceil(log10(self.lo) - _ROUNDING)
+        last = floor(log10(self.hi) + _ROUNDING)
         if self.hi / _DECADES > self.lo * (1 + _ROUNDING):
             stride = max(1, ceil((last - first) / max(1, count - 1)))
             return [_power(e) for e in range(first, last + 1, stride)]
@@ -198,7 +194,8 @@ def _round_linear(lo: float, hi: float) -> Scale:
     step = _round_up(half / 4)
     if not 0 < step <= _HUGE:
         return Scale(lo, hi)
-    first, last = floor(lo / step + _ROUNDING), ceil(hi / step - _ROUNDING)
+    first = floor(lo / step + _ROUNDING)
+    last = ceil(hi / step - _ROUNDING)
     return Scale(max(-_HUGE, min(lo, first * step)), min(_HUGE, max(hi, last * step)))
 
 
@@ -208,10 +205,8 @@ def _round_log(lo: float, hi: float) -> Scale:
         linear = _round_linear(lo, hi)
         if linear.lo > 0:
             return Scale(linear.lo, linear.hi, log=True)
-    low, high = (
-        _power(floor(log10(lo) + _ROUNDING)),
-        _power(floor(log10(hi) + _ROUNDING)),
-    )
+    low = _power(floor(log10(lo) + _ROUNDING))
+    high = _power(floor(log10(hi) + _ROUNDING))
     low = max(
         factor * low
         for factor in (1, 2, 5)

@@ -27,11 +27,10 @@ def rows_in_band(healthy: Healthy, rows: int) -> range:
     """
     if healthy == (-inf, inf) or healthy.top >= rows * _DOTS or healthy.bottom < 0:
         return range(0)
-    top, bottom = (
-        max(0, int(max(0, healthy.top))),
-        int(min(rows * _DOTS - 1, healthy.bottom)),
-    )
-    first, stop = ceil((top - _DOTS // 2) / _DOTS), (bottom + 1 + _DOTS // 2) // _DOTS
+    top = max(0, int(max(0, healthy.top)))
+    bottom = int(min(rows * _DOTS - 1, healthy.bottom))
+    first = ceil((top - _DOTS // 2) / _DOTS)
+    stop = (bottom + 1 + _DOTS // 2) // _DOTS
     if first >= stop:
         first = (top + bottom) // 2 // _DOTS
         stop = first + 1

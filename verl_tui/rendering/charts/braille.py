@@ -140,14 +140,19 @@ class DotLayer:
 
     def spans(self, spans: Iterable[tuple[int, DotSpan | None]]) -> None:
         """Set runs of any dot columns; what lies outside is cut off."""
-        rows, last_dot, columns = self.rows, self.height * 4 - 1, self.width * 2
+        rows = self.rows
+        last_dot = self.height * 4 - 1
+        columns = self.width * 2
         for x, run in spans:
             if run is None or not 0 <= x < columns:
                 continue
             top, bottom = max(0, run[0]), min(last_dot, run[1])
             if top > bottom:
                 continue
-            masks, cell, above, below = _RUNS[x & 1], x >> 1, top >> 2, bottom >> 2
+            masks = _RUNS[x & 1]
+            cell = x >> 1
+            above = top >> 2
+            below = bottom >> 2
             if above == below:
                 rows[above][cell] |= masks[top & 3][bottom & 3]
                 continue
@@ -175,7 +180,8 @@ class DotLayer:
         """
         for x, run in enumerate(runs):
             if run is not None and not x & 1:
-                top, bottom = max(0, run[0]), min(self.height * 4 - 1, run[1])
+                top = max(0, run[0])
+                bottom = min(self.height * 4 - 1, run[1])
                 for y in range(top + -(x + top) % apart, bottom + 1, apart):
                     self.dot(x, y)
 

@@ -93,14 +93,13 @@ def _beside_short_spark(
     if words is None:
         return ()
     score = [(text.removeprefix(f"{symbols.points[0]} "), role) for text, role in words]
-    kept, held = (
-        max(_LEAST_SCORE, cells_of(score)),
-        max(_LEAST_READING, cells_of(reading)),
-    )
+    kept = max(_LEAST_SCORE, cells_of(score))
+    held = max(_LEAST_READING, cells_of(reading))
     room = width - name_cells(width) - 1 - kept - held - 2
     if room < _LEAST_SPARK:
         return ()
-    before, between = 1 + kept - cells_of(score), 1 + held - cells_of(reading)
+    before = 1 + kept - cells_of(score)
+    between = 1 + held - cells_of(reading)
     return (
         *sparkline_row(data, room, symbols),
         (" " * before, ""),

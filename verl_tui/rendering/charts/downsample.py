@@ -182,7 +182,9 @@ class Smoothed:
 
     def _take_rest(self, values: array[float]) -> None:
         """Take in numbers once there is nothing to be corrected any more."""
-        total, weight, rest = self._state[0], self.weight, 1 - self.weight
+        total = self._state[0]
+        weight = self.weight
+        rest = 1 - self.weight
         averages = [total := weight * total + rest * value for value in values]
         # rounded up from the largest numbers: it would never be finite again
         if not isfinite(total):
@@ -246,7 +248,8 @@ def usual_range(
 
 def sampled(points: Points, first: int, last: int) -> list[float]:
     """Return the finite values between two steps; of long series evenly spaced ones."""
-    start, stop = bisect_left(points.steps, first), bisect_right(points.steps, last)
+    start = bisect_left(points.steps, first)
+    stop = bisect_right(points.steps, last)
     stride = 1
     while (stop - start) // stride > _SAMPLE:
         stride *= 2
@@ -324,7 +327,8 @@ def turn(
         return None
     half = len(values) // 2
     older = median(values[:half])
-    change, since = median(values[half:]) - older, median(values[-_NEWEST:]) - older
+    change = median(values[half:]) - older
+    since = median(values[-_NEWEST:]) - older
     noise = median(map(abs, map(sub, values[1:], values)))
     floor = _least_change(values, drawn)
     start, end = _decisive(

@@ -23,10 +23,8 @@ _LEAST = 16
 
 def histogram_words(bins: Bins, unit: str = "") -> str:
     """Describe a histogram: how many values lie where, and where most of them do."""
-    total, fullest = (
-        sum(bins.counts),
-        max(range(len(bins.counts)), key=bins.counts.__getitem__),
-    )
+    total = sum(bins.counts)
+    fullest = max(range(len(bins.counts)), key=bins.counts.__getitem__)
     unit = f" {unit}" if unit else ""
     if bins.high <= bins.low:
         return f"{compact(total)} values, all {compact(bins.low)}{unit}"
@@ -47,7 +45,9 @@ def bars(
     """
     blocks = _ASCII_BLOCKS if ascii_only else _BLOCKS
     shown = counts if len(counts) <= width else _fewer(counts, width)
-    levels, cells, top = len(blocks) - 1, _cells(len(shown), width), max(shown)
+    levels = len(blocks) - 1
+    cells = _cells(len(shown), width)
+    top = max(shown)
     tall = [
         max(1, round(count / top * height * levels)) if count > 0 else 0
         for count in shown

@@ -40,7 +40,8 @@ def _same(run: Run, other: Run, single: frozenset[str]) -> frozenset[str]:
     single_there = other.constants | other.logged_once
 
     def is_same(key: str) -> bool:
-        own, theirs = run.series(key), counterpart(run, key, meanings.get(key), other)
+        own = run.series(key)
+        theirs = counterpart(run, key, meanings.get(key), other)
         if own is None or theirs is None or not len(theirs):
             return True
         return theirs.key in single_there and theirs.values[0] == own.values[0]

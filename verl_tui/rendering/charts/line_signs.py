@@ -20,7 +20,8 @@ def signs(data: ChartData, symbols: Symbols) -> list[tuple[ChartLine, str]]:
     """
     lines = data.all_lines
     alone = [line.kind for line in lines].count("line") == 1
-    letters, markers = cycle("abcdefghijklmnopqrstuvwxyz"), cycle(symbols.points)
+    letters = cycle("abcdefghijklmnopqrstuvwxyz")
+    markers = cycle(symbols.points)
     signed: list[tuple[ChartLine, str]] = []
     for line in lines:
         sign = line.sign

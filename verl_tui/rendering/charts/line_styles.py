@@ -38,7 +38,8 @@ def straight_lines(
     """Return a layer of `width` x `height` cells with the lines of a role at these dot rows, or
     columns if upright.
     """
-    stroke, layer = LINE_STYLES[role], DotLayer(width, height, role, backdrop=True)
+    stroke = LINE_STYLES[role]
+    layer = DotLayer(width, height, role, backdrop=True)
     length = height * 4 if stroke.upright else width * 2
     for place in places:
         for at in range(length):

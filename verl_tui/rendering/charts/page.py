@@ -102,7 +102,8 @@ class PageContent(NamedTuple):
         revealed: str | None = None,
     ) -> PageContent:
         """Return the content of a view, with a metric that is to be seen as a chart."""
-        run, wanted = view.run, tuple(view.monitor.config.charts)
+        run = view.run
+        wanted = tuple(view.monitor.config.charts)
         keys, beside = (
             (len(run.keys), score_beside(run)) if run is not None else (0, None)
         )
@@ -192,7 +193,8 @@ class ChartPage(NamedTuple):
         """Return the page for a size in cells: the one that shows a metric, if one is named, else
         the same as far as there is one.
         """
-        varying, count = sum(not one.in_row for one in self.listed), len(self.listed)
+        varying = sum(not one.in_row for one in self.listed)
+        count = len(self.listed)
         across, rows = _grid(width, height)
         columns = _evenly(max(1, min(across, varying or count)), rows, varying)
         columns = _not_narrow(columns, rows, varying, width, height)
@@ -220,7 +222,8 @@ class ChartPage(NamedTuple):
         columns = self.columns
         count = max(1, len(self.charts))
         in_rows = sum(one.in_row for one in self.charts)
-        lines, used = -(-in_rows // self.across), -(-(count - in_rows) // columns)
+        lines = -(-in_rows // self.across)
+        used = -(-(count - in_rows) // columns)
         rows = (
             self.rows
             if (height - lines) // self.rows >= _LEAST_HEIGHT

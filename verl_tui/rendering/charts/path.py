@@ -67,7 +67,8 @@ def path_points(over: Points, points: Points, first: int, last: int) -> list[Pat
         first: First step.
         last: Last step.
     """
-    begin, end = bisect_left(points.steps, first), bisect_right(points.steps, last)
+    begin = bisect_left(points.steps, first)
+    end = bisect_right(points.steps, last)
     end = min(end, len(points.values))
     stride = 1
     while (end - begin) // stride > _MOST:
@@ -159,7 +160,8 @@ def _scales(
     if data.log_y:
         known = [one for one in known if one.y > 0] or known
     subject = (data.key, data.main.points.pyramid if data.main else None, first)
-    across, up = [one.x for one in known], [one.y for one in known]
+    across = [one.x for one in known]
+    up = [one.y for one in known]
     x = cache.axis("path x", subject, (min(across), max(across)))
     return x, cache.axis("path y", subject, (min(up), max(up)), log=data.log_y)
 
@@ -238,7 +240,8 @@ class _PathPicture:
         for path in paths:
             if not path.points:
                 continue
-            role, main = path.line.role, path.line is self._data.main
+            role = path.line.role
+            main = path.line is self._data.main
             self._put(path.points[0], Glyph(symbols.start, role))
             if main:
                 self._mark_steps(path)
@@ -310,7 +313,9 @@ def _axis_rows(scale: Scale, width: int, count: int, symbols: Symbols) -> list[T
     """Write the x axis in one or two rows, as those of steps are."""
     rule = [(symbols.rule, "rule")] * width
     text = [(" ", "axis")] * width if count > 1 else rule
-    values, free, room = scale.ticks(max(2, width // 14)), 0, width - len(_LABEL) - 1
+    values = scale.ticks(max(2, width // 14))
+    free = 0
+    room = width - len(_LABEL) - 1
     for value, label in zip(values, distinct_texts(values), strict=True):
         cell = min(width - 1, int(scale.fraction(value) * width))
         start = max(0, cell - len(label) // 2)

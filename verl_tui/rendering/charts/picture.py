@@ -133,7 +133,8 @@ class Picture:
         scale = self._scales[right]
         if scale is None:
             return [None] * len(lows)
-        tops, bottoms = scale.dots(highs, self._dots), scale.dots(lows, self._dots)
+        tops = scale.dots(highs, self._dots)
+        bottoms = scale.dots(lows, self._dots)
         return [
             None if top is None or bottom is None else (top, bottom)
             for top, bottom in zip(tops, bottoms, strict=True)
@@ -312,7 +313,8 @@ class Picture:
         """Put a sign so many dot columns beside the last number in the window, if it is among the
         last points; none on the number itself if an arrow shows that it lies beyond the edge.
         """
-        end, scale = self._end_of(line, cache), self._scales[line.right]
+        end = self._end_of(line, cache)
+        scale = self._scales[line.right]
         if end is None or scale is None:
             return
         dot = scale.dots([end[1]], self._dots)[0] or 0

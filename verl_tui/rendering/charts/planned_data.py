@@ -35,7 +35,8 @@ def chart_data(found: PlannedChart, view: View, look: ChartLook) -> ChartData:
     """Return the data of a chart of the shown run."""
     run = view.run
     assert run is not None
-    axis, own = on_axis(run, look.axis), run.series(found.key)
+    axis = on_axis(run, look.axis)
+    own = run.series(found.key)
 
     def along(step: int) -> int | None:
         return axis.place(own, step) if own is not None else None

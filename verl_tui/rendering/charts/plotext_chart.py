@@ -184,7 +184,8 @@ class PlotextChart:
         """Return the letters that stand on a line and at its end, or a dot that can be seen."""
         x, y = drawn.x, drawn.y
         if x and not sign and line.kind == "line":
-            end, role = self._end_of(line, x), self._role_at_end(line, drawn)
+            end = self._end_of(line, x)
+            role = self._role_at_end(line, drawn)
             return [
                 Signal(
                     role, self._symbols.single, x[end : end + 1], y[end : end + 1], []
@@ -226,7 +227,8 @@ class PlotextChart:
         found = best_in(data, self.window, self._scale)
         if data.main is None or found is None:
             return []
-        x, y = self.window.column(found[0]), self._scale.fraction(found[1])
+        x = self.window.column(found[0])
+        y = self._scale.fraction(found[1])
         return [Signal(data.main.role, self._symbols.best, [x], [y], [])]
 
     def _spread(self, quantiles: tuple[Points, ...], cache: ChartCache) -> None:
@@ -244,7 +246,8 @@ class PlotextChart:
 
     def _shade(self, role: str, low: DotColumns, high: DotColumns, apart: int) -> None:
         """Fill a band with dots so far apart."""
-        dots, fraction = self._plot_size[1] * 4, self._scale.fraction
+        dots = self._plot_size[1] * 4
+        fraction = self._scale.fraction
         runs: list[DotSpan | None] = []
         for least, most in zip(low.lows, high.highs, strict=True):
             if least is None or most is None:
@@ -345,10 +348,8 @@ class PlotextChart:
         target, scale = self._data.target, self._scale
         if target is not None and not scale.lo <= target <= scale.hi:
             # Within the frame; the steps stand below it.
-            y, text = (
-                1 if target > scale.hi else len(rows) - 3,
-                beyond(target, scale, self._cells, self._symbols),
-            )
+            y = 1 if target > scale.hi else len(rows) - 3
+            text = beyond(target, scale, self._cells, self._symbols)
             rows[y] = overwritten(rows[y], self.left, text, "target")
         return rows
 
@@ -356,7 +357,8 @@ class PlotextChart:
         figure = plotext.figure
         axis = pixel(plotext, "axis")
         steps = self._steps()
-        x, y = figure.ruler("x", "lower"), figure.ruler("y", "left")
+        x = figure.ruler("x", "lower")
+        y = figure.ruler("y", "left")
         figure.axes(active=True, pixel=pixel(plotext, "rule"))
         x.lim(0, self._cells * 2 - 1).ticks([*steps], [*steps.values()])
         y.lim(0, 1).ticks(
@@ -396,7 +398,8 @@ class PlotextChart:
             for height in free:
                 line(height, orientation=0, style=style, pixel=pixel(plotext, role))
             nearer += free
-        style, dot = LINE_STYLES["restart"].large, pixel(plotext, "restart")
+        style = LINE_STYLES["restart"].large
+        dot = pixel(plotext, "restart")
         for mark in data.marks:
             if mark.role == "restart" and window.start <= mark.step <= window.end:
                 line(window.column(mark.step), orientation=1, style=style, pixel=dot)

@@ -72,7 +72,8 @@ def _fitting_value(
         return whole
     bare = current_value(replace(data, unit=""), cursor, symbols)
     room = width - cell_len(data.title) - 2
-    least, most = room - cells_of(whole), room - cells_of(bare)
+    least = room - cells_of(whole)
+    most = room - cells_of(bare)
     said = [*data.notes, *(text for ((text, _),) in _smoothing_words(data))]
     note = min(map(len, said), default=-2) + 2
     return bare if least < 2 or least < note <= most else whole

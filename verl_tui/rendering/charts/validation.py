@@ -75,7 +75,8 @@ def score_words(series: Series, *, lowest: bool = False) -> Iterator[str]:
     """Yield newest and best value of a validation score, from long to short."""
     if not series.values:
         return
-    newest, best = compact(series.values[-1]), best_point(series, lowest=lowest)
+    newest = compact(series.values[-1])
+    best = best_point(series, lowest=lowest)
     if best is not None and len(series.values) > 1:
         is_newest = series.steps[-1] == best[0]
         best_words = (

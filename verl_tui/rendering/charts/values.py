@@ -153,10 +153,8 @@ def _columns(
         found: list[CsvColumn] = []
         timed: dict[int, tuple[array[int], Series]] = {}
         for trace in of_run:
-            stretch, name = (
-                _between(trace.points.steps, *ends),
-                _of(run, shown, trace.series.key),
-            )
+            stretch = _between(trace.points.steps, *ends)
+            name = _of(run, shown, trace.series.key)
             steps = steps_of(trace.points)[stretch]
             steps = shared.setdefault(steps.tobytes(), steps)
             timed.setdefault(id(steps), (steps, trace.series))

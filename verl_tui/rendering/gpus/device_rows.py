@@ -220,8 +220,10 @@ def _bar(
 
 def _fields(gpu: Gpu, *, ascii_only: bool) -> dict[str, _Field]:
     """Return every field that a layout may show."""
-    used, total = _gib(gpu.memory_used), _gib(gpu.memory_total)
-    power, limit = finite(gpu.power), finite(gpu.power_limit)
+    used = _gib(gpu.memory_used)
+    total = _gib(gpu.memory_total)
+    power = finite(gpu.power)
+    limit = finite(gpu.power_limit)
     full = used is not None and total is not None and used >= FULL_SHARE * total
     temperature = finite(gpu.temperature)
     hot = temperature is not None and temperature >= HOT_CELSIUS

@@ -119,7 +119,8 @@ def detail_rows(
 def _rows(
     devices: Sequence[Device], width: int, *, past: bool = True, ascii_only: bool
 ) -> list[Pieces]:
-    longest, mark = max(4, width // 3), ellipsis(ascii_only=ascii_only)
+    longest = max(4, width // 3)
+    mark = ellipsis(ascii_only=ascii_only)
     gpus = [
         replace(device.gpu, index=fit_left(name(device), longest, mark))
         for device in devices

@@ -102,7 +102,8 @@ def why_no_charts(view: View, width: int) -> list[Pieces]:
 
 def _first_sentence(view: View, width: int, most: int) -> list[Pieces]:
     """Say the state in so many rows at most."""
-    room, mark = max(1, width - _SIDE), ellipsis(ascii_only=view.ascii_only)
+    room = max(1, width - _SIDE)
+    mark = ellipsis(ascii_only=view.ascii_only)
     for words, role in _sentences(view)[:1]:
         rows = list(wrapped(words, room, ascii_only=view.ascii_only))
         if len(rows) > most:

@@ -81,7 +81,8 @@ def split_line(line: str) -> ParsedLine:
     tag, text = "", line
     if prefix:
         # Ray's prefix is ASCII but for an actor's name; it is cut from the text itself.
-        before, name = lead.decode(), prefix.decode("utf-8", "replace")
+        before = lead.decode()
+        name = prefix.decode("utf-8", "replace")
         text = before + line[len(before) + len(name) :]
         named = _ACTOR.search(name.strip())
         tag = (named.group(1) if named else "").removesuffix("=")

@@ -144,7 +144,8 @@ class LogWindow:
         """
         roomy, query = width >= ROOMY, self.seeker.query
         matches = query.found if query is not None else None
-        numbers, needed = -1, number_cells(pager.log, self.lines) if roomy else 0
+        numbers = -1
+        needed = number_cells(pager.log, self.lines) if roomy else 0
         while numbers != needed:
             numbers = needed
             text_width = max(1, width - 2 - numbers)

@@ -75,7 +75,8 @@ def shelf_words(shelf: Shelf | None, width: int, *, ascii_only: bool) -> Pieces:
     """Return the heading of a shelf: its group, and which of its metrics these are."""
     if shelf is None:
         return []
-    count, stop = len(shelf.group.keys), shelf.first + len(shelf.keys)
+    count = len(shelf.group.keys)
+    stop = shelf.first + len(shelf.keys)
     places = (
         f"{shelf.first + 1}{'-' if ascii_only else '–'}{stop}"
         if len(shelf.keys) > 1

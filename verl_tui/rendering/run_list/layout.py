@@ -121,7 +121,8 @@ class RunListLayout:
         if tabular:
             heading, write = self._table(view, runs, entry_at(0).indent, width)
         else:
-            heading, write = "", self._writer(view, runs, entry_at, tall, width)
+            heading = ""
+            write = self._writer(view, runs, entry_at, tall, width)
         return RunRows(heading, above, tall, len(runs), lambda at: write(entry_at(at)))
 
     def strip(self, view: View, runs: Sequence[Run], width: int) -> Pieces:
@@ -203,7 +204,8 @@ class RunListLayout:
         """
 
         def entry_at(at: int) -> RunEntry:
-            run, entry = runs[at], self._entries.entry(view, runs[at])
+            run = runs[at]
+            entry = self._entries.entry(view, runs[at])
             return replace(
                 entry,
                 number=str(at + 1) if at < _KEYS else " ",

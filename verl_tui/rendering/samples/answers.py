@@ -123,7 +123,8 @@ def judged(sample: Sample, stretches: Sequence[Stretch]) -> AnswerCheck | None:
         (ANSWER, None),
     )
     if not answer:
-        name, answer = ANSWER, final_answer(sample.response.strip("\n"), stretches)
+        name = ANSWER
+        answer = final_answer(sample.response.strip("\n"), stretches)
     found = compare_answers(answer, sample.ground_truth)
     return found._replace(name=name) if found is not None else None
 

@@ -156,7 +156,8 @@ class _Text:
     def folded_prompt(self, height: int, spare: int) -> Iterator[Pieces]:
         """Yield the end of a prompt: a few rows, more where the response leaves `spare` ones."""
         shown = max(3 if height >= 8 else 1, spare - 1)
-        width, stop = self._width - self._labels, prompt_end(self._text)
+        width = self._width - self._labels
+        stop = prompt_end(self._text)
         above = sum(1 for _ in self._rows_in(spans(self._text[:stop], width))) - shown
         if above < 2:  # one line is not hidden behind another
             yield from self.rows()

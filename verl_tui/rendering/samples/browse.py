@@ -100,11 +100,9 @@ class Browse(SamplePosition):
 
     def read(self) -> Sample | None:
         """Return the sample if it has been read, and request its neighbours."""
-        page, at, visible = (
-            self.page,
-            self.listing.place_of(self.index),
-            self.listing.visible,
-        )
+        page = self.page
+        at = self.listing.place_of(self.index)
+        visible = self.listing.visible
         for by in _AHEAD if page is not None and at is not None else ():
             if page is not None and at is not None and 0 <= at + by < len(visible):
                 page.sample(visible[at + by])
@@ -173,7 +171,9 @@ class Browse(SamplePosition):
 
     def look_back(self) -> None:
         """Show the responses to this sample's prompt at other steps, or the sample again."""
-        opens, sample, shown = self.history is None, self.sample, self.shown
+        opens = self.history is None
+        sample = self.sample
+        shown = self.shown
         self.close()
         if (
             opens

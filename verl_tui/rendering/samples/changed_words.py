@@ -42,8 +42,10 @@ def changed_words(
 
     Texts with too many equal words, as loops have, are compared without regard to order.
     """
-    left, right = list(_WORD.finditer(first)), list(_WORD.finditer(second))
-    a, b = [word[0] for word in left], [word[0] for word in right]
+    left = list(_WORD.finditer(first))
+    right = list(_WORD.finditer(second))
+    a = [word[0] for word in left]
+    b = [word[0] for word in right]
     counts = Counter(b)
     if sum(counts[word] for word in a) > _MOST_PAIRS:
         return _absent(left, set(b)), _absent(right, set(a))

@@ -236,7 +236,8 @@ class Document:
         return self._width - typed.width if typed is not None else self._width
 
     def _margin(self, at: int) -> Pieces:
-        line, typed = self._lines[at], self._typed.get(self._lines[at].part)
+        line = self._lines[at]
+        typed = self._typed.get(self._lines[at].part)
         if typed is None:
             return []
         before = next(

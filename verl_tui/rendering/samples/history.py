@@ -92,11 +92,9 @@ class History:
     def _take(self, page: SamplePage, place: Place) -> bool:
         """Add the hits of a step; return True if these were all."""
         hits = page.hits(self._prompt)
-        rows, facts, known = (
-            hits.rows,
-            page.facts,
-            page.complete and len(page.facts) >= page.count,
-        )
+        rows = hits.rows
+        facts = page.facts
+        known = page.complete and len(page.facts) >= page.count
         over = (hits.complete and known) or page.problem is not None
         while self._taken < len(rows) and rows[self._taken] < len(facts):
             sample = page.sample(rows[self._taken])

@@ -113,7 +113,8 @@ def _facts(
     ascii_only: bool,
 ) -> Pieces:
     """Return the longest description of the sample that fits."""
-    step, which = exact_step(place.step), f"{index + 1}/{count}"
+    step = exact_step(place.step)
+    which = f"{index + 1}/{count}"
     group, of_group = _group(index, listing)
     score, short_score, role = _score(index, listing, ascii_only=ascii_only)
     scores = listing.scores

@@ -108,7 +108,8 @@ class SamplePosition:
 
     def to_extreme(self, *, best: bool) -> bool:
         """Go to the best or worst listed sample, from there to the next with the same score."""
-        at, index = self._at(), self.listing.extreme(self.index, best=best)
+        at = self._at()
+        index = self.listing.extreme(self.index, best=best)
         return (
             at is not None
             and index is not None

@@ -17,14 +17,12 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
 SYSTEM, USER, ASSISTANT, TOOL = "system", "user", "assistant", "tool"
-TEXT, THOUGHT, CALL, RESULT, CODE, ANSWER = (
-    "text",
-    "thought",
-    "call",
-    "result",
-    "code",
-    "answer",
-)
+TEXT = "text"
+THOUGHT = "thought"
+CALL = "call"
+RESULT = "result"
+CODE = "code"
+ANSWER = "answer"
 
 TURN, OPEN, CLOSE, END, FENCE, OTHER = "turn", "open", "close", "end", "fence", "other"
 PART = "part"

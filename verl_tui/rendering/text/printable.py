@@ -84,7 +84,8 @@ def cut(pieces: Pieces, cells: int, mark: str = "") -> Pieces:
 
 def size_text(count: int) -> str:
     """Return a size as `812 B`, `4.1 kB`, `12 MB`."""
-    size, units = float(count), iter(("B", "kB", "MB", "GB"))
+    size = float(count)
+    units = iter(("B", "kB", "MB", "GB"))
     for unit in units:
         if size < 999.5:
             return (

@@ -118,7 +118,8 @@ def _without_shared_start(
 
 def _in_the_middle(names: Sequence[str], cells: int, mark: str) -> dict[str, str]:
     """Cut names in what they share at the beginning, and in the middle of what is their own."""
-    head, room = shared(names).head, max(1, cells - cell_len(mark))
+    head = shared(names).head
+    room = max(1, cells - cell_len(mark))
     own = {name: middle(name[head:], room, ascii_only=mark != "…") for name in names}
     return {name: fit(mark + text, cells, "") for name, text in own.items()}
 

@@ -49,10 +49,12 @@ def progress(run: Run, view: View, width: int) -> Iterator[Pieces]:
 def _paces(run: Run) -> Iterator[Pieces]:
     """Yield the time of each kind of step, or of a step on average."""
     for usual in usual_times(run):
-        seconds, times = short_time(usual.seconds), f"  {_times(usual.times)}"
+        seconds = short_time(usual.seconds)
+        times = f"  {_times(usual.times)}"
         yield [(f"{usual.kind.words} ", "label"), (seconds, "value"), (times, "dim")]
     if not usual_times(run) and (known := pace(run)) is not None:
-        seconds, origin = short_time(known.seconds), f"  {known.origin}"
+        seconds = short_time(known.seconds)
+        origin = f"  {known.origin}"
         yield [("a step ", "label"), (seconds, "value"), (origin, "dim")]
 
 

@@ -115,7 +115,9 @@ def remaining_steps(run: Run) -> RemainingSteps | None:
     Each counts with the usual time of its kind: a progress bar takes the mean of recent steps
     (tqdm), and so is wrong where rare steps are long ones.
     """
-    total, step, usual_pace = run.total_steps, run.step, pace(run)
+    total = run.total_steps
+    step = run.step
+    usual_pace = pace(run)
     if total is None or step is None or usual_pace is None:
         return None
     count = max(0, total - step)

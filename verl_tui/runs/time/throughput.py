@@ -139,7 +139,8 @@ def _utilisation(run: Run, since: int) -> Iterator[SpeedFigure]:
         name = modern(key)
         if not (name.startswith("perf/mfu") or name == "train/mfu"):
             continue
-        value, described = _mean(run.present(key), since), describe(key)
+        value = _mean(run.present(key), since)
+        described = describe(key)
         if value is not None:
             share = value / 100 if described.unit == "percent" else value
             yield SpeedFigure(described.label, share, "share", key)

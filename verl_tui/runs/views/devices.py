@@ -191,7 +191,8 @@ def _memory(
     last: Callable[[str], float | None], factors: Mapping[str, int | None]
 ) -> tuple[int | None, int | None]:
     """Return the bytes of memory in use and in all, as far as they are known."""
-    used, share = last("memoryAllocatedBytes"), last("memoryAllocated")
+    used = last("memoryAllocatedBytes")
+    share = last("memoryAllocated")
     if used is not None:
         return int(used), int(used * 100 / share) if share else None
     used, total = last("memoryUsed"), last("memoryTotal")

@@ -125,7 +125,8 @@ def _times(
     """Write a product of two figures: `1024 × 5`."""
 
     def made(settings: RunSettings) -> Fact | None:
-        one, other = stated_setting(settings, names), stated_setting(settings, by)
+        one = stated_setting(settings, names)
+        other = stated_setting(settings, by)
         if one is None:
             return None
         if other is None:
@@ -182,10 +183,8 @@ def _penalty(
     settings: RunSettings, use: str, names: Sequence[str], where: str
 ) -> _Penalty | None:
     """Return one of the KL penalties, None where nothing states it."""
-    switch, coefficient = (
-        stated_setting(settings, (use,)),
-        stated_setting(settings, names),
-    )
+    switch = stated_setting(settings, (use,))
+    coefficient = stated_setting(settings, names)
     if switch is not None and switch[1] is False:
         return _Penalty("", switch[0], switched=True)
     if coefficient is None:
@@ -200,11 +199,10 @@ def clips(
     settings: RunSettings,
 ) -> tuple[tuple[str, float] | None, tuple[str, float] | None]:
     """Return the lower and the upper clip range where they are set apart."""
-    low, high = (
-        stated_setting(settings, (*_LOW, *_CLIP)),
-        stated_setting(settings, _HIGH),
-    )
-    below, above = number(low[1]) if low else None, number(high[1]) if high else None
+    low = stated_setting(settings, (*_LOW, *_CLIP))
+    high = stated_setting(settings, _HIGH)
+    below = number(low[1]) if low else None
+    above = number(high[1]) if high else None
     return (
         (low[0], below) if low is not None and below is not None else None,
         (high[0], above) if high is not None and above is not None else None,

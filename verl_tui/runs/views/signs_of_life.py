@@ -47,7 +47,8 @@ def writer(run: Run) -> Writer | None:
     newest = last_written(run) or 0.0
     known = []
     for state in run.sources.values():
-        one, modified = state.status.writer, state.status.modified or 0.0
+        one = state.status.writer
+        modified = state.status.modified or 0.0
         if one is None or (one.by_name and one.gone and newest - modified > _KEPT_BACK):
             continue
         known.append(one)
@@ -117,7 +118,8 @@ def gpus_work(run: Run, now: float) -> bool | None:
 
 def _signs(run: Run, now: float) -> Iterator[Evidence]:
     for path, state in run.sources.items():
-        name, life = one_line(PurePath(path).name, 60), state.life
+        name = one_line(PurePath(path).name, 60)
+        life = state.life
         holder = state.status.writer
         if holder is not None and not holder.gone and not holder.by_name:
             yield Evidence(f"{holder.words} holds {name} open for writing", None)

@@ -185,7 +185,8 @@ def _histogram(
     fields: Mapping[str, Any], name: str, bounds: str, counts: str, joint: str
 ) -> Distribution | None:
     """Return the distribution of two lists; with equal lengths, `min` and `max` complete them."""
-    limits, many = _strictly(fields[bounds]), _strictly(fields[counts])
+    limits = _strictly(fields[bounds])
+    many = _strictly(fields[counts])
     ends = [
         number(fields.get(f"{name}{joint}{end}" if name else end, _MISSING))
         for end in ("min", "max")

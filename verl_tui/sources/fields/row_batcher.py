@@ -261,7 +261,8 @@ class RowBatcher:
         """Take rows of one kind if they are no means, and each is beyond all of its kind before;
         return whether that is so.
         """
-        block, steps = self._blocks.get(kind), array("q", [row.step for row in rows])
+        block = self._blocks.get(kind)
+        steps = array("q", [row.step for row in rows])
         if (
             block is None
             or kind[1]

@@ -123,7 +123,8 @@ class CompressedTail:
         Raises:
             OSError: It has not.
         """
-        before, began = self._damaged, self._tail.read(0).restarted
+        before = self._damaged
+        began = self._tail.read(0).restarted
         self._damaged = self._tail.size, self._tail.modified
         grown = before is None or self._tail.size > before[0]
         if began is None and (grown or before == self._damaged):
@@ -147,7 +148,8 @@ class CompressedTail:
         Raises:
             OSError: The file cannot be read.
         """
-        twin, more = CompressedTail(self.path), self._tail.is_there()
+        twin = CompressedTail(self.path)
+        more = self._tail.is_there()
         while more and twin._given < self._given:
             more = twin.read(min(CHUNK, self._given - twin._given)).more
         same = twin._given == self._given

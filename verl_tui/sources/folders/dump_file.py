@@ -192,7 +192,8 @@ class DumpFile:
         """Yield the bytes of rows, and what stands in them."""
         with opened(self.path) as file:
             for index in indices:
-                at, size = self._starts[index], self._ends[index] - self._starts[index]
+                at = self._starts[index]
+                size = self._ends[index] - self._starts[index]
                 if size > LONGEST_LINE:
                     yield (
                         b"",

@@ -68,10 +68,12 @@ class FileLoggerDecoder(JsonDecoder):
 
     def read(self, record: dict[str, Any]) -> Iterable[MetricRow | Record | Flaw]:
         """Return the row of one object."""
-        step, data = integer(record.get("step")), record.get("data")
+        step = integer(record.get("step"))
+        data = record.get("data")
         if step is None or not isinstance(data, dict):
             raise ValueError('no "step" with "data"')
-        known, values = self._known_names(tuple(data)), _numbers(data)
+        known = self._known_names(tuple(data))
+        values = _numbers(data)
         if known is not None and values is not None:
             return (MetricRow(step, known, values),)
         parts = split({key: _unquoted(value) for key, value in flatten(data).items()})

@@ -176,10 +176,8 @@ class TrainerStateReader:
         yield from self._best_checkpoint(document)
 
     def _about(self, document: dict[str, Any]) -> Iterator[Record]:
-        step, total = (
-            integer(document.get("global_step")),
-            integer(document.get("max_steps")),
-        )
+        step = integer(document.get("global_step"))
+        total = integer(document.get("max_steps"))
         yield Progress(step, total if total is not None and total > 0 else None)
         settings = {
             key: document[key]

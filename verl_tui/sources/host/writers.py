@@ -365,11 +365,9 @@ class Writers:
         """Return the processes that write to the pipes which some others read; a pipe may lead to a
         further one.
         """
-        pipes, found, own = (
-            {self._link(one.pid, "0") for one in readers} - {""},
-            [],
-            {one.pid for one in readers},
-        )
+        pipes = {self._link(one.pid, "0") for one in readers} - {""}
+        found = []
+        own = {one.pid for one in readers}
         for pid in self._pids() if pipes else ():
             if pid not in own and pipes & {self._link(pid, "1"), self._link(pid, "2")}:
                 started = self._started(pid)

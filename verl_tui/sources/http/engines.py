@@ -137,7 +137,8 @@ class Engines:
         name, status = batch.run, batch.status
         if status.engines or status.path in self._stated.get(name, ()):
             self._stated.setdefault(name, {})[status.path] = status
-        step, written = batch.newest().get(True), status.modified or 0.0
+        step = batch.newest().get(True)
+        written = status.modified or 0.0
         if step is not None and written >= self._reached.get(name, (0.0, 0))[0]:
             self._reached[name] = written, step
             if name in self._runs:

@@ -76,7 +76,8 @@ def parsed_series(body: bytes) -> list[AnswerSeries]:
 def _series(entry: object) -> AnswerSeries | None:
     if not isinstance(entry, dict):
         return None
-    metric, values = entry.get("metric"), entry.get("values")
+    metric = entry.get("metric")
+    values = entry.get("values")
     if not isinstance(metric, dict) or not isinstance(values, list):
         return None
     try:

@@ -210,7 +210,8 @@ class Server:
         for line in self._range(queries.steps(), now - _PAST, self._until(now), every):
             run = tuple(queries.belongs(line.labels).items())
             if line.points:
-                first, last = min(line.points) - every, max(line.points) + every
+                first = min(line.points) - every
+                last = max(line.points) + every
                 before = spans.get(run, (first, last))
                 spans[run] = min(first, before[0]), max(last, before[1])
         return spans

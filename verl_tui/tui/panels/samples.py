@@ -166,7 +166,8 @@ class SamplesPanel(Panel, RoleStyled):
             return 1
         self._view = view
         self._settle()
-        sample, most = self._position.sample, height if alone else _MOST
+        sample = self._position.sample
+        most = height if alone else _MOST
         if sample is not None:
             rows_of = partial(self._rows_needed, sample, view, width, most)
             self._tallest.grow(run.name, width, sample, rows_of)
@@ -234,7 +235,8 @@ class SamplesPanel(Panel, RoleStyled):
         view = self._view
         if view is None:
             return
-        position, name = self._position, view.run.name if view.run is not None else ""
+        position = self._position
+        name = view.run.name if view.run is not None else ""
         position.chosen = self._choices.turn_to(name, position.chosen)
         samples, step, self._wanted = self._samples, self._wanted, None
         if samples is not None and step is not None:

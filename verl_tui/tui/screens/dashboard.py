@@ -342,8 +342,10 @@ class Dashboard(DashboardLayout):
         """Ask for a filter of the focused panel, of runs and metrics where neither list has the
         focus.
         """
-        bar, panel = self.query_one(FilterBar), self.focused_panel
-        charts, runs = self.query_one(ChartsPanel), self.query_one(RunsPanel)
+        bar = self.query_one(FilterBar)
+        panel = self.focused_panel
+        charts = self.query_one(ChartsPanel)
+        runs = self.query_one(RunsPanel)
         if panel is not None and panel.id in _FILTERED:
             self._filtered = (panel.id,)
         else:
@@ -359,7 +361,8 @@ class Dashboard(DashboardLayout):
         if view is None:
             return
         bar = self.query_one(FilterBar)
-        charts, runs = self.query_one(ChartsPanel), self.query_one(RunsPanel)
+        charts = self.query_one(ChartsPanel)
+        runs = self.query_one(RunsPanel)
         panels = {"runs": runs.matches, "charts": charts.matches}
         counts = {
             _FILTERED[name]: panels[name](view)

@@ -24,10 +24,8 @@ if TYPE_CHECKING:
 
 _FEW = 2
 """Rows in which a panel is hardly in sight, unless that is all it has to show."""
-_LEFT, _WHOLE = (
-    Scalar(1, Unit.FRACTION, Unit.HEIGHT),
-    Scalar(100, Unit.WIDTH, Unit.WIDTH),
-)
+_LEFT = Scalar(1, Unit.FRACTION, Unit.HEIGHT)
+_WHOLE = Scalar(100, Unit.WIDTH, Unit.WIDTH)
 """Height and most width of a panel that fills the screen: the room that the lines around leave, and
 all of it.
 """

@@ -92,7 +92,8 @@ class PickMetric(
         """List the metrics that match; all to begin with."""
         if (rows := self.query_one_optional(Rows)) is None:
             return  # the app is ending
-        width, mark = max(1, rows.width), "~" if self._ascii else "…"
+        width = max(1, rows.width)
+        mark = "~" if self._ascii else "…"
         rows.set_strips(
             [
                 Strip([Segment(fit(printable(_words(one)), width, mark))])

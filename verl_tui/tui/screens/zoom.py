@@ -150,7 +150,8 @@ class ZoomScreen(BufferedScreen[ChartLook]):
         self.call_after_refresh(self._chart.catch_up)
 
     def _data(self) -> ChartData:
-        data, run = chart_data(self._plan, self._view, self._look), self._view.run
+        data = chart_data(self._plan, self._view, self._look)
+        run = self._view.run
         if run is not None and run.series(self._plan.key) is None:
             data = replace(data, empty=f"{run.name} has no {self._plan.key}")
         data = replace(data, run=self._whose())
@@ -173,7 +174,8 @@ class ZoomScreen(BufferedScreen[ChartLook]):
             # numbers and sizes may come before the rows are there, and when they are gone
             return
         self._write_origin()
-        height, mark = self.size.height, "~" if self._view.ascii_only else "…"
+        height = self.size.height
+        mark = "~" if self._view.ascii_only else "…"
         position = self._chart.cursor
         if position is not None:
             at = step_at(self._view.run, self._plan.key, self._look, position)

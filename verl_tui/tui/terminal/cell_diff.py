@@ -197,7 +197,9 @@ class Cells:
 
     def row(self, strips: Iterable[Strip]) -> CellRow:
         """Return the cells of strips side by side."""
-        signs, inks, known = list[str](), list[str](), self._inks
+        signs = list[str]()
+        inks = list[str]()
+        known = self._inks
         for strip in strips:
             for text, style, _ in strip:
                 ink = known.get(style) or self._ink(style)

@@ -276,10 +276,8 @@ class KeyParser(XTermParser):
     def feed(self, data: str) -> Iterable[Message]:
         """Parse typed or pasted text; yield its events."""
         seen = self._last + data
-        began, ended = (
-            seen.rfind(BRACKETED_PASTE_START),
-            seen.rfind(BRACKETED_PASTE_END),
-        )
+        began = seen.rfind(BRACKETED_PASTE_START)
+        ended = seen.rfind(BRACKETED_PASTE_END)
         if began != ended:
             self._pasted = began > ended
         self._last = seen[1 - len(BRACKETED_PASTE_END) :]

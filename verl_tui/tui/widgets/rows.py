@@ -32,7 +32,8 @@ def _grounded(strip: Strip, ground: Style) -> Iterator[Segment]:
     """Yield a row with a ground laid under it. A bar or a sparkline, with the blanks behind it, is
     not reversed: that would show its opposite.
     """
-    upright, picture = Style(bgcolor=ground.bgcolor, bold=ground.bold), False
+    upright = Style(bgcolor=ground.bgcolor, bold=ground.bold)
+    picture = False
     for text, style, _ in strip:
         picture = not _BLOCKS.isdisjoint(text) or (picture and not text.strip())
         yield Segment(

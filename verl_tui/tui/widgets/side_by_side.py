@@ -171,12 +171,10 @@ class SideBySide(Horizontal, RoleStyled):
                 ]
             )
             # Later drawing uses the present state, since the listing goes on.
-            facts, visible, scores, groups = (
-                listing.facts,
-                listing.visible,
-                listing.scores,
-                listing.groups,
-            )
+            facts = listing.facts
+            visible = listing.visible
+            scores = listing.scores
+            groups = listing.groups
             rows.set_strips(
                 LazyStrips(
                     len(visible),
@@ -230,8 +228,10 @@ class SideBySide(Horizontal, RoleStyled):
 
     def _draw_text(self, sample: Sample, *, ascii_only: bool) -> None:
         browse = self._browse
-        width, height = self.text.width - 1, self.text.size.height
-        searches, styles = browse.query.searches, tuple(self.role_styles.values())
+        width = self.text.width - 1
+        height = self.text.size.height
+        searches = browse.query.searches
+        styles = tuple(self.role_styles.values())
         laid_by = (width, height, browse.folded, searches, browse.raw, ascii_only)
         key = (browse.shown, sample, laid_by, styles)
         if width > 0 and key != self._drawn_text:
@@ -256,7 +256,8 @@ class SideBySide(Horizontal, RoleStyled):
             self.text.show(laid, self.role_styles)
 
     def _draw_digest(self, *, ascii_only: bool) -> None:
-        rows, steps = self.digest, self._browse.history is not None
+        rows = self.digest
+        steps = self._browse.history is not None
         width = rows.width
         if width < 2 or self._browse.page is None:
             return

@@ -58,7 +58,8 @@ class Tiles(ContainedWidget, Container):
         """Return the ground through the filters, which Textual leaves out where all is blank: with
         NO_COLOR it has no colour either.
         """
-        strips, ground = super().render_lines(crop), self.background_colors[1]
+        strips = super().render_lines(crop)
+        ground = self.background_colors[1]
         for one in self.get_line_filters():
             strips = [strip.apply_filter(one, ground) for strip in strips]
         return strips

@@ -212,11 +212,9 @@ class StepResolver:
         if at >= total:
             return []
         # Another training has begun: it printed the dicts since the clearing.
-        came, other, start = (
-            self._came,
-            self._other,
-            max(0, len(self._waiting) - self._came),
-        )
+        came = self._came
+        other = self._other
+        start = max(0, len(self._waiting) - self._came)
         waiting, self._waiting = self._waiting[start:], self._waiting[:start]
         out = self._count()
         self._start_training()

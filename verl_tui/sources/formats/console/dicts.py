@@ -234,7 +234,9 @@ class DictReader:
     def _named(
         self, found: re.Match[bytes], written: bytes
     ) -> tuple[MetricRow | Record, ...]:
-        what, step, metrics = found["what"], int(found["step"]), _numbers(written)
+        what = found["what"]
+        step = int(found["step"])
+        metrics = _numbers(written)
         if what == b"Global step":
             fits = bool(_TRAINED & metrics.keys() or "policy_loss" in metrics)
         else:

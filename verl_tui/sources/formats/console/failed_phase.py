@@ -138,7 +138,8 @@ def _compiled(
     return [(words, pattern(names), pattern(paths)) for words, names, paths in table]
 
 
-_BY_CLEAR, _BY_VAGUE = _compiled(_CLEAR), _compiled(_VAGUE)
+_BY_CLEAR = _compiled(_CLEAR)
+_BY_VAGUE = _compiled(_VAGUE)
 
 
 class PhaseReader:

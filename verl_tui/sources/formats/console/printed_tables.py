@@ -19,7 +19,9 @@ if TYPE_CHECKING:
 
 BEGIN = "╭"
 """The first line of a table begins with it."""
-_TOP, _SIDE, _BOTTOM = BEGIN.encode(), "│".encode(), "╰".encode()
+_TOP = BEGIN.encode()
+_SIDE = "│".encode()
+_BOTTOM = "╰".encode()
 _TITLE = pattern(r"╭─+ Step (\d{1,15}) ─+╮\s*")
 _LEAD = 160
 """Bytes that may stand before each line of a table: containers and schedulers put their names and

@@ -7,7 +7,8 @@ from typing import AnyStr
 from verl_tui.patterns import pattern
 
 _NOTE = r"\[repeated (\d+)x across cluster\]"
-_IN_TEXT, _IN_BYTES = pattern(_NOTE), pattern(_NOTE.encode())
+_IN_TEXT = pattern(_NOTE)
+_IN_BYTES = pattern(_NOTE.encode())
 _MOST_DIGITS = 9
 
 

@@ -150,11 +150,9 @@ def _index(labels: Mapping[str, str]) -> str | None:
 
 def _complete(fields: Mapping[str, float]) -> Iterator[tuple[str, float]]:
     """Yield a device's figures, with its share of memory in place of what is free."""
-    free, total, used = (
-        fields.get("free"),
-        fields.get("total"),
-        fields.get("memoryAllocatedBytes"),
-    )
+    free = fields.get("free")
+    total = fields.get("total")
+    used = fields.get("memoryAllocatedBytes")
     for field, value in fields.items():
         if field not in ("free", "total"):
             yield field, value
@@ -220,15 +218,11 @@ def _of_host(
     node: str, amounts: Mapping[str, float], known: Mapping[str, float]
 ) -> dict[str, float]:
     out: dict[str, float] = {}
-    total, free = (
-        amounts.get("node_memory_MemTotal_bytes"),
-        amounts.get("node_memory_MemAvailable_bytes"),
-    )
+    total = amounts.get("node_memory_MemTotal_bytes")
+    free = amounts.get("node_memory_MemAvailable_bytes")
     if total is None or free is None:
-        total, used = (
-            amounts.get("ray_node_mem_total"),
-            amounts.get("ray_node_mem_used"),
-        )
+        total = amounts.get("ray_node_mem_total")
+        used = amounts.get("ray_node_mem_used")
         free = total - used if total is not None and used is not None else None
     if total and free is not None:
         out[_on(_MEMORY, node)] = 100.0 * (1.0 - free / total)

@@ -84,7 +84,8 @@ class ScrapedRows:
                 estimated=not stated,
             )
         if figures.readings:
-            keys, values = tuple(figures.readings), tuple(figures.readings.values())
+            keys = tuple(figures.readings)
+            values = tuple(figures.readings.values())
             yield MetricRow(
                 step,
                 keys,

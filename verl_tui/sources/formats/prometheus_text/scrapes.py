@@ -374,7 +374,9 @@ def quantile(buckets: Mapping[float, float], share: float) -> float | None:
     count = buckets[bounds[-1]] if bounds else 0.0
     if len(bounds) < 2 or bounds[-1] != math.inf or not 0 < count < math.inf:
         return None
-    wanted, below, lower = share * count, 0.0, min(0.0, bounds[0])
+    wanted = share * count
+    below = 0.0
+    lower = min(0.0, bounds[0])
     for bound in bounds[:-1]:
         up_to = max(below, buckets[bound])
         if up_to >= wanted:

@@ -229,13 +229,11 @@ class RecordSplitter:
         """Take every whole record; return where what is left begins, beyond the data where more is
         to be skipped.
         """
-        at, size, lengths, starts, hold = (
-            0,
-            len(data),
-            self._lengths,
-            self._starts,
-            self._hold,
-        )
+        at = 0
+        size = len(data)
+        lengths = self._lengths
+        starts = self._starts
+        hold = self._hold
         self._wanted = 12
         while at < size:
             if self._lost:

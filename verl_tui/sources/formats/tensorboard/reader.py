@@ -131,10 +131,8 @@ class EventsReader:
         self._replaced += sum(map(self._replacing, filled))
         rows = [_rows(scalars) for scalars in filled]
         self._flawed = self._flawed or bool(self._wrong)
-        out, wrong = (
-            self._out,
-            sorted(self._wrong, key=lambda unreadable: unreadable.line),
-        )
+        out = self._out
+        wrong = sorted(self._wrong, key=lambda unreadable: unreadable.line)
         self._out, self._wrong = [], []
         return (*wrong, *rows, *out)
 
@@ -299,7 +297,8 @@ class EventsReader:
 
     def _goes_back(self, scalars: Scalars) -> bool:
         """Return whether a tag's new steps do not ascend from those before."""
-        before, steps = self._newest.get(scalars.key), scalars.steps
+        before = self._newest.get(scalars.key)
+        steps = scalars.steps
         return (before is not None and before[0] > steps[0]) or any(
             map(gt, steps, steps[1:])
         )

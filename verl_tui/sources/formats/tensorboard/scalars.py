@@ -101,7 +101,8 @@ class _RecordLayout:
                 [column.translate(table) for table in _translations(self.size - 5 - at)]
             )
             total ^= int.from_bytes(added, "little")
-        found, stored = bytearray(8 * count), bytearray(8 * count)
+        found = bytearray(8 * count)
+        stored = bytearray(8 * count)
         for part, column in enumerate(_quarters(total.to_bytes(4 * count, "little"))):
             found[part::8] = column
             stored[part::8] = blob[self.size - 4 + part :: self.size]

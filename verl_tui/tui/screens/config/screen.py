@@ -115,10 +115,8 @@ class ConfigPanel(TextPanel):
 
     def chosen(self) -> SettingEntry | None:
         """Return the entry under the cursor."""
-        at, entries = (
-            self._list.entry,
-            self._page.entries if self._page is not None else (),
-        )
+        at = self._list.entry
+        entries = self._page.entries if self._page is not None else ()
         return entries[at] if at is not None and at < len(entries) else None
 
     def redraw(self) -> None:

@@ -27,7 +27,8 @@ if TYPE_CHECKING:
 
 HelpRow = Sequence[tuple[str, "Style | None"]]
 _BOLD, _DIM = Style(bold=True), Style(dim=True)
-FIRST_RUN, _OTHER_RUNS = "run.1", {f"run.{n}" for n in range(2, 10)}
+FIRST_RUN = "run.1"
+_OTHER_RUNS = {f"run.{n}" for n in range(2, 10)}
 RUNS_ROW = ("1 … 9", "Run by its number", "run.1 … run.9")
 """The one row for the keys of all runs, which stands where that of the first would."""
 PALETTE_ROW = ("ctrl+p", "Command palette: every action by its name, themes", "")
@@ -95,7 +96,8 @@ class _RowWriter:
 
     def signs(self) -> Iterator[HelpRow]:
         """Yield the signs in charts with their meanings."""
-        width, entries = self._width, list(legend(ascii_only=self._ascii))
+        width = self._width
+        entries = list(legend(ascii_only=self._ascii))
         start = (
             max(18 if width >= ROOMY else 0, *(len(entry.sign) for entry in entries))
             + 4

@@ -45,7 +45,8 @@ def sections(app: App[object], focused: DOMNode | None) -> list[KeySection]:
     """Return all sections: what holds in front; task by task what holds everywhere; task by task
     what holds in the panels and in the screens.
     """
-    screens, panels = _declared(screens=True), _declared(screens=False)
+    screens = _declared(screens=True)
+    panels = _declared(screens=False)
     front = [
         one for screen in reversed(app.screen_stack) for one in _of([screen], screens)
     ]

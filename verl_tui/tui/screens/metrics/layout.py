@@ -189,11 +189,9 @@ class MetricsLayout(BufferedScreen[None]):
 
     def _draw_lines(self) -> None:
         """Draw the lines above and below the metrics."""
-        width, ascii_only, metrics = (
-            self.size.width,
-            self._view.ascii_only,
-            self._metrics,
-        )
+        width = self.size.width
+        ascii_only = self._view.ascii_only
+        metrics = self._metrics
         if metrics.problem:
             words = fit(printable(metrics.problem, ascii_only=ascii_only), width - 2)
             self._status.show([(words, "warning")])

@@ -139,7 +139,8 @@ class MetricTable(Container, RoleStyled):
         made, run = self._made.get(key), shown.view.run
         if made is not None:
             return made
-        pinned, ascii_only = key in shown.user.pins, shown.view.ascii_only
+        pinned = key in shown.user.pins
+        ascii_only = shown.view.ascii_only
         if monotonic() > self._until:
             if self.later is None:
                 self.later = self.set_timer(0.005, self._go_on)

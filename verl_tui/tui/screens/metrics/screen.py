@@ -144,7 +144,8 @@ class MetricsScreen(MetricsLayout):
 
     def action_write_table(self) -> None:
         """Write the listed metrics to a file: the steps in sight, in the table all steps."""
-        run, look = self._view.run, ChartLook() if self._is_table else self._charts.look
+        run = self._view.run
+        look = ChartLook() if self._is_table else self._charts.look
         if run is not None:
             columns = listed(self._metrics.keys, self._view, look)
             take_table(self.app, named(run.name, "metrics"), columns)

@@ -77,7 +77,8 @@ class ActionSearch(Provider):
 
     async def search(self, query: str) -> Hits:
         """Offer the actions whose names, or whose synonyms, match."""
-        own, others = self.matcher(query), [self.matcher(word) for word in meant(query)]
+        own = self.matcher(query)
+        others = [self.matcher(word) for word in meant(query)]
         for title, words, callback, _ in self.app.get_system_commands(self.screen):
             found = [
                 (own.match(title), own),

@@ -284,7 +284,8 @@ class SamplesScreen(BufferedScreen["SampleChoice | None"]):
     @on(Input.Changed, "#query")
     def _say_matches(self) -> None:
         """Say beside the typed filter how much matches it, as far as facts alone tell."""
-        view, counts = self._view, self.browse.listing.matches(self._bar.input.value)
+        view = self._view
+        counts = self.browse.listing.matches(self._bar.input.value)
         escape = view.keys["samples.back"]
         self._bar.say(
             counts, ascii_only=view.ascii_only, enter="filters", escape=escape
