@@ -123,7 +123,7 @@ def _is_linear(form: re.Pattern[Any], text: Any, *, anchored: bool) -> bool:
     # A text against its quarter read four times: as long where the work is linear, four times as
     # long where it is quadratic. A busy machine slows each measurement, but not all of them.
     whole = quarters = math.inf
-    for _ in range(10):
+    for _ in range(40):
         whole = min(whole, _work(form, text, 1, anchored=anchored))
         quarters = min(
             quarters, _work(form, text[:_SMALL] + text[-1:], _TIMES, anchored=anchored)

@@ -32,7 +32,7 @@ TABLE = """\
 │ │ say it   │ it is said │ 0.50 │ -0.25 │     -1.28 │ │
 │ │ again    │ {'loss':   │      │       │           │ │
 │ ├──────────┼────────────┼──────┼───────┼───────────┤ │
-│ │ say no   │ no         │ 1.00 │  None │      1.00 │ │
+│ │ say no   │ │          │ 1.00 │  None │      1.00 │ │
 │ └──────────┴────────────┴──────┴───────┴───────────┘ │
 ╰──────────────────────────────────────────────────────╯
 """
@@ -123,7 +123,7 @@ def test_tables_that_trl_prints(tmp_path: Path) -> None:
         (sample.step, sample.prompt, sample.response, sample.score) for sample in found
     ] == [
         (3, "say it again", "it is said{'loss':", 0.25),
-        (3, "say no", "no", 1.0),
+        (3, "say no", "│", 1.0),
     ], "one printed twice counts once"
 
 
@@ -131,8 +131,40 @@ def test_a_table_without_an_end_is_reported_in_the_end(tmp_path: Path) -> None:
     assert len(samples_in(tmp_path / "train.log", TABLE[: TABLE.index("╰")])) == 2
 
 
+CLEARED = "\r" + " " * 40 + "\r"
+BAR = " {0}0%|██  | {0}/10 [00:03<00:08,  1.27s/it]"
+ANSWERS = f"""\
+{BAR.format(2)}{CLEARED}{{'objective/kl': 0.5, 'episode': 12, 'epoch': 0.02}}
+\r{BAR.format(2)}\r{BAR.format(3)}┏━━━━━━━━━┳━━━━━━━━━━━━━━━━┳━━━━━━━┓
+┃ query   ┃ model response ┃ score ┃
+┡━━━━━━━━━╇━━━━━━━━━━━━━━━━╇━━━━━━━┩
+│ say it  │ it is │ said   │ -0.25 │
+│ again   │ {{'loss': 7.0}}  │       │
+├─────────┼────────────────┼───────┤
+│ say no  │ 12             │ 1.5   │
+└─────────┴────────────────┴───────┘
+"""
+
+
+def test_tables_without_a_title_are_answers_of_the_step_before(tmp_path: Path) -> None:
+    found = samples_in(tmp_path / "train.log", ANSWERS)
+    assert [(one.step, one.prompt, one.response, one.score) for one in found] == [
+        (3, "say it again", "it is │ said {'loss': 7.0}", -0.25),
+        (3, "say no", "12", 1.5),
+    ]
+    assert all(one.validation for one in found)
+
+
+def test_other_tables_are_no_samples(tmp_path: Path) -> None:
+    other = ANSWERS.replace("┃ query ", "┃ files ")
+    assert not samples_in(tmp_path / "train.log", other)
+
+
 LOG = (
-    block("q", "[score] 0.5", "[acc] 1.0") + TABLE + f"{RAY}step:5 - a:1.0 - b:2.0\n"
+    block("q", "[score] 0.5", "[acc] 1.0")
+    + TABLE
+    + ANSWERS
+    + f"{RAY}step:5 - a:1.0 - b:2.0\n"
 ).encode()
 
 
@@ -144,6 +176,8 @@ def test_any_cut_gives_the_same(tmp_path: Path, cuts: list[int]) -> None:
         0.25,
         1.0,
         0.5,
+        -0.25,
+        1.5,
     ]
 
 

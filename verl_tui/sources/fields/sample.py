@@ -23,7 +23,15 @@ terminal stutter.
 _LONGEST_EXTRA = 2_000
 
 _PROMPT = ("input", "prompt", "question", "query", "instruction")
-_RESPONSE = ("output", "response", "completion", "generation", "prediction", "answer")
+_RESPONSE = (
+    "output",
+    "response",
+    "completion",
+    "generation",
+    "prediction",
+    "answer",
+    "model_response",  # TRL's PPO
+)
 _TRUTH = (
     "gts",
     "ground_truth",

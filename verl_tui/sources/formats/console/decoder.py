@@ -296,7 +296,7 @@ class ConsoleDecoder:
         if self._dicts.watching:
             self._add_dict(out, self._dicts.other())
         if self._table.holds(part):
-            out.extend(self._table.feed(part))
+            out.extend(self._table.feed(part, self._step))
             return
         if self._settings.is_open or _RELEVANT.search(part):
             within_settings = self._settings.holds(prefix, part)

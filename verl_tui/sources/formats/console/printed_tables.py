@@ -1,7 +1,9 @@
-"""Tables of completions that TRL prints with rich: a box titled `Step N`, one sample a row.
+"""Tables of completions that TRL prints with rich, one sample a row.
 
-Cells are wrapped and cut to a few lines for the width of a terminal (trl/trainer/utils.py,
-`print_prompt_completions_sample`), so the texts are those printed, not all that was generated.
+GRPO's stand in a box titled `Step N` (trl/trainer/utils.py, `print_prompt_completions_sample`).
+Those of PPO, and of RLOO up to 0.21, have no title: they follow the step whose model answers
+prompts of the evaluation (`print_rich_table`). Cells are wrapped and cut for the width of a
+terminal, so the texts are those printed, not all that was generated.
 """
 
 from __future__ import annotations
@@ -17,12 +19,16 @@ if TYPE_CHECKING:
 
     from verl_tui.records import Sample
 
-BEGIN = "╭"
-"""The first line of a table begins with it."""
-_TOP = BEGIN.encode()
-_SIDE = "│".encode()
-_BOTTOM = "╰".encode()
+BEGINNINGS = ("╭", "┃ query ")
+"""The first line of a table contains one of these."""
+_TOP, _HEADER = (beginning.encode() for beginning in BEGINNINGS)
+_ENDS = ("╰", "└")
+_INSIDE = tuple(sign.encode() for sign in ("│", "├", *_ENDS))
+"""A line of a table that has begun contains one of these."""
 _TITLE = pattern(r"╭─+ Step (\d{1,15}) ─+╮\s*")
+_UNTITLED = pattern(r"┃ query +┃ model response +┃ score +┃\s*")
+_TEXTS = ("prompt", "completion", "query", "model_response")
+"""Columns that hold texts, whatever these look like."""
 _LEAD = 160
 """Bytes that may stand before each line of a table: containers and schedulers put their names and
 the time there.
@@ -35,8 +41,10 @@ class TableBlock:
     """Collects the lines of a table."""
 
     def __init__(self) -> None:
+        self.begun = False
+        """True if a table has begun and not ended."""
         self._step: int | None = None
-        """Step of the open table, None outside of one."""
+        self._titled = False
         self._names: list[str] = []
         self._cells: list[list[str]] = []
         """Lines of each cell of the open row."""
@@ -47,31 +55,31 @@ class TableBlock:
         self._lines = 0
 
     @property
-    def begun(self) -> bool:
-        """True if a table has begun and not ended."""
-        return self._step is not None
-
-    @property
     def note(self) -> str | None:
         """Say how rewards were summed."""
         return self._rewards.note
 
     def holds(self, part: bytes) -> bool:
         """Return True for a line of a table."""
-        if self._step is not None:
-            return _box(part, (_SIDE, _BOTTOM)) is not None
-        return _title(part) is not None
+        if self.begun:
+            return _box(part, _INSIDE) is not None
+        return _title(part) is not None or _is_untitled(part)
 
-    def feed(self, part: bytes) -> Sequence[Sample]:
-        """Take a line of a table; return its samples with its last one."""
-        if self._step is None:
-            self._begin(part)
+    def feed(self, part: bytes, step: int | None) -> Sequence[Sample]:
+        """Take a line of a table; return its samples with its last one.
+
+        Args:
+            part: The line.
+            step: Last step seen, to which a table without a title belongs.
+        """
+        if not self.begun:
+            self._begin(part, step)
             return ()
         self._lines += 1
-        box = _box(part, (_SIDE, _BOTTOM)) or ""
-        if box.startswith("╰") or self._lines > _LONGEST:
+        box = (_box(part, _INSIDE) or "").strip()
+        if box.startswith(_ENDS) or self._lines > _LONGEST:
             return self.held()
-        inner = box.strip()[1:-1].strip()
+        inner = box[1:-1].strip() if self._titled else box
         if inner.startswith("┃"):
             self._header(inner)
         elif inner.startswith("│"):
@@ -84,15 +92,22 @@ class TableBlock:
         """Return the samples of the open table, which may have no end."""
         self._close()
         samples, self._samples = self._samples, []
-        self._step, self._names = None, []
+        self.begun = False
         if not samples or samples == self._previous:
             return ()
         self._previous = samples
         return samples
 
-    def _begin(self, part: bytes) -> None:
-        self._step = _title(part)
-        self._names, self._cells, self._lines = [], [], 0
+    def _begin(self, part: bytes, step: int | None) -> None:
+        title = _title(part)
+        self.begun = True
+        self._titled = title is not None
+        self._step = step if title is None else title
+        self._names = []
+        self._cells = []
+        self._lines = 0
+        if not self._titled:
+            self._header((_box(part, (_HEADER,)) or "").strip())
 
     def _header(self, line: str) -> None:
         """Take a line of the header; long names are wrapped."""
@@ -107,12 +122,9 @@ class TableBlock:
     def _row(self, line: str) -> None:
         """Take a line of a row; a `│` that the model wrote belongs to the second cell."""
         cells = line.removeprefix("│").removesuffix("│").split("│")
-        if len(cells) != len(self._names):
-            cells = [
-                *cells[:1],
-                "│".join(cells[1 : len(cells) - len(self._names) + 2]),
-                *cells[3 - len(self._names) :],
-            ]
+        end = len(cells) - len(self._names) + 2
+        if end > 2:
+            cells = [cells[0], "│".join(cells[1:end]), *cells[end:]]
         if len(cells) != len(self._names) or len(self._names) < 2:
             return
         self._cells = self._cells or [[] for _ in cells]
@@ -127,8 +139,10 @@ class TableBlock:
         record: dict[str, Any] = {}
         for name, lines in zip(map(plain_field, self._names), cells, strict=True):
             text = _unwrapped(lines)
-            record[name] = text if name in ("prompt", "completion") else _value(text)
-        sample = read_sample(self._rewards.complete(record), self._step)
+            record[name] = text if name in _TEXTS else _value(text)
+        sample = read_sample(
+            self._rewards.complete(record), self._step, validation=not self._titled
+        )
         if sample is not None:
             self._samples.append(sample)
 
@@ -144,6 +158,12 @@ def _title(part: bytes) -> int | None:
     box = _box(part, (_TOP,))
     title = _TITLE.fullmatch(box) if box is not None else None
     return int(title[1]) if title is not None else None
+
+
+def _is_untitled(part: bytes) -> bool:
+    """Return True for the header of a table without a title."""
+    box = _box(part, (_HEADER,))
+    return box is not None and _UNTITLED.fullmatch(box) is not None
 
 
 def _unwrapped(lines: Sequence[str]) -> str:

@@ -25,7 +25,7 @@ _TELLING = any_of(
         *progress_lines.WORDS,
         *sample_blocks.WORDS,
         sample_blocks.BEGIN,
-        printed_tables.BEGIN,
+        *printed_tables.BEGINNINGS,
         step_lines.BEGIN,
         "\r",
     )
