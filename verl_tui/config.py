@@ -76,8 +76,9 @@ class Config:
     is asked that you do not name yourself.
     """
     workers: int | None = _option(None, example="2", least=0)
-    """Processes that read large logs (above 32 MiB together), behind other programs in priority.
-    Not set: as many as there are cores to use, 8 at most. 0: logs are read without any.
+    """Processes that read large logs (above 32 MiB together), and that judge long runs for commands
+    without a screen, behind other programs in priority. Not set: as many as there are cores to use,
+    8 at most. 0: none.
     """
     theme: str = "textual-dark"
     """Colours, by the name of a theme; the command palette (ctrl+p) lists them. The one chosen

@@ -128,20 +128,35 @@ class Monitor:
             for name in tuple(self._behind) if news.read else ():
                 self._show_whole(name)
 
-    def judge(self, now: float, *, once: bool = False) -> bool:
+    def judge(self, now: float) -> bool:
         """Judge the runs that changed or may have stalled; return whether a verdict changed.
 
         Args:
             now: Seconds since the epoch.
-            once: Whether nothing more is to come, so that each run can be dropped after its
-                verdict.
         """
         changed = False
         with debug_log.timed("judged", runs=len(self._judges)):
             for name in self._judges:
-                changed = self._judge_run(name, now, once=once) or changed
+                changed = self._judge_run(name, now) or changed
         self._forget_unused(now)
         return changed
+
+    def judge_once(self, now: float) -> None:
+        """Judge all runs, of which nothing more is to come, on all cores where that pays.
+
+        Args:
+            now: Seconds since the epoch.
+        """
+        from verl_tui.judging_workers import verdicts_from_workers
+
+        with debug_log.timed("judged", runs=len(self._judges)):
+            self.verdicts.update(
+                verdicts_from_workers(self.runs.values(), self.config, now)
+            )
+            for name, judge in self._judges.items():
+                if name not in self.verdicts:
+                    self.verdicts[name] = judge.verdict(now)
+                    judge.rest()
 
     def catch_up(self, now: float) -> Iterator[None]:
         """Judge the runs whose whole history is to be judged, and yield after each rule, so that a
@@ -190,13 +205,13 @@ class Monitor:
         share = min(1.0, read / size) if size else 1.0
         return share if self._read else min(share, _NEARLY)
 
-    def _judge_run(self, name: str, now: float, *, once: bool = False) -> bool:
+    def _judge_run(self, name: str, now: float) -> bool:
         """Judge a run; return whether its verdict changed."""
         judge = self._judges[name]
         verdict = judge.verdict(now)
         if changed := verdict != self.verdicts.get(name):
             self.verdicts[name] = verdict
-        if once or self._is_quiet(self.runs[name], now):
+        if self._is_quiet(self.runs[name], now):
             judge.rest()
         return changed
 
@@ -352,5 +367,5 @@ def load(specs: Sequence[str], config: Config, now: float) -> Monitor:
     for batch in feed.update_writers(now):
         monitor.apply(batch, now)
     monitor.apply(replace(feed.discovery, read=True), now)
-    monitor.judge(now, once=True)
+    monitor.judge_once(now)
     return monitor

@@ -24,7 +24,6 @@ from verl_tui.text import one_line
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from verl_tui.records import SourceStatus
 
 _PIPE = 2**20
 """Bytes that a worker may be ahead, where the system allows it: the most that Linux does unasked
@@ -46,14 +45,14 @@ hold anything.
 
 
 class Traveller(Protocol):
-    """A reader that travels to a worker: a source, or a part of one."""
+    """What travels to a worker: a source, a part of one, or a run that is judged there."""
 
     def read(self) -> tuple[tuple[Any, ...], bool]:
         """Return what it gives in its turn, and whether it has more to give."""
         ...
 
-    def status(self) -> SourceStatus:
-        """Return how its source is doing."""
+    def status(self) -> Any:
+        """Return how its source is doing, if it reads one."""
         ...
 
 
@@ -61,7 +60,8 @@ class WorkerAnswer(NamedTuple):
     """The batch of a traveller from one turn."""
 
     found: tuple[Any, ...]
-    status: SourceStatus
+    status: Any
+    """How its source is doing, if it reads one."""
     home: Any
     """The traveller itself, once it has no more to give."""
 

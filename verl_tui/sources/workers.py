@@ -66,6 +66,18 @@ def away(readers: Sequence[SourceReader], most: int | None) -> Iterator[None]:
             worker.end()
 
 
+def most_workers(most: int | None) -> int:
+    """Return how many workers there may be at a time.
+
+    Args:
+        most: The number that the user has set, None for what suits the machine.
+    """
+    if most is not None:
+        return most
+    cores = usable_cores()
+    return min(cores, _MOST) if cores > 1 else 0
+
+
 def is_away(reader: SourceReader) -> bool:
     """Return whether a source is in a worker now."""
     return isinstance(reader.source, _AwaySource | StretchedSource)
@@ -83,9 +95,7 @@ def _send(
     total = sum(sizes.values())
     if total < LEAST or most == 0:
         return
-    cores = usable_cores()
-    limit = most if most is not None else min(cores, _MOST) if cores > 1 else 0
-    plan = _plan(sizes, min(limit, total // _SHARE))
+    plan = _plan(sizes, min(most_workers(most), total // _SHARE))
     _send_stretches(plan.cut, plan.cutting, workers)
     # A worker reads its sources in the order in which they are asked for.
     for share in _shares(plan.whole, plan.others):
