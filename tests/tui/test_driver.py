@@ -27,6 +27,7 @@ DEADLINE = 20.0
 APP = """
 import select
 import signal
+import sys
 import time
 from textual.app import App
 from verl_tui.tui.terminal import driver
@@ -64,6 +65,13 @@ class Echo(App):
                 close()
             self._driver.close = interrupted
             signal.raise_signal(signal.SIGCONT)
+        if event.key == "c":
+            def within_a_write(frame, event, _):
+                if event == "call" and frame.f_code.co_name == "notify":
+                    sys.setprofile(None)
+                    signal.raise_signal(signal.SIGCONT)
+            sys.setprofile(within_a_write)
+            self._driver.write("<written>")
         if event.key == "q":
             self.exit(0)
 
@@ -269,6 +277,15 @@ def test_to_be_stopped_and_to_go_on(terminal: Terminal) -> None:
     terminal.output = b""
     terminal.send(signal.SIGCONT)
     terminal.until(lambda: b"\x1b[?7l" in terminal.output)
+    terminal.press(b"q")
+    assert terminal.end() == 0
+    assert terminal.restored()
+
+
+def test_to_go_on_while_something_is_written(terminal: Terminal) -> None:
+    os.write(terminal.fd, b"c")
+    terminal.until(lambda: terminal.output.count(b"\x1b[?7l") == 2)
+    assert b"<written>" in terminal.output
     terminal.press(b"q")
     assert terminal.end() == 0
     assert terminal.restored()

@@ -14,7 +14,7 @@ import signal
 import sys
 import termios
 import threading
-from contextlib import contextmanager, suppress
+from contextlib import suppress
 from itertools import chain
 from time import monotonic, sleep
 from typing import TYPE_CHECKING, Any, TextIO, cast
@@ -70,10 +70,8 @@ class RobustDriver(LinuxDriver):
         super().__init__(app, debug=debug, mouse=mouse, size=size)
         self._file = cast("Any", SafeFile(_terminal()))
         self._ending = False
-        self._handles = False
-        """True while the terminal is handed over or taken back because of a signal."""
-        self._missed: signal.Signals | None = None
-        """The last signal that came meanwhile."""
+        self._newest: signal.Signals | None = None
+        """The last signal to stop or to continue."""
         self._modes: list[Any] | None = None
         """The modes of the terminal as they were found."""
         for number in _ENDS:
@@ -160,48 +158,54 @@ class RobustDriver(LinuxDriver):
     # -- signals -----------------------------------------------------------------------------------
 
     def _sigcont_application(self, *_: object) -> None:
-        """Take the terminal back, but not to end: this signal also comes with those that end a
-        process.
+        """Take the terminal back when the loop has its turn."""
+        self._obey_in_turn(signal.SIGCONT)
+
+    def _sigtstp_application(self, *_: object) -> None:
+        """Hand the terminal over, and stop, when the loop has its turn; at once if it is somebody
+        else's already, for whom the loop may be waiting.
+        """
+        if self._auto_restart:
+            self._obey_in_turn(signal.SIGTSTP)
+        else:
+            os.kill(os.getpid(), signal.SIGSTOP)
+
+    def _obey_in_turn(self, number: signal.Signals) -> None:
+        """Note a signal, of several the last one, and have the loop obey it.
+
+        Its handler may have interrupted the main thread as that hands text to the one that writes:
+        whatever the handler wrote would wait for a lock that is never released.
+        """
+        self._newest = number
+        with suppress(RuntimeError):  # the loop has ended
+            self._loop.call_soon_threadsafe(self._obey, number)
+
+    def _obey(self, number: signal.Signals) -> None:
+        """Go on or step back, unless another signal has come since."""
+        if number is not self._newest:
+            return
+        if number is signal.SIGTSTP:
+            self._step_back()
+        elif not self._ending:  # this signal also comes with those that end a process
+            self._go_on()
+
+    def _go_on(self) -> None:
+        """Take the terminal back.
 
         Textual starts again even if it has not stopped, as after a SIGSTOP: then two threads read
         keys, and the terminal is left in the mode that the app has put it in.
         """
-        if self._ending:
-            return
-        with self._turn(signal.SIGCONT) as mine:
-            if mine and self._auto_restart and not self._must_signal_resume:
-                self.suspend_application_mode()
-                self._must_signal_resume = True
-            if mine:
-                super()._sigcont_application()
+        if self._auto_restart and not self._must_signal_resume:
+            self.suspend_application_mode()
+            self._must_signal_resume = True
+        super()._sigcont_application()
 
-    def _sigtstp_application(self, *_: object) -> None:
+    def _step_back(self) -> None:
         """Hand the terminal over and stop, unless a signal to continue has come meanwhile."""
-        with self._turn(signal.SIGTSTP) as mine:
-            handed = mine and self._auto_restart
-            if handed:
-                self.suspend_application_mode()
-                self._must_signal_resume = True
-        if mine and handed is self._must_signal_resume:
+        self.suspend_application_mode()
+        self._must_signal_resume = True
+        if self._newest is signal.SIGTSTP:
             os.kill(os.getpid(), signal.SIGSTOP)
-
-    @contextmanager
-    def _turn(self, number: signal.Signals) -> Iterator[bool]:
-        """Tell whether a signal is to be handled now, or, if its handler has interrupted another,
-        as soon as that is done; of several the last one is.
-        """
-        if self._handles:
-            self._missed = number
-            yield False
-            return
-        self._handles = True
-        try:
-            yield True
-        finally:
-            self._handles = False
-        missed, self._missed = self._missed, None
-        if missed is not None:
-            signal.raise_signal(missed)
 
     def _on_signal(self, number: int, _: object) -> None:
         """Note in the main thread that the app is to end; the next signal may continue it."""
