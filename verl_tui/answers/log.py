@@ -170,7 +170,8 @@ def _from(file: LogFile, start: int) -> Iterator[LogLine]:
 
 def _line_start(file: LogFile, number: int, base: int) -> int:
     """Return the start of a line by its number, from 1, counted from a position on."""
-    at, lacking = base, number - 1
+    at = base
+    lacking = number - 1
     while lacking > 0 and (data := file.read(at, CHUNK)):
         count = data.count(b"\n")
         if count < lacking:

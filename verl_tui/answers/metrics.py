@@ -62,9 +62,9 @@ def _summary(series: Series, indicator: str | None) -> dict[str, Any]:
 
 def value_fields(value: float) -> dict[str, Any]:
     """Return a value for JSON, which knows neither NaN nor infinity."""
-    return (
-        {"value": value} if math.isfinite(value) else {"value": None, "finite": False}
-    )
+    if math.isfinite(value):
+        return {"value": value}
+    return {"value": None, "finite": False}
 
 
 def points_of(
@@ -127,7 +127,8 @@ def _window(series: Series, count: int, around: int | None) -> int:
 
 
 def _point(series: Series, at: int, times: float) -> dict[str, Any]:
-    value, time = series.values[at], series.times[at]
+    value = series.values[at]
+    time = series.times[at]
     value = value if times == 1 else value * times
     return {
         "step": series.steps[at],

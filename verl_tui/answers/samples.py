@@ -41,7 +41,9 @@ class _Step:
                 pass
 
     def __len__(self) -> int:
-        return len(self._kept) if self._file is None else self._file.count_so_far
+        if self._file is None:
+            return len(self._kept)
+        return self._file.count_so_far
 
     def scores(self) -> Iterator[tuple[float | None, int]]:
         """Yield the score of each sample with its index."""

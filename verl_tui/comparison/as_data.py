@@ -130,7 +130,9 @@ def _stated(value: object) -> object:
     """Return a setting's value for JSON."""
     if isinstance(value, float):
         return json_number(value)
-    return value if value is None or isinstance(value, bool | int | str) else str(value)
+    if value is None or isinstance(value, bool | int | str):
+        return value
+    return str(value)
 
 
 def json_number(value: float | None) -> float | None:

@@ -91,7 +91,8 @@ def _pieces(sizes: Sequence[int], room: int | None, naming: int) -> Iterator[lis
     """
     first = list(range(naming))
     start = sum(sizes[:naming]) + len(_GAP) * (naming - 1)
-    chosen, used = list(first), start
+    chosen = list(first)
+    used = start
     for i in range(naming, len(sizes)):
         if (
             room is not None
@@ -99,7 +100,8 @@ def _pieces(sizes: Sequence[int], room: int | None, naming: int) -> Iterator[lis
             and len(chosen) > naming
         ):
             yield chosen
-            chosen, used = list(first), start
+            chosen = list(first)
+            used = start
         chosen.append(i)
         used += len(_GAP) + sizes[i]
     yield chosen

@@ -131,7 +131,8 @@ def hold(
 def _held(
     kind: FigureKind, mine: MeasuredRun, base: RunGroup, width: Width, count: int
 ) -> Held | NotHeld:
-    figure, known = mine.figures[kind.id], base.figures[kind.id]
+    figure = mine.figures[kind.id]
+    known = base.figures[kind.id]
     if known.value is None:
         return NotHeld(kind.id, "the baseline has none")
     if figure.value is not None and (
@@ -155,7 +156,9 @@ def _breach(figure: Figure, low: float, high: float, better: int) -> str:
         return ""
     if not better:
         return "changed"
-    return "better" if (figure.value > high) is (better > 0) else "worse"
+    if (figure.value > high) is (better > 0):
+        return "better"
+    return "worse"
 
 
 def _by_chance(
@@ -173,11 +176,9 @@ def _by_chance(
         error = seeds.error * math.sqrt(runs + 1)
         return _finite(t_quantile((1 + LEVEL) / 2, seeds.freedom) * error)
     if not kind.is_mean:
-        return (
-            _single(kind, (mine, *base.members))
-            if kind.id == "last_validation"
-            else 0.0
-        )
+        if kind.id != "last_validation":
+            return 0.0
+        return _single(kind, (mine, *base.members))
     one, other = (
         within_run(kind, members, count) for members in (base.members, (mine,))
     )

@@ -86,7 +86,9 @@ class _Varying:
         found = [None if value is ABSENT else number(value) for value in self.values]
         stated = [value for value in self.values if value is not ABSENT]
         known = [one for one in found if one is not None and math.isfinite(one)]
-        return tuple(found) if len(known) == len(stated) else None
+        if len(known) != len(stated):
+            return None
+        return tuple(found)
 
     @cached_property
     def partition(self) -> tuple[Hashable, ...]:
@@ -244,7 +246,9 @@ def _places(one: _Varying) -> tuple[int, ...] | None:
     if numbers is None:
         return None
     known = [found for found in numbers if found is not None]
-    return ranks(known) if len(known) == len(numbers) else None
+    if len(known) != len(numbers):
+        return None
+    return ranks(known)
 
 
 def _alike(ones: tuple[int, ...] | None, others: tuple[int, ...] | None) -> bool:

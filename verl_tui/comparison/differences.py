@@ -77,7 +77,8 @@ def differences(base: RunGroup, other: RunGroup, count: int) -> Iterator[Differe
     for kind in DIFFERING:
         if incomparable(kind, (*base.members, *other.members)):
             continue
-        ours, theirs = _values(base, kind), _values(other, kind)
+        ours = _values(base, kind)
+        theirs = _values(other, kind)
         if not ours or not theirs:
             continue
         basis, found, reason = _interval(kind, base, other, count)
@@ -148,7 +149,9 @@ def _unlike_units(kind: FigureKind, runs: Sequence[MeasuredRun]) -> str:
 def direction(kind: FigureKind, runs: Sequence[MeasuredRun]) -> int:
     """Return 1 where more of a figure is better, -1 where less is, 0 where neither is."""
     if kind.indicator in ("reward", "validation"):
-        return -1 if better_low([one.run for one in runs], kind.indicator) else 1
+        if not better_low([one.run for one in runs], kind.indicator):
+            return 1
+        return -1
     return kind.better
 
 
@@ -191,7 +194,9 @@ def within_run(
     values = (one.last_values(kind.indicator, count) for one in runs)
     found = [of_one_run(known) for known in values if known]
     spreads = [spread for spread in found if spread is not None]
-    return combined(spreads) if spreads and len(spreads) == len(found) else None
+    if spreads and len(spreads) == len(found):
+        return combined(spreads)
+    return None
 
 
 def combined(spreads: Sequence[Spread]) -> Spread:

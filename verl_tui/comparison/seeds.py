@@ -74,7 +74,8 @@ def grouped(measured: Sequence[MeasuredRun]) -> tuple[RunGroup, ...]:
     found: list[RunGroup] = []
     taken = {one.run.name for one in measured}
     for recipe, members in by_recipe.items():
-        name, by = members[0].run.name, ""
+        name = members[0].run.name
+        by = ""
         if len(members) > 1:
             name = _name([one.run.name for one in members], taken)
             taken.add(name)
@@ -127,12 +128,14 @@ def _plain(value: Any, own: Sequence[str]) -> Hashable:
     if found is not None:
         return "nan" if math.isnan(found) else found
     if isinstance(value, bool) or value is None:
-        return (type(value).__name__, value)
+        return type(value).__name__, value
     text = str(value)
     for name in own:
         text = text.replace(name, "*") if len(name) > 2 else text
     text = _DATE.sub("*", _WITH_SEED.sub("*", text))
-    return "/".join(text.split("/")[-_KEPT_PARTS:]) if "/" in text else text
+    if "/" in text:
+        return "/".join(text.split("/")[-_KEPT_PARTS:])
+    return text
 
 
 def _name(names: Sequence[str], taken: set[str]) -> str:

@@ -209,7 +209,8 @@ def headlines(comparison: Comparison) -> Iterator[str]:
 
 
 def _headline(id: str, comparison: Comparison) -> str:
-    base, better = comparison.groups[0], comparison.compared[id]
+    base = comparison.groups[0]
+    better = comparison.compared[id]
     values = {
         group.name: value
         for group in comparison.groups

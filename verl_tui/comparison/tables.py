@@ -155,11 +155,9 @@ def _figures(
         rows.append((one_line(one.name), *cells))
     if ends:
         columns = ["state", "steps", *columns, "findings"]
-    return (
-        TextTable(heading, ("run", *columns), tuple(rows))
-        if columns
-        else TextTable(heading)
-    )
+    if columns:
+        return TextTable(heading, ("run", *columns), tuple(rows))
+    return TextTable(heading)
 
 
 def _is_known(id: str, comparison: Comparison) -> bool:
@@ -196,10 +194,13 @@ def _figure(id: str, figure: Figure, unit: str) -> str:
 
 
 def _steps(one: ComparedRun) -> str:
-    step, total = one.measured.stop.step, one.run.total_steps
+    step = one.measured.stop.step
+    total = one.run.total_steps
     if step is None:
         return UNKNOWN
-    return f"{step}/{total}" if total and step == one.run.step else str(step)
+    if total and step == one.run.step:
+        return f"{step}/{total}"
+    return str(step)
 
 
 def _findings(one: ComparedRun) -> str:

@@ -115,7 +115,8 @@ def heading_rows(
         letter, colour = (
             (f"{LETTERS[place]} ", RUNS[place]) if place is not None else ("", "")
         )
-        pointer, role = (" ", "label")
+        pointer = " "
+        role = "label"
         if at == current:
             pointer = ">" if view.ascii_only else "▸"
             role = "current"
@@ -161,7 +162,9 @@ def reward_row(
         row.append((" " * _GAP, ""))
         row += spark_pieces(line, role, broken="worse")
         row.append((" " * (room - len(line)), ""))
-    return row if any(text.strip() for text, _ in row[1:]) else []
+    if not any(text.strip() for text, _ in row[1:]):
+        return []
+    return row
 
 
 def _spark(run: Run, step: int | None, cells: int, *, ascii_only: bool) -> str:
@@ -224,7 +227,9 @@ def _label_cells(line: ComparisonRow) -> int:
 def _unit(line: ComparisonRow) -> str:
     """Return the unit of a row, empty if the runs' units differ."""
     units = {cell.unit for cell in line.cells if cell.number is not None}
-    return next(iter(units)) if len(units) == 1 else ""
+    if len(units) != 1:
+        return ""
+    return next(iter(units))
 
 
 def _row(
@@ -237,7 +242,8 @@ def _row(
     if unit and cell_len(label) + len(unit) + 2 <= columns.label:
         label = f"{label}, {unit}"
     row: Pieces = [(_sized(label, columns.label, ascii_only=ascii_only), "label")]
-    base, room = line.cells[0], columns.size - _GAP
+    base = line.cells[0]
+    room = columns.size - _GAP
     for at, cell in zip(columns.of(columns.seen), columns.of(line.cells), strict=True):
         row.append((" " * _GAP, ""))
         if line.is_setting:

@@ -146,11 +146,9 @@ def _incomparable(runs: Sequence[Run]) -> str:
     if len(runs) < 2:
         return _ALONE
     unknown = [run.name for run in runs if not run.settings]
-    return (
-        f"The settings of {', '.join(unknown)} are unknown."
-        if len(runs) - len(unknown) < 2
-        else ""
-    )
+    if len(runs) - len(unknown) < 2:
+        return f"The settings of {', '.join(unknown)} are unknown."
+    return ""
 
 
 def _differences(runs: Sequence[Run]) -> dict[str, list[SettingEntry]]:
@@ -193,7 +191,8 @@ def _setting(run: Run, key: str) -> SettingEntry:
         if where != origin
     ]
     about = "; ".join([origin or "unknown", *others])
-    note, role = origin_word(origin), "value"
+    note = origin_word(origin)
+    role = "value"
     if any(layer_of(where) is SettingsLayer.OVERRIDES for where, _ in stated):
         role = "override"
         note += "" if layer_of(origin) is SettingsLayer.OVERRIDES else ", override"
@@ -242,13 +241,17 @@ def _plain(value: object) -> str:
         return ""
     if value is None:
         return "null"
-    return str(value).lower() if isinstance(value, bool) else str(value)
+    if isinstance(value, bool):
+        return str(value).lower()
+    return str(value)
 
 
 def _shown(value: object) -> str:
     if value is ABSENT:
         return _NOT_STATED
-    return _plain(value) if isinstance(value, bool) or value is None else short(value)
+    if isinstance(value, bool) or value is None:
+        return _plain(value)
+    return short(value)
 
 
 # -- rows ------------------------------------------------------------------------------------------
@@ -388,7 +391,8 @@ def full_entry(
 def _beginning(rows: list[Pieces], width: int, height: int, mark: str) -> list[Pieces]:
     """Return the first rows, with an ellipsis where a sentence is cut."""
     if len(rows) > height:
-        (_, next_role), (last, role) = rows[height][0], rows[height - 1][0]
+        _, next_role = rows[height][0]
+        last, role = rows[height - 1][0]
         if next_role == role:
             rows[height - 1] = [(fit(f"{last} {mark}", width, mark), role)]
     return rows[:height]

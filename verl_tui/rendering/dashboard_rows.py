@@ -57,7 +57,8 @@ class PanelNeeds:
         now.
         """
         if of != self._of:
-            self._of, self._needs = of, {}
+            self._of = of
+            self._needs = {}
         grown = {
             name: max(need, self._needs.get(name, 0)) for name, need in needs.items()
         }

@@ -78,12 +78,16 @@ class FindingList:
     def at(self) -> int | None:
         """Index of the chosen finding, None where none is chosen."""
         names = [name_of(finding) for finding in self.findings]
-        return names.index(self.chosen_name) if self.chosen_name in names else None
+        if self.chosen_name not in names:
+            return None
+        return names.index(self.chosen_name)
 
     @property
     def chosen(self) -> Finding | None:
         """The chosen finding."""
-        return None if self.at is None else self.findings[self.at]
+        if self.at is None:
+            return None
+        return self.findings[self.at]
 
     def forget_choices(self) -> None:
         """Fold everything and choose nothing: another run is shown."""
@@ -96,7 +100,8 @@ class FindingList:
 
     def choose_next(self, by: int) -> Finding | None:
         """Choose the next (1) or previous (-1) finding, in a circle; None where there is none."""
-        findings, at = self.findings, self.at
+        findings = self.findings
+        at = self.at
         if not findings:
             return None
         start = 0 if by > 0 else -1
@@ -283,9 +288,9 @@ def _captions(view: View, *, reasons: bool) -> Sequence[str]:
     if view.run is None:
         return ()
     if view.loading:
-        return (
-            found_at_the_end(view) if view.run.preview and view.verdict.findings else ()
-        )
+        if view.run.preview and view.verdict.findings:
+            return found_at_the_end(view)
+        return ()
     active = [one for one in view.verdict.primary if not _acknowledged(view, one)]
     verdict = view.verdict._replace(not_judged=()) if reasons else view.verdict
     return finding_counts(verdict, active, symbols(ascii_only=view.ascii_only))

@@ -87,9 +87,9 @@ class FindingWriter:
         since = self._since(finding)
         badge = self._badge(finding, self.width - 2 - len(since) - 2)
         gap = self.width - 2 - len(since) - cells_of(badge)
-        return (
-            [*badge, (" " * gap, ""), (f"{since} {fold}", "dim")] if gap > 0 else badge
-        )
+        if gap > 0:
+            return [*badge, (" " * gap, ""), (f"{since} {fold}", "dim")]
+        return badge
 
     def _since(self, finding: Finding) -> str:
         """Return when a finding began, as long as it leaves room for the finding's name."""
@@ -102,7 +102,9 @@ class FindingWriter:
         room = self.width - 2 - 4
         if room - len(long) >= min(16, cell_len(finding.id)):
             return long
-        return short if room - len(short) >= min(10, cell_len(finding.id)) else ""
+        if room - len(short) >= min(10, cell_len(finding.id)):
+            return short
+        return ""
 
     def _details(self, finding: Finding) -> Iterator[Pieces]:
         for text in finding.evidence:
@@ -168,7 +170,9 @@ class FindingWriter:
         since = self._since(finding)
         row = self._badge(finding, self.width - len(since) - 1)
         gap = self.width - len(since) - cells_of(row)
-        return [*row, (" " * gap, ""), (since, "dim")] if since and gap > 0 else row
+        if since and gap > 0:
+            return [*row, (" " * gap, ""), (since, "dim")]
+        return row
 
     def beginning(self, rows: list[Pieces], count: int) -> list[Pieces]:
         """Return the first rows; if there are more, the last one is filled and ends with an
@@ -181,7 +185,9 @@ class FindingWriter:
 
     def quiet(self, view: View) -> list[Pieces]:
         """Say why there is no finding."""
-        role, mark, words = "dim", self.symbols.nothing, ""
+        role = "dim"
+        mark = self.symbols.nothing
+        words = ""
         if view.run is None:
             words = "waiting for a run"
         elif view.loading:
@@ -197,7 +203,8 @@ class FindingWriter:
         elif (judged := _judged(view)) == 0:
             words = "no rule could judge it yet"
         else:
-            role, mark = "ok", self.symbols.ok
+            role = "ok"
+            mark = self.symbols.ok
             number = "" if judged is None else f" by {counted(judged, 'rule')}"
             words = f"nothing found{number}"
         return self._paragraph(f"{mark} ", words, role, indent=0) or [
@@ -219,7 +226,8 @@ class FindingWriter:
 
     def not_judged(self, view: View, *, reasons: bool) -> list[Pieces]:
         """Write the number of rules that gave no verdict, on request with names and reasons."""
-        verdict, why = view.verdict, f"({view.keys['health.not_judged']}: why)"
+        verdict = view.verdict
+        why = f"({view.keys['health.not_judged']}: why)"
         first, *more = unjudged_rules([rule.reason for rule in verdict.not_judged])
         words = ", ".join((first, *more))
         if not reasons:
@@ -305,7 +313,8 @@ def finding_counts(
 
     Consequences of other findings do not count.
     """
-    words, marks = [], []
+    words = []
+    marks = []
     for severity in reversed(Severity):
         count = sum(finding.severity is severity for finding in open_)
         if count:

@@ -52,7 +52,8 @@ def caption(episodes: Sequence[Episode]) -> str:
 
 
 def _episode_rows(view: View, episode: Episode, width: int) -> list[Pieces]:
-    run, ascii_only = view.run, view.ascii_only
+    run = view.run
+    ascii_only = view.ascii_only
     acknowledged = run is not None and view.acknowledgements.marked(run.name, episode)
     active = episode.cleared_step is None and not acknowledged
     role = episode.severity.word if active else "dim"

@@ -160,7 +160,9 @@ class RecordedSource:
     def _status(self, taken: int, moment: float) -> SourceStatus:
         """Return the status of the source as if its file ended after the records taken."""
         if taken >= len(self.moments):
-            status, was, share = self.final, self.final, 1.0
+            status = self.final
+            was = self.final
+            share = 1.0
         else:
             at = bisect_left(self._ends, taken)
             status = self._statuses[at]
@@ -309,7 +311,9 @@ class TimedSource:
 
 
 def _moment(timed: TimedRecord) -> float:
-    return -math.inf if math.isnan(timed.moment) else timed.moment
+    if math.isnan(timed.moment):
+        return -math.inf
+    return timed.moment
 
 
 def _known(moment: float, begin: float, last: float) -> float:

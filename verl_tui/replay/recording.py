@@ -138,7 +138,8 @@ def _marks(
     reached: Iterable[tuple[float, int | None]],
 ) -> tuple[array[float], array[int]]:
     """Return moments and steps, without steps that were reached before."""
-    moments, steps = array("d"), array("q")
+    moments = array("d")
+    steps = array("q")
     top: int | None = None
     for moment, step in sorted(
         ((m, s) for m, s in reached if math.isfinite(m)), key=_by_moment
@@ -215,7 +216,8 @@ class Recording:
         for batch in chain(feed.read(), feed.finish()):
             batches.append(batch)
             source = batch.run, batch.status.path
-            before, known[source] = known.get(source), batch.status
+            before = known.get(source)
+            known[source] = batch.status
             done += batch.status.bytes_read - (
                 before.bytes_read if before is not None else 0
             )

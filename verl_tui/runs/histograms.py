@@ -60,7 +60,9 @@ class Histograms:
     def since(self, key: str, step: int) -> Iterator[BinsAt]:
         """Yield the histograms at a step and behind it, ascending."""
         columns = self._columns.get(key)
-        return columns.since(step) if columns is not None else iter(())
+        if columns is not None:
+            return columns.since(step)
+        return iter(())
 
 
 class _BinColumns:
@@ -98,7 +100,9 @@ class _BinColumns:
 
     def at(self, step: int) -> BinsAt | None:
         at = bisect_right(self._steps, step) - 1
-        return BinsAt(self._steps[at], self._bins(at)) if at >= 0 else None
+        if at >= 0:
+            return BinsAt(self._steps[at], self._bins(at))
+        return None
 
     def since(self, step: int) -> Iterator[BinsAt]:
         for at in range(bisect_left(self._steps, step), len(self._steps)):

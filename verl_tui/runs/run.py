@@ -161,13 +161,17 @@ class Run(LoggedMetrics):
     def present(self, key: str | None) -> Series | None:
         """Return the values up to the run's `end`, None where the log has none."""
         series = self.series(key) if key is not None else None
-        return (series.until(self.end) or None) if series is not None else None
+        if series is None:
+            return None
+        return series.until(self.end) or None
 
     def tail(self, key: str, count: int) -> Sequence[float]:
         """Return the last `count` values up to `end`, without making a series where possible."""
         found = self.newest(key, count, self.end)
         series = self.present(key) if found is None else None
-        return series.tail(count) if series is not None else found or ()
+        if series is not None:
+            return series.tail(count)
+        return found or ()
 
     @property
     def unreadable(self) -> int:

@@ -114,9 +114,9 @@ class Samples:
     @property
     def spare(self) -> int:
         """Bytes that all but the newest samples take."""
-        return (
-            self.size - self._size_at(self._kept_places[-1]) if self._kept_places else 0
-        )
+        if not self._kept_places:
+            return 0
+        return self.size - self._size_at(self._kept_places[-1])
 
     def _size_at(self, place: Place) -> int:
         return sum(version.size for version in self._kept[place].values())

@@ -243,7 +243,8 @@ class TerminalApp(KeyQueue[int]):
         """Copy what is known of errors of our own."""
         if report := self.failures.report(own_mask()):
             copy_text(self, report)
-            self._reported, self._failed_elsewhere = self.failures.count, False
+            self._reported = self.failures.count
+            self._failed_elsewhere = False
             self.show_troubles()
         else:
             toast(self, "no error to report")

@@ -151,7 +151,8 @@ async def write_table(app: App[Any], name: str, columns: Sequence[CsvColumn]) ->
     try:
         paths = create(Path.cwd(), name, ".csv")
         with paths[0].open("w", encoding="utf-8", newline="") as file:
-            writer, until = csv.writer(file), monotonic() + BUDGET
+            writer = csv.writer(file)
+            until = monotonic() + BUDGET
             for row in csv_rows(columns):
                 writer.writerow(row)
                 count += 1

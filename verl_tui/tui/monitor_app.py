@@ -193,7 +193,8 @@ class MonitorApp(TerminalApp):
         """
         if not taken.logs:
             return False
-        was_loading, self._loading = self._loading, self.monitor.is_loading
+        was_loading = self._loading
+        self._loading = self.monitor.is_loading
         if was_loading and not self._loading:
             self._garbage.leave_out()
             self.set_timer(SPARE, self._after_loading)

@@ -159,7 +159,8 @@ def _decoded(file: LogFile, start: int, end: int, data: bytes) -> Iterator[LogLi
         at = max(start + len(data), end - WINDOW)
         tail = file.read(at, end - at).rstrip(b"\r\n")
         if b"\r" in data and b"\r" in tail:
-            data, rest = data[: data.rfind(b"\r") + 1] + tail[tail.find(b"\r") + 1 :], 0
+            data = data[: data.rfind(b"\r") + 1] + tail[tail.find(b"\r") + 1 :]
+            rest = 0
     states = _states(data.rstrip(b"\r\n"))
     for at, (state, bar) in enumerate(states):
         text = safe(state.decode("utf-8", "replace")).replace("\n", " ").rstrip()

@@ -114,15 +114,20 @@ class MemoryPage(SamplePage):
         self._facts.extend(
             _fact(samples[i], i) for i in range(len(self._facts), len(samples))
         )
-        self._samples, self.facts, self.count = samples, self._facts, len(samples)
+        self._samples = samples
+        self.facts = self._facts
+        self.count = len(samples)
 
     def sample(self, index: int) -> Sample | None:
         """Return a sample."""
-        return self._samples[index] if 0 <= index < len(self._samples) else None
+        if 0 <= index < len(self._samples):
+            return self._samples[index]
+        return None
 
     def read_on(self) -> bool:
         """Search a little."""
-        hits, samples = self._searching(), self._samples
+        hits = self._searching()
+        samples = self._samples
         if hits is not None:
             stop = min(len(samples), hits.searched + _SLICE)
             hits.look((i, all_text(samples[i])) for i in range(hits.searched, stop))

@@ -58,7 +58,8 @@ def _far_off(charts: Sequence[ChartData]) -> frozenset[str]:
         return frozenset()
     first, last = (median(ends) for ends in zip(*dense, strict=True))
     room = _FAR * max(1, last - first)
-    least, most = first - room, last + room
+    least = first - room
+    most = last + room
     return frozenset(
         data.key for data, (start, stop) in known if start < least or stop > most
     )
@@ -114,7 +115,8 @@ class Gutters:
             needed: Columns, and the cells that the numbers of a chart in it need.
         """
         if subject != self._subject:
-            self._subject, self._cells = subject, {}
+            self._subject = subject
+            self._cells = {}
         for column, cells in needed:
             self._cells[column] = max(cells, self._cells.get(column, 0))
         return self._cells

@@ -33,7 +33,9 @@ _NARROW, _DECADES = 5, 100
 """A logarithmic axis over less than the first factor has the ends and ticks of a linear one; from
 the second on its ticks are powers of ten.
 """
-_MINUTE, _HOUR, _DAY = 60, 3600, 86400
+_MINUTE = 60
+_HOUR = 3600
+_DAY = 86400
 _SECONDS = (
     1,
     2,
@@ -80,7 +82,8 @@ class Scale(NamedTuple):
 
     def beyond(self, value: float) -> int:
         """Return whether a value lies above (1) or below (-1) what the axis shows, or on it (0)."""
-        slack, at = self.extent * 1e-6, self._project(value)
+        slack = self.extent * 1e-6
+        at = self._project(value)
         return (at > self._project(self.hi) + slack) - (
             at < self._project(self.lo) - slack
         )
@@ -186,10 +189,12 @@ def fit_scale(
 
 
 def _round_linear(lo: float, hi: float) -> Scale:
-    half, size = hi / 2 - lo / 2, max(abs(lo), abs(hi))
+    half = hi / 2 - lo / 2
+    size = max(abs(lo), abs(hi))
     if half <= size / 2 * SINGLE or half < _TINY:
         pad = size / 10 if size > _TINY else 1.0
-        lo, hi = max(-_HUGE, lo - pad), min(_HUGE, hi + pad)
+        lo = max(-_HUGE, lo - pad)
+        hi = min(_HUGE, hi + pad)
         half = hi / 2 - lo / 2
     step = _round_up(half / 4)
     if not 0 < step <= _HUGE:
@@ -225,7 +230,9 @@ def _round_log(lo: float, hi: float) -> Scale:
 
 
 def _power(exponent: int) -> float:
-    return 5e-324 if exponent < -323 else _HUGE if exponent > 308 else 10.0**exponent
+    if exponent < -323:
+        return 5e-324
+    return _HUGE if exponent > 308 else 10.0**exponent
 
 
 def _round_up(step: float) -> float:
@@ -295,7 +302,8 @@ def fit_window(first: int, last: int, columns: int) -> Window:
         columns: Dot columns there are.
     """
     steps = max(last - first + 1, 2)
-    columns, room = max(2, columns), _room_for(steps, 8 if steps > _MANY_STEPS else 4)
+    columns = max(2, columns)
+    room = _room_for(steps, 8 if steps > _MANY_STEPS else 4)
     per = -(-room // columns)
     return Window(first, per, Fraction(columns, -(-room // per)), columns)
 

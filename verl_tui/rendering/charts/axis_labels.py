@@ -53,7 +53,9 @@ def sides(
 
 def cells_of(side: Sequence[Text]) -> int:
     """Return how many cells a y axis takes."""
-    return sum(len(text) for text, _ in side[0]) if side else 0
+    if not side:
+        return 0
+    return sum(len(text) for text, _ in side[0])
 
 
 def _gutter(
@@ -148,7 +150,8 @@ def _placed_labels(
     few = window.end - window.start < FEW_STEPS
     apart = len(axis.write(window.end)) + 2 if few else _APART
     for step in window.ticks(apart, time=axis.time, zero=axis.zero):
-        label, cell = axis.write(step), window.column(step) // 2
+        label = axis.write(step)
+        cell = window.column(step) // 2
         middle = max(0, min(cell - len(label) // 2, width - len(label)))
         for start in (cell + 1, cell - len(label)) if cell in taken else (middle,):
             stop = start + len(label)

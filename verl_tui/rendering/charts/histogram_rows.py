@@ -68,7 +68,8 @@ def _cells(count: int, width: int) -> int:
 def _scale(bins: Bins, width: int) -> str:
     """Return the ends of a histogram as they stand below its bars."""
     count = min(len(bins.counts), width)
-    low, high = compact(bins.low), compact(bins.high)
+    low = compact(bins.low)
+    high = compact(bins.high)
     return low + high.rjust(max(len(high) + 1, count * _cells(count, width) - len(low)))
 
 

@@ -38,11 +38,9 @@ def names_or_key(
     metric's key.
     """
     if not _names(data, cursor, symbols, least):
-        return (
-            [[(fit(data.key, len(data.key), symbols), "key")]]
-            if data.title != data.key
-            else []
-        )
+        if data.title == data.key:
+            return []
+        return [[(fit(data.key, len(data.key), symbols), "key")]]
     longest = max(cell_len(line.label) for line in data.all_lines)
     sizes = range(max(longest, least), least - 1, -1)
     at = bisect_left(
@@ -137,4 +135,6 @@ def _lettered_values(
             (line.sign, line.role),
             (f" {compact(found[1]) if found else '-'}", "value"),
         ]
-    return side if len(kept) == len(runs) else [*side, (f" {symbols.ellipsis}", "key")]
+    if len(kept) == len(runs):
+        return side
+    return [*side, (f" {symbols.ellipsis}", "key")]

@@ -38,7 +38,8 @@ def overlaid(
         view: The state of everything.
         axis: One of `verl_tui.rendering.charts.x_axes.AXES`.
     """
-    shown, main = view.run, data.main
+    shown = view.run
+    main = data.main
     found = list(others(data, indicator, view, axis))
     if shown is None or main is None or not found:
         return data
@@ -112,7 +113,9 @@ def others(
         view: The state of everything.
         axis: One of `verl_tui.rendering.charts.x_axes.AXES`.
     """
-    shown, main, selected = view.run, data.main, view.selected
+    shown = view.run
+    main = data.main
+    selected = view.selected
     if shown is None or main is None or main.kind != "line" or len(selected) < 2:
         return
     for run in selected:

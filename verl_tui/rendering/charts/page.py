@@ -244,11 +244,9 @@ class ChartPage(NamedTuple):
     def turned(self, way: int) -> ChartPage:
         """Return the next (1) or previous (-1) page, the same page if there is none."""
         page = bisect_right(self.starts, self.first) - 1 + way
-        return (
-            self._replace(first=self.starts[page])
-            if 0 <= page < len(self.starts)
-            else self
-        )
+        if 0 <= page < len(self.starts):
+            return self._replace(first=self.starts[page])
+        return self
 
     def slot(self, key: str | None) -> int | None:
         """Return the slot of the chart that shows a metric, None if the page has none."""
@@ -323,7 +321,9 @@ def _grid(width: int, height: int) -> tuple[int, int]:
 def _evenly(columns: int, rows: int, varying: int) -> int:
     """Return the columns that a single page has least gaps with: four charts stand two by two."""
     used = -(-varying // columns)
-    return columns if used > rows or not used else -(-varying // used)
+    if used > rows or not used:
+        return columns
+    return -(-varying // used)
 
 
 def _not_narrow(columns: int, rows: int, varying: int, width: int, height: int) -> int:

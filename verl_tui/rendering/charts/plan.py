@@ -212,7 +212,8 @@ def single_metric(run: Run, key: str, label: str = "") -> PlannedChart:
     """Return the chart of a metric without what others of its name are drawn with; it has its
     distribution still.
     """
-    metric, spread = describe(key), run.spreads.get(key)
+    metric = describe(key)
+    spread = run.spreads.get(key)
     indicator = next((name for name, of in run.indicators.items() if of == key), None)
     return PlannedChart(
         key, label or _label(key, spread), metric.unit, indicator, spread=spread

@@ -91,11 +91,9 @@ def _best(found: PlannedChart) -> Literal["", "highest", "lowest"]:
     scored = metric.group == "validation" and metric.direction in ("up", "down")
     if found.indicator != "reward" and not scored:
         return ""
-    return (
-        "lowest"
-        if is_better_low(found.indicator or found.key, found.key)
-        else "highest"
-    )
+    if is_better_low(found.indicator or found.key, found.key):
+        return "lowest"
+    return "highest"
 
 
 def _envelope(
@@ -103,11 +101,9 @@ def _envelope(
 ) -> tuple[Points, Points] | None:
     """Return the least and the greatest around the metric, None where it has none."""
     low, high = (run.series(key) for key in found.envelope or ("", ""))
-    return (
-        (axis.points(low), axis.points(high))
-        if low is not None and high is not None
-        else None
-    )
+    if low is not None and high is not None:
+        return axis.points(low), axis.points(high)
+    return None
 
 
 def _spread(found: PlannedChart, run: Run, axis: XAxis) -> tuple[Points, ...]:
@@ -156,13 +152,14 @@ def _ends(run: Run, own: Series, look: ChartLook) -> tuple[int | None, int | Non
 def _band(found: PlannedChart, view: View) -> tuple[float | None, float | None]:
     """Return the guide's healthy band, which may depend on the run."""
     if found.indicator is None or view.run is None:
-        return (None, None)
+        return None, None
     return view.monitor.band(view.run, found.indicator)
 
 
 def _target(found: PlannedChart, view: View) -> tuple[float | None, tuple[str, ...]]:
     """Return what the metric is to reach in the key's own values, and whether it did, in words."""
-    run, wanted = view.run, view.monitor.config.targets
+    run = view.run
+    wanted = view.monitor.config.targets
     name = next(
         (
             name
@@ -222,7 +219,8 @@ def _marks_at_steps(found: PlannedChart, view: View) -> tuple[Mark, ...]:
     assert view.run is not None
     breaches: dict[int, int] = {}
     for finding in view.verdict.findings:
-        since, key = finding.since_step, finding.key
+        since = finding.since_step
+        key = finding.key
         if since is not None and key is not None and found.shows(key):
             breaches[since] = max(finding.severity, breaches.get(since, 0))
     return (

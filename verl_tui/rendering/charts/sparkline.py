@@ -135,10 +135,12 @@ def _apart(points: Points) -> int:
 
 def _repeat(middles: list[float | None], odds: Sequence[bool], most: int) -> None:
     """Fill the columns between points with the value before, so many in a row at most."""
-    last, free = None, 0
+    last = None
+    free = 0
     for at, middle in enumerate(middles):
         if middle is not None or odds[at]:
-            last, free = middle, most
+            last = middle
+            free = most
         elif free > 0:
             middles[at] = last
             free -= 1

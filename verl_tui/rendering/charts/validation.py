@@ -58,7 +58,9 @@ def _size(points: Points) -> float | None:
     if not points.steps:
         return None
     bounds = points.pyramid.bounds(points.steps[0], points.steps[-1])
-    return max(map(abs, bounds)) if bounds is not None else None
+    if bounds is None:
+        return None
+    return max(map(abs, bounds))
 
 
 def newest_and_best(run: Run) -> Iterator[str]:

@@ -52,13 +52,15 @@ def reading(
     data = chart_data(found, view, look)
     lines = []
     for trace in _plotted(found, right, view, look, data):
-        steps, end = steps_of(trace.points), trace.run.end
+        steps = steps_of(trace.points)
+        end = trace.run.end
         if data.cursor is not None:
             at = bisect_right(trace.points.steps, data.cursor)
         else:
             at = len(steps) if end is None else bisect_right(steps, end)
         if at:
-            step, value = steps[at - 1], trace.points.values[at - 1]
+            step = steps[at - 1]
+            value = trace.points.values[at - 1]
             lines.append(
                 f"{_of(trace.run, view.run, trace.series.key)} step {step} {exact(value)}"
             )

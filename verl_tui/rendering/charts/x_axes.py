@@ -93,7 +93,9 @@ class _TimeAxis:
     def edge(self, series: Series, step: int) -> int | None:
         """Return the time of a step, the same for all series if the run has a clock for it."""
         when = moment(math.nan, step, self._clocks)
-        return self.place(series, step) if math.isnan(when) else int(when)
+        if math.isnan(when):
+            return self.place(series, step)
+        return int(when)
 
     def step(self, series: Series, position: int) -> int | None:
         """Return the step of the series' last point up to a time, that of the first where all are
@@ -101,7 +103,9 @@ class _TimeAxis:
         """
         timed = _timed(series, self._clocks)
         at = bisect_right(timed.steps, position) - 1
-        return timed.origins[max(0, at)] if timed.origins else None
+        if not timed.origins:
+            return None
+        return timed.origins[max(0, at)]
 
 
 class _StepAxis:
@@ -183,9 +187,9 @@ def _no_path(run: Run) -> str | None:
     if kl_key(run) is None:
         return "no KL is logged"
     named = ("reward", "validation")
-    return (
-        None if any(name in run.indicators for name in named) else "no reward is logged"
-    )
+    if any(name in run.indicators for name in named):
+        return None
+    return "no reward is logged"
 
 
 def steps_of(points: Points) -> array[int]:
@@ -263,7 +267,8 @@ def _timed(series: Series, clocks: Sequence[Clock], later: int = 0) -> _TimedSer
     found = shifted.get(later)
     starts = [(clock.origin, clock.steps[0]) for clock in clocks]
     if found is None or _outdated(found, series, starts):
-        steps, values = array("q"), array("d")
+        steps = array("q")
+        values = array("d")
         if len(shifted) >= _SHIFTS:
             shifted.clear()
         found = shifted[later] = _TimedSeries(

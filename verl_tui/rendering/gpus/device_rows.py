@@ -243,11 +243,9 @@ def _fields(gpu: Gpu, *, ascii_only: bool) -> dict[str, _Field]:
         "power": _pair(power, limit, "W"),
         "watts": _number(power, "W", reserve=4),
     }
-    return (
-        {key: _asciified(field) for key, field in fields.items()}
-        if ascii_only
-        else fields
-    )
+    if ascii_only:
+        return {key: _asciified(field) for key, field in fields.items()}
+    return fields
 
 
 def _number(

@@ -105,7 +105,8 @@ def _says_nothing(key: str, series: Series) -> bool:
 
 def _value(label: str, key: str, series: Series) -> LoggedFigure:
     """Return the last value, with its share if it has a maximum."""
-    value, unit = series.values[-1], describe(key).unit
+    value = series.values[-1]
+    unit = describe(key).unit
     if modern(key) == _MFU and value == 0:  # verl writes 0 for an unknown model or GPU
         return LoggedFigure(label, "unknown", None, "dim", series)
     if not math.isfinite(value):

@@ -123,7 +123,9 @@ def _layout_of(
             for device in members
         )
         if room - number - 1 < cell:  # no label rather than no room for a device
-            name, number, room = 0, 0, width + 1
+            name = 0
+            number = 0
+            room = width + 1
         fitting = max(1, (room - number - 1) // cell)
         # A power of two, whose multiples are easily found.
         across = min(most, 1 << (fitting.bit_length() - 1))

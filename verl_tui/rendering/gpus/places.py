@@ -106,7 +106,8 @@ def device_places(view: View, width: int) -> list[DevicePlace]:
     """Return this host and, if it has logged any devices or figures, the run; the run first where
     its devices are known to be elsewhere.
     """
-    here, name = _this_host(view, width), _host_name(view)
+    here = _this_host(view, width)
+    name = _host_name(view)
     logged, run_host = _logged_place(view, width, name if here.devices else "")
     if not here.devices:
         return _without_own_devices(here, logged, width)
@@ -136,18 +137,23 @@ def _joined(logged: DevicePlace, here: DevicePlace, width: int) -> DevicePlace |
     if len(here.below) != 1:
         return None
     heading = f"{logged.heading}; {text_of(here.below[0])}"
-    return logged._replace(heading=heading) if cell_len(heading) <= width else None
+    if cell_len(heading) <= width:
+        return logged._replace(heading=heading)
+    return None
 
 
 def _host_name(view: View) -> str:
-    return view.monitor.gpus.host if view.monitor.gpus is not None else ""
+    if view.monitor.gpus is None:
+        return ""
+    return view.monitor.gpus.host
 
 
 def _this_host(view: View, width: int) -> DevicePlace:
     """Return the devices of this host, and the reason where some or all are missing."""
     reading = view.monitor.gpus
     if reading is None:
-        devices, problem = [], "no reading yet"
+        devices = []
+        problem = "no reading yet"
     else:
         devices = view.monitor.gpu_history.devices(reading)
         problem = reading.problem or ("" if devices else "no GPU found here")
@@ -184,7 +190,9 @@ def _logged_place(view: View, width: int, local_host: str) -> tuple[DevicePlace,
 def _only_host(run: Run, devices: Sequence[Device]) -> str:
     """Return the host that all devices of a run are on, empty if there are several."""
     nodes = {device.node for device in devices}
-    return "" if len(nodes) > 1 else next(iter(nodes), "") or host(run)
+    if len(nodes) > 1:
+        return ""
+    return next(iter(nodes), "") or host(run)
 
 
 def _figure_rows(run: Run, used: set[str], view: View, width: int) -> list[Pieces]:

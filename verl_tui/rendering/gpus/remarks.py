@@ -42,7 +42,9 @@ def name(device: Device) -> str:
 def busy(device: Device) -> float | None:
     """Return a device's utilisation from 0 to 100, None where it is unknown."""
     percent = finite(device.gpu.utilization)
-    return None if percent is None else min(max(percent, 0.0), 100.0)
+    if percent is None:
+        return None
+    return min(max(percent, 0.0), 100.0)
 
 
 def idle(devices: Sequence[Device]) -> list[Device]:
@@ -75,7 +77,8 @@ def hot(device: Device) -> bool:
 
 def full(device: Device) -> bool:
     """True if nearly all memory of a device is in use."""
-    used, total = device.gpu.memory_used, device.gpu.memory_total
+    used = device.gpu.memory_used
+    total = device.gpu.memory_total
     return (
         used is not None
         and bool(total)
@@ -131,7 +134,8 @@ def _uneven(devices: Sequence[Device]) -> Iterator[str]:
     """Yield a remark if devices that all work are unevenly busy."""
     known = sorted(_lately(devices), key=itemgetter(0))
     if known and known[-1][0] - known[0][0] >= UNEVEN:
-        (lowest, least), (highest, most) = known[0], known[-1]
+        lowest, least = known[0]
+        highest, most = known[-1]
         yield f"uneven lately: GPU {name(least)} {lowest:.0f}%, GPU {name(most)} {highest:.0f}%"
 
 

@@ -40,11 +40,9 @@ def record_summary(line: str) -> RecordSummary | None:
     except ValueError:
         return None
     text = "  |  ".join(filter(None, map(_row, found)))
-    return (
-        RecordSummary(one_line(str(found[0].get("scope") or ""), _WORDS), text)
-        if text
-        else None
-    )
+    if not text:
+        return None
+    return RecordSummary(one_line(str(found[0].get("scope") or ""), _WORDS), text)
 
 
 def whole_line(line: str) -> str:
@@ -100,11 +98,9 @@ def _values(record: dict[str, Any]) -> dict[str, Any]:
 
 
 def _quoted(value: object) -> str:
-    return (
-        f'"{one_line(value, _WORDS)}"'
-        if isinstance(value, str)
-        else one_line(str(value), _WORDS)
-    )
+    if isinstance(value, str):
+        return f'"{one_line(value, _WORDS)}"'
+    return one_line(str(value), _WORDS)
 
 
 @lru_cache(256)

@@ -65,14 +65,17 @@ class LogTail:
         else:
             above = _first_sentence(view, width, -(-height // _ABOVE))
         rows = self._log_rows(width, max(1, height - len(above)))
-        return None if rows is None else [*above, *rows][:height]
+        if rows is None:
+            return None
+        return [*above, *rows][:height]
 
     def _log_rows(self, width: int, height: int) -> list[Pieces] | None:
         """Return rows of the log; around an error, which stays in sight at every size, they begin
         with the beginning of a line.
         """
         window = self._window
-        rows, pager = window.rows(width, height), window.pager
+        rows = window.rows(width, height)
+        pager = window.pager
         if rows is None or pager is None or not self.ended:
             return rows
         if self._size != (width, height) and (error := window.seeker.mark) is not None:

@@ -109,7 +109,9 @@ def final_answer(text: str, stretches: Sequence[Stretch]) -> str | None:
     thoughts = [one for one in stretches if one.kind == THOUGHT]
     last_thought = thoughts[-1].end if thoughts else 0
     said = [answer for answer in answers if answer.start >= last_thought] or answers
-    return text[said[-1].first : said[-1].last].strip() if said else None
+    if not said:
+        return None
+    return text[said[-1].first : said[-1].last].strip()
 
 
 def judged(sample: Sample, stretches: Sequence[Stretch]) -> AnswerCheck | None:
@@ -179,7 +181,9 @@ def compare_answers(answer: str | None, truth: str | None) -> AnswerCheck | None
     for accepted in truths:
         if words := _alike(answer, accepted):
             return AnswerCheck(answer, accepted, words, same=True)
-    return AnswerCheck(answer, truths[0], "differs", same=False) if truths else None
+    if not truths:
+        return None
+    return AnswerCheck(answer, truths[0], "differs", same=False)
 
 
 def differing_spans(first: str, second: str) -> list[tuple[int, int]]:
@@ -243,14 +247,17 @@ def _document(truth: str) -> object:
 
 def _last_marked(text: str) -> str:
     marked = sorted((*_boxed(text), *_matched(_HASHES, text)))
-    return text[marked[-1].first : marked[-1].last].strip() if marked else ""
+    if not marked:
+        return ""
+    return text[marked[-1].first : marked[-1].last].strip()
 
 
 def _alike(answer: str, truth: str) -> str:
     """Return in which way two answers are alike, empty if they are not."""
     if answer.strip() == truth.strip():
         return "agrees"
-    plain, expected = _plain(answer), _plain(truth)
+    plain = _plain(answer)
+    expected = _plain(truth)
     if plain and plain.casefold() == expected.casefold():
         return "agrees but for the writing (heuristic)"
     number = _number(plain)
@@ -262,14 +269,18 @@ def _alike(answer: str, truth: str) -> str:
 def _plain(text: str) -> str:
     """Return an answer without layout, dollar signs and a full stop at its end."""
     plain = _WRITING.sub("", text).strip("$").removesuffix(".").removeprefix("\\$")
-    return plain.replace("{", "").replace("}", "") if "frac" not in plain else plain
+    if "frac" not in plain:
+        return plain.replace("{", "").replace("}", "")
+    return plain
 
 
 def _number(plain: str) -> Fraction | None:
     plain = plain.strip("$£€")
     if found := _FRACTION.fullmatch(plain):
         sign, top, bottom = found.groups()[:3] if found[2] else found.groups()[3:]
-        return Fraction(int(f"{sign}{top}"), int(bottom)) if int(bottom) else None
+        if not int(bottom):
+            return None
+        return Fraction(int(f"{sign}{top}"), int(bottom))
     if _NUMBER.fullmatch(plain) and any(sign.isdigit() for sign in plain[:40]):
         try:
             return Fraction(plain.replace(",", ""))

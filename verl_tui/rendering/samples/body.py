@@ -135,8 +135,11 @@ class _Text:
     def __init__(
         self, label: str, text: str, typed: margin.Typed, width: int, note: _Note
     ) -> None:
-        self._label, self._text, self._typed = label, text, typed
-        self._width, self._folded = width, note
+        self._label = label
+        self._text = text
+        self._typed = typed
+        self._width = width
+        self._folded = note
         self._labels = _labels(width)
 
     def rows(self) -> Iterator[Pieces]:
@@ -245,7 +248,8 @@ def _part(label: str, text: str, role: str, width: int) -> Iterator[Pieces]:
     labels = _labels(width)
     text = text.strip("\n")
     if not text or text.isspace():
-        text, role = "(empty)", "dim"
+        text = "(empty)"
+        role = "dim"
     lines = wrap(text if labels else f"{label} {text}", width - labels)
     for at, line in enumerate(islice(lines, _MOST_ROWS)):
         if labels:
@@ -260,7 +264,8 @@ def _part(label: str, text: str, role: str, width: int) -> Iterator[Pieces]:
 
 def _extras(extras: Mapping[str, Any], *, ascii_only: bool) -> str:
     """Return numbers on one line, then each other value on a line of its own."""
-    numbers, lines = [], []
+    numbers = []
+    lines = []
     for key, value in extras.items():
         if isinstance(value, bool):
             lines.append(f"{key}: {'true' if value else 'false'}")

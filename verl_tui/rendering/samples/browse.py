@@ -70,11 +70,9 @@ class Browse(SamplePosition):
     def fact(self) -> SampleFacts | None:
         """The facts of the shown sample."""
         facts = self.listing.facts
-        return (
-            facts[self.index]
-            if self.index is not None and self.index < len(facts)
-            else None
-        )
+        if self.index is not None and self.index < len(facts):
+            return facts[self.index]
+        return None
 
     def settle(
         self, samples: Samples | None, browser: SampleBrowser, end: int | None = None

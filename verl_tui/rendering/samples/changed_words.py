@@ -64,7 +64,9 @@ def _absent(words: Sequence[re.Match[str]], others: set[str]) -> list[tuple[int,
 
 
 def _span(words: Sequence[re.Match[str]]) -> list[tuple[int, int]]:
-    return [(words[0].start(), words[-1].end())] if words else []
+    if not words:
+        return []
+    return [(words[0].start(), words[-1].end())]
 
 
 def change_rows(
@@ -118,4 +120,6 @@ def _column(side: Side, changed: Sequence[tuple[int, int]], width: int) -> list[
 
 def _padded(row: Pieces, width: int) -> Pieces:
     missing = width - cells_of(row)
-    return [*row, (" " * missing, "")] if missing > 0 else row
+    if missing > 0:
+        return [*row, (" " * missing, "")]
+    return row

@@ -101,7 +101,8 @@ class Document:
             ascii_only: Draw in ASCII.
         """
         self.sample = sample
-        self._width, self._height = max(1, width), height
+        self._width = max(1, width)
+        self._height = height
         self._folded = frozenset(folded)
         self._searches = tuple(searches)
         self._ascii = ascii_only
@@ -219,21 +220,23 @@ class Document:
     def _turns(self) -> dict[int, str]:
         """The line above each turn of the response."""
         typed = self._typed.get(1)
-        return (
-            turn_words(typed.stretches, self.sample.extras) if typed is not None else {}
-        )
+        if typed is None:
+            return {}
+        return turn_words(typed.stretches, self.sample.extras)
 
     @cached_property
     def _compared(self) -> answers.AnswerCheck | None:
         """The response's answer beside the ground truth."""
         typed = self._typed.get(1)
-        return (
-            answers.judged(self.sample, typed.stretches) if typed is not None else None
-        )
+        if typed is None:
+            return None
+        return answers.judged(self.sample, typed.stretches)
 
     def _text_width(self, part: int) -> int:
         typed = self._typed.get(part)
-        return self._width - typed.width if typed is not None else self._width
+        if typed is not None:
+            return self._width - typed.width
+        return self._width
 
     def _margin(self, at: int) -> Pieces:
         line = self._lines[at]
@@ -295,7 +298,8 @@ class Document:
     def _text_lines(self, at: int, text: str) -> Iterator[_DocumentRow]:
         rows = self._worded(at, spans(text, self._text_width(at)))
         turns = self._turns if at == 1 else {}
-        end, before = 0, None
+        end = 0
+        before = None
         for start, end in islice(rows, _MOST_ROWS):
             turn = self._typed[at].turn(start) if turns else None
             if turn != before and turn in turns:
@@ -311,7 +315,8 @@ class Document:
         """Yield rows without the names of speakers that labels repeat, unless the text was
         searched; all rows of a text without words.
         """
-        typed, text = self._typed.get(at), self._parts[at][1]
+        typed = self._typed.get(at)
+        text = self._parts[at][1]
         skips_names = typed is not None and not any(hit.part == at for hit in self.hits)
         for start, end in rows:
             words = (

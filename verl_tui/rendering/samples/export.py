@@ -109,7 +109,9 @@ class Export:
     def _write(self) -> None:
         if self._page.generation != self._generation:
             raise OSError("the dump has been written anew")
-        until, written, skipped = monotonic() + BUDGET, 0, 0
+        until = monotonic() + BUDGET
+        written = 0
+        skipped = 0
         with self.path.open(
             "ab"
         ) as file:  # opened each time: whenever the app ends, no file is half open

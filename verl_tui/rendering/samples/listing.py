@@ -56,7 +56,8 @@ class SampleListing:
     def update(self, page: SamplePage, query: SampleQuery, order: SampleOrder) -> None:
         """Rebuild the list from the samples known by now, if something changed."""
         hits = page.hits(query) if query.searches else _NO_SEARCH
-        facts, rows = page.facts, len(hits.rows)
+        facts = page.facts
+        rows = len(hits.rows)
         read = page.complete and len(facts) >= page.count
         self.filtered = bool(query) or order != SampleOrder()
         self.complete = read and hits.complete

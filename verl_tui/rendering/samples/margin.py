@@ -114,7 +114,8 @@ def typed(text: str, stretches: Sequence[Stretch], width: int) -> Typed:
     found = _marks(text, stretches, plain=plain)
     inline = [(answer.start, answer.end, ANSWER) for answer in _outermost(answers)]
     starts = [answer.start for answer in answers]
-    labels, margin = 0, 0
+    labels = 0
+    margin = 0
     if answers or not plain:
         roles = {_role(one) for one in words}
         labels, margin = _widths(roles | {ANSWER} if answers else roles, width)

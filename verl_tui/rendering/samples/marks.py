@@ -19,7 +19,10 @@ if TYPE_CHECKING:
 
 MarkedSpan = tuple[int, int, str]
 
-HIT, TAG, TOKEN_ROLE, REPEATED = "hit", "tag", "token", "repeated"
+HIT = "hit"
+TAG = "tag"
+TOKEN_ROLE = "token"  # noqa: S105 - a role, no password
+REPEATED = "repeated"
 ROLES = (HIT, TAG, TOKEN_ROLE, REPEATED)
 
 _N = 3
@@ -106,7 +109,8 @@ def over(lower: Sequence[MarkedSpan], upper: Sequence[MarkedSpan]) -> list[Marke
     if not upper:
         return list(lower)
     result: list[MarkedSpan] = []
-    at, taken = 0, 0
+    at = 0
+    taken = 0
     for start, end, role in lower:
         while at < len(upper) and upper[at][0] < end:
             if max(start, taken) < upper[at][0]:

@@ -67,7 +67,9 @@ def _numbers(value: object) -> Sequence[float]:
     if not isinstance(value, str) or not value.startswith("["):
         return ()
     try:
-        found = orjson.loads(value)
+        numbers: list[float] = orjson.loads(value)
     except ValueError:
         return ()
-    return found if all(isinstance(one, (int, float)) for one in found) else ()
+    if not all(isinstance(number, (int, float)) for number in numbers):
+        return ()
+    return numbers

@@ -201,11 +201,9 @@ def group_strip(listing: SampleListing, index: int, *, ascii_only: bool) -> Piec
 def _glyph(listing: SampleListing, at: int, *, shown: bool, ascii_only: bool) -> Pieces:
     fact = listing.facts[at]
     glyph, role = listing.scores.mark(fact.score, fact.group, ascii_only=ascii_only)
-    return (
-        [("[", "strong"), (glyph, f"here-{role}"), ("]", "strong")]
-        if shown
-        else [(glyph, role)]
-    )
+    if shown:
+        return [("[", "strong"), (glyph, f"here-{role}"), ("]", "strong")]
+    return [(glyph, role)]
 
 
 def _around(index: int, count: int, width: int) -> tuple[int, int]:
@@ -222,7 +220,9 @@ def _group_starts(facts: Sequence[SampleFacts]) -> set[int]:
     starts = {
         at for at in range(1, len(facts)) if facts[at].group != facts[at - 1].group
     }
-    return starts if len(starts) < len(facts) - 1 else set()
+    if len(starts) < len(facts) - 1:
+        return starts
+    return set()
 
 
 def _dot(*, ascii_only: bool) -> str:
@@ -253,7 +253,8 @@ def caption(
 
 def _step_of(step: int, steps: Sequence[int]) -> list[str]:
     """Return the step, and its number among those with samples where that differs."""
-    at, count = steps.index(step) + 1, len(steps)
+    at = steps.index(step) + 1
+    count = len(steps)
     if (at, count) == (step, steps[-1]):
         return [f"step {at} of {count}"]
     return [f"step {step}", f"{at} of {count} with samples"]

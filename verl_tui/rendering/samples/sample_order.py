@@ -12,7 +12,8 @@ if TYPE_CHECKING:
 
     from verl_tui.records import SampleFacts
 
-FILE, GROUP = "file", "group"
+FILE = "file"
+GROUP = "group"
 
 
 class SampleOrder(NamedTuple):
@@ -66,7 +67,8 @@ class Fields:
     def read(self, facts: Sequence[SampleFacts]) -> None:
         """Add the fields of new samples."""
         if len(facts) < self._seen:
-            self.names, self._seen = {}, 0
+            self.names = {}
+            self._seen = 0
         for fact in facts[self._seen :]:
             if not self.names.keys() >= fact.numbers.keys():
                 self.names.update(dict.fromkeys(fact.numbers))

@@ -16,7 +16,10 @@ from verl_tui.patterns import pattern
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-SYSTEM, USER, ASSISTANT, TOOL = "system", "user", "assistant", "tool"
+SYSTEM = "system"
+USER = "user"
+ASSISTANT = "assistant"
+TOOL = "tool"
 TEXT = "text"
 THOUGHT = "thought"
 CALL = "call"
@@ -24,7 +27,12 @@ RESULT = "result"
 CODE = "code"
 ANSWER = "answer"
 
-TURN, OPEN, CLOSE, END, FENCE, OTHER = "turn", "open", "close", "end", "fence", "other"
+TURN = "turn"
+OPEN = "open"
+CLOSE = "close"
+END = "end"
+FENCE = "fence"
+OTHER = "other"
 PART = "part"
 
 _SPEAKERS = {
@@ -180,7 +188,9 @@ def _block(match: re.Match[str]) -> tuple[str, str, str]:
         return FENCE, match["fence"], CODE
     opens, name = _edge(match)
     kind = _KINDS.get(name)
-    return (OTHER, "", TEXT) if kind is None else (OPEN if opens else CLOSE, name, kind)
+    if kind is None:
+        return OTHER, "", TEXT
+    return OPEN if opens else CLOSE, name, kind
 
 
 def _edge(match: re.Match[str]) -> tuple[bool, str]:

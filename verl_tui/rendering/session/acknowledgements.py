@@ -101,7 +101,8 @@ class Acknowledgements:
     def old(self, run: str, now: float) -> None:
         """Note that old records were read, whose findings are not news."""
         watch = self._watches.setdefault(run, _Watch())
-        watch.read, watch.looked = now, False
+        watch.read = now
+        watch.looked = False
 
     def watched(self, run: str) -> bool:
         """Return whether findings that are new in a run are news, as of the last call of `news`."""
@@ -133,10 +134,8 @@ class Acknowledgements:
                 Occurrence(run, one.id, one.message, one.severity)
                 for one in self._unheard(run, findings)
             ]
-            ended, watch.finished = (
-                run in finished and not watch.finished,
-                run in finished,
-            )
+            ended = run in finished and not watch.finished
+            watch.finished = run in finished
             fresh += [Occurrence(run, "finished")] if ended else []
             if watched:
                 self._forget_cleared(run, findings)

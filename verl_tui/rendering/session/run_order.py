@@ -125,8 +125,6 @@ def _reward(run: Run) -> float:
     """Return the newest finite reward, minus infinity without one."""
     series = run.present(run.indicators.get("reward"))
     point = series.last_finite if series is not None else None
-    return (
-        -math.inf
-        if series is None or point is None
-        else point.value * factor("reward", series.key)
-    )
+    if series is None or point is None:
+        return -math.inf
+    return point.value * factor("reward", series.key)

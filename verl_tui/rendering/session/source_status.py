@@ -31,7 +31,8 @@ _MOST_SOURCES = 4
 
 def nothing_yet(view: View) -> str:
     """Say why there is no chart, a sentence per line."""
-    monitor, run = view.monitor, view.run
+    monitor = view.monitor
+    run = view.run
     if run is None:
         sentences = [one_line(sentence, 400) for sentence in monitor.sentences]
         if view.loading:

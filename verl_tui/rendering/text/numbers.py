@@ -31,7 +31,9 @@ def compact(value: float) -> str:
     power = floor(log10(abs(value)))
     group = max(0, power // 3)
     text = _trimmed(value / 1000**group, 2 - power + 3 * group) + _SUFFIXES[group]
-    return text if len(text) <= _WIDTH else _trimmed(value, 1 - power)
+    if len(text) <= _WIDTH:
+        return text
+    return _trimmed(value, 1 - power)
 
 
 def distinct_texts(values: Sequence[float]) -> list[str]:
@@ -57,9 +59,13 @@ def percent_done(share: float) -> str:
 
 def exact_step(value: int) -> str:
     """Write a step in full while seven characters suffice (`1200`, `9999999`), shortened beyond."""
-    return str(value) if -1_000_000 < value < 10_000_000 else compact(value)
+    if -1_000_000 < value < 10_000_000:
+        return str(value)
+    return compact(value)
 
 
 def _trimmed(value: float, digits: int) -> str:
     text = f"{value:.{max(0, digits)}f}"
-    return text.rstrip("0").rstrip(".") if "." in text else text
+    if "." in text:
+        return text.rstrip("0").rstrip(".")
+    return text

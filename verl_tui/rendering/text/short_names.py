@@ -40,7 +40,9 @@ def short_name(
 ) -> str:
     """Return a name of at most `cells` cells, cut first in the parts that all names share."""
     stop = len(name) - alike.tail
-    head, own, tail = name[: alike.head], name[alike.head : stop], name[stop:]
+    head = name[: alike.head]
+    own = name[alike.head : stop]
+    tail = name[stop:]
     room = cells - cell_len(own)
     if cell_len(name) <= cells or not own or room < bool(head) + bool(tail):
         return middle(name, cells, ascii_only=ascii_only)

@@ -229,7 +229,8 @@ def _stacked(
     fills the room.
     """
     row: list[tuple[str, str]] = []
-    drawn, taken = 0, 0.0
+    drawn = 0
+    taken = 0.0
     for at, part in enumerate(seconds):
         taken += part
         cells = round(taken / longest * room) - drawn

@@ -87,7 +87,8 @@ def excluded_parts(
         own: Seconds of each step.
         seconds: Seconds of each part, by its name and step.
     """
-    occasional, regular = {}, []
+    occasional = {}
+    regular = []
     for name, found in seconds.items():
         if found and (name in _OCCASIONAL_PARTS or len(found) < _OCCASIONAL * len(own)):
             occasional[name] = found

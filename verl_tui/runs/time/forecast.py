@@ -138,7 +138,8 @@ def _usual_time(kind: StepKind, taken: StepDurations) -> UsualTime:
     """Return how long a kind of step takes now; one that was never seen is put together from
     others.
     """
-    seen, excess = taken.by_kind, taken.excess
+    seen = taken.by_kind
+    excess = taken.excess
     plain = median(seen.get(PLAIN, min(seen.values(), key=median))[-RECENT_GAPS:])
     if kind == PLAIN or kind in excess:
         more = median(excess.get(kind, (0.0,))[-RECENT_GAPS:])

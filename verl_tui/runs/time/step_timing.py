@@ -191,7 +191,9 @@ def slowdown(series: Series, since: int) -> float | None:
         if math.isfinite(value)
     ]
     usual = median(past) if len(past) >= _LEAST_PAST else 0.0
-    return median(now) / usual if usual > 0 and len(now) >= 2 else None
+    if usual > 0 and len(now) >= 2:
+        return median(now) / usual
+    return None
 
 
 def _window(timed: Series, parts: Sequence[Series], least: int) -> list[int]:

@@ -61,9 +61,9 @@ def _dapo(settings: RunSettings) -> tuple[str, str] | None:
     manager = stated_setting(
         settings, ("reward_model.reward_manager", "reward.reward_manager.name")
     )
-    return (
-        ("DAPO", manager[0]) if manager is not None and manager[1] == "dapo" else None
-    )
+    if manager is not None and manager[1] == "dapo":
+        return "DAPO", manager[0]
+    return None
 
 
 def _by_estimator(settings: RunSettings) -> tuple[str, str] | None:
@@ -72,7 +72,8 @@ def _by_estimator(settings: RunSettings) -> tuple[str, str] | None:
     )
     if found is None:
         return None
-    key, word = found[0], str(found[1]).lower()
+    key = found[0]
+    word = str(found[1]).lower()
     name = _ESTIMATORS.get(word, short(found[1]))
     mode = stated_setting(settings, ("policy_loss.loss_mode",))
     loss = str(mode[1]).lower() if mode is not None else ""

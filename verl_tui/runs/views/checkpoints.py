@@ -96,7 +96,8 @@ def _called_best(run: Run, path: str, step: int | None) -> CalledBest:
     found = _VALUE.search(name.stem if name.suffix in SUFFIXES else name.name)
     if found is None:
         return CalledBest(path, step, None, None)
-    value, digits = float(found[1]), len(found[2])
+    value = float(found[1])
+    digits = len(found[2])
     if step is not None:
         return CalledBest(path, step, value, None)
     for series in _candidates(run, name.name):
@@ -128,10 +129,12 @@ def _step_of(series: Series, value: float, digits: int) -> int | None:
     not count.
     """
     slack = 0.5 * 10.0**-digits * (1 + 1e-6)
-    highest, lowest = -math.inf, math.inf
+    highest = -math.inf
+    lowest = math.inf
     for step, found in zip(series.steps, series.values, strict=True):
         if (found > highest or found < lowest) and abs(found - value) <= slack:
             return step
         if math.isfinite(found):
-            highest, lowest = max(highest, found), min(lowest, found)
+            highest = max(highest, found)
+            lowest = min(lowest, found)
     return None

@@ -145,7 +145,8 @@ def logged_devices(run: Run) -> tuple[list[Device], set[str]]:
             one.field, (key, one.factor)
         )
     name = run.settings.get("wandb.gpu")
-    devices, used = [], set()
+    devices = []
+    used = set()
     for (node, index), keys in sorted(found.items()):
         if "memoryAllocatedBytes" not in keys:
             keys.pop("memoryAllocated", None)
@@ -168,7 +169,9 @@ def _logged(
 ) -> Device:
     def last(field: str) -> float | None:
         values = run.measured(keys[field][0], 1) if field in keys else ()
-        return values[-1] if values and math.isfinite(values[-1]) else None
+        if values and math.isfinite(values[-1]):
+            return values[-1]
+        return None
 
     history = run.measured(keys["gpu"][0], COLUMNS) if "gpu" in keys else ()
     if history and not _is_of_wandb(keys["gpu"][0]):
@@ -195,7 +198,8 @@ def _memory(
     share = last("memoryAllocated")
     if used is not None:
         return int(used), int(used * 100 / share) if share else None
-    used, total = last("memoryUsed"), last("memoryTotal")
+    used = last("memoryUsed")
+    total = last("memoryTotal")
     return (
         None if used is None else memory_bytes(used, factors["memoryUsed"], total),
         None if total is None else memory_bytes(total, factors["memoryTotal"], total),
@@ -247,7 +251,9 @@ def _within(path: str, folders: Iterable[str]) -> bool:
 
 
 def _number(value: float | None) -> float:
-    return math.nan if value is None or not math.isfinite(value) else value
+    if value is None or not math.isfinite(value):
+        return math.nan
+    return value
 
 
 def _mean(values: Iterable[float]) -> float | None:

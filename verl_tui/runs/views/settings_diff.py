@@ -87,7 +87,8 @@ def alike(one: object, other: object) -> bool:
         or isinstance(other, bool)
     ):
         return one is other
-    left, right = number(one), number(other)
+    left = number(one)
+    right = number(other)
     if left is not None and right is not None:
         return left == right or (math.isnan(left) and math.isnan(right))
     return one == other

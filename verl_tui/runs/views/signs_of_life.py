@@ -133,7 +133,8 @@ def _signs(run: Run, now: float) -> Iterator[Evidence]:
 
 def _by_times(state: SourceState, name: str, now: float) -> Evidence | None:
     """Return the evidence of times in a log that agree with its file's own."""
-    life, status = state.life, state.status
+    life = state.life
+    status = state.status
     if status.modified is None or not life.agrees(status.modified):
         return None
     # A log that no process here holds may be copied over from where it is written, as long as it

@@ -82,7 +82,9 @@ def remaining(run: Run, now: float) -> float | None:
     Only a running run has an end to wait for, and only while records come.
     """
     coming = remaining_steps(run)
-    return coming.seconds if coming is not None and goes_on(run, now) else None
+    if coming is not None and goes_on(run, now):
+        return coming.seconds
+    return None
 
 
 def goes_on(run: Run, now: float) -> bool:
@@ -118,7 +120,9 @@ def waited(run: Run, now: float) -> float | None:
     That is its silence without the time in which it was stopped or its host slept.
     """
     quiet = silence(run, now)
-    return None if quiet is None else max(0.0, quiet - run.lost(now))
+    if quiet is None:
+        return None
+    return max(0.0, quiet - run.lost(now))
 
 
 def last_write(run: Run) -> float | None:
@@ -154,11 +158,12 @@ def _evaluated(run: Run, now: float) -> State | None:
     """Return the state of samples without a training."""
     if not is_evaluation(run):
         return None
-    holder, idle = writer(run), _idle(run, now)
+    holder = writer(run)
+    idle = _idle(run, now)
     gone = holder is not None and holder.gone
-    return (
-        State.FINISHED if gone or idle is None or idle > _FRESH_LOG else State.RUNNING
-    )
+    if gone or idle is None or idle > _FRESH_LOG:
+        return State.FINISHED
+    return State.RUNNING
 
 
 def _by_process(run: Run, _now: float) -> State | None:
@@ -189,7 +194,9 @@ def _idle(run: Run, now: float) -> float | None:
     changed = last_write(run)
     if changed is None:
         return silence(run, now)
-    return max(0.0, now - changed) if changed - now <= _CLOCKS else None
+    if changed - now <= _CLOCKS:
+        return max(0.0, now - changed)
+    return None
 
 
 def _let_go(run: Run) -> bool:
@@ -261,15 +268,16 @@ def _stated(run: Run, _now: float) -> State | None:
     if kind is EventKind.EXITED:
         # W&B ends so too where the trainer has crashed: without an error code, long before its last
         # step.
-        return (
-            State.FINISHED if run.total_steps is None or _nearly(run) else State.ENDED
-        )
+        if run.total_steps is None or _nearly(run):
+            return State.FINISHED
+        return State.ENDED
     return None
 
 
 def _complete(run: Run) -> bool:
     """Return whether the last step was made, and no debugger waits behind it."""
-    step, total = run.step, run.total_steps
+    step = run.step
+    total = run.total_steps
     if step is None or total is None or not step >= total > 0:
         return False
     return not any(source.debugged for source in run.sources.values())
@@ -322,7 +330,9 @@ def _by_silence(run: Run, now: float) -> State | None:
         return State.STALLED
     usual = pace(run)
     long = max(_ENDED_AFTER, _ENDED_PACES * (usual.seconds if usual else 0.0))
-    return State.ENDED if max(0.0, now - sign.latest) > long else State.STALLED
+    if max(0.0, now - sign.latest) > long:
+        return State.ENDED
+    return State.STALLED
 
 
 _JUDGES = (

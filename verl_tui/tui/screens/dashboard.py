@@ -190,7 +190,8 @@ class Dashboard(DashboardLayout):
 
     def action_look(self, what: str) -> None:
         """Change how charts are drawn."""
-        charts, view = self.query_one(ChartsPanel), self.view
+        charts = self.query_one(ChartsPanel)
+        view = self.view
         if view is not None:
             reason = chart_keys.why_unchanged(charts.look, what, view.run, view.keys)
             if reason:
@@ -278,7 +279,8 @@ class Dashboard(DashboardLayout):
         is.
         """
         health = self._health()
-        finding, view = health.chosen_or_first(), self.view
+        finding = health.chosen_or_first()
+        view = self.view
         if finding is None or view is None or view.run is None:
             self._say("no finding to acknowledge")
             return
@@ -315,7 +317,8 @@ class Dashboard(DashboardLayout):
         """Take the charts and the samples to a step, and the charts to the metric, if one is
         named.
         """
-        charts, view = self.query_one(ChartsPanel), self.view
+        charts = self.query_one(ChartsPanel)
+        view = self.view
         if key is not None and view is not None:
             # Then all charts are drawn anyway.
             moves = charts.display and step is not None and step != view.cursor
@@ -395,7 +398,8 @@ class Dashboard(DashboardLayout):
         names = names or tuple(_FILTERED)
         charts = self.query_one(ChartsPanel)
         if "charts" in names:
-            charts.filter, charts.lenient = text.strip(), len(names) > 1
+            charts.filter = text.strip()
+            charts.lenient = len(names) > 1
         if "runs" in names:
             self.query_one(RunsPanel).filter = text.strip()
         self.redraw()

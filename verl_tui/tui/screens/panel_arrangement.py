@@ -139,7 +139,8 @@ class PanelArrangement:
         The widgets' own styles override the stylesheet: to apply that to every panel takes longer
         than the answer to a key may.
         """
-        screen, front = self._screen, panel or self.zoomed
+        screen = self._screen
+        front = panel or self.zoomed
         if panel is self.zoomed or front is None:
             return False
         screen.set_class(panel is not None, "-zoomed", update=False)

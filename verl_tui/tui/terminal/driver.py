@@ -102,7 +102,8 @@ class RobustDriver(LinuxDriver):
         # Textual would restore them before its last words are written: a ctrl+s that is typed in
         # between makes the terminal pause, and the app waits for ctrl+q.
         if self.attrs_before is not None:
-            self._modes, self.attrs_before = self.attrs_before, None
+            self._modes = self.attrs_before
+            self.attrs_before = None
 
     def close(self) -> None:
         """Wait until the last words are written; only then restore the modes of the terminal."""
@@ -199,7 +200,8 @@ class RobustDriver(LinuxDriver):
             yield True
         finally:
             self._handles = False
-        missed, self._missed = self._missed, None
+        missed = self._missed
+        self._missed = None
         if missed is not None:
             signal.raise_signal(missed)
 

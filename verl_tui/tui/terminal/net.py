@@ -101,15 +101,15 @@ class ContainedPart(ContainedWidget):
         self, call: Callable[..., _Result], *given: Any, otherwise: _Result
     ) -> _Result:
         """Return what a call returns, or something else where it fails or the part has failed."""
-        return (
-            otherwise
-            if self.failed
-            else super().attempt(call, *given, otherwise=otherwise)
-        )
+        if self.failed:
+            return otherwise
+        return super().attempt(call, *given, otherwise=otherwise)
 
     def render(self) -> Any:  # screens return other things than widgets
         """Return the ground, or the sentence."""
-        return Content(self.failed) if self.failed else super().render()
+        if self.failed:
+            return Content(self.failed)
+        return super().render()
 
     def fail(self, sentence: str) -> None:
         """Show a sentence in place of all that is in this part."""

@@ -101,7 +101,8 @@ def _rows_of_picture(svg: str, height: int) -> list[str]:
     """Return the rows that an SVG picture of Rich's shows."""
     rows = [""] * height
     for x, y, text in _SVG_TEXT.findall(svg):
-        column, row = round(float(x) / _SVG_CELL), int(y)
+        column = round(float(x) / _SVG_CELL)
+        row = int(y)
         shown = unescape(text).replace("\xa0", " ")
         rows[row] += " " * (column - cell_len(rows[row])) + shown
     return rows

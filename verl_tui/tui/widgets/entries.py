@@ -62,7 +62,9 @@ class Entries(Rows):
     @property
     def entry(self) -> int | None:
         """Index of the chosen entry."""
-        return None if self.chosen is None else self.entry_at(self.chosen)
+        if self.chosen is None:
+            return None
+        return self.entry_at(self.chosen)
 
     def set_entries(
         self, strips: Sequence[Strip], heads: Sequence[int], stop: int
@@ -74,7 +76,8 @@ class Entries(Rows):
             heads: The row that each entry begins at, ascending.
             stop: The row after the last entry.
         """
-        self._heads, self._stop = heads, stop
+        self._heads = heads
+        self._stop = stop
         self.choosing = bool(heads)
         self.set_strips(strips)
 
@@ -165,8 +168,6 @@ class Entries(Rows):
 
     def _height(self, head: int) -> int:
         entry = self.entry_at(head)
-        return (
-            1
-            if entry is None
-            else min(self._marked, [*self._heads, self._stop][entry + 1] - head)
-        )
+        if entry is None:
+            return 1
+        return min(self._marked, [*self._heads, self._stop][entry + 1] - head)

@@ -104,11 +104,13 @@ class Rows(ScrollingRows, RoleStyled, can_focus=True):
 
     def set_strips(self, strips: Sequence[Strip]) -> None:
         """Show these strips; repaints only the rows in sight that differ from those before."""
-        old, self.strips = self.strips, strips
+        old = self.strips
+        self.strips = strips
         width = self.width
         if len(old) != len(strips) or self.virtual_size.width != width:
             self.scroll_over(Size(width, len(strips)))
-        top, (shown, height) = self.scroll_offset.y, self.size
+        top = self.scroll_offset.y
+        shown, height = self.size
         before = [*old[top : top + height], *[None] * height]
         after = [*strips[top : top + height], *[None] * height]
         changed = [y for y in range(height) if _differ(before[y], after[y])]
@@ -117,7 +119,8 @@ class Rows(ScrollingRows, RoleStyled, can_focus=True):
 
     def render_line(self, y: int) -> Strip:
         """Return one row of the screen."""
-        at, width = self.scroll_offset.y + y, self.size.width
+        at = self.scroll_offset.y + y
+        width = self.size.width
         strip = self.strips[at] if 0 <= at < len(self.strips) else _EMPTY
         strip = strip.crop(0, width).extend_cell_length(width)
         ground = self.ground(at)

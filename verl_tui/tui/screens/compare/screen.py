@@ -98,17 +98,17 @@ class ComparePanel(TextPanel):
         self, view: View, runs: Sequence[Run], current: int, alignment: Alignment
     ) -> None:
         """Draw these runs, the baseline first."""
-        self._view, self._runs, self._current, self._alignment = (
-            view,
-            runs,
-            current,
-            alignment,
-        )
+        self._view = view
+        self._runs = runs
+        self._current = current
+        self._alignment = alignment
         self.redraw()
 
     def redraw(self) -> None:
         """Write the rows of what was shown last."""
-        view, runs, width = self._view, self._runs, self._table.width
+        view = self._view
+        runs = self._runs
+        width = self._table.width
         if view is None or width < 1:
             return
         if not runs:

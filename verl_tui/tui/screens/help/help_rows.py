@@ -26,7 +26,8 @@ if TYPE_CHECKING:
     from verl_tui.tui.screens.help.sections import KeySection
 
 HelpRow = Sequence[tuple[str, "Style | None"]]
-_BOLD, _DIM = Style(bold=True), Style(dim=True)
+_BOLD = Style(bold=True)
+_DIM = Style(dim=True)
 FIRST_RUN = "run.1"
 _OTHER_RUNS = {f"run.{n}" for n in range(2, 10)}
 RUNS_ROW = ("1 … 9", "Run by its number", "run.1 … run.9")

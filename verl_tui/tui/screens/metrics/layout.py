@@ -146,7 +146,8 @@ class MetricsLayout(BufferedScreen[None]):
 
     def _draw(self) -> None:
         """Draw if anything has changed."""
-        view, run = self._view, self._view.run
+        view = self._view
+        run = self._view.run
         if not self.is_mounted or not self.size.width:
             return
         revision = run.revision if run is not None else 0
@@ -170,11 +171,13 @@ class MetricsLayout(BufferedScreen[None]):
         if instead and not self._start_log.is_attached:
             self.mount(self._start_log, before=self._detail)
         if self._start_log.display is not instead:
-            self._list.display, self._start_log.display = not instead, instead
+            self._list.display = not instead
+            self._start_log.display = instead
         self._start_log.show(self._view if instead else None)
 
     def _shown(self) -> ListedMetrics:
-        metrics, view = self._metrics, self._view
+        metrics = self._metrics
+        view = self._view
         groups = metrics.groups
         if not self._is_table:
             groups = rows_apart(groups, keys_in_rows(view).difference(self._user.pins))
@@ -220,7 +223,8 @@ class MetricsLayout(BufferedScreen[None]):
 
     def _show_list(self) -> None:
         """Show table or charts, and give them the focus."""
-        self._grid.display, self._table.display = not self._is_table, self._is_table
+        self._grid.display = not self._is_table
+        self._table.display = self._is_table
         self._show_log()
         self.set_focus(
             self._table.rows if self._is_table else None, scroll_visible=False
