@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import TypeVar
 
-Number = TypeVar("Number", int, float)
+_Size = TypeVar("_Size", int, float)
 
 
-def clamp(value: Number, low: Number, high: Number) -> Number:
+def clamp(value: _Size, low: _Size, high: _Size) -> _Size:
     """Return a number, or the bound that it lies beyond; the upper one where the two cross."""
     return min(max(value, low), high)

@@ -78,7 +78,7 @@ def log_of(
 def _path(reading: Reading, place: LogPlace) -> Path:
     """Return the log that is meant: the one with the error, or the first that can be read."""
     target = error_target(reading.run).path if place.error else None
-    known = [Path(one.path) for one in texts(reading.run) if one.format != "settings"]
+    known = [Path(log.path) for log in texts(reading.run) if log.format != "settings"]
     path = Path(target) if target is not None else next(iter(known), None)
     if path is None:
         raise NothingError(f"{one_line(reading.run.name)} has no log as text")
@@ -199,7 +199,9 @@ def log_lines(found: Mapping[str, Any]) -> Iterator[str]:
     """Yield the answer as lines of text; the line looked for begins with `>`."""
     marked = any(line.get("mark") for line in found["lines"])
     for line in found["lines"]:
-        sign = "" if not marked else "> " if line.get("mark") else "  "
+        sign = ""
+        if marked:
+            sign = "> " if line.get("mark") else "  "
         cut = (
             f"… [{line['length'] - len(line['text']):,} more]"
             if "length" in line

@@ -33,11 +33,11 @@ def metrics_of(reading: Reading, pattern: str | None = None) -> dict[str, Any]:
     run = reading.run
     means = {key: id for id, key in run.indicators.items()}
     listed = [key for key in run.keys if pattern is None or fnmatchcase(key, pattern)]
-    metrics = [
-        _summary(series, means.get(key))
-        for key in listed
-        if (series := run.present(key)) is not None
-    ]
+    metrics: list[dict[str, object]] = []
+    for key in listed:
+        series = run.present(key)
+        if series is not None:
+            metrics.append(_summary(series, means.get(key)))
     return {
         "run": run.name,
         **reading.part,
@@ -150,11 +150,11 @@ def _unknown(run: Run, metric: str, where: str) -> str:
 def metrics_lines(found: Mapping[str, Any]) -> Iterator[str]:
     """Yield one line for each metric: key, step, value, count, min, max, separated by tabs."""
     yield "key\tstep\tvalue\tcount\tmin\tmax"
-    for one in found["metrics"]:
+    for metric in found["metrics"]:
         numbers = (
-            _number(one[name]) for name in ("step", "value", "count", "min", "max")
+            _number(metric[name]) for name in ("step", "value", "count", "min", "max")
         )
-        yield "\t".join([one_line(one["key"], 300), *numbers])
+        yield "\t".join([one_line(metric["key"], 300), *numbers])
 
 
 def points_lines(found: Mapping[str, Any]) -> Iterator[str]:

@@ -156,9 +156,8 @@ def reward_row(
         room = columns.size - _GAP
         place = view.selection.place(runs[at].name)
         role = RUNS[place] if place is not None else "spark"
-        line = _spark(
-            runs[at], ends[at].step, min(room - 1, _WIDEST), ascii_only=view.ascii_only
-        )
+        cells = min(room - 1, _WIDEST)
+        line = _spark(runs[at], ends[at].step, cells, ascii_only=view.ascii_only)
         row.append((" " * _GAP, ""))
         row += spark_pieces(line, role, broken="worse")
         row.append((" " * (room - len(line)), ""))
@@ -244,7 +243,8 @@ def _row(
     row: Pieces = [(_sized(label, columns.label, ascii_only=ascii_only), "label")]
     base = line.cells[0]
     room = columns.size - _GAP
-    for at, cell in zip(columns.of(columns.seen), columns.of(line.cells), strict=True):
+    cells = columns.of(line.cells)
+    for at, cell in zip(columns.of(columns.seen), cells, strict=True):
         row.append((" " * _GAP, ""))
         if line.is_setting:
             text = middle(cell.text, room, ascii_only=ascii_only)
@@ -277,7 +277,9 @@ def _change(
     change = cell.number - base.number
     if not better:
         role = _band_role(cell.outside, base.outside)
-        return _Change(role, change, base.number) if role else None
+        if not role:
+            return None
+        return _Change(role, change, base.number)
     if not change or cell.text == base.text:
         return _Change("", change, base.number)
     return _Change("better" if change * better > 0 else "worse", change, base.number)

@@ -109,14 +109,17 @@ def rows_of_panels(
         for name, need in needs.items()
         if name != "charts"
     }
-    while sum(one.height for one in given.values()) > rows * (1 - _CHARTS):
+    while sum(panel.height for panel in given.values()) > rows * (1 - _CHARTS):
         name, most = max(given.items(), key=lambda one: one[1].height)
         if most.height <= 1:
             break
         given[name] = _shorter(most)
     if charts and "samples" in given:
         left = (
-            rows - charts - FRAME * frames - sum(one.height for one in given.values())
+            rows
+            - charts
+            - FRAME * frames
+            - sum(panel.height for panel in given.values())
         )
         given["samples"] = _higher(given["samples"], left, needs["samples"])
     return given

@@ -192,7 +192,8 @@ class Playback:
         self._anchor = max(self.recording.start, moment), self._wall()
         if self.until is not None and moment >= self.until:
             self.until = None
-        if back := moment < self._delivered_until:
+        back = moment < self._delivered_until
+        if back:
             self.start()
         else:
             self.notify()

@@ -87,7 +87,8 @@ class Clock:
             return times[at]
         if not 0 < at < len(steps):
             return _NAN
-        share = (step - steps[at - 1]) / (steps[at] - steps[at - 1])
+        before = steps[at - 1]
+        share = (step - before) / (steps[at] - before)
         return times[at - 1] + share * (times[at] - times[at - 1])
 
 

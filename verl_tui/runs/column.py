@@ -118,7 +118,9 @@ def may_be_odd(columns: Iterable[Sequence[float]]) -> bool:
     All bits of the exponent of a number that is not finite are set, so that the byte with its sign
     is 7f or ff (IEEE 754); the same is true of finite numbers only beyond 10^231.
     """
-    packed = [one if _is_packed(one) else array("d", one) for one in columns]
+    packed = [
+        column if _is_packed(column) else array("d", column) for column in columns
+    ]
     tops = b"".join(packed)[_TOP::_BYTES]
     return b"\x7f" in tops or b"\xff" in tops
 

@@ -180,4 +180,6 @@ class LoggedMetrics:
     def indicator(self, indicator: str) -> Series | None:
         """Return the values of an indicator, None where the log has nothing of that meaning."""
         key = self.indicators.get(indicator)
-        return self.series(key) if key is not None else None
+        if key is None:
+            return None
+        return self.series(key)

@@ -157,11 +157,8 @@ class Samples:
 
     def at(self, step: int) -> tuple[Sample, ...]:
         """Return the samples in memory of exactly this step, those of its validation last."""
-        return tuple(
-            sample
-            for validation in (False, True)
-            for sample in self.kept(Place(step, validation))
-        )
+        training = self.kept(Place(step, validation=False))
+        return (*training, *self.kept(Place(step, validation=True)))
 
     def nearest(self, step: int) -> int | None:
         """Return the step with samples in memory that lies nearest to `step`, None where there are

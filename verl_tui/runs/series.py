@@ -286,7 +286,8 @@ class Series:
         del self.steps[at:], self.values[at:]
         self._orders.cut(at)
         self.times.cut(at)
-        self._extend(merged, *zip(*(points[step][:3] for step in merged), strict=True))
+        orders, kept, times, _ = zip(*(points[step] for step in merged), strict=True)
+        self._extend(merged, orders, kept, times)
         self._note_changes(at, steps, values)
 
     def _drop_estimated(self, first: float, last: float) -> None:
@@ -318,17 +319,18 @@ class Series:
             if self._pyramid is not None:
                 self._pyramid.rebuild()
             return
-        changed: list[int] = []
         pairs = zip(values, self.values[at:], strict=False)
-        for i, (before, after) in enumerate(pairs, at):
-            both_nan = math.isnan(before) and math.isnan(after)
-            if before != after and not both_nan:
-                changed.append(i)
+        changed = [i for i, pair in enumerate(pairs, at) if _differ(*pair)]
         if any(i < len(self) - 1 for i in changed):
             self.revision += 1
         if self._pyramid is not None:
             for i in changed:
                 self._pyramid.update(i)
+
+
+def _differ(before: float, after: float) -> bool:
+    """Return whether two values differ, of which nan is one like any other."""
+    return before != after and not (math.isnan(before) and math.isnan(after))
 
 
 class _NewRows(NamedTuple):

@@ -55,7 +55,9 @@ def layer_of(origin: str) -> SettingsLayer:
         return SettingsLayer.WANDB
     if path.stem in ("overrides", LAUNCH):
         return SettingsLayer.OVERRIDES
-    return SettingsLayer.HYDRA if path.parent.name == ".hydra" else SettingsLayer.FILE
+    if path.parent.name == ".hydra":
+        return SettingsLayer.HYDRA
+    return SettingsLayer.FILE
 
 
 class RunSettings:

@@ -53,21 +53,23 @@ def planned_steps(
         per_epoch: Steps of one pass over the data, if the trainer states them.
     """
     for key in _TOTALS:
-        if (stated := as_whole_number(settings.values.get(key))) is not None:
-            return stated
-    epochs = next(
-        (
-            found
-            for key in _EPOCHS
-            if (found := number(settings.values.get(key))) is not None
-        ),
-        None,
-    )
+        total = as_whole_number(settings.values.get(key))
+        if total is not None:
+            return total
+    epochs = _stated_epochs(settings)
     if epochs is None:
         return None
     each = per_epoch or _by_data(settings) or _steps_per_epoch(series)
     if each is not None and 0 < epochs * each < 1e12:
         return round(epochs * each)
+    return None
+
+
+def _stated_epochs(settings: RunSettings) -> float | None:
+    for key in _EPOCHS:
+        epochs = number(settings.values.get(key))
+        if epochs is not None:
+            return epochs
     return None
 
 
@@ -88,7 +90,8 @@ def _steps_per_epoch(series: Callable[[str], Series | None]) -> float | None:
     """Return the steps of an epoch: known when the log has seen one end, or where it counts parts
     of epochs exactly.
     """
-    if (counted := series("training/epoch")) is not None:
+    counted = series("training/epoch")
+    if counted is not None:
         return _between_epochs(counted)
     shares = series("train/epoch") or series("epoch")
     if shares is None:

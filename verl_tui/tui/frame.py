@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from html import unescape
+from itertools import chain
 from typing import TYPE_CHECKING, Any
 
 from rich.cells import cell_len
@@ -96,5 +97,5 @@ def screen_svg(app: App[Any], title: str) -> str:
 def _inks() -> dict[str, str]:
     """Return what stands in a picture for each colour of a terminal of sixteen."""
     drawn = SVG_EXPORT_THEME.ansi_colors
-    ours = [ink for inks in _SIXTEEN for ink in inks]
+    ours = list(chain.from_iterable(_SIXTEEN))
     return {Color(*drawn[at]).hex.lower(): ink for at, ink in enumerate(ours)}

@@ -82,7 +82,9 @@ class LogFile:
             found = self.read(start, STRIDE).find(b"\n")
             if found >= 0:
                 return start + found + 1
-        return self.size if at + _FAR >= self.size else -1
+        if at + _FAR >= self.size:
+            return self.size
+        return -1
 
     def line_start(self, at: int) -> int:
         """Return the start of the line at a position; -1 if it is too far."""
@@ -147,7 +149,9 @@ def lines_of(
 
 def _printed(line: bytes) -> bytes:
     """Return a line as it was printed; one that is shown in part is left as it is."""
-    return printed_line(line) if len(line) <= WINDOW else line
+    if len(line) <= WINDOW:
+        return printed_line(line)
+    return line
 
 
 def _decoded(file: LogFile, start: int, end: int, data: bytes) -> Iterator[LogLine]:

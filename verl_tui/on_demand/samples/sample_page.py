@@ -137,11 +137,11 @@ class MemoryPage(SamplePage):
 
 def _fact(sample: Sample, index: int) -> SampleFacts:
     extras = sample.extras.items()
-    numbers = {
-        key: found
-        for key, value in extras
-        if value is not None and (found := number(value)) is not None
-    }
+    numbers: dict[str, float] = {}
+    for key, value in extras:
+        found = number(value) if value is not None else None
+        if found is not None:
+            numbers[key] = found
     group = sample.group or group_of(sample.prompt)
     return SampleFacts(
         index, sample.score, group, len(sample.response), numbers, sample.validation

@@ -100,12 +100,14 @@ def runs_at_cursor(
     values = _first_that_fits(
         chain(named, _lettered(runs, main, cursor, symbols)), room
     )
-    return (at, values) if values else ([], [])
+    if values:
+        return (at, values)
+    return ([], [])
 
 
 def _first_that_fits(ways: Iterable[Pieces], room: int) -> Pieces:
     """Return the first that takes no more than so many cells, empty where none does."""
-    return next((one for one in ways if cells_of(one) <= room), [])
+    return next((way for way in ways if cells_of(way) <= room), [])
 
 
 def _lettered(

@@ -31,7 +31,7 @@ def score_beside(run: Run) -> str | None:
     """
     key = run.indicators.get("validation")
     reward, score = (
-        run.series(one) for one in (run.indicators.get("reward", ""), key or "")
+        run.series(wanted) for wanted in (run.indicators.get("reward", ""), key or "")
     )
     if reward is None or score is None or not on_one_scale(reward, score):
         return None

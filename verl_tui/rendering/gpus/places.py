@@ -57,6 +57,7 @@ def gpu_rows(view: View, width: int, height: int, *, zoomed: bool) -> list[Piece
 
 
 def _all_rows(view: View, width: int, height: int, *, zoomed: bool) -> list[Pieces]:
+    ascii_only = view.ascii_only
     places = device_places(view, width)
     share = _height_of_each(places, height, zoomed=zoomed)
     rows: list[Pieces] = []
@@ -64,16 +65,14 @@ def _all_rows(view: View, width: int, height: int, *, zoomed: bool) -> list[Piec
         if rows and len(rows) + 2 < height:
             rows.append([])
         if place.heading:
-            rows.append(
-                [(middle(place.heading, width, ascii_only=view.ascii_only), "dim")]
-            )
+            heading = middle(place.heading, width, ascii_only=ascii_only)
+            rows.append([(heading, "dim")])
+        devices = place.devices
         if zoomed:
             belongs = owns(view.run) if view.run is not None else lambda _: ""
-            rows += detail_rows(
-                place.devices, width, share, belongs, ascii_only=view.ascii_only
-            )
+            rows += detail_rows(devices, width, share, belongs, ascii_only=ascii_only)
         else:
-            rows += panel_rows(place.devices, width, share, ascii_only=view.ascii_only)
+            rows += panel_rows(devices, width, share, ascii_only=ascii_only)
         rows += place.below
     return rows
 
@@ -112,10 +111,14 @@ def device_places(view: View, width: int) -> list[DevicePlace]:
     if not here.devices:
         return _without_own_devices(here, logged, width)
     if not logged.devices:
-        return [here, logged] if logged.below else [here]
+        if logged.below:
+            return [here, logged]
+        return [here]
     here = here._replace(heading=f"this host, {name}" if name else "this host")
     elsewhere = run_host and name and not same_host(run_host, name)
-    return [logged, here] if elsewhere else [here, logged]
+    if elsewhere:
+        return [logged, here]
+    return [here, logged]
 
 
 def _without_own_devices(
@@ -127,7 +130,9 @@ def _without_own_devices(
     joined = _joined(logged, here, width)
     if joined is not None:
         return [joined]
-    return [logged, here] if logged.devices else [here, logged]
+    if logged.devices:
+        return [logged, here]
+    return [here, logged]
 
 
 def _joined(logged: DevicePlace, here: DevicePlace, width: int) -> DevicePlace | None:
@@ -180,11 +185,12 @@ def _logged_place(view: View, width: int, local_host: str) -> tuple[DevicePlace,
         devices = [device._replace(node="") for device in devices]
     if local_host and state(run, view.now) in _ACTIVE:
         devices = [
-            one for one in devices if not same_host(one.node or run_host, local_host)
+            device
+            for device in devices
+            if not same_host(device.node or run_host, local_host)
         ]
-    return DevicePlace(
-        _heading(run, run_host if devices else ""), devices, below
-    ), run_host
+    heading = _heading(run, run_host if devices else "")
+    return DevicePlace(heading, devices, below), run_host
 
 
 def _only_host(run: Run, devices: Sequence[Device]) -> str:

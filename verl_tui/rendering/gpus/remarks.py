@@ -91,26 +91,26 @@ def device_summary(devices: Sequence[Device], *, short: bool = False) -> list[st
     """Return number, utilisation, idle ones and power of devices, `short` in fewer letters."""
     nodes = len({device.node for device in devices})
     parts = [counted(len(devices), "GPU") + (f" on {nodes} nodes" if nodes > 1 else "")]
-    known = [percent for device in devices if (percent := busy(device)) is not None]
+    known = [percent for percent in map(busy, devices) if percent is not None]
     if known:
         template = (
             "{:.0f}/{:.0f}/{:.0f}%" if short else "min {:.0f} med {:.0f} max {:.0f}%"
         )
         parts.append(template.format(min(known), median(known), max(known)))
-    if idlers := idle(devices):
+    idlers = idle(devices)
+    if idlers:
         parts.append(f"{len(idlers)} idle: {_listed(idlers)}")
     return parts + _power(devices)
 
 
 def _power(devices: Sequence[Device]) -> list[str]:
     """Return the power of all devices, nothing if it is unknown."""
-    powers = [
-        watts for device in devices if (watts := finite(device.gpu.power)) is not None
-    ]
-    if not powers:
+    stated = [finite(device.gpu.power) for device in devices]
+    known = [watts for watts in stated if watts is not None]
+    if not known:
         return []
-    watts = sum(powers)
-    return [f"{watts / 1000:.1f} kW" if watts >= 1000 else f"{watts:.0f} W"]
+    total = sum(known)
+    return [f"{total / 1000:.1f} kW" if total >= 1000 else f"{total:.0f} W"]
 
 
 def callouts(devices: Sequence[Device], *, with_idle: bool = True) -> Iterator[str]:
@@ -142,7 +142,8 @@ def _uneven(devices: Sequence[Device]) -> Iterator[str]:
 def _about(
     what: str, found: Iterable[Device], more: Callable[[Device], str] = lambda _: ""
 ) -> Iterator[str]:
-    if devices := list(found):
+    devices = list(found)
+    if devices:
         yield f"{what}: GPU {_listed(devices, more)}"
 
 

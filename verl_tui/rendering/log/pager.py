@@ -186,7 +186,8 @@ class Pager:
             lines, starts = self._lay(number)
             past = bisect_right(starts, start)
             if past:
-                return _At(number, min(starts.index(starts[past - 1]) + nth, past - 1))
+                first = starts.index(starts[past - 1])
+                return _At(number, min(first + nth, past - 1))
             before = self._block(number).before
             if lines or before < 0:
                 return _At(number, 0)
@@ -263,7 +264,9 @@ class Pager:
         known = self._laid.get(number)
         if known is None or known[0] is not block or known[1] != self._look:
             folded = rows(block.lines, fold=self._look.fold, apart=self._look.apart)
-            lines = [line for row in folded for line in screen_rows(row, self._look)]
+            lines: list[ScreenRow] = []
+            for row in folded:
+                lines += screen_rows(row, self._look)
             starts = [line.row.start for line in lines]
             known = self._laid[number] = block, self._look, lines, starts
             while len(self._laid) > _KEPT:
@@ -296,9 +299,8 @@ def screen_rows(row: LogRow, look: LogLayout) -> Iterator[ScreenRow]:
         if nth == _MOST:
             yield ScreenRow(row, "…", 0, first=False)
             return
-        yield ScreenRow(
-            row, text[first:last], max(0, len(head) - first), first=nth == 0
-        )
+        head_left = max(0, len(head) - first)
+        yield ScreenRow(row, text[first:last], head_left, first=nth == 0)
 
 
 def _short(tag: str, cells: int) -> str:

@@ -62,10 +62,15 @@ def row_pieces(
     ]
     head = line.text[: line.head]
     text = line.text[line.head :]
-    tag, times, count = head.rpartition("×") if line.row.count > 1 else (head, "", "")
-    pieces += [(tag, "tag"), (times + count, "count")]
+    tag = head
+    count = ""
+    if line.row.count > 1:
+        tag, times, number_of = head.rpartition("×")
+        count = times + number_of
+    pieces += [(tag, "tag"), (count, "count")]
     at = 0
     for start, end in search.hits(text) if search is not None else ():
-        pieces += [(text[at:start], kind.value), (text[start:end], "hit")]
+        pieces.append((text[at:start], kind.value))
+        pieces.append((text[start:end], "hit"))
         at = end
     return [*pieces, (text[at:], kind.value)]

@@ -52,7 +52,8 @@ def place_line(window: LogWindow, width: int) -> tuple[Pieces, Pieces]:
     left.append((name + _number(source.path, window.paths), ""))
     if source.unreadable:
         left.append((f"  {source.unreadable:,} unreadable", "warning"))
-    if progress := window.seeker.progress(pager.log):
+    progress = window.seeker.progress(pager.log)
+    if progress:
         return left, [(progress, "accent")]
     if pager.follow:
         return left, [("following", "dim")]

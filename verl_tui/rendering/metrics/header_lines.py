@@ -81,11 +81,10 @@ def shelf_words(shelf: Shelf | None, width: int, *, ascii_only: bool) -> Pieces:
         return []
     count = len(shelf.group.keys)
     stop = shelf.first + len(shelf.keys)
-    places = (
-        f"{shelf.first + 1}{'-' if ascii_only else '–'}{stop}"
-        if len(shelf.keys) > 1
-        else f"{stop}"
-    )
+    places = str(stop)
+    if len(shelf.keys) > 1:
+        dash = "-" if ascii_only else "–"
+        places = f"{shelf.first + 1}{dash}{stop}"
     part = f"{places} of {count}" if len(shelf.keys) < count else str(count)
     name = middle(
         shelf.group.name, max(4, width - len(part) - 2), ascii_only=ascii_only

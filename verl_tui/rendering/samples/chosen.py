@@ -103,4 +103,6 @@ def next_place(place: Place, samples: Samples, by: int) -> Place | None:
     """Return the older (1) or newer (-1) place of the same kind."""
     kind = [other for other in samples.places if other.validation is place.validation]
     at = kind.index(place) - by if place in kind else -1
-    return kind[at] if 0 <= at < len(kind) else None
+    if 0 <= at < len(kind):
+        return kind[at]
+    return None

@@ -26,12 +26,10 @@ def file_name(run: str, page: SamplePage, indices: Sequence[int]) -> str:
     what = (
         f"sample-{indices[0] + 1}" if len(indices) == 1 else f"{len(indices)}-samples"
     )
-    return named(
-        run,
-        f"step-{page.place.step}",
-        *(["validation"] if page.place.validation else []),
-        what,
-    )
+    step = f"step-{page.place.step}"
+    if page.place.validation:
+        return named(run, step, "validation", what)
+    return named(run, step, what)
 
 
 class Export:
@@ -129,7 +127,9 @@ class Export:
     def _rows(self, indices: Sequence[int]) -> Iterator[bytes | None]:
         lines = self._page.lines(indices)
         self._raw = lines is not None
-        return lines if lines is not None else self._records(indices)
+        if lines is not None:
+            return lines
+        return self._records(indices)
 
     def _records(self, indices: Sequence[int]) -> Iterator[bytes | None]:
         for index in indices:

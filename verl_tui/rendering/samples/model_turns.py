@@ -30,7 +30,9 @@ def model_turns(stretches: Sequence[Stretch]) -> list[int]:
     """Return the numbers of the turns in which the model says something, in order."""
     return list(
         dict.fromkeys(
-            one.turn for one in stretches if one.speaker == ASSISTANT and not one.token
+            stretch.turn
+            for stretch in stretches
+            if stretch.speaker == ASSISTANT and not stretch.token
         )
     )
 

@@ -123,7 +123,8 @@ class SamplePosition:
         Raises:
             LookupError: There is none.
         """
-        if (at := self._at()) is None:
+        at = self._at()
+        if at is None:
             return False
         samples, place = at
         other = samples.nearest_place(place.step, not place.validation)

@@ -31,7 +31,9 @@ class SampleOrder(NamedTuple):
         facts = list(facts)
         if self.field == FILE:
             indices = [fact.index for fact in facts]
-            return indices[::-1] if self.down else indices
+            if self.down:
+                return indices[::-1]
+            return indices
         known: list[tuple[float, int]] = []
         lacking: list[int] = []
         for key, fact in zip(self._keys(facts), facts, strict=True):

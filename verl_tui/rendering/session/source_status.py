@@ -89,7 +89,7 @@ def passed_over(view: View) -> str:
 
 def not_reached(view: View) -> str:
     """Count the addresses that do not answer, empty for none; first requests may be pending."""
-    count = sum(one.since is not None for one in view.monitor.unreached)
+    count = sum(server.since is not None for server in view.monitor.unreached)
     if not count:
         return ""
     return (

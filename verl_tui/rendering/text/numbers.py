@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from math import floor, isfinite, isnan, log10
+from math import floor, isfinite, log10
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -21,7 +21,7 @@ def compact(value: float) -> str:
     `nan`, `-inf`.
     """
     if not isfinite(value):
-        return "nan" if isnan(value) else "inf" if value > 0 else "-inf"
+        return str(value)
     if value == 0:
         return "0"
     if not 1e-3 <= abs(value) < 9.995e11:

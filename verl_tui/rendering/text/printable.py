@@ -85,10 +85,8 @@ def size_text(count: int) -> str:
     units = iter(("B", "kB", "MB", "GB"))
     for unit in units:
         if size < 999.5:
-            return (
-                f"{size:.0f} {unit}"
-                if unit == "B" or size >= 9.95
-                else f"{size:.1f} {unit}"
-            )
+            if unit == "B" or size >= 9.95:
+                return f"{size:.0f} {unit}"
+            return f"{size:.1f} {unit}"
         size /= 1000
     return f"{size:,.1f} TB"

@@ -138,7 +138,9 @@ def _literal(atom: str) -> str:
         atom = atom[1]
     elif atom in ".^$":
         return ""
-    return atom if len(atom) == 1 and atom != " " else ""
+    if len(atom) == 1 and atom != " ":
+        return atom
+    return ""
 
 
 def _has_upper(expression: str, *, literal: bool) -> bool:

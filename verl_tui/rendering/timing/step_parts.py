@@ -207,9 +207,9 @@ def step_by_step(
         return
     yield heading("step by step")
     small = (SOLID if signs[0] == SOLID else ".", "dim")
+    looks = zip(signs, PARTS, found.parts, strict=False)
     drawn = [
-        (sign, role) if part.share >= _SMALL else small
-        for sign, role, part in zip(signs, PARTS, found.parts, strict=False)
+        (sign, role) if part.share >= _SMALL else small for sign, role, part in looks
     ]
     size = len(str(steps[-1][0]))
     room = width - size - 11

@@ -45,8 +45,9 @@ class ElapsedTimes(NamedTuple):
         gap = self.steps[to] - self.steps[to - 1]
         if beyond and step - steps[-1] > gap:
             return None
-        more = (step - steps[-1]) / gap * (self.elapsed[to] - self.elapsed[to - 1])
-        return ElapsedTimes(self.origin, [*steps, step], [*elapsed, elapsed[-1] + more])
+        taken = self.elapsed[to] - self.elapsed[to - 1]
+        last = elapsed[-1] + (step - steps[-1]) / gap * taken
+        return ElapsedTimes(self.origin, [*steps, step], [*elapsed, last])
 
     def clock(self, step: int, end: float, rest: str = "") -> Clock | None:
         """Return a clock counted back from when a step was reached, None where no step is near it.
@@ -76,9 +77,11 @@ def by_timers(run: Run, step: int) -> ElapsedTimes:
     first = max(0, known[0] - 1)
     steps = [first]
     elapsed = [0.0]
-    for at, took in zip(known, _durations(timer.values[: len(known)]), strict=True):
+    durations = _durations(timer.values[: len(known)])
+    for at, took in zip(known, durations, strict=True):
         if at > first:
-            elapsed.append(elapsed[-1] + (at - steps[-1]) * took + extras.get(at, 0.0))
+            seconds = (at - steps[-1]) * took
+            elapsed.append(elapsed[-1] + seconds + extras.get(at, 0.0))
             steps.append(at)
     if math.isfinite(elapsed[-1]):
         return ElapsedTimes(TIMERS, steps, elapsed)
@@ -89,7 +92,8 @@ def _durations(values: Sequence[float]) -> list[float]:
     """Return the values of a timer, with the usual one in place of invalid durations; nan if all
     are invalid.
     """
-    usual = median([value for value in values if 0 < value < math.inf] or [math.nan])
+    valid = [value for value in values if 0 < value < math.inf]
+    usual = median(valid) if valid else math.nan
     return [value if 0 < value < math.inf else usual for value in values]
 
 

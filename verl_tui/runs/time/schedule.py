@@ -71,10 +71,10 @@ def _learned(recent: Sequence[int], step: int | None) -> Schedule:
         return _NEVER
     distances = [after - before for before, after in pairwise(recent)]
     if not distances:
-        return Schedule(float(max(step or 0, recent[0])), recent[0], regular=False)
-    return Schedule(
-        sum(distances) / len(distances), recent[-1], regular=len(set(distances)) == 1
-    )
+        reached = max(step or 0, recent[0])
+        return Schedule(float(reached), recent[0], regular=False)
+    usual = sum(distances) / len(distances)
+    return Schedule(usual, recent[-1], regular=len(set(distances)) == 1)
 
 
 _NEVER = Schedule(math.inf, 0, regular=True)

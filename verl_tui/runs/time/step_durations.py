@@ -124,7 +124,9 @@ def _durations(run: Run, older: Iterable[int]) -> tuple[int, dict[int, float]]:
     """
     stride, timed = _by_timer(run, older)
     # Progress bars count whole seconds: they are only used where nothing better is known.
-    dated: list[Series | Clock] = [*dated_series(run), *(() if timed else clocks(run))]
+    dated: list[Series | Clock] = list(dated_series(run))
+    if not timed:
+        dated += clocks(run)
     for one in dated:
         steps = one.steps[-_RECENT:]
         times = one.times[-_RECENT:]

@@ -170,12 +170,15 @@ def waiting(run: Run, timing: Breakdown | None) -> Iterator[SpeedFigure]:
         series = run.present(known.get(name))
         if series is None:
             continue
-        last = series.last_finite
-        value = (
-            _mean(series, since) if unit else (last.value if last is not None else None)
-        )
+        value = _mean(series, since) if unit else _last(series)
         if value is not None:
             yield SpeedFigure(label, value, unit, series.key)
+
+
+def _last(series: Series) -> float | None:
+    """Return the last value that is a number."""
+    last = series.last_finite
+    return None if last is None else last.value
 
 
 def _mean(series: Series | None, since: int) -> float | None:

@@ -48,7 +48,8 @@ _ADDED = {"clip_cov": "Clip-Cov", "kl_cov": "KL-Cov"}
 def by_settings(settings: RunSettings) -> Fact | None:
     """Return the algorithm that the settings state."""
     for look in (_dapo, _by_estimator, _by_word, _by_arguments):
-        if (found := look(settings)) is not None:
+        found = look(settings)
+        if found is not None:
             return Fact("algorithm", *found)
     return None
 
@@ -136,7 +137,7 @@ def by_metrics(run: Run) -> Fact | None:
     keys = set(run.keys)
     for metrics, words in _UNIQUE_METRICS:
         for prefix in ("", "train/"):
-            if keys.issuperset(prefix + one for one in metrics):
+            if keys.issuperset(prefix + metric for metric in metrics):
                 return Fact("algorithm", words, f"metric {prefix}{metrics[0]}")
     tuned = [key for key in _SFT_METRICS if key in keys]
     if len(tuned) > 1 and "reward" not in run.indicators:

@@ -72,9 +72,10 @@ def value(series: Series | None, stop: Stop) -> float | None:
     """Return the newest value that is a number, None where there is none."""
     count = logged(series, stop)
     values = series.values if series is not None else ()
-    return next(
-        (values[i] for i in range(count - 1, -1, -1) if math.isfinite(values[i])), None
-    )
+    for i in range(count - 1, -1, -1):
+        if math.isfinite(values[i]):
+            return values[i]
+    return None
 
 
 def newest(series: Series | None, stop: Stop, most: int) -> Sequence[float]:

@@ -124,7 +124,9 @@ def metric_key(run: Run, metric: str) -> str | None:
     """
     if metric in INDICATORS:
         return run.indicators.get(metric)
-    return metric if run.series(metric) is not None else None
+    if run.series(metric) is None:
+        return None
+    return metric
 
 
 def is_better_low(metric: str, key: str) -> bool:

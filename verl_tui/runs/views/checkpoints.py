@@ -77,8 +77,8 @@ def _torn(run: Run, step: int) -> bool:
     if run.saved_step is not None:
         return step > run.saved_step
     begun = any(
-        one.kind is EventKind.CHECKPOINT and one.step == step and one.line
-        for one in run.events
+        event.kind is EventKind.CHECKPOINT and event.step == step and event.line
+        for event in run.events
     )
     return begun and run.step is not None and step > run.step
 
@@ -101,7 +101,8 @@ def _called_best(run: Run, path: str, step: int | None) -> CalledBest:
     if step is not None:
         return CalledBest(path, step, value, None)
     for series in _candidates(run, name.name):
-        if (at := _step_of(series, value, digits)) is not None:
+        at = _step_of(series, value, digits)
+        if at is not None:
             return CalledBest(path, at, value, series.key)
     return CalledBest(path, None, value, None)
 
@@ -111,13 +112,10 @@ def _candidates(run: Run, name: str) -> Iterator[Series]:
     validation.
     """
     keys = [key for key in run.keys if key.replace("/", "_") in name]
-    keys += [
-        key
-        for indicator in _LOOKED_AT
-        if (key := run.indicators.get(indicator)) is not None
-    ]
+    keys += [run.indicators[name] for name in _LOOKED_AT if name in run.indicators]
     for key in dict.fromkeys(keys):
-        if (series := run.series(key)) is not None:
+        series = run.series(key)
+        if series is not None:
             yield series
 
 

@@ -129,7 +129,8 @@ def last_write(run: Run) -> float | None:
     """Return when any of the run's files last changed, in seconds since the epoch."""
     statuses = [state.status for state in run.sources.values()]
     return max(
-        [one.modified for one in statuses if one.modified is not None], default=None
+        [status.modified for status in statuses if status.modified is not None],
+        default=None,
     )
 
 
@@ -141,7 +142,8 @@ def state(run: Run, now: float) -> State:
         now: Seconds since the epoch.
     """
     for judge in _JUDGES:
-        if (found := judge(run, now)) is not None:
+        found = judge(run, now)
+        if found is not None:
             return found
     return State.UNKNOWN
 
@@ -171,7 +173,9 @@ def _by_process(run: Run, _now: float) -> State | None:
     holder = writer(run)
     if holder is not None and holder.gone:
         return _gone(run)
-    return State.STALLED if holder is not None and holder.stopped else None
+    if holder is not None and holder.stopped:
+        return State.STALLED
+    return None
 
 
 def _before_first_step(run: Run, now: float) -> State | None:
@@ -223,9 +227,9 @@ def has_no_training(run: Run) -> bool:
     if run.step is not None or run.events or writer(run) is not None:
         return False
     statuses = [source.status for source in run.sources.values()]
-    return any(one.size and one.format == _CONSOLE for one in statuses) and all(
-        map(_read_in_vain, statuses)
-    )
+    return any(
+        status.size and status.format == _CONSOLE for status in statuses
+    ) and all(map(_read_in_vain, statuses))
 
 
 def _read_in_vain(status: SourceStatus) -> bool:
@@ -241,7 +245,9 @@ def _abandoned(run: Run, idle: float | None) -> bool:
     """
     if idle is not None and idle > _STALL_UNKNOWN:
         return True
-    return all(one.status.unheld for one in run.sources.values() if one.status.size)
+    return all(
+        source.status.unheld for source in run.sources.values() if source.status.size
+    )
 
 
 def is_evaluation(run: Run) -> bool:

@@ -79,4 +79,4 @@ def targets_of(run: Run, targets: Mapping[str, float]) -> list[Target]:
         for metric, value in targets.items()
         if math.isfinite(value)
     )
-    return [one for one in found if one is not None]
+    return [target for target in found if target is not None]

@@ -292,7 +292,7 @@ class ChartsPanel(Panel):
 
         A filter may have taken it out.
         """
-        if not any(one.shows(key) for one in self._page.listed):
+        if not any(chart.shows(key) for chart in self._page.listed):
             return False
         self._revealed = key
         if self._view is not None:  # what is a row becomes a chart
@@ -349,7 +349,9 @@ class ChartsPanel(Panel):
         """
         planned = self._page.charts
         slot = self._slot
-        return planned[slot] if slot < len(planned) else None
+        if slot < len(planned):
+            return planned[slot]
+        return None
 
     def reader(self, *, focus: bool) -> Chart | None:
         """Return the chart that the cursor's keys mean, given the focus if that is to be; None

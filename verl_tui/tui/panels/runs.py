@@ -214,7 +214,9 @@ class RunsPanel(TextPanel):
             if self._view is not None
             else None
         )
-        return shell_words(run.paths) if run is not None else ""
+        if run is None:
+            return ""
+        return shell_words(run.paths)
 
     def action_sort(self) -> None:
         """Sort by the next of `ORDERS` and show the first runs."""

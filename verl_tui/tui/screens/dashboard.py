@@ -111,7 +111,10 @@ class Dashboard(DashboardLayout):
         Binding("k,up", "charts('step', -1)", show=False, id="chart.previous"),
         Binding("pagedown", "charts('page', 1)", show=False, id="chart.page_down"),
         Binding("pageup", "charts('page', -1)", show=False, id="chart.page_up"),
-        *(Binding(one.key, one.action, show=False, id=one.id) for one in READING),
+        *(
+            Binding(binding.key, binding.action, show=False, id=binding.id)
+            for binding in READING
+        ),
     ]
 
     def __init__(self) -> None:
@@ -212,12 +215,14 @@ class Dashboard(DashboardLayout):
 
     def action_read(self, columns: int) -> None:
         """Move the cursor though no chart has the focus."""
-        if (chart := self._reader()) is not None:
+        chart = self._reader()
+        if chart is not None:
             chart.action_read(columns)
 
     def action_read_end(self, direction: int) -> None:
         """Move the cursor to the first or last point though no chart has the focus."""
-        if (chart := self._reader()) is not None:
+        chart = self._reader()
+        if chart is not None:
             chart.action_read_end(direction)
 
     def _reader(self) -> Chart | None:
@@ -310,7 +315,11 @@ class Dashboard(DashboardLayout):
         """Return the metric of an episode; that of a diagnosis is known while it lasts."""
         found = self.view.verdict.findings if self.view is not None else ()
         begun = episode.id, episode.since_step
-        same = (one.key for one in found if (one.id, one.since_step) == begun)
+        same = (
+            finding.key
+            for finding in found
+            if (finding.id, finding.since_step) == begun
+        )
         return episode.key or next(same, None)
 
     def _look_at(self, key: str | None, step: int | None) -> None:

@@ -274,12 +274,14 @@ class ZoomScreen(BufferedScreen[ChartLook]):
         """
         plans = self._planned()
         named = (
-            one
-            for one in plans
-            if one.indicator is not None and one.indicator == wanted.indicator
+            plan
+            for plan in plans
+            if plan.indicator is not None and plan.indicator == wanted.indicator
         )
         same = (
-            one for one in (*self._listing(self._view), *plans) if one.shows(wanted.key)
+            plan
+            for plan in (*self._listing(self._view), *plans)
+            if plan.shows(wanted.key)
         )
         return next(named, None) or next(same, wanted)
 
@@ -331,7 +333,7 @@ class ZoomScreen(BufferedScreen[ChartLook]):
                 self.show(self._view)
 
         best = second_metric(self._plan, plans := self._planned())
-        plans = [one for one in plans if one.key != self._plan.key]
+        plans = [plan for plan in plans if plan.key != self._plan.key]
         plans.sort(key=lambda one: one != best)
         self.app.push_screen(PickMetric(plans, ascii_only=self._view.ascii_only), take)
 

@@ -259,7 +259,9 @@ class Cells:
                 # terminals disagree about widths, so the cursor's place is unknown now
                 written.append(self._joined_text(signs))
                 at = (-1, 0)
-        return "".join([*written, "\x1b[0m"]) if written else ""
+        if not written:
+            return ""
+        return "".join([*written, "\x1b[0m"])
 
     def _joined_text(self, signs: str) -> str:
         """Return the text of cells that may hold several characters, or half of one."""

@@ -12,6 +12,7 @@ from textual.message import Message
 from textual.reactive import var
 from textual.strip import Strip
 
+from verl_tui.bounds import clamp
 from verl_tui.tui.keys.help_section import HelpSection
 from verl_tui.tui.terminal.scrolling import ScrollingRows
 from verl_tui.tui.terminal.styles import RoleStyled
@@ -169,9 +170,10 @@ class Rows(ScrollingRows, RoleStyled, can_focus=True):
     def action_move(self, by: int) -> None:
         """Choose the next row, or scroll by one."""
         if self.choosing:
-            self._choose(
-                (self.chosen if self.chosen is not None else -1 if by > 0 else 1) + by
-            )
+            at = self.chosen
+            if at is None:
+                at = -1 if by > 0 else 1
+            self._choose(at + by)
         else:
             self.scroll_relative(y=by, animate=False, immediate=True)
 
@@ -200,13 +202,13 @@ class Rows(ScrollingRows, RoleStyled, can_focus=True):
     def _choose(self, index: int) -> None:
         if not self.strips:
             return
-        index = min(max(0, index), len(self.strips) - 1)
+        index = clamp(index, 0, len(self.strips) - 1)
         self.chosen = index
         self.reveal(index)
         self.post_message(self.Chosen(self, index))
 
 
 def _differ(before: Strip | None, after: Strip | None) -> bool:
-    return before is not after and (
-        before is None or after is None or list(before) != list(after)
-    )
+    if before is after:
+        return False
+    return before is None or after is None or list(before) != list(after)

@@ -313,7 +313,8 @@ class SideBySide(Horizontal, RoleStyled):
 
     def _index_of(self, shown: tuple[Place, int] | None) -> int:
         """Return the index of a sample among the responses, 0 if it is none of them."""
-        places = [(item.place, item.row) for item in (make() for make in self._items)]
+        items = [make() for make in self._items]
+        places = [(item.place, item.row) for item in items]
         return places.index(shown) if shown in places else 0
 
     # -- what keys do here -------------------------------------------------------------------------
@@ -364,13 +365,9 @@ class SideBySide(Horizontal, RoleStyled):
         shown = self.text.document
         if shown is None or not shown.hits or self._browse.responses:
             return False
-        at = (
-            shown.hits.index(shown.here) + by
-            if shown.here in shown.hits
-            else 0
-            if by > 0
-            else -1
-        )
+        at = 0 if by > 0 else -1
+        if shown.here in shown.hits:
+            at = shown.hits.index(shown.here) + by
         hit = shown.hits[at % len(shown.hits)]
         if shown.name_of(hit) in self._browse.folded:
             self._browse.fold(shown.name_of(hit))

@@ -296,7 +296,8 @@ class ConfigScreen(Overlay[None]):
 
     def action_copy(self) -> None:
         """Copy the chosen setting, as one writes it on a command line."""
-        if text := self.clip():
+        text = self.clip()
+        if text:
             copy_text(self.app, text)
 
     def clip(self) -> str:

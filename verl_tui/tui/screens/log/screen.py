@@ -218,7 +218,8 @@ class LogScreen(BufferedScreen[None], RoleStyled):
 
     def action_hit(self, way: int) -> None:
         """Go to the next or previous hit."""
-        if (query := self.window.seeker.query) is None:
+        query = self.window.seeker.query
+        if query is None:
             self.action_search()
         else:
             self._next(query, way)
@@ -256,7 +257,8 @@ class LogScreen(BufferedScreen[None], RoleStyled):
 
     def action_copy(self) -> None:
         """Copy the marked line, else the newest one if followed, else the one at the top."""
-        if text := self.clip():
+        text = self.clip()
+        if text:
             copy_text(self.app, text)
 
     def clip(self) -> str:

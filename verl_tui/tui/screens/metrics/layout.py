@@ -135,7 +135,9 @@ class MetricsLayout(BufferedScreen[None]):
     @property
     def chosen(self) -> str | None:
         """Key of the chosen metric."""
-        return self._table.chosen if self._is_table else self._grid.chosen
+        if self._is_table:
+            return self._table.chosen
+        return self._grid.chosen
 
     # -- drawing -----------------------------------------------------------------------------------
 

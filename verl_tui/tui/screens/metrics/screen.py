@@ -176,7 +176,8 @@ class MetricsScreen(MetricsLayout):
         """Change how charts are drawn, here and on the dashboard."""
         look = self._charts.look
         run = self._view.run
-        if words := why_unchanged(look, what, run, self._view.keys):
+        words = why_unchanged(look, what, run, self._view.keys)
+        if words:
             toast(self.app, words)
         self._take_look(look_after(look, what, run, self._view.cursor))
 

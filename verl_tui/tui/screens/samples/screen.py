@@ -218,7 +218,8 @@ class SamplesScreen(BufferedScreen["SampleChoice | None"]):
         """Open the chosen response or row; in the sample, fold or unfold the part at the top."""
         body = self._body
         if self.browse.responses:
-            if (item := body.item) is not None:
+            item = body.item
+            if item is not None:
                 moved = self.browse.to_item(item)
                 self._take_turns()
                 self._show_from_top(moved)
