@@ -49,12 +49,14 @@ def findings_lines(found: Mapping[str, Any]) -> Iterator[str]:
         else:
             of = ""
         yield f"{one_line(found['run'])}: no findings{of}"
-    for one in found["findings"]:
-        since = "" if one["since_step"] is None else f" since step {one['since_step']}"
-        follows = (
-            f", follows from {one['consequence_of']}" if one["consequence_of"] else ""
-        )
-        yield f"{one['severity']} {one['id']}{since}{follows}: {one_line(one['message'], 1000)}"
-        yield from (f"  - {one_line(evidence, 1000)}" for evidence in one["evidence"])
-        if one["advice"]:
-            yield f"  advice: {one_line(one['advice'], 1000)}"
+    for finding in found["findings"]:
+        words = f"{finding['severity']} {finding['id']}"
+        if finding["since_step"] is not None:
+            words += f" since step {finding['since_step']}"
+        if finding["consequence_of"]:
+            words += f", follows from {finding['consequence_of']}"
+        yield f"{words}: {one_line(finding['message'], 1000)}"
+        for evidence in finding["evidence"]:
+            yield f"  - {one_line(evidence, 1000)}"
+        if finding["advice"]:
+            yield f"  advice: {one_line(finding['advice'], 1000)}"

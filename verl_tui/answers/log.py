@@ -78,7 +78,7 @@ def log_of(
 def _path(reading: Reading, place: LogPlace) -> Path:
     """Return the log that is meant: the one with the error, or the first that can be read."""
     target = error_target(reading.run).path if place.error else None
-    known = [Path(one.path) for one in texts(reading.run) if one.format != "settings"]
+    known = [Path(log.path) for log in texts(reading.run) if log.format != "settings"]
     path = Path(target) if target is not None else next(iter(known), None)
     if path is None:
         raise NothingError(f"{one_line(reading.run.name)} has no log as text")
@@ -170,7 +170,8 @@ def _from(file: LogFile, start: int) -> Iterator[LogLine]:
 
 def _line_start(file: LogFile, number: int, base: int) -> int:
     """Return the start of a line by its number, from 1, counted from a position on."""
-    at, lacking = base, number - 1
+    at = base
+    lacking = number - 1
     while lacking > 0 and (data := file.read(at, CHUNK)):
         count = data.count(b"\n")
         if count < lacking:
@@ -198,7 +199,9 @@ def log_lines(found: Mapping[str, Any]) -> Iterator[str]:
     """Yield the answer as lines of text; the line looked for begins with `>`."""
     marked = any(line.get("mark") for line in found["lines"])
     for line in found["lines"]:
-        sign = "" if not marked else "> " if line.get("mark") else "  "
+        sign = ""
+        if marked:
+            sign = "> " if line.get("mark") else "  "
         cut = (
             f"… [{line['length'] - len(line['text']):,} more]"
             if "length" in line

@@ -33,11 +33,11 @@ def metrics_of(reading: Reading, pattern: str | None = None) -> dict[str, Any]:
     run = reading.run
     means = {key: id for id, key in run.indicators.items()}
     listed = [key for key in run.keys if pattern is None or fnmatchcase(key, pattern)]
-    metrics = [
-        _summary(series, means.get(key))
-        for key in listed
-        if (series := run.present(key)) is not None
-    ]
+    metrics: list[dict[str, object]] = []
+    for key in listed:
+        series = run.present(key)
+        if series is not None:
+            metrics.append(_summary(series, means.get(key)))
     return {
         "run": run.name,
         **reading.part,
@@ -62,9 +62,9 @@ def _summary(series: Series, indicator: str | None) -> dict[str, Any]:
 
 def value_fields(value: float) -> dict[str, Any]:
     """Return a value for JSON, which knows neither NaN nor infinity."""
-    return (
-        {"value": value} if math.isfinite(value) else {"value": None, "finite": False}
-    )
+    if math.isfinite(value):
+        return {"value": value}
+    return {"value": None, "finite": False}
 
 
 def points_of(
@@ -127,7 +127,8 @@ def _window(series: Series, count: int, around: int | None) -> int:
 
 
 def _point(series: Series, at: int, times: float) -> dict[str, Any]:
-    value, time = series.values[at], series.times[at]
+    value = series.values[at]
+    time = series.times[at]
     value = value if times == 1 else value * times
     return {
         "step": series.steps[at],
@@ -149,11 +150,11 @@ def _unknown(run: Run, metric: str, where: str) -> str:
 def metrics_lines(found: Mapping[str, Any]) -> Iterator[str]:
     """Yield one line for each metric: key, step, value, count, min, max, separated by tabs."""
     yield "key\tstep\tvalue\tcount\tmin\tmax"
-    for one in found["metrics"]:
+    for metric in found["metrics"]:
         numbers = (
-            _number(one[name]) for name in ("step", "value", "count", "min", "max")
+            _number(metric[name]) for name in ("step", "value", "count", "min", "max")
         )
-        yield "\t".join([one_line(one["key"], 300), *numbers])
+        yield "\t".join([one_line(metric["key"], 300), *numbers])
 
 
 def points_lines(found: Mapping[str, Any]) -> Iterator[str]:

@@ -41,7 +41,9 @@ class _Step:
                 pass
 
     def __len__(self) -> int:
-        return len(self._kept) if self._file is None else self._file.count_so_far
+        if self._file is None:
+            return len(self._kept)
+        return self._file.count_so_far
 
     def scores(self) -> Iterator[tuple[float | None, int]]:
         """Yield the score of each sample with its index."""
@@ -189,7 +191,7 @@ def _newest(
         earlier = _opened(samples, place)
         lacking = count - len(found)
         indices = range(max(0, len(earlier) - lacking), len(earlier))
-        found = [*((earlier, i) for i in indices), *found]
+        found = [(earlier, i) for i in indices] + found
     return found
 
 
@@ -246,15 +248,19 @@ def _extras(extras: Mapping[str, Any], *, full: bool) -> Iterator[tuple[str, Any
 
 def samples_lines(found: Mapping[str, Any]) -> Iterator[str]:
     """Yield the answer as lines of text."""
-    for one in found["samples"]:
-        kind = " (validation)" if one["validation"] else ""
-        head = f"--- step {one['step']}{kind}, sample {one['index']}"
-        if one.get("unreadable"):
+    for sample in found["samples"]:
+        kind = " (validation)" if sample["validation"] else ""
+        head = f"--- step {sample['step']}{kind}, sample {sample['index']}"
+        if sample.get("unreadable"):
             yield f"{head}: cannot be read"
             continue
-        yield head + ("" if one["score"] is None else f", score {number(one['score'])}")
+        yield head + (
+            "" if sample["score"] is None else f", score {number(sample['score'])}"
+        )
         for name in ("prompt", "response", "ground_truth"):
-            yield from _text(name.replace("_", " "), one[name], one[f"{name}_length"])
+            yield from _text(
+                name.replace("_", " "), sample[name], sample[f"{name}_length"]
+            )
     if found["left_out"]:
         yield f"({found['left_out']:,} more samples of step {found['step']})"
 

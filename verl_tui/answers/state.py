@@ -54,7 +54,9 @@ def state_of(reading: Reading, guide: Guide, now: float) -> dict[str, Any] | Non
 
 def _progress(run: Run) -> float | None:
     total = run.total_steps
-    return min(1.0, run.step / total) if run.step is not None and total else None
+    if run.step is not None and total:
+        return min(1.0, run.step / total)
+    return None
 
 
 def _seconds(value: float | None) -> float | None:

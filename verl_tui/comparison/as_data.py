@@ -37,13 +37,13 @@ def as_data(comparison: Comparison) -> dict[str, Any]:
         "baseline": comparison.groups[0].name,
         "align": comparison.alignment.name.lower(),
         "last": comparison.last,
-        "runs": [_run(one) for one in comparison.runs],
+        "runs": [_run(run) for run in comparison.runs],
         "settings": [
             _setting(setting, comparison.runs) for setting in comparison.settings
         ],
         "groups": [_group(group) for group in comparison.groups],
-        "differences": [_difference(one) for one in comparison.differences],
-        "correlations": [_correlation(one) for one in association.found],
+        "differences": list(map(_difference, comparison.differences)),
+        "correlations": list(map(_correlation, association.found)),
         "confounded": [list(keys) for keys in association.confounded],
         "not_ranked": list(association.unranked),
         "notes": list(comparison.notes),
@@ -91,7 +91,7 @@ def figure_data(figure: Figure) -> dict[str, Any] | None:
 def _group(group: RunGroup) -> dict[str, Any]:
     return {
         "name": group.name,
-        "runs": [one.run.name for one in group.members],
+        "runs": [member.run.name for member in group.members],
         "by": group.by or None,
         "figures": {id: figure_data(figure) for id, figure in group.figures.items()},
     }
@@ -130,12 +130,16 @@ def _stated(value: object) -> object:
     """Return a setting's value for JSON."""
     if isinstance(value, float):
         return json_number(value)
-    return value if value is None or isinstance(value, bool | int | str) else str(value)
+    if value is None or isinstance(value, bool | int | str):
+        return value
+    return str(value)
 
 
 def json_number(value: float | None) -> float | None:
     """Return a number for JSON, which knows neither NaN nor infinity."""
-    return value if value is not None and math.isfinite(value) else None
+    if value is not None and math.isfinite(value):
+        return value
+    return None
 
 
 def as_csv(comparison: Comparison) -> str:
@@ -145,9 +149,8 @@ def as_csv(comparison: Comparison) -> str:
     out = io.StringIO()
     writer = csv.writer(out, lineterminator="\n")
     settings = comparison.settings
-    writer.writerow(
-        [*_columns(), *(f"setting:{setting.label}" for setting in settings)]
-    )
+    labels = [f"setting:{setting.label}" for setting in settings]
+    writer.writerow([*_columns(), *labels])
     for at, one in enumerate(comparison.runs):
         stated = (setting.values[at] for setting in settings)
         values = [*_cells(one), *("" if value is ABSENT else value for value in stated)]

@@ -64,7 +64,9 @@ def _aligned(table: TextTable, width: int | None) -> Iterator[str]:
     """Yield the lines of a table; columns that do not fit go on below, beside the names."""
     if not table.rows:
         return
-    rows = [table.columns, *((_named(first), *rest) for first, *rest in table.rows)]
+    rows: list[Sequence[str]] = [table.columns]
+    for first, *rest in table.rows:
+        rows.append([_named(first), *rest])
     sizes = [max(map(cell_len, column)) for column in zip(*rows, strict=True)]
     room = None if width is None else width - len(_GAP)
     for at, chosen in enumerate(_pieces(sizes, room, table.naming)):
@@ -91,7 +93,8 @@ def _pieces(sizes: Sequence[int], room: int | None, naming: int) -> Iterator[lis
     """
     first = list(range(naming))
     start = sum(sizes[:naming]) + len(_GAP) * (naming - 1)
-    chosen, used = list(first), start
+    chosen = list(first)
+    used = start
     for i in range(naming, len(sizes)):
         if (
             room is not None
@@ -99,7 +102,8 @@ def _pieces(sizes: Sequence[int], room: int | None, naming: int) -> Iterator[lis
             and len(chosen) > naming
         ):
             yield chosen
-            chosen, used = list(first), start
+            chosen = list(first)
+            used = start
         chosen.append(i)
         used += len(_GAP) + sizes[i]
     yield chosen
@@ -133,11 +137,9 @@ def markdown_table(table: TextTable) -> Iterator[str]:
     if not table.rows:
         return
     rule = ["---", *(["---:" if table.numbers else "---"] * (len(table.columns) - 1))]
-    for row in (
-        tuple(map(escaped, table.columns)),
-        rule,
-        *(map(escaped, r) for r in table.rows),
-    ):
+    rows = [list(map(escaped, row)) for row in (table.columns, *table.rows)]
+    rows.insert(1, rule)
+    for row in rows:
         yield f"| {' | '.join(row)} |"
 
 

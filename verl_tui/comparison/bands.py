@@ -116,9 +116,8 @@ def hold(
     mine, *others = measure(runs, ends, count, guide)
     groups = grouped(others)
     if len(groups) > 1:
-        raise BaselineError(
-            f"these runs differ by more than their seed: {', '.join(one.name for one in groups)}"
-        )
+        listed = ", ".join(group.name for group in groups)
+        raise BaselineError(f"these runs differ by more than their seed: {listed}")
     held: list[Held] = []
     left: list[NotHeld] = []
     for id, width in widths.items():
@@ -131,7 +130,8 @@ def hold(
 def _held(
     kind: FigureKind, mine: MeasuredRun, base: RunGroup, width: Width, count: int
 ) -> Held | NotHeld:
-    figure, known = mine.figures[kind.id], base.figures[kind.id]
+    figure = mine.figures[kind.id]
+    known = base.figures[kind.id]
     if known.value is None:
         return NotHeld(kind.id, "the baseline has none")
     if figure.value is not None and (
@@ -155,7 +155,9 @@ def _breach(figure: Figure, low: float, high: float, better: int) -> str:
         return ""
     if not better:
         return "changed"
-    return "better" if (figure.value > high) is (better > 0) else "worse"
+    if (figure.value > high) is (better > 0):
+        return "better"
+    return "worse"
 
 
 def _by_chance(
@@ -165,7 +167,7 @@ def _by_chance(
     spread of the baseline's seeds, else by that of both runs' last values; 0 where neither is
     known.
     """
-    values = [one.figures[kind.id].value for one in base.members]
+    values = [member.figures[kind.id].value for member in base.members]
     seeds = of_seeds([value for value in values if value is not None])
     if seeds is not None:
         # A further run varies as the others do, beside the uncertainty of their mean.
@@ -173,11 +175,9 @@ def _by_chance(
         error = seeds.error * math.sqrt(runs + 1)
         return _finite(t_quantile((1 + LEVEL) / 2, seeds.freedom) * error)
     if not kind.is_mean:
-        return (
-            _single(kind, (mine, *base.members))
-            if kind.id == "last_validation"
-            else 0.0
-        )
+        if kind.id != "last_validation":
+            return 0.0
+        return _single(kind, (mine, *base.members))
     one, other = (
         within_run(kind, members, count) for members in (base.members, (mine,))
     )
@@ -192,7 +192,7 @@ def _single(kind: FigureKind, runs: Sequence[MeasuredRun]) -> float:
     run.
     """
     # In a table of all steps most have no validation: these values are not finite.
-    values = [one.last_values(kind.indicator, _LOOKED_AT)[-_RECENT:] for one in runs]
+    values = [run.last_values(kind.indicator, _LOOKED_AT)[-_RECENT:] for run in runs]
     jumps = [found for found in map(jitter, values) if found is not None]
     if len(jumps) < len(runs):
         return 0.0

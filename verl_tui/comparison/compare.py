@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from itertools import chain
 from typing import TYPE_CHECKING
 
 from verl_tui.comparison.correlations import Association, associate
@@ -105,7 +106,10 @@ def compare(
     ends = stops(runs, alignment)
     count = usual_last(runs, ends) if last is None else last
     groups = grouped(measure(runs, ends, count, guide))
-    measured = [one for group in groups for one in group.members]
+    measured = list(chain.from_iterable(group.members for group in groups))
+    found: list[Difference] = []
+    for group in groups[1:]:
+        found += differences(groups[0], group, count)
     compared: list[ComparedRun] = []
     for group in groups:
         for one in group.members:
@@ -115,13 +119,9 @@ def compare(
         runs=tuple(compared),
         alignment=alignment,
         last=count,
-        settings=tuple(differing_settings([one.run for one in measured])),
+        settings=tuple(differing_settings([member.run for member in measured])),
         groups=groups,
-        differences=tuple(
-            found
-            for group in groups[1:]
-            for found in differences(groups[0], group, count)
-        ),
+        differences=tuple(found),
         association=associate(groups),
         compared=_compared_figures(measured),
         notes=tuple(notes(measured, groups, alignment, count)),
@@ -131,7 +131,7 @@ def compare(
 def _compared_figures(measured: Sequence[MeasuredRun]) -> dict[str, int]:
     found: dict[str, int] = {}
     for kind in FIGURES:
-        known = any(one.figures[kind.id].value is not None for one in measured)
+        known = any(run.figures[kind.id].value is not None for run in measured)
         if kind.indicator and known and not incomparable(kind, measured):
             found[kind.id] = direction(kind, measured)
     return found

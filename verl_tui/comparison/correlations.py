@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 from functools import cached_property
-from itertools import combinations
+from itertools import chain, combinations
 from typing import TYPE_CHECKING, NamedTuple
 
 from verl_tui.comparison.differences import incomparable
@@ -22,6 +22,7 @@ from verl_tui.comparison.statistics import (
 from verl_tui.runs.settings import number
 from verl_tui.runs.views.facts import short
 from verl_tui.runs.views.settings_diff import ABSENT, difference
+from verl_tui.words import counted
 
 if TYPE_CHECKING:
     from collections.abc import Hashable, Iterator, Sequence
@@ -85,8 +86,10 @@ class _Varying:
         """The values as numbers, None if it has others."""
         found = [None if value is ABSENT else number(value) for value in self.values]
         stated = [value for value in self.values if value is not ABSENT]
-        known = [one for one in found if one is not None and math.isfinite(one)]
-        return tuple(found) if len(known) == len(stated) else None
+        known = [size for size in found if size is not None and math.isfinite(size)]
+        if len(known) != len(stated):
+            return None
+        return tuple(found)
 
     @cached_property
     def partition(self) -> tuple[Hashable, ...]:
@@ -94,9 +97,8 @@ class _Varying:
         differ.
         """
         seen: dict[str, int] = {}
-        return tuple(
-            seen.setdefault(repr(_plain(value)), len(seen)) for value in self.values
-        )
+        texts = [repr(_plain(value)) for value in self.values]
+        return tuple(seen.setdefault(text, len(seen)) for text in texts)
 
     @cached_property
     def is_unranked(self) -> bool:
@@ -110,28 +112,28 @@ def associate(groups: Sequence[RunGroup]) -> Association:
         return Association((), (), (), _too_few(len(groups)))
     varying = _varying(groups)
     if not varying:
-        return Association(
-            (), (), (), "no setting is known to differ: none can be ranked"
-        )
+        reason = "no setting is known to differ: none can be ranked"
+        return Association((), (), (), reason)
     confounded = _confounded(varying)
-    unranked = tuple(one.key for one in varying if one.is_unranked)
-    runs = [one for group in groups for one in group.members]
+    unranked = tuple(setting.key for setting in varying if setting.is_unranked)
+    runs = list(chain.from_iterable(group.members for group in groups))
     found: list[Correlation] = []
     for kind in _OUTCOMES:
         if not incomparable(kind, runs):
             found += _correlations(varying, kind, groups)
-    found.sort(
-        key=lambda one: (not one.beyond_chance, -abs(one.coefficient), one.settings)
-    )
+    found.sort(key=_by_strength)
     reason = "" if found else "no outcome is known of five groups whose settings differ"
     return Association(tuple(found), confounded, unranked, reason)
 
 
+def _by_strength(found: Correlation) -> tuple[bool, float, tuple[str, ...]]:
+    """Order correlations: first those beyond chance, and of these the strongest."""
+    return not found.beyond_chance, -abs(found.coefficient), found.settings
+
+
 def _too_few(count: int) -> str:
-    things = "group" if count == 1 else "groups"
-    return (
-        f"{count} {things} of runs: too few for rank correlations, which take {LEAST}"
-    )
+    things = counted(count, "group")
+    return f"{things} of runs: too few for rank correlations, which take {LEAST}"
 
 
 def _varying(groups: Sequence[RunGroup]) -> list[_Varying]:
@@ -150,53 +152,57 @@ def _correlations(
     outcomes = [group.figures[kind.id].value for group in groups]
     alike: dict[Hashable, list[str]] = {}
     made: dict[Hashable, Correlation] = {}
-    for one in varying:
-        numbers = one.numbers
-        found = (
-            _ranked(one, kind, outcomes)
-            if numbers is not None
-            else _two(one, kind, outcomes)
-        )
+    for setting in varying:
+        if setting.numbers is None:
+            found = _two(setting, kind, outcomes)
+            order: Hashable = setting.partition
+        else:
+            found = _ranked(setting.key, setting.numbers, kind, outcomes)
+            order = _order(setting.numbers)
         if found is None:
             continue
-        order: Hashable = one.partition if numbers is None else _order(numbers)
         order = (order, found.levels is None)
-        alike.setdefault(order, []).append(one.key)
+        alike.setdefault(order, []).append(setting.key)
         made.setdefault(order, found)
     for order, keys in alike.items():
         yield made[order]._replace(settings=tuple(keys))
 
 
 def _order(numbers: Sequence[float | None]) -> Hashable:
-    known = [one for one in numbers if one is not None]
+    known = [value for value in numbers if value is not None]
     places = iter(ranks(known))
-    return tuple(None if one is None else next(places) for one in numbers)
+    return tuple(None if value is None else next(places) for value in numbers)
 
 
 def _ranked(
-    one: _Varying, kind: FigureKind, outcomes: Sequence[float | None]
+    key: str,
+    numbers: Sequence[float | None],
+    kind: FigureKind,
+    outcomes: Sequence[float | None],
 ) -> Correlation | None:
-    pairs = [
-        (x, y)
-        for x, y in zip(one.numbers or (), outcomes, strict=True)
-        if x is not None and y is not None
-    ]
-    if len(pairs) < LEAST:
+    """Return the rank correlation of a setting with an order, None where too few have both."""
+    known: list[float] = []
+    reached: list[float] = []
+    for value, outcome in zip(numbers, outcomes, strict=True):
+        if value is not None and outcome is not None:
+            known.append(value)
+            reached.append(outcome)
+    if len(known) < LEAST:
         return None
-    xs = ranks([x for x, _ in pairs])
-    ys = ranks([y for _, y in pairs])
+    xs = ranks(known)
+    ys = ranks(reached)
     found = rank_correlation(xs, ys)
     if found is None:
         return None
-    return Correlation((one.key,), kind.id, found, len(pairs), beyond_chance(xs, ys))
+    return Correlation((key,), kind.id, found, len(known), beyond_chance(xs, ys))
 
 
 def _two(
-    one: _Varying, kind: FigureKind, outcomes: Sequence[float | None]
+    setting: _Varying, kind: FigureKind, outcomes: Sequence[float | None]
 ) -> Correlation | None:
     """Return the rank-biserial correlation of a setting with two values, None for another."""
     levels: dict[str, list[float]] = {}
-    for value, outcome in zip(one.values, outcomes, strict=True):
+    for value, outcome in zip(setting.values, outcomes, strict=True):
         if value is not ABSENT and outcome is not None:
             levels.setdefault(short(value), []).append(outcome)
     if len(levels) != 2 or sum(map(len, levels.values())) < LEAST:
@@ -205,7 +211,7 @@ def _two(
     found = rank_biserial(ones, others)
     clear = by_chance(len(ones), len(others), found) <= RARE
     count = len(ones) + len(others)
-    return Correlation((one.key,), kind.id, found, count, clear, (first, second))
+    return Correlation((setting.key,), kind.id, found, count, clear, (first, second))
 
 
 def _plain(value: object) -> object:
@@ -216,35 +222,35 @@ def _plain(value: object) -> object:
 
 def _confounded(varying: Sequence[_Varying]) -> tuple[tuple[str, ...], ...]:
     """Return the sets of settings that change together."""
-    together: dict[str, set[str]] = {one.key: {one.key} for one in varying}
-    for one, other in _pairs_together(varying):
-        joined = together[one] | together[other]
+    keys = [setting.key for setting in varying]
+    together = {key: {key} for key in keys}
+    for first, second in _pairs_together(varying):
+        joined = together[first] | together[second]
         together.update(dict.fromkeys(joined, joined))
-    found = {id(keys): keys for keys in together.values() if len(keys) > 1}
-    order = {one.key: at for at, one in enumerate(varying)}
-    return tuple(tuple(sorted(keys, key=order.__getitem__)) for keys in found.values())
+    sets = {id(joined): joined for joined in together.values() if len(joined) > 1}
+    return tuple(tuple(sorted(joined, key=keys.index)) for joined in sets.values())
 
 
 def _pairs_together(varying: Sequence[_Varying]) -> Iterator[tuple[str, str]]:
     """Yield the pairs of settings that change together."""
-    places = {one.key: _places(one) for one in varying}
-    partitions = {one.key: one.partition for one in varying}
+    places = {setting.key: _places(setting) for setting in varying}
     groups = len(varying[0].values)
-    for one, other in combinations(partitions, 2):
-        alike = (
-            partitions[one] == partitions[other] and len(set(partitions[one])) < groups
-        )
-        if alike or _alike(places[one], places[other]):
-            yield one, other
+    for first, second in combinations(varying, 2):
+        same = first.partition == second.partition
+        alike = same and len(set(first.partition)) < groups
+        if alike or _alike(places[first.key], places[second.key]):
+            yield first.key, second.key
 
 
-def _places(one: _Varying) -> tuple[int, ...] | None:
+def _places(setting: _Varying) -> tuple[int, ...] | None:
     """Return the ranks of a setting that all groups state as a number."""
-    numbers = one.numbers
+    numbers = setting.numbers
     if numbers is None:
         return None
-    known = [found for found in numbers if found is not None]
-    return ranks(known) if len(known) == len(numbers) else None
+    known = [value for value in numbers if value is not None]
+    if len(known) != len(numbers):
+        return None
+    return ranks(known)
 
 
 def _alike(ones: tuple[int, ...] | None, others: tuple[int, ...] | None) -> bool:

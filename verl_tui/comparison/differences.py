@@ -77,7 +77,8 @@ def differences(base: RunGroup, other: RunGroup, count: int) -> Iterator[Differe
     for kind in DIFFERING:
         if incomparable(kind, (*base.members, *other.members)):
             continue
-        ours, theirs = _values(base, kind), _values(other, kind)
+        ours = _values(base, kind)
+        theirs = _values(other, kind)
         if not ours or not theirs:
             continue
         basis, found, reason = _interval(kind, base, other, count)
@@ -97,7 +98,7 @@ def differences(base: RunGroup, other: RunGroup, count: int) -> Iterator[Differe
 
 def incomparable(kind: FigureKind, runs: Sequence[MeasuredRun]) -> str:
     """Return why a figure does not mean the same in several runs; empty if it does."""
-    having = [one for one in runs if one.figures[kind.id].value is not None]
+    having = [run for run in runs if run.figures[kind.id].value is not None]
     unlike = _UNLIKE.get(kind.indicator)
     reason = unlike(having) if unlike is not None else ""
     return reason or _unlike_units(kind, having)
@@ -112,7 +113,7 @@ def _unlike_scales(runs: Sequence[MeasuredRun]) -> str:
 
 
 def _unlike_metrics(runs: Sequence[MeasuredRun]) -> str:
-    names = sorted({str(one.measured_by("validation")) for one in runs})
+    names = sorted({str(run.measured_by("validation")) for run in runs})
     return (
         f"validations are of different metrics: {', '.join(names)}"
         if len(names) > 1
@@ -139,7 +140,7 @@ _UNLIKE: Mapping[str, Callable[[Sequence[MeasuredRun]], str]] = {
 
 
 def _unlike_units(kind: FigureKind, runs: Sequence[MeasuredRun]) -> str:
-    units = sorted({one.figures[kind.id].unit for one in runs})
+    units = sorted({run.figures[kind.id].unit for run in runs})
     if len(units) > 1:
         return f"{kind.label} is in different units: {', '.join(unit or 'none' for unit in units)}"
     return ""
@@ -148,12 +149,14 @@ def _unlike_units(kind: FigureKind, runs: Sequence[MeasuredRun]) -> str:
 def direction(kind: FigureKind, runs: Sequence[MeasuredRun]) -> int:
     """Return 1 where more of a figure is better, -1 where less is, 0 where neither is."""
     if kind.indicator in ("reward", "validation"):
-        return -1 if better_low([one.run for one in runs], kind.indicator) else 1
+        if not better_low([one.run for one in runs], kind.indicator):
+            return 1
+        return -1
     return kind.better
 
 
 def _values(group: RunGroup, kind: FigureKind) -> list[float]:
-    found = (one.figures[kind.id].value for one in group.members)
+    found = (member.figures[kind.id].value for member in group.members)
     return [value for value in found if value is not None]
 
 
@@ -188,10 +191,12 @@ def within_run(
     """Return the mean over runs with the uncertainty that their last values show, None where these
     are too few.
     """
-    values = (one.last_values(kind.indicator, count) for one in runs)
+    values = (run.last_values(kind.indicator, count) for run in runs)
     found = [of_one_run(known) for known in values if known]
     spreads = [spread for spread in found if spread is not None]
-    return combined(spreads) if spreads and len(spreads) == len(found) else None
+    if spreads and len(spreads) == len(found):
+        return combined(spreads)
+    return None
 
 
 def combined(spreads: Sequence[Spread]) -> Spread:

@@ -87,7 +87,9 @@ def usual_last(runs: Sequence[Run], stops: Sequence[Stop]) -> int:
 
 def series_of(indicator: str, run: Run, key: str | None = None) -> Series | None:
     """Return the values of an indicator, under a key of the log's own if one is given."""
-    return run.indicator(indicator) if key is None else run.series(key)
+    if key is None:
+        return run.indicator(indicator)
+    return run.series(key)
 
 
 def last(indicator: str, run: Run, stop: Stop, key: str | None = None) -> Figure:
@@ -158,7 +160,9 @@ def step_time(run: Run, stop: Stop, count: int) -> Figure:
     """Return the mean time of the last steps in seconds: as logged, else by the run's clock."""
     known = final("step_time", run, stop, count)
     seconds = seconds_per_step(run, stop, count) if known.value is None else None
-    return known if seconds is None else Figure(seconds, size=1, unit="s")
+    if seconds is None:
+        return known
+    return Figure(seconds, size=1, unit="s")
 
 
 def weighty(findings: Iterable[Finding]) -> list[Finding]:

@@ -61,7 +61,7 @@ def some_names(measured: Sequence[MeasuredRun]) -> str:
 def _nothing_read(
     measured: Sequence[MeasuredRun], alignment: Alignment
 ) -> Iterator[str]:
-    empty = [one for one in measured if one.stop.step is None]
+    empty = [run for run in measured if run.stop.step is None]
     if empty:
         what = "time" if alignment is Alignment.TIME else "step"
         yield f"not compared, as no {what} is known: {some_names(empty)}"
@@ -76,12 +76,12 @@ def _nothing_common(measured: Sequence[MeasuredRun]) -> Iterator[str]:
 
 def _known(kind: FigureKind, measured: Sequence[MeasuredRun]) -> int:
     """Return how many runs log a figure."""
-    found = (one.figures[kind.id] for one in measured)
+    found = (run.figures[kind.id] for run in measured)
     return sum(figure.value is not None and bool(figure.key) for figure in found)
 
 
 def _without_reward(measured: Sequence[MeasuredRun], count: int) -> Iterator[str]:
-    stepped = [one for one in measured if one.stop.step is not None]
+    stepped = [run for run in measured if run.stop.step is not None]
     none = [one for one in stepped if "reward" not in one.run.indicators]
     if none:
         verb = "logs" if len(none) == 1 else "log"
@@ -119,10 +119,10 @@ def _not_alike(measured: Sequence[MeasuredRun]) -> Iterator[str]:
 def _spellings(measured: Sequence[MeasuredRun]) -> Iterator[str]:
     """Name the keys of rewards that are logged under several names."""
     by_key: dict[str, list[MeasuredRun]] = {}
-    for one in measured:
-        key = one.measured_by("reward")
+    for run in measured:
+        key = run.measured_by("reward")
         if key is not None:
-            by_key.setdefault(key, []).append(one)
+            by_key.setdefault(key, []).append(run)
     if len(by_key) > 1:
         listed = "; ".join(
             f"{key} of {some_names(found)}" for key, found in by_key.items()
@@ -131,10 +131,10 @@ def _spellings(measured: Sequence[MeasuredRun]) -> Iterator[str]:
 
 
 def _lengths(measured: Sequence[MeasuredRun]) -> Iterator[str]:
-    steps = [one.stop.step for one in measured if one.stop.step is not None]
-    if len(steps) > 1 and max(steps) > _LONGER * max(1, min(steps)):
+    ends = _unlike_ends(measured)
+    if ends is not None:
         yield (
-            f"the runs end at steps {min(steps):,} to {max(steps):,}, so that their last values "
+            f"the runs end at steps {ends[0]:,} to {ends[1]:,}, so that their last values "
             "are not of equally long trainings; --align step compares all at the same step"
         )
 
@@ -157,12 +157,24 @@ def _groups(groups: Sequence[RunGroup]) -> Iterator[str]:
 
 
 def _unlike_lengths(group: RunGroup) -> Iterator[str]:
-    steps = [one.stop.step for one in group.members if one.stop.step is not None]
-    if len(steps) > 1 and max(steps) > _LONGER * max(1, min(steps)):
+    ends = _unlike_ends(group.members)
+    if ends is not None:
         yield (
-            f"the runs of {group.name} end at steps {min(steps):,} to {max(steps):,}: their "
+            f"the runs of {group.name} end at steps {ends[0]:,} to {ends[1]:,}: their "
             "means are of trainings of unlike length"
         )
+
+
+def _unlike_ends(measured: Sequence[MeasuredRun]) -> tuple[int, int] | None:
+    """Return the first and the last step at which runs end, None where these are much alike."""
+    steps = [run.stop.step for run in measured if run.stop.step is not None]
+    if len(steps) < 2:
+        return None
+    least = min(steps)
+    most = max(steps)
+    if most > _LONGER * max(1, least):
+        return least, most
+    return None
 
 
 def _unknown_settings(measured: Sequence[MeasuredRun]) -> Iterator[str]:

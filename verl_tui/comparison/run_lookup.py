@@ -38,7 +38,8 @@ def all_meant(runs: Sequence[Run], word: str) -> list[Run]:
         UnknownRunError: None is meant.
     """
     for names in (_in_full, _by_path, _in_part):
-        if found := [run for run in runs if names(word, run)]:
+        found = [run for run in runs if names(word, run)]
+        if found:
             return found
     raise UnknownRunError(
         f"{word} is none of the runs: {_names(runs) or 'there is none'}"
@@ -69,4 +70,7 @@ def _is_below(path: str, word: str) -> bool:
 
 def _names(runs: Sequence[Run]) -> str:
     names = [run.name for run in runs]
-    return ", ".join([*names[:_NAMED], *(["…"] if len(names) > _NAMED else [])])
+    shown = list(names[:_NAMED])
+    if len(names) > _NAMED:
+        shown.append("…")
+    return ", ".join(shown)

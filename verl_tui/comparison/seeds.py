@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import re
 from functools import lru_cache
-from itertools import takewhile
+from os.path import commonprefix
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from verl_tui.comparison.figures import Figure
@@ -74,12 +74,13 @@ def grouped(measured: Sequence[MeasuredRun]) -> tuple[RunGroup, ...]:
     found: list[RunGroup] = []
     taken = {one.run.name for one in measured}
     for recipe, members in by_recipe.items():
-        name, by = members[0].run.name, ""
+        name = members[0].run.name
+        by = ""
         if len(members) > 1:
-            name = _name([one.run.name for one in members], taken)
+            name = _name([member.run.name for member in members], taken)
             taken.add(name)
             by = "names" if isinstance(recipe, str) else "settings"
-        figures = _together([one.figures for one in members])
+        figures = _together([member.figures for member in members])
         found.append(RunGroup(name, tuple(members), by, figures))
     return tuple(found)
 
@@ -110,7 +111,9 @@ def _recipe(run: Run, at: int) -> Hashable:
 def _training_settings(run: Run) -> Iterator[tuple[str, Hashable]]:
     """Yield the settings that say how a run trains, in a form in which equal ones are equal."""
     known = identity(run)
-    own = [run.name, *(fact.value for fact in (known.experiment,) if fact is not None)]
+    own = [run.name]
+    if known.experiment is not None:
+        own.append(known.experiment.value)
     model = known.model
     for key, value in run.settings.items():
         if is_own(key):
@@ -127,12 +130,14 @@ def _plain(value: Any, own: Sequence[str]) -> Hashable:
     if found is not None:
         return "nan" if math.isnan(found) else found
     if isinstance(value, bool) or value is None:
-        return (type(value).__name__, value)
+        return type(value).__name__, value
     text = str(value)
     for name in own:
         text = text.replace(name, "*") if len(name) > 2 else text
     text = _DATE.sub("*", _WITH_SEED.sub("*", text))
-    return "/".join(text.split("/")[-_KEPT_PARTS:]) if "/" in text else text
+    if "/" in text:
+        return "/".join(text.split("/")[-_KEPT_PARTS:])
+    return text
 
 
 def _name(names: Sequence[str], taken: set[str]) -> str:
@@ -147,9 +152,7 @@ def _name(names: Sequence[str], taken: set[str]) -> str:
 
 
 def _shared_start(names: Sequence[str]) -> str:
-    first, last = min(names), max(names)  # all others lie between them
-    pairs = zip(first, last, strict=False)
-    start = first[: sum(1 for _ in takewhile(lambda pair: pair[0] == pair[1], pairs))]
+    start = commonprefix(names)  # noqa: RUF071 - of letters is what is wanted
     if start.count("(") > start.count(")"):
         start = start[: start.rindex("(")]
     return start.rstrip("-_./ ")

@@ -36,9 +36,17 @@ def difference_table(comparison: Comparison) -> TextTable:
     base = one_line(comparison.groups[0].name)
     heading = f"differences to {base}, with 95% intervals"
     order = list(KINDS)
-    without = [one for one in comparison.differences if one.interval is None]
+    without = [
+        difference
+        for difference in comparison.differences
+        if difference.interval is None
+    ]
     found = sorted(
-        (one for one in comparison.differences if one.interval is not None),
+        (
+            difference
+            for difference in comparison.differences
+            if difference.interval is not None
+        ),
         key=lambda one: order.index(one.figure),
     )
     if not found:
@@ -86,7 +94,7 @@ def _difference(one: Difference) -> tuple[str, ...]:
 def _on_intervals(
     found: Sequence[Difference], without: Sequence[Difference]
 ) -> Iterator[str]:
-    if any(one.basis is Basis.WITHIN_RUN for one in found):
+    if any(difference.basis is Basis.WITHIN_RUN for difference in found):
         yield (
             "Intervals from last values hold for these runs alone: they say nothing of other "
             "seeds, which often differ more."
@@ -101,7 +109,8 @@ def _on_intervals(
             f"Of {len(found)} intervals, about {max(1, round(len(found) / 20))} would exclude "
             "zero by chance alone."
         )
-    if more := left_out(len(found) - _MOST_DIFFERENCES):
+    more = left_out(len(found) - _MOST_DIFFERENCES)
+    if more:
         yield f"{more}."
 
 
@@ -122,10 +131,11 @@ def correlation_table(comparison: Comparison) -> TextTable:
     """Return the correlations beyond chance, else the strongest few."""
     heading = "which setting goes with which outcome"
     association = comparison.association
-    clear = [one for one in association.found if one.beyond_chance][:_MOST_CORRELATIONS]
-    shown = [*clear, *(one for one in association.found if not one.beyond_chance)][
-        : max(_MOST_WEAK, len(clear))
-    ]
+    clear = [
+        correlation for correlation in association.found if correlation.beyond_chance
+    ][:_MOST_CORRELATIONS]
+    weak = [found for found in association.found if not found.beyond_chance]
+    shown = [*clear, *weak][: max(_MOST_WEAK, len(clear))]
     note = " ".join(
         (*_on_correlations(association.found, shown), *_undecided(association, shown))
     )
@@ -158,7 +168,7 @@ def _on_correlations(
     if not found:
         return
     yield "1 or -1: the outcome always rises or falls with the setting; 0: it does not."
-    least = min(one.groups for one in shown)
+    least = min(correlation.groups for correlation in shown)
     if least < FEW:
         yield (
             f"These are few: over {least} groups, chance alone reaches {chance(least):.2f} in one "
@@ -167,13 +177,14 @@ def _on_correlations(
     if len(found) > FEW:
         lucky = max(1, round(len(found) / 20))
         yield f"Of {len(found)} pairs, about {lucky} would be beyond it by chance alone."
-    if more := left_out(len(found) - len(shown)):
+    more = left_out(len(found) - len(shown))
+    if more:
         yield f"{more}."
 
 
 def _undecided(association: Association, shown: Sequence[Correlation]) -> Iterator[str]:
     """Yield which of the settings shown cannot be separated, and which have no order."""
-    keys = {key for one in shown for key in one.settings}
+    keys = {key for correlation in shown for key in correlation.settings}
     for together in association.confounded:
         if keys.intersection(together):
             yield (
@@ -209,12 +220,10 @@ def headlines(comparison: Comparison) -> Iterator[str]:
 
 
 def _headline(id: str, comparison: Comparison) -> str:
-    base, better = comparison.groups[0], comparison.compared[id]
-    values = {
-        group.name: value
-        for group in comparison.groups
-        if (value := group.figures[id].value) is not None
-    }
+    base = comparison.groups[0]
+    better = comparison.compared[id]
+    figures = {group.name: group.figures[id].value for group in comparison.groups}
+    values = {name: value for name, value in figures.items() if value is not None}
     top = max(values, key=lambda name: values[name] * better)
     word = "highest" if better > 0 else "lowest"
     start = f"{word} {KINDS[id].label}: {one_line(top)}, {number(values[top])}"
@@ -226,7 +235,12 @@ def _headline(id: str, comparison: Comparison) -> str:
 
 def _of(differences: Iterable[Difference], id: str, group: str) -> Difference | None:
     return next(
-        (one for one in differences if (one.figure, one.group) == (id, group)), None
+        (
+            difference
+            for difference in differences
+            if (difference.figure, difference.group) == (id, group)
+        ),
+        None,
     )
 
 

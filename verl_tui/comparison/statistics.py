@@ -14,6 +14,7 @@ from itertools import pairwise, permutations
 from operator import mul
 from typing import TYPE_CHECKING, NamedTuple
 
+from verl_tui.bounds import clamp
 from verl_tui.means import mean
 
 if TYPE_CHECKING:
@@ -27,8 +28,10 @@ RARE = 0.05
 """How often chance alone may produce something that is called beyond chance."""
 _PRINTED = 5e-4
 """Rounding of the printed table."""
-_FEW, _ORDERS = 7, 999
-"""Most ranks for which all orders are tried; number of orders tried for more."""
+_FEW = 7
+"""Most ranks for which all orders are tried."""
+_ORDERS = 999
+"""Number of orders tried for more."""
 _EXACT = 30
 """Most values for which the distribution is computed exactly."""
 _TINY = 1e-300
@@ -80,19 +83,21 @@ def deviation(values: Sequence[float]) -> float | None:
     if len(values) < 2:
         return None
     centre = mean(values)
-    largest = max(abs(value - centre) for value in values)
+    apart = [value - centre for value in values]
+    largest = max(map(abs, apart))
     if not largest or not math.isfinite(largest):
         return largest
-    squares = math.fsum(((value - centre) / largest) ** 2 for value in values)
+    squares = math.fsum((difference / largest) ** 2 for difference in apart)
     return largest * math.sqrt(squares / (len(values) - 1))
 
 
 def of_seeds(values: Sequence[float]) -> Spread | None:
     """Return the mean of independent values, such as those of several seeds; None below two."""
+    count = len(values)
     spread = deviation(values)
     if spread is None:
         return None
-    return Spread(mean(values), spread / math.sqrt(len(values)), len(values) - 1)
+    return Spread(mean(values), spread / math.sqrt(count), count - 1)
 
 
 def of_one_run(values: Sequence[float]) -> Spread | None:
@@ -103,7 +108,8 @@ def of_one_run(values: Sequence[float]) -> Spread | None:
     Society 98, 1935), which short series make look too small by (1 + 3 r) / n (Kendall, Biometrika
     41, 1954).
     """
-    count, spread = len(values), deviation(values)
+    count = len(values)
+    spread = deviation(values)
     if spread is None or count < _LEAST_VALUES:
         return None
     centre = mean(values)
@@ -111,8 +117,10 @@ def of_one_run(values: Sequence[float]) -> Spread | None:
         return Spread(centre, spread, count - 1)
     scaled = [(value - centre) / spread for value in values]
     products = math.fsum(a * b for a, b in pairwise(scaled))
-    alike = products / math.fsum(one * one for one in scaled)
-    alike = min(max(0.0, alike + (1 + 3 * alike) / count), 1.0)
+    squares = math.fsum(value * value for value in scaled)
+    alike = products / squares
+    alike += (1 + 3 * alike) / count
+    alike = clamp(alike, 0.0, 1.0)
     effective = max(2.0, count * (1 - alike) / (1 + alike))
     return Spread(centre, spread / math.sqrt(effective), effective - 1)
 
@@ -123,9 +131,8 @@ def jitter(values: Sequence[float]) -> float | None:
     """
     if len(values) < _LEAST_VALUES:
         return None
-    return math.hypot(*(b - a for a, b in pairwise(values))) / math.sqrt(
-        2 * (len(values) - 1)
-    )
+    steps = [b - a for a, b in pairwise(values)]
+    return math.hypot(*steps) / math.sqrt(2 * len(steps))
 
 
 def interval(one: Spread, other: Spread, level: float = LEVEL) -> Interval:
@@ -159,13 +166,15 @@ def incomplete_beta(a: float, b: float, x: float) -> float:
 
 def _fraction(a: float, b: float, x: float) -> float:
     """Return the continued fraction of the incomplete beta function, by Lentz's method."""
-    c, d = 1.0, 1 / _not_zero(1 - (a + b) * x / (a + 1))
+    c = 1.0
+    d = 1 / _not_zero(1 - (a + b) * x / (a + 1))
     value = d
     for m in range(1, _MOST_TERMS):
         even = m * (b - m) * x / ((a + 2 * m - 1) * (a + 2 * m))
         odd = -(a + m) * (a + b + m) * x / ((a + 2 * m) * (a + 2 * m + 1))
         for term in (even, odd):
-            c, d = _not_zero(1 + term / c), 1 / _not_zero(1 + term * d)
+            c = _not_zero(1 + term / c)
+            d = 1 / _not_zero(1 + term * d)
             value *= c * d
         if abs(c * d - 1) < _CLOSE:
             break
@@ -184,9 +193,12 @@ def t_tail(t: float, freedom: float) -> float:
 @lru_cache(1024)
 def t_quantile(level: float, freedom: float) -> float:
     """Return the value that Student's t stays below with a probability from 0.5 to 1."""
-    tail, low, high = 1 - level, 0.0, 1.0
+    tail = 1 - level
+    low = 0.0
+    high = 1.0
     while t_tail(high, freedom) > tail:
-        low, high = high, 2 * high
+        low = high
+        high = 2 * high
     while high - low > 4 * math.ulp(high):
         middle = (low + high) / 2
         if t_tail(middle, freedom) > tail:
@@ -220,11 +232,12 @@ def rank_correlation(xs: tuple[int, ...], ys: tuple[int, ...]) -> float | None:
     """Return Spearman's correlation, from -1 to 1, of two rows of ranks; None where one is all the
     same.
     """
-    (first, one), (second, other) = _moments(xs), _moments(ys)
-    if not one or not other:
+    x_sum, x_variance = _moments(xs)
+    y_sum, y_variance = _moments(ys)
+    if not x_variance or not y_variance:
         return None
-    both = len(xs) * _product(xs, ys) - first * second
-    return max(-1.0, min(1.0, both / math.sqrt(one * other)))
+    covariance = len(xs) * _product(xs, ys) - x_sum * y_sum
+    return clamp(covariance / math.sqrt(x_variance * y_variance), -1.0, 1.0)
 
 
 @lru_cache(2048)
@@ -261,7 +274,8 @@ def beyond_chance(xs: tuple[int, ...], ys: tuple[int, ...]) -> bool:
     """Return whether chance alone reaches the correlation of two rows of ranks in fewer than one
     case of twenty, equal ranks considered: two values of each side are soon in order.
     """
-    found, count = rank_correlation(xs, ys), len(xs)
+    found = rank_correlation(xs, ys)
+    count = len(xs)
     if found is None or abs(found) < chance(count) - _PRINTED:
         return False
     if count > _EXACT or len(set(xs)) == len(set(ys)) == count:
@@ -273,7 +287,8 @@ def _reached_by_chance(xs: Sequence[int], ys: Sequence[int]) -> float:
     """Return the share of orders in which the correlation is as strong: all orders of few ranks, a
     fixed sample of the orders of many.
     """
-    count, product = len(xs), sum(xs) * sum(ys)
+    count = len(xs)
+    product = sum(xs) * sum(ys)
 
     def strength(order: Sequence[int]) -> int:
         return abs(count * _product(xs, order) - product)
@@ -299,7 +314,8 @@ def by_chance(ones: int, others: int, coefficient: float) -> float:
     # the smaller of the two counts of pairs
     least = (1 - abs(coefficient)) / 2 * ones * others
     ways = _ways(ones, others)
-    reached = sum(number for pairs, number in enumerate(ways) if pairs <= least + 1e-9)
+    most = math.floor(least + 1e-9)
+    reached = sum(ways[: most + 1])
     return min(1.0, 2 * reached / sum(ways))
 
 

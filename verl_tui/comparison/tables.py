@@ -52,7 +52,7 @@ def caption(comparison: Comparison) -> str:
     if len(base.members) > 1:
         held += f" ({counted(len(base.members), 'run')})"
     where = str(comparison.alignment.value)
-    steps = {one.measured.stop.step for one in comparison.runs} - {None}
+    steps = {run.measured.stop.step for run in comparison.runs} - {None}
     if comparison.alignment is Alignment.STEP and len(steps) == 1:
         where = f"at step {steps.pop()}"
     return (
@@ -79,7 +79,7 @@ def tables(comparison: Comparison) -> Iterator[TextTable]:
 
 def telling(settings: Iterable[DifferingSetting]) -> list[DifferingSetting]:
     """Return the settings that distinguish the runs: seeds, but neither names nor places."""
-    return [one for one in settings if _tells_apart(one)]
+    return [setting for setting in settings if _tells_apart(setting)]
 
 
 def _tells_apart(setting: DifferingSetting) -> bool:
@@ -93,19 +93,18 @@ def _settings(comparison: Comparison) -> TextTable:
     runs = comparison.runs
     if not found:
         return TextTable(heading, note=_no_settings(runs))
+    rows: list[tuple[str, ...]] = []
     if len(runs) <= min(len(found), _MOST_COLUMNS):
-        rows = [
-            (one_line(one.label), *map(_setting, one.values))
-            for one in found[:_MOST_SETTINGS]
-        ]
-        columns = ("setting", *(one_line(one.name) for one in runs))
+        columns = ("setting", *(one_line(run.name) for run in runs))
+        for setting in found[:_MOST_SETTINGS]:
+            values = [_setting(value) for value in setting.values]
+            rows.append((one_line(setting.label), *values))
     else:
         first = found[:_MOST_COLUMNS]
-        columns = ("run", *(one_line(one.label) for one in first))
-        rows = [
-            (one_line(run.name), *(_setting(one.values[at]) for one in first))
-            for at, run in enumerate(runs)
-        ]
+        columns = ("run", *(one_line(setting.label) for setting in first))
+        for at, run in enumerate(runs):
+            values = [_setting(setting.values[at]) for setting in first]
+            rows.append((one_line(run.name), *values))
     shown = min(
         len(found), _MOST_SETTINGS if columns[0] == "setting" else len(columns) - 1
     )
@@ -128,7 +127,9 @@ def _no_settings(runs: Sequence[ComparedRun]) -> str:
 def _setting(value: object) -> str:
     if value is ABSENT:
         return UNKNOWN
-    return "null" if value is None else one_line(short(value), LONGEST)
+    if value is None:
+        return "null"
+    return one_line(short(value), LONGEST)
 
 
 # -- figures ---------------------------------------------------------------------------------------
@@ -149,21 +150,19 @@ def _figures(
     units = {id: _unit(id, comparison) for id in known}
     columns = [_heading(id, units[id]) for id in known]
     rows = []
-    for one in comparison.runs:
-        cells = [_figure(id, one.measured.figures[id], units[id]) for id in known]
-        cells = [one.state, _steps(one), *cells, _findings(one)] if ends else cells
-        rows.append((one_line(one.name), *cells))
+    for run in comparison.runs:
+        cells = [_figure(id, run.measured.figures[id], units[id]) for id in known]
+        cells = [run.state, _steps(run), *cells, _findings(run)] if ends else cells
+        rows.append((one_line(run.name), *cells))
     if ends:
         columns = ["state", "steps", *columns, "findings"]
-    return (
-        TextTable(heading, ("run", *columns), tuple(rows))
-        if columns
-        else TextTable(heading)
-    )
+    if columns:
+        return TextTable(heading, ("run", *columns), tuple(rows))
+    return TextTable(heading)
 
 
 def _is_known(id: str, comparison: Comparison) -> bool:
-    return any(one.measured.figures[id].value is not None for one in comparison.runs)
+    return any(run.measured.figures[id].value is not None for run in comparison.runs)
 
 
 def _heading(id: str, unit: str) -> str:
@@ -174,11 +173,13 @@ def _heading(id: str, unit: str) -> str:
 
 def _unit(id: str, comparison: Comparison) -> str:
     """Return the unit that all runs have in common, empty if they have none."""
-    found = (one.measured.figures[id] for one in comparison.runs)
+    found = (run.measured.figures[id] for run in comparison.runs)
     units = {
         figure.unit or KINDS[id].unit for figure in found if figure.value is not None
     }
-    return units.pop() if len(units) == 1 else ""
+    if len(units) != 1:
+        return ""
+    return units.pop()
 
 
 def _figure(id: str, figure: Figure, unit: str) -> str:
@@ -196,10 +197,13 @@ def _figure(id: str, figure: Figure, unit: str) -> str:
 
 
 def _steps(one: ComparedRun) -> str:
-    step, total = one.measured.stop.step, one.run.total_steps
+    step = one.measured.stop.step
+    total = one.run.total_steps
     if step is None:
         return UNKNOWN
-    return f"{step}/{total}" if total and step == one.run.step else str(step)
+    if total and step == one.run.step:
+        return f"{step}/{total}"
+    return str(step)
 
 
 def _findings(one: ComparedRun) -> str:

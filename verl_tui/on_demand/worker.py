@@ -106,7 +106,9 @@ class Worker(Generic[JobT]):
             self._thread.start()
 
     def _work(self) -> None:
-        due, news, working = 0.0, False, True
+        due = 0.0
+        news = False
+        working = True
         while working:
             job = self._next()
             urgent = False
@@ -114,7 +116,8 @@ class Worker(Generic[JobT]):
                 news = job.read_on() or news
                 urgent = job.is_urgent()
             if news and not urgent and time.monotonic() >= due:
-                due, news = time.monotonic() + PAUSE, False
+                due = time.monotonic() + PAUSE
+                news = False
                 self._notify()
             working = self._wait(due if news else None)
 

@@ -187,7 +187,9 @@ def _steps(run: Run, stop: Stop) -> ComparedCell:
 
 def _best_step(indicator: str, run: Run, stop: Stop) -> ComparedCell:
     step = best_figure(indicator, run, stop).step
-    return ComparedCell() if step is None else ComparedCell(exact_step(step))
+    if step is None:
+        return ComparedCell()
+    return ComparedCell(exact_step(step))
 
 
 def _findings(view: View, run: Run) -> ComparedCell:

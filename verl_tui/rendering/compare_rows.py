@@ -115,7 +115,8 @@ def heading_rows(
         letter, colour = (
             (f"{LETTERS[place]} ", RUNS[place]) if place is not None else ("", "")
         )
-        pointer, role = (" ", "label")
+        pointer = " "
+        role = "label"
         if at == current:
             pointer = ">" if view.ascii_only else "▸"
             role = "current"
@@ -155,13 +156,14 @@ def reward_row(
         room = columns.size - _GAP
         place = view.selection.place(runs[at].name)
         role = RUNS[place] if place is not None else "spark"
-        line = _spark(
-            runs[at], ends[at].step, min(room - 1, _WIDEST), ascii_only=view.ascii_only
-        )
+        cells = min(room - 1, _WIDEST)
+        line = _spark(runs[at], ends[at].step, cells, ascii_only=view.ascii_only)
         row.append((" " * _GAP, ""))
         row += spark_pieces(line, role, broken="worse")
         row.append((" " * (room - len(line)), ""))
-    return row if any(text.strip() for text, _ in row[1:]) else []
+    if not any(text.strip() for text, _ in row[1:]):
+        return []
+    return row
 
 
 def _spark(run: Run, step: int | None, cells: int, *, ascii_only: bool) -> str:
@@ -224,7 +226,9 @@ def _label_cells(line: ComparisonRow) -> int:
 def _unit(line: ComparisonRow) -> str:
     """Return the unit of a row, empty if the runs' units differ."""
     units = {cell.unit for cell in line.cells if cell.number is not None}
-    return next(iter(units)) if len(units) == 1 else ""
+    if len(units) != 1:
+        return ""
+    return next(iter(units))
 
 
 def _row(
@@ -237,8 +241,10 @@ def _row(
     if unit and cell_len(label) + len(unit) + 2 <= columns.label:
         label = f"{label}, {unit}"
     row: Pieces = [(_sized(label, columns.label, ascii_only=ascii_only), "label")]
-    base, room = line.cells[0], columns.size - _GAP
-    for at, cell in zip(columns.of(columns.seen), columns.of(line.cells), strict=True):
+    base = line.cells[0]
+    room = columns.size - _GAP
+    cells = columns.of(line.cells)
+    for at, cell in zip(columns.of(columns.seen), cells, strict=True):
         row.append((" " * _GAP, ""))
         if line.is_setting:
             text = middle(cell.text, room, ascii_only=ascii_only)
@@ -271,7 +277,9 @@ def _change(
     change = cell.number - base.number
     if not better:
         role = _band_role(cell.outside, base.outside)
-        return _Change(role, change, base.number) if role else None
+        if not role:
+            return None
+        return _Change(role, change, base.number)
     if not change or cell.text == base.text:
         return _Change("", change, base.number)
     return _Change("better" if change * better > 0 else "worse", change, base.number)

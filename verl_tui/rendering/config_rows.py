@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 
     from verl_tui.rendering.text.piece import Pieces
     from verl_tui.runs.run import Run
+    from verl_tui.runs.views.facts import Fact
 
 ROLES = ("heading", "label", "value", "dim", "override", "differs")
 """Roles of the pieces of text."""
@@ -93,26 +94,23 @@ def settings_page(
     is the key that clears it.
     """
     if run is None:
-        return SettingsPage(
-            (), (SettingSection("", (), "No run yet, so there are no settings."),)
-        )
-    facts = [
-        SettingEntry(
-            fact.label,
-            (fact.value,),
-            fact.key,
-            f"{fact.key} ({_origins(run, fact.key)})",
-        )
-        for fact in identity(run).facts
-    ]
+        nothing = SettingSection("", (), "No run yet, so there are no settings.")
+        return SettingsPage((), (nothing,))
+    facts = [_fact(run, fact) for fact in identity(run).facts]
+    facts_found = _matching(facts, query)
     stated = [_setting(run, key) for key in sorted(run.settings)]
-    found = [_matching(entries, query) for entries in (facts, stated)]
-    count = f"{len(found[1])} of {len(stated)}" if query else len(stated)
+    found = _matching(stated, query)
+    count = f"{len(found)} of {len(stated)}" if query else len(stated)
     otherwise = _no_match(query, clear) if query and stated else _NOTHING
-    first = [SettingSection("run", found[0])] if found[0] else []
-    return SettingsPage(
-        (), (*first, SettingSection(f"settings: {count}", found[1], otherwise))
-    )
+    settings = SettingSection(f"settings: {count}", found, otherwise)
+    if facts_found:
+        return SettingsPage((), (SettingSection("run", facts_found), settings))
+    return SettingsPage((), (settings,))
+
+
+def _fact(run: Run, fact: Fact) -> SettingEntry:
+    about = f"{fact.key} ({_origins(run, fact.key)})"
+    return SettingEntry(fact.label, (fact.value,), fact.key, about)
 
 
 def _no_match(query: str, clear: str) -> str:
@@ -126,14 +124,15 @@ def difference_page(
     that clears the filter.
     """
     columns = tuple(run.name for run in runs)
-    if reason := _incomparable(runs):
+    reason = _incomparable(runs)
+    if reason:
         return SettingsPage(columns, (SettingSection("", (), reason),))
     groups = _differences(runs)
-    sections = [
-        SettingSection(f"{name}: {len(found)}", found)
-        for name, entries in groups.items()
-        if (found := _matching(entries, query))
-    ]
+    sections: list[SettingSection] = []
+    for name, entries in groups.items():
+        found = _matching(entries, query)
+        if found:
+            sections.append(SettingSection(f"{name}: {len(found)}", found))
     if not sections:
         differ = any(entries for name, entries in groups.items() if name != _GLANCE)
         nothing = _no_match(query, clear) if query and differ else _SAME
@@ -146,29 +145,29 @@ def _incomparable(runs: Sequence[Run]) -> str:
     if len(runs) < 2:
         return _ALONE
     unknown = [run.name for run in runs if not run.settings]
-    return (
-        f"The settings of {', '.join(unknown)} are unknown."
-        if len(runs) - len(unknown) < 2
-        else ""
-    )
+    if len(runs) - len(unknown) < 2:
+        return f"The settings of {', '.join(unknown)} are unknown."
+    return ""
 
 
 def _differences(runs: Sequence[Run]) -> dict[str, list[SettingEntry]]:
     """Return the differences by heading, in the order to show."""
+    facts = [
+        _difference(fact.label, fact.values, fact.keys)
+        for fact in differing_facts(runs)
+    ]
     groups: dict[str, list[SettingEntry]] = {
-        _GLANCE: [
-            _difference(fact.label, fact.values, fact.keys)
-            for fact in differing_facts(runs)
-        ],
+        _GLANCE: facts,
         "differences": [],
         "set in some runs only": [],
         "names and places": [],
     }
     for row in difference([run.settings for run in runs]):
+        heading = "differences"
         if row.naming:
             heading = "names and places"
-        else:
-            heading = "set in some runs only" if row.silent else "differences"
+        elif row.silent:
+            heading = "set in some runs only"
         origins = {
             run.name: _origin(run, row.key) for run in runs if row.key in run.settings
         }
@@ -186,20 +185,19 @@ def _difference(
 def _setting(run: Run, key: str) -> SettingEntry:
     value = run.settings[key]
     origin = run.settings_origin.get(key, "")
-    stated = list(run.config.statements(key))
-    others = [
-        f"{origin_word(where)} says {_plain(other)}"
-        for where, other in stated
-        if where != origin
-    ]
-    about = "; ".join([origin or "unknown", *others])
-    note, role = origin_word(origin), "value"
-    if any(layer_of(where) is SettingsLayer.OVERRIDES for where, _ in stated):
-        role = "override"
-        note += "" if layer_of(origin) is SettingsLayer.OVERRIDES else ", override"
+    about = [origin or "unknown"]
+    note = origin_word(origin)
+    role = "value"
+    for where, other in run.config.statements(key):
+        if where != origin:
+            about.append(f"{origin_word(where)} says {_plain(other)}")
+        if layer_of(where) is SettingsLayer.OVERRIDES:
+            role = "override"
+    if role == "override" and layer_of(origin) is not SettingsLayer.OVERRIDES:
+        note += ", override"
     if value is None or is_open(value):
         role = "dim"
-    return SettingEntry(key, (value,), note, about, role)
+    return SettingEntry(key, (value,), note, "; ".join(about), role)
 
 
 def _origin(run: Run, key: str) -> str:
@@ -219,7 +217,9 @@ def origin_word(origin: str) -> str:
     if layer_of(origin) is SettingsLayer.WANDB:
         return "W&B"
     path = PurePath(origin)
-    return f".hydra/{path.name}" if path.parent.name == ".hydra" else path.name
+    if path.parent.name == ".hydra":
+        return f".hydra/{path.name}"
+    return path.name
 
 
 def _matching(entries: Sequence[SettingEntry], query: str) -> tuple[SettingEntry, ...]:
@@ -228,12 +228,12 @@ def _matching(entries: Sequence[SettingEntry], query: str) -> tuple[SettingEntry
     if not words:
         return tuple(entries)
 
-    def text(entry: SettingEntry) -> str:
-        return " ".join((entry.label, *map(_plain, entry.values), entry.note)).lower()
+    def matches(entry: SettingEntry) -> bool:
+        values = map(_plain, entry.values)
+        text = " ".join((entry.label, *values, entry.note)).lower()
+        return all(word in text for word in words)
 
-    return tuple(
-        entry for entry in entries if all(word in text(entry) for word in words)
-    )
+    return tuple(filter(matches, entries))
 
 
 def _plain(value: object) -> str:
@@ -242,13 +242,17 @@ def _plain(value: object) -> str:
         return ""
     if value is None:
         return "null"
-    return str(value).lower() if isinstance(value, bool) else str(value)
+    if isinstance(value, bool):
+        return str(value).lower()
+    return str(value)
 
 
 def _shown(value: object) -> str:
     if value is ABSENT:
         return _NOT_STATED
-    return _plain(value) if isinstance(value, bool) or value is None else short(value)
+    if isinstance(value, bool) or value is None:
+        return _plain(value)
+    return short(value)
 
 
 # -- rows ------------------------------------------------------------------------------------------
@@ -299,11 +303,12 @@ def heading_row(page: SettingsPage, width: int, *, ascii_only: bool) -> Pieces:
     size = widths(page.entries, len(page.columns), width)
     mark = ellipsis(ascii_only=ascii_only)
     row: Pieces = [(_sized("setting", size.label, mark), "dim")]
-    for at, name in enumerate(page.columns):
-        shown = _sized(
-            middle(name, size.value, ascii_only=ascii_only), size.value, mark
-        )
-        row.append((" " * _GAP + shown, "label" if at == 0 else "dim"))
+    role = "label"
+    for name in page.columns:
+        short = middle(name, size.value, ascii_only=ascii_only)
+        shown = _sized(short, size.value, mark)
+        row.append((" " * _GAP + shown, role))
+        role = "dim"
     return row
 
 
@@ -319,9 +324,8 @@ def page_rows(
         size = widths(entries, len(page.columns), width)
         if rows:
             rows.append([])
-        if section.heading and (
-            section.entries or page.entries or not section.otherwise
-        ):
+        says_nothing = not section.entries and not page.entries and section.otherwise
+        if section.heading and not says_nothing:
             rows.append([(fit(section.heading, width), "heading")])
         heads += range(len(rows), len(rows) + len(section.entries))
         rows += [_row(entry, size, ascii_only=ascii_only) for entry in section.entries]
@@ -336,16 +340,17 @@ def _wrapped(text: str, role: str, width: int, *, ascii_only: bool) -> list[Piec
 
 def _row(entry: SettingEntry, size: Widths, *, ascii_only: bool) -> Pieces:
     mark = ellipsis(ascii_only=ascii_only)
-    label = fit_left(printable(entry.label, ascii_only=ascii_only), size.label, mark)
-    row: Pieces = [(label + " " * (size.label - cell_len(label)), "label")]
+    label = printable(entry.label, ascii_only=ascii_only)
+    label = fit_left(label, size.label, mark)
+    padding = " " * (size.label - cell_len(label))
+    row: Pieces = [(label + padding, "label")]
     for at, value in enumerate(entry.values):
-        text = _sized(
-            middle(_shown(value), size.value, ascii_only=ascii_only), size.value, mark
-        )
+        short = middle(_shown(value), size.value, ascii_only=ascii_only)
+        text = _sized(short, size.value, mark)
         row.append((" " * _GAP + text, _value_role(entry, at)))
     if size.note:
-        note = fit_left(printable(entry.note, ascii_only=ascii_only), size.note, mark)
-        row.append((" " * _GAP + note, "dim"))
+        note = printable(entry.note, ascii_only=ascii_only)
+        row.append((" " * _GAP + fit_left(note, size.note, mark), "dim"))
     return row
 
 
@@ -354,7 +359,9 @@ def _value_role(entry: SettingEntry, at: int) -> str:
     value = entry.values[at]
     if value is ABSENT or (at and value == entry.values[0]):
         return "dim"
-    return "value" if not at and entry.role == "differs" else entry.role
+    if not at and entry.role == "differs":
+        return "value"
+    return entry.role
 
 
 def full_entry(
@@ -372,9 +379,8 @@ def full_entry(
     values = [
         _NOT_STATED if value is ABSENT else _plain(value) for value in entry.values
     ]
-    named = [
-        f"{name}: {value}" for name, value in zip(page.columns, values, strict=False)
-    ]
+    pairs = zip(page.columns, values, strict=False)
+    named = [f"{name}: {value}" for name, value in pairs]
     origin = wrap(f"read from {entry.about}", "dim")
     rows = wrap(entry.label, "label")
     for text in named or values:
@@ -388,7 +394,8 @@ def full_entry(
 def _beginning(rows: list[Pieces], width: int, height: int, mark: str) -> list[Pieces]:
     """Return the first rows, with an ellipsis where a sentence is cut."""
     if len(rows) > height:
-        (_, next_role), (last, role) = rows[height][0], rows[height - 1][0]
+        _, next_role = rows[height][0]
+        last, role = rows[height - 1][0]
         if next_role == role:
             rows[height - 1] = [(fit(f"{last} {mark}", width, mark), role)]
     return rows[:height]

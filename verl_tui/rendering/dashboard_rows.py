@@ -57,7 +57,8 @@ class PanelNeeds:
         now.
         """
         if of != self._of:
-            self._of, self._needs = of, {}
+            self._of = of
+            self._needs = {}
         grown = {
             name: max(need, self._needs.get(name, 0)) for name, need in needs.items()
         }
@@ -108,14 +109,17 @@ def rows_of_panels(
         for name, need in needs.items()
         if name != "charts"
     }
-    while sum(one.height for one in given.values()) > rows * (1 - _CHARTS):
+    while sum(panel.height for panel in given.values()) > rows * (1 - _CHARTS):
         name, most = max(given.items(), key=lambda one: one[1].height)
         if most.height <= 1:
             break
         given[name] = _shorter(most)
     if charts and "samples" in given:
         left = (
-            rows - charts - FRAME * frames - sum(one.height for one in given.values())
+            rows
+            - charts
+            - FRAME * frames
+            - sum(panel.height for panel in given.values())
         )
         given["samples"] = _higher(given["samples"], left, needs["samples"])
     return given

@@ -78,12 +78,16 @@ class FindingList:
     def at(self) -> int | None:
         """Index of the chosen finding, None where none is chosen."""
         names = [name_of(finding) for finding in self.findings]
-        return names.index(self.chosen_name) if self.chosen_name in names else None
+        if self.chosen_name not in names:
+            return None
+        return names.index(self.chosen_name)
 
     @property
     def chosen(self) -> Finding | None:
         """The chosen finding."""
-        return None if self.at is None else self.findings[self.at]
+        if self.at is None:
+            return None
+        return self.findings[self.at]
 
     def forget_choices(self) -> None:
         """Fold everything and choose nothing: another run is shown."""
@@ -96,7 +100,8 @@ class FindingList:
 
     def choose_next(self, by: int) -> Finding | None:
         """Choose the next (1) or previous (-1) finding, in a circle; None where there is none."""
-        findings, at = self.findings, self.at
+        findings = self.findings
+        at = self.at
         if not findings:
             return None
         start = 0 if by > 0 else -1
@@ -206,10 +211,9 @@ class _WrittenFindings:
         """Return all findings with their messages cut until they fit, the first ones least; None
         where not even a row of each message does.
         """
-        messages = [self._writer.message(one) for one in self.findings]
-        spare = (
-            height - sum(map(len, self._blocks)) + sum(len(one) - 1 for one in messages)
-        )
+        messages = [self._writer.message(finding) for finding in self.findings]
+        spare = height - sum(map(len, self._blocks))
+        spare += sum(len(message) - 1 for message in messages)
         if spare < 0:
             return None
         rows: list[Pieces] = []
@@ -250,11 +254,12 @@ class _WrittenFindings:
     def badge_rows(self, height: int, chosen: FindingName | None) -> list[Pieces]:
         """Return a row of badges, the chosen one first, and as many messages as fit below them."""
         writer = self._writer
-        findings = sorted(self.findings, key=lambda one: name_of(one) != chosen)
+        findings = sorted(self.findings, key=lambda finding: name_of(finding) != chosen)
         if not findings:
             return [writer.quiet_row(self._view)]
         rows = [writer.badges(findings)]
-        several = len(findings) > 1 and height > len(writer.message(findings[0])) + 1
+        first = writer.message(findings[0])
+        several = len(findings) > 1 and height > len(first) + 1
         for finding in findings:
             message = writer.message(finding, with_state=True, marked=several)
             rows += writer.beginning(message, height - len(rows))
@@ -283,10 +288,12 @@ def _captions(view: View, *, reasons: bool) -> Sequence[str]:
     if view.run is None:
         return ()
     if view.loading:
-        return (
-            found_at_the_end(view) if view.run.preview and view.verdict.findings else ()
-        )
-    active = [one for one in view.verdict.primary if not _acknowledged(view, one)]
+        if view.run.preview and view.verdict.findings:
+            return found_at_the_end(view)
+        return ()
+    active = [
+        finding for finding in view.verdict.primary if not _acknowledged(view, finding)
+    ]
     verdict = view.verdict._replace(not_judged=()) if reasons else view.verdict
     return finding_counts(verdict, active, symbols(ascii_only=view.ascii_only))
 

@@ -87,22 +87,26 @@ class FindingWriter:
         since = self._since(finding)
         badge = self._badge(finding, self.width - 2 - len(since) - 2)
         gap = self.width - 2 - len(since) - cells_of(badge)
-        return (
-            [*badge, (" " * gap, ""), (f"{since} {fold}", "dim")] if gap > 0 else badge
-        )
+        if gap > 0:
+            return [*badge, (" " * gap, ""), (f"{since} {fold}", "dim")]
+        return badge
 
     def _since(self, finding: Finding) -> str:
         """Return when a finding began, as long as it leaves room for the finding's name."""
         step = finding.since_step
-        long, short = (
-            ("", "") if step is None else (f"since step {step}", f"step {step}")
-        )
+        long = short = ""
         if name_of(finding) in self._known:
             long = short = "acknowledged"
+        elif step is not None:
+            long = f"since step {step}"
+            short = f"step {step}"
         room = self.width - 2 - 4
-        if room - len(long) >= min(16, cell_len(finding.id)):
+        name = cell_len(finding.id)
+        if room - len(long) >= min(16, name):
             return long
-        return short if room - len(short) >= min(10, cell_len(finding.id)) else ""
+        if room - len(short) >= min(10, name):
+            return short
+        return ""
 
     def _details(self, finding: Finding) -> Iterator[Pieces]:
         for text in finding.evidence:
@@ -124,10 +128,11 @@ class FindingWriter:
     def _followed(self, follow: Sequence[Finding], *, unfolded: bool) -> Pieces:
         words = f"+{counted(len(follow), 'consequence')}"
         if not unfolded:
-            words = f"{words}: {', '.join(dict.fromkeys(one.id for one in follow))}"
+            names = dict.fromkeys(consequence.id for consequence in follow)
+            words = f"{words}: {', '.join(names)}"
+        words = printable(words, ascii_only=self._ascii)
         indent = "  " if self.width > _NARROW else ""
-        row = [(indent, ""), (printable(words, ascii_only=self._ascii), "dim")]
-        return cut(row, self.width, self.symbols.more)
+        return cut([(indent, ""), (words, "dim")], self.width, self.symbols.more)
 
     def message(
         self, finding: Finding, *, with_state: bool = False, marked: bool = False
@@ -135,15 +140,21 @@ class FindingWriter:
         """Write the message, on request with the word that it is acknowledged, and with the mark of
         its severity.
         """
-        mark, role = self._mark(finding.severity) if marked else ("", "")
-        mark = f"{mark} " if marked else ""
-        indent = 0 if marked else 2
+        mark = ""
+        mark_role = ""
+        indent = 2
+        if marked:
+            sign, mark_role = self._mark(finding.severity)
+            mark = f"{sign} "
+            indent = 0
+        text = finding.message
         if name_of(finding) not in self._known:
             return self._paragraph(
-                mark, finding.message, "text", mark_role=role, indent=indent
+                mark, text, "text", mark_role=mark_role, indent=indent
             )
-        state = "acknowledged: " if with_state else ""
-        return self._paragraph(mark, f"{state}{finding.message}", "dim", indent=indent)
+        if with_state:
+            text = f"acknowledged: {text}"
+        return self._paragraph(mark, text, "dim", indent=indent)
 
     def badges(self, findings: Sequence[Finding]) -> Pieces:
         """Write findings in one row, and the number of those without room; of a single one since
@@ -153,22 +164,27 @@ class FindingWriter:
             return self._single_badge(findings[0])
         row: Pieces = []
         used = 0
-        for i, finding in enumerate(findings):
-            rest = f" +{len(findings) - i - 1}" if i < len(findings) - 1 else ""
+        left = len(findings)
+        for finding in findings:
+            rest = f" +{left - 1}" if left > 1 else ""
             gap = 1 if row else 0
             room = self.width - used - gap - len(rest)
             if row and room < cell_len(finding.id) + 2:
-                row.append((f" +{len(findings) - i}", "dim"))
+                row.append((f" +{left}", "dim"))
                 break
-            row += [(" " * gap, ""), *self._badge(finding, room)]
-            used += gap + cells_of(row[-2:])
+            badge = self._badge(finding, room)
+            row += [(" " * gap, ""), *badge]
+            used += gap + cells_of(badge)
+            left -= 1
         return row
 
     def _single_badge(self, finding: Finding) -> Pieces:
         since = self._since(finding)
         row = self._badge(finding, self.width - len(since) - 1)
         gap = self.width - len(since) - cells_of(row)
-        return [*row, (" " * gap, ""), (since, "dim")] if since and gap > 0 else row
+        if since and gap > 0:
+            return [*row, (" " * gap, ""), (since, "dim")]
+        return row
 
     def beginning(self, rows: list[Pieces], count: int) -> list[Pieces]:
         """Return the first rows; if there are more, the last one is filled and ends with an
@@ -176,12 +192,17 @@ class FindingWriter:
         """
         if not 0 < count < len(rows):
             return rows[: max(0, count)]
-        last = cut([*rows[count - 1], (" ", ""), rows[count][-1]], self.width - 1)
-        return [*rows[: count - 1], [*last, (self.symbols.more, last[-1][1])]]
+        next_words = rows[count][-1]
+        filled = [*rows[count - 1], (" ", ""), next_words]
+        last = cut(filled, self.width - 1)
+        _, role = last[-1]
+        return [*rows[: count - 1], [*last, (self.symbols.more, role)]]
 
     def quiet(self, view: View) -> list[Pieces]:
         """Say why there is no finding."""
-        role, mark, words = "dim", self.symbols.nothing, ""
+        role = "dim"
+        mark = self.symbols.nothing
+        words = ""
         if view.run is None:
             words = "waiting for a run"
         elif view.loading:
@@ -194,15 +215,14 @@ class FindingWriter:
             words = "waiting for the first step"
         elif view.run.name not in view.monitor.verdicts:
             words = "no verdict yet"
-        elif (judged := _judged(view)) == 0:
+        elif _judged(view) == 0:
             words = "no rule could judge it yet"
         else:
-            role, mark = "ok", self.symbols.ok
-            number = "" if judged is None else f" by {counted(judged, 'rule')}"
-            words = f"nothing found{number}"
-        return self._paragraph(f"{mark} ", words, role, indent=0) or [
-            [(mark[: self.width], role)]
-        ]
+            role = "ok"
+            mark = self.symbols.ok
+            words = f"nothing found{_by_rules(view)}"
+        rows = self._paragraph(f"{mark} ", words, role, indent=0)
+        return rows or [[(mark[: self.width], role)]]
 
     def quiet_row(self, view: View) -> Pieces:
         """Say in one row why there is no finding, and how many rules were not judged if that
@@ -215,31 +235,32 @@ class FindingWriter:
         counts = ", ".join(unjudged_rules([rule.reason for rule in rules]))
         more = f"{self.symbols.dot}{counts} ({view.keys['health.not_judged']}: why)"
         fits = cells_of(row) + cell_len(more) <= self.width
-        return [*row, (more, "dim")] if fits else row
+        if fits:
+            return [*row, (more, "dim")]
+        return row
 
     def not_judged(self, view: View, *, reasons: bool) -> list[Pieces]:
         """Write the number of rules that gave no verdict, on request with names and reasons."""
-        verdict, why = view.verdict, f"({view.keys['health.not_judged']}: why)"
+        verdict = view.verdict
+        why = f"({view.keys['health.not_judged']}: why)"
         first, *more = unjudged_rules([rule.reason for rule in verdict.not_judged])
         words = ", ".join((first, *more))
         if not reasons:
             forms = (f"{words} {why}", words, f"{first} {why}", first)
             fitting = next((form for form in forms if len(form) <= self.width), first)
             return [[(part, "dim")] for part in wrapped(fitting, self.width)]
-        rows: list[Pieces] = [
-            [(middle(words, self.width, ascii_only=self._ascii), "dim")]
-        ]
+        words = middle(words, self.width, ascii_only=self._ascii)
+        rows: list[Pieces] = [[(words, "dim")]]
         for rule in verdict.not_judged:
             rows += self._paragraph("", f"{rule.id}: {rule.reason}", "dim", hang=2)
         return rows
 
     def _badge(self, finding: Finding, cells: int) -> Pieces:
         mark, role = self._mark(finding.severity)
-        role = "dim" if name_of(finding) in self._known else role
-        return [
-            (f"{mark} "[: self.width], role),
-            (middle(finding.id, cells - 2, ascii_only=self._ascii), role),
-        ]
+        if name_of(finding) in self._known:
+            role = "dim"
+        name = middle(finding.id, cells - 2, ascii_only=self._ascii)
+        return [(f"{mark} "[: self.width], role), (name, role)]
 
     def _mark(self, severity: Severity) -> tuple[str, str]:
         if severity is Severity.CRITICAL:
@@ -285,7 +306,9 @@ def _reading(view: View) -> str:
     """Return how far reading is, and that a preview is shown meanwhile."""
     words = f"reading {int(view.monitor.loaded() * 100)}%"
     is_part = view.run is not None and view.run.preview
-    return f"{words}; a preview is shown" if is_part else words
+    if is_part:
+        return f"{words}; a preview is shown"
+    return words
 
 
 def _judged(view: View) -> int | None:
@@ -297,6 +320,12 @@ def _judged(view: View) -> int | None:
     return len({rule.id for rule in guide.rules} - skipped - guide.silenced)
 
 
+def _by_rules(view: View) -> str:
+    """Return how many rules judged the run, in words; empty if the rules are unknown."""
+    judged = _judged(view)
+    return "" if judged is None else f" by {counted(judged, 'rule')}"
+
+
 def finding_counts(
     verdict: Verdict, open_: Sequence[Finding], symbols: FindingSymbols
 ) -> list[str]:
@@ -305,7 +334,8 @@ def finding_counts(
 
     Consequences of other findings do not count.
     """
-    words, marks = [], []
+    words = []
+    marks = []
     for severity in reversed(Severity):
         count = sum(finding.severity is severity for finding in open_)
         if count:

@@ -52,15 +52,16 @@ def caption(episodes: Sequence[Episode]) -> str:
 
 
 def _episode_rows(view: View, episode: Episode, width: int) -> list[Pieces]:
-    run, ascii_only = view.run, view.ascii_only
+    run = view.run
+    ascii_only = view.ascii_only
     acknowledged = run is not None and view.acknowledgements.marked(run.name, episode)
     active = episode.cleared_step is None and not acknowledged
     role = episode.severity.word if active else "dim"
     mark = _MARKS[episode.severity][ascii_only]
-    steps = (" - " if ascii_only else " · ").join(
-        _steps(episode, acknowledged=acknowledged)
-    )
-    rows: list[Pieces] = [[(f"{mark} ", role), (middle(episode.id, width - 2), role)]]
+    dot = " - " if ascii_only else " · "
+    steps = dot.join(_steps(episode, acknowledged=acknowledged))
+    name = middle(episode.id, width - 2)
+    rows: list[Pieces] = [[(f"{mark} ", role), (name, role)]]
     for words, words_role in (
         (steps, "dim"),
         (episode.message, "dim" if acknowledged else "text"),

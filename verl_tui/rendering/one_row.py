@@ -47,6 +47,8 @@ _STATE_PRIORITIES: dict[State | Unread, int] = {
     State.STALLED: 84,
     State.CRASHED: 84,
 }
+_NAMES = ((99, 22), (24, 42), (16, 66), (11, 78), (7, 100))
+"""Most cells of a variant of the name, and its priority."""
 _GOES_ON = (State.WAITING, State.RUNNING, State.STALLED)
 """States of runs whose end is still awaited."""
 _MARKS = {Severity.CRITICAL: "✖X", Severity.WARNING: "▲!", Severity.INFO: "•i"}
@@ -87,7 +89,9 @@ def one_row(view: View, width: int, *, alone: bool) -> list[Piece]:
     assert run is not None
     parts = list(_identity(view, run))
     parts += _figures(view, run) if alone else [_scores(view, run)]
-    parts += [*_reading(view), *_forecast(view, run), *_sources(view, run)]
+    parts += _reading(view)
+    parts += _forecast(view, run)
+    parts += _sources(view, run)
     return fitting([part for part in parts if part], width)
 
 
@@ -97,11 +101,10 @@ def fitting(parts: Sequence[RowPart], width: int) -> list[Piece]:
     """Index of each part's variant, beyond the last for none."""
     shortened: list[int] = []
     while _width(parts, at) > width:
-        rest = [
-            (part[i].priority, n)
-            for n, (part, i) in enumerate(zip(parts, at, strict=True))
-            if i < len(part)
-        ]
+        rest: list[tuple[int, int]] = []
+        for n, part in enumerate(parts):
+            if at[n] < len(part):
+                rest.append((part[at[n]].priority, n))
         _, least = min(rest)
         if len(rest) == 1 and at[least] == len(parts[least]) - 1:
             break
@@ -113,7 +116,8 @@ def fitting(parts: Sequence[RowPart], width: int) -> list[Piece]:
             at[n] += 1
     row: list[Piece] = []
     for variant in _chosen(parts, at):
-        row += [(" " * _GAP, "")] if row else []
+        if row:
+            row.append((" " * _GAP, ""))
         row += variant.pieces
     return row
 
@@ -133,17 +137,14 @@ def _text(priority: int, text: str, role: str = "") -> Variant:
 
 def _identity(view: View, run: Run) -> Iterator[RowPart]:
     """Yield name, number, state and progress of the run."""
-    sizes = ((99, 22), (24, 42), (16, 66), (11, 78), (7, 100))
     names = tuple(dict.fromkeys((*view.monitor.runs, run.name)))  # it may be gone
-    yield [
-        _text(
-            priority,
-            short_names(names, cells, ascii_only=view.ascii_only)[run.name],
-            "strong",
-        )
-        for cells, priority in sizes
-    ]
-    if len(view.monitor.runs) > 1 and run in (runs := view.listed):
+    variants: RowPart = []
+    for cells, priority in _NAMES:
+        short = short_names(names, cells, ascii_only=view.ascii_only)
+        variants.append(_text(priority, short[run.name], "strong"))
+    yield variants
+    runs = view.listed
+    if len(view.monitor.runs) > 1 and run in runs:
         yield [_text(82, f"{runs.index(run) + 1}/{len(runs)}", "dim")]
     current = shown_state(view, run)
     priority = _STATE_PRIORITIES.get(current, 56)
@@ -158,45 +159,38 @@ def _identity(view: View, run: Run) -> Iterator[RowPart]:
 
 def _step(step: int, total: int | None, current: State | Unread) -> RowPart:
     """Return how far a run is, in long variants of how many steps."""
+    shortest = _text(90, exact_step(step))
     if not total:
-        unknown = (
-            [_text(12, f"step {step}; total unknown")] if current in _GOES_ON else []
-        )
-        return [
-            *unknown,
-            _text(24, f"step {step}"),
-            _text(48, str(step)),
-            _text(90, exact_step(step)),
-        ]
+        known = [_text(24, f"step {step}"), _text(48, str(step)), shortest]
+        if current in _GOES_ON:
+            return [_text(12, f"step {step}; total unknown"), *known]
+        return known
     if current is State.FINISHED and step >= total:
-        whole = [
-            (24, f"all {total} steps"),
-            (26, f"{total} steps"),
-            (44, f"step {total}"),
+        return [
+            _text(24, f"all {total} steps"),
+            _text(26, f"{total} steps"),
+            _text(44, f"step {total}"),
+            shortest,
         ]
-        return [_text(*one) for one in (*whole, (90, exact_step(step)))]
     whole_way = f"{step} of {total} ({percent_done(step / total)})"
     short = f"{exact_step(step)}/{exact_step(total)}"
-    variants = [
-        (24, f"step {whole_way}"),
-        (48, whole_way),
-        (56, f"step {short}"),
-        (72, short),
+    return [
+        _text(24, f"step {whole_way}"),
+        _text(48, whole_way),
+        _text(56, f"step {short}"),
+        _text(72, short),
+        shortest,
     ]
-    return [_text(*one) for one in (*variants, (90, exact_step(step)))]
 
 
 def _figures(view: View, run: Run) -> Iterator[RowPart]:
     """Yield reward, validation, KL, the worst finding and the GPUs."""
     key, label, short = _learned(run)
     yield _metric(view, run, key, label, short, (70, 58, 54))
-    yield [
-        _text(priority, words)
-        for priority, words in zip((28, 29, 53), newest_and_best(run), strict=False)
-    ]
-    yield _metric(
-        view, run, run.indicators.get(shown_kl(run)), "KL", "KL", (60, 52, 46)
-    )
+    scores = zip((28, 29, 53), newest_and_best(run), strict=False)
+    yield [_text(priority, words) for priority, words in scores]
+    kl = run.indicators.get(shown_kl(run))
+    yield _metric(view, run, kl, "KL", "KL", (60, 52, 46))
     yield _finding(view, run)
     yield _devices(view)
     yield _samples(run)
@@ -222,12 +216,11 @@ def _scores(view: View, run: Run) -> RowPart:
     words = [*newest_and_best(run)]
     if reward is None or not words:
         return []
-    figure = f"reward {compact(reward.values[-1])} {'-' if view.ascii_only else '·'} "
+    dot = "-" if view.ascii_only else "·"
+    figure = f"reward {compact(reward.values[-1])} {dot} "
     both = zip((19, 20, 21), words[-3:], strict=False)
-    return [
-        *(_text(priority, figure + text) for priority, text in both),
-        _text(23, words[-1]),
-    ]
+    variants = [_text(priority, figure + text) for priority, text in both]
+    return [*variants, _text(23, words[-1])]
 
 
 def _reading(view: View) -> Iterator[RowPart]:
@@ -245,30 +238,33 @@ def _reading(view: View) -> Iterator[RowPart]:
 
 def _forecast(view: View, run: Run) -> Iterator[RowPart]:
     """Yield the time left with the speed, and the age of the last record."""
-    reading = shown_state(view, run) is Unread.READING
-    if not reading and (left := remaining(run, view.now)) is not None:
+    left = remaining(run, view.now)
+    if left is not None and shown_state(view, run) is not Unread.READING:
         yield [_text(38, f"ETA {duration(left)}")]
-        if (rate := steps_per_minute(run)) is not None:
+        rate = steps_per_minute(run)
+        if rate is not None:
             yield [_text(9, f"{compact(rate.value)} {rate.unit}", "dim")]
-    if (quiet := silence(run, view.now)) is not None:
+    quiet = silence(run, view.now)
+    if quiet is not None:
         ago = " ago" if quiet >= 10 else ""
-        words = f"{age(quiet)}{ago}"
-        yield [_text(10, f"last record {words}", "dim"), _text(14, words, "dim")]
-    if (early := ahead(run, view.now)) is not None:
-        words = f"dated {age(early)} ahead"
-        yield [
-            _text(10, f"last record {words}", "warning"),
-            _text(14, words, "warning"),
-        ]
+        yield _last_record(f"{age(quiet)}{ago}", "dim")
+    early = ahead(run, view.now)
+    if early is not None:
+        yield _last_record(f"dated {age(early)} ahead", "warning")
+
+
+def _last_record(words: str, role: str) -> RowPart:
+    """Return when the last record was written."""
+    return [_text(10, f"last record {words}", role), _text(14, words, role)]
 
 
 def _sources(view: View, run: Run) -> Iterator[RowPart]:
     """Yield the state of the sources."""
     for warning in filter(None, (passed_over(view), not_reached(view))):
         yield [_text(52, warning, "warning")]
-    if pieces := tuple(
-        (words.strip(), role) for words, role in source_pieces(run, view.keys)
-    ):
+    found = source_pieces(run, view.keys)
+    pieces = tuple((words.strip(), role) for words, role in found)
+    if pieces:
         fine = all(role == "dim" for _, role in pieces)
         yield [Variant(8 if fine else 62, pieces)]
 
@@ -289,18 +285,17 @@ def _metric(
     drawn = series.pyramid.bounds(series.steps[0], series.steps[-1])
     turn = trend(series.values[-TREND_POINTS:], drawn)
     value = series.values[-1]
-    arrow = (
-        ""
-        if turn is None
-        else f" {(symbols.flat, symbols.rising, symbols.falling)[turn]}"
-    )
+    arrow = ""
+    if turn is not None:
+        arrow = f" {(symbols.flat, symbols.rising, symbols.falling)[turn]}"
     role = "strong" if isfinite(value) else "critical"
     shortest, plain, with_arrow = priorities
     title = (f"{label} ", "")
     figure = (compact(value), role)
     direction = (arrow, "")
-    indicator = next((name for name, of in run.indicators.items() if of == key), None)
-    part, hue = [], family_role(series.key, indicator)
+    indicators = (name for name, of in run.indicators.items() if of == key)
+    hue = family_role(series.key, next(indicators, None))
+    part: RowPart = []
     for cells in (24, 12):
         line = (f"{sparkline(series, cells, ascii_only=view.ascii_only)} ", hue)
         part.append(Variant(20 - cells // 4, (title, line, figure, direction)))
@@ -316,24 +311,27 @@ def _finding(view: View, run: Run) -> RowPart:
     """Return the worst finding that is not acknowledged, and the number of others."""
     if (view.loading and not run.preview) or run.name not in view.monitor.verdicts:
         return []
-    found = sorted(
-        view.acknowledgements.open(run.name, view.verdict.primary),
-        key=lambda one: -one.severity,
-    )
+    unseen = view.acknowledgements.open(run.name, view.verdict.primary)
+    found = sorted(unseen, key=lambda finding: -finding.severity)
     if not found:
-        return [] if run.preview or is_evaluation(run) else _nothing(view)
+        if run.preview or is_evaluation(run):
+            return []
+        return _nothing(view)
     worst = found[0]
     more = f" +{len(found) - 1}" if len(found) > 1 else ""
-    mark, role = _MARKS[worst.severity][view.ascii_only], _ROLES[worst.severity]
-    since = "" if worst.since_step is None else f" since {exact_step(worst.since_step)}"
-    variants = (
-        (13, f"{mark} {one_line(worst.message, 200)}{more}"),
-        (36, f"{mark} {worst.id}{since}{more}"),
-        (76, f"{mark} {worst.id}{more}"),
-        (80, f"{mark} {middle(worst.id, 12, ascii_only=view.ascii_only)}{more}"),
-        (95, f"{mark}{len(found)}"),
-    )
-    return [_text(priority, text, role) for priority, text in variants]
+    mark = _MARKS[worst.severity][view.ascii_only]
+    role = _ROLES[worst.severity]
+    since = ""
+    if worst.since_step is not None:
+        since = f" since {exact_step(worst.since_step)}"
+    short = middle(worst.id, 12, ascii_only=view.ascii_only)
+    return [
+        _text(13, f"{mark} {one_line(worst.message, 200)}{more}", role),
+        _text(36, f"{mark} {worst.id}{since}{more}", role),
+        _text(76, f"{mark} {worst.id}{more}", role),
+        _text(80, f"{mark} {short}{more}", role),
+        _text(95, f"{mark}{len(found)}", role),
+    ]
 
 
 def _nothing(view: View) -> RowPart:

@@ -70,9 +70,14 @@ def _heading(words: str, width: int) -> Pieces:
     return [(fit(words, width), "heading")]
 
 
+def _cut_off(*, ascii_only: bool) -> str:
+    """Return the sign that stands for the beginning of a path."""
+    return "..." if ascii_only else "…"
+
+
 def _path(path: str, width: int, *, ascii_only: bool) -> str:
     """Return the last part of a path."""
-    return fit_left(one_line(path, 4096), width, "..." if ascii_only else "…")
+    return fit_left(one_line(path, 4096), width, _cut_off(ascii_only=ascii_only))
 
 
 def _sentences(
@@ -80,22 +85,29 @@ def _sentences(
 ) -> list[Pieces]:
     if not sentences:
         return []
-    lines = [
-        line for sentence in sentences for line in wrap(one_line(sentence, 1000), width)
-    ]
-    return [_heading(heading, width), *([(line, role)] for line in lines)]
+    rows = [_heading(heading, width)]
+    for sentence in sentences:
+        rows += _wrapped(sentence, role, width)
+    return rows
+
+
+def _wrapped(sentence: str, role: str, width: int) -> Iterator[Pieces]:
+    """Yield the rows of a sentence."""
+    for line in wrap(one_line(sentence, 1000), width):
+        yield [(line, role)]
 
 
 def _unreached(view: View, width: int) -> Iterator[Pieces]:
     """Yield the addresses that do not answer, each with the reason and for how long."""
-    if not view.monitor.unreached:
+    unreached = view.monitor.unreached
+    if not unreached:
         return
-    yield _heading(f"not reached: {len(view.monitor.unreached):,}", width)
-    for one in view.monitor.unreached:
-        quiet = age(view.now - one.since) if one.since is not None else ""
+    yield _heading(f"not reached: {len(unreached):,}", width)
+    for server in unreached:
+        quiet = age(view.now - server.since) if server.since is not None else ""
         since = f", for {quiet}; it is asked again" if quiet not in ("", "now") else ""
-        for line in wrap(one_line(f"{one.address}: {one.reason}{since}", 1000), width):
-            yield [(line, "warning")]
+        words = f"{server.address}: {server.reason}{since}"
+        yield from _wrapped(words, "warning", width)
 
 
 def _passed_over(
@@ -105,17 +117,15 @@ def _passed_over(
     if not passed:
         return
     yield _heading(f"not shown: {len(passed):,}", width)
-    for one in passed[:_SHOWN_LINES]:
-        reason = one_line(one.reason, max(8, width // 2))
+    for file in passed[:_SHOWN_LINES]:
+        reason = one_line(file.reason, max(8, width // 2))
         room = max(8, width - cell_len(reason) - 2)
-        path = fit_left(
-            one.path, min(room, cell_len(one.path)), "..." if ascii_only else "…"
-        )
+        room = min(room, cell_len(file.path))
+        path = fit_left(file.path, room, _cut_off(ascii_only=ascii_only))
         yield cut([(path, "path"), (f"  {reason}", "warning")], width, "…")
-    if len(passed) > _SHOWN_LINES:
-        yield [
-            (fit(f"  {len(passed) - _SHOWN_LINES:,} more, not listed", width), "dim")
-        ]
+    hidden = len(passed) - _SHOWN_LINES
+    if hidden > 0:
+        yield [(fit(f"  {hidden:,} more, not listed", width), "dim")]
 
 
 # -- sources ---------------------------------------------------------------------------------------
@@ -171,6 +181,9 @@ def _facts(status: SourceStatus, leads: int, view: View) -> tuple[str, ...]:
     read = size = size_text(status.size)
     if status.bytes_read < status.size:
         read = f"{size_text(status.bytes_read)} / {size}"
+    changed = "-"
+    if status.modified is not None:
+        changed = age(max(0.0, view.now - status.modified))
     return (
         status.title,
         up if status.problem is None else down,
@@ -178,9 +191,7 @@ def _facts(status: SourceStatus, leads: int, view: View) -> tuple[str, ...]:
         f"{leads:,}" if leads else "-",
         f"{status.unreadable:,}",
         read,
-        age(max(0.0, view.now - status.modified))
-        if status.modified is not None
-        else "-",
+        changed,
     )
 
 
@@ -192,9 +203,8 @@ def _table(
     ascii_only: bool,
 ) -> Iterator[Pieces]:
     """Yield one row a source below a heading; the path takes what the columns leave."""
-    widths = [
-        max(map(cell_len, column)) for column in zip(_COLUMNS, *facts, strict=True)
-    ]
+    columns = zip(_COLUMNS, *facts, strict=True)
+    widths = [max(map(cell_len, column)) for column in columns]
     room = max(8, width - sum(widths) - 2 * len(widths))
     paths = [_path(status.path, room, ascii_only=ascii_only) for status in statuses]
     room = min(room, max(map(cell_len, paths)))
@@ -204,10 +214,8 @@ def _table(
         roles = plain.copy()
         roles[_COLUMNS.index("state")] = "up" if status.problem is None else "down"
         roles[_COLUMNS.index("unreadable")] = "warning" if status.unreadable else "dim"
-        yield [
-            (path + " " * (room - cell_len(path)), "path"),
-            *_aligned(fact, widths, roles),
-        ]
+        padded = path + " " * (room - cell_len(path))
+        yield [(padded, "path"), *_aligned(fact, widths, roles)]
         yield from _problem_and_note(status, width)
 
 
@@ -215,25 +223,24 @@ def _aligned(
     facts: Sequence[str], widths: Sequence[int], roles: Sequence[str]
 ) -> Iterator[Piece]:
     """Yield a cell of the table for each column: words to the left, numbers to the right."""
-    for at, (fact, size, role) in enumerate(zip(facts, widths, roles, strict=True)):
-        yield (
-            "  " + (fact.ljust(size) if at < _NUMBERS_FROM else fact.rjust(size)),
-            role,
-        )
+    cells = zip(facts, widths, roles, strict=True)
+    for at, (fact, size, role) in enumerate(cells):
+        aligned = fact.ljust(size) if at < _NUMBERS_FROM else fact.rjust(size)
+        yield "  " + aligned, role
 
 
 def _stacked(facts: Sequence[str], width: int) -> Iterator[Pieces]:
     """Yield the facts of one source in as many rows as they take."""
     kind, state, records, leads, unreadable, read, changed = facts
-    words = [(kind, "dim"), (f"{records} record{'' if records == '1' else 's'}", "dim")]
+    words = [(kind, "dim"), (_several(records, "record"), "dim")]
     if leads != "-":
-        words.append((f"gives {leads} metric{'' if leads == '1' else 's'}", "dim"))
-    words.append(
-        (f"{unreadable} unreadable", "dim" if unreadable == "0" else "warning")
-    )
+        words.append((f"gives {_several(leads, 'metric')}", "dim"))
+    role = "dim" if unreadable == "0" else "warning"
+    words.append((f"{unreadable} unreadable", role))
     words.append((read, "dim"))
     if changed != "-":
-        words.append((f"changed {changed}{'' if changed == 'now' else ' ago'}", "dim"))
+        ago = "" if changed == "now" else " ago"
+        words.append((f"changed {changed}{ago}", "dim"))
     row: Pieces = [("  " + state, "up" if state.endswith("up") else "down")]
     for word, role in words:
         if cells_of(row) + 2 + len(word) > width:
@@ -243,13 +250,17 @@ def _stacked(facts: Sequence[str], width: int) -> Iterator[Pieces]:
     yield cut(row, width, "…")
 
 
+def _several(number: str, noun: str) -> str:
+    """Return a number that is already written, with its noun."""
+    return f"{number} {noun}" if number == "1" else f"{number} {noun}s"
+
+
 def _problem_and_note(status: SourceStatus, width: int) -> Iterator[Pieces]:
     for sentence, role in ((status.problem, "down"), (status.note, "dim")):
-        if sentence is not None:
-            yield from (
-                [("  " + line, role)]
-                for line in wrap(one_line(sentence, 500), width - 2)
-            )
+        if sentence is None:
+            continue
+        for line in wrap(one_line(sentence, 500), width - 2):
+            yield [("  " + line, role)]
 
 
 # -- unreadable lines ------------------------------------------------------------------------------
@@ -258,7 +269,9 @@ def _problem_and_note(status: SourceStatus, width: int) -> Iterator[Pieces]:
 def _unreadable(run: Run, width: int, *, ascii_only: bool) -> Iterator[Pieces]:
     """Yield the newest lines of each source that were not understood, with the reason."""
     states = [
-        one for one in run.sources.values() if one.status.unreadable or one.unreadable
+        state
+        for state in run.sources.values()
+        if state.status.unreadable or state.unreadable
     ]
     if not states:
         yield [(fit("No line was unreadable.", width), "dim")]

@@ -56,9 +56,9 @@ def _no_run(view: View, room: int, *, alone: bool) -> Piece:
 
 
 def _troubles(view: View, width: int) -> Iterator[Piece]:
-    for one in view.troubles:
-        words = one.long if width >= _ROOMY else one.short
-        yield f" {words}", "dim" if one.over else "warning"
+    for trouble in view.troubles:
+        words = trouble.long if width >= _ROOMY else trouble.short
+        yield f" {words}", "dim" if trouble.over else "warning"
 
 
 def _replay_pieces(view: View, width: int) -> Iterator[Piece]:

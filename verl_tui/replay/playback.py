@@ -40,7 +40,8 @@ class ReplayStatus(NamedTuple):
 
     def words(self, width: int) -> str:
         """Describe the state in as much of a line as the other texts leave."""
-        speed, mode = f"{self.speed:,g}×", self._mode()
+        speed = f"{self.speed:,g}×"
+        mode = self._mode()
         brief = self.pace or self._time(date=False)
         full = self.pace or self._time(date=True)
         how = " estimated" if self.estimated and not self.pace else ""
@@ -147,7 +148,9 @@ class Playback:
             return moment
         moment += (self._wall() - since) * self._speed
         if self.until is not None and moment >= self.until:
-            moment, self.until, self._paused = self.until, None, True
+            moment = self.until
+            self.until = None
+            self._paused = True
             self._anchor = moment, self._wall()
         return moment
 
@@ -189,7 +192,8 @@ class Playback:
         self._anchor = max(self.recording.start, moment), self._wall()
         if self.until is not None and moment >= self.until:
             self.until = None
-        if back := moment < self._delivered_until:
+        back = moment < self._delivered_until
+        if back:
             self.start()
         else:
             self.notify()

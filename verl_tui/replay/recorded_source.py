@@ -6,7 +6,7 @@ import math
 from array import array
 from bisect import bisect_left, bisect_right
 from dataclasses import replace
-from itertools import accumulate, chain, pairwise
+from itertools import chain, filterfalse, pairwise
 from operator import itemgetter
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -66,14 +66,17 @@ class RecordedSource:
     def __init__(self, run: str, batches: Sequence[Batch]) -> None:
         """Keep the batches of a source, in their order."""
         self.run = run
-        parts = [
-            list(chain.from_iterable(map(_parts, batch.records))) for batch in batches
-        ]
-        self.records = list(chain.from_iterable(parts))
+        self.records: list[Record] = []
         self.final = batches[-1].status
         self._statuses = [batch.status for batch in batches]
-        self._ends = list(accumulate(sum(map(_size, records)) for records in parts))
+        self._ends: list[int] = []
         """Number of timed records up to the end of each batch."""
+        end = 0
+        for batch in batches:
+            parts = list(chain.from_iterable(map(_parts, batch.records)))
+            self.records += parts
+            end += sum(map(_size, parts))
+            self._ends.append(end)
         self.moments = array("d")
         self._indices = array("q")
         self._rows = array("q")
@@ -94,7 +97,8 @@ class RecordedSource:
         written = self.final.modified or span.end
         last = span.end if written > span.end + AFTERMATH else max(written, span.begin)
         known = [
-            one._replace(moment=_known(one.moment, span.begin, last)) for one in timed
+            record._replace(moment=_known(record.moment, span.begin, last))
+            for record in timed
         ]
         known.sort(key=itemgetter(0))
         self.moments = array("d", [moment + shift for moment, _, _ in known])
@@ -110,7 +114,8 @@ class RecordedSource:
     def due(self, until: float) -> bool:
         """True if records up to a moment have not been taken."""
         if self._taken is None:
-            return (self.moments[0] if self.moments else self._begin) <= until
+            first = self.moments[0] if self.moments else self._begin
+            return first <= until
         return self._taken < len(self.moments) and self.moments[self._taken] <= until
 
     def take(self, until: float) -> Batch | None:
@@ -121,18 +126,17 @@ class RecordedSource:
         stop = min(bisect_right(self.moments, until, start), start + _BATCH)
         self._taken = stop
         moment = self.moments[stop - 1] if stop else self._begin
-        return Batch(
-            self.run, self._status(stop, moment), tuple(self._cut(start, stop))
-        )
+        status = self._status(stop, moment)
+        return Batch(self.run, status, tuple(self._cut(start, stop)))
 
     def _cut(self, start: int, stop: int) -> Iterator[Record]:
         """Yield records, with the rows that belong to one and are taken together in one."""
         spans: dict[int, tuple[int, int]] = {}
-        for index, row in zip(
-            self._indices[start:stop], self._rows[start:stop], strict=True
-        ):
+        rows = self._rows[start:stop]
+        for index, row in zip(self._indices[start:stop], rows, strict=True):
             if row >= 0:
-                spans[index] = spans.get(index, (row, row))[0], row + 1
+                first, _ = spans.get(index, (row, row))
+                spans[index] = (first, row + 1)
                 continue
             yield from self._slices(spans)
             spans = {}
@@ -143,7 +147,8 @@ class RecordedSource:
         for index, (first, end) in spans.items():
             rows = self.records[index]
             assert isinstance(rows, MetricRows)
-            if (first, end) != (0, len(rows.steps)) or (self._shift and rows.times):
+            is_part = (first, end) != (0, len(rows.steps))
+            if is_part or (self._shift and rows.times):
                 rows = rows._replace(
                     steps=rows.steps[first:end],
                     columns=tuple(column[first:end] for column in rows.columns),
@@ -160,14 +165,18 @@ class RecordedSource:
     def _status(self, taken: int, moment: float) -> SourceStatus:
         """Return the status of the source as if its file ended after the records taken."""
         if taken >= len(self.moments):
-            status, was, share = self.final, self.final, 1.0
+            status = was = self.final
+            share = 1.0
         else:
             at = bisect_left(self._ends, taken)
             status = self._statuses[at]
-            was = self._statuses[max(0, at - 1)]
-            before = self._ends[at - 1] if at else 0
+            if at:
+                was = self._statuses[at - 1]
+                before = self._ends[at - 1]
+            else:
+                was = replace(status, records=0, unreadable=0, bytes_read=0)
+                before = 0
             share = (taken - before) / max(1, self._ends[at] - before)
-            was = was if at else replace(was, records=0, unreadable=0, bytes_read=0)
         size = _between(was.bytes_read, status.bytes_read, share)
         return replace(
             status,
@@ -188,13 +197,14 @@ def _parts(record: Record) -> Iterator[Record]:
 
 def _states_total(record: Progress) -> bool:
     """True for step and total that are not a progress bar's."""
-    return (
-        record.elapsed is None and record.total is not None and record.step is not None
-    )
+    states_both = record.total is not None and record.step is not None
+    return states_both and record.elapsed is None
 
 
 def _size(record: Record) -> int:
-    return len(record.steps) if isinstance(record, MetricRows) else 1
+    if not isinstance(record, MetricRows):
+        return 1
+    return len(record.steps)
 
 
 def _between(before: int, after: int, share: float) -> int:
@@ -221,14 +231,15 @@ class TimedSource:
         """Return all records with their times, those of each pass in the order of time."""
         timed: list[TimedRecord] = []
         for first, end, clock, over in self._passes():
-            own = [
-                one
-                for index in range(first, end)
-                for one in self._timed(index, clock, over)
-            ]
+            own: list[TimedRecord] = []
+            for index in range(first, end):
+                own += self._timed(index, clock, over)
             if timed:  # a restarted source goes on from there, whatever its clock says
                 begin = timed[-1].moment
-                own = [one._replace(moment=_later(begin, one.moment)) for one in own]
+                own = [
+                    record._replace(moment=_later(begin, record.moment))
+                    for record in own
+                ]
             timed += sorted(own, key=_moment)
         return self._with_end(timed)
 
@@ -238,19 +249,18 @@ class TimedSource:
         cuts = [i for i, record in enumerate(records) if i and _is_restart(record)]
         found: list[tuple[int, int, Clock, float]] = []
         over = math.inf
-        for first, end in reversed(list(pairwise([0, *cuts, len(records)]))):
+        passes = list(pairwise([0, *cuts, len(records)]))
+        path = self._source.final.path
+        for first, end in reversed(passes):
             steps = source_pass(records[first:end])
             until = over if over < math.inf else self._written or 0.0
-            clock = self._timing.clock(
-                steps, self._source.final.path, until, last=not found
-            )
+            clock = self._timing.clock(steps, path, until, last=not found)
             found.append((first, end, clock, over))
             begins = [_first(records[first:end])]
             if steps.steps:
                 begins.append(self._timing.at(clock, steps.steps[0]))
-            over = min(
-                (begin for begin in begins if not math.isnan(begin)), default=over
-            )
+            known = [begin for begin in begins if not math.isnan(begin)]
+            over = min(known, default=over)
         return found[::-1]
 
     def _timed(self, index: int, clock: Clock, over: float) -> Iterator[TimedRecord]:
@@ -261,15 +271,12 @@ class TimedSource:
         moment = math.nan
         if isinstance(record, _WITH_STEP) and record.step is not None:
             moment = min(self._timing.at(clock, record.step), over)
-        if (
-            isinstance(record, Dump)
-            and math.isnan(moment)
-            and record.modified is not None
-        ):
-            moment = record.modified
-        known = not math.isnan(moment)
-        yield TimedRecord(moment if known else self._reached, index, -1)
-        if known:
+        if isinstance(record, Dump) and record.modified is not None:
+            moment = record.modified if math.isnan(moment) else moment
+        if math.isnan(moment):
+            yield TimedRecord(self._reached, index, -1)
+        else:
+            yield TimedRecord(moment, index, -1)
             self._last = index
         if not isinstance(record, Progress):  # readers hand those on before all else
             self._reached = _later(self._reached, moment)
@@ -280,9 +287,9 @@ class TimedSource:
         reached = math.nan
         times = rows.times or [math.nan] * len(rows.steps)
         for row, (step, time) in enumerate(zip(rows.steps, times, strict=True)):
-            moment = (
-                time if is_valid_time(time) else min(self._timing.at(clock, step), over)
-            )
+            moment = time
+            if not is_valid_time(time):
+                moment = min(self._timing.at(clock, step), over)
             reached = _later(reached, moment)
             yield TimedRecord(reached, index, row)
         if rows.progress:
@@ -294,36 +301,42 @@ class TimedSource:
 
         In a source without any time all but settings come at its end.
         """
-        records = self._source.records
-        moments = (one.moment for one in timed if not math.isnan(one.moment))
-        end = max(moments, default=math.inf)
+        moments = [record.moment for record in timed]
+        end = max(filterfalse(math.isnan, moments), default=math.inf)
         if self._written is not None and 0 < self._written - end <= AFTERMATH:
             end = self._written
-
-        def at_end(one: TimedRecord) -> bool:
-            return one.record > self._last and not isinstance(
-                records[one.record], _BEFORE_END
-            )
-
-        return [one._replace(moment=end) if at_end(one) else one for one in timed]
+        found: list[TimedRecord] = []
+        for one in timed:
+            record = self._source.records[one.record]
+            if one.record > self._last and not isinstance(record, _BEFORE_END):
+                found.append(one._replace(moment=end))
+            else:
+                found.append(one)
+        return found
 
 
 def _moment(timed: TimedRecord) -> float:
-    return -math.inf if math.isnan(timed.moment) else timed.moment
+    if math.isnan(timed.moment):
+        return -math.inf
+    return timed.moment
 
 
 def _known(moment: float, begin: float, last: float) -> float:
     """Return the moment, or a limit of the run's span if it is unknown."""
     if math.isnan(moment):
         return begin
-    return min(moment, last) if math.isinf(moment) else moment
+    if math.isinf(moment):
+        return min(moment, last)
+    return moment
 
 
 def _later(reached: float, moment: float) -> float:
     """Return the later of two moments, either of which may be nan."""
     if math.isnan(reached):
         return moment
-    return reached if math.isnan(moment) else max(reached, moment)
+    if math.isnan(moment):
+        return reached
+    return max(reached, moment)
 
 
 def _first(records: Sequence[Record]) -> float:

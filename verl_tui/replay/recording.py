@@ -8,8 +8,10 @@ from bisect import bisect_right
 from collections import defaultdict
 from dataclasses import replace
 from itertools import accumulate, chain, pairwise
+from operator import itemgetter
 from typing import TYPE_CHECKING
 
+from verl_tui.bounds import clamp
 from verl_tui.monitor import Monitor
 from verl_tui.records import Dump, MetricRows, Progress, Restart
 from verl_tui.replay.recorded_source import (
@@ -96,27 +98,22 @@ class RecordedRun:
 
     def when(self, step: int) -> float | None:
         """Return the moment at which the run first reached a step, None if it never did."""
-        return next(
-            (
-                moment
-                for moment, at in zip(self.moments, self.steps, strict=True)
-                if at >= step
-            ),
-            None,
-        )
+        for moment, reached in zip(self.moments, self.steps, strict=True):
+            if reached >= step:
+                return moment
+        return None
 
 
 def _marked(
     source: RecordedSource, timed: Iterable[TimedRecord], *, dumps: bool = False
 ) -> Iterator[tuple[float, int | None]]:
     """Yield moments with the step reached, None at a restart from the beginning."""
+    kind = Dump if dumps else Progress
     for moment, index, row in timed:
         record = source.records[index]
         if isinstance(record, MetricRows) and (record.progress or dumps):
             yield moment, record.steps[row]
-        elif (
-            isinstance(record, Dump if dumps else Progress) and record.step is not None
-        ):
+        elif isinstance(record, kind) and record.step is not None:
             yield moment, record.step
         elif isinstance(record, Restart) and record.step is None:
             yield moment, None
@@ -129,20 +126,20 @@ def _has_steps(source: RecordedSource) -> bool:
 
 def _has_step(record: object) -> bool:
     """True if a record shows that training has reached a step."""
-    return (isinstance(record, MetricRows) and record.progress) or (
-        isinstance(record, Progress) and record.step is not None
-    )
+    if isinstance(record, MetricRows):
+        return record.progress
+    return isinstance(record, Progress) and record.step is not None
 
 
 def _marks(
     reached: Iterable[tuple[float, int | None]],
 ) -> tuple[array[float], array[int]]:
     """Return moments and steps, without steps that were reached before."""
-    moments, steps = array("d"), array("q")
+    moments = array("d")
+    steps = array("q")
     top: int | None = None
-    for moment, step in sorted(
-        ((m, s) for m, s in reached if math.isfinite(m)), key=_by_moment
-    ):
+    dated = [mark for mark in reached if math.isfinite(mark[0])]
+    for moment, step in sorted(dated, key=itemgetter(0)):
         if step is None:
             top = None
         elif top is None or step > top:
@@ -153,10 +150,6 @@ def _marks(
                 moments.append(moment)
                 steps.append(step)
     return moments, steps
-
-
-def _by_moment(mark: tuple[float, int | None]) -> float:
-    return mark[0]
 
 
 class Recording:
@@ -178,14 +171,12 @@ class Recording:
         going = [recorded for recorded in self.runs.values() if len(recorded.moments)]
         self.together = _at_once(going)
         """True if runs are replayed at their true times, else all start at once."""
-        begin, end = self._set_times(
-            [recorded.span for recorded in going if recorded.span is not None]
-        )
-        self.start = min((recorded.moments[0] for recorded in going), default=begin)
-        self.end = max(
-            (source.moments[-1] for source in self._sources() if source.moments),
-            default=end,
-        )
+        spans = [recorded.span for recorded in going if recorded.span is not None]
+        begin, end = self._set_times(spans)
+        firsts = [recorded.moments[0] for recorded in going]
+        self.start = min(firsts, default=begin)
+        lasts = [source.moments[-1] for source in self._sources() if source.moments]
+        self.end = max(lasts, default=end)
 
     def _set_times(self, spans: Sequence[RunSpan]) -> RunSpan:
         """Set the moments of all runs; return the latest beginning and the latest end."""
@@ -214,12 +205,15 @@ class Recording:
         done = size = 0
         for batch in chain(feed.read(), feed.finish()):
             batches.append(batch)
-            source = batch.run, batch.status.path
-            before, known[source] = known.get(source), batch.status
-            done += batch.status.bytes_read - (
-                before.bytes_read if before is not None else 0
-            )
-            size += batch.status.size - (before.size if before is not None else 0)
+            status = batch.status
+            source = (batch.run, status.path)
+            before = known.get(source)
+            known[source] = status
+            done += status.bytes_read
+            size += status.size
+            if before is not None:
+                done -= before.bytes_read
+                size -= before.size
             if progress is not None:
                 progress(done, size)
         return cls(feed.discovery, batches)
@@ -232,21 +226,13 @@ class Recording:
     @property
     def last_step(self) -> int:
         """The highest step that any run has reached."""
-        return max(
-            (step for recorded in self.runs.values() for step in recorded.steps),
-            default=0,
-        )
+        highest = (max(recorded.steps, default=0) for recorded in self.runs.values())
+        return max(highest, default=0)
 
     def when(self, step: int) -> float | None:
         """Return the moment at which the first run reached a step, None if none did."""
-        return min(
-            (
-                moment
-                for recorded in self.runs.values()
-                if (moment := recorded.when(step)) is not None
-            ),
-            default=None,
-        )
+        moments = [recorded.when(step) for recorded in self.runs.values()]
+        return min((when for when in moments if when is not None), default=None)
 
     def next_step(self, moment: float, run: str | None, count: int) -> float | None:
         """Return the moment `count` steps after a moment, None if the run has no such step.
@@ -263,17 +249,20 @@ class Recording:
         else:
             moments = self._all_moments()
         at = bisect_right(moments, moment) - 1 + count
-        return moments[at] if 0 <= at < len(moments) else None
+        if 0 <= at < len(moments):
+            return moments[at]
+        return None
 
     def share(self, moment: float) -> float:
         """Return the share of the recording before a moment, 0..1."""
         if self.end > self.start:
-            return min(1.0, max(0.0, (moment - self.start) / (self.end - self.start)))
+            share = (moment - self.start) / (self.end - self.start)
+            return clamp(share, 0.0, 1.0)
         return 1.0
 
     def at_share(self, share: float) -> float:
         """Return the moment at a share of the recording."""
-        return self.start + min(1.0, max(0.0, share)) * (self.end - self.start)
+        return self.start + clamp(share, 0.0, 1.0) * (self.end - self.start)
 
     # -- replaying ---------------------------------------------------------------------------------
 
@@ -307,9 +296,10 @@ class Recording:
             yield from recorded.sources
 
     def _all_moments(self) -> Sequence[float]:
-        return sorted(
-            {moment for recorded in self.runs.values() for moment in recorded.moments}
-        )
+        moments: set[float] = set()
+        for recorded in self.runs.values():
+            moments.update(recorded.moments)
+        return sorted(moments)
 
 
 def _at_once(runs: Sequence[RecordedRun]) -> bool:

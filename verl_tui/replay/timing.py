@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from itertools import accumulate, pairwise
+from itertools import pairwise
 from statistics import median
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -55,12 +55,10 @@ def source_pass(records: Iterable[Record]) -> SourcePass:
             steps.update(record.steps)
         elif isinstance(record, Progress) and record.step is not None:
             steps.add(record.step)
+            if record.elapsed is None:
+                continue
             step, seconds = bars[-1] if bars else (-math.inf, -math.inf)
-            if (
-                record.step > step
-                and record.elapsed is not None
-                and record.elapsed >= seconds
-            ):
+            if record.step > step and record.elapsed >= seconds:
                 bars.append((record.step, record.elapsed))
     return SourcePass(tuple(sorted(steps)), tuple(bars))
 
@@ -90,9 +88,9 @@ class Timing:
         self.pace: str | None = None
         """The basis of the pace in words, None if there are clocks."""
         if not self._clocks:
-            self.pace = (
-                f"paced by {timer.key}" if timer and self._taken else "a second a step"
-            )
+            self.pace = "a second a step"
+            if timer and self._taken:
+                self.pace = f"paced by {timer.key}"
 
     @property
     def estimated(self) -> bool:
@@ -121,29 +119,32 @@ class Timing:
     def _candidates(self, path: str, *, last: bool) -> list[Clock]:
         """Return the clocks that may cover the steps of a source, the best first."""
         clocks = [clock for clock in self._clocks if not clock.estimated]
-        if last:
-            source = self._run.sources.get(path)
-            clocks += [bar_clock(source)] if source is not None else []
-            clocks += self._clocks
-        return clocks
+        if not last:
+            return clocks
+        source = self._run.sources.get(path)
+        if source is not None:
+            clocks.append(bar_clock(source))
+        return clocks + self._clocks
 
     def at(self, clock: Clock, step: int) -> float:
         """Return the time of a step by a clock, nan if unknown."""
         if not len(clock):
             return math.nan
-        if step < clock.steps[0]:
-            return clock.times[0] - min(clock.steps[0] - step, _BEYOND) * self._usual
-        if step > clock.steps[-1]:
-            return clock.times[-1] + min(step - clock.steps[-1], _BEYOND) * self._usual
+        before = clock.steps[0] - step
+        if before > 0:
+            return clock.times[0] - min(before, _BEYOND) * self._usual
+        after = step - clock.steps[-1]
+        if after > 0:
+            return clock.times[-1] + min(after, _BEYOND) * self._usual
         return clock.at(step)
 
     def _elapsed(self, steps: Sequence[int]) -> list[float]:
         """Return the seconds since the first step, by timers or the usual time of a step."""
-        gaps = (
-            (after - before) * self._taken.get(after, self._usual)
-            for before, after in pairwise(steps)
-        )
-        return list(accumulate(gaps, initial=0.0))[: len(steps)]
+        elapsed = [0.0] if steps else []
+        for before, after in pairwise(steps):
+            gap = (after - before) * self._taken.get(after, self._usual)
+            elapsed.append(elapsed[-1] + gap)
+        return elapsed
 
     def _refer(self, records: Sequence[Record]) -> None:
         """Take the steps from dumps and samples, in a run without any others."""
@@ -155,16 +156,18 @@ class Timing:
             if isinstance(record, Dump | Sample) and record.step is not None
         }
         known = sorted(steps)
-        self.reference = files or counted_back(
-            "", known, self._elapsed(known), last_write(self._run) or 0.0
-        )
+        end = last_write(self._run) or 0.0
+        self.reference = files or counted_back("", known, self._elapsed(known), end)
 
     def _usual_gap(self) -> float:
         for clock in self._clocks:
-            known = list(zip(clock.steps[-_GAPS:], clock.times[-_GAPS:], strict=True))
-            if gaps := [
-                (b[1] - a[1]) / (b[0] - a[0]) for a, b in pairwise(known) if b[0] > a[0]
-            ]:
+            known = zip(clock.steps[-_GAPS:], clock.times[-_GAPS:], strict=True)
+            gaps = [
+                (end - start) / (after - before)
+                for (before, start), (after, end) in pairwise(known)
+                if after > before
+            ]
+            if gaps:
                 return median(gaps)
         return _SECOND
 

@@ -41,7 +41,8 @@ class Clock:
             return  # most metrics of a step have the same time
         if self._knows(steps[:-1], times[:-1]):
             # metrics that each state times of their own
-            steps, times = steps[-1:], times[-1:]
+            steps = steps[-1:]
+            times = times[-1:]
         for step, time in zip(steps, times, strict=True):
             if self._goes_on(step, time):
                 self.steps.append(step)
@@ -79,13 +80,15 @@ class Clock:
 
     def at(self, step: int) -> float:
         """Return when the run reached a step, nan where unknown."""
-        steps, times = self.steps, self.times
+        steps = self.steps
+        times = self.times
         at = bisect_left(steps, step)
         if at < len(steps) and steps[at] == step:
             return times[at]
         if not 0 < at < len(steps):
             return _NAN
-        share = (step - steps[at - 1]) / (steps[at] - steps[at - 1])
+        before = steps[at - 1]
+        share = (step - before) / (steps[at] - before)
         return times[at - 1] + share * (times[at] - times[at - 1])
 
 

@@ -60,7 +60,9 @@ class Column(Sequence[Number]):
     def __getitem__(self, at: int | slice) -> Number | array[Number]:
         if isinstance(at, slice):
             start, stop, stride = at.indices(len(self))
-            return self._between(start, stop) if stride == 1 else self[:][at]
+            if stride == 1:
+                return self._between(start, stop)
+            return self[:][at]
         place = range(len(self))[at]
         block = place // _BLOCK
         packed = block < len(self._packed)
@@ -116,7 +118,9 @@ def may_be_odd(columns: Iterable[Sequence[float]]) -> bool:
     All bits of the exponent of a number that is not finite are set, so that the byte with its sign
     is 7f or ff (IEEE 754); the same is true of finite numbers only beyond 10^231.
     """
-    packed = [one if _is_packed(one) else array("d", one) for one in columns]
+    packed = [
+        column if _is_packed(column) else array("d", column) for column in columns
+    ]
     tops = b"".join(packed)[_TOP::_BYTES]
     return b"\x7f" in tops or b"\xff" in tops
 
@@ -129,7 +133,8 @@ def _pack(numbers: bytes) -> bytes:
     """Return a block: a byte that marks the positions where bytes differ, then the bytes of each
     position.
     """
-    differ, places = 0, []
+    differ = 0
+    places = []
     for place in range(_BYTES):
         found = numbers[place::_BYTES]
         if found.count(found[0]) == _BLOCK:
@@ -142,7 +147,8 @@ def _pack(numbers: bytes) -> bytes:
 
 def _unpack(block: bytes) -> bytes:
     numbers = bytearray(_BYTES * _BLOCK)
-    differ, at = block[0], 1
+    differ = block[0]
+    at = 1
     for place in range(_BYTES):
         count = _BLOCK if differ >> place & 1 else 1
         numbers[place::_BYTES] = block[at : at + count] * (_BLOCK // count)

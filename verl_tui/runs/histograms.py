@@ -55,12 +55,16 @@ class Histograms:
     def at(self, key: str, step: int) -> BinsAt | None:
         """Return the newest histogram at or before a step, None where there is none."""
         columns = self._columns.get(key)
-        return columns.at(step) if columns is not None else None
+        if columns is None:
+            return None
+        return columns.at(step)
 
     def since(self, key: str, step: int) -> Iterator[BinsAt]:
         """Yield the histograms at a step and behind it, ascending."""
         columns = self._columns.get(key)
-        return columns.since(step) if columns is not None else iter(())
+        if columns is not None:
+            return columns.since(step)
+        return iter(())
 
 
 class _BinColumns:
@@ -98,7 +102,9 @@ class _BinColumns:
 
     def at(self, step: int) -> BinsAt | None:
         at = bisect_right(self._steps, step) - 1
-        return BinsAt(self._steps[at], self._bins(at)) if at >= 0 else None
+        if at >= 0:
+            return BinsAt(self._steps[at], self._bins(at))
+        return None
 
     def since(self, step: int) -> Iterator[BinsAt]:
         for at in range(bisect_left(self._steps, step), len(self._steps)):
@@ -107,17 +113,14 @@ class _BinColumns:
     def thin_out(self) -> None:
         """Drop every second one, but never the newest."""
         kept = [*range(len(self._steps) - 1, -1, -2)][::-1]
-        self._counts = array(
-            "f",
-            [
-                count
-                for at in kept
-                for count in self._counts[BINS * at : BINS * (at + 1)]
-            ],
-        )
-        self._ends = array(
-            "d", [end for at in kept for end in self._ends[2 * at : 2 * at + 2]]
-        )
+        counts = array("f")
+        ends = array("d")
+        for at in kept:
+            counts += self._counts[BINS * at : BINS * (at + 1)]
+            ends += self._ends[2 * at : 2 * (at + 1)]
+        self._counts = counts
+        self._ends = ends
+
         self._orders = array("q", [self._orders[at] for at in kept])
         self._steps = array("q", [self._steps[at] for at in kept])
 

@@ -32,18 +32,16 @@ def last_record(sources: Iterable[SourceState], sampled: int | None) -> LastReco
         sources: All sources of a run.
         sampled: The newest step with samples: their files show no other.
     """
-    dated = [(time, one) for one in sources if (time := one.last) is not None]
-    reached = max(
-        [_step(one, None) for _, one in dated if one.life.absolute], default=-1
-    )
+    dated = [(source.last, source) for source in sources if source.last is not None]
+    stated = [_step(source, None) for _, source in dated if source.life.absolute]
+    reached = max(stated, default=-1)
     if reached >= 0:
-        dated = [(time, one) for time, one in dated if _holds(one, sampled, reached)]
+        dated = [pair for pair in dated if _holds(pair[1], sampled, reached)]
     if not dated:
         return LastRecord()
     time, newest = max(dated, key=itemgetter(0))
-    return LastRecord(
-        time, _by_file(newest) and not newest.life.agrees(newest.status.modified)
-    )
+    confirmed = newest.life.agrees(newest.status.modified)
+    return LastRecord(time, _by_file(newest) and not confirmed)
 
 
 def _holds(source: SourceState, sampled: int | None, reached: int) -> bool:

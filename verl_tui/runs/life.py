@@ -74,7 +74,9 @@ class Life:
         elif (written := trusted_time(stated, modified, absolute=absolute)) is not None:
             self.read = written if self.read is None else max(self.read, written)
         self.since = stated
-        self.counters, self.stood, self.beats = "", None, 0
+        self.counters = ""
+        self.stood = None
+        self.beats = 0
         self.note(stated)
 
     def note(self, stated: float | None) -> None:
@@ -100,7 +102,9 @@ class Life:
             self.beats += 1
             self.idle = pulse.time if pulse.time is not None else self.idle
         elif pulse.counters:
-            self.counters, self.stood, self.beats = pulse.counters, pulse.time, 1
+            self.counters = pulse.counters
+            self.stood = pulse.time
+            self.beats = 1
 
     def last(self, modified: float | None) -> float | None:
         """Return the time of the newest record of training, None if there is none or it is

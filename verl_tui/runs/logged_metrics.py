@@ -147,11 +147,9 @@ class LoggedMetrics:
     def newest(self, key: str, count: int, end: int | None) -> Sequence[float] | None:
         """Return the values of the last `count` steps up to `end`, None if that takes a series."""
         key = self._names.get(key, key)
-        return (
-            newest(self._tables.get(key, ()), count, end)
-            if key not in self._series
-            else None
-        )
+        if key in self._series:
+            return None
+        return newest(self._tables.get(key, ()), count, end)
 
     def since(self, key: str, step: int) -> Mapping[int, float]:
         """Return the values from a step on, by step; unlike `series` it makes none where it can do
@@ -162,7 +160,9 @@ class LoggedMetrics:
             since(self._tables.get(key, ()), step) if key not in self._series else None
         )
         series = self.series(key) if found is None else None
-        return series.since(step) if series is not None else found or {}
+        if series is not None:
+            return series.since(step)
+        return found or {}
 
     def measured(self, key: str, count: int) -> Sequence[float]:
         """Return the last `count` values of a metric as they were measured: of several in one step
@@ -180,4 +180,6 @@ class LoggedMetrics:
     def indicator(self, indicator: str) -> Series | None:
         """Return the values of an indicator, None where the log has nothing of that meaning."""
         key = self.indicators.get(indicator)
-        return self.series(key) if key is not None else None
+        if key is None:
+            return None
+        return self.series(key)

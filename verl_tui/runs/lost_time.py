@@ -24,12 +24,14 @@ class LostTime:
         """Count seconds, unless the process is stopped: they are counted when it goes on."""
         if self._stopped is None:
             before = self._seconds if record == self._record else 0.0
-            self._record, self._seconds = record, seconds + before
+            self._record = record
+            self._seconds = seconds + before
 
     def note(self, record: float | None, now: float, *, stopped: bool) -> None:
         """Note whether the process is stopped now."""
         if stopped and self._stopped is None:
             self._stopped = now
         elif not stopped and self._stopped is not None:
-            since, self._stopped = self._stopped, None
+            since = self._stopped
+            self._stopped = None
             self.add(record, max(0.0, now - since))

@@ -59,12 +59,8 @@ class _Merged:
 
     def add(self, table: Table, column: int, part: slice) -> None:
         """Take in some rows of a table."""
-        rows = zip(
-            table.steps[part],
-            table.orders[part],
-            table.columns[column][part],
-            strict=True,
-        )
+        values = table.columns[column][part]
+        rows = zip(table.steps[part], table.orders[part], values, strict=True)
         for step, order, value in rows:
             if step not in self._found or order >= self._found[step][0]:
                 self._found[step] = (order, value)
@@ -86,9 +82,10 @@ def measured(tables: Sequence[tuple[Table, int]], count: int) -> list[float]:
     """
     if count < 1:
         return []
-    stated = [one for one in tables if not one[0].estimated]
+    stated = [part for part in tables if not part[0].estimated]
     rows: list[tuple[int, float]] = []
     for table, column in stated or tables:
-        rows += zip(table.orders[-count:], table.columns[column][-count:], strict=True)
+        values = table.columns[column][-count:]
+        rows += zip(table.orders[-count:], values, strict=True)
     rows.sort(key=itemgetter(0))
     return [value for _, value in rows[-count:]]

@@ -63,18 +63,17 @@ def _is_one(columns: Sequence[Sequence[float]], seen: Sequence[int]) -> bool:
     """Return whether columns have one value in all rows; so many rows of each have been checked
     before.
     """
-    starts = [
-        pair for pair in zip(columns, chain(seen, repeat(0)), strict=False) if pair[0]
-    ]
+    checked = chain(seen, repeat(0))
+    starts = [pair for pair in zip(columns, checked, strict=False) if pair[0]]
     values = [column[max(0, start - 1)] for column, start in starts]
-    if not all(isclose(one, values[0], rel_tol=_SINGLE) for one in values):
+    if not all(isclose(value, values[0], rel_tol=_SINGLE) for value in values):
         return False
-    return all(
-        _goes_on(column, start, value)
-        for (column, start), value in zip(starts, values, strict=True)
-    )
+    parts = zip(starts, values, strict=True)
+    return all(_goes_on(column, start, value) for (column, start), value in parts)
 
 
 def _goes_on(column: Sequence[float], start: int, value: float) -> bool:
     """Return whether a column holds only this value from a row on."""
-    return column[-1] == value and column[start:].count(value) == len(column) - start
+    if column[-1] != value:
+        return False
+    return column[start:].count(value) == len(column) - start

@@ -169,7 +169,8 @@ class Pyramid:
         self, first_step: int, width: int, buckets: int
     ) -> Iterator[tuple[int, int, int]]:
         """Yield number, first index and last index + 1 of every bucket that holds a point."""
-        steps, seen = self.steps, self.seen
+        steps = self.steps
+        seen = self.seen
         start = bisect_left(steps, first_step, 0, seen)
         count = 1
         while start < seen:
@@ -203,7 +204,8 @@ class Pyramid:
             block = block // FACTOR - 1
 
     def _block(self, k: int, i: int) -> Node:
-        start, stop = i * FACTOR, (i + 1) * FACTOR
+        start = i * FACTOR
+        stop = (i + 1) * FACTOR
         if k:
             return self._levels[k - 1].node(start, stop)
         return self._raw(max(0, start - self._offset), max(0, stop - self._offset))
@@ -243,7 +245,8 @@ class Pyramid:
         odd = False
         last = len(self._levels) - 1
         for k, level in enumerate(self._levels):
-            inner, outer = -(-start // FACTOR), stop // FACTOR
+            inner = -(-start // FACTOR)
+            outer = stop // FACTOR
             if k == last or stop - start <= _DIRECT:
                 lows.append(min(level.lo[start:stop]))
                 highs.append(max(level.hi[start:stop]))
@@ -257,7 +260,8 @@ class Pyramid:
                     lows.append(min(level.lo[a:b]))
                     highs.append(max(level.hi[a:b]))
                     odd = odd or (self._any_odd and 1 in level.odd[a:b])
-            start, stop = inner, outer
+            start = inner
+            stop = outer
         raise AssertionError("the last level ends the loop")
 
 

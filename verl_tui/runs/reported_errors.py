@@ -53,7 +53,8 @@ class ReportedErrors:
                 self._kinds[kind] = ReportedError(event, step)
             return
         known.count += 1
-        known.last, known.step = event, step
+        known.last = event
+        known.step = step
 
     def clear(self) -> None:
         """Forget all: the run began anew."""

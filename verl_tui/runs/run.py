@@ -117,9 +117,9 @@ class Run(LoggedMetrics):
     @cached_by_revision
     def reach(self) -> tuple[int, int] | None:
         """First and last step of all that was logged, None before the first."""
-        tables = [
-            table for state in self.sources.values() for table in state.tables.values()
-        ]
+        tables: list[Table] = []
+        for state in self.sources.values():
+            tables += state.tables.values()
         spans = [table.span for table in tables if len(table)]
         if not spans:
             return None
@@ -161,13 +161,17 @@ class Run(LoggedMetrics):
     def present(self, key: str | None) -> Series | None:
         """Return the values up to the run's `end`, None where the log has none."""
         series = self.series(key) if key is not None else None
-        return (series.until(self.end) or None) if series is not None else None
+        if series is None:
+            return None
+        return series.until(self.end) or None
 
     def tail(self, key: str, count: int) -> Sequence[float]:
         """Return the last `count` values up to `end`, without making a series where possible."""
         found = self.newest(key, count, self.end)
         series = self.present(key) if found is None else None
-        return series.tail(count) if series is not None else found or ()
+        if series is not None:
+            return series.tail(count)
+        return found or ()
 
     @property
     def unreadable(self) -> int:
@@ -281,7 +285,8 @@ class Run(LoggedMetrics):
         arrival: float | None,
         newest: int | None,
     ) -> None:
-        if (stated := dated(rows.times)) is not rows.times:
+        stated = dated(rows.times)
+        if stated is not rows.times:
             rows = rows._replace(times=stated)
         times = (
             array("d", rows.times)
@@ -393,18 +398,13 @@ class Run(LoggedMetrics):
                 self._note_checkpoint(event, event.step)
             case _:
                 self.events.append(event)
-                self._note_checkpoint(
-                    event, event.step if event.step is not None else reached
-                )
+                step = reached if event.step is None else event.step
+                self._note_checkpoint(event, step)
 
     def _forget_checkpoint(self, path: str) -> None:
         known = self.checkpoints.items()
-        self.checkpoints = {
-            step: directory for step, directory in known if directory != path
-        }
-        self.called_best = [
-            directory for directory in self.called_best if directory != path
-        ]
+        self.checkpoints = {step: kept for step, kept in known if kept != path}
+        self.called_best = [kept for kept in self.called_best if kept != path]
 
     def _note_checkpoint(self, event: Event, step: int | None) -> None:
         # A path found on disk (no line mentions it) holds; a console names paths of its machine.
@@ -429,9 +429,8 @@ def _arrivals(
     """Return when rows without times arrived, nan if that does not date their steps."""
     arrived = arrival if arrival is not None else _NAN
     # Lines far behind the progress bar were kept in a buffer for long.
-    least = (
-        newest if newest is None or state.step is None else max(newest, state.step - 1)
-    )
-    return array(
-        "d", [arrived if step == newest == least else _NAN for step in rows.steps]
-    )
+    least = newest
+    if newest is not None and state.step is not None:
+        least = max(newest, state.step - 1)
+    times = [arrived if step == newest == least else _NAN for step in rows.steps]
+    return array("d", times)

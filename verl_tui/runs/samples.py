@@ -114,9 +114,9 @@ class Samples:
     @property
     def spare(self) -> int:
         """Bytes that all but the newest samples take."""
-        return (
-            self.size - self._size_at(self._kept_places[-1]) if self._kept_places else 0
-        )
+        if not self._kept_places:
+            return 0
+        return self.size - self._size_at(self._kept_places[-1])
 
     def _size_at(self, place: Place) -> int:
         return sum(version.size for version in self._kept[place].values())
@@ -157,11 +157,8 @@ class Samples:
 
     def at(self, step: int) -> tuple[Sample, ...]:
         """Return the samples in memory of exactly this step, those of its validation last."""
-        return tuple(
-            sample
-            for validation in (False, True)
-            for sample in self.kept(Place(step, validation))
-        )
+        training = self.kept(Place(step, validation=False))
+        return (*training, *self.kept(Place(step, validation=True)))
 
     def nearest(self, step: int) -> int | None:
         """Return the step with samples in memory that lies nearest to `step`, None where there are

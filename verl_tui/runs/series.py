@@ -22,6 +22,9 @@ if TYPE_CHECKING:
 
 _ROW_BITS = 40
 
+_MergedPoint = tuple[int, float, float, int]
+"""Precedence, value, time and count of a point."""
+
 
 class Point(NamedTuple):
     """One value at one step."""
@@ -67,7 +70,9 @@ class Series:
     @property
     def last(self) -> Point | None:
         """The newest point, finite or not."""
-        return Point(self.steps[-1], self.values[-1]) if self.steps else None
+        if not self.steps:
+            return None
+        return Point(self.steps[-1], self.values[-1])
 
     @property
     def last_finite(self) -> Point | None:
@@ -85,7 +90,8 @@ class Series:
         revision, count, highest = self._highest
         settled = max(0, len(self.values) - 1)  # the newest point may still be replaced
         if revision != self.revision or count > settled:
-            count, highest = 0, -math.inf
+            count = 0
+            highest = -math.inf
         highest = max([highest, *filter(math.isfinite, self.values[count:settled])])
         self._highest = (self.revision, settled, highest)
         return max([highest, *filter(math.isfinite, self.values[settled:])])
@@ -97,25 +103,22 @@ class Series:
         revision, count, found = self._beyond.get((value, down), (-1, 0, None))
         settled = max(0, len(self.values) - 1)  # the newest point may still be replaced
         if revision != self.revision or count > settled:
-            count, found = 0, None
+            count = 0
+            found = None
         if found is None:
             found = self._find(value, count, settled, down=down)
             self._beyond[value, down] = (self.revision, settled, found)
-        return (
-            found
-            if found is not None
-            else self._find(value, settled, len(self.values), down=down)
-        )
+        if found is not None:
+            return found
+        return self._find(value, settled, len(self.values), down=down)
 
     def _find(self, value: float, start: int, stop: int, *, down: bool) -> Point | None:
         values = self.values
-        hits = (
-            i
-            for i in range(start, stop)
-            if (values[i] <= value if down else values[i] >= value)
-        )
-        at = next(hits, None)
-        return None if at is None else Point(self.steps[at], values[at])
+        for i in range(start, stop):
+            beyond = values[i] <= value if down else values[i] >= value
+            if beyond:
+                return Point(self.steps[i], values[i])
+        return None
 
     @property
     def pyramid(self) -> Pyramid:
@@ -128,7 +131,9 @@ class Series:
     def at(self, step: int) -> Point | None:
         """Return the newest point at or before `step`."""
         i = bisect_left(self.steps, step + 1) - 1
-        return Point(self.steps[i], self.values[i]) if i >= 0 else None
+        if i >= 0:
+            return Point(self.steps[i], self.values[i])
+        return None
 
     def since(self, step: int) -> dict[int, float]:
         """Return the values from a step on, by step, ascending."""
@@ -146,9 +151,12 @@ class Series:
             return self
         revision, count, cut = self._cut
         if cut is None or revision != self.revision or stop < count:
-            count, cut = stop, Series(self.key, self.revision)
-            cut.steps, cut.values = self.steps[:stop], self.values[:stop]
-            cut._orders, cut.times = self._orders.first(stop), self.times.first(stop)
+            count = stop
+            cut = Series(self.key, self.revision)
+            cut.steps = self.steps[:stop]
+            cut.values = self.values[:stop]
+            cut.times = self.times.first(stop)
+            cut._orders = self._orders.first(stop)
         cut.steps += self.steps[count:stop]
         cut.values += self.values[count:stop]
         cut._orders.extend(self._orders[count:stop])
@@ -160,9 +168,9 @@ class Series:
     def order_at(self, step: int) -> int | None:
         """Return the precedence of the point at exactly `step`, None where there is none."""
         i = bisect_left(self.steps, step)
-        return (
-            self._orders[i] if i < len(self.steps) and self.steps[i] == step else None
-        )
+        if i < len(self.steps) and self.steps[i] == step:
+            return self._orders[i]
+        return None
 
     @property
     def orders(self) -> Sequence[int]:
@@ -171,7 +179,9 @@ class Series:
 
     def tail(self, count: int) -> Sequence[float]:
         """Return the last `count` values, oldest first."""
-        return self.values[-count:] if count > 0 else self.values[:0]
+        if count > 0:
+            return self.values[-count:]
+        return self.values[:0]
 
     def catch_up(self, tables: Sequence[tuple[Table, int]]) -> None:
         """Take over the new rows of the tables that hold this metric.
@@ -180,17 +190,16 @@ class Series:
             tables: Each table with the index of this metric's column; the order and identity of
                 tables never change, new ones are added at the end.
         """
-        fresh = []
+        fresh: list[_NewRows] = []
         for number, (table, column) in enumerate(tables):
             start = self._cursors.get(number, 0)
             if len(table.steps) > start:
-                fresh.append((number, table, column, start))
+                fresh.append(_NewRows(table, column, start))
+                self._cursors[number] = len(table.steps)
         if not fresh:
             return
-        if len(fresh) > 1 or not self._append(*fresh[0][1:]):
+        if len(fresh) > 1 or not self._append(*fresh[0]):
             self._merge(fresh)
-        for number, table, _, _ in fresh:
-            self._cursors[number] = len(table.steps)
         if len(tables) > 1:
             for first, last in superseded(table for table, _ in tables):
                 self._drop_estimated(first, last)
@@ -235,27 +244,22 @@ class Series:
         if self.counts:
             self.counts.extend([1] * (len(self.steps) - len(self.counts)))
 
-    def _merge(self, fresh: Sequence[tuple[int, Table, int, int]]) -> None:
+    def _merge(self, fresh: Sequence[_NewRows]) -> None:
         """Merge new rows by step; where several have the same step, their order decides. Points
         before the first new step stay as they are.
         """
-        first = min(min(table.steps[start:]) for _, table, _, start in fresh)
+        first = min(min(rows.table.steps[rows.start :]) for rows in fresh)
         at = bisect_left(self.steps, first)
-        if at < len(self) or any(table.mean for _, table, _, _ in fresh):
+        if at < len(self) or any(rows.table.mean for rows in fresh):
             self._lay_over(at, sorted(_rows(fresh), key=itemgetter(0, 1)))
             return
-        common = _common_rows(
-            tuple((table, start, len(table)) for _, table, _, start in fresh)
-        )
-        values = array("d")
-        for _, table, column, start in fresh:
-            values += table.columns[column][start:]
-        self._extend(
-            common.steps,
-            common.orders,
-            [values[i] for i in common.places],
-            common.times,
-        )
+        parts = tuple((rows.table, rows.start, len(rows.table)) for rows in fresh)
+        common = _common_rows(parts)
+        known = array("d")
+        for table, column, start in fresh:
+            known += table.columns[column][start:]
+        values = [known[i] for i in common.places]
+        self._extend(common.steps, common.orders, values, common.times)
 
     def _lay_over(
         self, at: int, rows: Sequence[tuple[int, int, float, float, int]]
@@ -267,20 +271,14 @@ class Series:
         steps = self.steps[at:]
         values = self.values[at:]
         counts = self.counts[at:] or [1] * (len(self) - at)
-        points = dict(
-            zip(
-                steps,
-                zip(self._orders[at:], values, self.times[at:], counts, strict=True),
-                strict=True,
-            )
-        )
+        known = zip(self._orders[at:], values, self.times[at:], counts, strict=True)
+        points: dict[int, _MergedPoint] = dict(zip(steps, known, strict=True))
         for step, order, value, time, mean in rows:
             before = points.get(step)
-            points[step] = (
-                (order, value, time, 1)
-                if before is None
-                else _laid_over(before, order, value, time, mean)
-            )
+            if before is None:
+                points[step] = (order, value, time, 1)
+            else:
+                points[step] = _laid_over(before, order, value, time, mean)
         merged = sorted(points)
         if averages:
             self.counts[at:] = array("q", [points[step][3] for step in merged])
@@ -288,7 +286,8 @@ class Series:
         del self.steps[at:], self.values[at:]
         self._orders.cut(at)
         self.times.cut(at)
-        self._extend(merged, *zip(*(points[step][:3] for step in merged), strict=True))
+        orders, kept, times, _ = zip(*(points[step] for step in merged), strict=True)
+        self._extend(merged, orders, kept, times)
         self._note_changes(at, steps, values)
 
     def _drop_estimated(self, first: float, last: float) -> None:
@@ -298,7 +297,7 @@ class Series:
         if start == stop or min(self._orders[start:stop]) >= STATED:
             return
         stays = [order >= STATED for order in self._orders[start:stop]]
-        for numbers in (self.steps, self.counts) if self.counts else (self.steps,):
+        for numbers in (self.steps, self.counts):
             numbers[start:stop] = array("q", compress(numbers[start:stop], stays))
         self.values[start:stop] = array("d", compress(self.values[start:stop], stays))
         _thin_out(self._orders, start, stays)
@@ -320,28 +319,38 @@ class Series:
             if self._pyramid is not None:
                 self._pyramid.rebuild()
             return
-        changed = [
-            at + i
-            for i, (before, after) in enumerate(
-                zip(values, self.values[at:], strict=False)
-            )
-            if before != after and not (math.isnan(before) and math.isnan(after))
-        ]
-        self.revision += any(i < len(self) - 1 for i in changed)
+        pairs = zip(values, self.values[at:], strict=False)
+        changed = [i for i, pair in enumerate(pairs, at) if _differ(*pair)]
+        if any(i < len(self) - 1 for i in changed):
+            self.revision += 1
         if self._pyramid is not None:
             for i in changed:
                 self._pyramid.update(i)
 
 
+def _differ(before: float, after: float) -> bool:
+    """Return whether two values differ, of which nan is one like any other."""
+    return before != after and not (math.isnan(before) and math.isnan(after))
+
+
+class _NewRows(NamedTuple):
+    """Rows of a table that a series has not taken over yet."""
+
+    table: Table
+    column: int
+    """Index of the metric's column."""
+    start: int
+    """The first of the rows."""
+
+
 def _rows(
-    fresh: Sequence[tuple[int, Table, int, int]],
+    fresh: Sequence[_NewRows],
 ) -> Iterator[tuple[int, int, float, float, int]]:
-    """Yield step, precedence, value, time and whether it is averaged of each row from the given
-    ones on.
-    """
-    for _, table, column, start in fresh:
+    """Yield step, precedence, value, time and whether it is averaged of each new row."""
+    for table, column, start in fresh:
         columns = (table.steps, table.orders, table.columns[column], table.times)
-        for row in zip(*(one[start:] for one in columns), strict=True):
+        new = (numbers[start:] for numbers in columns)
+        for row in zip(*new, strict=True):
             yield *row, table.mean
 
 
@@ -392,13 +401,9 @@ def _thin_out(column: Column[Number], start: int, stays: Sequence[bool]) -> None
 
 
 def _laid_over(
-    point: tuple[int, float, float, int],
-    order: int,
-    value: float,
-    time: float,
-    mean: int,
-) -> tuple[int, float, float, int]:
-    """Return precedence, value, time and count of a point once a row of the same step has come."""
+    point: _MergedPoint, order: int, value: float, time: float, mean: int
+) -> _MergedPoint:
+    """Return what a point is once a row of the same step has come."""
     known, before, since, count = point
     if mean and order >> _ROW_BITS == known >> _ROW_BITS:
         count += 1
@@ -407,4 +412,6 @@ def _laid_over(
         return point
     else:
         count = 1
-    return order, value, since if math.isnan(time) else time, count
+    if math.isnan(time):
+        time = since
+    return order, value, time, count

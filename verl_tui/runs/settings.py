@@ -55,7 +55,9 @@ def layer_of(origin: str) -> SettingsLayer:
         return SettingsLayer.WANDB
     if path.stem in ("overrides", LAUNCH):
         return SettingsLayer.OVERRIDES
-    return SettingsLayer.HYDRA if path.parent.name == ".hydra" else SettingsLayer.FILE
+    if path.parent.name == ".hydra":
+        return SettingsLayer.HYDRA
+    return SettingsLayer.FILE
 
 
 class RunSettings:
@@ -115,7 +117,9 @@ class RunSettings:
             key for key in self._by_last.get(_last(name), ()) if key.endswith(ends)
         ]
         key = min(found, key=lambda key: (len(key), key), default=None)
-        return None if key is None else (key, self.values[key])
+        if key is None:
+            return None
+        return key, self.values[key]
 
     def _trusted(self) -> Sequence[str]:
         newest_first = list(self._by_origin)[::-1]
@@ -169,7 +173,9 @@ def number(value: object) -> float | None:
     except ValueError:
         return None
     except OverflowError:
-        return math.inf if isinstance(value, int) and value > 0 else -math.inf
+        if isinstance(value, int) and value > 0:
+            return math.inf
+        return -math.inf
 
 
 def as_whole_number(value: object) -> int | None:

@@ -176,9 +176,9 @@ class SourceState:
             self.step = step
 
     def _is_later(self, step: int, elapsed: float) -> bool:
-        return not self.bar_steps or (
-            step > self.bar_steps[-1] and elapsed >= self.bar_elapsed[-1]
-        )
+        if not self.bar_steps:
+            return True
+        return step > self.bar_steps[-1] and elapsed >= self.bar_elapsed[-1]
 
     def _reach(self, step: int, *, still: bool = False) -> bool:
         """Note a step; return whether it is a further one, which cancels any ending that does not

@@ -47,7 +47,9 @@ def batch_size(settings: RunSettings) -> int | None:
     each = stated_setting(settings, EACH)
     count = as_whole_number(prompts[1]) if prompts else None
     times = as_whole_number(each[1]) if each else None
-    return count * times if count is not None and times is not None else None
+    if count is not None and times is not None:
+        return count * times
+    return None
 
 
 def gpu_count(settings: RunSettings) -> int | None:
@@ -56,4 +58,6 @@ def gpu_count(settings: RunSettings) -> int | None:
     nodes = stated_setting(settings, NODES)
     count = as_whole_number(each[1]) if each else None
     times = as_whole_number(nodes[1]) if nodes else 1
-    return count * times if count is not None and times is not None else None
+    if count is not None and times is not None:
+        return count * times
+    return None

@@ -108,11 +108,9 @@ class Table:
     @property
     def span(self) -> tuple[int, int]:
         """The first and the last step of a table with rows."""
-        return (
-            (self.steps[0], self.steps[-1])
-            if self.ascending
-            else (min(self.steps), max(self.steps))
-        )
+        if self.ascending:
+            return self.steps[0], self.steps[-1]
+        return min(self.steps), max(self.steps)
 
     def within(self, first: float, last: float) -> int:
         """Return the number of rows from a step to another."""

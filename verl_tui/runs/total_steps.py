@@ -53,22 +53,24 @@ def planned_steps(
         per_epoch: Steps of one pass over the data, if the trainer states them.
     """
     for key in _TOTALS:
-        if (stated := as_whole_number(settings.values.get(key))) is not None:
-            return stated
-    epochs = next(
-        (
-            found
-            for key in _EPOCHS
-            if (found := number(settings.values.get(key))) is not None
-        ),
-        None,
-    )
+        total = as_whole_number(settings.values.get(key))
+        if total is not None:
+            return total
+    epochs = _stated_epochs(settings)
     if epochs is None:
         return None
     each = per_epoch or _by_data(settings) or _steps_per_epoch(series)
-    return (
-        round(epochs * each) if each is not None and 0 < epochs * each < 1e12 else None
-    )
+    if each is not None and 0 < epochs * each < 1e12:
+        return round(epochs * each)
+    return None
+
+
+def _stated_epochs(settings: RunSettings) -> float | None:
+    for key in _EPOCHS:
+        epochs = number(settings.values.get(key))
+        if epochs is not None:
+            return epochs
+    return None
 
 
 def _by_data(settings: RunSettings) -> int | None:
@@ -79,18 +81,17 @@ def _by_data(settings: RunSettings) -> int | None:
     batch = settings.find(_BATCHES)
     prompts = as_whole_number(size[1]) if size else None
     each = as_whole_number(batch[1]) if batch else None
-    return (
-        prompts // each
-        if prompts is not None and each is not None and prompts >= each
-        else None
-    )
+    if prompts is not None and each is not None and prompts >= each:
+        return prompts // each
+    return None
 
 
 def _steps_per_epoch(series: Callable[[str], Series | None]) -> float | None:
     """Return the steps of an epoch: known when the log has seen one end, or where it counts parts
     of epochs exactly.
     """
-    if (counted := series("training/epoch")) is not None:
+    counted = series("training/epoch")
+    if counted is not None:
         return _between_epochs(counted)
     shares = series("train/epoch") or series("epoch")
     if shares is None:
@@ -112,9 +113,12 @@ def _between_epochs(counted: Series) -> float | None:
     """Return the steps of an epoch as verl counts them: epochs from 0, steps from 1
     (`ppo/ray_trainer.py`).
     """
-    steps, values = counted.steps, counted.values
+    steps = counted.steps
+    values = counted.values
     if not steps or not values[-1] > 0:
         return None
     first = bisect_left(values, values[-1])
     begun = 0 < first < len(steps) and steps[first - 1] == steps[first] - 1
-    return (steps[first] - 1) / values[-1] if begun else None
+    if not begun:
+        return None
+    return (steps[first] - 1) / values[-1]

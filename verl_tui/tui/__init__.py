@@ -107,7 +107,8 @@ def _run(app: VerlApp) -> int:
 
 def _say_what_failed(app: VerlApp) -> None:
     """Say on stderr which errors cost a part of the screen, once there is none any more."""
-    if sentence := app.failures.sentence():
+    sentence = app.failures.sentence()
+    if sentence:
         with suppress(OSError):
             print(
                 f"{sentence} (--debug-log FILE keeps the tracebacks)", file=sys.stderr

@@ -41,7 +41,9 @@ def all_keys(wanted: Mapping[str, str], *, ascii_only: bool = False) -> str:
     parts = ["# Keys", "Names are for `[keys]` in the configuration.", *user.refused]
     for section in all_sections(VerlApp):
         parts += _section(section, user.keys, ascii_only=ascii_only)
-    own = [one for one in described(ReplayApp) if one not in VerlApp.BINDINGS]
+    own = [
+        binding for binding in described(ReplayApp) if binding not in VerlApp.BINDINGS
+    ]
     rows = _rows(own, user.keys, ascii_only=ascii_only)
     parts += ["## In a replay", page_table(("key", "does", "name"), rows)]
     signs = ((entry.sign, entry.means) for entry in legend(ascii_only=ascii_only))
@@ -63,7 +65,8 @@ def _section(
     yield f"## {task[0].upper()}{task[1:]}: {declared.title}"
     yield page_table(("key", "does", "name"), rows)
     other = declared.ascii_notes if ascii_only else None
-    if notes := declared.notes if other is None else other:
+    notes = declared.notes if other is None else other
+    if notes:
         yield "\n".join(("```", *notes, "```"))
 
 

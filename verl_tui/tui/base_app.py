@@ -221,7 +221,9 @@ class TerminalApp(KeyQueue[int]):
             if isinstance(screen, ContainedPart):
                 yield screen
             yield from (
-                one for one in screen.query("*") if isinstance(one, ContainedPart)
+                widget
+                for widget in screen.query("*")
+                if isinstance(widget, ContainedPart)
             )
 
     def tried_again(self) -> None:
@@ -241,9 +243,11 @@ class TerminalApp(KeyQueue[int]):
 
     def action_copy_report(self) -> None:
         """Copy what is known of errors of our own."""
-        if report := self.failures.report(own_mask()):
+        report = self.failures.report(own_mask())
+        if report:
             copy_text(self, report)
-            self._reported, self._failed_elsewhere = self.failures.count, False
+            self._reported = self.failures.count
+            self._failed_elsewhere = False
             self.show_troubles()
         else:
             toast(self, "no error to report")

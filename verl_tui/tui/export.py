@@ -16,6 +16,7 @@ from verl_tui.rendering.text.printable import middle, printable
 from verl_tui.rendering.text.wrap import fit
 from verl_tui.tui.frame import screen_svg, screen_text
 from verl_tui.tui.widgets.rows import Rows
+from verl_tui.words import counted
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -70,16 +71,24 @@ def copy_here(app: App[Any]) -> None:
     The first panel or screen with a `clip` returns it, from the focused widget upwards; where none
     has one it is the chosen row of the focused list, or all rows where none can be chosen.
     """
-    clips = (
-        getattr(node, "clip", None)
-        for node in (app.focused or app.screen).ancestors_with_self
-    )
-    texts = [text for clip in clips if clip is not None and (text := clip())][:1]
-    texts += [rows.plain for rows in app.screen.query(Rows) if rows.has_focus]
-    if texts and texts[0]:
-        copy_text(app, texts[0])
+    text = _clipped(app)
+    if text:
+        copy_text(app, text)
     else:
         _say(app, "nothing to copy here")
+
+
+def _clipped(app: App[Any]) -> str:
+    """Return the text at the cursor, empty where there is none."""
+    for node in (app.focused or app.screen).ancestors_with_self:
+        clip = getattr(node, "clip", None)
+        text = clip() if clip is not None else ""
+        if text:
+            return str(text)
+    for rows in app.screen.query(Rows):
+        if rows.has_focus:
+            return rows.plain
+    return ""
 
 
 def take_picture(app: App[Any], run: str, endings: Sequence[str]) -> None:
@@ -151,7 +160,8 @@ async def write_table(app: App[Any], name: str, columns: Sequence[CsvColumn]) ->
     try:
         paths = create(Path.cwd(), name, ".csv")
         with paths[0].open("w", encoding="utf-8", newline="") as file:
-            writer, until = csv.writer(file), monotonic() + BUDGET
+            writer = csv.writer(file)
+            until = monotonic() + BUDGET
             for row in csv_rows(columns):
                 writer.writerow(row)
                 count += 1
@@ -165,7 +175,7 @@ async def write_table(app: App[Any], name: str, columns: Sequence[CsvColumn]) ->
         _remove(paths)
         raise
     else:
-        _say(app, f"{count:,} step{'s' * (count != 1)} in", paths[0])
+        _say(app, f"{counted(count, 'step')} in", paths[0])
 
 
 def folder() -> str:

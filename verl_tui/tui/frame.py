@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from html import unescape
+from itertools import chain
 from typing import TYPE_CHECKING, Any
 
 from rich.cells import cell_len
@@ -77,7 +78,8 @@ def screen_svg(app: App[Any], title: str) -> str:
     inks = _inks() if app.current_theme.ansi else {}
 
     def widen(found: re.Match[str]) -> str:
-        text, shown = unescape(found[4]), found[4]
+        text = unescape(found[4])
+        shown = found[4]
         if _BRAILLE.search(text):
             # Fonts rarely give blanks and dots the same width: the columns of a plot would drift.
             shown = shown.replace("&#160;", "\u2800")
@@ -87,11 +89,13 @@ def screen_svg(app: App[Any], title: str) -> str:
         return f"{found[1]}{length:.1f}{found[3]}{shown}{found[5]}"
 
     svg = _TEXT.sub(widen, app.export_screenshot(title=title))
-    return _COLOUR.sub(lambda found: inks.get(found[0], found[0]), svg) if inks else svg
+    if inks:
+        return _COLOUR.sub(lambda found: inks.get(found[0], found[0]), svg)
+    return svg
 
 
 def _inks() -> dict[str, str]:
     """Return what stands in a picture for each colour of a terminal of sixteen."""
     drawn = SVG_EXPORT_THEME.ansi_colors
-    ours = [ink for inks in _SIXTEEN for ink in inks]
+    ours = list(chain.from_iterable(_SIXTEEN))
     return {Color(*drawn[at]).hex.lower(): ink for at, ink in enumerate(ours)}

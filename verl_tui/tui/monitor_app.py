@@ -193,7 +193,8 @@ class MonitorApp(TerminalApp):
         """
         if not taken.logs:
             return False
-        was_loading, self._loading = self._loading, self.monitor.is_loading
+        was_loading = self._loading
+        self._loading = self.monitor.is_loading
         if was_loading and not self._loading:
             self._garbage.leave_out()
             self.set_timer(SPARE, self._after_loading)
@@ -310,7 +311,8 @@ class MonitorApp(TerminalApp):
         """Have notifications sent of what is new, and say which could not be."""
         attention = self._attention
         notifier.look(self.monitor, now, attention.watched, attention.acknowledged)
-        if problem := notifier.news():
+        problem = notifier.news()
+        if problem:
             self.notify(one_line(problem), severity="warning", timeout=15, markup=False)
             self.show_troubles()
 
@@ -319,7 +321,9 @@ class MonitorApp(TerminalApp):
         """Errors of our own, and notifications that could not be sent."""
         found = super().troubles
         failing = self._notifier.failing if self._notifier is not None else ""
-        return (*found, Trouble("unsent", failing)) if failing else found
+        if failing:
+            return (*found, Trouble("unsent", failing))
+        return found
 
     def show_troubles(self) -> None:
         """Draw what does not work, and what works again."""

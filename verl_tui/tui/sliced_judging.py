@@ -34,7 +34,8 @@ class SlicedJudging:
             after: Has something called after so many seconds.
             done: Called when judging has ended that took more than one stretch.
         """
-        self._after, self._done = after, done
+        self._after = after
+        self._done = done
         self._rest: Iterator[None] | None = None
         """Judges what is left, None where that is nothing."""
         self._timer: Timer | None = None

@@ -11,7 +11,7 @@ from math import inf, isfinite, nan
 import pytest
 from textual.app import App
 
-from verl_tui.rendering.charts import plotext_chart
+from verl_tui.rendering.charts import plotext_chart, plotext_signals
 from verl_tui.rendering.charts.chart_data import Alarm, ChartData, ChartLine, Mark
 from verl_tui.runs.pyramid import Pyramid
 from verl_tui.tui.widgets.zoomed_chart import ZoomedChart
@@ -133,13 +133,13 @@ async def test_sizes():
 
 async def test_plotext_sees_few_points_and_only_finite_ones(monkeypatch):
     seen = []
-    trace = plotext_chart.Signal
+    trace = plotext_signals.Signal
 
     def noted(role, glyph, x, y, starts):
         seen.append(found := trace(role, glyph, x, y, starts))
         return found
 
-    monkeypatch.setattr(plotext_chart, "Signal", noted)
+    monkeypatch.setattr(plotext_signals, "Signal", noted)
     values = [nan if i % 97 == 0 else (i % 1000) * (-1) ** i for i in range(50_000)]
     app = Screen(ZoomedChart(data_of(values)))
     async with app.run_test(size=(100, 30)) as pilot:

@@ -35,7 +35,9 @@ class SearchJob:
             way: 1 for lines that begin there or later, -1 for earlier ones.
             size: Bytes of the file.
         """
-        self.query, self.origin, self.way = query, origin, way
+        self.query = query
+        self.origin = origin
+        self.way = way
         self.at = min(max(0, origin), size)
         """Position in the file, in bytes."""
         self.found: int | None = None
@@ -45,7 +47,9 @@ class SearchJob:
     def share(self, size: int) -> float:
         """Return the share of the way that has been searched, 0..1."""
         whole = size - self.origin if self.way > 0 else self.origin
-        return min(1.0, abs(self.at - self.origin) / whole) if whole > 0 else 1.0
+        if whole > 0:
+            return min(1.0, abs(self.at - self.origin) / whole)
+        return 1.0
 
 
 def search_next(file: LogFile, search: SearchJob) -> None:
@@ -59,7 +63,8 @@ def search_next(file: LogFile, search: SearchJob) -> None:
         else None
     )
     if found is not None:
-        search.found, search.done = found, True
+        search.found = found
+        search.done = True
         return
     search.at = end if search.way > 0 else begin
     search.done = search.at >= file.size if search.way > 0 else search.at <= 0

@@ -82,7 +82,9 @@ class LogFile:
             found = self.read(start, STRIDE).find(b"\n")
             if found >= 0:
                 return start + found + 1
-        return self.size if at + _FAR >= self.size else -1
+        if at + _FAR >= self.size:
+            return self.size
+        return -1
 
     def line_start(self, at: int) -> int:
         """Return the start of the line at a position; -1 if it is too far."""
@@ -147,7 +149,9 @@ def lines_of(
 
 def _printed(line: bytes) -> bytes:
     """Return a line as it was printed; one that is shown in part is left as it is."""
-    return printed_line(line) if len(line) <= WINDOW else line
+    if len(line) <= WINDOW:
+        return printed_line(line)
+    return line
 
 
 def _decoded(file: LogFile, start: int, end: int, data: bytes) -> Iterator[LogLine]:
@@ -159,7 +163,8 @@ def _decoded(file: LogFile, start: int, end: int, data: bytes) -> Iterator[LogLi
         at = max(start + len(data), end - WINDOW)
         tail = file.read(at, end - at).rstrip(b"\r\n")
         if b"\r" in data and b"\r" in tail:
-            data, rest = data[: data.rfind(b"\r") + 1] + tail[tail.find(b"\r") + 1 :], 0
+            data = data[: data.rfind(b"\r") + 1] + tail[tail.find(b"\r") + 1 :]
+            rest = 0
     states = _states(data.rstrip(b"\r\n"))
     for at, (state, bar) in enumerate(states):
         text = safe(state.decode("utf-8", "replace")).replace("\n", " ").rstrip()

@@ -128,7 +128,9 @@ class Log:
         if block is None:
             return None
         nth = number - self._before[at] - 1
-        return block.starts[nth] if 0 <= nth < len(block.starts) else -1
+        if 0 <= nth < len(block.starts):
+            return block.starts[nth]
+        return -1
 
     # -- the thread --------------------------------------------------------------------------------
 
@@ -166,7 +168,8 @@ class Log:
                 self.problem = (
                     os.strerror(error.errno).lower() if error.errno else str(error)
                 )
-                self._failed, self._look = time.monotonic(), False
+                self._failed = time.monotonic()
+                self._look = False
             return True
 
     @contextmanager
@@ -207,7 +210,9 @@ class Log:
             if other:
                 self.generation += 1
                 self._blocks.clear()
-                self._before, self._count_to, self.search = [0], 0, None
+                self._before = [0]
+                self._count_to = 0
+                self.search = None
             self._stale = {
                 number
                 for number, block in self._blocks.items()
@@ -215,8 +220,11 @@ class Log:
             }
             if rewritten:
                 self._before = [0]
-            self._stamp, self._shown = stamp, cutoff
-            self.size, self.known, self.problem = size, True, None
+            self._stamp = stamp
+            self._shown = cutoff
+            self.size = size
+            self.known = True
+            self.problem = None
             # Lines are counted for full blocks only.
             del self._before[1 + size // log_blocks.BLOCK :]
         self._head = file.read(0, min(_PRINT, size))

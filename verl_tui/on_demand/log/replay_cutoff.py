@@ -51,7 +51,9 @@ class ReplayCutoff(NamedTuple):
         )
         at = min(max(self.size, gap.begin), gap.end)
         start = data.rfind(b"\n", 0, at - begin) + 1 + begin
-        return max(start, gap.begin) if start > begin else max(0, file.line_start(at))
+        if start > begin:
+            return max(start, gap.begin)
+        return max(0, file.line_start(at))
 
     def _own(self, gaps: list[_Gap]) -> list[_Gap]:
         """Return the gaps in which the file may have ended, all if no step is known."""

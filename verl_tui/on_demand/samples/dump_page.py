@@ -51,9 +51,12 @@ class DumpPage(SamplePage):
     def show(self, dump: Dump) -> None:
         """Update the state of the dump."""
         if dump != self._dump:
-            self._dump, self._grown, self.problem = dump, True, None
+            self._dump = dump
+            self._grown = True
+            self.problem = None
         elif self.problem is not None and time.monotonic() - self._failed > _RETRY:
-            self._grown, self.problem = True, None
+            self._grown = True
+            self.problem = None
 
     def sample(self, index: int) -> Sample | None:
         """Return a row, None while it is being read."""
@@ -132,7 +135,8 @@ class DumpPage(SamplePage):
 
     def _index(self) -> bool:
         """Find further rows, or all of them again if the file was rewritten."""
-        generation, before = self._file.generation, self.count
+        generation = self._file.generation
+        before = self.count
         more = self._file.index()
         with self._wake:
             if self._file.generation != generation:
@@ -140,11 +144,9 @@ class DumpPage(SamplePage):
                 self.generation = self._file.generation
                 self._search_anew()
             self._grown = more
-            self.facts, self.count, self.complete = (
-                self._facts,
-                self._file.count_so_far,
-                not more,
-            )
+            self.facts = self._facts
+            self.count = self._file.count_so_far
+            self.complete = not more
             for hits in self._searches:
                 hits.complete = hits.complete and hits.searched == self.count
         return (

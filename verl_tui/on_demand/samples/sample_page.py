@@ -114,15 +114,20 @@ class MemoryPage(SamplePage):
         self._facts.extend(
             _fact(samples[i], i) for i in range(len(self._facts), len(samples))
         )
-        self._samples, self.facts, self.count = samples, self._facts, len(samples)
+        self._samples = samples
+        self.facts = self._facts
+        self.count = len(samples)
 
     def sample(self, index: int) -> Sample | None:
         """Return a sample."""
-        return self._samples[index] if 0 <= index < len(self._samples) else None
+        if 0 <= index < len(self._samples):
+            return self._samples[index]
+        return None
 
     def read_on(self) -> bool:
         """Search a little."""
-        hits, samples = self._searching(), self._samples
+        hits = self._searching()
+        samples = self._samples
         if hits is not None:
             stop = min(len(samples), hits.searched + _SLICE)
             hits.look((i, all_text(samples[i])) for i in range(hits.searched, stop))
@@ -132,11 +137,11 @@ class MemoryPage(SamplePage):
 
 def _fact(sample: Sample, index: int) -> SampleFacts:
     extras = sample.extras.items()
-    numbers = {
-        key: found
-        for key, value in extras
-        if value is not None and (found := number(value)) is not None
-    }
+    numbers: dict[str, float] = {}
+    for key, value in extras:
+        found = number(value) if value is not None else None
+        if found is not None:
+            numbers[key] = found
     group = sample.group or group_of(sample.prompt)
     return SampleFacts(
         index, sample.score, group, len(sample.response), numbers, sample.validation

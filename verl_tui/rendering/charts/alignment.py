@@ -35,11 +35,8 @@ def on_one_axis(charts: Sequence[ChartData]) -> list[ChartData]:
     except for those far from the others, which keep an axis of their own, with a note.
     """
     far = _far_off(charts)
-    known = [
-        found
-        for data in charts
-        if data.key not in far and (found := extent(data)) is not None
-    ]
+    near = [data for data in charts if data.key not in far]
+    known = [ends for _, ends in _extents(near)]
     if not known:
         return [*charts]
     firsts, lasts = zip(*known, strict=True)
@@ -52,16 +49,25 @@ def on_one_axis(charts: Sequence[ChartData]) -> list[ChartData]:
 
 def _far_off(charts: Sequence[ChartData]) -> frozenset[str]:
     """Return the keys of charts that would squeeze the others if all shared one axis."""
-    known = [(data, found) for data in charts if (found := extent(data)) is not None]
-    dense = [found for data, found in known if _points(data) >= _DENSE]
+    known = _extents(charts)
+    dense = [ends for data, ends in known if _points(data) >= _DENSE]
     if len(dense) < _MOST_OF:
         return frozenset()
     first, last = (median(ends) for ends in zip(*dense, strict=True))
     room = _FAR * max(1, last - first)
-    least, most = first - room, last + room
+    least = first - room
+    most = last + room
     return frozenset(
         data.key for data, (start, stop) in known if start < least or stop > most
     )
+
+
+def _extents(
+    charts: Sequence[ChartData],
+) -> list[tuple[ChartData, tuple[int, int]]]:
+    """Return the charts that have points, each with the first and last step to be shown."""
+    found = [(data, extent(data)) for data in charts]
+    return [(data, ends) for data, ends in found if ends is not None]
 
 
 def _points(data: ChartData) -> int:
@@ -114,7 +120,8 @@ class Gutters:
             needed: Columns, and the cells that the numbers of a chart in it need.
         """
         if subject != self._subject:
-            self._subject, self._cells = subject, {}
+            self._subject = subject
+            self._cells = {}
         for column, cells in needed:
             self._cells[column] = max(cells, self._cells.get(column, 0))
         return self._cells

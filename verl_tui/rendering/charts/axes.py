@@ -14,11 +14,11 @@ if TYPE_CHECKING:
 
 _HUGE = sys.float_info.max
 _TINY = 1e-290
+"""Differences below this count as none: their reciprocals overflow."""
 SINGLE = 2.0**-23
 """Differences up to this share of a value count as none: event files round to 24 bits, other logs
 of the same run do not.
 """
-"""Differences below this count as none: their reciprocals overflow."""
 _MANY_STEPS = 100
 """Length from which on a growing window grows by smaller fractions of itself."""
 _ROUNDING = 1e-9
@@ -29,11 +29,13 @@ FEW_STEPS = 8
 """Steps from which on an axis keeps room for more; fewer fill it, each with a tick of its own."""
 _ENOUGH_TICKS = 6
 """With so many ticks wanted, any scale has at least two round values."""
-_NARROW, _DECADES = 5, 100
-"""A logarithmic axis over less than the first factor has the ends and ticks of a linear one; from
-the second on its ticks are powers of ten.
-"""
-_MINUTE, _HOUR, _DAY = 60, 3600, 86400
+_NARROW = 5
+"""A logarithmic axis over less than this factor has the ends and ticks of a linear one."""
+_DECADES = 100
+"""From this factor on the ticks of a logarithmic axis are powers of ten."""
+_MINUTE = 60
+_HOUR = 3600
+_DAY = 86400
 _SECONDS = (
     1,
     2,
@@ -74,16 +76,18 @@ class Scale(NamedTuple):
 
     def fraction(self, value: float) -> float:
         """Return where a value lies between the ends, 0 .. 1; what is outside is cut off there."""
-        return min(
-            1.0, max(0.0, (self._project(value) - self._project(self.lo)) / self.extent)
-        )
+        above = self._project(value) - self._project(self.lo)
+        return min(1.0, max(0.0, above / self.extent))
 
     def beyond(self, value: float) -> int:
         """Return whether a value lies above (1) or below (-1) what the axis shows, or on it (0)."""
-        slack, at = self.extent * 1e-6, self._project(value)
-        return (at > self._project(self.hi) + slack) - (
-            at < self._project(self.lo) - slack
-        )
+        slack = self.extent * 1e-6
+        at = self._project(value)
+        if at > self._project(self.hi) + slack:
+            return 1
+        if at < self._project(self.lo) - slack:
+            return -1
+        return 0
 
     def dots(self, values: Sequence[float | None], count: int) -> list[int | None]:
         """Return the row of each value among `count` rows, from the top; None stays None."""
@@ -92,10 +96,9 @@ class Scale(NamedTuple):
         try:
             rows = self._rows(values, count)
         except OverflowError:  # huge numbers on an axis that shows tiny ones
-            ends = 2 * self._project(self.lo), 2 * self._project(self.hi)
-            near = [
-                None if v is None else min(ends[1], max(ends[0], v)) for v in values
-            ]
+            low = 2 * self._project(self.lo)
+            high = 2 * self._project(self.hi)
+            near = [None if v is None else min(high, max(low, v)) for v in values]
             rows = self._rows(near, count)
         return _clipped(rows, count)
 
@@ -118,12 +121,9 @@ class Scale(NamedTuple):
         step = _round_up((self.hi / 2 - self.lo / 2) / max(1, count - 1) * 2)
         if not 0 < step <= _HUGE:
             return [self.lo, self.hi]
-        values = [
-            n * step
-            for n in range(
-                ceil(self.lo / step - 1e-6), floor(self.hi / step + 1e-6) + 1
-            )
-        ]
+        first = ceil(self.lo / step - 1e-6)
+        last = floor(self.hi / step + 1e-6)
+        values = [n * step for n in range(first, last + 1)]
         if len(values) < 2 and count < _ENOUGH_TICKS:
             return self.ticks(count + 1)
         return [v for v in values if abs(v) <= _HUGE] or [self.lo, self.hi]
@@ -146,16 +146,13 @@ class Scale(NamedTuple):
     def _fine_log_ticks(self, first: int, last: int) -> list[float]:
         """Return 1, 2 and 5 times the powers of ten that are on the axis."""
         top = min(_HUGE, self.hi * (1 + _ROUNDING))
-        fine = [
-            factor * _power(e)
-            for e in range(first - 1, last + 1)
-            for factor in (1, 2, 5)
-        ]
-        return [
-            value
-            for value in fine
-            if self.lo <= value * (1 + _ROUNDING) and value <= top
-        ]
+        found: list[float] = []
+        for exponent in range(first - 1, last + 1):
+            for factor in (1, 2, 5):
+                value = factor * _power(exponent)
+                if self.lo <= value * (1 + _ROUNDING) and value <= top:
+                    found.append(value)
+        return found
 
     def _project(self, value: float) -> float:
         if not self.log:
@@ -181,22 +178,26 @@ def fit_scale(
     log = log and lo > 0
     scale = _round_log(lo, hi) if log else _round_linear(lo, hi)
     if previous and previous.log == log and previous.lo <= lo and hi <= previous.hi:
-        return previous if scale.extent >= previous.extent * _KEEP else scale
+        if scale.extent >= previous.extent * _KEEP:
+            return previous
+        return scale
     return scale
 
 
 def _round_linear(lo: float, hi: float) -> Scale:
-    half, size = hi / 2 - lo / 2, max(abs(lo), abs(hi))
+    half = hi / 2 - lo / 2
+    size = max(abs(lo), abs(hi))
     if half <= size / 2 * SINGLE or half < _TINY:
         pad = size / 10 if size > _TINY else 1.0
-        lo, hi = max(-_HUGE, lo - pad), min(_HUGE, hi + pad)
+        lo = max(-_HUGE, lo - pad)
+        hi = min(_HUGE, hi + pad)
         half = hi / 2 - lo / 2
     step = _round_up(half / 4)
     if not 0 < step <= _HUGE:
         return Scale(lo, hi)
-    first = floor(lo / step + _ROUNDING)
-    last = ceil(hi / step - _ROUNDING)
-    return Scale(max(-_HUGE, min(lo, first * step)), min(_HUGE, max(hi, last * step)))
+    lo = min(lo, floor(lo / step + _ROUNDING) * step)
+    hi = max(hi, ceil(hi / step - _ROUNDING) * step)
+    return Scale(max(-_HUGE, lo), min(_HUGE, hi))
 
 
 def _round_log(lo: float, hi: float) -> Scale:
@@ -205,27 +206,27 @@ def _round_log(lo: float, hi: float) -> Scale:
         linear = _round_linear(lo, hi)
         if linear.lo > 0:
             return Scale(linear.lo, linear.hi, log=True)
-    low = _power(floor(log10(lo) + _ROUNDING))
-    high = _power(floor(log10(hi) + _ROUNDING))
-    low = max(
-        factor * low
-        for factor in (1, 2, 5)
-        if factor == 1 or factor * low <= lo * (1 + _ROUNDING)
-    )
-    high = next(
-        (
-            factor * high
-            for factor in (1, 2, 5)
-            if factor * high >= hi * (1 - _ROUNDING)
-        ),
-        high * 10,
-    )
+    below = _power(floor(log10(lo) + _ROUNDING))
+    low = below
+    for factor in (2, 5):
+        if factor * below <= lo * (1 + _ROUNDING):
+            low = factor * below
     low = min(lo, low)
-    return Scale(low, max(hi, min(high, _HUGE), low * 2), log=True)
+    above = _power(floor(log10(hi) + _ROUNDING))
+    high = above * 10
+    for factor in (5, 2, 1):
+        if factor * above >= hi * (1 - _ROUNDING):
+            high = factor * above
+    high = min(high, _HUGE)
+    return Scale(low, max(hi, high, low * 2), log=True)
 
 
 def _power(exponent: int) -> float:
-    return 5e-324 if exponent < -323 else _HUGE if exponent > 308 else 10.0**exponent
+    if exponent < -323:
+        return 5e-324
+    if exponent > 308:
+        return _HUGE
+    return 10.0**exponent
 
 
 def _round_up(step: float) -> float:
@@ -274,7 +275,8 @@ class Window(NamedTuple):
         """
         least = max(1, -(-cells * 2 * self.per // self.stretch))
         if time:
-            stride = next((s for s in _SECONDS if s >= least), -(-least // _DAY) * _DAY)
+            days = -(-least // _DAY) * _DAY
+            stride = next((s for s in _SECONDS if s >= least), days)
         else:
             stride = max(1, round(_round_up(float(least))))
         first = -((zero - self.start) // stride) * stride + zero
@@ -295,7 +297,8 @@ def fit_window(first: int, last: int, columns: int) -> Window:
         columns: Dot columns there are.
     """
     steps = max(last - first + 1, 2)
-    columns, room = max(2, columns), _room_for(steps, 8 if steps > _MANY_STEPS else 4)
+    columns = max(2, columns)
+    room = _room_for(steps, 8 if steps > _MANY_STEPS else 4)
     per = -(-room // columns)
     return Window(first, per, Fraction(columns, -(-room // per)), columns)
 
@@ -321,9 +324,8 @@ def sliding_window(first: int, last: int, columns: int) -> Window:
         last: Last step to show.
         columns: Dot columns there are.
     """
-    return fill_window(
-        first, first + _room_for(max(last - first + 1, 2), 8) - 1, columns
-    )
+    steps = max(last - first + 1, 2)
+    return fill_window(first, first + _room_for(steps, 8) - 1, columns)
 
 
 def fill_window(first: int, last: int, columns: int) -> Window:
@@ -333,11 +335,10 @@ def fill_window(first: int, last: int, columns: int) -> Window:
     With every step more or less it looks different.
     """
     columns = max(2, columns)
-    per = -(-(last - first + 1) // columns)
-    buckets = -(-(last - first + 1) // per)
-    return Window(
-        first,
-        per,
-        Fraction(columns - 1, buckets - 1) if buckets > 1 else columns,
-        columns,
-    )
+    steps = last - first + 1
+    per = -(-steps // columns)
+    buckets = -(-steps // per)
+    stretch: int | Fraction = columns
+    if buckets > 1:
+        stretch = Fraction(columns - 1, buckets - 1)
+    return Window(first, per, stretch, columns)

@@ -28,9 +28,9 @@ def label_cells(scale: Scale | None, width: int, height: int) -> int:
     """Return how many cells the numbers of a y axis of `height` rows need, in a chart of `width`
     cells.
     """
-    return max(map(len, _row_labels(scale, height).values()), default=0) * (
-        width >= _AXIS_FROM
-    )
+    if width < _AXIS_FROM:
+        return 0
+    return max(map(len, _row_labels(scale, height).values()), default=0)
 
 
 def sides(
@@ -53,7 +53,9 @@ def sides(
 
 def cells_of(side: Sequence[Text]) -> int:
     """Return how many cells a y axis takes."""
-    return sum(len(text) for text, _ in side[0]) if side else 0
+    if not side:
+        return 0
+    return sum(len(text) for text, _ in side[0])
 
 
 def _gutter(
@@ -87,11 +89,9 @@ def _right_gutter(
 def _row_labels(scale: Scale | None, height: int) -> dict[int, str]:
     """Return the numbers of a y axis by row."""
     rows = tick_rows(scale, height) if scale else {}
-    return {
-        row: text
-        for row, text in zip(rows, distinct_texts([*rows.values()]), strict=True)
-        if text
-    }
+    texts = distinct_texts([*rows.values()])
+    labels = zip(rows, texts, strict=True)
+    return {row: text for row, text in labels if text}
 
 
 def tick_rows(scale: Scale, height: int) -> dict[int, float]:
@@ -148,15 +148,16 @@ def _placed_labels(
     few = window.end - window.start < FEW_STEPS
     apart = len(axis.write(window.end)) + 2 if few else _APART
     for step in window.ticks(apart, time=axis.time, zero=axis.zero):
-        label, cell = axis.write(step), window.column(step) // 2
-        middle = max(0, min(cell - len(label) // 2, width - len(label)))
-        for start in (cell + 1, cell - len(label)) if cell in taken else (middle,):
-            stop = start + len(label)
-            if (
-                free <= start
-                and stop <= width
-                and not any(start <= at < stop for at in taken)
-            ):
+        label = axis.write(step)
+        cell = window.column(step) // 2
+        size = len(label)
+        starts = [max(0, min(cell - size // 2, width - size))]
+        if cell in taken:
+            starts = [cell + 1, cell - size]
+        for start in starts:
+            stop = start + size
+            covers = any(start <= at < stop for at in taken)
+            if free <= start and stop <= width and not covers:
                 yield min(cell, width - 1), start, label
                 free = stop + 1
                 break
@@ -174,9 +175,9 @@ def axis_marks(
     at: dict[int, Mark] = {}
     for mark in marks:
         cell = window.column(mark.step) // 2
-        if 0 <= cell < cells and (
-            cell not in at or _RANK[mark.style] < _RANK[at[cell].style]
-        ):
+        if not 0 <= cell < cells:
+            continue
+        if cell not in at or _RANK[mark.style] < _RANK[at[cell].style]:
             at[cell] = mark
     return {cell: Glyph(glyphs[mark.role], mark.style) for cell, mark in at.items()}
 
@@ -185,10 +186,8 @@ def height_labels(scale: Scale | None, count: int) -> dict[float, str]:
     """Return the labels of a y axis by their heights from 0 to 1, none where there is no
     axis.
     """
-    values = scale.ticks(count) if scale is not None else []
-    texts = distinct_texts(values)
-    return {
-        scale.fraction(value): text
-        for value, text in zip(values, texts, strict=True)
-        if scale and text
-    }
+    if scale is None:
+        return {}
+    values = scale.ticks(count)
+    labels = zip(values, distinct_texts(values), strict=True)
+    return {scale.fraction(value): text for value, text in labels if text}

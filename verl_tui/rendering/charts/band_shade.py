@@ -41,7 +41,8 @@ def on_band(row: Text, first: int = 0, last: int | None = None) -> Text:
     """Return a row with the background of the band from one cell up to another; each character
     takes a cell.
     """
-    at, found = 0, []
+    at = 0
+    found = []
     for text, style in row:
         start = min(len(text), max(0, first - at))
         stop = len(text) if last is None else min(len(text), max(start, last - at))

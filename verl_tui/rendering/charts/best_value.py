@@ -35,12 +35,14 @@ def best_point(points: Points, *, lowest: bool = False) -> tuple[int, float] | N
     """Return step and value of the first of the highest, or lowest, finite values; None without
     any. It looks at few points, whatever their number.
     """
-    steps, seen = points.steps, points.pyramid.seen
+    steps = points.steps
+    seen = points.pyramid.seen
     bounds = points.pyramid.bounds(steps[0], steps[seen - 1]) if seen else None
     if bounds is None:
         return None
     top = bounds[not lowest]
-    first, last = 0, seen - 1
+    first = 0
+    last = seen - 1
     while first < last:
         middle = (first + last) // 2
         half = points.pyramid.bounds(steps[first], steps[middle])

@@ -85,7 +85,9 @@ class Mark(NamedTuple):
     @property
     def style(self) -> str:
         """The role that colours it."""
-        return self.severity if self.role == "breach" else self.role
+        if self.role == "breach":
+            return self.severity
+        return self.role
 
 
 class Axis(NamedTuple):

@@ -76,10 +76,8 @@ def _on_paths(data: ChartData, step: int, symbols: Symbols) -> Iterator[CursorVa
     """Yield where each run's path was: `step 120: KL 0.031, reward 0.62`."""
     name = printable(data.title).removesuffix(" over KL")
     for line, sign in signs(data, symbols):
-        over, found = (
-            None if one is None else value_at(one, step)
-            for one in (line.over, line.points)
-        )
+        over = None if line.over is None else value_at(line.over, step)
+        found = value_at(line.points, step)
         figures = [
             f"{word} {compact(one[1])}"
             for word, one in (("KL", over), (name, found))
@@ -103,9 +101,9 @@ def _quantiles(data: ChartData, step: int, symbols: Symbols) -> Iterator[CursorV
     nearly all values.
     """
     found = [value_at(points, step) for points in data.spread]
-    if not found or any(one is None for one in found):
+    if not found or any(point is None for point in found):
         return
-    texts = [compact(one[1]) for one in found if one is not None]
+    texts = [compact(point[1]) for point in found if point is not None]
     to = "-" if symbols is ASCII else "–"
     yield CursorValue("median", texts[2])
     yield CursorValue(f"25{to}75%", f"{texts[1]} to {texts[3]}")
@@ -148,7 +146,7 @@ def rows_of(
 
     Names are cut no shorter than it takes to need no further row.
     """
-    longest = min(width, max((cell_len(one.name) for one in values), default=0))
+    longest = min(width, max((cell_len(value.name) for value in values), default=0))
     rows = _laid(values, width, _SHORT, ellipsis)
     for cells in range(longest, _SHORT, -1):
         longer = _laid(values, width, cells, ellipsis)
@@ -170,7 +168,7 @@ def _laid(
 ) -> list[str]:
     """Return readings in as few rows as they take with names of so many cells."""
     rows: list[str] = []
-    for text in (one.cut(cells, ellipsis) for one in values):
+    for text in (value.cut(cells, ellipsis) for value in values):
         if rows and cell_len(rows[-1]) + len(_GAP) + cell_len(text) <= width:
             rows[-1] += _GAP + text
         else:

@@ -87,7 +87,8 @@ class Downsampled:
                 )
                 for column, part in zip(self._read, fresh, strict=True):
                     column[begin:end] = part  # type: ignore[index]
-        self._key, self._newest = key, newest
+        self._key = key
+        self._newest = newest
         self._last = points.steps[pyramid.seen - 1] if pyramid.seen else window.start
         self._drawn = _stretched(self._read, window)
         return self._drawn
@@ -102,7 +103,8 @@ def _stretched(read: DotColumns, window: Window) -> DotColumns:
     highs = lows[:]
     odds = [False] * len(lows)
     # Whole numbers: to multiply fractions takes as long as all else.
-    apart, of = window.stretch.numerator, window.stretch.denominator
+    apart = window.stretch.numerator
+    of = window.stretch.denominator
     for i, (low, high, odd) in enumerate(zip(*read, strict=True)):
         x = i * apart // of
         lows[x], highs[x], odds[x] = low, high, odd
@@ -145,7 +147,8 @@ class Smoothed:
         if source.revision != self._revision or source.seen < seen:
             del self._average[:]
             self._state = self._before = (0.0, 0.0)
-            self._revision, seen = source.revision, 0
+            self._revision = source.revision
+            seen = 0
             self._pyramid.rebuild()
         if seen and source.values[seen - 1 : seen] != self._last_source:
             self._average.pop()
@@ -238,7 +241,8 @@ def usual_range(
     if whole is None or len(known) < _FEW:
         return whole
     cut = -(-len(known) // 100)
-    low, high = known[cut], known[-1 - cut]
+    low = known[cut]
+    high = known[-1 - cut]
     if positive and whole[0] > 0:
         margin = (high / low) ** _MARGIN
         return max(whole[0], low / margin), min(whole[1], high * margin)
@@ -272,7 +276,9 @@ def beyond_edge(columns: DotColumns, scale: Scale | None) -> Iterator[tuple[int,
 def value_at(points: Points, step: int) -> tuple[int, float] | None:
     """Return step and value of the newest point at or before `step`."""
     i = bisect_right(points.steps, step) - 1
-    return (points.steps[i], points.values[i]) if i >= 0 else None
+    if i >= 0:
+        return points.steps[i], points.values[i]
+    return None
 
 
 def neighbour(points: Points, step: int, window: Window, direction: int) -> int | None:
@@ -287,7 +293,9 @@ def neighbour(points: Points, step: int, window: Window, direction: int) -> int 
         if i < len(points.steps):
             column = (points.steps[i] - window.start) // window.per
             i = bisect_left(points.steps, window.start + (column + 1) * window.per) - 1
-    return points.steps[i] if 0 <= i < len(points.steps) else None
+    if 0 <= i < len(points.steps):
+        return points.steps[i]
+    return None
 
 
 def trend(
@@ -302,7 +310,9 @@ def trend(
             smallest change counts.
     """
     ends = turn(values, drawn)
-    return None if ends is None else (ends[1] > ends[0]) - (ends[1] < ends[0])
+    if ends is None:
+        return None
+    return (ends[1] > ends[0]) - (ends[1] < ends[0])
 
 
 def turn(

@@ -47,7 +47,8 @@ def have_few_values(quantiles: Iterable[Points], first: int, last: int) -> bool:
     as those of scores of 0 and 1.
     """
     values = [set(sampled(points, first, last)) for points in quantiles]
-    return max(map(len, values)) <= _FEW and len(set().union(*values)) <= 2 * _FEW
+    all_values = set[float]().union(*values)
+    return max(map(len, values)) <= _FEW and len(all_values) <= 2 * _FEW
 
 
 def presses_flat(data: ChartData, first: int, last: int) -> bool:

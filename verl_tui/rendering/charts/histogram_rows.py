@@ -68,14 +68,17 @@ def _cells(count: int, width: int) -> int:
 def _scale(bins: Bins, width: int) -> str:
     """Return the ends of a histogram as they stand below its bars."""
     count = min(len(bins.counts), width)
-    low, high = compact(bins.low), compact(bins.high)
-    return low + high.rjust(max(len(high) + 1, count * _cells(count, width) - len(low)))
+    low = compact(bins.low)
+    high = compact(bins.high)
+    drawn = count * _cells(count, width)
+    return low + high.rjust(max(len(high) + 1, drawn - len(low)))
 
 
 def _fewer(counts: Sequence[float], width: int) -> list[float]:
     """Return as many bins as there are cells, neighbours put together."""
     together = -(-len(counts) // width)
-    return [sum(counts[at : at + together]) for at in range(0, len(counts), together)]
+    starts = range(0, len(counts), together)
+    return [sum(counts[start : start + together]) for start in starts]
 
 
 def histogram_rows(
@@ -91,4 +94,6 @@ def histogram_rows(
         return rows
     scaled = height >= _SCALED
     rows += bars(bins.counts, width, height - 1 - scaled, ascii_only=ascii_only)
-    return [*rows, _scale(bins, width)] if scaled else rows
+    if scaled:
+        return [*rows, _scale(bins, width)]
+    return rows

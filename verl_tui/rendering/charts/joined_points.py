@@ -28,13 +28,15 @@ def joined(columns: DotColumns, fraction: Callable[[float], float]) -> JoinedPoi
         columns: Least and greatest value of each column.
         fraction: How high a value lies, 0 .. 1.
     """
-    found, end = JoinedPoints([], [], []), 0.0
+    found = JoinedPoints([], [], [])
+    end = 0.0
     for x, (lo, hi, odd) in enumerate(zip(*columns, strict=True)):
         if odd:
             found.starts.append(len(found.x))
         if lo is None or hi is None:
             continue
-        low, high = fraction(lo), fraction(hi)
+        low = fraction(lo)
+        high = fraction(hi)
         # The end that is nearer to the point before comes first, so that the line does not
         # zigzag needlessly.
         near, end = (low, high) if abs(low - end) < abs(high - end) else (high, low)

@@ -27,7 +27,9 @@ def beyond(target: float, scale: Scale, cells: int, symbols: Symbols) -> str:
     """
     arrow = symbols.rising if target > scale.hi else symbols.falling
     text = arrow + compact(target)
-    return text if len(text) * 4 <= cells else arrow[:cells]
+    if len(text) * 4 <= cells:
+        return text
+    return arrow[:cells]
 
 
 def sentences(text: str, width: int, rows: int, symbols: Symbols) -> list[Text]:

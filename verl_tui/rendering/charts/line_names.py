@@ -38,11 +38,9 @@ def names_or_key(
     metric's key.
     """
     if not _names(data, cursor, symbols, least):
-        return (
-            [[(fit(data.key, len(data.key), symbols), "key")]]
-            if data.title != data.key
-            else []
-        )
+        if data.title == data.key:
+            return []
+        return [[(fit(data.key, len(data.key), symbols), "key")]]
     longest = max(cell_len(line.label) for line in data.all_lines)
     sizes = range(max(longest, least), least - 1, -1)
     at = bisect_left(
@@ -102,12 +100,14 @@ def runs_at_cursor(
     values = _first_that_fits(
         chain(named, _lettered(runs, main, cursor, symbols)), room
     )
-    return (at, values) if values else ([], [])
+    if values:
+        return (at, values)
+    return ([], [])
 
 
 def _first_that_fits(ways: Iterable[Pieces], room: int) -> Pieces:
     """Return the first that takes no more than so many cells, empty where none does."""
-    return next((one for one in ways if cells_of(one) <= room), [])
+    return next((way for way in ways if cells_of(way) <= room), [])
 
 
 def _lettered(
@@ -137,4 +137,6 @@ def _lettered_values(
             (line.sign, line.role),
             (f" {compact(found[1]) if found else '-'}", "value"),
         ]
-    return side if len(kept) == len(runs) else [*side, (f" {symbols.ellipsis}", "key")]
+    if len(kept) == len(runs):
+        return side
+    return [*side, (f" {symbols.ellipsis}", "key")]

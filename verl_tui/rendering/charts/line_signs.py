@@ -37,7 +37,8 @@ def layered(data: ChartData, symbols: Symbols) -> list[tuple[ChartLine, str]]:
     """Return lines and signs from the farthest to the nearest: of several runs the shown one's line
     is on top.
     """
-    signed, main = signs(data, symbols), data.main
+    signed = signs(data, symbols)
+    main = data.main
     if len(signed) < 2:
         return signed
     return sorted(signed, key=lambda pair: bool(pair[0].sign) and pair[0] is main)
@@ -49,4 +50,6 @@ def stamps(sign: str, cells: int) -> range:
 
     Letters next to each other in the alphabet stand three cells apart.
     """
-    return range(ord(sign) * 3 % _STAMP, cells, _STAMP) if sign else range(0)
+    if sign:
+        return range(ord(sign) * 3 % _STAMP, cells, _STAMP)
+    return range(0)

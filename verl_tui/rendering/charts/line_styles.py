@@ -44,5 +44,8 @@ def straight_lines(
     for place in places:
         for at in range(length):
             if at % stroke.period < stroke.dots:
-                layer.dot(*((place, at) if stroke.upright else (at, place)))
+                if stroke.upright:
+                    layer.dot(place, at)
+                else:
+                    layer.dot(at, place)
     return layer

@@ -29,7 +29,8 @@ def kl_beside(found: PlannedChart, run: Run, look: ChartLook) -> str | None:
 
 def over_kl(data: ChartData, run: Run, key: str | None) -> ChartData:
     """Return the chart of a reward as its path over a KL, the chart itself where that is None."""
-    over, main = run.series(key or ""), data.main
+    over = run.series(key or "")
+    main = data.main
     if key is None or over is None or main is None:
         return data
     return replace(

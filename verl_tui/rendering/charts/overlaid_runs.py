@@ -38,24 +38,22 @@ def overlaid(
         view: The state of everything.
         axis: One of `verl_tui.rendering.charts.x_axes.AXES`.
     """
-    shown, main = view.run, data.main
+    shown = view.run
+    main = data.main
     found = list(others(data, indicator, view, axis))
     if shown is None or main is None or not found:
         return data
     labels = _labels(shown, view)
-    lines = [
-        _marked(_line(points, run, data), run, view, labels)
-        for run, _, points in found
-        if not _lacks_kl(run, data)
-    ]
-    lacking = [labels[run.name] for run, *_ in found if _lacks_kl(run, data)]
-    return replace(
-        data,
-        lines=(_marked(main, shown, view, labels), *lines, *_one_kind_of_points(data)),
-        right=None,
-        beside=(),
-        notes=_notes(data, lacking),
-    )
+    lines = [_marked(main, shown, view, labels)]
+    lacking: list[str] = []
+    for run, _, points in found:
+        if data.over_kl and kl_key(run) is None:
+            lacking.append(labels[run.name])
+        else:
+            lines.append(_marked(_line(points, run, data), run, view, labels))
+    lines += _one_kind_of_points(data)
+    notes = _notes(data, lacking)
+    return replace(data, lines=tuple(lines), right=None, beside=(), notes=notes)
 
 
 def _one_kind_of_points(data: ChartData) -> list[ChartLine]:
@@ -67,11 +65,6 @@ def _labels(shown: Run, view: View) -> dict[str, str]:
     """Return the short names of the runs by their names."""
     names = [shown.name, *(run.name for run in view.selected if run is not shown)]
     return dict(zip(names, without_shared_start(names), strict=True))
-
-
-def _lacks_kl(run: Run, data: ChartData) -> bool:
-    """Return whether a run has no KL where the chart's lines are over theirs."""
-    return data.over_kl and kl_key(run) is None
 
 
 def _line(points: Points, run: Run, data: ChartData) -> ChartLine:
@@ -97,8 +90,10 @@ def counterpart(run: Run, key: str, indicator: str | None, other: Run) -> Series
             return None
     else:
         found = key
-    units = {describe(one).unit for one in (key, found)} - {""}
-    return other.series(found) if len(units) < 2 else None
+    units = {describe(key).unit, describe(found).unit} - {""}
+    if len(units) < 2:
+        return other.series(found)
+    return None
 
 
 def others(
@@ -112,14 +107,16 @@ def others(
         view: The state of everything.
         axis: One of `verl_tui.rendering.charts.x_axes.AXES`.
     """
-    shown, main, selected = view.run, data.main, view.selected
+    shown = view.run
+    main = data.main
+    selected = view.selected
     if shown is None or main is None or main.kind != "line" or len(selected) < 2:
         return
     for run in selected:
-        if (
-            run is shown
-            or (series := counterpart(shown, data.key, indicator, run)) is None
-        ):
+        if run is shown:
+            continue
+        series = counterpart(shown, data.key, indicator, run)
+        if series is None:
             continue
         points = _placed(series, run, data, axis)
         if points is not None and len(points.steps):
@@ -132,13 +129,13 @@ def _placed(series: Series, run: Run, data: ChartData, axis: str) -> Points | No
     if along.problem is not None:
         return None
     # Beginnings are laid over each other; times of day and steps are what they are.
-    return along.points(
-        series, data.axis.zero - along.axis.zero if axis == "relative" else 0
-    )
+    later = data.axis.zero - along.axis.zero if axis == "relative" else 0
+    return along.points(series, later)
 
 
 def _marked(line: ChartLine, run: Run, view: View, names: dict[str, str]) -> ChartLine:
+    label = names[run.name]
     place = view.selection.place(run.name)
     if place is None:
-        return replace(line, role="line", label=names[run.name], sign=_OTHER)
-    return replace(line, role=RUNS[place], label=names[run.name], sign=LETTERS[place])
+        return replace(line, role="line", label=label, sign=_OTHER)
+    return replace(line, role=RUNS[place], label=label, sign=LETTERS[place])

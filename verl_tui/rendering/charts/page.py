@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from bisect import bisect_right
+from itertools import pairwise
 from typing import TYPE_CHECKING, NamedTuple
 
 from verl_tui.health.finding import Verdict
@@ -20,9 +21,11 @@ if TYPE_CHECKING:
     from verl_tui.rendering.session.snapshot import View
     from verl_tui.runs.run import Run
 
-_LEAST_WIDTH, _LEAST_HEIGHT = 26, 6
+_LEAST_WIDTH = 26
+_LEAST_HEIGHT = 6
 """Cells below which a chart shows less than a line of text with a sparkline."""
-_GOOD_WIDTH, _GOOD_HEIGHT = 38, 7
+_GOOD_WIDTH = 38
+_GOOD_HEIGHT = 7
 """Cells from which on more room goes into more charts rather than larger ones."""
 _PLOT_HEIGHT = 3
 """Rows from which on a chart has a plot: below that, each further row changes its form."""
@@ -103,21 +106,18 @@ class PageContent(NamedTuple):
     ) -> PageContent:
         """Return the content of a view, with a metric that is to be seen as a chart."""
         run = view.run
-        wanted = tuple(view.monitor.config.charts)
-        keys, beside = (
-            (len(run.keys), score_beside(run)) if run is not None else (0, None)
+        listing = ChartList(
+            run,
+            len(run.keys) if run is not None else 0,
+            filter_,
+            tuple(view.monitor.config.charts),
+            view.pins,
+            score_beside(run) if run is not None else None,
+            keys_in_rows(view),
+            revealed,
         )
         return cls(
-            ChartList(
-                run,
-                keys,
-                filter_,
-                wanted,
-                view.pins,
-                beside,
-                keys_in_rows(view),
-                revealed,
-            ),
+            listing,
             look,
             run.revision if run else 0,
             view.cursor,
@@ -125,7 +125,7 @@ class PageContent(NamedTuple):
             view.loading,
             view.selection.revision,
             tuple([(other.name, other.revision) for other in view.selected]),
-            "" if keys else nothing_yet(view),
+            "" if listing.keys else nothing_yet(view),
         )
 
 
@@ -142,14 +142,11 @@ def list_charts(
     charts = plan_charts(view.run, wanted, filter_.text, view.pins)
     if not charts and filter_.lenient:
         charts = plan_charts(view.run, wanted, "", view.pins)
+    shown = {chart.key for chart in charts if revealed and chart.shows(revealed)}
     if is_evaluation(view.run):
-        return tuple(
-            one._replace(in_row=not one.shows(revealed or "")) for one in charts
-        )
-    shown = {
-        chart.key for chart in charts if revealed is not None and chart.shows(revealed)
-    }
-    return rows_last(charts, keys_in_rows(view), {_ALWAYS, *wanted, *view.pins, *shown})
+        return tuple(chart._replace(in_row=chart.key not in shown) for chart in charts)
+    never = {_ALWAYS, *wanted, *view.pins, *shown}
+    return rows_last(charts, keys_in_rows(view), never)
 
 
 class ChartPage(NamedTuple):
@@ -173,9 +170,9 @@ class ChartPage(NamedTuple):
     def charts(self) -> tuple[PlannedChart, ...]:
         """The charts of the page."""
         at = bisect_right(self.starts, self.first)
-        return self.listed[
-            self.first : self.starts[at] if at < len(self.starts) else None
-        ]
+        if at < len(self.starts):
+            return self.listed[self.first : self.starts[at]]
+        return self.listed[self.first :]
 
     @property
     def grid(self) -> tuple[int, int]:
@@ -185,7 +182,7 @@ class ChartPage(NamedTuple):
     @property
     def shape(self) -> tuple[int, ...]:
         """The arrangement of the page: equal where the charts stand in the same places."""
-        in_rows = sum(one.in_row for one in self.charts)
+        in_rows = sum(chart.in_row for chart in self.charts)
         used = len(self.charts) - in_rows if in_rows else 0
         return *self.grid, self.rows, used, in_rows, self.across
 
@@ -193,22 +190,16 @@ class ChartPage(NamedTuple):
         """Return the page for a size in cells: the one that shows a metric, if one is named, else
         the same as far as there is one.
         """
-        varying = sum(not one.in_row for one in self.listed)
+        varying = sum(not chart.in_row for chart in self.listed)
         count = len(self.listed)
         across, rows = _grid(width, height)
-        columns = _evenly(max(1, min(across, varying or count)), rows, varying)
+        columns = max(1, min(across, varying or count))
+        columns = _evenly(columns, rows, varying)
         columns = _not_narrow(columns, rows, varying, width, height)
         across = max(columns, min(across, count - varying))
         starts = _starts((columns, across), rows, height, varying, count)
-        slots = max(
-            stop - start
-            for start, stop in zip(starts, (*starts[1:], count), strict=True)
-        )
-        at = (
-            next((i for i, one in enumerate(self.listed) if one.shows(key)), None)
-            if key
-            else None
-        )
+        slots = max(stop - start for start, stop in pairwise((*starts, count)))
+        at = _index(self.listed, key)
         page = bisect_right(starts, self.first if at is None else at) - 1
         rows = min(rows, -(-varying // columns)) or 1
         return ChartPage(
@@ -221,7 +212,7 @@ class ChartPage(NamedTuple):
         """
         columns = self.columns
         count = max(1, len(self.charts))
-        in_rows = sum(one.in_row for one in self.charts)
+        in_rows = sum(chart.in_row for chart in self.charts)
         lines = -(-in_rows // self.across)
         used = -(-(count - in_rows) // columns)
         rows = (
@@ -244,22 +235,18 @@ class ChartPage(NamedTuple):
     def turned(self, way: int) -> ChartPage:
         """Return the next (1) or previous (-1) page, the same page if there is none."""
         page = bisect_right(self.starts, self.first) - 1 + way
-        return (
-            self._replace(first=self.starts[page])
-            if 0 <= page < len(self.starts)
-            else self
-        )
+        if 0 <= page < len(self.starts):
+            return self._replace(first=self.starts[page])
+        return self
 
     def slot(self, key: str | None) -> int | None:
         """Return the slot of the chart that shows a metric, None if the page has none."""
-        if not key:
-            return None
-        return next((i for i, one in enumerate(self.charts) if one.shows(key)), None)
+        return _index(self.charts, key)
 
     def caption(self, look: ChartLook, view: View, filter_: str) -> str:
         """Write how the charts are drawn, the filter, and which charts of how many these are."""
         words = [*look.words(view.run)]
-        if filter_ and any(one.matches(filter_) for one in self.listed):
+        if filter_ and any(chart.matches(filter_) for chart in self.listed):
             total = len(list_charts(view, ChartFilter()))
             words.append(f"filter “{filter_}”: {len(self.listed)} of {total}")
         elif filter_:
@@ -268,10 +255,18 @@ class ChartPage(NamedTuple):
         if len(self.listed) > shown:
             last = self.first + shown
             words.append(f"{self.first + 1}–{last} of {len(self.listed)}")
-            if hidden := sum(one.in_row for one in self.listed[last:]):
+            hidden = sum(chart.in_row for chart in self.listed[last:])
+            if hidden:
                 words.append(f"{hidden} in rows at the end")
             words.append(f"{view.keys['chart.page_down']} {view.keys['chart.page_up']}")
         return " · ".join(words)
+
+
+def _index(charts: Sequence[PlannedChart], key: str | None) -> int | None:
+    """Return the index of the chart that shows a metric, None where none does."""
+    if not key:
+        return None
+    return next((i for i, chart in enumerate(charts) if chart.shows(key)), None)
 
 
 class PlacedPage(NamedTuple):
@@ -323,7 +318,9 @@ def _grid(width: int, height: int) -> tuple[int, int]:
 def _evenly(columns: int, rows: int, varying: int) -> int:
     """Return the columns that a single page has least gaps with: four charts stand two by two."""
     used = -(-varying // columns)
-    return columns if used > rows or not used else -(-varying // used)
+    if used > rows or not used:
+        return columns
+    return -(-varying // used)
 
 
 def _not_narrow(columns: int, rows: int, varying: int, width: int, height: int) -> int:
@@ -346,10 +343,11 @@ def _placed(
     """
     edges = [at * (width + 1) // columns for at in range(columns + 1)]
     for at in range(count):
-        y, x = divmod(at, columns)
-        yield ChartPlace(
-            x, edges[x], tops[y], edges[x + 1] - 1 - edges[x], tops[y + 1] - tops[y]
-        )
+        row, column = divmod(at, columns)
+        left = edges[column]
+        right = edges[column + 1] - 1
+        top = tops[row]
+        yield ChartPlace(column, left, top, right - left, tops[row + 1] - top)
 
 
 def _starts(

@@ -12,6 +12,7 @@ from bisect import bisect_left, bisect_right
 from math import isfinite
 from typing import TYPE_CHECKING, NamedTuple
 
+from verl_tui.bounds import clamp
 from verl_tui.rendering.charts import braille
 from verl_tui.rendering.charts.alarms import BEHIND
 from verl_tui.rendering.charts.axis_labels import cells_of, sides
@@ -33,7 +34,8 @@ if TYPE_CHECKING:
     from verl_tui.rendering.charts.chart_data import ChartData, ChartLine, Points
     from verl_tui.rendering.charts.symbols import Symbols
 
-LEAST_WIDTH, LEAST_HEIGHT = 16, 5
+LEAST_WIDTH = 16
+LEAST_HEIGHT = 5
 """Smallest chart, in cells with its title, in which a path shows more than a curve over steps."""
 _MOST = 1024
 """Points of a path; of longer ones every second, fourth, eighth … is drawn, and the newest."""
@@ -67,6 +69,21 @@ def path_points(over: Points, points: Points, first: int, last: int) -> list[Pat
         first: First step.
         last: Last step.
     """
+    found: list[PathPoint] = []
+    for i in _drawn_indices(points, first, last):
+        step = points.steps[i]
+        at = bisect_right(over.steps, step) - 1
+        if not 0 <= at < len(over.values) or over.steps[at] != step:
+            continue
+        x = over.values[at]
+        y = points.values[i]
+        if isfinite(x) and isfinite(y):
+            found.append(PathPoint(step, x, y))
+    return found
+
+
+def _drawn_indices(points: Points, first: int, last: int) -> list[int]:
+    """Return the indices of the points that are drawn: at most about so many, and the newest."""
     begin = bisect_left(points.steps, first)
     end = bisect_right(points.steps, last)
     end = min(end, len(points.values))
@@ -74,18 +91,12 @@ def path_points(over: Points, points: Points, first: int, last: int) -> list[Pat
     while (end - begin) // stride > _MOST:
         stride *= 2
     # Counted from the first value of all, so that a new step leaves the others as they are.
-    indices = [*range(begin + -begin % stride, end, stride)]
-    if end > begin and indices[-1:] != [end - 1]:
-        indices.append(end - 1)
-    found: list[PathPoint] = []
-    for i in indices:
-        step, y = points.steps[i], points.values[i]
-        at = bisect_right(over.steps, step) - 1
-        if not 0 <= at < len(over.values) or over.steps[at] != step:
-            continue
-        if isfinite(y) and isfinite(over.values[at]):
-            found.append(PathPoint(step, over.values[at], y))
-    return found
+    begin_at_stride = begin + -begin % stride
+    indices = [*range(begin_at_stride, end, stride)]
+    newest = end - 1
+    if end > begin and indices[-1:] != [newest]:
+        indices.append(newest)
+    return indices
 
 
 def is_path(data: ChartData, width: int, height: int) -> bool:
@@ -100,17 +111,15 @@ def neighbour_on_path(line: ChartLine, step: int | None, count: int) -> int | No
     if line.over is None:
         return None
     known = set(line.over.steps)
-    steps = [one for one in line.points.steps if one in known]
+    steps = [own for own in line.points.steps if own in known]
     if not steps:
         return None
     if step is None:
         return steps[-1]
-    at = (
-        bisect_left(steps, step) + count
-        if count < 0
-        else bisect_right(steps, step) + count - 1
-    )
-    return steps[max(0, min(at, len(steps) - 1))]
+    at = bisect_right(steps, step) + count - 1
+    if count < 0:
+        at = bisect_left(steps, step) + count
+    return steps[clamp(at, 0, len(steps) - 1)]
 
 
 def path_rows(
@@ -133,7 +142,10 @@ def path_rows(
     """
     width, height = size
     paths = [*_paths(data, shown, symbols, cache)]
-    known = [one for path in paths for one in (*path.behind, *path.points)]
+    known: list[PathPoint] = []
+    for path in paths:
+        known += path.behind
+        known += path.points
     if not known:
         return sentences("no step has both a value and a KL", width, height, symbols)
     x, y = _scales(data, known, shown[0], cache)
@@ -145,9 +157,10 @@ def path_rows(
         picture.draw(path)
     picture.mark(paths, cursor)
     rows = [a + b for a, b in zip(left, picture.compose(), strict=True)]
-    for below, row in enumerate(_axis_rows(x, width - taken, axes, symbols)):
-        corner = ("" if below else symbols.corner).rjust(taken)[:taken]
-        rows.append(((corner, "rule"), *row))
+    corner = symbols.corner
+    for row in _axis_rows(x, width - taken, axes, symbols):
+        rows.append(((corner.rjust(taken)[:taken], "rule"), *row))
+        corner = ""
     return rows
 
 
@@ -158,12 +171,14 @@ def _scales(
     any.
     """
     if data.log_y:
-        known = [one for one in known if one.y > 0] or known
-    subject = (data.key, data.main.points.pyramid if data.main else None, first)
-    across = [one.x for one in known]
-    up = [one.y for one in known]
+        known = [point for point in known if point.y > 0] or known
+    pyramid = data.main.points.pyramid if data.main else None
+    subject = (data.key, pyramid, first)
+    across = [point.x for point in known]
+    up = [point.y for point in known]
     x = cache.axis("path x", subject, (min(across), max(across)))
-    return x, cache.axis("path y", subject, (min(up), max(up)), log=data.log_y)
+    y = cache.axis("path y", subject, (min(up), max(up)), log=data.log_y)
+    return x, y
 
 
 def _paths(
@@ -177,9 +192,8 @@ def _paths(
         if not 0 < data.smoothing < 1:
             yield _DrawnPath(line, sign, raw, [])
             continue
-        over, points = (
-            cache.smoothed(one, data.smoothing) for one in (line.over, line.points)
-        )
+        over = cache.smoothed(line.over, data.smoothing)
+        points = cache.smoothed(line.points, data.smoothing)
         over.pyramid, points.pyramid  # noqa: B018 - they read what there is
         behind = raw if line is data.main else []
         yield _DrawnPath(line, sign, path_points(over, points, *shown), behind)
@@ -196,13 +210,11 @@ class _PathPicture:
         size: tuple[int, int],
         symbols: Symbols,
     ) -> None:
-        self._data, self._x, self._y, self._size, self._symbols = (
-            data,
-            x,
-            y,
-            size,
-            symbols,
-        )
+        self._data = data
+        self._x = x
+        self._y = y
+        self._size = size
+        self._symbols = symbols
         self._layers = [DotLayer(*size)]
         self._glyphs: dict[int, dict[int, Glyph]] = {}
         if data.target is not None and y.lo <= data.target <= y.hi:
@@ -219,9 +231,8 @@ class _PathPicture:
         """Draw one path, and faintly the values behind its averages."""
         role = path.line.role
         if path.behind:
-            behind = self._layer(
-                role + BEHIND if role in HUES else "raw", backdrop=True
-            )
+            faint = role + BEHIND if role in HUES else "raw"
+            behind = self._layer(faint, backdrop=True)
             for point in path.behind:
                 behind.dot(*self._dot(point))
         layers = {role: self._layer(role)}
@@ -229,9 +240,10 @@ class _PathPicture:
         before: tuple[int, int] | None = None
         for point in path.points:
             own = self._role_at(point.step, role) if is_main else role
-            layer = layers.get(own) or layers.setdefault(own, self._layer(own))
+            if own not in layers:
+                layers[own] = self._layer(own)
             place = self._dot(point)
-            layer.straight(before or place, place)
+            layers[own].straight(before or place, place)
             before = place
 
     def mark(self, paths: Sequence[_DrawnPath], cursor: int | None) -> None:
@@ -246,25 +258,24 @@ class _PathPicture:
             if main:
                 self._mark_steps(path)
             end = path.points[-1]
-            self._put(
-                end, Glyph(path.sign or symbols.single, self._role_at(end.step, role))
-            )
-            if main and (at := _at_step(path.points, cursor)) is not None:
+            sign = path.sign or symbols.single
+            self._put(end, Glyph(sign, self._role_at(end.step, role)))
+            at = _at_step(path.points, cursor)
+            if main and at is not None:
                 self._cross(at)
 
     def _mark_steps(self, path: _DrawnPath) -> None:
         """Mark the best value, and where findings began."""
         if self._data.best:
             best = best_point(path.line.points, lowest=self._data.best == "lowest")
-            at = (
-                _at_step(path.behind or path.points, best[0])
-                if best is not None
-                else None
-            )
-            if best is not None and at is not None and at.step == best[0]:
+            step = None if best is None else best[0]
+            at = _at_step(path.behind or path.points, step)
+            if at is not None and at.step == step:
                 self._put(at, Glyph(self._symbols.best, path.line.role))
         for mark in self._data.marks:
-            at = _at_step(path.points, mark.step) if mark.role == "breach" else None
+            if mark.role != "breach":
+                continue
+            at = _at_step(path.points, mark.step)
             if at is not None:
                 self._put(at, Glyph(self._symbols.breach, mark.style))
 
@@ -278,21 +289,22 @@ class _PathPicture:
 
     def _role_at(self, step: int, role: str) -> str:
         """Return the colour of a step: that of the worst finding that held, else the line's own."""
-        found = [
-            alarm.role
-            for alarm in self._data.alarms
-            if alarm.first <= step and (alarm.last is None or step < alarm.last)
-        ]
-        return found[-1] if found else role
+        for alarm in reversed(self._data.alarms):
+            is_over = alarm.last is not None and step >= alarm.last
+            if alarm.first <= step and not is_over:
+                return alarm.role
+        return role
 
     def _layer(self, style: str, *, backdrop: bool = False) -> DotLayer:
         self._layers.append(DotLayer(*self._size, style, backdrop=backdrop))
         return self._layers[-1]
 
     def _dot(self, point: PathPoint) -> tuple[int, int]:
-        columns, rows = self._size[0] * 2, self._size[1] * 4
+        width, height = self._size
+        columns = width * 2
         across = min(columns - 1, int(self._x.fraction(point.x) * columns))
-        return across, self._y.dots([point.y], rows)[0] or 0
+        up = self._y.dots([point.y], height * 4)[0]
+        return across, up or 0
 
     def _put(self, point: PathPoint, glyph: Glyph) -> None:
         self._put_dot(*self._dot(point), glyph)
@@ -305,8 +317,8 @@ def _at_step(points: Sequence[PathPoint], step: int | None) -> PathPoint | None:
     """Return the newest point up to a step, None where there is none."""
     if step is None:
         return None
-    at = bisect_right(points, step, key=lambda point: point.step) - 1
-    return points[at] if at >= 0 else None
+    count = bisect_right(points, step, key=lambda point: point.step)
+    return points[count - 1] if count else None
 
 
 def _axis_rows(scale: Scale, width: int, count: int, symbols: Symbols) -> list[Text]:

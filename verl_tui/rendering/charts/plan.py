@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from difflib import get_close_matches
+from itertools import chain
 from typing import TYPE_CHECKING, NamedTuple
 
 from verl_tui.indicators import INDICATORS, validation_keys
 from verl_tui.metrics import describe, family, place, without_repeats
 from verl_tui.rendering.charts.validation import score_beside
 from verl_tui.rendering.charts.x_axes import AXES, kl_key, on_axis
+from verl_tui.rendering.choices import next_choice
 from verl_tui.runs.views.losses import losses
 from verl_tui.text import one_line
 
@@ -49,7 +51,7 @@ class ChartLook:
 
     def next_axis(self) -> ChartLook:
         """Return the look with the next kind of x axis."""
-        return replace(self, axis=AXES[(AXES.index(self.axis) + 1) % len(AXES)])
+        return replace(self, axis=next_choice(AXES, self.axis))
 
     def words(self, run: Run | None = None) -> Iterable[str]:
         """Yield what differs from the usual look, for people."""
@@ -59,13 +61,8 @@ class ChartLook:
             yield "log y"
         if self.usual_y:
             yield "y without outliers"
-        if (
-            self.span is not None
-            and run is not None
-            and (whole := run.reach) is not None
-        ):
-            first, last = self.span.shown(whole)
-            yield f"from step {first}" if last >= whole[1] else f"steps {first}–{last}"
+        if self.span is not None and run is not None:
+            yield from self._span_words(self.span, run)
         if self.smoothing is not None:
             yield f"smoothing {self.smoothing:g}" if self.smoothing else "raw values"
 
@@ -77,7 +74,19 @@ class ChartLook:
             return f"x: step, {along.problem}"
         if self.axis == "kl":
             return f"x of rewards: KL ({one_line(kl_key(run) or '')}), of others: step"
-        return f"x: {self.axis}" + (", estimated" if along.estimated else "")
+        if along.estimated:
+            return f"x: {self.axis}, estimated"
+        return f"x: {self.axis}"
+
+    def _span_words(self, span: ZoomSpan, run: Run) -> Iterator[str]:
+        """Yield which steps are shown, where the run has any."""
+        if run.reach is None:
+            return
+        first, last = span.shown(run.reach)
+        if last >= run.reach[1]:
+            yield f"from step {first}"
+        else:
+            yield f"steps {first}–{last}"
 
 
 class PlannedChart(NamedTuple):
@@ -112,12 +121,9 @@ class PlannedChart(NamedTuple):
     def matches(self, filter_: str) -> bool:
         """Return whether key or label contain a text; case does not matter."""
         wish = filter_.lower()
-        texts = (
-            self.key,
-            self.label,
-            *(self.spread.parts if self.spread is not None else ()),
-        )
-        return any(wish in one.lower() for one in texts)
+        parts = self.spread.parts if self.spread is not None else ()
+        texts = (self.key, self.label, *parts)
+        return any(wish in text.lower() for text in texts)
 
 
 def plan_charts(
@@ -131,10 +137,12 @@ def plan_charts(
         filter_: Keeps only charts whose key or label contains it.
         pins: Metric keys that come before all others.
     """
-    named = {key: name for name, key in run.indicators.items()} if pins else {}
     plans = _ChartPlanner(run)
-    usual = (*losses(run), *DEFAULT_ORDER)
-    for name in (*(named.get(key, key) for key in pins), *(wanted or usual)):
+    if pins:
+        named = {key: name for name, key in run.indicators.items()}
+        for key in pins:
+            plans.add_named(named.get(key, key))
+    for name in wanted or (*losses(run), *DEFAULT_ORDER):
         plans.add_named(name)
     plans.add_others()
     return tuple(plan for plan in plans.made if not filter_ or plan.matches(filter_))
@@ -147,9 +155,9 @@ class _ChartPlanner:
         self.made: list[PlannedChart] = []
         self._run = run
         self._keys = without_repeats(run.metrics)
-        self._lines = {
-            part: one.line for one in run.spreads.values() for part in one.parts
-        }
+        self._lines: dict[str, str] = {}
+        for spread in run.spreads.values():
+            self._lines.update(dict.fromkeys(spread.parts, spread.line))
         self._validations = tuple(validation_keys(self._keys))
         self._families = _families(self._keys)
 
@@ -170,7 +178,9 @@ class _ChartPlanner:
         left = set(rest)
         rest += [key for key in self._validations if key not in left]
         rest.sort(key=lambda key: (_GROUPS.index(describe(key).group), place(key)))
-        taken = {key for one in self.made for key in _lines(one)}
+        taken: set[str] = set()
+        for made in self.made:
+            taken.update(_lines(made))
         for key in rest:
             if key not in taken:
                 plan = _plan(self._run, key, None, self._families, ())
@@ -192,7 +202,7 @@ def unknown_charts(wanted: Iterable[str], runs: Iterable[Run]) -> Iterator[str]:
     Not for names with a slash: they are the log's own, of metrics that may be yet to come or of
     other trainings.
     """
-    keys = {key for run in runs for key in run.keys}
+    keys = set(chain.from_iterable(run.keys for run in runs))
     for name in wanted if keys else ():
         if "/" not in name and name not in INDICATORS and name not in keys:
             near = get_close_matches(name, [*INDICATORS, *keys], 1)
@@ -203,8 +213,10 @@ def unknown_charts(wanted: Iterable[str], runs: Iterable[Run]) -> Iterator[str]:
 def _families(keys: Iterable[str]) -> dict[str, dict[str, str]]:
     families: dict[str, dict[str, str]] = {}
     for key in keys:
-        if (found := family(key)) is not None:
-            families.setdefault(found[0], {})[found[1]] = key
+        found = family(key)
+        if found is not None:
+            name, part = found
+            families.setdefault(name, {})[part] = key
     return families
 
 
@@ -212,11 +224,12 @@ def single_metric(run: Run, key: str, label: str = "") -> PlannedChart:
     """Return the chart of a metric without what others of its name are drawn with; it has its
     distribution still.
     """
-    metric, spread = describe(key), run.spreads.get(key)
-    indicator = next((name for name, of in run.indicators.items() if of == key), None)
-    return PlannedChart(
-        key, label or _label(key, spread), metric.unit, indicator, spread=spread
-    )
+    metric = describe(key)
+    spread = run.spreads.get(key)
+    indicators = (name for name, of in run.indicators.items() if of == key)
+    indicator = next(indicators, None)
+    label = label or _label(key, spread)
+    return PlannedChart(key, label, metric.unit, indicator, spread=spread)
 
 
 def _label(key: str, spread: DistributionKeys | None) -> str:
@@ -236,9 +249,11 @@ def _plan(
     whole = parts.keys() >= {"mean", "min", "max"}
     if whole and indicator is None:
         key = parts["mean"]
-    envelope = (parts["min"], parts["max"]) if whole and key == parts["mean"] else None
+    envelope = None
+    if whole and key == parts["mean"]:
+        envelope = (parts["min"], parts["max"])
     spread = run.spreads.get(key)
-    label = (
-        INDICATORS[indicator].label if indicator is not None else _label(key, spread)
-    )
+    label = _label(key, spread)
+    if indicator is not None:
+        label = INDICATORS[indicator].label
     return PlannedChart(key, label, metric.unit, indicator, envelope, points, spread)

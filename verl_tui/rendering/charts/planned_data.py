@@ -39,7 +39,9 @@ def chart_data(found: PlannedChart, view: View, look: ChartLook) -> ChartData:
     own = run.series(found.key)
 
     def along(step: int) -> int | None:
-        return axis.place(own, step) if own is not None else None
+        if own is None:
+            return None
+        return axis.place(own, step)
 
     target, notes = _target(found, view)
     ends = _ends(run, own, look) if own is not None else (None, None)
@@ -74,11 +76,13 @@ def chart_data(found: PlannedChart, view: View, look: ChartLook) -> ChartData:
 
 def _lines(found: PlannedChart, run: Run, axis: XAxis) -> Iterator[ChartLine]:
     """Yield the metric itself, then what is drawn as points with it."""
-    if (series := run.series(found.key)) is not None:
+    series = run.series(found.key)
+    if series is not None:
         role = family_role(found.key, found.indicator)
         yield ChartLine(axis.points(series), role=role, label=found.label)
     for number, key in enumerate(found.points):
-        if (series := run.series(key)) is not None:
+        series = run.series(key)
+        if series is not None:
             role = "validation" if not number else f"line-{number + 1}"
             yield ChartLine(axis.points(series), "points", role, describe(key).label)
 
@@ -91,11 +95,9 @@ def _best(found: PlannedChart) -> Literal["", "highest", "lowest"]:
     scored = metric.group == "validation" and metric.direction in ("up", "down")
     if found.indicator != "reward" and not scored:
         return ""
-    return (
-        "lowest"
-        if is_better_low(found.indicator or found.key, found.key)
-        else "highest"
-    )
+    if is_better_low(found.indicator or found.key, found.key):
+        return "lowest"
+    return "highest"
 
 
 def _envelope(
@@ -103,21 +105,17 @@ def _envelope(
 ) -> tuple[Points, Points] | None:
     """Return the least and the greatest around the metric, None where it has none."""
     low, high = (run.series(key) for key in found.envelope or ("", ""))
-    return (
-        (axis.points(low), axis.points(high))
-        if low is not None and high is not None
-        else None
-    )
+    if low is not None and high is not None:
+        return axis.points(low), axis.points(high)
+    return None
 
 
 def _spread(found: PlannedChart, run: Run, axis: XAxis) -> tuple[Points, ...]:
     """Return the quantiles of the distribution that the metric is of, none where it is of none."""
-    series = (
-        [run.series(key) for key in found.spread.quantiles]
-        if found.spread is not None
-        else []
-    )
-    return tuple(axis.points(one) for one in series if one is not None)
+    if found.spread is None:
+        return ()
+    quantiles = map(run.series, found.spread.quantiles)
+    return tuple(axis.points(series) for series in quantiles if series is not None)
 
 
 def with_right(data: ChartData, other: ChartData) -> ChartData:
@@ -125,22 +123,26 @@ def with_right(data: ChartData, other: ChartData) -> ChartData:
     if other.main is None or data.over_kl:
         return data
     # Runs laid over each other have letters of their own.
-    sign = "r" if any(one.sign for one in data.lines) else ""
-    line = replace(other.main, role="right", right=True, label=other.title, sign=sign)
+    sign = "r" if any(line.sign for line in data.lines) else ""
+    own = replace(other.main, role="right", right=True, label=other.title, sign=sign)
     right = replace(
         other,
-        lines=(line,),
+        lines=(own,),
         envelope=None,
         spread=(),
         band=(None, None),
         target=None,
         marks=(),
     )
-    breaches = [
-        mark for mark in other.marks if mark.role == "breach" and mark not in data.marks
-    ]
-    lines = tuple(replace(one, label=one.label or data.title) for one in data.lines)
-    return replace(data, lines=lines, right=right, marks=(*data.marks, *breaches))
+    lines = tuple(replace(line, label=line.label or data.title) for line in data.lines)
+    marks = (*data.marks, *_further_breaches(data, other))
+    return replace(data, lines=lines, right=right, marks=marks)
+
+
+def _further_breaches(data: ChartData, other: ChartData) -> list[Mark]:
+    """Return the breaches in a chart that another chart does not have."""
+    breaches = (mark for mark in other.marks if mark.role == "breach")
+    return [mark for mark in breaches if mark not in data.marks]
 
 
 def _ends(run: Run, own: Series, look: ChartLook) -> tuple[int | None, int | None]:
@@ -150,52 +152,48 @@ def _ends(run: Run, own: Series, look: ChartLook) -> tuple[int | None, int | Non
         return None, None
     axis = on_axis(run, look.axis)
     first, last = look.span.shown(whole)
-    return axis.edge(own, first), None if last >= whole[1] else axis.edge(own, last)
+    begin = axis.edge(own, first)
+    if last >= whole[1]:
+        return begin, None
+    return begin, axis.edge(own, last)
 
 
 def _band(found: PlannedChart, view: View) -> tuple[float | None, float | None]:
     """Return the guide's healthy band, which may depend on the run."""
     if found.indicator is None or view.run is None:
-        return (None, None)
+        return None, None
     return view.monitor.band(view.run, found.indicator)
 
 
 def _target(found: PlannedChart, view: View) -> tuple[float | None, tuple[str, ...]]:
     """Return what the metric is to reach in the key's own values, and whether it did, in words."""
-    run, wanted = view.run, view.monitor.config.targets
-    name = next(
-        (
-            name
-            for name in (found.indicator, found.key, *found.points)
-            if name in wanted
-        ),
-        None,
-    )
+    run = view.run
+    wanted = view.monitor.config.targets
+    names = (found.indicator, found.key, *found.points)
+    name = next((name for name in names if name in wanted), None)
     if name is None and found.points and "validation" in wanted:
         name = "validation"  # drawn as points into the reward's chart
     if run is None or name is None:
         return None, ()
-    at = reached(run, name, wanted[name])
+    target = wanted[name] * factor(name, found.key)
     said = f"target {compact(wanted[name])}"
-    notes = (
-        (said,)
-        if at is None
-        else (f"{said} reached at step {at.step}", f"{said} @ {at.step}")
-    )
-    return wanted[name] * factor(name, found.key), notes
+    at = reached(run, name, wanted[name])
+    if at is None:
+        return target, (said,)
+    return target, (f"{said} reached at step {at.step}", f"{said} @ {at.step}")
 
 
 def _rate(found: PlannedChart, run: Run) -> tuple[str, ...]:
     """Return a summary of the times in a chart: steps per minute, the 95th percentile of
     generation.
     """
-    if found.indicator == "step_time" and (rate := steps_per_minute(run)) is not None:
-        return (f"{compact(rate.value)} {rate.unit}",)
-    if (
-        found.indicator == "generation_time"
-        and (latency := generation_latency(run)) is not None
-    ):
-        return (f"p95 {compact(latency.value)} {latency.unit}",)
+    if found.indicator == "step_time":
+        rate = steps_per_minute(run)
+        return () if rate is None else (f"{compact(rate.value)} {rate.unit}",)
+    if found.indicator == "generation_time":
+        latency = generation_latency(run)
+        if latency is not None:
+            return (f"p95 {compact(latency.value)} {latency.unit}",)
     return ()
 
 
@@ -214,25 +212,25 @@ def _marks(
 ) -> Iterator[Mark]:
     """Yield the marks of a chart along its x axis."""
     for mark in _marks_at_steps(found, view):
-        if (at := along(mark.step)) is not None:
+        at = along(mark.step)
+        if at is not None:
             yield mark._replace(step=at)
 
 
-def _marks_at_steps(found: PlannedChart, view: View) -> tuple[Mark, ...]:
+def _marks_at_steps(found: PlannedChart, view: View) -> Iterator[Mark]:
     assert view.run is not None
     breaches: dict[int, int] = {}
     for finding in view.verdict.findings:
-        since, key = finding.since_step, finding.key
+        since = finding.since_step
+        key = finding.key
         if since is not None and key is not None and found.shows(key):
             breaches[since] = max(finding.severity, breaches.get(since, 0))
-    return (
-        *(Mark(step, "checkpoint") for step in sorted(checkpoints(view.run))),
-        *(Mark(mark.step, "restart") for mark in view.run.restarts),
-        *(
-            Mark(step, "breach", ALARM_ROLES[worst])
-            for step, worst in sorted(breaches.items())
-        ),
-    )
+    for step in sorted(checkpoints(view.run)):
+        yield Mark(step, "checkpoint")
+    for restart in view.run.restarts:
+        yield Mark(restart.step, "restart")
+    for step, worst in sorted(breaches.items()):
+        yield Mark(step, "breach", ALARM_ROLES[worst])
 
 
 def _alarms(
@@ -242,5 +240,6 @@ def _alarms(
     for alarm in alarms_of(found, view.verdict):
         first = along(alarm.first)
         last = None if alarm.last is None else along(alarm.last)
-        if first is not None and (last is not None or alarm.last is None):
+        has_end = last is not None or alarm.last is None
+        if first is not None and has_end:
             yield replace(alarm, first=first, last=last)

@@ -20,19 +20,15 @@ if TYPE_CHECKING:
 def extent(data: ChartData) -> tuple[int, int] | None:
     """Return the first and last step to be shown, None without a point."""
     sources = [line.points for line in data.all_lines]
-    steps = [points.steps for points in (*sources, *data.around) if points.steps]
-    if not steps:
+    known = [points.steps for points in (*sources, *data.around) if points.steps]
+    if not known:
         return None
-    first = (
-        data.first_step
-        if data.first_step is not None
-        else min([one[0] for one in steps])
-    )
-    last = (
-        data.last_step
-        if data.last_step is not None
-        else max([one[-1] for one in steps])
-    )
+    first = data.first_step
+    if first is None:
+        first = min(steps[0] for steps in known)
+    last = data.last_step
+    if last is None:
+        last = max(steps[-1] for steps in known)
     return first, max(first, last)
 
 
@@ -43,8 +39,12 @@ def shown_reach(data: ChartData) -> tuple[int, int] | None:
     own = extent(data)
     if own is None or data.reach is None:
         return own
-    first = own[0] if data.first_step is not None else min(own[0], data.reach[0])
-    return first, own[1] if data.last_step is not None else max(own[1], data.reach[1])
+    first, last = own
+    if data.first_step is None:
+        first = min(first, data.reach[0])
+    if data.last_step is None:
+        last = max(last, data.reach[1])
+    return first, last
 
 
 def spark_reach(data: ChartData) -> dict[str, Any]:

@@ -36,8 +36,8 @@ def second_metric(
     """
     wanted = _PARTNERS.get(found.indicator or "", ("reward", "policy_kl"))
     by_name = {
-        one.indicator: one
-        for one in plans
-        if one.indicator is not None and one.key != found.key
+        plan.indicator: plan
+        for plan in plans
+        if plan.indicator is not None and plan.key != found.key
     }
     return next((by_name[name] for name in wanted if name in by_name), None)

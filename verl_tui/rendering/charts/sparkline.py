@@ -130,15 +130,19 @@ def _stride(points: Points, first: int, last: int, width: int, *, shared: bool) 
 
 def _apart(points: Points) -> int:
     """Return the usual distance of points in steps."""
-    return max(1, (points.steps[-1] - points.steps[0]) // max(1, len(points.steps) - 1))
+    length = points.steps[-1] - points.steps[0]
+    gaps = max(1, len(points.steps) - 1)
+    return max(1, length // gaps)
 
 
 def _repeat(middles: list[float | None], odds: Sequence[bool], most: int) -> None:
     """Fill the columns between points with the value before, so many in a row at most."""
-    last, free = None, 0
+    last = None
+    free = 0
     for at, middle in enumerate(middles):
         if middle is not None or odds[at]:
-            last, free = middle, most
+            last = middle
+            free = most
         elif free > 0:
             middles[at] = last
             free -= 1
@@ -170,4 +174,5 @@ def _glyphs(
         elif flat:
             yield levels[len(levels) // 2 - 1]
         else:
-            yield levels[min(top, int((middle / 2 - least) / extent * len(levels)))]
+            share = (middle / 2 - least) / extent
+            yield levels[min(top, int(share * len(levels)))]

@@ -71,6 +71,6 @@ def fit(text: str, cells: int, symbols: Symbols = UNICODE) -> str:
         text = text.encode("ascii", "replace").decode()
     if cell_len(text) <= cells:
         return text
-    return (
-        set_cell_size(text, cells - 1).rstrip() + symbols.ellipsis if cells > 0 else ""
-    )
+    if cells > 0:
+        return set_cell_size(text, cells - 1).rstrip() + symbols.ellipsis
+    return ""

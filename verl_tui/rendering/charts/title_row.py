@@ -53,8 +53,9 @@ def title_row(
     parts = _named_value(data, width, mark, reading, symbols)
     room = width - cells_of(parts)
     for aside in [side] if side else _sides(data, cursor, symbols, room - 2):
-        if cells_of(aside) + 2 <= room:
-            parts += [(" " * (room - cells_of(aside)), ""), *aside]
+        gap = room - cells_of(aside)
+        if gap >= 2:
+            parts += [(" " * gap, ""), *aside]
             break
     if room < 0:
         parts = [(fit(text_of(parts), width, symbols), "value")]
@@ -74,9 +75,12 @@ def _fitting_value(
     room = width - cell_len(data.title) - 2
     least = room - cells_of(whole)
     most = room - cells_of(bare)
-    said = [*data.notes, *(text for ((text, _),) in _smoothing_words(data))]
+    smoothing = [text for ((text, _),) in _smoothing_words(data)]
+    said = [*data.notes, *smoothing]
     note = min(map(len, said), default=-2) + 2
-    return bare if least < 2 or least < note <= most else whole
+    if least < 2 or least < note <= most:
+        return bare
+    return whole
 
 
 def _named_value(
@@ -84,13 +88,14 @@ def _named_value(
 ) -> Pieces:
     """Write the chart's name, its run where there is room, and the value."""
     used = cells_of(value)
-    room = max(0, width - used - len(mark) - (2 if used else 0))
+    gap = 2 if used else 0
+    room = max(0, width - used - len(mark) - gap)
     name = mark + fit(data.title, room, symbols)
     parts = [(name, "focused" if mark else "title")]
     lettered = any(line.sign for line in data.lines)
-    run = "" if lettered else _of_run(data, width - used - cell_len(name) - 2, symbols)
-    if run:
-        parts.append((run, "trend"))
+    if not lettered:
+        run = _of_run(data, width - used - cell_len(name) - 2, symbols)
+        parts += [(run, "trend")] if run else []
     if value and len(name) > len(mark):
         parts.append(_GAP)
     return parts + value
@@ -114,10 +119,9 @@ def _sides(
     beside = score_beside_curve(data, cursor, symbols)
     for words in beside:
         left = room - cells_of(words) - 2
-        asides = _asides(data, cursor, symbols, left)
-        yield from (
-            [*words, _GAP, *aside] for aside in asides if cells_of(aside) <= left
-        )
+        for aside in _asides(data, cursor, symbols, left):
+            if cells_of(aside) <= left:
+                yield [*words, _GAP, *aside]
         if not _smoothing_words(data):  # how it is smoothed is said before all else
             yield words
     yield from _asides(data, cursor, symbols, room)
@@ -134,12 +138,8 @@ def _asides(
     if smoothing and data.run:
         named = names_or_key(data, cursor, symbols, _ENOUGH, room)
         for names, how in product(named, smoothing):
-            yield [
-                *names,
-                *(part for note in notes[:1] for part in (_GAP, note)),
-                _GAP,
-                *how,
-            ]
+            first = (_GAP, notes[0]) if notes else ()
+            yield [*names, *first, _GAP, *how]
     yield from _names_and_smoothing(data, cursor, symbols, room)
     for note in notes:
         yield from _behind(note, smoothing[-1:])

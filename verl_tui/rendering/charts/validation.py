@@ -31,7 +31,7 @@ def score_beside(run: Run) -> str | None:
     """
     key = run.indicators.get("validation")
     reward, score = (
-        run.series(one) for one in (run.indicators.get("reward", ""), key or "")
+        run.series(wanted) for wanted in (run.indicators.get("reward", ""), key or "")
     )
     if reward is None or score is None or not on_one_scale(reward, score):
         return None
@@ -58,7 +58,9 @@ def _size(points: Points) -> float | None:
     if not points.steps:
         return None
     bounds = points.pyramid.bounds(points.steps[0], points.steps[-1])
-    return max(map(abs, bounds)) if bounds is not None else None
+    if bounds is None:
+        return None
+    return max(map(abs, bounds))
 
 
 def newest_and_best(run: Run) -> Iterator[str]:

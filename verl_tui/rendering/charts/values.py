@@ -52,13 +52,15 @@ def reading(
     data = chart_data(found, view, look)
     lines = []
     for trace in _plotted(found, right, view, look, data):
-        steps, end = steps_of(trace.points), trace.run.end
+        steps = steps_of(trace.points)
+        end = trace.run.end
         if data.cursor is not None:
             at = bisect_right(trace.points.steps, data.cursor)
         else:
             at = len(steps) if end is None else bisect_right(steps, end)
         if at:
-            step, value = steps[at - 1], trace.points.values[at - 1]
+            step = steps[at - 1]
+            value = trace.points.values[at - 1]
             lines.append(
                 f"{_of(trace.run, view.run, trace.series.key)} step {step} {exact(value)}"
             )
@@ -98,12 +100,14 @@ def listed(keys: Iterable[str], view: View, look: ChartLook) -> list[CsvColumn]:
     parts: list[str] = []
     for key in keys:
         spread = run.spreads.get(key)
-        parts += [key, *(spread.quantiles if spread is not None else ())]
-    traces = [
-        _PlottedSeries(run, series, series)
-        for key in dict.fromkeys(parts)
-        if (series := run.series(key)) is not None
-    ]
+        parts.append(key)
+        if spread is not None:
+            parts += spread.quantiles
+    traces: list[_PlottedSeries] = []
+    for key in dict.fromkeys(parts):
+        series = run.series(key)
+        if series is not None:
+            traces.append(_PlottedSeries(run, series, series))
     return _columns(traces, run, ends, look.smoothing)
 
 
@@ -122,14 +126,12 @@ def _plotted(
     # As in the chart: among the lines of several runs there is one kind of points at most.
     points = found.points[:1] if laid_over else found.points
     spread = found.spread.quantiles if found.spread is not None else ()
-    keys = (
-        found.key,
-        *(found.envelope or ()),
-        *spread,
-        *points,
-        *filter(None, [kl_beside(found, run, look)]),
-        *([right.key] if right is not None else ()),
-    )
+    keys = [found.key, *(found.envelope or ()), *spread, *points]
+    kl = kl_beside(found, run, look)
+    if kl:
+        keys.append(kl)
+    if right is not None:
+        keys.append(right.key)
     for key in dict.fromkeys(keys):
         series = run.series(key)
         if series is not None:
@@ -181,7 +183,8 @@ def _times(
     known: dict[int, str] = {}
     for steps, series in timed if clock.problem is None else ():
         for step in set(steps).difference(known):
-            if (second := clock.place(series, step)) is not None:
+            second = clock.place(series, step)
+            if second is not None:
                 known[step] = (
                     datetime.fromtimestamp(second, timezone.utc)
                     .isoformat()

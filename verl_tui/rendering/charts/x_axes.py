@@ -69,12 +69,12 @@ class _TimeAxis:
         """
         if not len(series):
             return ""
-        origins = (
-            clock.origin
-            for clock in self._clocks
-            if not math.isnan(clock.at(series.steps[-1]))
-        )
-        return next(origins, "" if math.isnan(series.times[-1]) else "times in the log")
+        for clock in self._clocks:
+            if not math.isnan(clock.at(series.steps[-1])):
+                return clock.origin
+        if math.isnan(series.times[-1]):
+            return ""
+        return "times in the log"
 
     def points(self, series: Series, later: int = 0) -> Points:
         """Return the series over its times, so many seconds later: to lay its beginning over
@@ -88,12 +88,16 @@ class _TimeAxis:
             return None
         at = max(0, bisect_right(series.steps, step) - 1)
         when = moment(series.times[at], series.steps[at], self._clocks)
-        return None if math.isnan(when) else int(when)
+        if math.isnan(when):
+            return None
+        return int(when)
 
     def edge(self, series: Series, step: int) -> int | None:
         """Return the time of a step, the same for all series if the run has a clock for it."""
         when = moment(math.nan, step, self._clocks)
-        return self.place(series, step) if math.isnan(when) else int(when)
+        if math.isnan(when):
+            return self.place(series, step)
+        return int(when)
 
     def step(self, series: Series, position: int) -> int | None:
         """Return the step of the series' last point up to a time, that of the first where all are
@@ -101,7 +105,9 @@ class _TimeAxis:
         """
         timed = _timed(series, self._clocks)
         at = bisect_right(timed.steps, position) - 1
-        return timed.origins[max(0, at)] if timed.origins else None
+        if not timed.origins:
+            return None
+        return timed.origins[max(0, at)]
 
 
 class _StepAxis:
@@ -151,26 +157,22 @@ def on_axis(run: Run, name: str) -> XAxis:
     known = clocks(run)
     # With two runs of the clock over a step the earlier passes are forgotten, but not by the
     # records themselves.
-    began = min(
-        [*(clock.times[0] for clock in known), *_first_times(run)], default=None
-    )
+    firsts = [clock.times[0] for clock in known]
+    began = min([*firsts, *_first_times(run)], default=None)
     if began is None:
         return _StepAxis("no times are known")
     if name == "relative":
         write = _since(began, "")
-        return _TimeAxis(
-            Axis(name, write, write, _since(began, " "), time=True, zero=int(began)),
-            known,
-        )
-    lasted, steps = max(
-        ((clock.times[-1] - began, len(clock)) for clock in known), default=(0.0, 1)
-    )
+        exact = _since(began, " ")
+        axis = Axis(name, write, write, exact, time=True, zero=int(began))
+        return _TimeAxis(axis, known)
+    spans = ((clock.times[-1] - began, len(clock)) for clock in known)
+    lasted, steps = max(spans, default=(0.0, 1))
     long = lasted > _DAY
     read = _of_day if not long or lasted < _PLAIN * steps else _dated
     exact = _in_full if long else _of_day
-    return _TimeAxis(
-        Axis(name, _tick, read, exact, time=True, zero=int(_midnight(began))), known
-    )
+    axis = Axis(name, _tick, read, exact, time=True, zero=int(_midnight(began)))
+    return _TimeAxis(axis, known)
 
 
 def kl_key(run: Run) -> str | None:
@@ -183,14 +185,16 @@ def _no_path(run: Run) -> str | None:
     if kl_key(run) is None:
         return "no KL is logged"
     named = ("reward", "validation")
-    return (
-        None if any(name in run.indicators for name in named) else "no reward is logged"
-    )
+    if any(name in run.indicators for name in named):
+        return None
+    return "no reward is logged"
 
 
 def steps_of(points: Points) -> array[int]:
     """Return the step of each point, wherever along an axis it stands."""
-    return points.origins if isinstance(points, _TimedSeries) else points.steps
+    if isinstance(points, _TimedSeries):
+        return points.origins
+    return points.steps
 
 
 def _since(start: float, gap: str) -> Callable[[int], str]:
@@ -208,13 +212,14 @@ def _lapse(seconds: int, gap: str) -> str:
     rest = abs(seconds)
     for length, unit in _UNITS:
         count, rest = divmod(rest, length)
-        if count or parts:
-            parts.append(
-                f"{count:02d}{unit}" if parts and unit in "ms" else f"{count}{unit}"
-            )
+        if parts and unit in "ms":
+            parts.append(f"{count:02d}{unit}")
+        elif count or parts:
+            parts.append(f"{count}{unit}")
         if parts and not rest:
             break
-    return ("-" if seconds < 0 else "") + (gap.join(parts) or "0s")
+    sign = "-" if seconds < 0 else ""
+    return sign + (gap.join(parts) or "0s")
 
 
 def _local(second: float) -> datetime:
@@ -263,13 +268,14 @@ def _timed(series: Series, clocks: Sequence[Clock], later: int = 0) -> _TimedSer
     found = shifted.get(later)
     starts = [(clock.origin, clock.steps[0]) for clock in clocks]
     if found is None or _outdated(found, series, starts):
-        steps, values = array("q"), array("d")
+        steps = array("q")
+        values = array("d")
+        pyramid = Pyramid(steps, values)
+        found = _TimedSeries(steps, values, pyramid, 0, series.revision)
+        found.clock_starts = starts
         if len(shifted) >= _SHIFTS:
             shifted.clear()
-        found = shifted[later] = _TimedSeries(
-            steps, values, Pyramid(steps, values), 0, series.revision
-        )
-        found.clock_starts = starts
+        shifted[later] = found
     _extend(found, series, clocks, later)
     found.pyramid.catch_up()
     return found
@@ -285,13 +291,17 @@ def _extend(
 ) -> None:
     """Take in the points that have come since; one whose time goes back is left out."""
     for i, time in enumerate(series.times[found.taken :], found.taken):
-        when = moment(time, series.steps[i], clocks)
+        step = series.steps[i]
+        when = moment(time, step, clocks)
         unknown = math.isnan(when)
-        if unknown and any(clock.steps[-1] < series.steps[i] for clock in clocks):
+        if unknown and any(clock.steps[-1] < step for clock in clocks):
             break  # the clock has not come so far yet
         found.taken = i + 1
-        if unknown or (found.steps and int(when) + later < found.steps[-1]):
+        if unknown:
             continue
-        found.steps.append(int(when) + later)
+        second = int(when) + later
+        if found.steps and second < found.steps[-1]:
+            continue
+        found.steps.append(second)
         found.values.append(series.values[i])
-        found.origins.append(series.steps[i])
+        found.origins.append(step)

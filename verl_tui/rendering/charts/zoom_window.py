@@ -99,11 +99,9 @@ def holding(
     if span is None:
         return None
     first, last = span.shown(whole)
-    return (
-        span
-        if first <= step <= last
-        else _placed(step - span.length // 2, span.length, whole)
-    )
+    if first <= step <= last:
+        return span
+    return _placed(step - span.length // 2, span.length, whole)
 
 
 def _placed(first: int, length: int, whole: tuple[int, int]) -> ZoomSpan:

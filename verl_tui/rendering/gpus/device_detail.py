@@ -48,7 +48,9 @@ def covers(device: Device, room: int) -> Pieces:
     if device.span is None:
         return []
     words = f"below: the last {duration(device.span)}"
-    return [(words.rjust(room), "dim")] if room > len(words) else []
+    if room > len(words):
+        return [(words.rjust(room), "dim")]
+    return []
 
 
 def processes(
@@ -86,9 +88,11 @@ def _process(
     words = f"  {relation}" if relation else ""
     room = width - cell_len(pid) - cell_len(memory) - cell_len(words)
     if room < 8:
-        room, words = room + cell_len(words), ""
+        room = room + cell_len(words)
+        words = ""
     if room < 4:
-        room, memory = room + cell_len(memory), ""
+        room = room + cell_len(memory)
+        memory = ""
     role = "name" if relation else "value"
     if not process.name:
         role = "dim"

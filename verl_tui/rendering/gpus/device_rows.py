@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Literal, NamedTuple
 
 from rich.cells import cell_len
 
+from verl_tui.bounds import clamp
 from verl_tui.patterns import pattern
 from verl_tui.records import POWER_CAP
 from verl_tui.rendering.text.block_levels import strip
@@ -113,26 +114,27 @@ def device_rows(
     Returns:
         One list of segments for each device; empty lists where `width` is not positive.
     """
-    if width <= 0 or not gpus:
+    if width <= 0:
         return [[] for _ in gpus]
+    if not gpus:
+        return []
     fields = [_fields(gpu, ascii_only=ascii_only) for gpu in gpus]
     widths = _widths(fields)
     layout, spare = _layout(widths, width)
-    with_reasons = spare > _LONGEST_BAR + _WORDS + (_LEAST_HISTORY + 1 if past else 0)
-    bar, spark = _bar_and_history(
-        spare - with_reasons * (_WORDS + 1), wanted=bool(past)
-    )
+    with_reasons, bar, spark = _divided(spare, with_history=bool(past))
+    framed = "frame" in layout
     mark = ellipsis(ascii_only=ascii_only)
+    histories = past or [()] * len(gpus)
     rows = []
-    for gpu, texts, history in zip(gpus, fields, past or [()] * len(gpus), strict=True):
-        picture = _bar(
-            gpu.utilization, bar, framed="frame" in layout, ascii_only=ascii_only
-        )
+    for gpu, texts, history in zip(gpus, fields, histories, strict=True):
+        picture = _bar(gpu.utilization, bar, framed=framed, ascii_only=ascii_only)
         if spark:
             blocks = strip(history, spark, ascii_only=ascii_only).rjust(spark)
             picture += [(" ", "dim"), (blocks, "spark")]
         row = _row(texts, layout, widths, picture, width, mark)
-        rows.append(row + _throttle_reason(gpu) if with_reasons else row)
+        if with_reasons:
+            row += _throttle_reason(gpu)
+        rows.append(row)
     return rows
 
 
@@ -149,18 +151,29 @@ def _layout(widths: Mapping[str, int], width: int) -> tuple[tuple[str, ...], int
     """Return the richest layout that fits, and the cells left for its bar."""
     for layout, shortest in _LAYOUTS:
         shown = [key for key in layout if key in _BARS or widths[key]]
-        around = len(shown) - 1 + 2 * ("frame" in layout)
-        spare = width - around - sum(widths[key] for key in shown if key not in _BARS)
+        gaps = len(shown) - 1
+        frame = 2 if "frame" in layout else 0
+        texts = sum(widths[key] for key in shown if key not in _BARS)
+        spare = width - gaps - frame - texts
         if spare >= shortest:
             return tuple(shown), spare if _BARS & set(layout) else 0
     return _LAYOUTS[-1][0], 0
+
+
+def _divided(spare: int, *, with_history: bool) -> tuple[bool, int, int]:
+    """Return whether there is room for throttle reasons, and the cells of bar and history."""
+    history = _LEAST_HISTORY + 1 if with_history else 0
+    with_reasons = spare > _LONGEST_BAR + _WORDS + history
+    if with_reasons:
+        spare -= _WORDS + 1
+    return with_reasons, *_bar_and_history(spare, wanted=with_history)
 
 
 def _bar_and_history(spare: int, *, wanted: bool) -> tuple[int, int]:
     """Divide cells between the bar and the history."""
     if not wanted or spare < _LEAST_BAR + 1 + _LEAST_HISTORY:
         return min(spare, _LONGEST_BAR), 0
-    bar = min(max(_LEAST_BAR, (spare - 1) // 3), _LONGEST_BAR)
+    bar = clamp((spare - 1) // 3, _LEAST_BAR, _LONGEST_BAR)
     return bar, min(spare - 1 - bar, _MOST_HISTORY)
 
 
@@ -190,10 +203,8 @@ def _row(
         field = fields[key]
         padding: Segment = (" " * (widths[key] - field.width), "dim")
         value: Segment = (field.text, field.role)
-        row += [
-            (field.label, "dim"),
-            *((value, padding) if field.left else (padding, value)),
-        ]
+        row.append((field.label, "dim"))
+        row += (value, padding) if field.left else (padding, value)
     if layout == _LAYOUTS[-1][0]:
         row = [(fit(text, width, mark), role) for text, role in row if text.strip()]
     return [segment for segment in row if segment[0]]
@@ -203,13 +214,17 @@ def _bar(
     utilization: float | None, cells: int, *, framed: bool, ascii_only: bool
 ) -> list[Segment]:
     """Return a bar of `cells` cells, and two more for its frame."""
-    share = min(max((finite(utilization) or 0.0) / 100, 0.0), 1.0)
+    share = clamp((finite(utilization) or 0.0) / 100, 0.0, 1.0)
     if ascii_only:
         filled = "#" * round(share * cells)
     else:
         full, eighths = divmod(round(share * cells * 8), 8)
-        filled = "█" * full + (_EIGHTHS[eighths] if eighths else "")
-    left, right = (_ASCII_FRAME if ascii_only else _FRAME) if framed else ("", "")
+        filled = "█" * full
+        if eighths:
+            filled += _EIGHTHS[eighths]
+    left = right = ""
+    if framed:
+        left, right = _ASCII_FRAME if ascii_only else _FRAME
     return [
         (left, "dim"),
         (filled, "bar"),
@@ -227,27 +242,23 @@ def _fields(gpu: Gpu, *, ascii_only: bool) -> dict[str, _Field]:
     full = used is not None and total is not None and used >= FULL_SHARE * total
     temperature = finite(gpu.temperature)
     hot = temperature is not None and temperature >= HOT_CELSIUS
-    name = gpu_model(gpu.name)
+    mark = ellipsis(ascii_only=ascii_only)
+    name = fit(gpu_model(gpu.name), _LONGEST_NAME, mark)
+    most_used = 0 if total is None else len(f"{total:.0f}G")
     fields = {
         "index": _Field(gpu.index, "name", left=True),
-        "name": _Field(
-            fit(name, _LONGEST_NAME, ellipsis(ascii_only=ascii_only)), "name", left=True
-        ),
+        "name": _Field(name, "name", left=True),
         "utilization": _number(finite(gpu.utilization), "%", reserve=4),
         "temperature": _number(temperature, "°C", reserve=4, warn=hot),
         "memory": _pair(used, total, " GiB", digits=1, warn=full, label="mem "),
         "used/total": _pair(used, total, "G", warn=full),
-        "used": _number(
-            used, "G", reserve=0 if total is None else len(f"{total:.0f}G"), warn=full
-        ),
+        "used": _number(used, "G", reserve=most_used, warn=full),
         "power": _pair(power, limit, "W"),
         "watts": _number(power, "W", reserve=4),
     }
-    return (
-        {key: _asciified(field) for key, field in fields.items()}
-        if ascii_only
-        else fields
-    )
+    if ascii_only:
+        return {key: _asciified(field) for key, field in fields.items()}
+    return fields
 
 
 def _number(
@@ -279,14 +290,15 @@ def _pair(
 
 
 def _asciified(field: _Field) -> _Field:
-    return field._replace(
-        text=field.text.translate(_ASCII).encode("ascii", "replace").decode()
-    )
+    text = field.text.translate(_ASCII)
+    return field._replace(text=text.encode("ascii", "replace").decode())
 
 
 def finite(value: float | None) -> float | None:
     """Return a finite value, None for others."""
-    return value if value is not None and math.isfinite(value) else None
+    if value is not None and math.isfinite(value):
+        return value
+    return None
 
 
 def _gib(size: int | None) -> float | None:

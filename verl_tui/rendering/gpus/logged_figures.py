@@ -105,7 +105,8 @@ def _says_nothing(key: str, series: Series) -> bool:
 
 def _value(label: str, key: str, series: Series) -> LoggedFigure:
     """Return the last value, with its share if it has a maximum."""
-    value, unit = series.values[-1], describe(key).unit
+    value = series.values[-1]
+    unit = describe(key).unit
     if modern(key) == _MFU and value == 0:  # verl writes 0 for an unknown model or GPU
         return LoggedFigure(label, "unknown", None, "dim", series)
     if not math.isfinite(value):
@@ -134,22 +135,19 @@ def figure_rows(
     longest = max(cell_len(item.label) for item in logged)
     label = min(longest, max(width - values - 1 - _LEAST_SPARK - 2, 8))
     spare = width - label - values - 1
-    bars = (
-        any(item.share is not None for item in logged)
-        and spare >= _GAUGE + 2 + _LEAST_SPARK + 2
-    )
-    spark = min(_MOST_SPARK, spare - 2 - (_GAUGE + 2 if bars else 0))
+    has_shares = any(item.share is not None for item in logged)
+    bars = has_shares and spare >= _GAUGE + 2 + _LEAST_SPARK + 2
+    if bars:
+        spare -= _GAUGE + 2
+    spark = min(_MOST_SPARK, spare - 2)
     mark = ellipsis(ascii_only=ascii_only)
     rows = []
     for item in logged:
         name = middle(item.label, label, ascii_only=ascii_only)
         row: Pieces = [(name, "dim"), (" " * (label - cell_len(name) + 1), "")]
         if bars:
-            row += [
-                (" ", ""),
-                _gauge_piece(item.share, ascii_only=ascii_only),
-                (" ", ""),
-            ]
+            bar = _gauge_piece(item.share, ascii_only=ascii_only)
+            row += [(" ", ""), bar, (" ", "")]
         row.append((item.value.rjust(values), item.role))
         row += _spark_pieces(item.series, spark, ascii_only=ascii_only)
         rows.append(cut(row, width, mark))

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 from collections import defaultdict
+from itertools import chain
 from typing import TYPE_CHECKING, NamedTuple
 
 from rich.cells import cell_len
@@ -80,21 +81,18 @@ def matrix(
     mark = ellipsis(ascii_only=ascii_only)
     rows = _header(nodes, layout, width, mark) if layout.rows + 2 <= height else []
     for node, members in nodes.items():
+        name = node
         for at in range(0, len(members), layout.across):
             part = members[at : at + layout.across]
-            label = _label(
-                "" if at else node, part[0].gpu.index, layout, ascii_only=ascii_only
-            )
+            label = _label(name, part[0].gpu.index, layout, ascii_only=ascii_only)
+            name = ""  # it stands before the first row of a node only
             row: Pieces = [(label, "dim")]
             for device in part:
-                row += _cell(
-                    device, marks[id(device)], layout.cell, ascii_only=ascii_only
-                )
+                sign = marks[id(device)]
+                row += _cell(device, sign, layout.cell, ascii_only=ascii_only)
             rows.append(cut(row, width, mark))
-    return [
-        *rows,
-        *([(line, "dim")] for line in _legend(set(marks.values()), layout.cell, width)),
-    ]
+    legend = _legend(set(marks.values()), layout.cell, width)
+    return [*rows, *([(line, "dim")] for line in legend)]
 
 
 def _layout(
@@ -112,18 +110,18 @@ def _layout_of(
     nodes: Mapping[str, Sequence[Device]], width: int, cell: int
 ) -> _MatrixLayout:
     most = max(map(len, nodes.values()))
-    name = min(max(map(cell_len, nodes)), _LONGEST_NAME, max(3, width // 3))
+    longest = max(map(cell_len, nodes))
+    name = min(longest, _LONGEST_NAME, max(3, width // 3))
     room = width - (name + 1 if name else 0)
     number = 0
     across = most
     if most * cell > room:
-        number = max(
-            cell_len(device.gpu.index)
-            for members in nodes.values()
-            for device in members
-        )
+        devices = chain.from_iterable(nodes.values())
+        number = max(cell_len(device.gpu.index) for device in devices)
         if room - number - 1 < cell:  # no label rather than no room for a device
-            name, number, room = 0, 0, width + 1
+            name = 0
+            number = 0
+            room = width + 1
         fitting = max(1, (room - number - 1) // cell)
         # A power of two, whose multiples are easily found.
         across = min(most, 1 << (fitting.bit_length() - 1))
@@ -133,13 +131,14 @@ def _layout_of(
 
 def _label(node: str, number: str, plan: _MatrixLayout, *, ascii_only: bool) -> str:
     """Return the node of a row, and its first device's index if nodes have several rows."""
-    words = fit_left(
-        printable(node, ascii_only=ascii_only),
-        plan.name,
-        ellipsis(ascii_only=ascii_only),
-    )
-    label = words + " " * (plan.name - cell_len(words) + 1) if plan.name else ""
-    return f"{label}{number.rjust(plan.number)} " if plan.number else label
+    mark = ellipsis(ascii_only=ascii_only)
+    words = fit_left(printable(node, ascii_only=ascii_only), plan.name, mark)
+    label = ""
+    if plan.name:
+        label = words + " " * (plan.name - cell_len(words) + 1)
+    if plan.number:
+        label += f"{number.rjust(plan.number)} "
+    return label
 
 
 def _header(
@@ -184,11 +183,9 @@ def _cell(device: Device, mark: str, cell: int, *, ascii_only: bool) -> Pieces:
     if cell == _DIGIT:
         tens = "?" if percent is None else str(min(9, int(percent // 10)))
         return [(tens if mark == " " else mark, role)]
-    number = (
-        (mark.strip() or "?").rjust(3) + " "
-        if percent is None
-        else f"{percent:3.0f}{mark}"
-    )
+    number = f"{mark.strip() or '?':>3} "
+    if percent is not None:
+        number = f"{percent:3.0f}{mark}"
     if cell == _NUMBER:
         return [(number, role)]
     block = " " if percent is None else level_glyph(percent, ascii_only=ascii_only)

@@ -57,6 +57,7 @@ def gpu_rows(view: View, width: int, height: int, *, zoomed: bool) -> list[Piece
 
 
 def _all_rows(view: View, width: int, height: int, *, zoomed: bool) -> list[Pieces]:
+    ascii_only = view.ascii_only
     places = device_places(view, width)
     share = _height_of_each(places, height, zoomed=zoomed)
     rows: list[Pieces] = []
@@ -64,16 +65,14 @@ def _all_rows(view: View, width: int, height: int, *, zoomed: bool) -> list[Piec
         if rows and len(rows) + 2 < height:
             rows.append([])
         if place.heading:
-            rows.append(
-                [(middle(place.heading, width, ascii_only=view.ascii_only), "dim")]
-            )
+            heading = middle(place.heading, width, ascii_only=ascii_only)
+            rows.append([(heading, "dim")])
+        devices = place.devices
         if zoomed:
             belongs = owns(view.run) if view.run is not None else lambda _: ""
-            rows += detail_rows(
-                place.devices, width, share, belongs, ascii_only=view.ascii_only
-            )
+            rows += detail_rows(devices, width, share, belongs, ascii_only=ascii_only)
         else:
-            rows += panel_rows(place.devices, width, share, ascii_only=view.ascii_only)
+            rows += panel_rows(devices, width, share, ascii_only=ascii_only)
         rows += place.below
     return rows
 
@@ -106,15 +105,20 @@ def device_places(view: View, width: int) -> list[DevicePlace]:
     """Return this host and, if it has logged any devices or figures, the run; the run first where
     its devices are known to be elsewhere.
     """
-    here, name = _this_host(view, width), _host_name(view)
+    here = _this_host(view, width)
+    name = _host_name(view)
     logged, run_host = _logged_place(view, width, name if here.devices else "")
     if not here.devices:
         return _without_own_devices(here, logged, width)
     if not logged.devices:
-        return [here, logged] if logged.below else [here]
+        if logged.below:
+            return [here, logged]
+        return [here]
     here = here._replace(heading=f"this host, {name}" if name else "this host")
     elsewhere = run_host and name and not same_host(run_host, name)
-    return [logged, here] if elsewhere else [here, logged]
+    if elsewhere:
+        return [logged, here]
+    return [here, logged]
 
 
 def _without_own_devices(
@@ -126,7 +130,9 @@ def _without_own_devices(
     joined = _joined(logged, here, width)
     if joined is not None:
         return [joined]
-    return [logged, here] if logged.devices else [here, logged]
+    if logged.devices:
+        return [logged, here]
+    return [here, logged]
 
 
 def _joined(logged: DevicePlace, here: DevicePlace, width: int) -> DevicePlace | None:
@@ -136,18 +142,23 @@ def _joined(logged: DevicePlace, here: DevicePlace, width: int) -> DevicePlace |
     if len(here.below) != 1:
         return None
     heading = f"{logged.heading}; {text_of(here.below[0])}"
-    return logged._replace(heading=heading) if cell_len(heading) <= width else None
+    if cell_len(heading) <= width:
+        return logged._replace(heading=heading)
+    return None
 
 
 def _host_name(view: View) -> str:
-    return view.monitor.gpus.host if view.monitor.gpus is not None else ""
+    if view.monitor.gpus is None:
+        return ""
+    return view.monitor.gpus.host
 
 
 def _this_host(view: View, width: int) -> DevicePlace:
     """Return the devices of this host, and the reason where some or all are missing."""
     reading = view.monitor.gpus
     if reading is None:
-        devices, problem = [], "no reading yet"
+        devices = []
+        problem = "no reading yet"
     else:
         devices = view.monitor.gpu_history.devices(reading)
         problem = reading.problem or ("" if devices else "no GPU found here")
@@ -174,17 +185,20 @@ def _logged_place(view: View, width: int, local_host: str) -> tuple[DevicePlace,
         devices = [device._replace(node="") for device in devices]
     if local_host and state(run, view.now) in _ACTIVE:
         devices = [
-            one for one in devices if not same_host(one.node or run_host, local_host)
+            device
+            for device in devices
+            if not same_host(device.node or run_host, local_host)
         ]
-    return DevicePlace(
-        _heading(run, run_host if devices else ""), devices, below
-    ), run_host
+    heading = _heading(run, run_host if devices else "")
+    return DevicePlace(heading, devices, below), run_host
 
 
 def _only_host(run: Run, devices: Sequence[Device]) -> str:
     """Return the host that all devices of a run are on, empty if there are several."""
     nodes = {device.node for device in devices}
-    return "" if len(nodes) > 1 else next(iter(nodes), "") or host(run)
+    if len(nodes) > 1:
+        return ""
+    return next(iter(nodes), "") or host(run)
 
 
 def _figure_rows(run: Run, used: set[str], view: View, width: int) -> list[Pieces]:

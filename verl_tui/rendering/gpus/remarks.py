@@ -42,7 +42,9 @@ def name(device: Device) -> str:
 def busy(device: Device) -> float | None:
     """Return a device's utilisation from 0 to 100, None where it is unknown."""
     percent = finite(device.gpu.utilization)
-    return None if percent is None else min(max(percent, 0.0), 100.0)
+    if percent is None:
+        return None
+    return min(max(percent, 0.0), 100.0)
 
 
 def idle(devices: Sequence[Device]) -> list[Device]:
@@ -75,7 +77,8 @@ def hot(device: Device) -> bool:
 
 def full(device: Device) -> bool:
     """True if nearly all memory of a device is in use."""
-    used, total = device.gpu.memory_used, device.gpu.memory_total
+    used = device.gpu.memory_used
+    total = device.gpu.memory_total
     return (
         used is not None
         and bool(total)
@@ -88,26 +91,26 @@ def device_summary(devices: Sequence[Device], *, short: bool = False) -> list[st
     """Return number, utilisation, idle ones and power of devices, `short` in fewer letters."""
     nodes = len({device.node for device in devices})
     parts = [counted(len(devices), "GPU") + (f" on {nodes} nodes" if nodes > 1 else "")]
-    known = [percent for device in devices if (percent := busy(device)) is not None]
+    known = [percent for percent in map(busy, devices) if percent is not None]
     if known:
         template = (
             "{:.0f}/{:.0f}/{:.0f}%" if short else "min {:.0f} med {:.0f} max {:.0f}%"
         )
         parts.append(template.format(min(known), median(known), max(known)))
-    if idlers := idle(devices):
+    idlers = idle(devices)
+    if idlers:
         parts.append(f"{len(idlers)} idle: {_listed(idlers)}")
     return parts + _power(devices)
 
 
 def _power(devices: Sequence[Device]) -> list[str]:
     """Return the power of all devices, nothing if it is unknown."""
-    powers = [
-        watts for device in devices if (watts := finite(device.gpu.power)) is not None
-    ]
-    if not powers:
+    stated = [finite(device.gpu.power) for device in devices]
+    known = [watts for watts in stated if watts is not None]
+    if not known:
         return []
-    watts = sum(powers)
-    return [f"{watts / 1000:.1f} kW" if watts >= 1000 else f"{watts:.0f} W"]
+    total = sum(known)
+    return [f"{total / 1000:.1f} kW" if total >= 1000 else f"{total:.0f} W"]
 
 
 def callouts(devices: Sequence[Device], *, with_idle: bool = True) -> Iterator[str]:
@@ -131,14 +134,16 @@ def _uneven(devices: Sequence[Device]) -> Iterator[str]:
     """Yield a remark if devices that all work are unevenly busy."""
     known = sorted(_lately(devices), key=itemgetter(0))
     if known and known[-1][0] - known[0][0] >= UNEVEN:
-        (lowest, least), (highest, most) = known[0], known[-1]
+        lowest, least = known[0]
+        highest, most = known[-1]
         yield f"uneven lately: GPU {name(least)} {lowest:.0f}%, GPU {name(most)} {highest:.0f}%"
 
 
 def _about(
     what: str, found: Iterable[Device], more: Callable[[Device], str] = lambda _: ""
 ) -> Iterator[str]:
-    if devices := list(found):
+    devices = list(found)
+    if devices:
         yield f"{what}: GPU {_listed(devices, more)}"
 
 

@@ -40,11 +40,9 @@ def record_summary(line: str) -> RecordSummary | None:
     except ValueError:
         return None
     text = "  |  ".join(filter(None, map(_row, found)))
-    return (
-        RecordSummary(one_line(str(found[0].get("scope") or ""), _WORDS), text)
-        if text
-        else None
-    )
+    if not text:
+        return None
+    return RecordSummary(one_line(str(found[0].get("scope") or ""), _WORDS), text)
 
 
 def whole_line(line: str) -> str:
@@ -55,7 +53,9 @@ def whole_line(line: str) -> str:
         found = []
     if found:
         return safe(
-            "\n".join(json.dumps(one, indent=2, ensure_ascii=False) for one in found)
+            "\n".join(
+                json.dumps(record, indent=2, ensure_ascii=False) for record in found
+            )
         )
     return line
 
@@ -63,11 +63,8 @@ def whole_line(line: str) -> str:
 def _row(record: dict[str, Any]) -> str:
     """Return the row of one record: its step, indicators, other figures, texts."""
     values = _values(record)
-    numbers = {
-        key: found
-        for key, value in values.items()
-        if (found := number(value)) is not None
-    }
+    found = {key: number(value) for key, value in values.items()}
+    numbers = {key: value for key, value in found.items() if value is not None}
     labels = _indicators(str(record.get("scope") or ""), tuple(numbers))
     keys = list(dict.fromkeys([*labels, *numbers, *values]))
     words = _step_words(record)
@@ -100,11 +97,9 @@ def _values(record: dict[str, Any]) -> dict[str, Any]:
 
 
 def _quoted(value: object) -> str:
-    return (
-        f'"{one_line(value, _WORDS)}"'
-        if isinstance(value, str)
-        else one_line(str(value), _WORDS)
-    )
+    if isinstance(value, str):
+        return f'"{one_line(value, _WORDS)}"'
+    return one_line(str(value), _WORDS)
 
 
 @lru_cache(256)

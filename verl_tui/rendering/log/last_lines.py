@@ -65,24 +65,30 @@ class LogTail:
         else:
             above = _first_sentence(view, width, -(-height // _ABOVE))
         rows = self._log_rows(width, max(1, height - len(above)))
-        return None if rows is None else [*above, *rows][:height]
+        if rows is None:
+            return None
+        return [*above, *rows][:height]
 
     def _log_rows(self, width: int, height: int) -> list[Pieces] | None:
         """Return rows of the log; around an error, which stays in sight at every size, they begin
         with the beginning of a line.
         """
         window = self._window
-        rows, pager = window.rows(width, height), window.pager
+        rows = window.rows(width, height)
+        pager = window.pager
         if rows is None or pager is None or not self.ended:
             return rows
         if self._size != (width, height) and (error := window.seeker.mark) is not None:
             self._size = width, height
             pager.go_to(error)
             rows = window.rows(width, height)
-        if begun := self._begun_above:
+        begun = self._begun_above
+        if begun:
             pager.move(begun)
             rows = window.rows(width, height)
-        return None if rows is None else rows[self._begun_above :]
+        if rows is None:
+            return None
+        return rows[self._begun_above :]
 
     @property
     def _begun_above(self) -> int:
@@ -93,11 +99,12 @@ class LogTail:
 def why_no_charts(view: View, width: int) -> list[Pieces]:
     """Say why there are no charts: the state, what the run was at, what has been read."""
     room = max(1, width - _SIDE)
-    return [
-        [(" " * _SIDE, ""), (line, role)]
-        for words, role in _sentences(view)
-        for line in wrapped(words, room, ascii_only=view.ascii_only)
-    ]
+    side = (" " * _SIDE, "")
+    rows: list[Pieces] = []
+    for words, role in _sentences(view):
+        lines = wrapped(words, room, ascii_only=view.ascii_only)
+        rows += [[side, (line, role)] for line in lines]
+    return rows
 
 
 def _first_sentence(view: View, width: int, most: int) -> list[Pieces]:
@@ -120,8 +127,7 @@ def _sentences(view: View) -> list[tuple[str, str]]:
     first, *sources = nothing_yet(view).split("\n")
     stage = phase(run)
     crashed = shown_state(view, run) is State.CRASHED
-    return [
-        (first, "error" if crashed else "step"),
-        *([(stage, "progress")] if stage else []),
-        *((source, "progress") for source in sources),
-    ]
+    found = [(first, "error" if crashed else "step")]
+    if stage:
+        found.append((stage, "progress"))
+    return found + [(source, "progress") for source in sources]

@@ -78,7 +78,8 @@ class ParsedLine(NamedTuple):
 def split_line(line: str) -> ParsedLine:
     """Split a line into its parts."""
     lead, prefix, data = certain_parts(line.encode("utf-8", "replace"))
-    tag, text = "", line
+    tag = ""
+    text = line
     if prefix:
         # Ray's prefix is ASCII but for an actor's name; it is cut from the text itself.
         before = lead.decode()

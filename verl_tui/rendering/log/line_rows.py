@@ -87,11 +87,9 @@ def rows(
 def _summed_up(line: ParsedLine) -> tuple[str, str]:
     """Return the tag and the text of a line; for a record, its summary."""
     record = record_summary(line.text)
-    return (
-        (line.tag, line.text)
-        if record is None
-        else (line.tag or record.tag, record.text)
-    )
+    if record is None:
+        return line.tag, line.text
+    return line.tag or record.tag, record.text
 
 
 def _ends_bar(above: Sequence[LogRow], line: ParsedLine) -> bool:

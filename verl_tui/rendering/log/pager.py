@@ -95,9 +95,11 @@ class Pager:
             NotReadYet: Some are not read yet; ask again after the next notice.
         """
         self._fresh |= self.follow and (look, height) != (self._look, self.height)
-        self._look, self.height = look, max(1, height)
+        self._look = look
+        self.height = max(1, height)
         if self._generation != self.log.generation:
-            self._generation, self._owed = self.log.generation, 0
+            self._generation = self.log.generation
+            self._owed = 0
             self._laid.clear()
             self.go_end()
         if not self.log.size:
@@ -129,7 +131,8 @@ class Pager:
             start: Start of the line.
             above: Rows before it, a third of the screen if None.
         """
-        self.follow, self.top = False, (start, 0)
+        self.follow = False
+        self.top = (start, 0)
         self._owed = -(self.height // 3 if above is None else above)
 
     def go_home(self) -> None:
@@ -142,13 +145,16 @@ class Pager:
 
     def share(self, last: ScreenRow) -> int:
         """Return the position of a row in the file, in percent."""
-        return min(100, 100 * last.row.end // self.log.size) if self.log.size else 100
+        if not self.log.size:
+            return 100
+        return min(100, 100 * last.row.end // self.log.size)
 
     # -- places ------------------------------------------------------------------------------------
 
     def _go_after(self) -> None:
         """Keep the newest row in sight while moving as few rows as possible."""
-        end, room = self._end(), 0
+        end = self._end()
+        room = 0
         if not self._fresh:
             known = list(self._from(self._resolve(), self.height + 1))
             free = self.height - len(known)
@@ -180,7 +186,8 @@ class Pager:
             lines, starts = self._lay(number)
             past = bisect_right(starts, start)
             if past:
-                return _At(number, min(starts.index(starts[past - 1]) + nth, past - 1))
+                first = starts.index(starts[past - 1])
+                return _At(number, min(first + nth, past - 1))
             before = self._block(number).before
             if lines or before < 0:
                 return _At(number, 0)
@@ -257,7 +264,9 @@ class Pager:
         known = self._laid.get(number)
         if known is None or known[0] is not block or known[1] != self._look:
             folded = rows(block.lines, fold=self._look.fold, apart=self._look.apart)
-            lines = [line for row in folded for line in screen_rows(row, self._look)]
+            lines: list[ScreenRow] = []
+            for row in folded:
+                lines += screen_rows(row, self._look)
             starts = [line.row.start for line in lines]
             known = self._laid[number] = block, self._look, lines, starts
             while len(self._laid) > _KEPT:
@@ -290,9 +299,8 @@ def screen_rows(row: LogRow, look: LogLayout) -> Iterator[ScreenRow]:
         if nth == _MOST:
             yield ScreenRow(row, "…", 0, first=False)
             return
-        yield ScreenRow(
-            row, text[first:last], max(0, len(head) - first), first=nth == 0
-        )
+        head_left = max(0, len(head) - first)
+        yield ScreenRow(row, text[first:last], head_left, first=nth == 0)
 
 
 def _short(tag: str, cells: int) -> str:

@@ -31,7 +31,9 @@ _LEAST = 4
 def number_cells(log: Log, lines: Sequence[ScreenRow]) -> int:
     """Return the cells that numbers of lines take with a space, none where they are not known."""
     number = log.number(lines[-1].row.start) if lines else None
-    return max(_LEAST, len(str(number))) + 1 if number is not None else 0
+    if number is None:
+        return 0
+    return max(_LEAST, len(str(number))) + 1
 
 
 def row_pieces(
@@ -58,11 +60,17 @@ def row_pieces(
         (f"{sign} ", kind.value),
         (f"{shown:>{cells - 1}} " if cells else "", "number"),
     ]
-    head, text = line.text[: line.head], line.text[line.head :]
-    tag, times, count = head.rpartition("×") if line.row.count > 1 else (head, "", "")
-    pieces += [(tag, "tag"), (times + count, "count")]
+    head = line.text[: line.head]
+    text = line.text[line.head :]
+    tag = head
+    count = ""
+    if line.row.count > 1:
+        tag, times, number_of = head.rpartition("×")
+        count = times + number_of
+    pieces += [(tag, "tag"), (count, "count")]
     at = 0
     for start, end in search.hits(text) if search is not None else ():
-        pieces += [(text[at:start], kind.value), (text[start:end], "hit")]
+        pieces.append((text[at:start], kind.value))
+        pieces.append((text[start:end], "hit"))
         at = end
     return [*pieces, (text[at:], kind.value)]

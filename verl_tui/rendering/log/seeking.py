@@ -111,11 +111,13 @@ class Seeker:
     def _begin(
         self, pager: Pager, query: LogQuery, origin: int, way: int, *, again: bool
     ) -> None:
-        self.search, self._again = pager.log.find(query, origin, way), again
+        self.search = pager.log.find(query, origin, way)
+        self._again = again
 
     def _end_search(self, pager: Pager) -> None:
         """Go to the line that a search has found, or search on from the other end of the log."""
-        search, log = self.search, pager.log
+        search = self.search
+        log = pager.log
         if search is None or not search.done:
             return
         self.search = None

@@ -37,7 +37,9 @@ _KEYS = (
 
 def place_line(window: LogWindow, width: int) -> tuple[Pieces, Pieces]:
     """Return the pieces of the line above the log, at its left and at its right."""
-    view, source, pager = window.view, window.source, window.pager
+    view = window.view
+    source = window.source
+    pager = window.pager
     left: Pieces = [("log ", "dim")] if width >= ROOMY else []
     if view.run is not None and width >= ROOMY:
         name = middle(view.run.name, max(8, width // 3), ascii_only=view.ascii_only)
@@ -50,7 +52,8 @@ def place_line(window: LogWindow, width: int) -> tuple[Pieces, Pieces]:
     left.append((name + _number(source.path, window.paths), ""))
     if source.unreadable:
         left.append((f"  {source.unreadable:,} unreadable", "warning"))
-    if progress := window.seeker.progress(pager.log):
+    progress = window.seeker.progress(pager.log)
+    if progress:
         return left, [(progress, "accent")]
     if pager.follow:
         return left, [("following", "dim")]

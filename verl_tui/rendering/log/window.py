@@ -48,7 +48,8 @@ class LogWindow:
         self.view = view
         self.reader = LogReader(on_read)
         self.seeker = Seeker(target, say)
-        self.wrap, self.fold = False, True
+        self.wrap = False
+        self.fold = True
         self.lines: Sequence[ScreenRow] = ()
         """The rows in sight."""
         self._path = target.path if target is not None else None
@@ -71,7 +72,8 @@ class LogWindow:
     @property
     def log(self) -> Log | None:
         """The log that is shown; in a replay only up to the step that is played."""
-        source, view = self.source, self.view
+        source = self.source
+        view = self.view
         if source is None:
             return None
         cutoff = None
@@ -92,7 +94,8 @@ class LogWindow:
 
     def next_source(self, way: int) -> None:
         """Show the next (1) or previous (-1) file of the run."""
-        paths, source = self.paths, self.source
+        paths = self.paths
+        source = self.source
         if source is not None and len(paths) > 1:
             self._path = paths[(paths.index(source.path) + way) % len(paths)]
             self.seeker.forget()
@@ -109,7 +112,9 @@ class LogWindow:
             return None
         self.seeker.arrive(pager)
         try:
-            return self._log_rows(pager, width, height) if width > 0 < height else None
+            if width > 0 < height:
+                return self._log_rows(pager, width, height)
+            return None
         except NotReadYet:
             return None
 
@@ -142,7 +147,8 @@ class LogWindow:
 
         Which lines they are depends on the room beside their numbers, and that on the lines.
         """
-        roomy, query = width >= ROOMY, self.seeker.query
+        roomy = width >= ROOMY
+        query = self.seeker.query
         matches = query.found if query is not None else None
         numbers = -1
         needed = number_cells(pager.log, self.lines) if roomy else 0
@@ -165,7 +171,8 @@ class LogWindow:
         """Mark a row and return it: the marked one, else the newest if the log is followed, else
         the one at the top.
         """
-        pager, at = self.pager, self.marked
+        pager = self.pager
+        at = self.marked
         if pager is None or not self.lines:
             return None
         if at is None:

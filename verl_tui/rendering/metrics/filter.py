@@ -83,12 +83,15 @@ def parse_filter(text: str) -> MetricFilter:
 
 
 def _term(token: re.Match[str]) -> Term | None:
-    word, negated = token["word"], bool(token["not"])
+    word = token["word"]
+    negated = bool(token["not"])
     if token["pattern"]:
         return Term(Search(token["pattern"].replace("\\/", "/")), negated)
     if not word.startswith("/"):
         return Term(Search(word, literal=True), negated)
     try:  # an expression that is being typed
-        return Term(Search(word[1:]), negated) if word[1:] else None
+        if word[1:]:
+            return Term(Search(word[1:]), negated)
+        return None
     except ValueError:
         return None

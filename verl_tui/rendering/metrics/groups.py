@@ -6,6 +6,7 @@ from dataclasses import dataclass, replace
 from itertools import chain
 from typing import TYPE_CHECKING
 
+from verl_tui.bounds import clamp
 from verl_tui.patterns import pattern
 
 if TYPE_CHECKING:
@@ -73,12 +74,16 @@ class Shelf:
         line, column = divmod(self.keys.index(key), self.columns)
         if not 0 <= line + by < self._lines:
             return None
-        return self.keys[min((line + by) * self.columns + column, len(self.keys) - 1)]
+        return self._key(line + by, column)
 
     def entered(self, column: int, by: int) -> str:
         """Return the key in a column of the first line, or of the last for who comes from below."""
-        line = 0 if by > 0 else self._lines - 1
-        return self.keys[min(line * self.columns + column, len(self.keys) - 1)]
+        return self._key(0 if by > 0 else self._lines - 1, column)
+
+    def _key(self, line: int, column: int) -> str:
+        """Return the key in a line and a column, the last one where its place is empty."""
+        at = line * self.columns + column
+        return self.keys[min(at, len(self.keys) - 1)]
 
 
 def grouped_keys(keys: Iterable[str]) -> tuple[MetricGroup, ...]:
@@ -104,7 +109,8 @@ def _divided(prefix: str, members: list[str]) -> Iterator[MetricGroup]:
     parts = _by_prefix(members, 2)
     large = {name: keys for name, keys in parts.items() if name and len(keys) >= _FEW}
     taken = set(chain.from_iterable(large.values()))
-    if rest := tuple(key for key in members if key not in taken):
+    rest = tuple(key for key in members if key not in taken)
+    if rest:
         yield MetricGroup(prefix, rest)
     for name, keys in large.items():
         yield MetricGroup(name, tuple(keys))
@@ -124,13 +130,9 @@ def _by_prefix(keys: Iterable[str], parts: int) -> dict[str, list[str]]:
 def natural(key: str) -> tuple[object, ...]:
     """Return a sort key for natural order: `layer2` before `layer10`, case ignored."""
     parts = _DIGITS.split(key.lower())
-    return (
-        *(
-            (part, len(digits), digits)
-            for part, digits in zip(parts[::2], [*parts[1::2], ""], strict=True)
-        ),
-        key,
-    )
+    pairs = zip(parts[::2], [*parts[1::2], ""], strict=True)
+    order = [(part, len(digits), digits) for part, digits in pairs]
+    return *order, key
 
 
 def rows_apart(
@@ -139,7 +141,8 @@ def rows_apart(
     """Return groups with the metrics that are rows of text in a last one of their own; as they are
     where all of them would be.
     """
-    rows = [key for group in groups for key in group.keys if key in in_rows]
+    keys = chain.from_iterable(group.keys for group in groups)
+    rows = [key for key in keys if key in in_rows]
     found = tuple(filter(None, (_without(group, in_rows) for group in groups)))
     if not rows or not found:
         return tuple(groups)
@@ -177,12 +180,9 @@ def grid_shape(width: int, height: int, columns: int, rows: int) -> tuple[int, i
     """Return columns and rows: those that are wanted as far as there is room, else as many as fit
     well.
     """
-    most = (
-        max(1, min(_MOST, width // _LEAST_WIDTH)),
-        max(1, min(_MOST, height // LEAST_HEIGHT)),
-    )
-    usual = (
-        max(1, width // _GOOD_WIDTH),
-        max(1, height // (_GOOD_HEIGHT if height > 2 * _GOOD_HEIGHT else 5)),
-    )
-    return min(most[0], columns or usual[0]), min(most[1], rows or usual[1])
+    tall = _GOOD_HEIGHT if height > 2 * _GOOD_HEIGHT else 5
+    columns = columns or max(1, width // _GOOD_WIDTH)
+    rows = rows or max(1, height // tall)
+    most_columns = clamp(width // _LEAST_WIDTH, 1, _MOST)
+    most_rows = clamp(height // LEAST_HEIGHT, 1, _MOST)
+    return min(most_columns, columns), min(most_rows, rows)

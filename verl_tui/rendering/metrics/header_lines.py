@@ -41,8 +41,10 @@ def listed_words(
 
 
 def _listed(shown: ListedMetrics, filter_: str, width: int) -> list[Piece]:
-    run, ascii_only = shown.view.run, shown.view.ascii_only
-    name, known = "no run", 0
+    run = shown.view.run
+    ascii_only = shown.view.ascii_only
+    name = "no run"
+    known = 0
     if run is not None:
         name = middle(one_line(run.name), max(8, width // 3), ascii_only=ascii_only)
         known = len(run.metrics)
@@ -68,7 +70,9 @@ def metric_words(key: str, width: int, *, ascii_only: bool) -> list[Piece]:
     about = fit(
         printable(words, ascii_only=ascii_only), room, ellipsis(ascii_only=ascii_only)
     )
-    return [(name, "strong"), (f"  {about}", "dim")] if room > 0 else [(name, "strong")]
+    if room > 0:
+        return [(name, "strong"), (f"  {about}", "dim")]
+    return [(name, "strong")]
 
 
 def shelf_words(shelf: Shelf | None, width: int, *, ascii_only: bool) -> Pieces:
@@ -77,11 +81,10 @@ def shelf_words(shelf: Shelf | None, width: int, *, ascii_only: bool) -> Pieces:
         return []
     count = len(shelf.group.keys)
     stop = shelf.first + len(shelf.keys)
-    places = (
-        f"{shelf.first + 1}{'-' if ascii_only else '–'}{stop}"
-        if len(shelf.keys) > 1
-        else f"{stop}"
-    )
+    places = str(stop)
+    if len(shelf.keys) > 1:
+        dash = "-" if ascii_only else "–"
+        places = f"{shelf.first + 1}{dash}{stop}"
     part = f"{places} of {count}" if len(shelf.keys) < count else str(count)
     name = middle(
         shelf.group.name, max(4, width - len(part) - 2), ascii_only=ascii_only

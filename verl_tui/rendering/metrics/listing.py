@@ -71,7 +71,7 @@ def listing(
         groups = grouped_keys(found)
         if order.reverse:
             groups = tuple(
-                MetricGroup(one.name, one.keys[::-1]) for one in reversed(groups)
+                MetricGroup(group.name, group.keys[::-1]) for group in reversed(groups)
             )
         return groups
     if not found:
@@ -92,4 +92,6 @@ def _sort_value(
 
 
 def _strength(found: Movement) -> float:
-    return float("nan") if found.turn is None else found.change
+    if found.turn is None:
+        return float("nan")
+    return found.change

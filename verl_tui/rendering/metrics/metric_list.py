@@ -41,7 +41,8 @@ class MetricList:
     def type_filter(self, text: str) -> None:
         """Filter by an expression, or note what is wrong with it."""
         try:
-            self.filter, self.problem = parse_filter(text), ""
+            self.filter = parse_filter(text)
+            self.problem = ""
         except ValueError as error:
             self.problem = str(error)
 
@@ -57,7 +58,8 @@ class MetricList:
         )
         if made_from == self._listed:
             return
-        self._listed, self.groups = made_from, ()
+        self._listed = made_from
+        self.groups = ()
         if run is not None:
             self.groups = listing(run.metrics, self.filter, self.order, run.tail)
 

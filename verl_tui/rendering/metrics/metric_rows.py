@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from rich.cells import cell_len
 
+from verl_tui.bounds import clamp
 from verl_tui.rendering.charts.sparkline import BROKEN, sparkline
 from verl_tui.rendering.charts.symbols import ASCII, UNICODE
 from verl_tui.rendering.metrics.listing import movement
@@ -55,9 +56,8 @@ def layout(width: int, longest: int) -> TableLayout:
     mark = 2 if width >= 30 else 0
     room = width - mark - _NUMBER
     if room < _LEAST_NAME:
-        return TableLayout(
-            mark, max(0, room), min(_NUMBER, max(0, width - mark)), 0, 0, 0, 0
-        )
+        last = clamp(width - mark, 0, _NUMBER)
+        return TableLayout(mark, max(0, room), last, 0, 0, 0, 0)
     name = min(longest, max(_LEAST_NAME, width * 2 // 5))
     room -= name
     sizes = dict.fromkeys(("trend", "least", "greatest", "spark"), 0)
@@ -133,7 +133,9 @@ def metric_row(
         indicator: What it means, whatever its name, None where that is not known.
         end: Last step that reflects the current state of the run, None for all.
     """
-    pin = ("*" if ascii_only else "★") if pinned else ""
+    pin = ""
+    if pinned:
+        pin = "*" if ascii_only else "★"
     pieces: Pieces = [(_fixed(pin, shown.mark, left=True), "pin" if pinned else "name")]
     pieces += _name(key, shown.name, ascii_only=ascii_only)
     if series is None or not series.values:

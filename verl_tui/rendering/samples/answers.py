@@ -63,6 +63,10 @@ class Answer(NamedTuple):
     first: int
     last: int
 
+    def of(self, text: str) -> str:
+        """Return the content, without white space around it."""
+        return text[self.first : self.last].strip()
+
 
 class AnswerCheck(NamedTuple):
     """A response's answer beside the ground truth."""
@@ -78,14 +82,18 @@ class AnswerCheck(NamedTuple):
 
 def find_answers(text: str, stretches: Sequence[Stretch]) -> list[Answer]:
     """Return the answers of the model in the order of the text."""
-    spoken = [one for one in stretches if one.speaker == ASSISTANT and one.kind != CODE]
-    found = [
-        Answer(one.start, one.end, one.start, one.end)
-        for one in spoken
-        if one.kind == ANSWER and not one.token
-    ]
-    marked = sorted((*_boxed(text), *_matched(_HASHES, text), *_matched(_LINE, text)))
-    return sorted((*found, *_beginning_in(spoken, marked)))
+    spoken: list[Stretch] = []
+    found: list[Answer] = []
+    for stretch in stretches:
+        if stretch.speaker != ASSISTANT or stretch.kind == CODE:
+            continue
+        spoken.append(stretch)
+        if stretch.kind == ANSWER and not stretch.token:
+            content = (stretch.start, stretch.end)
+            found.append(Answer(*content, *content))
+    marked = [*_boxed(text), *_matched(_HASHES, text), *_matched(_LINE, text)]
+    found += _beginning_in(spoken, sorted(marked))
+    return sorted(found)
 
 
 def _beginning_in(
@@ -106,27 +114,33 @@ def final_answer(text: str, stretches: Sequence[Stretch]) -> str | None:
     Those in thoughts count only where there are no others.
     """
     answers = find_answers(text, stretches)
-    thoughts = [one for one in stretches if one.kind == THOUGHT]
+    thoughts = [stretch for stretch in stretches if stretch.kind == THOUGHT]
     last_thought = thoughts[-1].end if thoughts else 0
     said = [answer for answer in answers if answer.start >= last_thought] or answers
-    return text[said[-1].first : said[-1].last].strip() if said else None
+    if not said:
+        return None
+    return said[-1].of(text)
 
 
 def judged(sample: Sample, stretches: Sequence[Stretch]) -> AnswerCheck | None:
     """Compare the answer that the reward function extracted, else that of the response."""
-    name, answer = next(
-        (
-            (name, value)
-            for name in _EXTRACTED
-            if isinstance(value := sample.extras.get(name), str)
-        ),
-        (ANSWER, None),
-    )
+    name, answer = _extracted(sample)
     if not answer:
         name = ANSWER
         answer = final_answer(sample.response.strip("\n"), stretches)
     found = compare_answers(answer, sample.ground_truth)
-    return found._replace(name=name) if found is not None else None
+    if found is None:
+        return None
+    return found._replace(name=name)
+
+
+def _extracted(sample: Sample) -> tuple[str, str | None]:
+    """Return the answer that the reward function wrote, and the name of its field."""
+    for name in _EXTRACTED:
+        value = sample.extras.get(name)
+        if isinstance(value, str):
+            return name, value
+    return ANSWER, None
 
 
 def compared_words(compared: AnswerCheck, beside: str) -> Pieces:
@@ -139,12 +153,13 @@ def compared_words(compared: AnswerCheck, beside: str) -> Pieces:
     answer = one_line(compared.answer)
     name = "the answer" if compared.name == ANSWER else compared.name
     words: Pieces = [(f"{name} ", "dim")]
-    if not compared.same or answer.strip() != one_line(beside).strip():
-        changed = (
-            [] if compared.same else differing_spans(answer, one_line(compared.truth))
-        )
+    spans: list[MarkedSpan] = []
+    if not compared.same:
+        changed = differing_spans(answer, one_line(compared.truth))
         spans = [(start, end, DIFFERS) for start, end in changed]
-        words += [*pieces(answer, 0, len(answer), spans, ANSWER), (" ", "")]
+    if not compared.same or answer.strip() != one_line(beside).strip():
+        words += pieces(answer, 0, len(answer), spans, ANSWER)
+        words.append((" ", ""))
     return [*words, (compared.words, "dim")]
 
 
@@ -175,11 +190,14 @@ def compare_answers(answer: str | None, truth: str | None) -> AnswerCheck | None
     """Compare an answer with the ground truth; None where one of them is no short answer."""
     if answer is None or truth is None or not 0 < len(answer) <= _LONGEST:
         return None
-    truths = [one for one in _truths(truth) if 0 < len(one) <= _LONGEST]
+    truths = [text for text in _truths(truth) if 0 < len(text) <= _LONGEST]
     for accepted in truths:
-        if words := _alike(answer, accepted):
+        words = _alike(answer, accepted)
+        if words:
             return AnswerCheck(answer, accepted, words, same=True)
-    return AnswerCheck(answer, truths[0], "differs", same=False) if truths else None
+    if not truths:
+        return None
+    return AnswerCheck(answer, truths[0], "differs", same=False)
 
 
 def differing_spans(first: str, second: str) -> list[tuple[int, int]]:
@@ -227,8 +245,12 @@ def _truths(truth: str) -> list[str]:
     if isinstance(found, dict):
         found = next((found[key] for key in _TRUTH_KEYS if key in found), truth)
     several = found[:_MOST_TRUTHS] if isinstance(found, list) else [found]
-    texts = [str(one).strip() for one in several if isinstance(one, (str, int, float))]
-    return [_last_marked(text) or text for text in texts]
+    texts: list[str] = []
+    for accepted in several:
+        if isinstance(accepted, (str, int, float)):
+            text = str(accepted).strip()
+            texts.append(_last_marked(text) or text)
+    return texts
 
 
 def _document(truth: str) -> object:
@@ -242,15 +264,18 @@ def _document(truth: str) -> object:
 
 
 def _last_marked(text: str) -> str:
-    marked = sorted((*_boxed(text), *_matched(_HASHES, text)))
-    return text[marked[-1].first : marked[-1].last].strip() if marked else ""
+    marked = [*_boxed(text), *_matched(_HASHES, text)]
+    if not marked:
+        return ""
+    return max(marked).of(text)
 
 
 def _alike(answer: str, truth: str) -> str:
     """Return in which way two answers are alike, empty if they are not."""
     if answer.strip() == truth.strip():
         return "agrees"
-    plain, expected = _plain(answer), _plain(truth)
+    plain = _plain(answer)
+    expected = _plain(truth)
     if plain and plain.casefold() == expected.casefold():
         return "agrees but for the writing (heuristic)"
     number = _number(plain)
@@ -262,14 +287,20 @@ def _alike(answer: str, truth: str) -> str:
 def _plain(text: str) -> str:
     """Return an answer without layout, dollar signs and a full stop at its end."""
     plain = _WRITING.sub("", text).strip("$").removesuffix(".").removeprefix("\\$")
-    return plain.replace("{", "").replace("}", "") if "frac" not in plain else plain
+    if "frac" not in plain:
+        return plain.replace("{", "").replace("}", "")
+    return plain
 
 
 def _number(plain: str) -> Fraction | None:
     plain = plain.strip("$£€")
-    if found := _FRACTION.fullmatch(plain):
-        sign, top, bottom = found.groups()[:3] if found[2] else found.groups()[3:]
-        return Fraction(int(f"{sign}{top}"), int(bottom)) if int(bottom) else None
+    found = _FRACTION.fullmatch(plain)
+    if found is not None:
+        parts = found.groups()
+        sign, top, bottom = parts[:3] if found[2] else parts[3:]
+        if not int(bottom):
+            return None
+        return Fraction(int(f"{sign}{top}"), int(bottom))
     if _NUMBER.fullmatch(plain) and any(sign.isdigit() for sign in plain[:40]):
         try:
             return Fraction(plain.replace(",", ""))

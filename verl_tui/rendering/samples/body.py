@@ -10,7 +10,7 @@ from itertools import islice
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from verl_tui.rendering.samples import answers, margin, marks
-from verl_tui.rendering.samples.document import last_rows, prompt_end
+from verl_tui.rendering.samples.prompt_end import last_rows, prompt_end
 from verl_tui.rendering.samples.speaker_stretches import parse_both
 from verl_tui.rendering.session.hint_keys import HINT_KEYS
 from verl_tui.rendering.text.numbers import compact
@@ -58,36 +58,26 @@ def body_rows(
     """
     if width < 1:
         return []
+    note = _Note(key, ascii_only)
     asked, answered = (
-        _Text(
-            label,
-            text,
-            margin.typed(text, found.stretches, width),
-            width,
-            _Note(key, ascii_only),
-        )
+        _Text(label, text, margin.typed(text, found.stretches, width), width, note)
         for label, text, found in _both(sample)
     )
     truth = list(_truth(sample, width, ascii_only=ascii_only))
     extras = _extras(sample.extras, ascii_only=ascii_only)
     fields = list(_part("extras", extras, "extras", width)) if extras else []
+    response = list(answered.rows())
     if unfolded:
-        parts = [list(asked.rows()), list(answered.rows()), truth, fields]
+        prompt = list(asked.rows())
     else:
         gaps = 1 + bool(truth) + bool(fields) if height >= _ROOMY else 0
         room = height - min(len(truth), _TRUTH) - gaps
         if room - len(fields) > height // 2:
             room -= len(fields)
-        response = list(answered.rows())
         prompt = list(asked.folded_prompt(height, room - len(response)))
-        parts = [
-            prompt,
-            list(answered.folded(response, room - len(prompt))),
-            truth,
-            fields,
-        ]
+        response = list(answered.folded(response, room - len(prompt)))
     rows: list[Pieces] = []
-    for part in filter(None, parts):
+    for part in filter(None, (prompt, response, truth, fields)):
         if rows and height >= _ROOMY:
             rows.append([])
         rows += part
@@ -110,12 +100,11 @@ def _truth(sample: Sample, width: int, *, ascii_only: bool) -> Iterator[Pieces]:
         return
     truth = sample.ground_truth.strip("\n")
     labels = _labels(width)
-    label = ("truth".ljust(labels or len("truth ")), "label")
-    row = answers.truth_row(
-        truth, compared, width - len(label[0]), ascii_only=ascii_only
-    )
+    label = "truth".ljust(labels or len("truth "))
+    room = width - len(label)
+    row = answers.truth_row(truth, compared, room, ascii_only=ascii_only)
     if row is not None:
-        yield [label, *row]
+        yield [(label, "label"), *row]
         return
     yield from _part("truth", truth, "truth", width)
     yield cut([(" " * labels, ""), *answers.compared_words(compared, truth)], width)
@@ -135,8 +124,12 @@ class _Text:
     def __init__(
         self, label: str, text: str, typed: margin.Typed, width: int, note: _Note
     ) -> None:
-        self._label, self._text, self._typed = label, text, typed
-        self._width, self._folded = width, note
+        self._label = label
+        self._text = text
+        self._typed = typed
+        self._width = width
+        self._folded = note
+        self._cut_off = ellipsis(ascii_only=note.ascii_only)
         self._labels = _labels(width)
 
     def rows(self) -> Iterator[Pieces]:
@@ -148,17 +141,18 @@ class _Text:
         before: int | None = None
         for start, end in islice(rows, _MOST_ROWS):
             yield self._row(start, end, before)
-            before = start if end > start or before is None else before
+            if end > start or before is None:
+                before = start
         if next(rows, None) is not None:
-            words = [(" " * self._labels, ""), ("the rest is not shown", "dim")]
-            yield cut(words, self._width)
+            yield _not_shown(self._width)
 
     def folded_prompt(self, height: int, spare: int) -> Iterator[Pieces]:
         """Yield the end of a prompt: a few rows, more where the response leaves `spare` ones."""
         shown = max(3 if height >= 8 else 1, spare - 1)
         width = self._width - self._labels
         stop = prompt_end(self._text)
-        above = sum(1 for _ in self._rows_in(spans(self._text[:stop], width))) - shown
+        rows = self._rows_in(spans(self._text[:stop], width))
+        above = len(list(rows)) - shown
         if above < 2:  # one line is not hidden behind another
             yield from self.rows()
         elif height < _LOW and shown == 1:
@@ -169,21 +163,24 @@ class _Text:
 
     def folded(self, rows: Sequence[Pieces], room: int) -> Iterator[Pieces]:
         """Yield all rows of a response with the middle folded where they are more than `room`."""
+        end = len(self._text)
         if len(rows) <= room:
             yield from rows
             return
         if room < 3:
-            yield from self._end(len(self._text), max(1, room), marked=True)
+            yield from self._end(end, max(1, room), marked=True)
             return
-        head = int(room > 3)
-        tail = room - head - 1
-        hidden = len(rows) - head - tail
-        count = (
-            f"{hidden:,}" if len(rows) <= _MOST_ROWS else f"more than {_MOST_ROWS:,}"
-        )
-        yield from rows[:head]
-        yield self._note(f"{count} lines", "" if head else self._label)
-        yield from self._end(len(self._text), tail, before=0 if head else None)
+        if len(rows) <= _MOST_ROWS:
+            hidden = f"{len(rows) - room + 1:,} lines"
+        else:
+            hidden = f"more than {_MOST_ROWS:,} lines"
+        if room == 3:
+            yield self._note(hidden, self._label)
+            yield from self._end(end, 2)
+            return
+        yield rows[0]
+        yield self._note(hidden, "")
+        yield from self._end(end, room - 2, before=0)
 
     def _end(
         self, stop: int, count: int, *, marked: bool = False, before: int | None = None
@@ -191,11 +188,14 @@ class _Text:
         """Yield the last rows before `stop`, on request with label and mark of what is above;
         `before` is where a row above them begins.
         """
-        mark = ellipsis(ascii_only=self._folded.ascii_only) + " " if marked else ""
-        name = self._labels or (len(self._label) + 1 if marked else 0)
+        mark = f"{self._cut_off} " if marked else ""
+        name = self._labels
+        if not name and marked:
+            name = len(self._label) + 1
         width = max(1, self._width - name - len(mark))
         rows = last_rows(self._text, stop, width, 2 * count)
-        for start, end in ([*self._rows_in(rows)] or rows)[-count:]:
+        shown = list(self._rows_in(rows)) or rows
+        for start, end in shown[-count:]:
             row = self._row(start, end, before, first=marked and before is None)
             if mark and before is None:
                 row = [row[0], (mark, "dim"), *row[1:]]
@@ -215,29 +215,30 @@ class _Text:
         self, start: int, end: int, before: int | None, *, first: bool | None = None
     ) -> Pieces:
         """Return a row; the first one is labelled with the name of the text."""
-        first = before is None if first is None else first
-        beside = (
-            self._typed.label(start, end, before)
-            if self._typed.width
-            else ("", "label")
-        )
-        name, role = (self._label, "label") if first else beside
+        if first is None:
+            first = before is None
+        name = ""
+        role = "label"
+        if first:
+            name = self._label
+        elif self._typed.width:
+            name, role = self._typed.label(start, end, before)
         if self._labels:
             name = name.ljust(self._labels)
-        elif not first:
-            name = ""
-        else:
+        elif first:
             name = f"{name} "
+        else:
+            name = ""
         words = marks.pieces(self._text, start, end, self._typed.marks, self._label)
         return [(name, role), *words]
 
     def _note(self, words: str, label: str) -> Pieces:
-        name = label.ljust(self._labels) if self._labels else label and f"{label} "
+        name = f"{label} " if label else ""
+        if self._labels:
+            name = label.ljust(self._labels)
         dots = "..." if self._folded.ascii_only else "…"
-        unfolds = f"{self._folded.key} unfolds"
-        return cut(
-            [(name, "label"), (f"{dots} {words}, {unfolds}", "dim")], self._width
-        )
+        hidden = f"{dots} {words}, {self._folded.key} unfolds"
+        return cut([(name, "label"), (hidden, "dim")], self._width)
 
 
 def _part(label: str, text: str, role: str, width: int) -> Iterator[Pieces]:
@@ -245,22 +246,31 @@ def _part(label: str, text: str, role: str, width: int) -> Iterator[Pieces]:
     labels = _labels(width)
     text = text.strip("\n")
     if not text or text.isspace():
-        text, role = "(empty)", "dim"
+        text = "(empty)"
+        role = "dim"
     lines = wrap(text if labels else f"{label} {text}", width - labels)
-    for at, line in enumerate(islice(lines, _MOST_ROWS)):
+    for line in islice(lines, _MOST_ROWS):
         if labels:
-            yield [((label if at == 0 else "").ljust(labels), "label"), (line, role)]
-        elif at == 0 and line.startswith(label):
+            yield [(label.ljust(labels), "label"), (line, role)]
+        elif label and line.startswith(label):
             yield [(label, "label"), (line[len(label) :], role)]
         else:
             yield [(line, role)]
+        label = ""  # it stands before the first row only
     if next(lines, None) is not None:
-        yield cut([(" " * labels, ""), ("the rest is not shown", "dim")], width)
+        yield _not_shown(width)
+
+
+def _not_shown(width: int) -> Pieces:
+    """Return the row below a text that is too long."""
+    gap = " " * _labels(width)
+    return cut([(gap, ""), ("the rest is not shown", "dim")], width)
 
 
 def _extras(extras: Mapping[str, Any], *, ascii_only: bool) -> str:
     """Return numbers on one line, then each other value on a line of its own."""
-    numbers, lines = [], []
+    numbers = []
+    lines = []
     for key, value in extras.items():
         if isinstance(value, bool):
             lines.append(f"{key}: {'true' if value else 'false'}")
@@ -268,9 +278,10 @@ def _extras(extras: Mapping[str, Any], *, ascii_only: bool) -> str:
             numbers.append(f"{key} {compact(value)}")
         elif value is not None and str(value):
             lines.append(f"{key}: {value}")
-    return "\n".join(
-        ([(" | " if ascii_only else " · ").join(numbers)] if numbers else []) + lines
-    )
+    if numbers:
+        dot = " | " if ascii_only else " · "
+        lines.insert(0, dot.join(numbers))
+    return "\n".join(lines)
 
 
 def _labels(width: int) -> int:

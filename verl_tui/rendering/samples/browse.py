@@ -5,6 +5,7 @@ from __future__ import annotations
 from functools import partial
 from typing import TYPE_CHECKING
 
+from verl_tui.rendering.choices import next_choice
 from verl_tui.rendering.samples import sample_order
 from verl_tui.rendering.samples.changed_words import Side
 from verl_tui.rendering.samples.chosen import SampleChoice
@@ -64,17 +65,17 @@ class Browse(SamplePosition):
         """Return the indices of all listed samples, or of the one that is shown."""
         if everything:
             return self.listing.visible
-        return [] if self.index is None else [self.index]
+        if self.index is None:
+            return []
+        return [self.index]
 
     @property
     def fact(self) -> SampleFacts | None:
         """The facts of the shown sample."""
         facts = self.listing.facts
-        return (
-            facts[self.index]
-            if self.index is not None and self.index < len(facts)
-            else None
-        )
+        if self.index is not None and self.index < len(facts):
+            return facts[self.index]
+        return None
 
     def settle(
         self, samples: Samples | None, browser: SampleBrowser, end: int | None = None
@@ -111,7 +112,9 @@ class Browse(SamplePosition):
     # -- moving ------------------------------------------------------------------------------------
 
     def _at(self) -> tuple[Samples, Place] | None:
-        return None if self.responses else super()._at()
+        if self.responses:
+            return None
+        return super()._at()
 
     def to_row(self, at: int) -> bool:
         """Go to a row of the list."""
@@ -143,8 +146,10 @@ class Browse(SamplePosition):
     def sort(self) -> None:
         """Sort by the next field."""
         choices = sample_order.choices(self.listing.fields)
-        at = choices.index(self.order.field) if self.order.field in choices else -1
-        self.order = SampleOrder(choices[(at + 1) % len(choices)], down=self.order.down)
+        field = choices[0]
+        if self.order.field in choices:
+            field = next_choice(choices, self.order.field)
+        self.order = SampleOrder(field, down=self.order.down)
 
     def turn(self) -> None:
         """Reverse the order."""
@@ -203,16 +208,15 @@ class Browse(SamplePosition):
 
         if self.history is not None:
             return [
-                partial(item, one.place, one.fact, one.excerpt)
-                for one in self.history.found
+                partial(item, past.place, past.fact, past.excerpt)
+                for past in self.history.found
             ]
         if self.mates is None or self.page is None:
             return []
         facts = self.listing.facts
-        mates = (
-            index for index in self.listing.mates(self.mates) if index < len(facts)
-        )
-        return [partial(mate, self.page, facts[index]) for index in mates]
+        mates = self.listing.mates(self.mates)
+        known = [facts[index] for index in mates if index < len(facts)]
+        return [partial(mate, self.page, fact) for fact in known]
 
     def changes(self, at: int, *, ascii_only: bool = False) -> tuple[Side, Side] | None:
         """Return a response of a prompt's history beside the earliest one, or beside the newest if
@@ -221,10 +225,15 @@ class Browse(SamplePosition):
         found = self.history.found if self.history is not None else []
         if not 0 <= at < len(found) or found[0].place == found[-1].place:
             return None
-        earliest = found[at].place == found[0].place
-        pair = (found[at], found[-1]) if earliest else (found[0], found[at])
-        first, second = (self._side(one, ascii_only=ascii_only) for one in pair)
-        return first, second
+        first = found[0]
+        second = found[at]
+        if second.place == first.place:
+            first = second
+            second = found[-1]
+        return (
+            self._side(first, ascii_only=ascii_only),
+            self._side(second, ascii_only=ascii_only),
+        )
 
     def _side(self, one: PastResponse, *, ascii_only: bool) -> Side:
         score, role = score_words(one.fact, self.listing.scores, ascii_only=ascii_only)

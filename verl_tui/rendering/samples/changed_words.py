@@ -64,7 +64,9 @@ def _absent(words: Sequence[re.Match[str]], others: set[str]) -> list[tuple[int,
 
 
 def _span(words: Sequence[re.Match[str]]) -> list[tuple[int, int]]:
-    return [(words[0].start(), words[-1].end())] if words else []
+    if not words:
+        return []
+    return [(words[0].start(), words[-1].end())]
 
 
 def change_rows(
@@ -80,35 +82,28 @@ def change_rows(
     """
     if width < 1:
         return []
-    changed = changed_words(first.text, second.text)
+    gone, come = changed_words(first.text, second.text)
     if width < _SIDE_BY_SIDE:
-        above, below = (
-            _column(side, words, width)
-            for side, words in zip((first, second), changed, strict=True)
-        )
-        return [*above, [], *below]
+        return [*_column(first, gone, width), [], *_column(second, come, width)]
     half = (width - 3) // 2
-    left, right = (
-        _column(side, words, half)
-        for side, words in zip((first, second), changed, strict=True)
-    )
+    left = _column(first, gone, half)
+    right = _column(second, come, half)
     rule: Piece = (" | " if ascii_only else " │ ", "dim")
-    return [
-        [*_padded(one or [], half), rule, *(other or [])]
-        for one, other in zip_longest(left, right)
-    ]
+    rows: list[Pieces] = []
+    for before, after in zip_longest(left, right):
+        rows.append([*_padded(before or [], half), rule, *(after or [])])
+    return rows
 
 
 def _column(side: Side, changed: Sequence[tuple[int, int]], width: int) -> list[Pieces]:
     """Return one response as rows of at most `width` cells."""
-    found = [(start, end, CHANGED) for start, end in changed]
     text = side.text.strip("\n")
     offset = side.text.find(text)
-    found = [(start - offset, end - offset, role) for start, end, role in found]
-    found = marks.over(marks.special(text), found)
+    differing = [(start - offset, end - offset, CHANGED) for start, end in changed]
+    found = marks.over(marks.special(text), differing)
     title = fit(text_of(side.title), width)
-    roles = side.title[-1][1] if side.title else ""
-    rows: list[Pieces] = [[(title, roles)]]
+    role = side.title[-1][1] if side.title else ""
+    rows: list[Pieces] = [[(title, role)]]
     if not text.strip():
         return [*rows, [(fit("(empty)", width), "dim")]]
     for start, end in islice(spans(text, width), _MOST_ROWS):
@@ -118,4 +113,6 @@ def _column(side: Side, changed: Sequence[tuple[int, int]], width: int) -> list[
 
 def _padded(row: Pieces, width: int) -> Pieces:
     missing = width - cells_of(row)
-    return [*row, (" " * missing, "")] if missing > 0 else row
+    if missing > 0:
+        return [*row, (" " * missing, "")]
+    return row

@@ -34,7 +34,8 @@ def place_of(
         samples: The run's samples.
         end: The last step of the run's present segment; None without a restart.
     """
-    places, place = samples.places, chosen.place
+    places = samples.places
+    place = chosen.place
     if not places:
         return None
     if place is None or chosen.follow:
@@ -52,7 +53,8 @@ def place_of(
 
 def index_of(chosen: SampleChoice, listing: SampleListing) -> int | None:
     """Return the sample to show; None if nothing is listed or that is not known yet."""
-    index, visible = chosen.index, listing.visible
+    index = chosen.index
+    visible = listing.visible
     if listing.place_of(index) is not None:
         return index
     if not listing.complete:
@@ -61,11 +63,9 @@ def index_of(chosen: SampleChoice, listing: SampleListing) -> int | None:
         return None
     if index is None:
         return visible[-1 if chosen.last else 0]
-    return (
-        visible[0]
-        if listing.filtered
-        else min(visible, key=lambda other: abs(other - index))
-    )
+    if listing.filtered:
+        return visible[0]
+    return min(visible, key=lambda other: abs(other - index))
 
 
 def _while_reading(chosen: SampleChoice, listing: SampleListing) -> int | None:
@@ -75,7 +75,9 @@ def _while_reading(chosen: SampleChoice, listing: SampleListing) -> int | None:
         return None
     if not listing.filtered and len(listing.facts) <= (index or 0):
         return index or 0  # it can be read before it can be listed
-    return listing.visible[0] if listing.visible and index is None else None
+    if listing.visible and index is None:
+        return listing.visible[0]
+    return None
 
 
 def next_sample(
@@ -92,11 +94,15 @@ def next_sample(
             # it can be read before it can be listed
             return SampleChoice(place, index + by)
     beyond = next_place(place, samples, by)
-    return SampleChoice(beyond, None, last=by < 0) if beyond is not None else None
+    if beyond is None:
+        return None
+    return SampleChoice(beyond, None, last=by < 0)
 
 
 def next_place(place: Place, samples: Samples, by: int) -> Place | None:
     """Return the older (1) or newer (-1) place of the same kind."""
     kind = [other for other in samples.places if other.validation is place.validation]
     at = kind.index(place) - by if place in kind else -1
-    return kind[at] if 0 <= at < len(kind) else None
+    if 0 <= at < len(kind):
+        return kind[at]
+    return None

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from bisect import bisect_right
 from functools import cached_property
 from itertools import islice
@@ -10,9 +9,10 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from rich.cells import cell_len
 
-from verl_tui.patterns import pattern
+from verl_tui.bounds import clamp
 from verl_tui.rendering.samples import answers, margin, marks
 from verl_tui.rendering.samples.model_turns import turn_words
+from verl_tui.rendering.samples.prompt_end import last_rows, prompt_end
 from verl_tui.rendering.samples.speaker_stretches import parse_both
 from verl_tui.rendering.text.numbers import compact
 from verl_tui.rendering.text.wrap import fit, spans
@@ -49,12 +49,6 @@ _STEP = 256
 """Rows wrapped at a time."""
 _MOST_ROWS = 20_000
 """Most rows of one part."""
-_OPENING = pattern(
-    r"\s*(?:<[^<>]{1,40}>\s*)*"
-    r"(?:(?:(?:assistant|model|gpt):?|:)\s*(?:<[^<>]{1,40}>\s*)*)?",
-    re.IGNORECASE,
-)
-"""The lines that open the model's turn: `<|im_start|>assistant`, `Assistant:`, `<think>`."""
 
 
 class Hit(NamedTuple):
@@ -101,7 +95,8 @@ class Document:
             ascii_only: Draw in ASCII.
         """
         self.sample = sample
-        self._width, self._height = max(1, width), height
+        self._width = max(1, width)
+        self._height = height
         self._folded = frozenset(folded)
         self._searches = tuple(searches)
         self._ascii = ascii_only
@@ -150,20 +145,21 @@ class Document:
 
     def row_of(self, hit: Hit) -> int:
         """Return the row in which a hit begins."""
-        while not self.complete and (
-            not self._lines or self._lines[-1][:2] < (hit.part, hit.end)
-        ):
+        while not self.complete and not self._reaches(hit):
             self.grow(len(self._lines) + _STEP)
-        at = bisect_right(
-            self._lines, (hit.part, hit.start, 1 << 60), key=lambda line: line[:3]
-        )
-        return max(0, at - 1)
+        place = (hit.part, hit.start)
+        behind = bisect_right(self._lines, place, key=lambda line: line[:2])
+        return max(0, behind - 1)
+
+    def _reaches(self, hit: Hit) -> bool:
+        """Return whether the rows that are known go as far as a hit's end."""
+        return bool(self._lines) and self._lines[-1][:2] >= (hit.part, hit.end)
 
     def part_at(self, row: int) -> str:
         """Return the part that a row belongs to."""
         if not self._lines:
             return PARTS[0]
-        line = self._lines[min(max(0, row), len(self._lines) - 1)]
+        line = self._lines[clamp(row, 0, len(self._lines) - 1)]
         return self._parts[line.part][0]
 
     def row(self, at: int) -> Pieces:
@@ -179,7 +175,8 @@ class Document:
             return self._truth_row
         found = self._marks_of(line.part)
         if self.here is not None and self.here.part == line.part:
-            found = marks.over(found, [(self.here.start, self.here.end, "here")])
+            here = (self.here.start, self.here.end, "here")
+            found = marks.over(found, [here])
         return [*beside, *marks.pieces(text, line.start, line.end, found, name)]
 
     def _row_beside_text(self, line: _DocumentRow) -> Pieces:
@@ -219,21 +216,23 @@ class Document:
     def _turns(self) -> dict[int, str]:
         """The line above each turn of the response."""
         typed = self._typed.get(1)
-        return (
-            turn_words(typed.stretches, self.sample.extras) if typed is not None else {}
-        )
+        if typed is None:
+            return {}
+        return turn_words(typed.stretches, self.sample.extras)
 
     @cached_property
     def _compared(self) -> answers.AnswerCheck | None:
         """The response's answer beside the ground truth."""
         typed = self._typed.get(1)
-        return (
-            answers.judged(self.sample, typed.stretches) if typed is not None else None
-        )
+        if typed is None:
+            return None
+        return answers.judged(self.sample, typed.stretches)
 
     def _text_width(self, part: int) -> int:
         typed = self._typed.get(part)
-        return self._width - typed.width if typed is not None else self._width
+        if typed is not None:
+            return self._width - typed.width
+        return self._width
 
     def _margin(self, at: int) -> Pieces:
         line = self._lines[at]
@@ -295,7 +294,8 @@ class Document:
     def _text_lines(self, at: int, text: str) -> Iterator[_DocumentRow]:
         rows = self._worded(at, spans(text, self._text_width(at)))
         turns = self._turns if at == 1 else {}
-        end, before = 0, None
+        end = 0
+        before = None
         for start, end in islice(rows, _MOST_ROWS):
             turn = self._typed[at].turn(start) if turns else None
             if turn != before and turn in turns:
@@ -311,7 +311,8 @@ class Document:
         """Yield rows without the names of speakers that labels repeat, unless the text was
         searched; all rows of a text without words.
         """
-        typed, text = self._typed.get(at), self._parts[at][1]
+        typed = self._typed.get(at)
+        text = self._parts[at][1]
         skips_names = typed is not None and not any(hit.part == at for hit in self.hits)
         for start, end in rows:
             words = (
@@ -324,18 +325,20 @@ class Document:
 
     def _folded_lines(self, at: int, name: str, text: str) -> Iterator[_DocumentRow]:
         shown = 3 if self._height >= _ROOMY else 1
+        width = self._text_width(at)
         if name != "prompt":
-            rows = list(
-                islice(self._worded(at, spans(text, self._text_width(at))), shown)
-            )
+            rows = list(islice(self._worded(at, spans(text, width)), shown))
             yield from (_DocumentRow(at, start, end) for start, end in rows)
-            if rows[-1][1] < len(text):
-                yield _DocumentRow(at, len(text), len(text) - rows[-1][1], "note")
+            hidden = len(text) - rows[-1][1]
+            if hidden > 0:
+                yield _DocumentRow(at, len(text), hidden, "note")
             return
-        whole = last_rows(text, prompt_end(text), self._text_width(at), 2 * shown)
-        rows = ([*self._worded(at, whole)] or whole)[-shown:]
-        if rows[0][0] > 0:
-            yield _DocumentRow(at, -1, rows[0][0], "note")
+        whole = last_rows(text, prompt_end(text), width, 2 * shown)
+        rows = list(self._worded(at, whole)) or whole
+        rows = rows[-shown:]
+        above = rows[0][0]
+        if above > 0:
+            yield _DocumentRow(at, -1, above, "note")
         yield from (_DocumentRow(at, start, end) for start, end in rows)
 
     def _heading(self, at: int) -> Pieces:
@@ -345,9 +348,11 @@ class Document:
         row: Pieces = [(f"{signs[name in self._folded]} {title}", "heading")]
         if name in PARTS[:2]:
             row.append((f"  {counted(len(text), 'character')}", "dim"))
-        if hits := sum(hit.part == at for hit in self.hits):
+        hits = sum(hit.part == at for hit in self.hits)
+        if hits:
             row += [("  ", ""), (counted(hits, "hit"), marks.HIT)]
-        if repeated := self._repeated(at):
+        repeated = self._repeated(at)
+        if repeated:
             row.append((f"  {repeated / len(text):.0%} repeats itself", "warning"))
         return row
 
@@ -393,34 +398,6 @@ def _fields(sample: Sample) -> str:
 
 def _is_number(value: object) -> bool:
     return isinstance(value, int | float) and not isinstance(value, bool)
-
-
-def prompt_end(text: str) -> int:
-    """Return the end of a prompt, without the last lines that only open the model's turn."""
-    end = len(text.rstrip("\n"))
-    for _ in range(4):
-        start = text.rfind("\n", 0, end) + 1
-        if (
-            not start
-            or end - start > 80
-            or _OPENING.fullmatch(text, start, end) is None
-        ):
-            break
-        end = start - 1
-    return end
-
-
-def last_rows(text: str, end: int, width: int, rows: int) -> list[tuple[int, int]]:
-    """Return the last rows of the text before `end`, wrapping only its last lines."""
-    found: list[tuple[int, int]] = []
-    while len(found) < rows and end >= 0:
-        start = text.rfind("\n", 0, end) + 1
-        found[:0] = [
-            (start + first, start + last)
-            for first, last in spans(text[start:end], width)
-        ]
-        end = start - 1
-    return found[-rows:]
 
 
 def _cut(row: Pieces, width: int) -> Pieces:

@@ -74,7 +74,8 @@ class Excerpts:
         """Look whether samples that were missing have been read."""
         if (page, page.generation) != self._page:
             self._page = (page, page.generation)
-            self._made, self._missing = {}, {}
+            self._made = {}
+            self._missing = {}
             self.revision += 1
         missing = list(self._missing)[-_MOST_MISSING:]
         self._missing = dict.fromkeys(missing)

@@ -26,12 +26,10 @@ def file_name(run: str, page: SamplePage, indices: Sequence[int]) -> str:
     what = (
         f"sample-{indices[0] + 1}" if len(indices) == 1 else f"{len(indices)}-samples"
     )
-    return named(
-        run,
-        f"step-{page.place.step}",
-        *(["validation"] if page.place.validation else []),
-        what,
-    )
+    step = f"step-{page.place.step}"
+    if page.place.validation:
+        return named(run, step, "validation", what)
+    return named(run, step, what)
 
 
 class Export:
@@ -109,7 +107,9 @@ class Export:
     def _write(self) -> None:
         if self._page.generation != self._generation:
             raise OSError("the dump has been written anew")
-        until, written, skipped = monotonic() + BUDGET, 0, 0
+        until = monotonic() + BUDGET
+        written = 0
+        skipped = 0
         with self.path.open(
             "ab"
         ) as file:  # opened each time: whenever the app ends, no file is half open
@@ -127,7 +127,9 @@ class Export:
     def _rows(self, indices: Sequence[int]) -> Iterator[bytes | None]:
         lines = self._page.lines(indices)
         self._raw = lines is not None
-        return lines if lines is not None else self._records(indices)
+        if lines is not None:
+            return lines
+        return self._records(indices)
 
     def _records(self, indices: Sequence[int]) -> Iterator[bytes | None]:
         for index in indices:

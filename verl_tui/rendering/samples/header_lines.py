@@ -136,4 +136,6 @@ def _group_words(
     strip = [(glyph, _STRIP_ROLES.get(role, "")) for glyph, role in strip]
     shown: Pieces = [("  ", ""), *strip] if len(strip) <= _LONGEST_STRIP else []
     words = listing.scores.group_words(fact.group)
-    return [*shown, (f"  {words}", "dim")] if words else shown
+    if words:
+        return [*shown, (f"  {words}", "dim")]
+    return shown

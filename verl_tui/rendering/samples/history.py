@@ -106,14 +106,16 @@ class History:
 
     def _add(self, place: Place, fact: SampleFacts, sample: Sample) -> None:
         if sample.prompt == self._prompt.prompt:
-            words = excerpt(sample.response)
-            self.found.append(
-                PastResponse(place, fact, sample.response[:_SHOWN], words)
-            )
+            response = sample.response
+            words = excerpt(response)
+            self.found.append(PastResponse(place, fact, response[:_SHOWN], words))
             self.found.sort(key=lambda found: (found.place, found.fact.index))
 
 
 def _around(place: Place, places: list[Place]) -> list[Place]:
     """Return the places nearest to one, itself first."""
-    near = sorted(places, key=lambda other: (abs(other.step - place.step), other.step))
-    return near[:_MOST_STEPS]
+
+    def distance(other: Place) -> tuple[int, int]:
+        return abs(other.step - place.step), other.step
+
+    return sorted(places, key=distance)[:_MOST_STEPS]

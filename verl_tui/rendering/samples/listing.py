@@ -56,7 +56,8 @@ class SampleListing:
     def update(self, page: SamplePage, query: SampleQuery, order: SampleOrder) -> None:
         """Rebuild the list from the samples known by now, if something changed."""
         hits = page.hits(query) if query.searches else _NO_SEARCH
-        facts, rows = page.facts, len(hits.rows)
+        facts = page.facts
+        rows = len(hits.rows)
         read = page.complete and len(facts) >= page.count
         self.filtered = bool(query) or order != SampleOrder()
         self.complete = read and hits.complete
@@ -76,7 +77,9 @@ class SampleListing:
     def _worth_listing(self, known: int) -> int:
         """Return the number of samples to list while a step is read."""
         listed = len(self.facts)
-        return known if known >= listed * (_GROWTH + 1) // _GROWTH else listed
+        if known >= listed * (_GROWTH + 1) // _GROWTH:
+            return known
+        return listed
 
     def _know(self, facts: Sequence[SampleFacts]) -> None:
         self.facts = facts
@@ -120,11 +123,14 @@ class SampleListing:
             return None
         if query.searches or query.unknown(self.fields) or not self.facts:
             return None
-        return {"samples": Matches(sum(map(query.holds, self.facts)), len(self.facts))}
+        holding = sum(map(query.holds, self.facts))
+        return {"samples": Matches(holding, len(self.facts))}
 
     def place_of(self, index: int | None) -> int | None:
         """Return the position of a sample in the list, None if it is not listed."""
-        return self._places.get(index) if index is not None else None
+        if index is None:
+            return None
+        return self._places.get(index)
 
     def mates(self, index: int) -> list[int]:
         """Return the samples of the same prompt, listed or not, in the order of the file."""
@@ -141,7 +147,10 @@ class SampleListing:
         extreme = (max if best else min)(scores.values())
         same = [index for index, score in scores.items() if score == extreme]
         at = -1 if current is None else self._places.get(current, -1)
-        return next((index for index in same if self._places[index] > at), same[0])
+        for index in same:
+            if self._places[index] > at:
+                return index
+        return same[0]
 
     def _finite_scores(self) -> dict[int, float]:
         """Return the scores of the listed samples by index."""

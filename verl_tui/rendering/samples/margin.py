@@ -101,45 +101,56 @@ class Typed(NamedTuple):
         return self._at(start).turn
 
     def _at(self, start: int) -> Stretch:
-        return self.stretches[
-            bisect_right(self.stretches, start, key=lambda one: one.start) - 1
-        ]
+        behind = bisect_right(self.stretches, start, key=lambda one: one.start)
+        return self.stretches[behind - 1]
 
 
 def typed(text: str, stretches: Sequence[Stretch], width: int) -> Typed:
     """Return a text with its margin; a text of one kind has none."""
     answers = find_answers(text, stretches)
     words = _words(text, stretches)
-    plain = all(one.kind == TEXT and one.speaker == words[0].speaker for one in words)
+    plain = _is_plain(words)
     found = _marks(text, stretches, plain=plain)
     inline = [(answer.start, answer.end, ANSWER) for answer in _outermost(answers)]
     starts = [answer.start for answer in answers]
-    labels, margin = 0, 0
+    labels = 0
+    margin = 0
     if answers or not plain:
-        roles = {_role(one) for one in words}
-        labels, margin = _widths(roles | {ANSWER} if answers else roles, width)
+        roles = set(map(_role, words))
+        if answers:
+            roles.add(ANSWER)
+        labels, margin = _widths(roles, width)
     headers = _headers(text, stretches) if labels else {}
     return Typed(stretches, marks.over(found, inline), starts, labels, margin, headers)
 
 
+def _is_plain(words: Sequence[Stretch]) -> bool:
+    """Return whether all is text of one speaker."""
+    speakers = {stretch.speaker for stretch in words}
+    return len(speakers) < 2 and all(stretch.kind == TEXT for stretch in words)
+
+
 def _headers(text: str, stretches: Sequence[Stretch]) -> dict[int, int]:
     """Return starts and ends of the tokens that say what a label says."""
-    return {one.start: one.end for one in stretches if _names_speaker(text, one)}
+    return {
+        stretch.start: stretch.end
+        for stretch in stretches
+        if _names_speaker(text, stretch)
+    }
 
 
-def _names_speaker(text: str, one: Stretch) -> bool:
+def _names_speaker(text: str, stretch: Stretch) -> bool:
     """Return whether a token has the very word that the label beside its turn has."""
-    return (
-        one.token
-        and one.kind == TEXT
-        and one.speaker in text[one.start : one.end].lower()
-    )
+    words = text[stretch.start : stretch.end].lower()
+    return stretch.token and stretch.kind == TEXT and stretch.speaker in words
 
 
 def _words(text: str, stretches: Sequence[Stretch]) -> list[Stretch]:
     """Return the stretches that are neither tokens nor blank."""
     return [
-        one for one in stretches if not one.token and text[one.start : one.end].strip()
+        stretch
+        for stretch in stretches
+        if not stretch.token and text[stretch.start : stretch.end].strip()
     ]
 
 
@@ -148,11 +159,11 @@ def _marks(
 ) -> list[marks.MarkedSpan]:
     """Return the roles of tokens, and of the words between them unless those are plain text."""
     found: list[marks.MarkedSpan] = []
-    for one in stretches:
-        if one.token:
-            found.append((one.start, one.end, _token_role(text, one)))
-        elif one.kind != TEXT or not plain:
-            found.append((one.start, one.end, _role(one)))
+    for stretch in stretches:
+        if stretch.token:
+            found.append((stretch.start, stretch.end, _token_role(text, stretch)))
+        elif stretch.kind != TEXT or not plain:
+            found.append((stretch.start, stretch.end, _role(stretch)))
     return found
 
 
@@ -172,7 +183,9 @@ def _widths(roles: Iterable[str], width: int) -> tuple[int, int]:
 
 
 def _role(one: Stretch) -> str:
-    return one.speaker if one.kind == TEXT else one.kind
+    if one.kind == TEXT:
+        return one.speaker
+    return one.kind
 
 
 def _outermost(answers: Sequence[Answer]) -> list[Answer]:

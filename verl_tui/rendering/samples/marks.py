@@ -6,6 +6,7 @@ Marks are spans `(start, end, role)`, ascending and disjoint. All functions take
 from __future__ import annotations
 
 from bisect import bisect_right
+from itertools import chain
 from typing import TYPE_CHECKING
 
 from verl_tui.rendering.samples.template import CLOSE, FENCE, OPEN, template_signs
@@ -19,7 +20,10 @@ if TYPE_CHECKING:
 
 MarkedSpan = tuple[int, int, str]
 
-HIT, TAG, TOKEN_ROLE, REPEATED = "hit", "tag", "token", "repeated"
+HIT = "hit"
+TAG = "tag"
+TOKEN_ROLE = "token"  # noqa: S105 - a role, no password
+REPEATED = "repeated"
 ROLES = (HIT, TAG, TOKEN_ROLE, REPEATED)
 
 _N = 3
@@ -68,7 +72,8 @@ def _loops(words: Sequence[re.Match[str]]) -> Iterator[tuple[int, int]]:
         if not period or at < done or at < failed.get(period, 0):
             continue
         end = _loop_end(texts, at, period)
-        if end - at >= (period if period >= _LONG else max(6, 2 * period)):
+        enough = period if period >= _LONG else max(6, 2 * period)
+        if end - at >= enough:
             yield _loop_start(texts, at, period, done), end
             done = end
         else:
@@ -91,11 +96,12 @@ def _loop_start(texts: Sequence[str], at: int, period: int, done: int) -> int:
 
 def hits(text: str, searches: Iterable[Search]) -> list[MarkedSpan]:
     """Return every hit, overlapping ones merged."""
-    found = sorted(span for search in searches for span in search.hits(text))
+    found = sorted(chain.from_iterable(search.hits(text) for search in searches))
     merged: list[MarkedSpan] = []
     for start, end in found:
         if merged and start < merged[-1][1]:
-            merged[-1] = (merged[-1][0], max(end, merged[-1][1]), HIT)
+            first, last, _ = merged.pop()
+            merged.append((first, max(end, last), HIT))
         else:
             merged.append((start, end, HIT))
     return merged
@@ -106,16 +112,19 @@ def over(lower: Sequence[MarkedSpan], upper: Sequence[MarkedSpan]) -> list[Marke
     if not upper:
         return list(lower)
     result: list[MarkedSpan] = []
-    at, taken = 0, 0
+    at = 0
+    taken = 0
     for start, end, role in lower:
+        begin = max(start, taken)
         while at < len(upper) and upper[at][0] < end:
-            if max(start, taken) < upper[at][0]:
-                result.append((max(start, taken), upper[at][0], role))
+            first, taken, _ = upper[at]
+            if begin < first:
+                result.append((begin, first, role))
             result.append(upper[at])
-            taken = upper[at][1]
+            begin = max(start, taken)
             at += 1
-        if max(start, taken) < end:
-            result.append((max(start, taken), end, role))
+        if begin < end:
+            result.append((begin, end, role))
     return result + list(upper[at:])
 
 

@@ -30,7 +30,9 @@ def model_turns(stretches: Sequence[Stretch]) -> list[int]:
     """Return the numbers of the turns in which the model says something, in order."""
     return list(
         dict.fromkeys(
-            one.turn for one in stretches if one.speaker == ASSISTANT and not one.token
+            stretch.turn
+            for stretch in stretches
+            if stretch.speaker == ASSISTANT and not stretch.token
         )
     )
 
@@ -67,7 +69,9 @@ def _numbers(value: object) -> Sequence[float]:
     if not isinstance(value, str) or not value.startswith("["):
         return ()
     try:
-        found = orjson.loads(value)
+        numbers: list[float] = orjson.loads(value)
     except ValueError:
         return ()
-    return found if all(isinstance(one, (int, float)) for one in found) else ()
+    if not all(isinstance(number, (int, float)) for number in numbers):
+        return ()
+    return numbers

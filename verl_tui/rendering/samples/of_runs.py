@@ -28,7 +28,8 @@ class ChoicesByRun:
         """Return the choice for the run that is shown now; the one so far is kept for its run."""
         if run == self._run:
             return chosen
-        self._left[self._run], self._run = chosen, run
+        self._left[self._run] = chosen
+        self._run = run
         return self._left.get(run, FOLLOWING)
 
 

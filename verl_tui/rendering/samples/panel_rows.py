@@ -5,6 +5,7 @@ Widths are terminal cells.
 
 from __future__ import annotations
 
+from itertools import pairwise
 from typing import TYPE_CHECKING
 
 from rich.cells import cell_len
@@ -86,21 +87,16 @@ def header_rows(
     """
     if rows < 1 or width < 1:
         return []
-    facts = _facts(
-        place,
-        index,
-        listing,
-        max(count, len(listing.facts)),
-        width,
-        ascii_only=ascii_only,
-    )
+    count = max(count, len(listing.facts))
+    facts = _facts(place, index, listing, count, width, ascii_only=ascii_only)
     if rows > 1:
         return [facts, _glyph_row(listing, index, width, ascii_only=ascii_only)]
     taken = cells_of(facts)
     if width < _ONE_ROW or width - taken < 12:
         return [facts]
     strip = _glyph_row(listing, index, width - taken - 3, ascii_only=ascii_only)
-    return [[*facts, (" " * (width - taken - cells_of(strip)), ""), *strip]]
+    gap = " " * (width - taken - cells_of(strip))
+    return [[*facts, (gap, ""), *strip]]
 
 
 def _facts(
@@ -139,7 +135,8 @@ def _facts(
         row = _joined(words, ascii_only=ascii_only)
         if cells_of(row) <= width:
             return row
-    return _cut(_joined([(step, "strong"), *short[1:3]], ascii_only=ascii_only), width)
+    shortest = [(step, "strong"), *short[1:3]]
+    return _cut(_joined(shortest, ascii_only=ascii_only), width)
 
 
 def _group(index: int, listing: SampleListing) -> tuple[str, str]:
@@ -191,21 +188,18 @@ def _glyph_row(
 
 def group_strip(listing: SampleListing, index: int, *, ascii_only: bool) -> Pieces:
     """Return a glyph per sample of the same prompt, the one at `index` in brackets."""
-    return [
-        piece
-        for at in listing.mates(index)
-        for piece in _glyph(listing, at, shown=at == index, ascii_only=ascii_only)
-    ]
+    row: Pieces = []
+    for at in listing.mates(index):
+        row += _glyph(listing, at, shown=at == index, ascii_only=ascii_only)
+    return row
 
 
 def _glyph(listing: SampleListing, at: int, *, shown: bool, ascii_only: bool) -> Pieces:
     fact = listing.facts[at]
     glyph, role = listing.scores.mark(fact.score, fact.group, ascii_only=ascii_only)
-    return (
-        [("[", "strong"), (glyph, f"here-{role}"), ("]", "strong")]
-        if shown
-        else [(glyph, role)]
-    )
+    if shown:
+        return [("[", "strong"), (glyph, f"here-{role}"), ("]", "strong")]
+    return [(glyph, role)]
 
 
 def _around(index: int, count: int, width: int) -> tuple[int, int]:
@@ -219,10 +213,11 @@ def _around(index: int, count: int, width: int) -> tuple[int, int]:
 
 def _group_starts(facts: Sequence[SampleFacts]) -> set[int]:
     """Return the indices at which a further group starts, none if all groups have one sample."""
-    starts = {
-        at for at in range(1, len(facts)) if facts[at].group != facts[at - 1].group
-    }
-    return starts if len(starts) < len(facts) - 1 else set()
+    pairs = enumerate(pairwise(facts), 1)
+    starts = {at for at, (before, fact) in pairs if fact.group != before.group}
+    if len(starts) < len(facts) - 1:
+        return starts
+    return set()
 
 
 def _dot(*, ascii_only: bool) -> str:
@@ -243,7 +238,9 @@ def caption(
     words = ["following"]
     if not following:
         steps = [
-            one.step for one in samples.places if one.validation is place.validation
+            other.step
+            for other in samples.places
+            if other.validation is place.validation
         ]
         words = [*_step_of(place.step, steps), f"{keys['samples.follow']} follows"]
     if samples.dropped:
@@ -253,7 +250,8 @@ def caption(
 
 def _step_of(step: int, steps: Sequence[int]) -> list[str]:
     """Return the step, and its number among those with samples where that differs."""
-    at, count = steps.index(step) + 1, len(steps)
+    at = steps.index(step) + 1
+    count = len(steps)
     if (at, count) == (step, steps[-1]):
         return [f"step {at} of {count}"]
     return [f"step {step}", f"{at} of {count} with samples"]
@@ -267,7 +265,10 @@ def empty_rows(run: Run | None, width: int, *, loading: bool = False) -> list[Pi
         sentences = ["No samples yet, still reading."]
     else:
         sentences = ["No samples yet.", _where_samples_are(run)]
-    return [[(line, "dim")] for sentence in sentences for line in wrap(sentence, width)]
+    rows: list[Pieces] = []
+    for sentence in sentences:
+        rows += [[(line, "dim")] for line in wrap(sentence, width)]
+    return rows
 
 
 def no_samples(
@@ -288,7 +289,7 @@ def no_samples(
         [
             (
                 next(
-                    (one for one in ways if cell_len(one) <= width),
+                    (way for way in ways if cell_len(way) <= width),
                     fit(ways[-1], width),
                 ),
                 "dim",

@@ -68,7 +68,8 @@ class SamplePosition:
             browser: Reads them.
             end: The last step of the run's present segment; None without a restart.
         """
-        before, self._samples = self.shown, samples
+        before = self.shown
+        self._samples = samples
         place = place_of(self.chosen, samples, end) if samples is not None else None
         if samples is None or place is None:
             self.page = self.index = None
@@ -122,7 +123,8 @@ class SamplePosition:
         Raises:
             LookupError: There is none.
         """
-        if (at := self._at()) is None:
+        at = self._at()
+        if at is None:
             return False
         samples, place = at
         other = samples.nearest_place(place.step, not place.validation)

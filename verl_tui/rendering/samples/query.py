@@ -152,4 +152,6 @@ def value_of(fact: SampleFacts, field: str) -> float | None:
     """Return a number of a sample by its name, None where it has none."""
     if field == "score":
         return fact.score
-    return fact.length if field in _LENGTH else fact.numbers.get(field)
+    if field in _LENGTH:
+        return fact.length
+    return fact.numbers.get(field)

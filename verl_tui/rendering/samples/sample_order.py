@@ -12,7 +12,8 @@ if TYPE_CHECKING:
 
     from verl_tui.records import SampleFacts
 
-FILE, GROUP = "file", "group"
+FILE = "file"
+GROUP = "group"
 
 
 class SampleOrder(NamedTuple):
@@ -30,7 +31,9 @@ class SampleOrder(NamedTuple):
         facts = list(facts)
         if self.field == FILE:
             indices = [fact.index for fact in facts]
-            return indices[::-1] if self.down else indices
+            if self.down:
+                return indices[::-1]
+            return indices
         known: list[tuple[float, int]] = []
         lacking: list[int] = []
         for key, fact in zip(self._keys(facts), facts, strict=True):
@@ -66,7 +69,8 @@ class Fields:
     def read(self, facts: Sequence[SampleFacts]) -> None:
         """Add the fields of new samples."""
         if len(facts) < self._seen:
-            self.names, self._seen = {}, 0
+            self.names = {}
+            self._seen = 0
         for fact in facts[self._seen :]:
             if not self.names.keys() >= fact.numbers.keys():
                 self.names.update(dict.fromkeys(fact.numbers))

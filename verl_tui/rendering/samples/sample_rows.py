@@ -147,7 +147,9 @@ def _cell(fact: SampleFacts, column: TableColumn, groups: dict[str, int]) -> str
     if column.field == FILE:
         return str(fact.index + 1)
     if column.field == GROUP:
-        return str(groups[fact.group]) if fact.group in groups else "-"
+        if fact.group not in groups:
+            return "-"
+        return str(groups[fact.group])
     value = value_of(fact, column.field)
     return compact(value) if value is not None else "-"
 

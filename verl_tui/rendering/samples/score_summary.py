@@ -88,7 +88,9 @@ class ScoreSummary:
         if not isfinite(score):
             return "odd", "critical"
         if self.binary:
-            return ("right", "good") if score > 0 else ("wrong", "critical")
+            if score > 0:
+                return ("right", "good")
+            return ("wrong", "critical")
         scores = self.by_group.get(group or "")
         centre = self.mean if scores is None else scores.mean
         if abs(score - centre) <= 1e-9 * max(1.0, abs(centre)):
@@ -101,11 +103,10 @@ class ScoreSummary:
         """Return the figures: `512 rows`, `score 0.41 ± 0.49`, `dead groups 12 %`."""
         words = [counted(self.count, "row")]
         if self.scored:
-            spread = (
-                f" {'+-' if ascii_only else '±'} {compact(self.std)}"
-                if self.scored > 1
-                else ""
-            )
+            spread = ""
+            if self.scored > 1:
+                sign = "+-" if ascii_only else "±"
+                spread = f" {sign} {compact(self.std)}"
             words.append(f"score {compact(self.mean)}{spread}")
         if self.groups:
             words.append(f"dead groups {self.dead / self.groups:.0%}")
@@ -116,7 +117,7 @@ class ScoreSummary:
 
 def summarise(facts: Sequence[SampleFacts]) -> ScoreSummary:
     """Sum up the scores of a step's samples."""
-    scored = [(one.group, one.score) for one in facts if one.score is not None]
+    scored = [(fact.group, fact.score) for fact in facts if fact.score is not None]
     scored = [(group, score) for group, score in scored if isfinite(score)]
     if not scored:
         return ScoreSummary(len(facts))

@@ -38,7 +38,7 @@ def short_row(
         ascii_only: Draw in ASCII.
     """
     ways = _facts(place, index, listing, ascii_only=ascii_only)
-    facts = next((one for one in ways if cells_of(one) <= width * _FACTS), ways[-1])
+    facts = next((way for way in ways if cells_of(way) <= width * _FACTS), ways[-1])
     words = excerpt(sample.response)
     between: Pieces = [("  ", "")]
     if words.answer:

@@ -154,8 +154,11 @@ class _Reading:
         self._turn += any(
             not stretch.token for stretch in self.stretches[self._turn_start :]
         )
-        self._turn_start, self._thought = len(self.stretches), False
-        self.speaker, self.blocks, self._observes = sign.name, [], False
+        self._turn_start = len(self.stretches)
+        self._thought = False
+        self.speaker = sign.name
+        self.blocks = []
+        self._observes = False
         self._base = RESULT if sign.name == TOOL else sign.kind
 
     def _begins_part(self) -> bool:
@@ -167,7 +170,8 @@ class _Reading:
         if sign.name != self.speaker:
             self._begin_turn(sign)
             self._observes = sign.name == TOOL
-        self._base, self.blocks = sign.kind, []
+        self._base = sign.kind
+        self.blocks = []
         self._thought |= sign.kind == THOUGHT
 
     def _open(self, sign: Sign) -> None:
@@ -228,7 +232,8 @@ def _split(stretch: Stretch, calls: list[tuple[int, int]]) -> Iterator[Stretch]:
     """Yield a stretch with the calls in it as stretches of their own."""
     at = stretch.start
     for start, end in calls:
-        first, last = max(at, start), min(stretch.end, end)
+        first = max(at, start)
+        last = min(stretch.end, end)
         if first > at:
             yield stretch._replace(start=at, end=first)
         yield stretch._replace(start=first, end=last, kind=CALL)

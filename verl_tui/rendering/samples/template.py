@@ -16,7 +16,10 @@ from verl_tui.patterns import pattern
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-SYSTEM, USER, ASSISTANT, TOOL = "system", "user", "assistant", "tool"
+SYSTEM = "system"
+USER = "user"
+ASSISTANT = "assistant"
+TOOL = "tool"
 TEXT = "text"
 THOUGHT = "thought"
 CALL = "call"
@@ -24,7 +27,12 @@ RESULT = "result"
 CODE = "code"
 ANSWER = "answer"
 
-TURN, OPEN, CLOSE, END, FENCE, OTHER = "turn", "open", "close", "end", "fence", "other"
+TURN = "turn"
+OPEN = "open"
+CLOSE = "close"
+END = "end"
+FENCE = "fence"
+OTHER = "other"
 PART = "part"
 
 _SPEAKERS = {
@@ -161,13 +169,15 @@ def template_signs(text: str) -> list[Sign]:
 def _sign(match: re.Match[str]) -> Sign:
     start, end = match.span()
     for group in _TURNS:
-        if (name := match[group]) is not None:
+        name = match[group]
+        if name is not None:
             kind = _CHANNELS.get(match["named"] or "", TEXT)
             return Sign(start, end, TURN, _speaker(name), kind)
     for name in (USER, ASSISTANT, SYSTEM):
         if match[name] is not None:
             return Sign(start, end, TURN, name)
-    if (channel := match["channel"]) is not None:
+    channel = match["channel"]
+    if channel is not None:
         return Sign(start, end, TURN, ASSISTANT, _CHANNELS.get(channel, TEXT))
     if match["end"] is not None:
         return Sign(start, end, END)
@@ -180,18 +190,24 @@ def _block(match: re.Match[str]) -> tuple[str, str, str]:
         return FENCE, match["fence"], CODE
     opens, name = _edge(match)
     kind = _KINDS.get(name)
-    return (OTHER, "", TEXT) if kind is None else (OPEN if opens else CLOSE, name, kind)
+    if kind is None:
+        return OTHER, "", TEXT
+    return OPEN if opens else CLOSE, name, kind
 
 
 def _edge(match: re.Match[str]) -> tuple[bool, str]:
     """Return whether a sign opens a block, and the block's name."""
-    if (name := match["tag"]) is not None:
+    name = match["tag"]
+    if name is not None:
         return not match["slash"], name
-    if (name := match["bracket"] or match["kimi"]) is not None:
+    name = match["bracket"] or match["kimi"]
+    if name is not None:
         return "/" not in name, name.strip("◁▷/").lower()
-    if (name := match["span"]) is not None:
+    name = match["span"]
+    if name is not None:
         return match["edge"] == "begin", name
-    if (name := match["calls"]) is not None:
+    name = match["calls"]
+    if name is not None:
         return match["bound"] == "begin", name.replace("▁", "_")
     return True, ""
 
@@ -244,7 +260,9 @@ def _on_own_lines(text: str, speaker: str) -> list[re.Match[str]]:
 
 def _before_colons(text: str, speaker: str) -> list[re.Match[str]]:
     turns = list(_BEFORE_COLON.finditer(text))
-    return turns if _converse(text, turns, speaker) else []
+    if not _converse(text, turns, speaker):
+        return []
+    return turns
 
 
 def _converse(text: str, turns: list[re.Match[str]], speaker: str) -> bool:
@@ -253,6 +271,6 @@ def _converse(text: str, turns: list[re.Match[str]], speaker: str) -> bool:
         return False
     speakers = {_speaker(found["role"]) for found in turns}
     begins = not text[: turns[0].start()].strip()
-    return begins or (
-        ASSISTANT in speakers and (len(speakers) > 1 or speaker != ASSISTANT)
-    )
+    if begins:
+        return True
+    return ASSISTANT in speakers and (len(speakers) > 1 or speaker != ASSISTANT)

@@ -101,7 +101,8 @@ class Acknowledgements:
     def old(self, run: str, now: float) -> None:
         """Note that old records were read, whose findings are not news."""
         watch = self._watches.setdefault(run, _Watch())
-        watch.read, watch.looked = now, False
+        watch.read = now
+        watch.looked = False
 
     def watched(self, run: str) -> bool:
         """Return whether findings that are new in a run are news, as of the last call of `news`."""
@@ -130,13 +131,11 @@ class Acknowledgements:
             watch = self._watches.setdefault(run, _Watch())
             watched = watch.look(now)
             fresh = [
-                Occurrence(run, one.id, one.message, one.severity)
-                for one in self._unheard(run, findings)
+                Occurrence(run, finding.id, finding.message, finding.severity)
+                for finding in self._unheard(run, findings)
             ]
-            ended, watch.finished = (
-                run in finished and not watch.finished,
-                run in finished,
-            )
+            ended = run in finished and not watch.finished
+            watch.finished = run in finished
             fresh += [Occurrence(run, "finished")] if ended else []
             if watched:
                 self._forget_cleared(run, findings)
@@ -146,19 +145,19 @@ class Acknowledgements:
     def _unheard(self, run: str, findings: Sequence[Finding]) -> Sequence[Finding]:
         """Return new findings that are not acknowledged, and remember all of them."""
         fresh = [
-            one
-            for one in findings
-            if not _covers(self._heard.get(_name(run, one)), one)
+            finding
+            for finding in findings
+            if not _covers(self._heard.get(_name(run, finding)), finding)
         ]
         self._heard |= {
-            _name(run, one): _KnownFinding(one.since_step, one.severity)
-            for one in fresh
+            _name(run, finding): _KnownFinding(finding.since_step, finding.severity)
+            for finding in fresh
         }
         return self.open(run, fresh)
 
     def _forget_cleared(self, run: str, findings: Sequence[Finding]) -> None:
         """Drop acknowledged findings that are over, so that they show if they come back."""
-        present = {_name(run, one) for one in findings}
+        present = {_name(run, finding) for finding in findings}
         self._acknowledged = {
             name: known
             for name, known in self._acknowledged.items()

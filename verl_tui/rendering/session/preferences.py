@@ -125,11 +125,9 @@ def _sound(value: object, default: object) -> Any:
     """Return a value as the type of its default, None if it is invalid."""
     if isinstance(default, tuple):
         fits = isinstance(value, list) and all(isinstance(item, str) for item in value)
-        return (
-            tuple(dict.fromkeys(value))[-_MOST:]
-            if fits and isinstance(value, list)
-            else None
-        )
+        if fits and isinstance(value, list):
+            return tuple(dict.fromkeys(value))[-_MOST:]
+        return None
     fits = type(value) is type(default) and not (
         isinstance(value, int) and not 0 <= value < 1000
     )

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 from verl_tui.health.finding import Severity
 from verl_tui.indicators import factor
 from verl_tui.patterns import pattern
+from verl_tui.rendering.choices import next_choice
 from verl_tui.runs.views.state import State, last_write, state
 
 if TYPE_CHECKING:
@@ -20,18 +21,15 @@ if TYPE_CHECKING:
 
 ORDERS = ("as found", "state", "name", "reward", "activity")
 """Orders of the list."""
-_STATES = tuple(
-    getattr(State, name)
-    for name in (
-        "CRASHED",
-        "STALLED",
-        "RUNNING",
-        "WAITING",
-        "UNKNOWN",
-        "ENDED",
-        "FINISHED",
-        "NO_TRAINING",
-    )
+_STATES = (
+    State.CRASHED,
+    State.STALLED,
+    State.RUNNING,
+    State.WAITING,
+    State.UNKNOWN,
+    State.ENDED,
+    State.FINISHED,
+    State.NO_TRAINING,
 )
 """States from those that need attention to those that are over."""
 _TOGETHER = 60.0
@@ -53,7 +51,7 @@ class RunListing:
 
     def next_order(self) -> None:
         """Sort by the next of `ORDERS`."""
-        self.order = ORDERS[(ORDERS.index(self.order) + 1) % len(ORDERS)]
+        self.order = next_choice(ORDERS, self.order)
 
 
 def ordered(runs: Iterable[Run], order: str, now: float) -> list[Run]:
@@ -74,22 +72,27 @@ def first_to_show(monitor: Monitor, now: float) -> str | None:
     """Return the name of the run that needs a look first: with a critical finding, then the newest
     written; of those written at about the same time the first that was found.
     """
-    runs = _critical(monitor) or [
-        run for run in monitor.runs.values() if run.step is not None
-    ]
-    runs = runs or ordered(monitor.runs.values(), ORDERS[0], now)
+    runs = _critical(monitor)
+    if not runs:
+        runs = [run for run in monitor.runs.values() if run.step is not None]
+    if not runs:
+        runs = ordered(monitor.runs.values(), ORDERS[0], now)
     newest = max(map(_written, runs), default=0.0)
-    return next((run.name for run in runs if _written(run) >= newest - _TOGETHER), None)
+    for run in runs:
+        if _written(run) >= newest - _TOGETHER:
+            return run.name
+    return None
 
 
 def _critical(monitor: Monitor) -> list[Run]:
     """Return the runs with a critical finding."""
-    names = {name for name, one in monitor.verdicts.items() if _is_critical(one)}
+    verdicts = monitor.verdicts.items()
+    names = {name for name, verdict in verdicts if _is_critical(verdict)}
     return [run for run in monitor.runs.values() if run.name in names]
 
 
 def _is_critical(verdict: Verdict) -> bool:
-    return any(one.severity is Severity.CRITICAL for one in verdict.primary)
+    return any(finding.severity is Severity.CRITICAL for finding in verdict.primary)
 
 
 def _written(run: Run) -> float:
@@ -116,17 +119,17 @@ def _is_none(run: Run, now: float) -> bool:
 def _natural(name: str) -> list[tuple[int, int | str]]:
     """Return a sort key that puts `run-2` before `run-10`."""
     parts = _DIGITS.split(name.casefold())
-    return [
-        (0, int(part[:18])) if at % 2 else (1, part) for at, part in enumerate(parts)
-    ]
+    found: list[tuple[int, str | int]] = []
+    for at, part in enumerate(parts):
+        is_number = at % 2 == 1
+        found.append((0, int(part[:18])) if is_number else (1, part))
+    return found
 
 
 def _reward(run: Run) -> float:
     """Return the newest finite reward, minus infinity without one."""
     series = run.present(run.indicators.get("reward"))
     point = series.last_finite if series is not None else None
-    return (
-        -math.inf
-        if series is None or point is None
-        else point.value * factor("reward", series.key)
-    )
+    if series is None or point is None:
+        return -math.inf
+    return point.value * factor("reward", series.key)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from itertools import takewhile
+from os.path import commonprefix
 from typing import TYPE_CHECKING
 
 from verl_tui.patterns import pattern
@@ -72,10 +72,8 @@ def without_shared_start(names: Sequence[str]) -> list[str]:
     """Return names without the words that all of them start with."""
     if len(set(names)) < 2:
         return list(names)
-    ends = zip(min(names), max(names), strict=False)
-    start = _PART.sub(
-        "", "".join(one for one, _ in takewhile(lambda pair: pair[0] == pair[1], ends))
-    )
+    start = commonprefix(names)  # noqa: RUF071 - of letters is what is wanted
+    start = _PART.sub("", start)
     if start.rfind("(") > start.rfind(")"):
         start = start[: start.rindex("(")]  # keep brackets in pairs
     return [name[len(start) :] or name for name in names]

@@ -87,8 +87,6 @@ class View:
     @property
     def verdict(self) -> Verdict:
         """The health of the shown run."""
-        return (
-            self.monitor.verdicts.get(self.run.name, Verdict())
-            if self.run
-            else Verdict()
-        )
+        if self.run:
+            return self.monitor.verdicts.get(self.run.name, Verdict())
+        return Verdict()

@@ -31,7 +31,8 @@ _MOST_SOURCES = 4
 
 def nothing_yet(view: View) -> str:
     """Say why there is no chart, a sentence per line."""
-    monitor, run = view.monitor, view.run
+    monitor = view.monitor
+    run = view.run
     if run is None:
         sentences = [one_line(sentence, 400) for sentence in monitor.sentences]
         if view.loading:
@@ -88,7 +89,7 @@ def passed_over(view: View) -> str:
 
 def not_reached(view: View) -> str:
     """Count the addresses that do not answer, empty for none; first requests may be pending."""
-    count = sum(one.since is not None for one in view.monitor.unreached)
+    count = sum(server.since is not None for server in view.monitor.unreached)
     if not count:
         return ""
     return (

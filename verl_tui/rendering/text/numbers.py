@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from math import floor, isfinite, isnan, log10
+from math import floor, isfinite, log10
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -21,7 +21,7 @@ def compact(value: float) -> str:
     `nan`, `-inf`.
     """
     if not isfinite(value):
-        return "nan" if isnan(value) else "inf" if value > 0 else "-inf"
+        return str(value)
     if value == 0:
         return "0"
     if not 1e-3 <= abs(value) < 9.995e11:
@@ -31,7 +31,9 @@ def compact(value: float) -> str:
     power = floor(log10(abs(value)))
     group = max(0, power // 3)
     text = _trimmed(value / 1000**group, 2 - power + 3 * group) + _SUFFIXES[group]
-    return text if len(text) <= _WIDTH else _trimmed(value, 1 - power)
+    if len(text) <= _WIDTH:
+        return text
+    return _trimmed(value, 1 - power)
 
 
 def distinct_texts(values: Sequence[float]) -> list[str]:
@@ -57,9 +59,13 @@ def percent_done(share: float) -> str:
 
 def exact_step(value: int) -> str:
     """Write a step in full while seven characters suffice (`1200`, `9999999`), shortened beyond."""
-    return str(value) if -1_000_000 < value < 10_000_000 else compact(value)
+    if -1_000_000 < value < 10_000_000:
+        return str(value)
+    return compact(value)
 
 
 def _trimmed(value: float, digits: int) -> str:
     text = f"{value:.{max(0, digits)}f}"
-    return text.rstrip("0").rstrip(".") if "." in text else text
+    if "." in text:
+        return text.rstrip("0").rstrip(".")
+    return text

@@ -30,11 +30,9 @@ def printable(text: str, *, ascii_only: bool = False) -> str:
     text = " ".join(text[:_LONGEST].split())
     if not text.isprintable():
         text = "".join(c if c.isprintable() else "?" for c in text)
-    return (
-        text.translate(_ALIKE).encode("ascii", "replace").decode()
-        if ascii_only
-        else text
-    )
+    if ascii_only:
+        return text.translate(_ALIKE).encode("ascii", "replace").decode()
+    return text
 
 
 @lru_cache(1024)
@@ -47,7 +45,8 @@ def middle(text: str, cells: int, *, ascii_only: bool = False) -> str:
     if cells < 5:
         return fit(text, cells, mark)
     head = set_cell_size(text, cells // 2).rstrip()
-    tail, room = len(text), cells - cell_len(head) - 1
+    tail = len(text)
+    room = cells - cell_len(head) - 1
     while cell_len(text[tail - 1 :]) <= room:
         tail -= 1
     return head + mark + text[tail:].lstrip()
@@ -59,9 +58,9 @@ def wrapped(text: str, cells: int, *, ascii_only: bool = False) -> tuple[str, ..
     text = printable(text, ascii_only=ascii_only)
     if cells >= _LEAST_HELD:
         text = _DURATION.sub(lambda found: found[0].replace(" ", _HOLDING), text)
-    return (
-        tuple(line.replace(_HOLDING, " ") for line in wrap(text, cells)) if text else ()
-    )
+    if not text:
+        return ()
+    return tuple(line.replace(_HOLDING, " ") for line in wrap(text, cells))
 
 
 def cut(pieces: Pieces, cells: int, mark: str = "") -> Pieces:
@@ -75,11 +74,9 @@ def cut(pieces: Pieces, cells: int, mark: str = "") -> Pieces:
         shown = text if cell_len(text) <= room else set_cell_size(text, room)
         room -= cell_len(shown)
         row.append((shown, role))
-    return (
-        [*row, (mark, next((role for text, role in reversed(row) if text), ""))]
-        if mark
-        else row
-    )
+    if mark:
+        return [*row, (mark, next((role for text, role in reversed(row) if text), ""))]
+    return row
 
 
 def size_text(count: int) -> str:
@@ -88,10 +85,8 @@ def size_text(count: int) -> str:
     units = iter(("B", "kB", "MB", "GB"))
     for unit in units:
         if size < 999.5:
-            return (
-                f"{size:.0f} {unit}"
-                if unit == "B" or size >= 9.95
-                else f"{size:.1f} {unit}"
-            )
+            if unit == "B" or size >= 9.95:
+                return f"{size:.0f} {unit}"
+            return f"{size:.1f} {unit}"
         size /= 1000
     return f"{size:,.1f} TB"

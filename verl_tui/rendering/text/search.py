@@ -48,7 +48,8 @@ class Search:
         """
         import regex  # takes 40 ms to import: only for those who search
 
-        self.expression, self.literal = checked(expression), literal
+        self.expression = checked(expression)
+        self.literal = literal
         self.folds = not _has_upper(expression, literal=literal)
         """True if case is ignored."""
         source = re.escape(expression) if literal else expression
@@ -114,7 +115,8 @@ def checked(typed: str) -> str:
 
 def needle(expression: str) -> str:
     """Return text that each hit must contain, empty if none is certain: a quick first test."""
-    words, depth = [""], 0
+    words = [""]
+    depth = 0
     for token in _TOKEN.finditer(expression):
         kind = token.lastgroup
         if kind in ("bar", "aside"):
@@ -136,7 +138,9 @@ def _literal(atom: str) -> str:
         atom = atom[1]
     elif atom in ".^$":
         return ""
-    return atom if len(atom) == 1 and atom != " " else ""
+    if len(atom) == 1 and atom != " ":
+        return atom
+    return ""
 
 
 def _has_upper(expression: str, *, literal: bool) -> bool:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from functools import lru_cache
+from itertools import chain
 from os.path import commonprefix
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -40,18 +41,19 @@ def short_name(
 ) -> str:
     """Return a name of at most `cells` cells, cut first in the parts that all names share."""
     stop = len(name) - alike.tail
-    head, own, tail = name[: alike.head], name[alike.head : stop], name[stop:]
+    head = name[: alike.head]
+    own = name[alike.head : stop]
+    tail = name[stop:]
     room = cells - cell_len(own)
-    if cell_len(name) <= cells or not own or room < bool(head) + bool(tail):
+    least = bool(head) + bool(tail)
+    if cell_len(name) <= cells or not own or room < least:
         return middle(name, cells, ascii_only=ascii_only)
     # Each side may use the room that the other leaves.
-    before = min(cell_len(head), max(room - room // 2, room - cell_len(tail)))
-    parts = (
-        _cut(head, before, ascii_only=ascii_only),
-        own,
-        _cut(tail, room - before, ascii_only=ascii_only),
-    )
-    return middle("".join(parts), cells, ascii_only=ascii_only)
+    before = max(room - room // 2, room - cell_len(tail))
+    before = min(cell_len(head), before)
+    head = _cut(head, before, ascii_only=ascii_only)
+    tail = _cut(tail, room - before, ascii_only=ascii_only)
+    return middle(head + own + tail, cells, ascii_only=ascii_only)
 
 
 @lru_cache(16)
@@ -92,7 +94,8 @@ def distinct_names(
     mark = ellipsis(ascii_only=ascii_only)
     for group in _looking_alike(short):
         short |= _without_shared_start(group, cells, mark)
-    if still := [name for group in _looking_alike(short) for name in group]:
+    still = list(chain.from_iterable(_looking_alike(short)))
+    if still:
         short |= _in_the_middle(still, cells, mark)
     return short
 
@@ -120,8 +123,11 @@ def _in_the_middle(names: Sequence[str], cells: int, mark: str) -> dict[str, str
     """Cut names in what they share at the beginning, and in the middle of what is their own."""
     head = shared(names).head
     room = max(1, cells - cell_len(mark))
-    own = {name: middle(name[head:], room, ascii_only=mark != "…") for name in names}
-    return {name: fit(mark + text, cells, "") for name, text in own.items()}
+    found: dict[str, str] = {}
+    for name in names:
+        own = middle(name[head:], room, ascii_only=mark != "…")
+        found[name] = fit(mark + own, cells, "")
+    return found
 
 
 def _joined(
@@ -132,16 +138,16 @@ def _joined(
     before = fit(head, room, "").rstrip() if room >= _LEAST_HEAD else ""
     if not head or (room < 0 and cut is fit_left):
         return cut(own, cells, mark)
-    return before + mark + cut(own, cells - cell_len(before) - len(mark), mark)
+    left = cells - cell_len(before) - len(mark)
+    return before + mark + cut(own, left, mark)
 
 
 def _plain_cut(name: str, cells: int, *, ascii_only: bool) -> str:
     """Cut a name: keys often differ at their ends only, words do not."""
     if "/" in name:
         return middle(name, cells, ascii_only=ascii_only)
-    return fit(
-        printable(name, ascii_only=ascii_only), cells, ellipsis(ascii_only=ascii_only)
-    )
+    shown = printable(name, ascii_only=ascii_only)
+    return fit(shown, cells, ellipsis(ascii_only=ascii_only))
 
 
 def _cut(text: str, cells: int, *, ascii_only: bool) -> str:

@@ -126,7 +126,8 @@ def _reach(line: str, start: int, width: int) -> int:
     piece = line[start : start + width + 1]
     if piece.isascii() or max(piece) < _FIRST_MARK:
         return min(start + width, len(line))
-    used, sizes = 0, _SIZES
+    used = 0
+    sizes = _SIZES
     last = min(len(line), start + _MOST_MARKS * max(1, width))
     for at in range(start, last):
         used += sizes[line[at]]

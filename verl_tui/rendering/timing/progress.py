@@ -30,7 +30,8 @@ _WEEK = 6 * 86400.0
 
 def progress(run: Run, view: View, width: int) -> Iterator[Pieces]:
     """Yield the step reached, the time of each kind of step, the ETA, and what is next."""
-    total, step = run.total_steps, run.step
+    total = run.total_steps
+    step = run.step
     yield heading("progress")
     if step is None:
         yield [(no_step(run, view).rstrip(".").lower(), "dim")]
@@ -71,7 +72,8 @@ def _times(count: int) -> str:
 
 
 def _end(run: Run, view: View) -> Iterator[tuple[str, str]]:
-    current, now = shown_state(view, run), view.now
+    current = shown_state(view, run)
+    now = view.now
     if current is not State.RUNNING:
         outlook = "nothing to wait for" if current is State.FINISHED else "no ETA"
         yield f"{current.value}: {outlook}", "dim"

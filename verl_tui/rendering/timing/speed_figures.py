@@ -23,7 +23,10 @@ if TYPE_CHECKING:
 def waits(run: Run, found: Breakdown | None) -> list[SpeedFigure]:
     """Return the figures of generating and waiting."""
     share = bubble(run, found) if found is not None else None
-    return [*([share] if share is not None else []), *waiting(run, found)]
+    figures = list(waiting(run, found))
+    if share is not None:
+        figures.insert(0, share)
+    return figures
 
 
 def speed_rows(

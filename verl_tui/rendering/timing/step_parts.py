@@ -207,9 +207,9 @@ def step_by_step(
         return
     yield heading("step by step")
     small = (SOLID if signs[0] == SOLID else ".", "dim")
+    looks = zip(signs, PARTS, found.parts, strict=False)
     drawn = [
-        (sign, role) if part.share >= _SMALL else small
-        for sign, role, part in zip(signs, PARTS, found.parts, strict=False)
+        (sign, role) if part.share >= _SMALL else small for sign, role, part in looks
     ]
     size = len(str(steps[-1][0]))
     room = width - size - 11
@@ -229,7 +229,8 @@ def _stacked(
     fills the room.
     """
     row: list[tuple[str, str]] = []
-    drawn, taken = 0, 0.0
+    drawn = 0
+    taken = 0.0
     for at, part in enumerate(seconds):
         taken += part
         cells = round(taken / longest * room) - drawn

@@ -15,7 +15,8 @@ if TYPE_CHECKING:
 
     from verl_tui.runs.run import Run
 
-BAR, TIMERS = "progress bar", "step timers"
+BAR = "progress bar"
+TIMERS = "step timers"
 
 
 class ElapsedTimes(NamedTuple):
@@ -35,7 +36,8 @@ class ElapsedTimes(NamedTuple):
         count = bisect_right(self.steps, step)
         if count < 1 or (count < 2 and self.steps[0] != step):
             return None
-        steps, elapsed = self.steps[:count], self.elapsed[:count]
+        steps = self.steps[:count]
+        elapsed = self.elapsed[:count]
         if steps[-1] == step:
             return ElapsedTimes(self.origin, steps, elapsed)
         beyond = count == len(self.steps)
@@ -43,8 +45,9 @@ class ElapsedTimes(NamedTuple):
         gap = self.steps[to] - self.steps[to - 1]
         if beyond and step - steps[-1] > gap:
             return None
-        more = (step - steps[-1]) / gap * (self.elapsed[to] - self.elapsed[to - 1])
-        return ElapsedTimes(self.origin, [*steps, step], [*elapsed, elapsed[-1] + more])
+        taken = self.elapsed[to] - self.elapsed[to - 1]
+        last = elapsed[-1] + (step - steps[-1]) / gap * taken
+        return ElapsedTimes(self.origin, [*steps, step], [*elapsed, last])
 
     def clock(self, step: int, end: float, rest: str = "") -> Clock | None:
         """Return a clock counted back from when a step was reached, None where no step is near it.
@@ -56,11 +59,9 @@ class ElapsedTimes(NamedTuple):
         """
         part = self.until(step)
         origin = " and ".join(word for word in (self.origin, rest) if word)
-        return (
-            counted_back(origin, part.steps, part.elapsed, end)
-            if part is not None
-            else None
-        )
+        if part is None:
+            return None
+        return counted_back(origin, part.steps, part.elapsed, end)
 
 
 def by_timers(run: Run, step: int) -> ElapsedTimes:
@@ -74,21 +75,25 @@ def by_timers(run: Run, step: int) -> ElapsedTimes:
         return _UNTIMED
     extras = _excluded_seconds(run)
     first = max(0, known[0] - 1)
-    steps, elapsed = [first], [0.0]
-    for at, took in zip(known, _durations(timer.values[: len(known)]), strict=True):
+    steps = [first]
+    elapsed = [0.0]
+    durations = _durations(timer.values[: len(known)])
+    for at, took in zip(known, durations, strict=True):
         if at > first:
-            elapsed.append(elapsed[-1] + (at - steps[-1]) * took + extras.get(at, 0.0))
+            seconds = (at - steps[-1]) * took
+            elapsed.append(elapsed[-1] + seconds + extras.get(at, 0.0))
             steps.append(at)
-    return (
-        ElapsedTimes(TIMERS, steps, elapsed) if math.isfinite(elapsed[-1]) else _UNTIMED
-    )
+    if math.isfinite(elapsed[-1]):
+        return ElapsedTimes(TIMERS, steps, elapsed)
+    return _UNTIMED
 
 
 def _durations(values: Sequence[float]) -> list[float]:
     """Return the values of a timer, with the usual one in place of invalid durations; nan if all
     are invalid.
     """
-    usual = median([value for value in values if 0 < value < math.inf] or [math.nan])
+    valid = [value for value in values if 0 < value < math.inf]
+    usual = median(valid) if valid else math.nan
     return [value if 0 < value < math.inf else usual for value in values]
 
 
@@ -110,7 +115,8 @@ def with_past(watched: Clock, past: Clock | None) -> Clock:
     if past is None:
         return watched
     clock = Clock(f"{watched.origin}, before that the {past.origin}")
-    clock.steps, clock.times = past.steps[:], past.times[:]
+    clock.steps = past.steps[:]
+    clock.times = past.times[:]
     clock.steps.extend(watched.steps[1:])
     clock.times.extend(watched.times[1:])
     return clock

@@ -56,7 +56,9 @@ class _StepSeconds(NamedTuple):
         """Return the rest of recent steps without an occasional part, 0 where there is none."""
         busy = {step for seconds in self.occasional.values() for step in seconds}
         plain = [step for step in self.own if step not in busy][-COMPARED:]
-        return median(map(self.rest, plain)) if plain else 0.0
+        if not plain:
+            return 0.0
+        return median(map(self.rest, plain))
 
     def includes(self, name: str, others: Sequence[str], usual: float) -> bool:
         """Return whether steps are longer than usual by at least half of this part.
@@ -87,7 +89,8 @@ def excluded_parts(
         own: Seconds of each step.
         seconds: Seconds of each part, by its name and step.
     """
-    occasional, regular = {}, []
+    occasional = {}
+    regular = []
     for name, found in seconds.items():
         if found and (name in _OCCASIONAL_PARTS or len(found) < _OCCASIONAL * len(own)):
             occasional[name] = found

@@ -138,19 +138,26 @@ def _usual_time(kind: StepKind, taken: StepDurations) -> UsualTime:
     """Return how long a kind of step takes now; one that was never seen is put together from
     others.
     """
-    seen, excess = taken.by_kind, taken.excess
-    plain = median(seen.get(PLAIN, min(seen.values(), key=median))[-RECENT_GAPS:])
+    seen = taken.by_kind
+    excess = taken.excess
+    quickest = min(seen.values(), key=median)
+    plain = _recent(seen.get(PLAIN, quickest))
     if kind == PLAIN or kind in excess:
-        more = median(excess.get(kind, (0.0,))[-RECENT_GAPS:])
+        more = _recent(excess.get(kind, (0.0,)))
         return UsualTime(kind, plain + more, len(seen.get(kind, ())))
     if kind in seen:
-        return UsualTime(kind, median(seen[kind][-RECENT_GAPS:]), len(seen[kind]))
+        return UsualTime(kind, _recent(seen[kind]), len(seen[kind]))
     single = (
         StepKind(validation=kind.validation),
         StepKind(checkpoint=kind.checkpoint),
     )
-    more = sum(median(excess[one][-RECENT_GAPS:]) for one in single if one in excess)
+    more = sum(_recent(excess[part]) for part in single if part in excess)
     return UsualTime(kind, plain + more, 0)
+
+
+def _recent(seconds: Sequence[float]) -> float:
+    """Return the median of the newest durations."""
+    return median(seconds[-RECENT_GAPS:])
 
 
 def _count(

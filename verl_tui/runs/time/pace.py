@@ -87,4 +87,6 @@ def _timer_pace(run: Run) -> Pace | None:
     ]
     if len(taken) == len(series) and len(taken) > 1:
         taken = taken[1:]  # the first step compiles and warms up
-    return Pace(median(taken), series.key) if taken else None
+    if not taken:
+        return None
+    return Pace(median(taken), series.key)

@@ -33,7 +33,9 @@ class Schedule(NamedTuple):
         """Return whether it is due at a step, None where unknown."""
         if math.isinf(self.every):
             return False
-        return (step - self.last) % self.every == 0 if self.regular else None
+        if not self.regular:
+            return None
+        return (step - self.last) % self.every == 0
 
     def next_after(self, step: int) -> int | None:
         """Return the next step at which it is due, None where unknown."""
@@ -53,7 +55,9 @@ def schedule_of(run: Run, occasions: Collection[int], setting: str) -> Schedule:
     """
     stated = number(run.settings.get(setting))
     if stated is not None and math.isfinite(stated) and stated == int(stated):
-        return Schedule(stated, 0, regular=True) if stated > 0 else _NEVER
+        if stated > 0:
+            return Schedule(stated, 0, regular=True)
+        return _NEVER
     # At step 0 the model is evaluated before training.
     recent = sorted(step for step in occasions if step > 0)[-_OCCASIONS:]
     if recent and (recent[-1] == run.total_steps or _is_last(recent, run.step)):
@@ -67,10 +71,10 @@ def _learned(recent: Sequence[int], step: int | None) -> Schedule:
         return _NEVER
     distances = [after - before for before, after in pairwise(recent)]
     if not distances:
-        return Schedule(float(max(step or 0, recent[0])), recent[0], regular=False)
-    return Schedule(
-        sum(distances) / len(distances), recent[-1], regular=len(set(distances)) == 1
-    )
+        reached = max(step or 0, recent[0])
+        return Schedule(float(reached), recent[0], regular=False)
+    usual = sum(distances) / len(distances)
+    return Schedule(usual, recent[-1], regular=len(set(distances)) == 1)
 
 
 _NEVER = Schedule(math.inf, 0, regular=True)

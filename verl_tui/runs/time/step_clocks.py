@@ -59,7 +59,8 @@ def _before_watching(run: Run) -> _BeforeWatching:
     """Return the steps before the first arrival, counted anew only where their times are others."""
     if not run.watched:
         return _BeforeWatching()
-    step, time = run.watched.steps[0], run.watched.times[0]
+    step = run.watched.steps[0]
+    time = run.watched.times[0]
     timer = run.indicator("step_time")
     evidence = [state.bar_steps for state in run.sources.values()]
     evidence += [timer.steps] if timer is not None else []
@@ -88,4 +89,6 @@ def _by_timers(run: Run) -> list[Clock]:
     if run.step is None or not changes:
         return []
     clock = by_timers(run, run.step).clock(run.step, max(changes), _LAST_CHANGE)
-    return [clock] if clock is not None and len(clock) > 1 else []
+    if clock is not None and len(clock) > 1:
+        return [clock]
+    return []

@@ -95,7 +95,9 @@ def occasions(run: Run) -> Occasions:
 
 def _newest_steps(run: Run, key: str) -> Sequence[int]:
     series = run.series(key)
-    return series.steps[-_RECENT:] if series is not None else ()
+    if series is None:
+        return ()
+    return series.steps[-_RECENT:]
 
 
 @cached_by_revision
@@ -122,9 +124,12 @@ def _durations(run: Run, older: Iterable[int]) -> tuple[int, dict[int, float]]:
     """
     stride, timed = _by_timer(run, older)
     # Progress bars count whole seconds: they are only used where nothing better is known.
-    dated: list[Series | Clock] = [*dated_series(run), *(() if timed else clocks(run))]
+    dated: list[Series | Clock] = list(dated_series(run))
+    if not timed:
+        dated += clocks(run)
     for one in dated:
-        steps, times = one.steps[-_RECENT:], one.times[-_RECENT:]
+        steps = one.steps[-_RECENT:]
+        times = one.times[-_RECENT:]
         distance = _stride(steps)
         clocked = _by_clock(steps, times, distance)
         if len(clocked) >= 2:
@@ -176,7 +181,8 @@ def _timed_records(series: Series, older: Iterable[int]) -> list[int]:
 
 def _add(durations: dict[int, float], excluded: Series) -> None:
     """Add the seconds of a part that the step's own time leaves out."""
-    steps, values = excluded.steps, excluded.values
+    steps = excluded.steps
+    values = excluded.values
     for step in durations:
         at = bisect_left(steps, step)
         if at < len(steps) and steps[at] == step and math.isfinite(values[at]):
@@ -189,4 +195,6 @@ def _stride(steps: Sequence[int]) -> int:
     """
     if len(steps) > 1:
         return max(1, int(median([b - a for a, b in pairwise(steps)])))
-    return max(1, min(steps[0], _LONGEST_STRIDE)) if steps else 1
+    if not steps:
+        return 1
+    return max(1, min(steps[0], _LONGEST_STRIDE))

@@ -87,11 +87,7 @@ def breakdown(run: Run, window: int = WINDOW) -> Breakdown | None:
     if not timed:
         return None
     steps = _window(timed, list(parts.values()), window)
-    seconds = {
-        name: found
-        for name, series in parts.items()
-        if (found := valid_durations(series.since(steps[0])))
-    }
+    seconds = _durations(parts, steps[0])
     taken = {name: sum(found.values()) / len(steps) for name, found in seconds.items()}
     excluded = _excluded(step, parts) & seconds.keys()
     own = _own_time(step, steps)
@@ -110,9 +106,11 @@ def breakdown(run: Run, window: int = WINDOW) -> Breakdown | None:
         )
         for name, found in seconds.items()
     ]
-    key, longer = (
-        (step.key, slowdown(step, steps[0])) if step is not None else ("", None)
-    )
+    key = ""
+    longer = None
+    if step is not None:
+        key = step.key
+        longer = slowdown(step, steps[0])
     longest_first = tuple(sorted(made, key=lambda part: -part.seconds))
     rest = whole - sum(part.seconds for part in made)
     return Breakdown(tuple(steps), key, mean, whole, longest_first, rest, longer)
@@ -126,8 +124,18 @@ def _timers(run: Run) -> tuple[Series | None, dict[str, Series]]:
     return run.present(timers.whole), parts
 
 
+def _durations(
+    parts: Mapping[str, Series], since: int
+) -> dict[str, Mapping[int, float]]:
+    """Return the valid durations of parts from a step on, of those that have any."""
+    found = {name: valid_durations(timer.since(since)) for name, timer in parts.items()}
+    return {name: seconds for name, seconds in found.items() if seconds}
+
+
 def _share(seconds: float, whole: float) -> float:
-    return min(seconds / whole, _LARGEST_SHARE) if whole > 0 else 0.0
+    if whole > 0:
+        return min(seconds / whole, _LARGEST_SHARE)
+    return 0.0
 
 
 def _own_time(step: Series | None, steps: Sequence[int]) -> float | None:
@@ -157,20 +165,24 @@ def newest_steps(
     leave.
     """
     step = run.present(found.key)
-    steps = _window(step, (), count) if step is not None else list(found.steps[-count:])
-    own = valid_durations(step.since(steps[0])) if step is not None else {}
+    steps = list(found.steps[-count:])
+    own: Mapping[int, float] = {}
+    if step is not None:
+        steps = _window(step, (), count)
+        own = valid_durations(step.since(steps[0]))
+    known = [run.present(part.key) for part in found.parts]
     parts = [
         valid_durations(series.since(steps[0]))
-        for part in found.parts
-        if (series := run.present(part.key)) is not None
+        for series in known
+        if series is not None
     ]
     rows = []
     for at in steps:
         seconds = [taken.get(at, 0.0) for taken in parts]
-        inside = sum(
-            s for s, part in zip(seconds, found.parts, strict=True) if part.inside
-        )
-        rows.append((at, [*seconds, max(0.0, own.get(at, inside) - inside)]))
+        pairs = zip(seconds, found.parts, strict=True)
+        inside = sum(spent for spent, part in pairs if part.inside)
+        left = max(0.0, own.get(at, inside) - inside)
+        rows.append((at, [*seconds, left]))
     return rows
 
 
@@ -179,19 +191,15 @@ def slowdown(series: Series, since: int) -> float | None:
     known.
     """
     first = bisect_left(series.steps, since)
-    now = [
-        value
-        for value in series.values[max(first, len(series) - WINDOW) :]
-        if math.isfinite(value)
-    ]
+    newest = series.values[max(first, len(series) - WINDOW) :]
+    now = list(filter(math.isfinite, newest))
     # The run's very first step compiles and warms up.
-    past = [
-        value
-        for value in series.values[max(1, first - _PAST) : first]
-        if math.isfinite(value)
-    ]
+    earlier = series.values[max(1, first - _PAST) : first]
+    past = list(filter(math.isfinite, earlier))
     usual = median(past) if len(past) >= _LEAST_PAST else 0.0
-    return median(now) / usual if usual > 0 and len(now) >= 2 else None
+    if usual > 0 and len(now) >= 2:
+        return median(now) / usual
+    return None
 
 
 def _window(timed: Series, parts: Sequence[Series], least: int) -> list[int]:
@@ -200,13 +208,12 @@ def _window(timed: Series, parts: Sequence[Series], least: int) -> list[int]:
     for part in parts:
         recent = part.steps[-COMPARED:]
         if len(recent) > 1 and part.steps[-1] >= timed.steps[-1] - LOOK_BACK:
-            count = max(
-                count,
-                min(LOOK_BACK, round((recent[-1] - recent[0]) / (len(recent) - 1))),
-            )
+            apart = round((recent[-1] - recent[0]) / (len(recent) - 1))
+            count = max(count, min(LOOK_BACK, apart))
     start = max(0, len(timed) - count)
-    # The run's very first step compiles and warms up, that of a short log too.
-    return list(timed.steps[start if start or len(timed) < 3 else 1 :])
+    if not start and len(timed) > 2:
+        start = 1  # the run's very first step compiles and warms up
+    return list(timed.steps[start:])
 
 
 def average(values: Collection[float]) -> float:

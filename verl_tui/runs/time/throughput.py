@@ -73,7 +73,8 @@ class SpeedFigure(NamedTuple):
 def throughput(run: Run, timing: Breakdown | None) -> Iterator[SpeedFigure]:
     """Yield tokens and samples a second and the use of the hardware, as far as they are known."""
     since = _window_start(run, timing)
-    speed, tokens = _speed(run, since), _tokens(run, since)
+    speed = _speed(run, since)
+    tokens = _tokens(run, since)
     total = _total_speed(run, timing, speed, tokens)
     yield from filter(None, (speed, total, tokens, _samples_per_second(run, timing)))
     yield from _utilisation(run, since)
@@ -81,7 +82,9 @@ def throughput(run: Run, timing: Breakdown | None) -> Iterator[SpeedFigure]:
 
 def _window_start(run: Run, timing: Breakdown | None) -> int:
     """Return the first of the newest steps that are averaged."""
-    return timing.steps[0] if timing is not None else (run.step or 0) - WINDOW
+    if timing is not None:
+        return timing.steps[0]
+    return (run.step or 0) - WINDOW
 
 
 def _speed(run: Run, since: int) -> SpeedFigure | None:
@@ -110,7 +113,8 @@ def _total_speed(
     tokens: SpeedFigure | None,
 ) -> SpeedFigure | None:
     """Return the throughput of all GPUs: by tokens and time of a step, else by that of one GPU."""
-    label, unit = "throughput of all GPUs", "tokens/s"
+    label = "throughput of all GPUs"
+    unit = "tokens/s"
     if tokens is not None and timing is not None and timing.key and timing.step > 0:
         return SpeedFigure(
             label, tokens.value / timing.step, unit, f"{tokens.key} / {timing.key}"
@@ -166,12 +170,15 @@ def waiting(run: Run, timing: Breakdown | None) -> Iterator[SpeedFigure]:
         series = run.present(known.get(name))
         if series is None:
             continue
-        last = series.last_finite
-        value = (
-            _mean(series, since) if unit else (last.value if last is not None else None)
-        )
+        value = _mean(series, since) if unit else _last(series)
         if value is not None:
             yield SpeedFigure(label, value, unit, series.key)
+
+
+def _last(series: Series) -> float | None:
+    """Return the last value that is a number."""
+    last = series.last_finite
+    return None if last is None else last.value
 
 
 def _mean(series: Series | None, since: int) -> float | None:

@@ -104,7 +104,8 @@ def _parts(framework: _TimerNames, names: Mapping[str, str]) -> dict[str, str]:
     """Return name -> key of a framework's parts of the step."""
     found = {}
     for key, name in names.items():
-        if match := framework.part.fullmatch(name):
+        match = framework.part.fullmatch(name)
+        if match:
             found[match[1]] = key
     outside = framework.outside(set(found))
     return {

@@ -48,7 +48,8 @@ _ADDED = {"clip_cov": "Clip-Cov", "kl_cov": "KL-Cov"}
 def by_settings(settings: RunSettings) -> Fact | None:
     """Return the algorithm that the settings state."""
     for look in (_dapo, _by_estimator, _by_word, _by_arguments):
-        if (found := look(settings)) is not None:
+        found = look(settings)
+        if found is not None:
             return Fact("algorithm", *found)
     return None
 
@@ -61,9 +62,9 @@ def _dapo(settings: RunSettings) -> tuple[str, str] | None:
     manager = stated_setting(
         settings, ("reward_model.reward_manager", "reward.reward_manager.name")
     )
-    return (
-        ("DAPO", manager[0]) if manager is not None and manager[1] == "dapo" else None
-    )
+    if manager is not None and manager[1] == "dapo":
+        return "DAPO", manager[0]
+    return None
 
 
 def _by_estimator(settings: RunSettings) -> tuple[str, str] | None:
@@ -72,7 +73,8 @@ def _by_estimator(settings: RunSettings) -> tuple[str, str] | None:
     )
     if found is None:
         return None
-    key, word = found[0], str(found[1]).lower()
+    key = found[0]
+    word = str(found[1]).lower()
     name = _ESTIMATORS.get(word, short(found[1]))
     mode = stated_setting(settings, ("policy_loss.loss_mode",))
     loss = str(mode[1]).lower() if mode is not None else ""
@@ -135,7 +137,7 @@ def by_metrics(run: Run) -> Fact | None:
     keys = set(run.keys)
     for metrics, words in _UNIQUE_METRICS:
         for prefix in ("", "train/"):
-            if keys.issuperset(prefix + one for one in metrics):
+            if keys.issuperset(prefix + metric for metric in metrics):
                 return Fact("algorithm", words, f"metric {prefix}{metrics[0]}")
     tuned = [key for key in _SFT_METRICS if key in keys]
     if len(tuned) > 1 and "reward" not in run.indicators:

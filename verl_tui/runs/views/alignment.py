@@ -72,15 +72,18 @@ def value(series: Series | None, stop: Stop) -> float | None:
     """Return the newest value that is a number, None where there is none."""
     count = logged(series, stop)
     values = series.values if series is not None else ()
-    return next(
-        (values[i] for i in range(count - 1, -1, -1) if math.isfinite(values[i])), None
-    )
+    for i in range(count - 1, -1, -1):
+        if math.isfinite(values[i]):
+            return values[i]
+    return None
 
 
 def newest(series: Series | None, stop: Stop, most: int) -> Sequence[float]:
     """Return the newest values, oldest first, whether they are numbers or not."""
     count = logged(series, stop)
-    return series.values[max(0, count - most) : count] if series is not None else ()
+    if series is None:
+        return ()
+    return series.values[max(0, count - most) : count]
 
 
 def extreme(series: Series | None, stop: Stop, *, lowest: bool = False) -> Point | None:
@@ -112,11 +115,9 @@ def seconds_per_step(run: Run, stop: Stop, most: int = _RECENT) -> float | None:
 
 def logged(series: Series | None, stop: Stop) -> int:
     """Return how many points of a series count."""
-    return (
-        0
-        if series is None or stop.step is None
-        else bisect_right(series.steps, stop.step)
-    )
+    if series is None or stop.step is None:
+        return 0
+    return bisect_right(series.steps, stop.step)
 
 
 @cached_by_revision

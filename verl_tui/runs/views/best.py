@@ -27,9 +27,9 @@ class BestBy(NamedTuple):
     def of(cls, text: str) -> BestBy:
         """Parse `METRIC`, `METRIC:min` or `METRIC:max`."""
         metric, _, way = text.rpartition(":")
-        return (
-            cls(metric, way == "min") if metric and way in ("min", "max") else cls(text)
-        )
+        if metric and way in ("min", "max"):
+            return cls(metric, way == "min")
+        return cls(text)
 
 
 class Checkpoint(NamedTuple):
@@ -81,10 +81,13 @@ def best(
     top = _top(series, -sign if lowest else sign)
     if top is None:
         return None
-    step, steps = top.step, usable(run)
+    step = top.step
+    steps = usable(run)
 
     def checkpoint(at: int | None) -> Checkpoint | None:
-        return None if at is None else _checkpoint(run, series, sign, at)
+        if at is None:
+            return None
+        return _checkpoint(run, series, sign, at)
 
     nearest = min(steps, key=lambda at: (abs(at - step), at), default=None)
     return Best(
@@ -110,7 +113,9 @@ def _top(series: Series, sign: float) -> Point | None:
         ),
         default=None,
     )
-    return None if found is None else Point(-found[1], found[2])
+    if found is None:
+        return None
+    return Point(-found[1], found[2])
 
 
 def metric_key(run: Run, metric: str) -> str | None:
@@ -119,7 +124,9 @@ def metric_key(run: Run, metric: str) -> str | None:
     """
     if metric in INDICATORS:
         return run.indicators.get(metric)
-    return metric if run.series(metric) is not None else None
+    if run.series(metric) is None:
+        return None
+    return metric
 
 
 def is_better_low(metric: str, key: str) -> bool:

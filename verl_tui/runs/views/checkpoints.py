@@ -77,8 +77,8 @@ def _torn(run: Run, step: int) -> bool:
     if run.saved_step is not None:
         return step > run.saved_step
     begun = any(
-        one.kind is EventKind.CHECKPOINT and one.step == step and one.line
-        for one in run.events
+        event.kind is EventKind.CHECKPOINT and event.step == step and event.line
+        for event in run.events
     )
     return begun and run.step is not None and step > run.step
 
@@ -96,11 +96,13 @@ def _called_best(run: Run, path: str, step: int | None) -> CalledBest:
     found = _VALUE.search(name.stem if name.suffix in SUFFIXES else name.name)
     if found is None:
         return CalledBest(path, step, None, None)
-    value, digits = float(found[1]), len(found[2])
+    value = float(found[1])
+    digits = len(found[2])
     if step is not None:
         return CalledBest(path, step, value, None)
     for series in _candidates(run, name.name):
-        if (at := _step_of(series, value, digits)) is not None:
+        at = _step_of(series, value, digits)
+        if at is not None:
             return CalledBest(path, at, value, series.key)
     return CalledBest(path, None, value, None)
 
@@ -110,13 +112,10 @@ def _candidates(run: Run, name: str) -> Iterator[Series]:
     validation.
     """
     keys = [key for key in run.keys if key.replace("/", "_") in name]
-    keys += [
-        key
-        for indicator in _LOOKED_AT
-        if (key := run.indicators.get(indicator)) is not None
-    ]
+    keys += [run.indicators[name] for name in _LOOKED_AT if name in run.indicators]
     for key in dict.fromkeys(keys):
-        if (series := run.series(key)) is not None:
+        series = run.series(key)
+        if series is not None:
             yield series
 
 
@@ -128,10 +127,12 @@ def _step_of(series: Series, value: float, digits: int) -> int | None:
     not count.
     """
     slack = 0.5 * 10.0**-digits * (1 + 1e-6)
-    highest, lowest = -math.inf, math.inf
+    highest = -math.inf
+    lowest = math.inf
     for step, found in zip(series.steps, series.values, strict=True):
         if (found > highest or found < lowest) and abs(found - value) <= slack:
             return step
         if math.isfinite(found):
-            highest, lowest = max(highest, found), min(lowest, found)
+            highest = max(highest, found)
+            lowest = min(lowest, found)
     return None

@@ -67,7 +67,8 @@ class DeviceKey(NamedTuple):
 @lru_cache(10_000)
 def device_key(key: str) -> DeviceKey | None:
     """Return the device and the figure that a metric describes, None if it describes no device."""
-    if matched := _WANDB.fullmatch(key):
+    matched = _WANDB.fullmatch(key)
+    if matched:
         return DeviceKey(int(matched[1]), matched[2], 1, matched[3] or "")
     matched = _OF_DEVICE.fullmatch(key) if len(key) < 200 else None
     if matched is None or (
@@ -84,7 +85,9 @@ def _own_figure(device: int, name: str) -> DeviceKey | None:
         ((match, field) for match, field in matches if match), (None, "")
     )
     if found is None or not field.startswith("memory"):
-        return DeviceKey(device, field) if found is not None else None
+        if found is None:
+            return None
+        return DeviceKey(device, field)
     unit = next(filter(None, found.groups()), "").lower()
     if not unit and name.lower() in _BARE_MEMORY:
         return None

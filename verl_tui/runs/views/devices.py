@@ -67,12 +67,13 @@ class DeviceHistory:
         for kept in (self._columns, self._newest):
             for index in kept.keys() - present:
                 del kept[index]
-        if self._read % READINGS == 0:
+        completes_column = self._read % READINGS == 0
+        if completes_column:
             self._times.append(reading.time)
         for gpu in reading.gpus:
             newest = self._newest.setdefault(gpu.index, deque(maxlen=_LATELY))
             newest.append(_number(gpu.utilization))
-            if self._read % READINGS == 0:
+            if completes_column:
                 columns = self._columns.setdefault(gpu.index, deque(maxlen=COLUMNS))
                 columns.append(_number(_mean(list(newest)[-READINGS:])))
 
@@ -82,12 +83,9 @@ class DeviceHistory:
 
     def _device(self, gpu: Gpu, now: float) -> Device:
         history = tuple(self._columns.get(gpu.index, ()))
-        return Device(
-            gpu,
-            history=history,
-            lately=_mean(self._newest.get(gpu.index, ())),
-            span=now - self._times[-len(history)] if history else None,
-        )
+        lately = _mean(self._newest.get(gpu.index, ()))
+        span = now - self._times[-len(history)] if history else None
+        return Device(gpu, history=history, lately=lately, span=span)
 
 
 def utilization_keys(run: Run) -> list[str]:
@@ -95,18 +93,19 @@ def utilization_keys(run: Run) -> list[str]:
     and index.
     """
     found: dict[tuple[str, int], str] = {}
-    for key, one in _device_keys(run):
-        if one.field != "gpu" or key.startswith(_CLUSTER):
+    for key, named in _device_keys(run):
+        if named.field != "gpu" or key.startswith(_CLUSTER):
             continue
         if _is_of_wandb(key) or _passes_one(run, key):
-            found.setdefault((one.node, one.device), key)
+            found.setdefault((named.node, named.device), key)
     return [found[place] for place in sorted(found)]
 
 
 @cached_by_keys
 def _device_keys(run: Run) -> list[tuple[str, DeviceKey]]:
     """Return the metrics that are figures of a device, in the order of the log."""
-    return [(key, one) for key in run.keys if (one := device_key(key)) is not None]
+    named = ((key, device_key(key)) for key in run.keys)
+    return [(key, name) for key, name in named if name is not None]
 
 
 @cached_by_keys
@@ -128,9 +127,8 @@ def _passes_one(run: Run, key: str) -> bool:
 def memory_key(key: str) -> str:
     """Return the key of a device's share of memory, given that of its utilisation."""
     head, _, node = key.partition("/l:")
-    return f"{head.removesuffix('.gpu')}.memoryAllocated" + (
-        f"/l:{node}" if node else ""
-    )
+    suffix = f"/l:{node}" if node else ""
+    return f"{head.removesuffix('.gpu')}.memoryAllocated{suffix}"
 
 
 def logged_devices(run: Run) -> tuple[list[Device], set[str]]:
@@ -139,45 +137,49 @@ def logged_devices(run: Run) -> tuple[list[Device], set[str]]:
 
     A share of memory without its bytes is not used: nothing says of how much.
     """
-    found: dict[tuple[str, int], dict[str, tuple[str, int | None]]] = {}
-    for key, one in _device_keys(run):
-        found.setdefault((one.node, one.device), {}).setdefault(
-            one.field, (key, one.factor)
-        )
-    name = run.settings.get("wandb.gpu")
-    devices, used = [], set()
-    for (node, index), keys in sorted(found.items()):
-        if "memoryAllocatedBytes" not in keys:
-            keys.pop("memoryAllocated", None)
-        if keys.keys() & {"gpu", "memoryAllocatedBytes"} or len(keys) > 1:
-            devices.append(
-                _logged(
-                    run, str(index), node, name if isinstance(name, str) else "", keys
-                )
-            )
-            used |= {key for key, _ in keys.values()}
+    found: dict[tuple[str, int], dict[str, _LoggedFigure]] = {}
+    for key, named in _device_keys(run):
+        figures = found.setdefault((named.node, named.device), {})
+        figures.setdefault(named.field, _LoggedFigure(key, named.factor))
+    devices = []
+    used = set()
+    for (node, index), figures in sorted(found.items()):
+        if "memoryAllocatedBytes" not in figures:
+            figures.pop("memoryAllocated", None)
+        if figures.keys() & {"gpu", "memoryAllocatedBytes"} or len(figures) > 1:
+            devices.append(_logged(run, str(index), node, figures))
+            used |= {figure.key for figure in figures.values()}
     return devices, used
 
 
+class _LoggedFigure(NamedTuple):
+    """One figure of a device that a run has logged."""
+
+    key: str
+    factor: int | None
+    """Bytes of its unit, None where the key does not say."""
+
+
 def _logged(
-    run: Run,
-    index: str,
-    node: str,
-    name: str,
-    keys: Mapping[str, tuple[str, int | None]],
+    run: Run, index: str, node: str, figures: Mapping[str, _LoggedFigure]
 ) -> Device:
     def last(field: str) -> float | None:
-        values = run.measured(keys[field][0], 1) if field in keys else ()
-        return values[-1] if values and math.isfinite(values[-1]) else None
+        values = run.measured(figures[field].key, 1) if field in figures else ()
+        return _last_finite(values)
 
-    history = run.measured(keys["gpu"][0], COLUMNS) if "gpu" in keys else ()
-    if history and not _is_of_wandb(keys["gpu"][0]):
-        history = _in_percent(history)
-    used, total = _memory(last, {field: factor for field, (_, factor) in keys.items()})
+    name = run.settings.get("wandb.gpu")
+    history: Sequence[float] = ()
+    if "gpu" in figures:
+        key = figures["gpu"].key
+        history = run.measured(key, COLUMNS)
+        if not _is_of_wandb(key):
+            history = _in_percent(history)
+    factors = {field: figure.factor for field, figure in figures.items()}
+    used, total = _memory(last, factors)
     gpu = Gpu(
         index,
-        name,
-        history[-1] if history and math.isfinite(history[-1]) else None,
+        name if isinstance(name, str) else "",
+        _last_finite(history),
         used,
         total,
         last("temp"),
@@ -185,6 +187,13 @@ def _logged(
         last("enforcedPowerLimitWatts"),
     )
     return Device(gpu, node, tuple(history), _mean(history[-_LATELY_LOGGED:]))
+
+
+def _last_finite(values: Sequence[float]) -> float | None:
+    """Return the last value, None where that is no number."""
+    if values and math.isfinite(values[-1]):
+        return values[-1]
+    return None
 
 
 def _memory(
@@ -195,11 +204,14 @@ def _memory(
     share = last("memoryAllocated")
     if used is not None:
         return int(used), int(used * 100 / share) if share else None
-    used, total = last("memoryUsed"), last("memoryTotal")
-    return (
-        None if used is None else memory_bytes(used, factors["memoryUsed"], total),
-        None if total is None else memory_bytes(total, factors["memoryTotal"], total),
-    )
+    used = last("memoryUsed")
+    total = last("memoryTotal")
+    in_use = None
+    if used is not None:
+        in_use = memory_bytes(used, factors["memoryUsed"], total)
+    if total is None:
+        return in_use, None
+    return in_use, memory_bytes(total, factors["memoryTotal"], total)
 
 
 def _in_percent(values: Sequence[float]) -> Sequence[float]:
@@ -208,7 +220,9 @@ def _in_percent(values: Sequence[float]) -> Sequence[float]:
     """
     known = [value for value in values if math.isfinite(value)]
     shares = max(known, default=0.0) <= 1 and any(0 < value < 1 for value in known)
-    return [value * 100 for value in values] if shares else values
+    if shares:
+        return [value * 100 for value in values]
+    return values
 
 
 def host(run: Run) -> str:
@@ -219,10 +233,9 @@ def host(run: Run) -> str:
 
 def same_host(one: str, other: str) -> bool:
     """Return whether two names are known to mean one host: `node1` and `node1.cluster.local` do."""
-    return (
-        bool(one and other)
-        and one.partition(".")[0].lower() == other.partition(".")[0].lower()
-    )
+    first = one.partition(".")[0].lower()
+    second = other.partition(".")[0].lower()
+    return bool(one and other) and first == second
 
 
 def owns(run: Run) -> Callable[[GpuProcess], str]:
@@ -247,9 +260,13 @@ def _within(path: str, folders: Iterable[str]) -> bool:
 
 
 def _number(value: float | None) -> float:
-    return math.nan if value is None or not math.isfinite(value) else value
+    if value is None or not math.isfinite(value):
+        return math.nan
+    return value
 
 
 def _mean(values: Iterable[float]) -> float | None:
     known = [value for value in values if math.isfinite(value)]
-    return sum(known) / len(known) if known else None
+    if not known:
+        return None
+    return sum(known) / len(known)

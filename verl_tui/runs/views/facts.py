@@ -25,7 +25,9 @@ class Fact(NamedTuple):
 def fact(settings: RunSettings, label: str, names: Sequence[str]) -> Fact | None:
     """Return the first of these settings that is stated, as a fact."""
     found = stated_setting(settings, names)
-    return None if found is None else Fact(label, short(found[1]), found[0])
+    if found is None:
+        return None
+    return Fact(label, short(found[1]), found[0])
 
 
 def short(value: object) -> str:

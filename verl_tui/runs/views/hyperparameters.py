@@ -220,7 +220,9 @@ def _engine(settings: RunSettings) -> Fact | None:
     found = stated_setting(settings, _ENGINE)
     if found is None or not found[0].endswith("use_vllm"):
         return fact(settings, "engine", _ENGINE)
-    return Fact("engine", "vllm", found[0]) if found[1] is True else None
+    if found[1] is not True:
+        return None
+    return Fact("engine", "vllm", found[0])
 
 
 HYPERPARAMETERS: tuple[Callable[[RunSettings], Fact | None], ...] = (

@@ -86,15 +86,14 @@ class Identity(NamedTuple):
 def identity(run: Run) -> Identity:
     """Return what is known of the experiment that a run is."""
     settings = run.config
+    hyperparameters = [made(settings) for made in HYPERPARAMETERS]
     return Identity(
         fact(settings, "project", _PROJECT),
         fact(settings, "experiment", _EXPERIMENT),
         fact(settings, "group", _GROUP),
         by_settings(settings) or by_metrics(run),
         _model(settings),
-        tuple(
-            found for made in HYPERPARAMETERS if (found := made(settings)) is not None
-        ),
+        tuple(found for found in hyperparameters if found is not None),
     )
 
 
@@ -115,7 +114,8 @@ def model_name(path: str) -> str:
     """Return the part of a model's path that people call it by: `/cache/models--Qwen--Qwen3-8B/…`
     is Qwen/Qwen3-8B.
     """
-    if cached := _CACHED.search(path):
+    cached = _CACHED.search(path)
+    if cached:
         return f"{cached[1]}/{cached[2]}"
     parts = [part for part in path.split("/") if part]
     if len(parts) <= 2 and not path.startswith(("/", "~", ".")):

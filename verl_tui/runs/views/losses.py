@@ -14,7 +14,8 @@ def losses(run: Run) -> tuple[str, ...]:
     """Return the keys of a supervised training's losses, those of its validations last; none if
     there are rewards: then a loss is the policy's.
     """
-    if (loss := run.loss_alone) is None:
+    loss = run.loss_alone
+    if loss is None:
         return ()
     held_out = (key for key in run.metrics if describe(key).group == "validation")
     return (loss, *(key for key in held_out if key.endswith("loss")))

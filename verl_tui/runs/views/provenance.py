@@ -53,7 +53,9 @@ def origin(run: Run, key: str, step: int) -> SourceStatus | None:
     """
     series = run.series(key)
     order = series.order_at(step) if series is not None else None
-    return _status(run, origin_of(order)) if order is not None else None
+    if order is None:
+        return None
+    return _status(run, origin_of(order))
 
 
 def provenance_words(run: Run, key: str) -> tuple[str, ...]:

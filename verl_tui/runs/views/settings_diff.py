@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from itertools import chain
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from verl_tui.patterns import NamePattern
@@ -54,14 +55,16 @@ def difference(
         runs: Flat settings, one mapping for each run.
         everything: Whether to return those that are the same as well.
     """
-    keys = dict.fromkeys(key for settings in runs for key in settings)
-    rows = [
-        _row(key, tuple(settings.get(key, ABSENT) for settings in runs)) for key in keys
-    ]
+    rows: list[ComparedSetting] = []
+    for key in dict.fromkeys(chain.from_iterable(runs)):
+        values = tuple(settings.get(key, ABSENT) for settings in runs)
+        rows.append(_row(key, values))
     chosen = [row for row in rows if row.differs or everything]
-    return sorted(
-        chosen, key=lambda row: (row.naming, row.silent, not is_known(row.key), row.key)
-    )
+    return sorted(chosen, key=_by_interest)
+
+
+def _by_interest(row: ComparedSetting) -> tuple[bool, bool, bool, str]:
+    return row.naming, row.silent, not is_known(row.key), row.key
 
 
 def _row(key: str, values: tuple[Any, ...]) -> ComparedSetting:
@@ -80,14 +83,10 @@ def is_naming(key: str) -> bool:
 
 def alike(one: object, other: object) -> bool:
     """Return whether two values mean the same: `1e-6` as text, as YAML reads it, is 1e-06."""
-    if (
-        one is ABSENT
-        or other is ABSENT
-        or isinstance(one, bool)
-        or isinstance(other, bool)
-    ):
+    if any(value is ABSENT or isinstance(value, bool) for value in (one, other)):
         return one is other
-    left, right = number(one), number(other)
+    left = number(one)
+    right = number(other)
     if left is not None and right is not None:
         return left == right or (math.isnan(left) and math.isnan(right))
     return one == other

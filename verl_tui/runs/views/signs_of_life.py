@@ -127,13 +127,15 @@ def _signs(run: Run, now: float) -> Iterator[Evidence]:
             yield Evidence("steps came while we watched", life.arrived)
         if life.grew is not None:
             yield Evidence(f"{name} grew while we watched", life.grew)
-        if (sign := _by_times(state, name, now)) is not None:
+        sign = _by_times(state, name, now)
+        if sign is not None:
             yield sign
 
 
 def _by_times(state: SourceState, name: str, now: float) -> Evidence | None:
     """Return the evidence of times in a log that agree with its file's own."""
-    life, status = state.life, state.status
+    life = state.life
+    status = state.status
     if status.modified is None or not life.agrees(status.modified):
         return None
     # A log that no process here holds may be copied over from where it is written, as long as it
@@ -163,13 +165,10 @@ def _timer(run: Run) -> str | None:
     """Name the longest timed part of the last step: a run that waits is mostly in a part that takes
     long.
     """
-    parts = [
-        (newest[-1], key)
-        for key in run.keys
-        if key.startswith("timing_s/")
-        and key != "timing_s/step"
-        and (newest := run.tail(key, 1))
-    ]
+    parts: list[tuple[float, str]] = []
+    for key in run.keys:
+        if key.startswith("timing_s/") and key != "timing_s/step":
+            parts += [(seconds, key) for seconds in run.tail(key, 1)]
     seconds, key = max(parts, default=(0.0, ""))
     if seconds > 0:
         return f"the longest timed part of the last step: {key.partition('/')[2]}, {seconds:.2g} s"

@@ -82,7 +82,9 @@ def remaining(run: Run, now: float) -> float | None:
     Only a running run has an end to wait for, and only while records come.
     """
     coming = remaining_steps(run)
-    return coming.seconds if coming is not None and goes_on(run, now) else None
+    if coming is not None and goes_on(run, now):
+        return coming.seconds
+    return None
 
 
 def goes_on(run: Run, now: float) -> bool:
@@ -118,14 +120,17 @@ def waited(run: Run, now: float) -> float | None:
     That is its silence without the time in which it was stopped or its host slept.
     """
     quiet = silence(run, now)
-    return None if quiet is None else max(0.0, quiet - run.lost(now))
+    if quiet is None:
+        return None
+    return max(0.0, quiet - run.lost(now))
 
 
 def last_write(run: Run) -> float | None:
     """Return when any of the run's files last changed, in seconds since the epoch."""
     statuses = [state.status for state in run.sources.values()]
     return max(
-        [one.modified for one in statuses if one.modified is not None], default=None
+        [status.modified for status in statuses if status.modified is not None],
+        default=None,
     )
 
 
@@ -137,7 +142,8 @@ def state(run: Run, now: float) -> State:
         now: Seconds since the epoch.
     """
     for judge in _JUDGES:
-        if (found := judge(run, now)) is not None:
+        found = judge(run, now)
+        if found is not None:
             return found
     return State.UNKNOWN
 
@@ -154,11 +160,12 @@ def _evaluated(run: Run, now: float) -> State | None:
     """Return the state of samples without a training."""
     if not is_evaluation(run):
         return None
-    holder, idle = writer(run), _idle(run, now)
+    holder = writer(run)
+    idle = _idle(run, now)
     gone = holder is not None and holder.gone
-    return (
-        State.FINISHED if gone or idle is None or idle > _FRESH_LOG else State.RUNNING
-    )
+    if gone or idle is None or idle > _FRESH_LOG:
+        return State.FINISHED
+    return State.RUNNING
 
 
 def _by_process(run: Run, _now: float) -> State | None:
@@ -166,7 +173,9 @@ def _by_process(run: Run, _now: float) -> State | None:
     holder = writer(run)
     if holder is not None and holder.gone:
         return _gone(run)
-    return State.STALLED if holder is not None and holder.stopped else None
+    if holder is not None and holder.stopped:
+        return State.STALLED
+    return None
 
 
 def _before_first_step(run: Run, now: float) -> State | None:
@@ -189,7 +198,9 @@ def _idle(run: Run, now: float) -> float | None:
     changed = last_write(run)
     if changed is None:
         return silence(run, now)
-    return max(0.0, now - changed) if changed - now <= _CLOCKS else None
+    if changed - now <= _CLOCKS:
+        return max(0.0, now - changed)
+    return None
 
 
 def _let_go(run: Run) -> bool:
@@ -216,9 +227,9 @@ def has_no_training(run: Run) -> bool:
     if run.step is not None or run.events or writer(run) is not None:
         return False
     statuses = [source.status for source in run.sources.values()]
-    return any(one.size and one.format == _CONSOLE for one in statuses) and all(
-        map(_read_in_vain, statuses)
-    )
+    return any(
+        status.size and status.format == _CONSOLE for status in statuses
+    ) and all(map(_read_in_vain, statuses))
 
 
 def _read_in_vain(status: SourceStatus) -> bool:
@@ -234,7 +245,9 @@ def _abandoned(run: Run, idle: float | None) -> bool:
     """
     if idle is not None and idle > _STALL_UNKNOWN:
         return True
-    return all(one.status.unheld for one in run.sources.values() if one.status.size)
+    return all(
+        source.status.unheld for source in run.sources.values() if source.status.size
+    )
 
 
 def is_evaluation(run: Run) -> bool:
@@ -261,15 +274,16 @@ def _stated(run: Run, _now: float) -> State | None:
     if kind is EventKind.EXITED:
         # W&B ends so too where the trainer has crashed: without an error code, long before its last
         # step.
-        return (
-            State.FINISHED if run.total_steps is None or _nearly(run) else State.ENDED
-        )
+        if run.total_steps is None or _nearly(run):
+            return State.FINISHED
+        return State.ENDED
     return None
 
 
 def _complete(run: Run) -> bool:
     """Return whether the last step was made, and no debugger waits behind it."""
-    step, total = run.step, run.total_steps
+    step = run.step
+    total = run.total_steps
     if step is None or total is None or not step >= total > 0:
         return False
     return not any(source.debugged for source in run.sources.values())
@@ -322,7 +336,9 @@ def _by_silence(run: Run, now: float) -> State | None:
         return State.STALLED
     usual = pace(run)
     long = max(_ENDED_AFTER, _ENDED_PACES * (usual.seconds if usual else 0.0))
-    return State.ENDED if max(0.0, now - sign.latest) > long else State.STALLED
+    if max(0.0, now - sign.latest) > long:
+        return State.ENDED
+    return State.STALLED
 
 
 _JUDGES = (

@@ -43,7 +43,8 @@ def target_of(run: Run, metric: str, target: float) -> Target | None:
     if key is None:
         return None
     sign = factor(metric, key)
-    top, now = best(run, metric), run.present(key)
+    top = best(run, metric)
+    now = run.present(key)
     last = now.last_finite if now is not None else None
     return Target(
         metric,
@@ -66,7 +67,9 @@ def reached(run: Run, metric: str, target: float) -> Point | None:
     sign = factor(metric, key)
     down = is_better_low(metric, key)
     found = series.first_beyond(target * sign, down=down is (sign > 0))
-    return None if found is None else Point(found.step, found.value * sign)
+    if found is None:
+        return None
+    return Point(found.step, found.value * sign)
 
 
 def targets_of(run: Run, targets: Mapping[str, float]) -> list[Target]:
@@ -76,4 +79,4 @@ def targets_of(run: Run, targets: Mapping[str, float]) -> list[Target]:
         for metric, value in targets.items()
         if math.isfinite(value)
     )
-    return [one for one in found if one is not None]
+    return [target for target in found if target is not None]

@@ -27,8 +27,8 @@ def is_ours(kind: type) -> bool:
 def bindings(kind: type[DOMNode]) -> Iterator[Binding]:
     """Yield the described keys of a class and of our classes it inherits from, each name once."""
     known: set[str] = set()
-    for one in kind.__mro__:
-        own = one.__dict__.get("BINDINGS", ()) if is_ours(one) else ()
+    for base in kind.__mro__:
+        own = base.__dict__.get("BINDINGS", ()) if is_ours(base) else ()
         for binding in own:
             if (
                 isinstance(binding, Binding)
@@ -64,7 +64,9 @@ def first_keys(app: App[Any], kinds: Iterable[type[DOMNode]], names: str) -> str
     """Return the first key of each of some actions of these classes, by their names in the
     configuration.
     """
-    known = {binding.id: binding for kind in kinds for binding in bindings(kind)}
+    known: dict[str | None, Binding] = {}
+    for kind in kinds:
+        known.update((binding.id, binding) for binding in bindings(kind))
     ascii_only = getattr(app, "ascii_only", False)
     given = [keys_given(app, known[name])[0] for name in names.split()]
     return " ".join(key_name(key, ascii_only=ascii_only) for key in given)

@@ -159,11 +159,9 @@ def why_unchanged(
         if run is not None and what == "axis"
         else None
     )
-    return (
-        f"{axis.problem}: x stays at steps"
-        if axis is not None and axis.problem is not None
-        else ""
-    )
+    if axis is not None and axis.problem is not None:
+        return f"{axis.problem}: x stays at steps"
+    return ""
 
 
 def _at_the_end(look: ChartLook, what: str, run: Run | None, zoom: str) -> str:

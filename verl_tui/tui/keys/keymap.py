@@ -42,7 +42,8 @@ def keymap(
     taken: dict[str, str] = {}
     refused = []
     for name, keys in wanted.items():
-        if problem := _problem(name, keys, known):
+        problem = _problem(name, keys, known)
+        if problem:
             refused.append(f"[keys] {problem}")
         else:
             taken[name] = keys
@@ -76,12 +77,10 @@ def _given_twice(taken: Mapping[str, str]) -> Iterator[str]:
 
 def _lost(taken: Mapping[str, str], usual: Mapping[str, str]) -> Iterator[str]:
     """Yield a sentence on each action whose last key has been given to another."""
-    givers = {
-        key: name
-        for name, keys in taken.items()
-        if name in usual
-        for key in keys.split(",")
-    }
+    givers: dict[str, str] = {}
+    for name, keys in taken.items():
+        if name in usual:
+            givers.update(dict.fromkeys(keys.split(","), name))
     for name, keys in usual.items():
         if name not in taken and all(key in givers for key in keys.split(",")):
             key = keys.split(",")[0]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from importlib import import_module
+from itertools import chain
 from pkgutil import walk_packages
 from typing import TYPE_CHECKING
 
@@ -19,9 +20,8 @@ _PLACES = ("verl_tui.tui.screens", "verl_tui.tui.panels")
 
 def action_names() -> set[str]:
     """Return the names of all actions, as `[keys]` of the configuration takes them."""
-    return {
-        binding.id for kind in all_kinds() for binding in bindings(kind) if binding.id
-    }
+    declared = chain.from_iterable(map(bindings, all_kinds()))
+    return {binding.id for binding in declared if binding.id}
 
 
 def all_kinds() -> list[type[DOMNode]]:
@@ -33,6 +33,6 @@ def all_kinds() -> list[type[DOMNode]]:
 
 
 def _kinds(kind: type[DOMNode]) -> Iterator[type[DOMNode]]:
-    for one in kind.__subclasses__():
-        yield one
-        yield from _kinds(one)
+    for subclass in kind.__subclasses__():
+        yield subclass
+        yield from _kinds(subclass)

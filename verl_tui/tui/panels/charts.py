@@ -131,7 +131,8 @@ class ChartsPanel(Panel):
         if self._view is not None and self._is_covered():
             # shown again when it is visible again; until then the last view stays
             return
-        self._view, self._content = view, content
+        self._view = view
+        self._content = content
         if content.cursor != before.cursor:
             self.look = with_step_in_sight(self.look, view.run, view.cursor)
         if content.listing.filter != before.listing.filter:
@@ -147,7 +148,8 @@ class ChartsPanel(Panel):
             run is not None and not self._filter.text and not run.keys and has_log(run)
         )
         if instead is self._tiles.display:
-            self._tiles.display, self._start_log.display = not instead, instead
+            self._tiles.display = not instead
+            self._start_log.display = instead
         self._start_log.show(view if instead else None)
         if instead:
             self.subtitle("")
@@ -183,7 +185,8 @@ class ChartsPanel(Panel):
 
         `at_once` is the number of charts that are drawn in this frame, all by default.
         """
-        tiles, view = self._tiles, self._view
+        tiles = self._tiles
+        view = self._view
         if view is None or not tiles.is_attached:
             return  # too early, or the app is ending
         self._page = self._page.fitted(*tiles.size, self._revealed)
@@ -198,8 +201,10 @@ class ChartsPanel(Panel):
         layout.
         """
         self._page = self._page.fitted(*size, self._revealed)
-        before, self._placed = self._placed, self._placing(size)
-        view, slots = self._view, self._page.slots
+        before = self._placed
+        self._placed = self._placing(size)
+        view = self._view
+        slots = self._page.slots
         if view is not None and self._placed.there < slots:
             self.call_later(self._tiles.have, slots, ascii_only=view.ascii_only)
         if view is not None and self._placed != before:
@@ -287,7 +292,7 @@ class ChartsPanel(Panel):
 
         A filter may have taken it out.
         """
-        if not any(one.shows(key) for one in self._page.listed):
+        if not any(chart.shows(key) for chart in self._page.listed):
             return False
         self._revealed = key
         if self._view is not None:  # what is a row becomes a chart
@@ -325,14 +330,16 @@ class ChartsPanel(Panel):
 
     def clip(self) -> str:
         """Return what the focused chart says where the cursor is, else last."""
-        chart, view = self.focused_plan(), self._view
-        return (
-            reading(chart, None, view, self.look) if chart is not None and view else ""
-        )
+        chart = self.focused_plan()
+        view = self._view
+        if chart is not None and view:
+            return reading(chart, None, view, self.look)
+        return ""
 
     def write_table(self) -> None:
         """Write the points of the focused chart to a file."""
-        chart, view = self.focused_plan(), self._view
+        chart = self.focused_plan()
+        view = self._view
         if chart is not None and view is not None:
             take_chart(self.app, chart, None, view, self.look)
 
@@ -340,8 +347,11 @@ class ChartsPanel(Panel):
         """Return the focused chart; if none has the focus, that of the finding chosen last, or the
         first.
         """
-        planned, slot = self._page.charts, self._slot
-        return planned[slot] if slot < len(planned) else None
+        planned = self._page.charts
+        slot = self._slot
+        if slot < len(planned):
+            return planned[slot]
+        return None
 
     def reader(self, *, focus: bool) -> Chart | None:
         """Return the chart that the cursor's keys mean, given the focus if that is to be; None
@@ -361,4 +371,6 @@ class ChartsPanel(Panel):
     def _slot(self) -> int:
         """Slot of the chart that keys mean."""
         focused = self._focused_slot
-        return focused if focused is not None else self._page.slot(self._revealed) or 0
+        if focused is not None:
+            return focused
+        return self._page.slot(self._revealed) or 0

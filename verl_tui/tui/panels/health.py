@@ -124,7 +124,8 @@ class HealthPanel(TextPanel):
 
     def redraw(self) -> None:
         """Write the rows of what was shown last."""
-        view, rows = self._list.view, self._rows
+        view = self._list.view
+        rows = self._rows
         width, height = rows.size
         if view is None or width < 1 or height < 1:
             return

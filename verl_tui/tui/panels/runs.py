@@ -142,7 +142,9 @@ class RunsPanel(TextPanel):
     @property
     def filter(self) -> str:
         """Lists only the runs whose name contains this in any case; all where none does."""
-        return self._view.listing.filter if self._view is not None else ""
+        if self._view is None:
+            return ""
+        return self._view.listing.filter
 
     @filter.setter
     def filter(self, text: str) -> None:
@@ -161,7 +163,9 @@ class RunsPanel(TextPanel):
     def needed(self, view: View, width: int, height: int) -> int:
         """Return a row a run; one row for all on a low screen, unless they fill a column."""
         rows = len(view.monitor.runs)
-        return rows if height >= _LISTED or has_column(rows, width, height) else 1
+        if height >= _LISTED or has_column(rows, width, height):
+            return rows
+        return 1
 
     def make_room(self, view: View) -> bool:
         """Lay the screen out again if the longest name has changed; return whether it has."""
@@ -210,7 +214,9 @@ class RunsPanel(TextPanel):
             if self._view is not None
             else None
         )
-        return shell_words(run.paths) if run is not None else ""
+        if run is None:
+            return ""
+        return shell_words(run.paths)
 
     def action_sort(self) -> None:
         """Sort by the next of `ORDERS` and show the first runs."""
@@ -222,7 +228,8 @@ class RunsPanel(TextPanel):
 
     def action_select(self) -> None:
         """Select the chosen run to be compared, or deselect it."""
-        view, name = self._view, self._chosen
+        view = self._view
+        name = self._chosen
         if view is None or name not in view.monitor.runs:
             return
         if view.selection.toggle(name):

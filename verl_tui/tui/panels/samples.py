@@ -238,7 +238,9 @@ class SamplesPanel(Panel, RoleStyled):
         position = self._position
         name = view.run.name if view.run is not None else ""
         position.chosen = self._choices.turn_to(name, position.chosen)
-        samples, step, self._wanted = self._samples, self._wanted, None
+        samples = self._samples
+        step = self._wanted
+        self._wanted = None
         if samples is not None and step is not None:
             nearest = samples.nearest_place(step)
             if nearest is not None:
@@ -263,7 +265,9 @@ class SamplesPanel(Panel, RoleStyled):
         self._caption()
 
     def _draw_header(self, view: View, width: int, height: int) -> None:
-        shown, page, listing = self.shown, self._position.page, self._position.listing
+        shown = self.shown
+        page = self._position.page
+        listing = self._position.listing
         rows = header_height(width, height) if shown is not None else 0
         count = page.count if page is not None else 0
         key = (shown, count, listing.revision, width, rows, view.ascii_only, self._look)
@@ -280,7 +284,8 @@ class SamplesPanel(Panel, RoleStyled):
 
     def _draw_body(self, view: View, width: int, height: int) -> None:
         sample = self._position.sample
-        page, short = self._position.page, self._short
+        page = self._position.page
+        short = self._short
         instead = rows_instead(view, page, width, short=short) if sample is None else []
         listed = self._position.listing.revision if short else 0
         key = (
@@ -297,7 +302,8 @@ class SamplesPanel(Panel, RoleStyled):
         self._drawn_body = key
         rows = instead
         if sample is not None and short and self.shown is not None:
-            listing, ascii_only = self._position.listing, view.ascii_only
+            listing = self._position.listing
+            ascii_only = view.ascii_only
             rows = [
                 short_row(*self.shown, listing, sample, width, ascii_only=ascii_only)
             ]
@@ -335,7 +341,9 @@ class SamplesPanel(Panel, RoleStyled):
         return tuple(self.role_styles.values())
 
     def _caption(self) -> None:
-        view, samples, shown = self._view, self._samples, self.shown
+        view = self._view
+        samples = self._samples
+        shown = self.shown
         if view is None or samples is None or shown is None:
             self.subtitle("")
         else:
@@ -383,7 +391,8 @@ class SamplesPanel(Panel, RoleStyled):
         """Unfold the shown sample for who scrolls beyond its folded rows, and keep it; return False
         if nothing of it is folded.
         """
-        view, sample = self._view, self._position.sample
+        view = self._view
+        sample = self._position.sample
         if view is None or sample is None or self._whole:
             return False
         width, height = self.content_size
@@ -400,7 +409,8 @@ class SamplesPanel(Panel, RoleStyled):
 
     def action_unfold(self) -> None:
         """Show the whole sample, or only its ends."""
-        self._unfolded, self._read = not self._whole, None
+        self._unfolded = not self._whole
+        self._read = None
         self._show_from_top(moved=True)
 
     def action_open(self) -> None:

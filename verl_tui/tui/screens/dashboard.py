@@ -111,7 +111,10 @@ class Dashboard(DashboardLayout):
         Binding("k,up", "charts('step', -1)", show=False, id="chart.previous"),
         Binding("pagedown", "charts('page', 1)", show=False, id="chart.page_down"),
         Binding("pageup", "charts('page', -1)", show=False, id="chart.page_up"),
-        *(Binding(one.key, one.action, show=False, id=one.id) for one in READING),
+        *(
+            Binding(binding.key, binding.action, show=False, id=binding.id)
+            for binding in READING
+        ),
     ]
 
     def __init__(self) -> None:
@@ -190,7 +193,8 @@ class Dashboard(DashboardLayout):
 
     def action_look(self, what: str) -> None:
         """Change how charts are drawn."""
-        charts, view = self.query_one(ChartsPanel), self.view
+        charts = self.query_one(ChartsPanel)
+        view = self.view
         if view is not None:
             reason = chart_keys.why_unchanged(charts.look, what, view.run, view.keys)
             if reason:
@@ -211,12 +215,14 @@ class Dashboard(DashboardLayout):
 
     def action_read(self, columns: int) -> None:
         """Move the cursor though no chart has the focus."""
-        if (chart := self._reader()) is not None:
+        chart = self._reader()
+        if chart is not None:
             chart.action_read(columns)
 
     def action_read_end(self, direction: int) -> None:
         """Move the cursor to the first or last point though no chart has the focus."""
-        if (chart := self._reader()) is not None:
+        chart = self._reader()
+        if chart is not None:
             chart.action_read_end(direction)
 
     def _reader(self) -> Chart | None:
@@ -278,7 +284,8 @@ class Dashboard(DashboardLayout):
         is.
         """
         health = self._health()
-        finding, view = health.chosen_or_first(), self.view
+        finding = health.chosen_or_first()
+        view = self.view
         if finding is None or view is None or view.run is None:
             self._say("no finding to acknowledge")
             return
@@ -308,14 +315,19 @@ class Dashboard(DashboardLayout):
         """Return the metric of an episode; that of a diagnosis is known while it lasts."""
         found = self.view.verdict.findings if self.view is not None else ()
         begun = episode.id, episode.since_step
-        same = (one.key for one in found if (one.id, one.since_step) == begun)
+        same = (
+            finding.key
+            for finding in found
+            if (finding.id, finding.since_step) == begun
+        )
         return episode.key or next(same, None)
 
     def _look_at(self, key: str | None, step: int | None) -> None:
         """Take the charts and the samples to a step, and the charts to the metric, if one is
         named.
         """
-        charts, view = self.query_one(ChartsPanel), self.view
+        charts = self.query_one(ChartsPanel)
+        view = self.view
         if key is not None and view is not None:
             # Then all charts are drawn anyway.
             moves = charts.display and step is not None and step != view.cursor
@@ -395,7 +407,8 @@ class Dashboard(DashboardLayout):
         names = names or tuple(_FILTERED)
         charts = self.query_one(ChartsPanel)
         if "charts" in names:
-            charts.filter, charts.lenient = text.strip(), len(names) > 1
+            charts.filter = text.strip()
+            charts.lenient = len(names) > 1
         if "runs" in names:
             self.query_one(RunsPanel).filter = text.strip()
         self.redraw()

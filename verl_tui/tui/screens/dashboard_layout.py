@@ -197,11 +197,8 @@ class DashboardLayout(BufferedScreen[None]):
 
     def welcome(self) -> None:
         """Name the first keys to know, until one has been pressed."""
-        named = {
-            one.id: one
-            for kind in (type(self.app), type(self))
-            for one in bindings(kind)
-        }
+        declared = (*bindings(type(self.app)), *bindings(type(self)))
+        named = {binding.id: binding for binding in declared}
         known = ((keys_of(self.app, named[id]), does) for id, does in _FIRST)
         self.query_one(Hint).say([*known, ("ctrl+p", "everything by name")])
         self.arrangement.set_class("-welcoming", on=True)

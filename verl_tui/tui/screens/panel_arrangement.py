@@ -52,9 +52,8 @@ class PanelArrangement:
     @property
     def zoomed(self) -> Panel | None:
         """The panel that fills the screen, None where several share it."""
-        return next(
-            (panel for panel in self.panels if panel.has_class("-zoomed")), None
-        )
+        zoomed = (panel for panel in self.panels if panel.has_class("-zoomed"))
+        return next(zoomed, None)
 
     def is_in_sight(self, panel: Panel) -> bool:
         """Return whether a panel shows enough of itself."""
@@ -94,20 +93,20 @@ class PanelArrangement:
         """Give each panel the rows that it needs; return whether any has got others."""
         screen = self._screen
         width, rows = screen.size
-        rows -= 1 + sum(
-            one.display for one in screen.children if isinstance(one, Keys | Hint)
-        )
+        rows -= 1
+        for child in screen.children:
+            if isinstance(child, Keys | Hint) and child.display:
+                rows -= 1
         inner = max(1, width - 2)
-        needs = {
-            panel.id or "": need
-            for panel in self.panels
-            if _is_displayed(panel) and (need := _needed(panel, view, inner, rows))
-        }
+        needs: dict[str, int] = {}
+        for panel in filter(_is_displayed, self.panels):
+            need = _needed(panel, view, inner, rows)
+            if need:
+                needs[panel.id or ""] = need
         run = view.run.name if view.run is not None else ""
         needs = self._needs.grow((run, screen.size), needs)
-        division = divided(
-            needs, width - 2, rows, frames=not screen.has_class("-narrow")
-        )
+        frames = not screen.has_class("-narrow")
+        division = divided(needs, width - 2, rows, frames=frames)
         if division == self._division:
             return False
         self._division = division
@@ -139,7 +138,8 @@ class PanelArrangement:
         The widgets' own styles override the stylesheet: to apply that to every panel takes longer
         than the answer to a key may.
         """
-        screen, front = self._screen, panel or self.zoomed
+        screen = self._screen
+        front = panel or self.zoomed
         if panel is self.zoomed or front is None:
             return False
         screen.set_class(panel is not None, "-zoomed", update=False)
@@ -178,11 +178,12 @@ def _is_displayed(panel: Panel) -> bool:
 
 def _heights(division: Division) -> Iterator[Scalar]:
     """Yield the heights of the rows of the grid, from the top."""
-    for name in (spec.name for spec in PANELS):
-        if name == "charts":
+    for spec in PANELS:
+        given = division.given.get(spec.name)
+        if spec.name == "charts":
             yield _LEFT
-        elif name in division.given:
-            yield Scalar(division.given[name].height, Unit.CELLS, Unit.HEIGHT)
+        elif given is not None:
+            yield Scalar(given.height, Unit.CELLS, Unit.HEIGHT)
 
 
 def _fill_screen(panel: Panel, *, fills: bool) -> None:

@@ -30,11 +30,12 @@ if TYPE_CHECKING:
 def matching(plans: Sequence[PlannedChart], text: str) -> list[PlannedChart]:
     """Return the charts whose key or label holds every word, in any case."""
     words = text.lower().split()
-    return [
-        one
-        for one in plans
-        if all(word in f"{one.key}\n{one.label}".lower() for word in words)
-    ]
+    found: list[PlannedChart] = []
+    for plan in plans:
+        text = f"{plan.key}\n{plan.label}".lower()
+        if all(word in text for word in words):
+            found.append(plan)
+    return found
 
 
 class PickMetric(
@@ -90,14 +91,15 @@ class PickMetric(
 
     def redraw(self) -> None:
         """List the metrics that match; all to begin with."""
-        if (rows := self.query_one_optional(Rows)) is None:
+        rows = self.query_one_optional(Rows)
+        if rows is None:
             return  # the app is ending
         width = max(1, rows.width)
         mark = "~" if self._ascii else "…"
         rows.set_strips(
             [
-                Strip([Segment(fit(printable(_words(one)), width, mark))])
-                for one in self._found
+                Strip([Segment(fit(printable(_words(plan)), width, mark))])
+                for plan in self._found
             ]
         )
         rows.chosen = (
@@ -119,4 +121,6 @@ class PickMetric(
 
 
 def _words(found: PlannedChart) -> str:
-    return found.key if found.label == found.key else f"{found.label}  {found.key}"
+    if found.label == found.key:
+        return found.key
+    return f"{found.label}  {found.key}"

@@ -189,7 +189,8 @@ class ZoomScreen(BufferedScreen[ChartLook]):
 
     def _show_histogram(self, step: int | None) -> None:
         """Show how the values are distributed at a step, at the newest where there is no cursor."""
-        run, spread = self._view.run, self._plan.spread
+        run = self._view.run
+        spread = self._plan.spread
         found = None
         if run is not None and spread is not None:
             newest = run.end if run.end is not None else _NEWEST
@@ -233,7 +234,8 @@ class ZoomScreen(BufferedScreen[ChartLook]):
     def show(self, view: View) -> None:
         """Draw the newest state of the shown run; while there is none, the previous chart."""
         if view.run is not None:
-            before, self._view = self._view, view
+            before = self._view
+            self._view = view
             if before.run is None or view.run.name != before.run.name:
                 self._plan = self._alike(self._plan)
                 self._right = (
@@ -272,12 +274,14 @@ class ZoomScreen(BufferedScreen[ChartLook]):
         """
         plans = self._planned()
         named = (
-            one
-            for one in plans
-            if one.indicator is not None and one.indicator == wanted.indicator
+            plan
+            for plan in plans
+            if plan.indicator is not None and plan.indicator == wanted.indicator
         )
         same = (
-            one for one in (*self._listing(self._view), *plans) if one.shows(wanted.key)
+            plan
+            for plan in (*self._listing(self._view), *plans)
+            if plan.shows(wanted.key)
         )
         return next(named, None) or next(same, wanted)
 
@@ -293,7 +297,9 @@ class ZoomScreen(BufferedScreen[ChartLook]):
             -1 if way > 0 else len(plans),
         )
         if 0 <= at + way < len(plans):
-            self._plan, self._right, self._origin_of = plans[at + way], None, ()
+            self._plan = plans[at + way]
+            self._right = None
+            self._origin_of = ()
             self.show(self._view)
 
     def action_back(self) -> None:
@@ -307,7 +313,8 @@ class ZoomScreen(BufferedScreen[ChartLook]):
 
     def action_reset(self) -> None:
         """Go back to the usual look: one metric, all steps."""
-        self._look, self._right = ChartLook(), None
+        self._look = ChartLook()
+        self._right = None
         self.show(self._view)
 
     def action_pair(self) -> None:
@@ -326,7 +333,7 @@ class ZoomScreen(BufferedScreen[ChartLook]):
                 self.show(self._view)
 
         best = second_metric(self._plan, plans := self._planned())
-        plans = [one for one in plans if one.key != self._plan.key]
+        plans = [plan for plan in plans if plan.key != self._plan.key]
         plans.sort(key=lambda one: one != best)
         self.app.push_screen(PickMetric(plans, ascii_only=self._view.ascii_only), take)
 
@@ -340,8 +347,6 @@ class ZoomScreen(BufferedScreen[ChartLook]):
 
     def _planned(self) -> list[PlannedChart]:
         view = self._view
-        return (
-            list(plan_charts(view.run, view.monitor.config.charts))
-            if view.run is not None
-            else []
-        )
+        if view.run is None:
+            return []
+        return list(plan_charts(view.run, view.monitor.config.charts))

@@ -64,7 +64,8 @@ class BufferedScreen(ContainedPart, Screen[ScreenResultType]):
         """Set the classes of the breakpoints before Textual does, then call `fit`."""
         self._fitted_to = size
         app = self.app
-        across, down = self.HORIZONTAL_BREAKPOINTS, self.VERTICAL_BREAKPOINTS
+        across = self.HORIZONTAL_BREAKPOINTS
+        down = self.VERTICAL_BREAKPOINTS
         self._set_breakpoint(
             size.width, app.HORIZONTAL_BREAKPOINTS if across is None else across
         )
@@ -109,7 +110,8 @@ class BufferedScreen(ContainedPart, Screen[ScreenResultType]):
         self.call_next(self._reveal, unchanged)
 
     def _reveal(self, unchanged: bool) -> None:
-        self.drawn_at, self._held = self.size, False
+        self.drawn_at = self.size
+        self._held = False
         self.attempt(self.on_reveal if unchanged else self.redraw, otherwise=None)
         self._seen = True
         paint_now = getattr(self, "_on_timer_update", None)
@@ -146,7 +148,8 @@ class BufferedScreen(ContainedPart, Screen[ScreenResultType]):
     def _let_go(self) -> None:
         """Paint all that was held back."""
         if self._held:
-            self._held, self._repaint_required = False, True
+            self._held = False
+            self._repaint_required = True
             self._compositor_refresh()
 
     def _screen_resized(self, size: Size) -> None:
@@ -164,12 +167,16 @@ class BufferedScreen(ContainedPart, Screen[ScreenResultType]):
 
     def dismiss(self, result: ScreenResultType | None = None) -> AwaitComplete:
         """Close, unless the screen is closing already: keys may come faster than it goes."""
-        return super().dismiss(result) if self.is_active else AwaitComplete()
+        if self.is_active:
+            return super().dismiss(result)
+        return AwaitComplete()
 
     def remove(self) -> AwaitRemove:
         """Remove, without another layout of the screen below."""
         prune = getattr(self.app, "_prune", None)
-        return super().remove() if prune is None else cast("AwaitRemove", prune(self))
+        if prune is None:
+            return super().remove()
+        return cast("AwaitRemove", prune(self))
 
     # -- layout and painting -----------------------------------------------------------------------
 

@@ -85,7 +85,9 @@ class Interner:
     def text(self, letter: str) -> str:
         """Return what a letter stands for; one of no text for itself."""
         at = ord(letter) - self._first
-        return self._texts[at] if 0 <= at < len(self) else letter
+        if 0 <= at < len(self):
+            return self._texts[at]
+        return letter
 
 
 class Cells:
@@ -116,7 +118,8 @@ class Cells:
         written last.
         """
         self._begin(system)
-        before, self._rows = self._rows, [self.row(strips) for strips in update.strips]
+        before = self._rows
+        self._rows = [self.row(strips) for strips in update.strips]
         if [len(signs) for signs, _ in before] != [
             len(signs) for signs, _ in self._rows
         ]:
@@ -156,10 +159,8 @@ class Cells:
                 end = x + len(fresh[0])
                 known = signs[x:end], inks[x:end]
                 if known != fresh:
-                    signs, inks = (
-                        signs[:x] + fresh[0] + signs[end:],
-                        inks[:x] + fresh[1] + inks[end:],
-                    )
+                    signs = signs[:x] + fresh[0] + signs[end:]
+                    inks = inks[:x] + fresh[1] + inks[end:]
                     yield from _pieces(y, x, known, fresh)
             if y < len(self._rows):
                 self._rows[y] = signs, inks
@@ -168,7 +169,8 @@ class Cells:
         self, update: ChopsUpdate, y: int, x1: int, x2: int
     ) -> Iterator[tuple[int, CellRow]]:
         """Yield the stretches of a row to write: the column of each, and its cells."""
-        stop, placed = 0, list[tuple[int, Strip]]()
+        stop = 0
+        placed = list[tuple[int, Strip]]()
         for end, (x, strip) in zip(
             update.chop_ends[y], update.chops[y].items(), strict=False
         ):
@@ -219,7 +221,9 @@ class Cells:
         return "".join(signs), "".join(inks)
 
     def _letter(self, text: str) -> str:
-        return text if len(text) == 1 and text < _JOINED else self._joined.letter(text)
+        if len(text) == 1 and text < _JOINED:
+            return text
+        return self._joined.letter(text)
 
     def _join(self, signs: str, joined: str) -> str:
         """Return letters with more characters added to the last one."""
@@ -237,7 +241,8 @@ class Cells:
     def _write(self, pieces: Iterable[_Piece]) -> str:
         """Return the sequences for pieces, those of one colour together, wherever they are."""
         written: list[str] = []
-        ink, at = "", (-1, 0)
+        ink = ""
+        at = (-1, 0)
         for letter, y, x, signs in sorted(pieces):
             if letter != ink:
                 known = self._colours.text(ink) if ink else None
@@ -254,7 +259,9 @@ class Cells:
                 # terminals disagree about widths, so the cursor's place is unknown now
                 written.append(self._joined_text(signs))
                 at = (-1, 0)
-        return "".join([*written, "\x1b[0m"]) if written else ""
+        if not written:
+            return ""
+        return "".join([*written, "\x1b[0m"])
 
     def _joined_text(self, signs: str) -> str:
         """Return the text of cells that may hold several characters, or half of one."""
@@ -269,7 +276,8 @@ class _Frame(CompositorUpdate):
     """An update of the whole screen."""
 
     def __init__(self, update: LayoutUpdate, written: Cells) -> None:
-        self._update, self._written = update, written
+        self._update = update
+        self._written = written
 
     def render_segments(self, console: Console) -> str:
         """Write the cells of it that have changed."""
@@ -280,7 +288,8 @@ class _Changes(CompositorUpdate):
     """An update of some regions of the screen."""
 
     def __init__(self, update: ChopsUpdate, written: Cells) -> None:
-        self._update, self._written = update, written
+        self._update = update
+        self._written = written
 
     def render_segments(self, console: Console) -> str:
         """Write the cells of them that have changed."""
@@ -309,7 +318,8 @@ def _split(text: str) -> tuple[str, str | tuple[str, ...]]:
     """
     if _SURE.fullmatch(text):
         return "", text
-    joined, found = "", list[str]()
+    joined = ""
+    found = list[str]()
     for sign in text:
         wide = get_character_cell_size(sign)
         if wide:

@@ -100,7 +100,8 @@ class RobustDriver(LinuxDriver):
         # Textual would restore them before its last words are written: a ctrl+s that is typed in
         # between makes the terminal pause, and the app waits for ctrl+q.
         if self.attrs_before is not None:
-            self._modes, self.attrs_before = self.attrs_before, None
+            self._modes = self.attrs_before
+            self.attrs_before = None
 
     def close(self) -> None:
         """Wait until the last words are written; only then restore the modes of the terminal."""

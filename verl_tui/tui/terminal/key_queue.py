@@ -41,7 +41,9 @@ class KeyQueue(ContainedApp[ReturnType]):
         def __init__(self, event: Event, at: DOMNode, since: float) -> None:
             """Make the marker of a key for a screen, at a time of a monotonic clock."""
             super().__init__()
-            self.event, self.at, self.since = event, at, since
+            self.event = event
+            self.at = at
+            self.since = since
 
     def __init__(self, *, ascii_only: bool = False) -> None:
         super().__init__(ascii_only=ascii_only)

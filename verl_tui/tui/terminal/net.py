@@ -101,15 +101,15 @@ class ContainedPart(ContainedWidget):
         self, call: Callable[..., _Result], *given: Any, otherwise: _Result
     ) -> _Result:
         """Return what a call returns, or something else where it fails or the part has failed."""
-        return (
-            otherwise
-            if self.failed
-            else super().attempt(call, *given, otherwise=otherwise)
-        )
+        if self.failed:
+            return otherwise
+        return super().attempt(call, *given, otherwise=otherwise)
 
     def render(self) -> Any:  # screens return other things than widgets
         """Return the ground, or the sentence."""
-        return Content(self.failed) if self.failed else super().render()
+        if self.failed:
+            return Content(self.failed)
+        return super().render()
 
     def fail(self, sentence: str) -> None:
         """Show a sentence in place of all that is in this part."""
@@ -118,7 +118,8 @@ class ContainedPart(ContainedWidget):
         self.failed = sentence
         contents = list(self.query_children("*").exclude(_SYSTEM))
         self._hidden = tuple(
-            (one, one.styles.inline.get_rule("display", None)) for one in contents
+            (content, content.styles.inline.get_rule("display", None))
+            for content in contents
         )
         for one in contents:
             one.styles.display = "none"
@@ -213,12 +214,14 @@ def _contained(pump: MessagePump, error: Exception) -> bool:
 def _origin(error: BaseException) -> MessagePump | None:
     """Return the innermost of our widgets, screens and apps that an error came through."""
     owners = [frame.f_locals.get("self") for frame, _ in walk_tb(error.__traceback__)]
-    return next((one for one in reversed(owners) if isinstance(one, Contained)), None)
+    return next(
+        (owner for owner in reversed(owners) if isinstance(owner, Contained)), None
+    )
 
 
 def _part(*origins: MessagePump | None) -> ContainedPart | None:
     """Return the part of the screen that the first of these belongs to which belongs to any."""
-    nodes = (node for one in origins for node in _ancestors(one))
+    nodes = (node for origin in origins for node in _ancestors(origin))
     return next(
         (node for node in nodes if isinstance(node, ContainedPart) and node.MAY_FAIL),
         None,
@@ -227,6 +230,8 @@ def _part(*origins: MessagePump | None) -> ContainedPart | None:
 
 def _ancestors(origin: MessagePump | None) -> Sequence[DOMNode]:
     try:
-        return origin.ancestors_with_self if isinstance(origin, DOMNode) else ()
+        if not isinstance(origin, DOMNode):
+            return ()
+        return origin.ancestors_with_self
     except AttributeError:  # its constructor has failed
         return ()

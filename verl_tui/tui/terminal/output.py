@@ -44,10 +44,12 @@ class TerminalOutput(App[ReturnType]):
         Without colours Textual draws in shades of grey; NO_COLOR means none (https://no-color.org).
         """
         filters = [
-            self._no_colour if isinstance(one, Monochrome) else one
-            for one in super().get_line_filters()
+            self._no_colour if isinstance(line_filter, Monochrome) else line_filter
+            for line_filter in super().get_line_filters()
         ]
-        return [*filters, self._ascii] if self.ascii_only else filters
+        if self.ascii_only:
+            return [*filters, self._ascii]
+        return filters
 
     def _display(
         self, screen: Screen[object], renderable: RenderableType | None
@@ -101,7 +103,8 @@ def _rows_of_picture(svg: str, height: int) -> list[str]:
     """Return the rows that an SVG picture of Rich's shows."""
     rows = [""] * height
     for x, y, text in _SVG_TEXT.findall(svg):
-        column, row = round(float(x) / _SVG_CELL), int(y)
+        column = round(float(x) / _SVG_CELL)
+        row = int(y)
         shown = unescape(text).replace("\xa0", " ")
         rows[row] += " " * (column - cell_len(rows[row])) + shown
     return rows

@@ -96,13 +96,12 @@ class RoleStyled(ContainedWidget, Widget):
         """Return a row of pieces, each a text and its role, in their colours; without a role the
         row's own.
         """
-        return Strip(
-            [
-                Segment(text, self.role_style(role) if role else None)
-                for text, role in row
-                if text
-            ]
-        )
+        segments = [
+            Segment(text, self.role_style(role) if role else None)
+            for text, role in row
+            if text
+        ]
+        return Strip(segments)
 
     def notify_style_update(self) -> None:
         """Forget the styles: the theme has changed."""

@@ -237,14 +237,15 @@ def _row_grounds(
     cursor = _opaque(variables[_CURSOR[1]], grounds[0]) or grounds[0]
     here = _first_read(texts, map(shown, _shades(cursor, grounds[0]))) or grounds[0]
     weaker = (shown(grounds[0].blend(here, share, 1.0)) for share in _OF_CHOSEN)
-    apart = (one for one in weaker if one != grounds[0])
+    apart = (colour for colour in weaker if colour != grounds[0])
     return {HERE: here.hex, CHOSEN: (_first_read(texts, apart) or here).hex}
 
 
 def _texts(variables: Mapping[str, str], grounds: list[Color]) -> Iterator[Color]:
     """Yield the colour of every text on each ground."""
     for role, ground in product(TEXT_ROLES, grounds):
-        if (look := seen(variables[role], ground)) is not None:
+        look = seen(variables[role], ground)
+        if look is not None:
             yield look
 
 
@@ -307,11 +308,8 @@ def _grounds(variables: Mapping[str, str]) -> list[Color]:
     base = _opaque(variables[GROUNDS[0]], BLACK)
     if base is None:
         return []
-    return [
-        below
-        for name in GROUNDS
-        if (below := _opaque(variables[name], base)) is not None
-    ]
+    grounds = [_opaque(variables[name], base) for name in GROUNDS]
+    return [ground for ground in grounds if ground is not None]
 
 
 def _opaque(value: str, ground: Color) -> Color | None:

@@ -67,6 +67,7 @@ class ChartTiles(Tiles):
         """
         for chart in self.query_children(Chart):
             chart.catch_up()
-        waiting, self._waiting = self._waiting, []
+        waiting = self._waiting
+        self._waiting = []
         for chart, data in waiting:
             chart.show(data)

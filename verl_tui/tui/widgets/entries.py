@@ -62,7 +62,9 @@ class Entries(Rows):
     @property
     def entry(self) -> int | None:
         """Index of the chosen entry."""
-        return None if self.chosen is None else self.entry_at(self.chosen)
+        if self.chosen is None:
+            return None
+        return self.entry_at(self.chosen)
 
     def set_entries(
         self, strips: Sequence[Strip], heads: Sequence[int], stop: int
@@ -74,7 +76,8 @@ class Entries(Rows):
             heads: The row that each entry begins at, ascending.
             stop: The row after the last entry.
         """
-        self._heads, self._stop = heads, stop
+        self._heads = heads
+        self._stop = stop
         self.choosing = bool(heads)
         self.set_strips(strips)
 
@@ -90,34 +93,30 @@ class Entries(Rows):
 
     def ground(self, at: int) -> Style | None:
         """Return the style under the rows of the chosen entry."""
-        if self.chosen is None or not self.chosen < at < self.chosen + self._height(
-            self.chosen
-        ):
+        head = self.chosen
+        if head is None or not head < at < head + self._height(head):
             return super().ground(at)
         mark = self.mark  # reversed, bars and sparklines would show their opposite
-        return None if mark.reverse else Style(bgcolor=mark.bgcolor)
+        if mark.reverse:
+            return None
+        return Style(bgcolor=mark.bgcolor)
 
     def watch_chosen(self, before: int | None, after: int | None) -> None:
         """Repaint the entry chosen before and the one chosen now."""
         for at in (before, after):
             if at is not None:
-                self.refresh(
-                    Region(
-                        0, at - self.scroll_offset.y, self.size.width, self._height(at)
-                    )
-                )
+                y = at - self.scroll_offset.y
+                self.refresh(Region(0, y, self.size.width, self._height(at)))
 
     def reveal(self, index: int) -> None:
         """Scroll as little as needed to show the entry that begins at a row, its beginning at
         least.
         """
         entry = self.entry_at(index)
-        tall = 1 if entry is None else [*self._heads, self._stop][entry + 1] - index
-        self.scroll_to_region(
-            Region(0, index, 1, max(1, min(tall, self.size.height))),
-            animate=False,
-            force=True,
-        )
+        tall = 1 if entry is None else self._end(entry) - index
+        height = max(1, min(tall, self.size.height))
+        region = Region(0, index, 1, height)
+        self.scroll_to_region(region, animate=False, force=True)
 
     def action_move(self, by: int) -> None:
         """Choose the next entry; beyond the last one, scroll."""
@@ -152,10 +151,8 @@ class Entries(Rows):
 
     def on_click(self, event: events.Click) -> None:
         """Open an entry at the second click; the first chooses it."""
-        if (
-            event.chain == 2
-            and self.entry_at(event.y + self.scroll_offset.y) is not None
-        ):
+        row = event.y + self.scroll_offset.y
+        if event.chain == 2 and self.entry_at(row) is not None:
             self.action_open()
 
     def _choose(self, index: int) -> None:
@@ -165,8 +162,10 @@ class Entries(Rows):
 
     def _height(self, head: int) -> int:
         entry = self.entry_at(head)
-        return (
-            1
-            if entry is None
-            else min(self._marked, [*self._heads, self._stop][entry + 1] - head)
-        )
+        if entry is None:
+            return 1
+        return min(self._marked, self._end(entry) - head)
+
+    def _end(self, entry: int) -> int:
+        """Return the row behind the last one of an entry."""
+        return [*self._heads, self._stop][entry + 1]

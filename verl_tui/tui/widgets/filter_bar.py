@@ -91,7 +91,8 @@ class FilterBar(ContainedWidget, Horizontal):
         """Write at the right how much matches and how to leave; the arguments are those of
         `filter_state`.
         """
-        typed, room = self.input.value, self.room
+        typed = self.input.value
+        room = self.room
         self.state(
             filter_state(
                 typed, matches, room, ascii_only=ascii_only, enter=enter, escape=escape

@@ -117,9 +117,8 @@ class Keys(RoleStyled, can_focus=False):
         """The keys there is room for, each with the column it begins at."""
         keys = list(self._keys)
         while keys and sum(key.width + 1 for key in keys) - 1 > self.size.width:
-            keys.remove(
-                next((key for key in reversed(keys) if not key.needed), keys[-1])
-            )
+            others = (key for key in reversed(keys) if not key.needed)
+            keys.remove(next(others, keys[-1]))
         begins = accumulate((key.width + 1 for key in keys), initial=0)
         return list(zip(begins, keys, strict=False))
 
@@ -129,11 +128,10 @@ class Keys(RoleStyled, can_focus=False):
         role = self.role_styles
         segments: list[Segment] = []
         for _, key in self.fitting if y == 0 else ():
+            pressed = role["key" if key.enabled else "off"]
             does = role["does" if key.enabled else "off"]
-            segments += [
-                Segment(key.display, role["key"] if key.enabled else does),
-                Segment(f" {key.does}", does),
-            ]
+            segments.append(Segment(key.display, pressed))
+            segments.append(Segment(f" {key.does}", does))
             segments.append(Segment(" ", base))
         return Strip(segments).adjust_cell_length(self.size.width, base)
 
@@ -156,15 +154,19 @@ def _first_keys(
         for node in focus.ancestors_with_self
         if node is not screen.app
     ]
-    own = [one for one in around if one]
-    declared = [*chain(*own[:1]), *getattr(screen.app, FOOTER, ()), *chain(*own[1:])]
+    own = [keys for keys in around if keys]
+    of_app = getattr(screen.app, FOOTER, ())
+    declared = chain(*own[:1], of_app, *own[1:])
     ascii_only = getattr(screen.app, "ascii_only", False)
     known: set[str] = set()
     found: dict[str, _Key] = {}
     for ids, does in declared:
-        key = None if known & {*ids.split()} else _named(ids, does, active, ascii_only)
+        names = set(ids.split())
+        if known & names:
+            continue
+        key = _named(ids, does, active, ascii_only)
         if key is not None:
-            known |= {*ids.split()}
+            known |= names
             found[ids] = key
     return found
 
@@ -176,10 +178,11 @@ def _named(
     now.
     """
     first_keys: dict[str | None, tuple[str, ActiveBinding]] = {}
-    for one in active.items():
-        first_keys.setdefault(one[1].binding.id, one)
+    for key, holding in active.items():
+        first_keys.setdefault(holding.binding.id, (key, holding))
     keys = [first_keys[id] for id in ids.split() if id in first_keys]
     if not keys:
         return None
+    first, _ = keys[0]
     display = " ".join(key_name(key, ascii_only=ascii_only) for key, _ in keys)
-    return _Key(keys[0][0], display, does, all(one.enabled for _, one in keys))
+    return _Key(first, display, does, all(holding.enabled for _, holding in keys))

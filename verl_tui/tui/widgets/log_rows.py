@@ -21,7 +21,8 @@ class LogRows(Rows):
         """The user moves to other rows."""
 
         def __init__(self, what: str, by: int) -> None:
-            self.what, self.by = what, by
+            self.what = what
+            self.by = by
             super().__init__()
 
     class Resized(Message):

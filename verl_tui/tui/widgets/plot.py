@@ -195,7 +195,8 @@ class Plot(RoleStyled, can_focus=True):
         """Show other data, or the same after their series grew; repaints the rows that differ and
         no others.
         """
-        other_axis, self._data = data.axis.time != self._data.axis.time, data
+        other_axis = data.axis.time != self._data.axis.time
+        self._data = data
         # The owner may not know yet where the reader moved the cursor: only its own changes count.
         if data.cursor != self._given_cursor or other_axis:  # and a time is no step
             self._cursor = self._given_cursor = data.cursor
@@ -262,7 +263,8 @@ class Plot(RoleStyled, can_focus=True):
 
         It may leave the steps that are shown: whoever shows them then moves on.
         """
-        main, window = self._data.main, self.plot_area().window
+        main = self._data.main
+        window = self.plot_area().window
         if main is not None and main.over is not None and window is None:
             self._read_path(main, columns)
             return
@@ -329,7 +331,8 @@ class Plot(RoleStyled, can_focus=True):
         size = self.outer_size
         if self._drawn_size != size or not self.is_mounted:
             return  # never painted at this size: that comes by itself
-        before, self.rows = self.rows, self._drawn_rows()
+        before = self.rows
+        self.rows = self._drawn_rows()
         if len(before) != len(self.rows):
             self._strips.clear()
             self.refresh()

@@ -12,6 +12,7 @@ from textual.message import Message
 from textual.reactive import var
 from textual.strip import Strip
 
+from verl_tui.bounds import clamp
 from verl_tui.tui.keys.help_section import HelpSection
 from verl_tui.tui.terminal.scrolling import ScrollingRows
 from verl_tui.tui.terminal.styles import RoleStyled
@@ -104,11 +105,13 @@ class Rows(ScrollingRows, RoleStyled, can_focus=True):
 
     def set_strips(self, strips: Sequence[Strip]) -> None:
         """Show these strips; repaints only the rows in sight that differ from those before."""
-        old, self.strips = self.strips, strips
+        old = self.strips
+        self.strips = strips
         width = self.width
         if len(old) != len(strips) or self.virtual_size.width != width:
             self.scroll_over(Size(width, len(strips)))
-        top, (shown, height) = self.scroll_offset.y, self.size
+        top = self.scroll_offset.y
+        shown, height = self.size
         before = [*old[top : top + height], *[None] * height]
         after = [*strips[top : top + height], *[None] * height]
         changed = [y for y in range(height) if _differ(before[y], after[y])]
@@ -117,7 +120,8 @@ class Rows(ScrollingRows, RoleStyled, can_focus=True):
 
     def render_line(self, y: int) -> Strip:
         """Return one row of the screen."""
-        at, width = self.scroll_offset.y + y, self.size.width
+        at = self.scroll_offset.y + y
+        width = self.size.width
         strip = self.strips[at] if 0 <= at < len(self.strips) else _EMPTY
         strip = strip.crop(0, width).extend_cell_length(width)
         ground = self.ground(at)
@@ -166,9 +170,10 @@ class Rows(ScrollingRows, RoleStyled, can_focus=True):
     def action_move(self, by: int) -> None:
         """Choose the next row, or scroll by one."""
         if self.choosing:
-            self._choose(
-                (self.chosen if self.chosen is not None else -1 if by > 0 else 1) + by
-            )
+            at = self.chosen
+            if at is None:
+                at = -1 if by > 0 else 1
+            self._choose(at + by)
         else:
             self.scroll_relative(y=by, animate=False, immediate=True)
 
@@ -197,13 +202,13 @@ class Rows(ScrollingRows, RoleStyled, can_focus=True):
     def _choose(self, index: int) -> None:
         if not self.strips:
             return
-        index = min(max(0, index), len(self.strips) - 1)
+        index = clamp(index, 0, len(self.strips) - 1)
         self.chosen = index
         self.reveal(index)
         self.post_message(self.Chosen(self, index))
 
 
 def _differ(before: Strip | None, after: Strip | None) -> bool:
-    return before is not after and (
-        before is None or after is None or list(before) != list(after)
-    )
+    if before is after:
+        return False
+    return before is None or after is None or list(before) != list(after)

@@ -136,7 +136,8 @@ class SideBySide(Horizontal, RoleStyled):
 
     def draw(self, *, clear: str, ascii_only: bool) -> None:
         """Draw the visible parts; `clear` is the key that clears the filter."""
-        self._ascii_only, self._clear = ascii_only, clear
+        self._ascii_only = ascii_only
+        self._clear = clear
         if self._browse.responses:
             self._draw_digest(ascii_only=ascii_only)
         else:
@@ -151,8 +152,12 @@ class SideBySide(Horizontal, RoleStyled):
             self.text.set_strips([self.inked(row) for row in rows])
 
     def _draw_list(self, *, ascii_only: bool) -> None:
-        rows, listing, order = self.list, self._browse.listing, self._browse.order
-        width, page, excerpts = rows.width, self._browse.page, self._browse.excerpts
+        rows = self.list
+        listing = self._browse.listing
+        order = self._browse.order
+        width = rows.width
+        page = self._browse.page
+        excerpts = self._browse.excerpts
         if not rows.display or width < 2 or page is None:
             return
         excerpts.update(page)
@@ -261,7 +266,8 @@ class SideBySide(Horizontal, RoleStyled):
         width = rows.width
         if width < 2 or self._browse.page is None:
             return
-        chosen, known = self.item, len(self._items)
+        chosen = self.item
+        known = len(self._items)
         items = self._items = self._browse.items(ascii_only=ascii_only)
         rows.set_strips(
             LazyStrips(
@@ -286,7 +292,8 @@ class SideBySide(Horizontal, RoleStyled):
 
     def _draw_changes(self, *, ascii_only: bool) -> None:
         """Draw the chosen response beside an earlier or later one."""
-        rows, chosen = self.changes, self.digest.chosen
+        rows = self.changes
+        chosen = self.digest.chosen
         if not rows.display or rows.width < 2:
             return
         found = self._browse.changes(
@@ -306,7 +313,8 @@ class SideBySide(Horizontal, RoleStyled):
 
     def _index_of(self, shown: tuple[Place, int] | None) -> int:
         """Return the index of a sample among the responses, 0 if it is none of them."""
-        places = [(item.place, item.row) for item in (make() for make in self._items)]
+        items = [make() for make in self._items]
+        places = [(item.place, item.row) for item in items]
         return places.index(shown) if shown in places else 0
 
     # -- what keys do here -------------------------------------------------------------------------
@@ -315,7 +323,9 @@ class SideBySide(Horizontal, RoleStyled):
     def item(self) -> ResponseItem | None:
         """The response that is chosen."""
         at = self.digest.chosen
-        return self._items[at]() if at is not None and at < len(self._items) else None
+        if at is not None and at < len(self._items):
+            return self._items[at]()
+        return None
 
     @property
     def part(self) -> str | None:
@@ -355,13 +365,9 @@ class SideBySide(Horizontal, RoleStyled):
         shown = self.text.document
         if shown is None or not shown.hits or self._browse.responses:
             return False
-        at = (
-            shown.hits.index(shown.here) + by
-            if shown.here in shown.hits
-            else 0
-            if by > 0
-            else -1
-        )
+        at = 0 if by > 0 else -1
+        if shown.here in shown.hits:
+            at = shown.hits.index(shown.here) + by
         hit = shown.hits[at % len(shown.hits)]
         if shown.name_of(hit) in self._browse.folded:
             self._browse.fold(shown.name_of(hit))

@@ -51,7 +51,8 @@ class StartLog(Rows):
 
     def show(self, view: View | None) -> None:
         """Show the end of the log of the shown run; read nothing any more where there is none."""
-        tail, self._view = self._tail, view
+        tail = self._tail
+        self._view = view
         ended = (
             view is not None and view.run is not None and view.run.outcome is not None
         )

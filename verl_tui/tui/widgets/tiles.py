@@ -60,6 +60,6 @@ class Tiles(ContainedWidget, Container):
         """
         strips = super().render_lines(crop)
         ground = self.background_colors[1]
-        for one in self.get_line_filters():
-            strips = [strip.apply_filter(one, ground) for strip in strips]
+        for line_filter in self.get_line_filters():
+            strips = [strip.apply_filter(line_filter, ground) for strip in strips]
         return strips

@@ -26,7 +26,9 @@ class UnfoldingRows(Rows):
         self._unfold = unfold
 
     def _at_end(self, way: int) -> bool:
-        return self.scroll_y >= self.max_scroll_y if way > 0 else self.scroll_y <= 0
+        if way > 0:
+            return self.scroll_y >= self.max_scroll_y
+        return self.scroll_y <= 0
 
     def action_move(self, by: int) -> None:
         """Scroll by one, or unfold."""

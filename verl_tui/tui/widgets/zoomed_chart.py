@@ -44,7 +44,8 @@ class ZoomedChart(Plot):
     def draw(self, width: int, height: int) -> list[Text]:
         """Return its rows: drawn by plotext where there is room for that, else as small ones."""
         self._zoom = None
-        drawing, data = self._drawing, self._data
+        drawing = self._drawing
+        data = self._data
         if self._late:
             return [
                 title_row(

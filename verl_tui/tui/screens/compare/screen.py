@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING, ClassVar
 from rich.cells import cell_len
 from textual.binding import Binding
 
+from verl_tui.bounds import clamp
+from verl_tui.rendering.choices import next_choice
 from verl_tui.rendering.compare_figures import sections, where
 from verl_tui.rendering.compare_rows import (
     ROLES,
@@ -98,17 +100,17 @@ class ComparePanel(TextPanel):
         self, view: View, runs: Sequence[Run], current: int, alignment: Alignment
     ) -> None:
         """Draw these runs, the baseline first."""
-        self._view, self._runs, self._current, self._alignment = (
-            view,
-            runs,
-            current,
-            alignment,
-        )
+        self._view = view
+        self._runs = runs
+        self._current = current
+        self._alignment = alignment
         self.redraw()
 
     def redraw(self) -> None:
         """Write the rows of what was shown last."""
-        view, runs, width = self._view, self._runs, self._table.width
+        view = self._view
+        runs = self._runs
+        width = self._table.width
         if view is None or width < 1:
             return
         if not runs:
@@ -175,9 +177,8 @@ class CompareScreen(Overlay[None]):
         shown = view.run.name if view.run is not None and not view.selected else None
         runs = view.selected or around(view.listed, shown, _MOST)
         names = [run.name for run in runs]
-        first = next(
-            (name for name in (view.selection.baseline, shown) if name in names), None
-        )
+        wanted = (view.selection.baseline, shown)
+        first = next((name for name in wanted if name in names), None)
         return sorted(runs, key=lambda run: run.name != first)
 
     def _at(self, runs: Sequence[Run]) -> int:
@@ -198,11 +199,15 @@ class CompareScreen(Overlay[None]):
             return f"compare: {select} more"
         count = len(runs) if view.selected else len(view.listed)
         dot = " - " if view.ascii_only else " · "
-        part, more = (
-            (f" of {count}", f"{dot}{select} others") if len(runs) < count else ("", "")
-        )
+        part = ""
+        more = ""
+        if len(runs) < count:
+            part = f" of {count}"
+            more = f"{dot}{select} others"
         title = f"compare {len(runs)}{part} runs, {where(runs, self._alignment)}"
-        return title + (more if cell_len(title + more) <= self.title_room else "")
+        if cell_len(title + more) > self.title_room:
+            return title
+        return title + more
 
     # -- keys --------------------------------------------------------------------------------------
 
@@ -210,20 +215,22 @@ class CompareScreen(Overlay[None]):
         """Go to the next or previous run."""
         runs = self.runs
         if runs:
-            self._current = runs[min(max(0, self._at(runs) + way), len(runs) - 1)].name
+            at = clamp(self._at(runs) + way, 0, len(runs) - 1)
+            self._current = runs[at].name
             self.redraw()
 
     def action_baseline(self) -> None:
         """Make the run of the current column the baseline."""
         runs = self.runs
         if runs and self._view is not None:
-            self._current = self._view.selection.baseline = runs[self._at(runs)].name
+            name = runs[self._at(runs)].name
+            self._current = name
+            self._view.selection.baseline = name
             self.redraw()
 
     def action_align(self) -> None:
         """Compare at each run's end, at the last step all have, or after the same time."""
-        kinds = list(Alignment)
-        self._alignment = kinds[(kinds.index(self._alignment) + 1) % len(kinds)]
+        self._alignment = next_choice(list(Alignment), self._alignment)
         self.redraw()
 
     def action_open(self) -> None:

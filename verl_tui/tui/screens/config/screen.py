@@ -96,7 +96,8 @@ class ConfigPanel(TextPanel):
 
     def show_page(self, page: SettingsPage, *, ascii_only: bool) -> None:
         """Draw a page."""
-        self._page, self._ascii = page, ascii_only
+        self._page = page
+        self._ascii = ascii_only
         self.redraw()
 
     def on_resize(self) -> None:
@@ -117,11 +118,14 @@ class ConfigPanel(TextPanel):
         """Return the entry under the cursor."""
         at = self._list.entry
         entries = self._page.entries if self._page is not None else ()
-        return entries[at] if at is not None and at < len(entries) else None
+        if at is not None and at < len(entries):
+            return entries[at]
+        return None
 
     def redraw(self) -> None:
         """Write the rows of what was shown last."""
-        page, width = self._page, self._list.width
+        page = self._page
+        width = self._list.width
         if page is None or width < 1:
             return
         at = self._chosen_at(page)
@@ -136,7 +140,9 @@ class ConfigPanel(TextPanel):
         names = [entry.label for entry in page.entries]
         if not names:
             return None
-        return names.index(self._chosen) if self._chosen in names else 0
+        if self._chosen not in names:
+            return 0
+        return names.index(self._chosen)
 
     def _draw_head(self, page: SettingsPage, width: int) -> None:
         headed = bool(page.columns and page.entries) and self.size.height >= _FLAT
@@ -146,7 +152,8 @@ class ConfigPanel(TextPanel):
 
     def _draw_detail(self, page: SettingsPage, entry: SettingEntry | None) -> None:
         # The height is computed, since the layout may still have the one before.
-        width, height = self._detail.size.width, self._detail_rows
+        width = self._detail.size.width
+        height = self._detail_rows
         rows = full_entry(page, entry, width, height, ascii_only=self._ascii)
         self._detail.set_strips(self.strips(rows))
 
@@ -236,7 +243,8 @@ class ConfigScreen(Overlay[None]):
 
     def _say_matches(self) -> None:
         """Say beside the typed filter how much matches it."""
-        view, bar = self._view, self.query_one(FilterBar)
+        view = self._view
+        bar = self.query_one(FilterBar)
         if view is not None:
             counts = {"settings": self._matches}
             bar.say(counts, ascii_only=view.ascii_only, escape=view.keys["config.back"])
@@ -288,7 +296,8 @@ class ConfigScreen(Overlay[None]):
 
     def action_copy(self) -> None:
         """Copy the chosen setting, as one writes it on a command line."""
-        if text := self.clip():
+        text = self.clip()
+        if text:
             copy_text(self.app, text)
 
     def clip(self) -> str:

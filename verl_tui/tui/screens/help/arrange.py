@@ -42,9 +42,11 @@ def with_words(
     for title, *rows in sections:
         named = _text(title).casefold()
         sought = [word for word in words if word not in named]
-        left = [
-            row for row in rows if all(word in _text(row).casefold() for word in sought)
-        ]
+        left: list[HelpRow] = []
+        for row in rows:
+            text = _text(row).casefold()
+            if all(word in text for word in sought):
+                left.append(row)
         found += [[title, *left]] if left else []
     return found
 

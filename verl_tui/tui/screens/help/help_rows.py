@@ -26,7 +26,8 @@ if TYPE_CHECKING:
     from verl_tui.tui.screens.help.sections import KeySection
 
 HelpRow = Sequence[tuple[str, "Style | None"]]
-_BOLD, _DIM = Style(bold=True), Style(dim=True)
+_BOLD = Style(bold=True)
+_DIM = Style(dim=True)
 FIRST_RUN = "run.1"
 _OTHER_RUNS = {f"run.{n}" for n in range(2, 10)}
 RUNS_ROW = ("1 … 9", "Run by its number", "run.1 … run.9")
@@ -70,9 +71,9 @@ class _RowWriter:
     def section(self, section: KeySection) -> Iterator[HelpRow]:
         """Yield a title, keys and notes; nothing where no key is left."""
         names: set[str] = set()
-        rows = [
-            row for kind in section.kinds for row in self._keys_of(kind, names, section)
-        ]
+        rows: list[HelpRow] = []
+        for kind in section.kinds:
+            rows += self._keys_of(kind, names, section)
         if section.everywhere and section.declared.task == MOVE:
             rows += self._row(*PALETTE_ROW)
         if not rows:
@@ -98,10 +99,8 @@ class _RowWriter:
         """Yield the signs in charts with their meanings."""
         width = self._width
         entries = list(legend(ascii_only=self._ascii))
-        start = (
-            max(18 if width >= ROOMY else 0, *(len(entry.sign) for entry in entries))
-            + 4
-        )
+        longest = max(len(entry.sign) for entry in entries)
+        start = max(18 if width >= ROOMY else 0, longest) + 4
         yield [(fit("signs in charts", width), _BOLD)]
         for entry in entries:
             first, *more = wrap(entry.means, max(8, width - start))

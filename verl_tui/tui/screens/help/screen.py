@@ -110,7 +110,8 @@ class HelpScreen(BufferedScreen[None], ModalScreen[None]):
 
     def redraw(self) -> None:
         """Fill the rows: those in sight, and once the screen is seen all of them."""
-        if (rows := self.query_one_optional(Rows)) is None:
+        rows = self.query_one_optional(Rows)
+        if rows is None:
             return  # the app is ending
         words = [
             f"{self._key('help.search')} searches",

@@ -53,11 +53,9 @@ def sections(app: App[object], focused: DOMNode | None) -> list[KeySection]:
     around = [] if front or focused is None else focused.ancestors_with_self
     first = [*front, *_of(around, panels)]
     main = _by_task("the dashboard, while nothing is over it", _MAIN) if front else []
+    others = _everywhere(type(app), () if front else _MAIN)
     everywhere = [
-        one._replace(everywhere=True)
-        for one in _by_task(
-            "everywhere", _everywhere(type(app), () if front else _MAIN)
-        )
+        section._replace(everywhere=True) for section in _by_task("everywhere", others)
     ]
     places = (*panels, *main, *screens)
     return [*dict.fromkeys((*first, *everywhere, *_sorted_by_task(places)))]
@@ -73,7 +71,10 @@ def all_sections(app: type[App[Any]]) -> list[KeySection]:
 
 
 def _sorted_by_task(places: Sequence[KeySection]) -> Iterator[KeySection]:
-    return (one for task in TASKS for one in places if one.declared.task == task)
+    for task in TASKS:
+        for section in places:
+            if section.declared.task == task:
+                yield section
 
 
 def _declared(*, screens: bool) -> list[KeySection]:
@@ -89,7 +90,9 @@ def _declared(*, screens: bool) -> list[KeySection]:
 def _of(nodes: Sequence[DOMNode], known: Iterable[KeySection]) -> list[KeySection]:
     """Return the sections of nodes."""
     return [
-        one for one in known if any(isinstance(node, one.kinds[0]) for node in nodes)
+        section
+        for section in known
+        if any(isinstance(node, section.kinds[0]) for node in nodes)
     ]
 
 

@@ -61,7 +61,9 @@ class HistoryPanel(TextPanel):
     def chosen(self) -> Episode | None:
         """Return the chosen episode, the newest if none was chosen; None if there is none."""
         entry = self._rows.entry if self._rows.entry is not None else 0
-        return self.episodes[entry] if entry < len(self.episodes) else None
+        if entry < len(self.episodes):
+            return self.episodes[entry]
+        return None
 
     def on_rows_chosen(self, message: Entries.Chosen) -> None:
         """Remember the episode that the user chose."""
@@ -71,7 +73,8 @@ class HistoryPanel(TextPanel):
 
     def redraw(self) -> None:
         """Write the rows of what was shown last."""
-        view, width = self._view, self._rows.size.width
+        view = self._view
+        width = self._rows.size.width
         if view is None or width < 1:
             return
         rows, starts = history_rows(view, self.episodes, width)

@@ -165,7 +165,8 @@ class LogScreen(BufferedScreen[None], RoleStyled):
         """Draw the rows in sight, and the lines above and below them."""
         if not self.is_mounted or not self.size.width:
             return
-        window, rows = self.window, self._rows
+        window = self.window
+        rows = self._rows
         shown = window.rows(rows.width, rows.size.height)
         if shown is not None:
             rows.set_strips([self.inked(row) for row in shown])
@@ -174,7 +175,8 @@ class LogScreen(BufferedScreen[None], RoleStyled):
         self._foot.show(status.keys(window.seeker.query, window.view.keys))
 
     def _next(self, query: Alarms | TextQuery, way: int) -> None:
-        window, pager = self.window, self.window.pager
+        window = self.window
+        pager = self.window.pager
         if pager is not None and pager.log.known:
             window.seeker.next(pager, window.lines, query, way)
             self.redraw()
@@ -216,7 +218,8 @@ class LogScreen(BufferedScreen[None], RoleStyled):
 
     def action_hit(self, way: int) -> None:
         """Go to the next or previous hit."""
-        if (query := self.window.seeker.query) is None:
+        query = self.window.seeker.query
+        if query is None:
             self.action_search()
         else:
             self._next(query, way)
@@ -254,7 +257,8 @@ class LogScreen(BufferedScreen[None], RoleStyled):
 
     def action_copy(self) -> None:
         """Copy the marked line, else the newest one if followed, else the one at the top."""
-        if text := self.clip():
+        text = self.clip()
+        if text:
             copy_text(self.app, text)
 
     def clip(self) -> str:
@@ -264,7 +268,8 @@ class LogScreen(BufferedScreen[None], RoleStyled):
 
     def action_whole(self) -> None:
         """Show the line that would be copied in full."""
-        pager, row = self.window.pager, self._mark_current()
+        pager = self.window.pager
+        row = self._mark_current()
         if pager is None or row is None:
             return
         number = pager.log.number(row.start)
@@ -281,7 +286,8 @@ class LogScreen(BufferedScreen[None], RoleStyled):
 
     def action_back(self) -> None:
         """Leave the search line, stop the search under way, drop the search; then close."""
-        log, seeker = self.window.log, self.window.seeker
+        log = self.window.log
+        seeker = self.window.seeker
         if self.has_class("-searching"):
             self._close_search()
         elif seeker.search is not None and log is not None:
@@ -305,7 +311,8 @@ class LogScreen(BufferedScreen[None], RoleStyled):
     @on(Input.Changed, "#search")
     def _say_matches(self) -> None:
         """Say beside the typed text how many of the lines in sight have it."""
-        bar, view = self.query_one(FilterBar), self.window.view
+        bar = self.query_one(FilterBar)
+        view = self.window.view
         counts = status.hits_in_sight(self.window.lines, bar.input.value)
         enter = "searches the whole log"
         bar.say(
@@ -317,7 +324,8 @@ class LogScreen(BufferedScreen[None], RoleStyled):
 
     @on(Input.Submitted, "#search")
     def _search(self, event: Input.Submitted) -> None:
-        pager, seeker = self.window.pager, self.window.seeker
+        pager = self.window.pager
+        seeker = self.window.seeker
         try:
             seeker.query = TextQuery(Search(event.value)) if event.value else None
         except ValueError as error:

@@ -8,86 +8,29 @@ from time import monotonic
 from typing import TYPE_CHECKING, NamedTuple
 
 from textual import on
-from textual.containers import Container, Horizontal, Vertical
+from textual.containers import Container
 from textual.message import Message
 
+from verl_tui.bounds import clamp
 from verl_tui.rendering.charts.alignment import Gutters, on_one_axis
 from verl_tui.rendering.charts.plan import single_metric
 from verl_tui.rendering.charts.planned_data import chart_data
 from verl_tui.rendering.metrics.groups import LEAST_HEIGHT, grid_shape, shelves
 from verl_tui.rendering.metrics.header_lines import shelf_words
 from verl_tui.rendering.metrics.shown import BUDGET
+from verl_tui.tui.screens.metrics.shelf_row import ShelfRow, Tile, mount_later
 from verl_tui.tui.terminal.net import ContainedWidget
-from verl_tui.tui.widgets.chart import Chart, ChartData
-from verl_tui.tui.widgets.line import Line
+from verl_tui.tui.widgets.chart import ChartData
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from textual import events
-    from textual.app import ComposeResult
     from textual.timer import Timer
-    from textual.widget import Widget
 
-    from verl_tui.rendering.charts.braille import Text
+    from verl_tui.rendering.charts.plan import PlannedChart
     from verl_tui.rendering.metrics.groups import MetricGroup, Shelf
     from verl_tui.rendering.metrics.shown import ListedMetrics
-
-
-async def _mount(parent: Widget, *children: Widget) -> None:
-    """Put something in its place, unless the screen has been left meanwhile."""
-    if parent.is_attached:
-        await parent.mount(*children)
-
-
-class Tile(Chart, can_focus=False, inherit_bindings=False):
-    """A chart of the grid, or an empty place. Its keys are the grid's."""
-
-    class Clicked(Message):
-        """The mouse chose a chart."""
-
-        def __init__(self, key: str) -> None:
-            super().__init__()
-            self.key = key
-
-    def __init__(self, *, ascii_only: bool) -> None:
-        super().__init__(ascii_only=ascii_only or None)
-        self.drawn: tuple[object, str] | None = None
-        """Run and key of the metric that is shown, None for an empty place."""
-        self._chosen = False
-
-    def choose(self, chosen: bool) -> None:
-        """Look chosen, or no longer; a class or the focus would have the styles of all charts
-        worked out anew.
-        """
-        if chosen != self._chosen:
-            self._chosen = chosen
-            self._redraw()
-
-    def clear(self) -> None:
-        """Be an empty place."""
-        if self.drawn is not None or self._data.empty:
-            self.drawn, self._chosen = None, False
-            self.show(ChartData("", empty=""))
-
-    def draw(self, width: int, height: int) -> list[Text]:
-        """Return its rows; of the chosen chart the title is marked."""
-        rows = self._drawing.rows(
-            self._data, width, height, cursor=self._cursor, focus=self._chosen
-        )
-        if self._chosen and rows:
-            rows[0] = tuple(
-                (text, "cursor" if role == "focused" else role)
-                for text, role in rows[0]
-            )
-        return rows
-
-    def on_click(self, event: events.Click) -> None:
-        """Be chosen, and read where the mouse points."""
-        event.stop()
-        if self.drawn is not None:
-            self.post_message(self.Clicked(self.drawn[1]))
-            super().on_click(event)
+    from verl_tui.runs.run import Run
 
 
 class _TileSize(NamedTuple):
@@ -96,51 +39,6 @@ class _TileSize(NamedTuple):
     column: int
     width: int
     height: int
-
-
-class _ShelfRow(ContainedWidget, Vertical):
-    """A heading, and charts side by side. Nothing in it is hidden while pages turn: that would cost
-    a layout.
-    """
-
-    DEFAULT_CSS = """
-    _ShelfRow {
-        height: 1fr;
-        & > Horizontal { height: 1fr; }
-        & Tile { margin: 0 1 0 0; }
-        &.-lines > Horizontal { layout: grid; grid-rows: 1; }
-    }
-    """
-
-    def __init__(self, *, ascii_only: bool) -> None:
-        super().__init__()
-        self.heading = Line()
-        self.tiles: list[Tile] = []
-        self._charts = Horizontal()
-        self._ascii = ascii_only
-
-    def compose(self) -> ComposeResult:
-        """The heading stands above its charts."""
-        yield self.heading
-        yield self._charts
-
-    def have(self, columns: int, lines: int | None) -> list[Tile]:
-        """Return so many charts side by side, or lines of them, each a row of text high; those to
-        spare wait out of sight.
-        """
-        count = columns * (lines or 1)
-        if len(self.tiles) < count:
-            fresh = [
-                Tile(ascii_only=self._ascii) for _ in range(count - len(self.tiles))
-            ]
-            self.tiles += fresh
-            self.call_later(_mount, self._charts, *fresh)
-        for number, tile in enumerate(self.tiles):
-            tile.display = number < count
-        if lines is not None:
-            self._charts.styles.grid_size_columns = columns
-        self.set_class(lines is not None, "-lines")
-        return self.tiles[:count]
 
 
 class MetricGrid(ContainedWidget, Container):
@@ -163,7 +61,7 @@ class MetricGrid(ContainedWidget, Container):
         self._shelves: tuple[Shelf, ...] = ()
         self._shape = (1, 1)
         """Columns and rows."""
-        self._rows: list[_ShelfRow] = []
+        self._rows: list[ShelfRow] = []
         self._places: dict[str, tuple[Tile, MetricGroup]] = {}
         """Where the metrics of the page are."""
         self._data: dict[str, ChartData] = {}
@@ -190,13 +88,11 @@ class MetricGrid(ContainedWidget, Container):
         width, height = self.size if self.is_attached else (0, 0)
         if width < 1 or height < 1:
             return
-        self._shape = grid_shape(
-            width, height, shown.user.metrics_columns, shown.user.metrics_rows
-        )
+        user = shown.user
+        self._shape = grid_shape(width, height, user.metrics_columns, user.metrics_rows)
         columns, rows = self._shape
-        self._shelves = shelves(
-            shown.groups, columns, height // rows - self._headed(shown)
-        )
+        shelf_height = height // rows - self._headed(shown)
+        self._shelves = shelves(shown.groups, columns, shelf_height)
         keys = shown.keys
         if self.chosen not in keys:
             self.chosen = keys[0] if keys else None
@@ -214,8 +110,8 @@ class MetricGrid(ContainedWidget, Container):
         """Give each metric of the page its tile, and draw them."""
         rows = self._shape[1]
         while len(self._rows) < rows:
-            self._rows.append(_ShelfRow(ascii_only=shown.view.ascii_only))
-            self.call_later(_mount, self, self._rows[-1])
+            self._rows.append(ShelfRow(ascii_only=shown.view.ascii_only))
+            self.call_later(mount_later, self, self._rows[-1])
         top = self._at() // rows * rows
         page = self._shelves[top : top + rows]
         headed = self._headed(shown)
@@ -233,15 +129,14 @@ class MetricGrid(ContainedWidget, Container):
     def _headed(self, shown: ListedMetrics) -> bool:
         """Return whether there is room for the names of groups, if they have any."""
         tall = self.size.height // self._shape[1] > LEAST_HEIGHT
-        return tall and any(one.name for one in shown.groups)
+        return tall and any(group.name for group in shown.groups)
 
     def _fill_row(
-        self, row: _ShelfRow, shelf: Shelf | None, shown: ListedMetrics
+        self, row: ShelfRow, shelf: Shelf | None, shown: ListedMetrics
     ) -> None:
         """Give the metrics of a shelf their tiles; those to spare are empty."""
-        row.heading.show(
-            shelf_words(shelf, self.size.width, ascii_only=shown.view.ascii_only)
-        )
+        ascii_only = shown.view.ascii_only
+        row.heading.show(shelf_words(shelf, self.size.width, ascii_only=ascii_only))
         tiles = row.tiles
         if row.display:
             tiles = row.have(self._shape[0], shelf.text_rows if shelf else None)
@@ -268,34 +163,38 @@ class MetricGrid(ContainedWidget, Container):
 
     def _lined_up(self, shown: ListedMetrics) -> dict[str, ChartData]:
         """Return what the charts of the page show, with axes that line up."""
-        run, places, look = shown.view.run, self._places, shown.look
+        run = shown.view.run
         assert run is not None
-        mark = "* " if shown.view.ascii_only else "★ "
-        labels = {
-            key: mark * (key in shown.user.pins) + group.short(key)
-            for key, (_, group) in places.items()
-        }
+        look = shown.look
         plans = [
-            single_metric(run, key, label)._replace(in_row=places[key][1].in_rows)
-            for key, label in labels.items()
+            self._plan(shown, run, key, group)
+            for key, (_, group) in self._places.items()
         ]
         data = on_one_axis([chart_data(plan, shown.view, look) for plan in plans])
         sizes = self._tile_sizes()
-        tiles = [tile for tile, _ in places.values()]
-        needed = [
-            (
-                sizes[tile].column,
-                tile.label_cells(one, sizes[tile].width, sizes[tile].height),
-            )
-            for tile, one in zip(tiles, data, strict=True)
-            if sizes[tile].height > 1
-        ]
-        subject = (run, (*places,), self.size, self._shape, look.log_y, look.usual_y)
+        tiles = [tile for tile, _ in self._places.values()]
+        needed: list[tuple[int, int]] = []
+        for tile, chart in zip(tiles, data, strict=True):
+            column, width, height = sizes[tile]
+            if height > 1:
+                needed.append((column, tile.label_cells(chart, width, height)))
+        keys = (*self._places,)
+        subject = (run, keys, self.size, self._shape, look.log_y, look.usual_y)
         cells = self._gutters.of(subject, needed)
         return {
-            one.key: replace(one, gutter=cells.get(sizes[tile].column, 0))
-            for tile, one in zip(tiles, data, strict=True)
+            chart.key: replace(chart, gutter=cells.get(sizes[tile].column, 0))
+            for tile, chart in zip(tiles, data, strict=True)
         }
+
+    def _plan(
+        self, shown: ListedMetrics, run: Run, key: str, group: MetricGroup
+    ) -> PlannedChart:
+        """Return what the chart of a metric shows, with a mark where it is pinned."""
+        mark = ""
+        if key in shown.user.pins:
+            mark = "* " if shown.view.ascii_only else "★ "
+        label = mark + group.short(key)
+        return single_metric(run, key, label)._replace(in_row=group.in_rows)
 
     def _tile_sizes(self) -> dict[Tile, _TileSize]:
         """Return the sizes that the layout gives to the charts, which it may not have done yet."""
@@ -314,7 +213,8 @@ class MetricGrid(ContainedWidget, Container):
         if self.later is not None:
             self.later.stop()
             self.later = None
-        shown, until = self._shown, monotonic() + BUDGET
+        shown = self._shown
+        until = monotonic() + BUDGET
         if shown is None or shown.view.run is None:
             return
         for key in self._waiting:
@@ -325,10 +225,10 @@ class MetricGrid(ContainedWidget, Container):
 
     def _at(self) -> int:
         """Return the shelf of the chosen metric."""
-        return next(
-            (at for at, shelf in enumerate(self._shelves) if self.chosen in shelf.keys),
-            0,
-        )
+        for at, shelf in enumerate(self._shelves):
+            if self.chosen in shelf.keys:
+                return at
+        return 0
 
     def on_resize(self) -> None:
         """Make as many charts as fit now."""
@@ -356,7 +256,8 @@ class MetricGrid(ContainedWidget, Container):
         """Choose the chart before or behind."""
         keys = self._shown.keys if self._shown is not None else ()
         if self.chosen in keys:
-            self._choose(keys[min(max(0, keys.index(self.chosen) + by), len(keys) - 1)])
+            at = keys.index(self.chosen) + by
+            self._choose(keys[clamp(at, 0, len(keys) - 1)])
 
     def shelf(self, by: int) -> None:
         """Choose the chart below or above."""
@@ -376,10 +277,12 @@ class MetricGrid(ContainedWidget, Container):
 
     def _enter(self, by: int) -> None:
         """Choose a metric of the shelf so many below, in the same column."""
-        at, chosen = self._at(), self.chosen
+        at = self._at()
         shelf = self._shelves[at]
-        column = shelf.keys.index(chosen) % shelf.columns if chosen in shelf.keys else 0
-        to = min(max(0, at + by), len(self._shelves) - 1)
+        column = 0
+        if self.chosen in shelf.keys:
+            column = shelf.keys.index(self.chosen) % shelf.columns
+        to = clamp(at + by, 0, len(self._shelves) - 1)
         if to != at:
             self._choose(self._shelves[to].entered(column, by))
 
@@ -392,13 +295,15 @@ class MetricGrid(ContainedWidget, Container):
     def _choose(self, key: str) -> None:
         if key == self.chosen or self._shown is None:
             return
-        before, self.chosen = self.chosen, key
+        before = self.chosen
+        self.chosen = key
         if key not in self._places:
             self._fill(self._shown)
         else:
-            for one in (before, key):
-                if one in self._places:
-                    self._places[one][0].choose(one == key)
+            for other in (before, key):
+                if other in self._places:
+                    tile, _ = self._places[other]
+                    tile.choose(other == key)
         self.post_message(self.Moved())
 
 

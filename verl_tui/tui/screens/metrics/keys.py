@@ -58,7 +58,7 @@ METRICS_KEYS: list[BindingType] = [
         show=False,
         id="metrics.reset",
     ),
-    *(one for one in KEYS if one.key not in ("s", "S")),
+    *(binding for binding in KEYS if binding.key not in ("s", "S")),
     Binding(
         "W",
         "write_table",

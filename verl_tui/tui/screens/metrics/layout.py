@@ -135,7 +135,9 @@ class MetricsLayout(BufferedScreen[None]):
     @property
     def chosen(self) -> str | None:
         """Key of the chosen metric."""
-        return self._table.chosen if self._is_table else self._grid.chosen
+        if self._is_table:
+            return self._table.chosen
+        return self._grid.chosen
 
     # -- drawing -----------------------------------------------------------------------------------
 
@@ -146,7 +148,8 @@ class MetricsLayout(BufferedScreen[None]):
 
     def _draw(self) -> None:
         """Draw if anything has changed."""
-        view, run = self._view, self._view.run
+        view = self._view
+        run = self._view.run
         if not self.is_mounted or not self.size.width:
             return
         revision = run.revision if run is not None else 0
@@ -170,11 +173,13 @@ class MetricsLayout(BufferedScreen[None]):
         if instead and not self._start_log.is_attached:
             self.mount(self._start_log, before=self._detail)
         if self._start_log.display is not instead:
-            self._list.display, self._start_log.display = not instead, instead
+            self._list.display = not instead
+            self._start_log.display = instead
         self._start_log.show(self._view if instead else None)
 
     def _shown(self) -> ListedMetrics:
-        metrics, view = self._metrics, self._view
+        metrics = self._metrics
+        view = self._view
         groups = metrics.groups
         if not self._is_table:
             groups = rows_apart(groups, keys_in_rows(view).difference(self._user.pins))
@@ -220,7 +225,8 @@ class MetricsLayout(BufferedScreen[None]):
 
     def _show_list(self) -> None:
         """Show table or charts, and give them the focus."""
-        self._grid.display, self._table.display = not self._is_table, self._is_table
+        self._grid.display = not self._is_table
+        self._table.display = self._is_table
         self._show_log()
         self.set_focus(
             self._table.rows if self._is_table else None, scroll_visible=False

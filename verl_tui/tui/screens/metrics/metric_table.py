@@ -85,11 +85,14 @@ class MetricTable(Container, RoleStyled):
     def chosen(self) -> str | None:
         """Key of the chosen metric."""
         at = self._rows.chosen
-        return self._keys[at] if at is not None and at < len(self._keys) else None
+        if at is not None and at < len(self._keys):
+            return self._keys[at]
+        return None
 
     def show(self, shown: ListedMetrics, chosen: str | None) -> None:
         """Draw the rows in sight, the chosen metric among them."""
-        self._shown, self._keys = shown, shown.keys
+        self._shown = shown
+        self._keys = shown.keys
         width = self._rows.width if self.is_attached else 0
         if width < 1:
             return
@@ -136,7 +139,8 @@ class MetricTable(Container, RoleStyled):
 
     def _row(self, key: str, shown: ListedMetrics, columns: TableLayout) -> Strip:
         """Return a row; where there is no time to make it now, the old one, or the name alone."""
-        made, run = self._made.get(key), shown.view.run
+        made = self._made.get(key)
+        run = shown.view.run
         if made is not None:
             return made
         pinned = key in shown.user.pins

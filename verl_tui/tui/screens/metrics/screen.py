@@ -130,17 +130,18 @@ class MetricsScreen(MetricsLayout):
 
     def _plan(self) -> PlannedChart | None:
         """Return the chart of the chosen metric alone."""
-        key, run = self.chosen, self._view.run
-        return single_metric(run, key) if key is not None and run is not None else None
+        key = self.chosen
+        run = self._view.run
+        if key is not None and run is not None:
+            return single_metric(run, key)
+        return None
 
     def clip(self) -> str:
         """Return the value of the chosen metric at the cursor, else the newest."""
         plan = self._plan()
-        return (
-            reading(plan, None, self._view, self._charts.look)
-            if plan is not None
-            else ""
-        )
+        if plan is None:
+            return ""
+        return reading(plan, None, self._view, self._charts.look)
 
     def action_write_table(self) -> None:
         """Write the listed metrics to a file: the steps in sight, in the table all steps."""
@@ -173,8 +174,10 @@ class MetricsScreen(MetricsLayout):
 
     def action_look(self, what: str) -> None:
         """Change how charts are drawn, here and on the dashboard."""
-        look, run = self._charts.look, self._view.run
-        if words := why_unchanged(look, what, run, self._view.keys):
+        look = self._charts.look
+        run = self._view.run
+        words = why_unchanged(look, what, run, self._view.keys)
+        if words:
             toast(self.app, words)
         self._take_look(look_after(look, what, run, self._view.cursor))
 

@@ -36,7 +36,11 @@ def commands(app: App[Any], screen: Screen[Any]) -> Iterator[Command]:
     chain = _binding_chain(screen)
     for node in (*chain, *(() if app in chain else (app,))):
         panel = next(
-            (one.TITLE for one in node.ancestors_with_self if isinstance(one, Panel)),
+            (
+                ancestor.TITLE
+                for ancestor in node.ancestors_with_self
+                if isinstance(ancestor, Panel)
+            ),
             "",
         )
         yield from _new(_commands(app, node, panel), known)

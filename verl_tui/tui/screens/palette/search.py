@@ -80,14 +80,8 @@ class ActionSearch(Provider):
         own = self.matcher(query)
         others = [self.matcher(word) for word in meant(query)]
         for title, words, callback, _ in self.app.get_system_commands(self.screen):
-            found = [
-                (own.match(title), own),
-                *(
-                    (one.match(title), one)
-                    for one in others
-                    if one.query in title.lower()
-                ),
-            ]
+            matching = [other for other in others if other.query in title.lower()]
+            found = [(matcher.match(title), matcher) for matcher in (own, *matching)]
             score, matcher = max(found, key=lambda pair: pair[0])
             if score > 0:
                 row = self._row(matcher.highlight(title), words)
@@ -109,10 +103,8 @@ def meant(query: str) -> Iterator[str]:
     """Yield the words in the names of actions that a synonym stands for."""
     typed = query.strip().casefold()
     if len(typed) >= _LEAST:
-        found = (
-            word
-            for synonym, words in ALSO.items()
-            if synonym.startswith(typed)
-            for word in words
-        )
+        found: list[str] = []
+        for synonym, words in ALSO.items():
+            if synonym.startswith(typed):
+                found += words
         yield from dict.fromkeys(found)

@@ -123,7 +123,9 @@ class SamplesScreen(BufferedScreen["SampleChoice | None"]):
         """Draw the samples and the lines above them."""
         if not self._body.is_attached or not self.size.width:
             return  # too early, or the app is ending
-        browse, run, ascii_only = self.browse, self._view.run, self._view.ascii_only
+        browse = self.browse
+        run = self._view.run
+        ascii_only = self._view.ascii_only
         self.set_class(ascii_only, "-ascii")
         samples, end = (run.samples, run.end) if run is not None else (None, None)
         if browse.settle(samples, self._view.browser, end):
@@ -138,7 +140,8 @@ class SamplesScreen(BufferedScreen["SampleChoice | None"]):
         self._report_export()
 
     def _draw_lines(self, run: Run, page: SamplePage) -> None:
-        browse, ascii_only = self.browse, self._view.ascii_only
+        browse = self.browse
+        ascii_only = self._view.ascii_only
         following = browse.chosen.follow
         left, right = header_lines.place_words(
             page.place,
@@ -215,7 +218,8 @@ class SamplesScreen(BufferedScreen["SampleChoice | None"]):
         """Open the chosen response or row; in the sample, fold or unfold the part at the top."""
         body = self._body
         if self.browse.responses:
-            if (item := body.item) is not None:
+            item = body.item
+            if item is not None:
                 moved = self.browse.to_item(item)
                 self._take_turns()
                 self._show_from_top(moved)
@@ -358,7 +362,8 @@ class SamplesScreen(BufferedScreen["SampleChoice | None"]):
         if self._export is not None:
             self._say("still writing")
             return
-        page, run = self.browse.page, self._view.run
+        page = self.browse.page
+        run = self._view.run
         indices = self.browse.indices(everything=everything)
         if page is None or run is None or not indices:
             self._say("nothing to write")
