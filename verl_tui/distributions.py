@@ -107,7 +107,8 @@ def of_values(values: Sequence[float]) -> Distribution | None:
     if not values:
         return None
     ranked = sorted(values)
-    low, high = ranked[0], ranked[-1]
+    low = ranked[0]
+    high = ranked[-1]
     figures = {
         "mean": min(max(mean(ranked), low), high),
         "min": low,
@@ -137,14 +138,17 @@ def of_bins(
     filled = [at for at, count in enumerate(counts) if count > 0]
     if not filled:
         return None
-    first, last = filled[0], filled[-1]
-    edges, counts = edges[first : last + 2], counts[first : last + 1]
+    first = filled[0]
+    last = filled[-1]
+    edges = edges[first : last + 2]
+    counts = counts[first : last + 1]
     if not isfinite(edges[-1] - edges[0]):
         raise ValueError("a histogram too wide for numbers")
     figures = quantiles(edges, counts)
     if ends:
         figures = {"min": edges[0], **figures, "max": edges[-1]}
-    low, high = edges[0], edges[-1]
+    low = edges[0]
+    high = edges[-1]
     return Distribution(figures, Bins(low, high, _rebinned(edges, counts, low, high)))
 
 
@@ -167,7 +171,8 @@ def of_limits(
     filled = [at for at, count in enumerate(counts) if count > 0]
     if not filled:
         return None
-    first, last = filled[0], filled[-1]
+    first = filled[0]
+    last = filled[-1]
     return of_bins(
         [low, *limits[first:last], high], counts[first : last + 1], ends=True
     )
@@ -242,7 +247,8 @@ def _ranked_quantiles(ranked: Sequence[float]) -> dict[str, float]:
 
 def _runs(ranked: Sequence[float]) -> list[tuple[float, int]]:
     """Return the distinct values of a sorted list, each with its count: scores have few."""
-    found, at = [], 0
+    found = []
+    at = 0
     while at < len(ranked):
         stop = bisect_right(ranked, ranked[at], at)
         found.append((ranked[at], stop - at))

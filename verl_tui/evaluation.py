@@ -74,10 +74,13 @@ class Evaluation:
         """Samples taken in."""
         self._length = 0
         """Characters of all responses."""
-        self._scored, self._first = 0, 0.0
+        self._scored = 0
+        self._first = 0.0
         """Samples with a score, and the first score."""
-        self._low, self._high = math.inf, -math.inf
-        self._total, self._squares = 0.0, 0.0
+        self._low = math.inf
+        self._high = -math.inf
+        self._total = 0.0
+        self._squares = 0.0
         """Sums of the scores and of their squares, counted from the first score: large ones close
         together keep their spread.
         """
@@ -126,7 +129,8 @@ class Evaluation:
         if not self._scored:
             self._first = score
         self._scored += 1
-        self._low, self._high = min(self._low, score), max(self._high, score)
+        self._low = min(self._low, score)
+        self._high = max(self._high, score)
         above = score - self._first
         self._total += above
         self._squares += above * above
@@ -253,7 +257,9 @@ class _Texts:
         if self._count == LOOKED_AT:
             self._done = self.figures()
             # A run has thousands of steps: what is known need not be remembered word by word.
-            self._pairs, self._different, self._entropies = set(), set(), []
+            self._pairs = set()
+            self._different = set()
+            self._entropies = []
 
     def figures(self) -> dict[str, float]:
         if self._done is not None:

@@ -118,11 +118,9 @@ class Monitor:
             for run in self.runs.values():
                 run.gpus = news
         else:
-            self.problems, self.waiting, self.passed = (
-                news.problems,
-                news.waiting,
-                news.passed,
-            )
+            self.problems = news.problems
+            self.waiting = news.waiting
+            self.passed = news.passed
             self.unreached = news.unreached
             self._read = news.read
             for name in tuple(self._behind) if news.read else ():

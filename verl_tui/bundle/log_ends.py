@@ -104,8 +104,11 @@ def _ends(path: Path) -> tuple[bytes, bytes, int]:
 
 
 def _unpacked(path: Path) -> tuple[bytes, bytes, int]:
-    tail, size, more = CompressedTail(path), 0, True
-    front, back = bytearray(), bytearray()
+    tail = CompressedTail(path)
+    size = 0
+    more = True
+    front = bytearray()
+    back = bytearray()
     while more and size < _UNPACKED:
         try:
             chunk = tail.read()
@@ -113,7 +116,8 @@ def _unpacked(path: Path) -> tuple[bytes, bytes, int]:
             if not size:
                 raise
             break
-        size, more = size + len(chunk.data), chunk.more
+        size += len(chunk.data)
+        more = chunk.more
         front += chunk.data[: max(0, SEARCHED - len(front))]
         back = (back + chunk.data)[-SEARCHED:]
     return (b"" if size == len(back) else bytes(front)), bytes(back), size

@@ -174,7 +174,8 @@ def _best_sentences(best: Mapping[str, Any]) -> Iterator[str]:
     else:
         label = best["indicator"]
     words = f"best {label} {number(best['value'])} at step {best['step']}"
-    near, latest = best["nearest_checkpoint"], best["latest_checkpoint"]
+    near = best["nearest_checkpoint"]
+    latest = best["latest_checkpoint"]
     if best["checkpoint"]:
         yield f"{words}; checkpoint {best['checkpoint']}{_unfinished(near)}"
     elif near is None:

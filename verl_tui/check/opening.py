@@ -108,7 +108,8 @@ def _at(described: Mapping[str, Any]) -> str:
 
 
 def _complete(described: Mapping[str, Any]) -> bool:
-    step, total = described["step"], described["total_steps"]
+    step = described["step"]
+    total = described["total_steps"]
     return (
         described["state"] == "finished"
         and bool(total)
@@ -119,7 +120,8 @@ def _complete(described: Mapping[str, Any]) -> bool:
 
 def _condition(described: Mapping[str, Any], run: Run) -> Text:
     """Return the state, with details that the verdict's step does not give."""
-    state, total = described["state"], described["total_steps"]
+    state = described["state"]
+    total = described["total_steps"]
     words = Text(state, STYLES.get(state, ""))
     if _complete(described):
         return Text.assemble(words, f" after all {total} steps")

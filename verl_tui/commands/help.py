@@ -135,7 +135,8 @@ def _wrapped(lines: Iterable[str]) -> str:
 
     from verl_tui.commands.paging import terminal_width
 
-    wide, below = terminal_width(), " " * 8
+    wide = terminal_width()
+    below = " " * 8
     return "".join(
         f"{textwrap.fill(line, wide, subsequent_indent=below)}\n" for line in lines
     )

@@ -89,7 +89,8 @@ def _show(options: argparse.Namespace, config: Config) -> int:
     from verl_tui.notify.changes import Changes
     from verl_tui.notify.notifier import limits_of
 
-    now, settings = time.time(), settings_for(config)
+    now = time.time()
+    settings = settings_for(config)
     monitor = load(paths_of(options, "verl-tui notify --show logs/run_7"), config, now)
     print_messages(monitor.sentences)
     if not monitor.runs:

@@ -62,7 +62,8 @@ def _by_beginning(path: Path, begin: bytes, format: Format) -> str:
     if is_binary(begin):
         return f"its first bytes: {begin[:_BYTES].hex(' ')}{name}"
     lines = begin.splitlines(keepends=True)
-    low, high = 1, len(lines)
+    low = 1
+    high = len(lines)
     while low < high:
         middle = (low + high) // 2
         if format.matches(path, b"".join(lines[:middle])):

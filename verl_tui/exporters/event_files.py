@@ -72,10 +72,8 @@ class WrittenEvents:
         """Forget a step and those after it."""
         for steps, values in self.scalars.values():
             kept = [at for at, step in enumerate(steps) if step < first]
-            steps[:], values[:] = (
-                array("q", [steps[at] for at in kept]),
-                array("f", [values[at] for at in kept]),
-            )
+            steps[:] = array("q", [steps[at] for at in kept])
+            values[:] = array("f", [values[at] for at in kept])
         self.last = {tag: min(step, first - 1) for tag, step in self.last.items()}
 
 

@@ -186,7 +186,8 @@ class RunLogDirectory:
         """Write scores and first samples of the steps after those already written."""
         self._write_scores(run, times, now)
         for place in run.samples.places:
-            scale, step = _SCALE[place.validation], place.step
+            scale = _SCALE[place.validation]
+            step = place.step
             tags = f"{scale}/reward_dist", f"{scale}/sample_0{event_files.TEXT}"
             if any(
                 step <= self._written.last.get(tag, -1) for tag in tags
@@ -264,7 +265,8 @@ class LogDirectories:
             except OSError:
                 raise
             except Exception as error:  # noqa: BLE001 - one run's failure is no other's
-                self._runs[run.name], self.failed = None, True
+                self._runs[run.name] = None
+                self.failed = True
                 why = note_failure(f"exporting {run.name}", error)
                 yield f"{self._path(run)}: cannot be exported any further: {why}"
 

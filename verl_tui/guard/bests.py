@@ -102,7 +102,8 @@ class BestKeeper:
 
 def best_facts(run: Run, found: Best) -> dict[str, str]:
     """Return the facts on a new best for a command, as environment variables."""
-    exact, nearest = found.checkpoint, found.nearest
+    exact = found.checkpoint
+    nearest = found.nearest
     return variables(
         {
             "RUN": run.name,

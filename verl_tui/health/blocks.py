@@ -86,7 +86,8 @@ class BlockHistory(Sequence[Block]):
 
     def _stretch(self, start: int, stop: int) -> BlockHistory:
         """Return the blocks from one place up to another."""
-        found, count = BlockHistory(), self._metrics
+        found = BlockHistory()
+        count = self._metrics
         found._metrics = count
         found._steps = self._steps[3 * start : 3 * stop]
         found._levels = self._levels[count * start : count * stop]
@@ -95,8 +96,10 @@ class BlockHistory(Sequence[Block]):
 
     def _block(self, i: int) -> Block:
         first, last, settled = self._steps[3 * i : 3 * i + 3]
-        start, stop = self._metrics * i, self._metrics * (i + 1)
-        levels, errors = self._levels[start:stop], self._errors[start:stop]
+        start = self._metrics * i
+        stop = self._metrics * (i + 1)
+        levels = self._levels[start:stop]
+        errors = self._errors[start:stop]
         return Block(first, last, tuple(levels), settled, tuple(errors))
 
 
@@ -132,10 +135,8 @@ class Blocks:
         """
         over = self._changed(series)
         if over or len(self._reached) != len(series):
-            self._next, self._reached = (
-                0,
-                [(0, 0) if one is not None else None for one in series],
-            )
+            self._next = 0
+            self._reached = [(0, 0) if one is not None else None for one in series]
         driver = series[0]
         blocks: list[Block] = []
         if driver is None:

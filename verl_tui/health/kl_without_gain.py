@@ -61,7 +61,8 @@ class KlWithoutGain:
         """Level of the first rewards, once there are enough of them."""
         self._best: _RewardLevel | None = None
         """The best level that the newest rewards ever had since then."""
-        self._low, self._high = math.inf, -math.inf
+        self._low = math.inf
+        self._high = -math.inf
         self._seen = 0
 
     def __call__(self, kl: float, reward: float) -> float:
@@ -70,7 +71,8 @@ class KlWithoutGain:
             if self._lately or len(self._before) < _SCORES:
                 self._before.append(reward)
             self._newest.append(reward)
-            self._low, self._high = min(self._low, reward), max(self._high, reward)
+            self._low = min(self._low, reward)
+            self._high = max(self._high, reward)
         self._seen += 1
         if self._seen >= 2 * _SCORES and not self._lately:
             self._note_best()

@@ -117,11 +117,13 @@ def gains(values: Sequence[float]) -> bool:
     ):
         return False
     stride = max(size, len(values) // _MOST)
-    low, high = math.inf, fmean(now)
+    low = math.inf
+    high = fmean(now)
     for at in range(0, len(values) - size + 1, stride):
         if stretch := _finite(values[at : at + size]):
             mean = fmean(stretch)
-            low, high = min(low, mean), max(high, mean)
+            low = min(low, mean)
+            high = max(high, mean)
             if gain < _GOOD_PART * (high - low):
                 return False  # the rest of a long past can only widen the range
     return True
@@ -195,7 +197,8 @@ def has_learnt(values: Sequence[float]) -> bool:
     size = min(_SCORES, len(known) // 3)
     if size < _FEWEST:
         return False
-    first, now = fmean(known[:size]), fmean(known[-size:])
+    first = fmean(known[:size])
+    now = fmean(known[-size:])
     return now >= _TOP or now - first >= _HALF * (1 - first) or gains(known)
 
 

@@ -165,7 +165,8 @@ class RuleOnRun:
     def _judge_series(
         self, context: RuleContext, keys: Sequence[str], series: Sequence[Series]
     ) -> Finding | NotJudged | None:
-        rule, key = self.rule, keys[0]
+        rule = self.rule
+        key = keys[0]
         limit = LIMITS[rule.of](context.run, context.guide) if rule.of else None
         feed = self._feed(context, series, limit)
         condition, step = feed.update(series, context.end)
@@ -243,7 +244,8 @@ class RuleOnRun:
         self, context: RuleContext, series: Sequence[Series], limit: Limit | None
     ) -> ConditionFeed[Condition]:
         """Return the metric's feed, a fresh one where its basis has changed."""
-        rule, first = self.rule, series[0]
+        rule = self.rule
+        first = series[0]
         basis = _Basis(
             tuple([one.key for one in series]),
             limit.value if limit else 1.0,

@@ -108,12 +108,11 @@ class SingleStream(Stream):
         if not math.isfinite(sum(values)):
             steps, values = _finite(zip(steps, values, strict=True))
         if self._derive is not None:
-            values, newest = list(map(self._derive, values)), self._derive(newest)
+            values = list(map(self._derive, values))
+            newest = self._derive(newest)
         if self._scale != 1.0:
-            values, newest = (
-                [value * self._scale for value in values],
-                newest * self._scale,
-            )
+            values = [value * self._scale for value in values]
+            newest = newest * self._scale
         return (
             steps,
             values,
@@ -127,7 +126,8 @@ class MeanStream(Stream):
     def _read(
         self, series: Sequence[Series], lengths: Sequence[int]
     ) -> tuple[Sequence[int], Sequence[float], tuple[int, float] | None]:
-        start, stop = self._cursors[0], lengths[0]
+        start = self._cursors[0]
+        stop = lengths[0]
         self._cursors[0] = stop - 1
         points = [
             (step, self._mean_at(series, step)) for step in series[0].steps[start:stop]
@@ -199,14 +199,16 @@ class CombinedStream(Stream):
             if step == other:
                 value = self._combine(first.values[i], second.values[j])
                 points.append((step, value * self._scale))
-            i, j = i + (step <= other), j + (other <= step)
+            i += step <= other
+            j += other <= step
         self._cursors = [i, j]
         return points
 
     def _newest(
         self, step: int, first: Series, second: Series
     ) -> tuple[int, float] | None:
-        one, other = first.at(step), second.at(step)
+        one = first.at(step)
+        other = second.at(step)
         if one is None or other is None or not one.step == other.step == step:
             return None
         # A point that may still change must leave no trace.

@@ -76,7 +76,8 @@ def trade_off(
         i: Column of the figure.
         reached: Its lowest and highest level over all blocks.
     """
-    floor, newest = _floor(reached), blocks[-1].levels[i]
+    floor = _floor(reached)
+    newest = blocks[-1].levels[i]
     # Most figures are near their best, which is seen at once; of a scale that ends somewhere below
     # 0 no share is known.
     if reached[1] <= floor or not newest - floor <= _LEFT * (reached[1] - floor):
@@ -118,7 +119,8 @@ def _over_windows(
     """
     levels = [point.level for point in points]
     means = [fmean(levels[at : at + size]) for at in range(len(levels) - 2 * size + 1)]
-    now, best = fmean(levels[-size:]), max(means)
+    now = fmean(levels[-size:])
+    best = max(means)
     at = means.index(best)
     has_fallen = best - now >= least and _is_low(
         now, best, min(means[: at + 1]), reached
@@ -189,7 +191,8 @@ def _against_reward(
     errors = _finite(blocks[-_LOOKED_AT:].errors(0))
     if not before or not after or not errors:
         return None
-    then, now = fmean(before), fmean(after)
+    then = fmean(before)
+    now = fmean(after)
     error = math.sqrt(fmean(one * one for one in errors)) * math.sqrt(
         1 / len(before) + 1 / len(after)
     )

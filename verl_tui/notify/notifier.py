@@ -121,7 +121,8 @@ class Notifier:
 
     def _unreported(self) -> str:
         """Return the last error of ours if it has not been reported, else ''."""
-        known, self._reported = self._reported, self._failure
+        known = self._reported
+        self._reported = self._failure
         return "" if known == self._failure else self._failure
 
     def _send(self, messages: Sequence[Message], now: float) -> None:

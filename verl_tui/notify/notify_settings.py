@@ -106,7 +106,8 @@ def parse_settings(table: Mapping[str, Any], known: Collection[str]) -> NotifySe
         )
     special = []
     for pattern, changes in runs.items():
-        place, left = f'notify.runs."{pattern}"', dict(changes)
+        place = f'notify.runs."{pattern}"'
+        left = dict(changes)
         special.append((pattern, _choice(choice, left, known, place)))
         if left:
             raise ValueError(_unknown(place, next(iter(left)), tuple(_CHOICE)))

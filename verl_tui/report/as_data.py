@@ -106,7 +106,8 @@ def _curve(curve: RunCurve) -> dict[str, Any]:
 
 def _stretches(points: Points, most: int) -> dict[str, Any]:
     """Return the least and the greatest value of each stretch of steps, by its first step."""
-    first, last = points.steps[0], points.steps[-1]
+    first = points.steps[0]
+    last = points.steps[-1]
     per = -(-(last - first + 1) // most)
     lows, highs, odds = points.pyramid.query(first, per, most)
     steps = range(first, first + most * per, per)

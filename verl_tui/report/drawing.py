@@ -146,7 +146,10 @@ class _Drawing:
         scale: Scale,
         cache: ChartCache,
     ) -> None:
-        self._chart, self._whole, self._scale, self._cache = chart, whole, scale, cache
+        self._chart = chart
+        self._whole = whole
+        self._scale = scale
+        self._cache = cache
         self._window = fill_window(*shown, COLUMNS)
         self._coarse = fill_window(*shown, _GREY_COLUMNS)
         self._shown = shown
@@ -183,10 +186,12 @@ class _Drawing:
 
     def _curve(self, curve: RunCurve) -> None:
         """Draw one run: its values behind their average, and what findings are about."""
-        line, alone = curve.data.main, self._chart.alone
+        line = curve.data.main
+        alone = self._chart.alone
         if line is None or line.kind != "line":
             return
-        role, points = _role(curve, alone=alone), line.points
+        role = _role(curve, alone=alone)
+        points = line.points
         smooth = 0 < self._whole.smoothing < 1
         if smooth and not _only_averages(self._chart, self._whole.smoothing):
             self._stroke(curve, role, points, behind=True)
@@ -273,7 +278,8 @@ class _Drawing:
         return (bottom, top) if top > bottom else None
 
     def _x_ticks(self) -> Iterator[Label]:
-        axis, window = self._whole.axis, self._window
+        axis = self._whole.axis
+        window = self._window
         for step in window.ticks(
             COLUMNS // (2 * _TICKS), time=axis.time, zero=axis.zero
         ):

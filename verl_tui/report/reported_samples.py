@@ -127,7 +127,8 @@ def _chosen(scores: Sequence[float | None]) -> list[tuple[str, int]]:
     }
     reasons: dict[int, list[str]] = {}
     if known:
-        top, least = max(known.values()), min(known.values())
+        top = max(known.values())
+        least = min(known.values())
         reasons[max(known, key=known.__getitem__)] = [
             "best" if top > least else "scored like all others"
         ]

@@ -252,7 +252,9 @@ class _Overlays:
     def __init__(self, monitor: Monitor, runs: DrawnRuns, now: float) -> None:
         self.drawn: set[str] = set()
         """Keys that have a chart."""
-        self._monitor, self._runs, self._now = monitor, runs, now
+        self._monitor = monitor
+        self._runs = runs
+        self._now = now
 
     def of_indicator(self, family: str, indicator: str) -> Iterator[ReportChart]:
         """Yield the chart of an indicator, if a run has it."""
@@ -308,7 +310,8 @@ def _counted_alike(
     first: Run, own: str, indicator: str | None, having: Sequence[tuple[Run, str]]
 ) -> tuple[list[tuple[Run, str]], list[str]]:
     """Return the runs that count a metric as the first one does, and the names of the others."""
-    alike, otherwise = [], []
+    alike = []
+    otherwise = []
     for run, key in having:
         if run is first or counterpart(first, own, indicator, run) is not None:
             alike.append((run, key))

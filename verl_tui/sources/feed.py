@@ -242,7 +242,8 @@ class Feed:
         while not stop.is_set():
             if _is_due(next_scan, clock()):
                 discovery = self._rescanned(last)
-                changed, last = discovery != last, discovery
+                changed = discovery != last
+                last = discovery
                 if changed:
                     deliver(discovery)
                 self._deliver_first(stop, deliver)

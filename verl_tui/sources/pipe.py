@@ -122,7 +122,8 @@ class LateReader:
         came.
         """
         while (end := self._held.find(b"\n", self._seen, HEAD) + 1) > 0:
-            line, self._seen = self._held[self._seen : end], end
+            line = self._held[self._seen : end]
+            self._seen = end
             self._lines += 1
             begin = self._held[:end] if self._lines <= _FIRST_LINES else line
             # A table is known by a header with a row below it.
@@ -137,7 +138,8 @@ class LateReader:
 
     def _begin(self, found: Format) -> Sequence[Record]:
         self.format, self._reader = found, found.reader(_NAMES[0])
-        held, self._held = self._held, b""
+        held = self._held
+        self._held = b""
         return self._reader.feed(held)
 
 
@@ -191,7 +193,8 @@ class PipeSource(FileSource):
 
     def status(self) -> SourceStatus:
         """Return how the source is doing, as one of the format that it has turned out to be."""
-        status, found = super().status(), self._found
+        status = super().status()
+        found = self._found
         return (
             status
             if found is None

@@ -66,7 +66,8 @@ class Previews:
 
         A log that cannot be previewed is read as any other.
         """
-        noted, self._files = self._files, {}
+        noted = self._files
+        self._files = {}
         long = [
             run
             for run, files in noted.items()
@@ -225,13 +226,16 @@ def _earlier(rows: Iterable[MetricRows], end: int) -> Iterator[MetricRows]:
         place for one in found for place in zip(one.orders, one.steps, strict=True)
     ]
     kept: set[tuple[int, int]] = set()
-    least, widest, went_back = end - 1, 0, False
+    least = end - 1
+    widest = 0
+    went_back = False
     for order, step in sorted(places, reverse=True):
         if step <= least:
             kept.add((order, step))
             least, widest, went_back = step, max(widest, least - step), False
         elif not went_back:
-            least, went_back = least - widest, True
+            least = least - widest
+            went_back = True
     for one in found:
         yield from _only(
             one, list(map(kept.__contains__, zip(one.orders, one.steps, strict=True)))

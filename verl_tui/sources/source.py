@@ -138,7 +138,8 @@ class FileSource:
             What puts their records in place, which are then to be `counted`; None where they have
             to be read here.
         """
-        tail, reader = self._tail, self._reader
+        tail = self._tail
+        reader = self._reader
         if not isinstance(reader, SeparableReader) or not isinstance(
             tail, Tail | RotatedTail
         ):

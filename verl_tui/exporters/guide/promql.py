@@ -107,7 +107,8 @@ def breach(rule: Rule, step: float) -> str:
         rule: One that PromQL can express.
         step: Seconds that a step usually takes.
     """
-    window, name = look_back(rule, step), signal(rule).name
+    window = look_back(rule, step)
+    name = signal(rule).name
     found = (
         _breached(rule, f"{name}[{window}]")
         if _points(rule) > 1

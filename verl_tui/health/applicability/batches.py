@@ -143,7 +143,8 @@ def prompts_a_step(run: Run) -> float | None:
 
 def _draws(values: Sequence[float]) -> float:
     """Return how many independent scores of 0 or 1 have a mean that swings as far as these."""
-    mean, spread = fmean(values), swing(values)
+    mean = fmean(values)
+    spread = swing(values)
     return mean * (1 - mean) / (spread * spread) if spread > 0 else math.inf
 
 

@@ -59,7 +59,8 @@ def stairs(values: Sequence[float]) -> bool:
 def _least_stair(changes: Sequence[float], way: float) -> float | None:
     """Return the smallest of the few falls that make up most of the way, None if they are many."""
     falls = sorted((-change for change in changes if change < 0), reverse=True)
-    count, fallen = 0, 0.0
+    count = 0
+    fallen = 0.0
     while count < len(falls) and fallen < 0.7 * way:
         fallen += falls[count]
         count += 1

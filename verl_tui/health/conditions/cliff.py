@@ -61,7 +61,10 @@ class Cliff(Condition):
         """
         super().__init__(cooldown=gap)
         self.needs = window // 2 + gap + recent
-        self._recent, self._gap, self._share, self._sigmas = recent, gap, share, sigmas
+        self._recent = recent
+        self._gap = gap
+        self._share = share
+        self._sigmas = sigmas
         self._points: deque[tuple[int, float]] = deque(maxlen=window + gap + recent)
         self._unlike_all = unlike_all
         self._lost = 0.0
@@ -96,7 +99,8 @@ class Cliff(Condition):
             self._end(step)
 
     def _consider(self, step: int) -> None:
-        points, last = self._points, self._last()
+        points = self._points
+        last = self._last()
         # Most points show no fall at all: comparing a few of them spares the medians below.
         if (highest := max(last)) >= points[0][1] and highest >= points[
             len(points) // 3
@@ -145,7 +149,8 @@ class Cliff(Condition):
         if self._fallen is None:
             return None
         level, foot = self._fallen
-        since, (step, last) = self._first(), self._points[-1]
+        since = self._first()
+        step, last = self._points[-1]
         fall = f"from {number(level)} to {number(foot)}"
         return DescribedBreach(
             f"{words.title} dropped sharply at step {since}: {fall}",

@@ -41,7 +41,8 @@ class Shift(Condition):
         """
         super().__init__(cooldown=recent)
         self.needs = least + recent
-        self._recent, self._way = recent, way
+        self._recent = recent
+        self._way = way
         self._points: deque[tuple[int, float]] = deque(maxlen=window + recent)
         self._window = window
         self._opening: list[float] = []
@@ -83,7 +84,8 @@ class Shift(Condition):
         return value - usual if self._way > 0 else usual - value
 
     def _consider(self, step: int) -> None:
-        points, last = self._points, self._last()
+        points = self._points
+        last = self._last()
         pasts = [[value for _, value in islice(points, len(points) - self._recent)]]
         if self.seen >= 2 * self._window:
             pasts.append(self._opening)
@@ -106,7 +108,8 @@ class Shift(Condition):
         """Return the breach that holds now in words, None without one."""
         if self.usual is None:
             return None
-        since, (step, last) = self._first(), self._points[-1]
+        since = self._first()
+        step, last = self._points[-1]
         verb = "risen" if self._way > 0 else "fallen"
         way = f"from its usual {number(self.usual)} to {number(fmean(self._last()))}"
         return DescribedBreach(

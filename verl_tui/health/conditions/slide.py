@@ -63,7 +63,8 @@ class Slide(Condition):
         """
         super().__init__(cooldown=4 * _SIZE)
         self.needs = _STRETCHES[0] * _SIZE
-        self._share, self._steep = share, steep
+        self._share = share
+        self._steep = steep
         self._some: list[float] = []
         self._blocks: deque[_BlockMean] = deque(maxlen=_STRETCHES[-1])
         self._fallen: tuple[float, float] | None = None
@@ -81,7 +82,8 @@ class Slide(Condition):
                 self._close(step)
 
     def _close(self, step: int) -> None:
-        some, self._some = self._some, []
+        some = self._some
+        self._some = []
         squares = sum((b - a) * (b - a) for a, b in pairwise(some))
         self._blocks.append(_BlockMean(step, fmean(some), squares / (2 * (_SIZE - 1))))
         self._lowest = min(self._lowest, self._blocks[-1].mean)
@@ -150,7 +152,8 @@ class Slide(Condition):
         if self._fallen is None:
             return None
         level, foot = self._fallen
-        since, (step, last) = self._first(), self._last
+        since = self._first()
+        step, last = self._last
         now = fmean([block.mean for block in [*self._blocks][-2:]])
         message = (
             f"{words.title} has fallen since step {since}, "

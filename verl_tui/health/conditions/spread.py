@@ -117,14 +117,17 @@ class Jump(Condition):
         """
         super().__init__(cooldown=hold)
         self.needs = least + 1
-        self._leap, self._window, self._hold = leap, window, hold
+        self._leap = leap
+        self._window = window
+        self._hold = hold
         self._past = _Past(window)
         self._jumps: list[tuple[int, float, float]] = []
         self._quiet = 0
 
     def feed(self, steps: Sequence[int], values: Sequence[float]) -> None:
         """Take in points."""
-        past, leap = self._past, self._leap
+        past = self._past
+        leap = self._leap
         if len(values) > self._window and not self._jumps and self._is_calm(values):
             self.seen += len(values)
             self._quiet += len(values)
@@ -163,7 +166,8 @@ class Jump(Condition):
             )
 
     def _is_jump(self, value: float) -> bool:
-        leap, level = self._leap, self._past.median()
+        leap = self._leap
+        level = self._past.median()
         return (
             value > leap.factor * level
             and value > leap.tail * self._past.tail()
@@ -206,7 +210,9 @@ class Surge(Condition):
     ) -> None:
         super().__init__(cooldown=window)
         self.needs = window + recent
-        self._factor, self._floor, self._size = factor, floor, recent
+        self._factor = factor
+        self._floor = floor
+        self._size = recent
         self._past = _Past(window)
         self._recent: deque[tuple[int, float]] = deque(maxlen=recent)
         self._since: tuple[int, float] | None = None
@@ -274,7 +280,8 @@ class Surge(Condition):
         """Return the breach that holds now in words, None without one."""
         if self._since is None:
             return None
-        since, level = self._first(), self._since[1]
+        since = self._first()
+        level = self._since[1]
         step, last = self._recent[-1]
         mean = fmean(value for _, value in self._recent)
         times = f"{number(mean / level)} times" if level > 0 else "far above"
@@ -376,7 +383,8 @@ class Zero(Condition):
         known = [*self._known]
         if self._least == 1 and max(known) > 1:
             return 1
-        level, size = fmean(known), len(known)
+        level = fmean(known)
+        size = len(known)
         spread = fmean((value - level) ** 2 for value in known)
         zeros = sum(abs(value) <= self._NEAR * level for value in known)
         # With no zero among n values, a share of about 1/n is still likely; with a normal spread,
@@ -399,7 +407,8 @@ class Zero(Condition):
         """Return the breach that holds now in words, None without one."""
         if self._since is None or self._zeros < self._most:
             return None
-        since, level = self._first(), self._since[1]
+        since = self._first()
+        level = self._since[1]
         long = words.duration(self._last[0] - since + 1)
         message = (
             f"{words.title} fell to 0 at once at step {since}, from {number(level)}, "

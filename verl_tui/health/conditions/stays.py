@@ -113,7 +113,8 @@ class Stays(Condition):
         """First point of the breach; one that comes back soon is the same."""
         self._worst: tuple[int, float] = (0, 0.0)
         self._sum = 0.0
-        self._spanned, self._hits = 0, 0
+        self._spanned = 0
+        self._hits = 0
         """Points since then, their sum, and those of them in breach."""
 
     def feed(self, steps: Sequence[int], values: Sequence[float]) -> None:
@@ -139,7 +140,8 @@ class Stays(Condition):
         )
 
     def _take(self, step: int, value: float) -> None:
-        ring, breached = self._ring, self._range.breached
+        ring = self._ring
+        breached = self._range.breached
         if len(ring) == ring.maxlen and breached(ring[0][1]):
             self._breaches -= 1
         ring.append((step, value))
@@ -248,7 +250,8 @@ class Stays(Condition):
         return DescribedBreach(message, since, self._evidence())
 
     def _evidence(self) -> tuple[str, ...]:
-        (first, opening), (step, last) = self._since, self._ring[-1]
+        first, opening = self._since
+        step, last = self._ring[-1]
         worst, extreme = self._worst
         share = f"{self._breaches} of the last {len(self._ring)} points are {self._range.words}"
         share += f", their mean {number(self._mean())}" if len(self._ring) > 1 else ""

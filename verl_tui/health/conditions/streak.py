@@ -62,7 +62,10 @@ class Streak(Condition):
 
     def _start_anew(self, step: int) -> None:
         self._restarts = [mark for mark in self._restarts if mark > step]
-        self._streak, self._tripped, self._last, self.seen = [], (), None, 0
+        self._streak = []
+        self._tripped = ()
+        self._last = None
+        self.seen = 0
         self._end(step)
 
     def _breached(self, value: float) -> bool:
@@ -75,7 +78,8 @@ class Streak(Condition):
         """Return the breach that holds now in words, None without one."""
         if not self._tripped or self._last is None:
             return None
-        first, step = self._tripped[0][0], self._tripped[-1][0]
+        first = self._tripped[0][0]
+        step = self._tripped[-1][0]
         message = (
             f"circuit breaker tripped at step {step}: {words.title} was {self._what()} "
             f"on {self._count} records in a row (steps {first} to {step}); "

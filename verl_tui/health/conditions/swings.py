@@ -43,7 +43,8 @@ def swing(values: Sequence[float]) -> float:
 
 def spread_of(values: Sequence[float]) -> float:
     """Return how far values spread, as a standard deviation; 0 for a single one."""
-    ordered, tenth = sorted(values), len(values) // 10
+    ordered = sorted(values)
+    tenth = len(values) // 10
     return (ordered[-1 - tenth] - ordered[tenth]) / _RANGE
 
 
@@ -99,7 +100,9 @@ class Swings(Condition):
         if self._spread is None:
             return None
         values = [value for _, value in self._points]
-        low, high, (step, last) = min(values), max(values), self._points[-1]
+        low = min(values)
+        high = max(values)
+        step, last = self._points[-1]
         message = (
             f"{words.title} swings between {number(low)} and {number(high)}: "
             f"its spread between points is {number(self._spread)}, "

@@ -48,7 +48,8 @@ def trend(values: Sequence[float]) -> Trend:
     if (size := max(map(abs, values))) > _HUGE:
         line = trend([value / size for value in values])
         return Trend(line.change * size, line.t)
-    middle, mean = (count - 1) / 2, fmean(values)
+    middle = (count - 1) / 2
+    mean = fmean(values)
     spread = count * (count * count - 1) / 12
     slope = sum([(i - middle) * value for i, value in enumerate(values)]) / spread
     rest = sum(
@@ -140,7 +141,8 @@ class Rising(Condition):
         """Return the end of the last block at the old level: chance alone may order the blocks
         before it.
         """
-        level, top = self._rise[0][1], self._rise[-1][1]
+        level = self._rise[0][1]
+        top = self._rise[-1][1]
         return [
             block for block in self._rise if block[1] <= level + _FOOT * (top - level)
         ][-1]
@@ -149,7 +151,8 @@ class Rising(Condition):
         """Return the breach that holds now in words, None without one."""
         if self._since is None:
             return None
-        since, first = self._first(), self._since[1]
+        since = self._first()
+        first = self._since[1]
         level = self._medians[-1][1]
         blocks = ", ".join(
             f"{number(value)} up to step {at}"

@@ -37,7 +37,9 @@ class Vanish(Condition):
         """
         super().__init__()
         self.needs = _OPENING + recent - 1
-        self._share, self._back, self._within = share, back, within
+        self._share = share
+        self._back = back
+        self._within = within
         self._recent: deque[tuple[int, float]] = deque(maxlen=recent)
         self._low: list[int] = []
         """First and newest step of those next to nothing, in a row."""

@@ -102,7 +102,8 @@ class ComponentImbalance(BlockDiagnosis):
         inputs: BlockInputs,
     ) -> BlockFinding:
         floor = one.top - (1 - _TOP) * (one.top - one.low)
-        foot, last = blocks[one.climb].last, blocks[-1].last
+        foot = blocks[one.climb].last
+        last = blocks[-1].last
         since = next(
             block.last
             for block in blocks[one.climb :]

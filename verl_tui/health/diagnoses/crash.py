@@ -141,7 +141,8 @@ class Crash(Diagnosis):
 
     def judge(self, context: RuleContext) -> Finding | NotJudged | None:
         """Report how the run crashed, or an error that may have ended it."""
-        run, event = context.run, context.run.outcome
+        run = context.run
+        event = context.run.outcome
         if (
             event is not None
             and event.kind in _ENDS
@@ -286,7 +287,8 @@ def _most(run: Run) -> Blamed | None:
     path, worst = next(iter(worker_errors(run)), ("", None))
     if worst is None:
         return None
-    first, actor = worst.first, worst.first.actor
+    first = worst.first
+    actor = worst.first.actor
     if actor.startswith("rank"):
         headline = (
             f"{first.text.partition(':')[0]} on {actor}: {first.text.partition(':')[2].strip()}"

@@ -185,7 +185,8 @@ def _at_its_top(reward: Sequence[float]) -> bool:
     if not reward:
         return False
     lately = fmean(reward[-_LATELY:])
-    low, high = min(reward), max(reward)
+    low = min(reward)
+    high = max(reward)
     if low >= 0 and high <= 1 and lately >= _TOP:
         return True
     begun = fmean(reward[:_BEGUN])

@@ -91,7 +91,8 @@ class DeadGroups(Diagnosis):
     def _note_causes(self, context: RuleContext) -> None:
         """Find the cause of each breach by what was known when it was raised."""
         if (seen := seen_by(context)) != self._seen:
-            self._seen, self._causes = seen, {}
+            self._seen = seen
+            self._causes = {}
         for breach in self.breaches.all:
             if breach.raised not in self._causes:
                 self._causes[breach.raised] = dead_cause(context, breach.raised)
@@ -99,7 +100,8 @@ class DeadGroups(Diagnosis):
     def _finding(
         self, context: RuleContext, key: str, report: DescribedBreach, step: int
     ) -> Finding:
-        rule, cause = self.rule, dead_cause(context, step)
+        rule = self.rule
+        cause = dead_cause(context, step)
         words, advice = (
             (f"; {cause.words}", cause.advice) if cause is not None else ("", "")
         )

@@ -205,7 +205,8 @@ class BlockDiagnosis(Diagnosis):
                 self._newest = None
 
     def _finding(self, context: RuleContext) -> Finding | None:
-        finding, breach = self._newest, self.breaches.open
+        finding = self._newest
+        breach = self.breaches.open
         if finding is None or breach is None:
             return None
         rule = self.rule

@@ -163,7 +163,8 @@ class EntropyCollapse(BlockDiagnosis):
         """Return whether the task is solved: the reward is next to 1, the end of its scale, or came
         most of the way.
         """
-        reward, (low, best) = column(blocks, 1), self.reach(1)
+        reward = column(blocks, 1)
+        low, best = self.reach(1)
         if not reward or not 0 <= low <= best <= 1:
             return False
         # What was learnt within the first block shows in how much was left to learn after it.
@@ -186,7 +187,8 @@ class EntropyCollapse(BlockDiagnosis):
     ) -> BlockFinding:
         stretch = blocks_since(blocks, start)
         now = blocks[-1]
-        entropy, reward = column(stretch, 0), column(stretch, 1)
+        entropy = column(stretch, 0)
+        reward = column(stretch, 1)
         change = reward[-1] - reward[0] if reward else 0.0
         return BlockFinding(
             start,
@@ -234,7 +236,8 @@ def _has_learnt(reward: Series, step: int) -> bool:
         for value in reward.values[: bisect_right(reward.steps, step)]
         if math.isfinite(value)
     ]
-    first, last = values[:_RECENT], values[-_RECENT:]
+    first = values[:_RECENT]
+    last = values[-_RECENT:]
     if len(values) < 2 * _RECENT - 1:
         return False
     begun = fmean(first)
@@ -271,7 +274,8 @@ def _fallen(stretch: BlockHistory) -> bool:
 
 
 def _risen(stretch: BlockHistory) -> bool:
-    values, line = column(stretch, 1), course(stretch, 1)
+    values = column(stretch, 1)
+    line = course(stretch, 1)
     if len(values) < 4:
         return True
     size = max(abs(max(values)), abs(min(values)))

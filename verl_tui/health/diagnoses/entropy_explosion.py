@@ -74,7 +74,8 @@ class EntropyExplosion(BlockDiagnosis):
         found = self._found
         if found is None or not blocks[-1].levels[0] >= _OVER * found.usual:
             return None
-        now, last = blocks[-1].levels[0], blocks[-1].last
+        now = blocks[-1].levels[0]
+        last = blocks[-1].last
         return BlockFinding(
             found.since,
             f"rose to {number(now)}, {number(now / found.usual)} times its own past",
@@ -114,7 +115,8 @@ def _explosion(blocks: BlockHistory) -> _Explosion | None:
 def _signs(past: BlockHistory, now: Block) -> tuple[str, ...]:
     """Return the other signs in words; none if the reward rises."""
     signs = []
-    length, reward = column(past, 1), column(past, 2)
+    length = column(past, 1)
+    reward = column(past, 2)
     if reward:
         usual = median(reward)
         size = max(abs(max(reward)), abs(min(reward)))

@@ -43,7 +43,8 @@ class FirstStep(Diagnosis):
         series = context.run.series(key) if key else None
         if key is None or series is None or not len(series):
             return NotJudged(self.rule.id, f"the log has no {' or '.join(_NAMES)}")
-        step, value = series.steps[0], series.values[0]
+        step = series.steps[0]
+        value = series.values[0]
         if step > 1:
             return NotJudged(
                 self.rule.id,

@@ -94,7 +94,8 @@ class GpuUneven(BlockDiagnosis):
     def _block_finding(
         self, newest: BlockHistory, idle: Sequence[str | None], inputs: BlockInputs
     ) -> BlockFinding:
-        scale, last = float(str(inputs.depends_on)), newest[-1]
+        scale = float(str(inputs.depends_on))
+        last = newest[-1]
         levels = {
             key: level * scale
             for key, level in zip(inputs.keys, last.levels, strict=True)

@@ -110,14 +110,16 @@ class Hang(Diagnosis):
         gpus_idle, gpu_words = _gpus(context)
         due = expected_step(run)
         if due is None:
-            compared, usual = "the usual gap is not known", []
+            compared = "the usual gap is not known"
+            usual = []
         else:
             times = f"{quiet / due.seconds:,.0f} times the usual"
             compared = f"{times} {minutes(due.seconds)} of {due.kind.words}"
             usual = [
                 f"{due.kind.words} is due; the longest so far took {minutes(due.longest)}"
             ]
-        sign, at = evidence(run, context.now), phase(run)
+        sign = evidence(run, context.now)
+        at = phase(run)
         lived = "" if sign is None else f"alive: {sign.words}"
         signs = {
             "no step": True,
@@ -162,9 +164,11 @@ class Hang(Diagnosis):
         run = context.run
         sign = evidence(context.run, context.now)
         quiet = _unchanged(context)
-        allowed, why = _START, "PyTorch's own wait at a start"
+        allowed = _START
+        why = "PyTorch's own wait at a start"
         if _generates(run):
-            allowed, why = _LONG_START, "it generates or validates (heuristic)"
+            allowed = _LONG_START
+            why = "it generates or validates (heuristic)"
         is_alive = sign is not None and _is_recent(sign.latest, context.now)
         if sign is None or not is_alive or quiet <= allowed or doubt(run, context.now):
             return NotJudged(self.rule.id, _waiting(context))
@@ -197,7 +201,8 @@ def _unchanged(context: RuleContext) -> float:
     """Return for how many seconds a run has written nothing new, not counting heartbeats whose
     counters stand still.
     """
-    run, at = context.run, last_of_training(context.run)
+    run = context.run
+    at = last_of_training(context.run)
     if at is not None:
         return max(0.0, context.now - at - run.lost(context.now))
     lives = [one.life for one in run.sources.values()]

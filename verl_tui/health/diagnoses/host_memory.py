@@ -104,7 +104,8 @@ class HostMemory(Diagnosis):
         count = _climb(list(series.values[-_MOST:]), self.rule.window)
         if not count:
             return None
-        values, steps = series.values[-count:], series.steps[-count:]
+        values = series.values[-count:]
+        steps = series.steps[-count:]
         each = trend(values).change / max(1, steps[-1] - steps[0])
         full = 100 * _FULL if share else _full(context)
         return _Growth(
@@ -224,7 +225,8 @@ def _climb(values: Sequence[float], least: int) -> int:
     ):
         return 0
     for count in (len(values), 2 * least, least):
-        before, stretch = values[:-count], values[-count:]
+        before = values[:-count]
+        stretch = values[-count:]
         # Memory that was as high before was released again: a sawtooth, not a leak.
         beyond = values[-1] - max(before, default=values[-1])
         if _steady(stretch) and (not before or beyond >= (values[-1] - stretch[0]) / 2):

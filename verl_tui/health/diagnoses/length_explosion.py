@@ -114,7 +114,8 @@ class LengthExplosion(BlockDiagnosis):
         self, stretch: BlockHistory, inputs: BlockInputs
     ) -> BlockFinding:
         length, reward, cut = (column(stretch, i) for i in range(3))
-        first, last = stretch[0].last, stretch[-1].last
+        first = stretch[0].last
+        last = stretch[-1].last
         limit = (
             f" of {number(inputs.depends_on)}"
             if isinstance(inputs.depends_on, float)
@@ -158,7 +159,8 @@ def _reward_falls(stretch: BlockHistory) -> bool:
     reward = column(stretch, 1)
     if len(reward) < 4:
         return False
-    size, line = max(map(abs, reward)), course(stretch, 1)
+    size = max(map(abs, reward))
+    line = course(stretch, 1)
     if line.t <= _FALL_T and -line.change >= _FALL * size:
         return True
     highest = max(reward)

@@ -210,7 +210,8 @@ class NotFinite(Diagnosis):
         return seen
 
     def _finding(self, broken: list[_BrokenPoints]) -> Finding:
-        rule, worst = self.rule, broken[0]
+        rule = self.rule
+        worst = broken[0]
         if len(broken) > 1:
             others = f"; the same holds for {len(broken) - 1} other metric{'s' * (len(broken) > 2)}"
         else:

@@ -207,7 +207,8 @@ class NothingLearns(BlockDiagnosis):
         inputs: BlockInputs,
     ) -> float:
         """Return how large a gain must be ruled out."""
-        left, above = ends[1] - line.mean, line.mean - ends[0]
+        left = ends[1] - line.mean
+        above = line.mean - ends[0]
         # The largest that scores of this mean between these ends can have (Bhatia and Davis 2000).
         spread = math.sqrt(max(0.0, left * above))
         share = (
@@ -222,7 +223,8 @@ class NothingLearns(BlockDiagnosis):
     def _block_finding(
         self, blocks: BlockHistory, line: _LearningTrends, inputs: BlockInputs
     ) -> BlockFinding:
-        first, last = blocks[0].first, blocks[-1].last
+        first = blocks[0].first
+        last = blocks[-1].last
         points = len(blocks) * self.size
         interval = f"{number(line.low)} to {line.high:+.2g}"
         return BlockFinding(
@@ -242,7 +244,8 @@ class NothingLearns(BlockDiagnosis):
 def _line(blocks: BlockHistory) -> _LearningTrends:
     """Fit a line through the reward's levels."""
     levels = column(blocks, 0)
-    count, mean = len(levels), fmean(levels)
+    count = len(levels)
+    mean = fmean(levels)
     middle = (count - 1) / 2
     spread = count * (count * count - 1) / 12
     slope = math.fsum((i - middle) * level for i, level in enumerate(levels)) / spread
@@ -361,7 +364,8 @@ def _held_back(blocks: BlockHistory, inputs: BlockInputs) -> bool:
 
 
 def _reason(blocks: BlockHistory, inputs: BlockInputs) -> str:
-    far, stated = _distance(blocks), inputs.depends_on
+    far = _distance(blocks)
+    stated = inputs.depends_on
     if _held_back(blocks, inputs):
         assert isinstance(stated, _Coefficient)
         return (

@@ -115,7 +115,8 @@ class Repetition(Diagnosis):
     def _note_learning(self, context: RuleContext) -> None:
         """Note for each breach whether answers had become better by then."""
         if (seen := _seen_by(context)) != self._seen:
-            self._seen, self._calm = seen, {}
+            self._seen = seen
+            self._calm = {}
         for breach in self.breaches.all:
             if breach.raised not in self._calm:
                 self._calm[breach.raised] = _better(context.at(breach.raised))
@@ -126,7 +127,8 @@ class Repetition(Diagnosis):
         reports = [
             (one.key, one.shift.report(one.wording(context))) for one in breached
         ]
-        (key, first), step = reports[0], breached[0].step
+        key, first = reports[0]
+        step = breached[0].step
         if first is None:
             return None
         calm = _better(context)

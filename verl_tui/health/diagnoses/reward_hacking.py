@@ -116,12 +116,14 @@ class RewardHacking(BlockDiagnosis):
         show it.
         """
         finding = self._costs(blocks, inputs) or self._compare(blocks, inputs)
-        before, self._before = self._before, finding is not None
+        before = self._before
+        self._before = finding is not None
         return finding if before or self.breaches.open is not None else None
 
     def _forget(self) -> None:
         super()._forget()
-        self._before, self._cost = False, None
+        self._before = False
+        self._cost = None
 
     def _costs(self, blocks: BlockHistory, inputs: BlockInputs) -> BlockFinding | None:
         """Return what the reward rises at the cost of."""
@@ -174,7 +176,8 @@ class RewardHacking(BlockDiagnosis):
     ) -> BlockFinding:
         first = column(stretch, 0)[0]
         last = column(stretch, 0)[-1]
-        begin, end = stretch[0].last, stretch[-1].last
+        begin = stretch[0].last
+        end = stretch[-1].last
         return BlockFinding(
             sign.since,
             f"rose to {number(last)} while {sign.words}",
@@ -197,7 +200,8 @@ def _cost_finding(
     reward = inputs.keys[0]
     part = cost.column - 3 - inputs.depends_on.validations
     held_out = part >= 0 and inputs.depends_on.weights[part] == 0
-    now, last = blocks[-1].levels[cost.column], blocks[-1].last
+    now = blocks[-1].levels[cost.column]
+    last = blocks[-1].last
     newest = now if math.isfinite(now) else cost.now
     fell = f"from {number(cost.best)} at step {cost.best_step} to {number(newest)}"
     rose = f"from {number(cost.reward_then)} to {number(blocks[-1].levels[0])}"
@@ -243,7 +247,9 @@ def _validation(
     ]
     if len(points) < _VALIDATIONS:
         return None
-    line, (begin, first), (_, now) = course(stretch, i), points[0], points[-1]
+    line = course(stretch, i)
+    begin, first = points[0]
+    _, now = points[-1]
     size = max(abs(value) for _, value in points)
     if line.t <= _FALL_T and -line.change >= _FALL * size:
         step, best = max(points, key=itemgetter(1))

@@ -41,7 +41,8 @@ class WorkerErrors(Diagnosis):
         return finding
 
     def _lately(self, run: Run) -> tuple[str, ReportedError] | None:
-        least, at = self.rule.count, run.step or 0
+        least = self.rule.count
+        at = run.step or 0
         lasting = (one for one in worker_errors(run) if one[1].count >= least)
         return next(
             (one for one in lasting if at - (one[1].step or 0) <= self.rule.window),
@@ -49,7 +50,8 @@ class WorkerErrors(Diagnosis):
         )
 
     def _finding(self, run: Run, path: str, error: ReportedError) -> Finding:
-        first, last = error.first, error.last
+        first = error.first
+        last = error.last
         name = one_line(PurePath(path).name, 60)
         lines = f"{name}:{first.line}" + (
             f" to {last.line}" if last.line != first.line else ""

@@ -131,8 +131,11 @@ class Finder:
         self._named.begin()
         self._copies.begin(reported)
         self.directories = set()
-        self._homes, self._folders, self._passed_over = [], [], []
-        self._problems, self._waiting = [], []
+        self._homes = []
+        self._folders = []
+        self._passed_over = []
+        self._problems = []
+        self._waiting = []
 
     def _expand(self, spec: str) -> list[Path]:
         """Return the paths that a user's word stands for; note if there are none."""
@@ -209,7 +212,8 @@ class Finder:
         if walk.problem is not None:
             self._problems.append(f"{name}: {walk.problem}")
         for folder in found:
-            folder.top, folder.alone = path, len(found) == 1
+            folder.top = path
+            folder.alone = len(found) == 1
         self._folders.extend(found)
         if any(file.format for folder in found for file in folder.files):
             self._homes += walk.homes

@@ -75,7 +75,8 @@ class NamedFiles:
             return Named(None, f"is {kind}, not a log: save what was printed as text")
         part = rotated.newest_part(path)
         try:
-            begin, status = beginning(part).data, part.stat()
+            begin = beginning(part).data
+            status = part.stat()
         except OSError as error:
             return Named(None, reason_of(error))
         if not begin.strip():

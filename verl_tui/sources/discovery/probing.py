@@ -122,7 +122,8 @@ class _Inspection:
         self.inherited = known is None and self.known is not None and not drops
         self.known = self.known if self.inherited else known
         self.first = first
-        self.size, self.inode = status.st_size, status.st_ino
+        self.size = status.st_size
+        self.inode = status.st_ino
 
     def is_continued(self, status: os.stat_result, first: bytes) -> bool:
         """Return whether the file is still the one that was looked at, with more bytes at most.
@@ -267,7 +268,8 @@ class Probe:
         called: NameClass,
     ) -> None:
         """Look at a file that is new or has grown."""
-        before, begin = inspection.known, head(path, _START)
+        before = inspection.known
+        begin = head(path, _START)
         first = begin[:_FIRST]
         continued = inspection.is_continued(status, first)
         provisional = inspection.is_provisional

@@ -58,7 +58,9 @@ class _Beginning:
 
     def look(self) -> None:
         """Read how far it has got."""
-        self.before, self.seen, self._looked = self.step is not None, self._looked, True
+        self.before = self.step is not None
+        self.seen = self._looked
+        self._looked = True
         try:
             with opened(self._path) as file:
                 while self._reader is not None and (
@@ -105,7 +107,8 @@ class WandbCopies:
         """
         self._reported = reported
         self._looked = set()
-        self.left, self.stepless = False, {}
+        self.left = False
+        self.stepless = {}
 
     def join_starts(self, here: Folder, runs: list[Folder]) -> list[Folder]:
         """Join the starts of one training that its console names; leave undecided ones out."""
@@ -209,7 +212,8 @@ class WandbCopies:
         this cannot be decided.
         """
         first: Folder | None = None
-        begun, join_starts = 0, set()
+        begun = 0
+        join_starts = set()
         for start in starts:
             step = self._step(start)
             if step is None or id(start) in gone:
@@ -221,7 +225,8 @@ class WandbCopies:
                 merge_into(first, [start])
                 join_starts.add(id(start))
             else:
-                first, begun = start, step
+                first = start
+                begun = step
         return join_starts
 
     def _leaves(self, copy: Folder, named: bool) -> bool:

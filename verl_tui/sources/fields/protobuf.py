@@ -58,7 +58,8 @@ def fields(
         raise ValueError("a message beyond its data")
     while start < stop:
         tag, start = varint(data, start)
-        number, wire = tag >> 3, tag & 7
+        number = tag >> 3
+        wire = tag & 7
         value: int | tuple[int, int]
         if wire == BYTES:
             size, start = varint(data, start)

@@ -80,7 +80,8 @@ class RewardSum:
     def _sum(self, parts: Mapping[str, float | None]) -> float | None:
         """Return the weighted sum of rewards, None if all are missing."""
         if self._path is not None:
-            self._weights, self._path = weights_beside(self._path), None
+            self._weights = weights_beside(self._path)
+            self._path = None
         weights = self._fitting(tuple(parts)) or [1.0] * len(parts)
         values = [
             weight * value

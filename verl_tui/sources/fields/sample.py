@@ -287,7 +287,8 @@ def _conversation(turns: Sequence[Mapping[str, Any]]) -> str:
 
 def _speaker(turn: Mapping[str, Any]) -> str:
     """Return who speaks, with the name of a tool that answers."""
-    role, name = _role(turn), turn.get("name")
+    role = _role(turn)
+    name = turn.get("name")
     return (
         f"{role} {name}"
         if role in ("tool", "function") and isinstance(name, str)

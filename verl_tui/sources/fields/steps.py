@@ -222,7 +222,8 @@ class StepTracker:
         if step == self.step and self._measured.isdisjoint(keys):
             self._measured.update(keys)
             return True
-        self._no_step, self._known = name, False
+        self._no_step = name
+        self._known = False
         return False
 
     def _globally(self, step: int, name: str, record: Mapping[str, Any]) -> int:
@@ -235,7 +236,8 @@ class StepTracker:
         local = integer(record.get(LOCAL))
         if local is None:
             return step
-        previous, self._local = self._local, local
+        previous = self._local
+        self._local = local
         if name != LOCAL:
             self._offset = step - local
             return step

@@ -42,7 +42,8 @@ def head(path: Path, limit: int) -> bytes:
             if not found:
                 raise
             break
-        found, more = found + chunk.data, chunk.more
+        found += chunk.data
+        more = chunk.more
     return found
 
 
@@ -157,7 +158,8 @@ class CompressedTail:
         return None if same else "file was rewritten"
 
     def _begin(self) -> None:
-        self._member, self._begun = zlib.decompressobj(_GZIP), False
+        self._member = zlib.decompressobj(_GZIP)
+        self._begun = False
 
     def _take(self, limit: int) -> bytes:
         """Return what the waiting bytes hold, at most so much of it."""

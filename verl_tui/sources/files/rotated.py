@@ -211,7 +211,8 @@ class RotatedTail:
             return
         for at in reversed(range(len(older))):
             if (found := _continued(tail, older[at])) is not None:
-                self._tail, self._waiting = found, deque(older[at + 1 :])
+                self._tail = found
+                self._waiting = deque(older[at + 1 :])
                 self._measure()
                 return
 
@@ -257,7 +258,9 @@ def _skipped(tail: Tail, part: Path) -> CompressedTail | None:
     another.
     """
     packed = CompressedTail(part)
-    begin, last, left = b"", b"", tail.offset
+    begin = b""
+    last = b""
+    left = tail.offset
     while left > 0:
         chunk = packed.read(min(left, CHUNK))
         if not chunk.data and not chunk.more:
@@ -265,5 +268,6 @@ def _skipped(tail: Tail, part: Path) -> CompressedTail | None:
         begin = begin or chunk.data
         if not begin.startswith(tail.head[: len(begin)]):
             return None
-        last, left = (last + chunk.data)[-CHUNK:], left - len(chunk.data)
+        last = (last + chunk.data)[-CHUNK:]
+        left = left - len(chunk.data)
     return packed if tail.offset and last.endswith(tail.last) else None

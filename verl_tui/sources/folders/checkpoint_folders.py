@@ -106,7 +106,8 @@ class CheckpointSource:
         found, trackers = (
             _below(self.path, _DEEPEST) if self.homes is None else _in(self.homes)
         )
-        before, self._reported = self._reported, {one.path: one for one in found}
+        before = self._reported
+        self._reported = {one.path: one for one in found}
         gone = [one for path, one in before.items() if path not in self._reported]
         fresh = [one for one in found if one.path not in before]
         records = [_event(EventKind.REMOVED, one) for one in gone]

@@ -69,7 +69,9 @@ class CompletionsDecoder(JsonDecoder):
 
     def restart(self) -> Iterable[MetricRow | Record]:  # type: ignore[override]
         """Forget the steps so far."""
-        self._seen, self._step, self._before = set(), None, {}
+        self._seen = set()
+        self._step = None
+        self._before = {}
         return ()
 
     def read(self, record: dict[str, Any]) -> Iterable[MetricRow | Record]:

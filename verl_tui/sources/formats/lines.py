@@ -138,7 +138,8 @@ class LineReader:
 
     def stretch_start(self, data: bytes) -> int | None:
         """Return where the first line begins that has another step than those before it."""
-        at, step = 0, None
+        at = 0
+        step = None
         while end := data.find(b"\n", at) + 1:
             for item in self.decoder.decode(data[at : end - 1], 1):
                 if isinstance(item, MetricRow):
@@ -216,7 +217,8 @@ class LineReader:
         line = b"".join(self._partial)
         if sure := decoder.early(line):
             self._batcher.add(decoder.decode(line[:sure], self._line + 1))
-            self._partial, self._partial_size = [line[sure:]], len(line) - sure
+            self._partial = [line[sure:]]
+            self._partial_size = len(line) - sure
 
     def _keep(self, rest: bytes) -> None:
         self._partial.append(rest)
@@ -235,7 +237,8 @@ class LineReader:
             )
 
     def _drop_partial(self) -> None:
-        self._partial, self._partial_size = [], 0
+        self._partial = []
+        self._partial_size = 0
 
 
 def _standing(decoder: Decoder) -> object:

@@ -99,7 +99,8 @@ class SamplesReader:
         """Return what only waits for its end."""
         if not self._document or not self._held.strip():
             return self._lines.finish()
-        data, self._document = bytes(self._held), False
+        data = bytes(self._held)
+        self._document = False
         self._held.clear()
         if _begins_document(data):
             return (Unreadable(1, "not complete, or not JSON", ""),)

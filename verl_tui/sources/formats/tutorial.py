@@ -187,8 +187,10 @@ class TutorialDecoder(JsonDecoder):
     def restart(self) -> Sequence[MetricRow | Record]:
         """Forget the step."""
         self._skipped = False
-        self._place, self._total = StepTracker(), None
-        self._workers, self._reached = set(), {}
+        self._place = StepTracker()
+        self._total = None
+        self._workers = set()
+        self._reached = {}
         return ()
 
     def last(self, line: bytes, number: int) -> Sequence[MetricRow | Record] | None:

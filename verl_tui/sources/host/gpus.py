@@ -148,7 +148,8 @@ class GpuSource:
 
     def _nothing(self, now: float, why: str) -> GpuReading:
         """Note why nothing can be read, and return that."""
-        self._tried, self._problem = now, why
+        self._tried = now
+        self._problem = why
         return GpuReading(now, problem=why, host=self._host)
 
     def poll(
@@ -325,7 +326,8 @@ class GpuSource:
             if error.value in _NOTHING_WORKS:
                 raise
             if error.value in _FAULTS:
-                self._lost, self._fault = True, _FAULTS[error.value]
+                self._lost = True
+                self._fault = _FAULTS[error.value]
             return None
         except UnicodeDecodeError:  # pynvml decodes names strictly
             return None

@@ -195,10 +195,8 @@ class Writers:
         so for moments.
         """
         switches = [self._stopped(one) for one in {known.named, *known.holders}]
-        before, known.stops = (
-            known.stops,
-            [count for count in switches if count is not None],
-        )
+        before = known.stops
+        known.stops = [count for count in switches if count is not None]
         stopped = bool(known.stops) and known.stops == before
         if stopped != known.writer.stopped:
             known.writer = replace(known.writer, stopped=stopped)

@@ -134,7 +134,8 @@ class Engines:
 
     def heed(self, batch: Batch) -> None:
         """Note the engines that a log names, and its step."""
-        name, status = batch.run, batch.status
+        name = batch.run
+        status = batch.status
         if status.engines or status.path in self._stated.get(name, ()):
             self._stated.setdefault(name, {})[status.path] = status
         step = batch.newest().get(True)

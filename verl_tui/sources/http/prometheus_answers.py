@@ -189,7 +189,8 @@ class AnswerRows:
         ats = [at for at, _ in picked]
         back = _falls(list(map(steps.__getitem__, ats))) if steps else set()
         tables = self._tables(columns, ats, back, list(map(validated.get, ats)))
-        before, self._last_rows = self._last_rows, set()
+        before = self._last_rows
+        self._last_rows = set()
         for i, (at, seen) in enumerate(picked):
             reached = at in steps
             number = int(steps[at]) if reached else self._step_at(at)[0]
@@ -274,7 +275,8 @@ class AnswerRows:
             if figures:
                 step, stated = self._step_at(at)
                 self.newest = max(at, self.newest or at)
-                keys, values = tuple(figures), tuple(figures.values())
+                keys = tuple(figures)
+                values = tuple(figures.values())
                 yield MetricRow(
                     step,
                     keys,

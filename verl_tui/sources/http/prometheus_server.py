@@ -276,7 +276,8 @@ class Server:
     # -- what comes --------------------------------------------------------------------------------
 
     def _follow(self, since: float, now: float) -> None:
-        first, last = since + self.interval, self._until(now)
+        first = since + self.interval
+        last = self._until(now)
         if last < first:
             return
         before = self._client.received
@@ -380,12 +381,14 @@ def _range(since: float, now: float) -> str:
 
 def promql_duration(text: object) -> float | None:
     """Return a duration as Prometheus writes it: `15s`, `1m`, `1m30s`, `500ms`."""
-    total, number = 0.0, ""
+    total = 0.0
+    number = ""
     units = {"ms": 1e-3, "s": 1.0, "m": 60.0, "h": 3600.0, "d": 86_400.0}
     rest = text if isinstance(text, str) else ""
     while rest:
         digits = len(rest) - len(rest.lstrip("0123456789"))
-        number, rest = rest[:digits], rest[digits:]
+        number = rest[:digits]
+        rest = rest[digits:]
         unit = next((unit for unit in units if rest.startswith(unit)), None)
         if not number or unit is None:
             return None

@@ -65,7 +65,9 @@ class ArgumentDump:
         return ()
 
     def _begin(self, prefix: bytes, part: bytes, *, dotted: bool) -> None:
-        self._lines, self._prefix, self._dotted = [part], prefix, dotted
+        self._lines = [part]
+        self._prefix = prefix
+        self._dotted = dotted
 
     def _is_part(self, part: bytes) -> bool:
         text = part[:400].decode("utf-8", "replace")
@@ -85,10 +87,8 @@ class ArgumentDump:
         if not self._is_end(part) and len(self._lines) < _LONGEST:
             self._lines.append(part)
             return ()
-        lines, self._lines = (
-            [line.decode("utf-8", "replace") for line in self._lines[1:]],
-            [],
-        )
+        lines = [line.decode("utf-8", "replace") for line in self._lines[1:]]
+        self._lines = []
         if not self._dotted:
             lines = [line.rstrip().removesuffix(",") for line in lines]
         matches = map((_DOTTED if self._dotted else _LINE).match, lines)

@@ -64,7 +64,8 @@ class LaunchCommand:
         if line.endswith(b"\\") and len(self._text) < _LONGEST:
             self._text += line[:-1] + b" "
             return ()
-        text, self._text = (self._text + line)[:_LONGEST], b""
+        text = (self._text + line)[:_LONGEST]
+        self._text = b""
         return settings_of(_words(text.decode("utf-8", "replace")))
 
 
@@ -89,7 +90,8 @@ def _values(words: Sequence[str]) -> dict[str, Any]:
             option = None if found[2] is not None else found[1]
             values[found[1]] = True if found[2] is None else scalar(found[2])
         elif option is not None and not word.startswith("-m"):
-            values[option], option = scalar(word), None
+            values[option] = scalar(word)
+            option = None
         elif found := _OVERRIDE.fullmatch(word):
             values[found[1]] = scalar(found[2])
     return flatten_settings(values)

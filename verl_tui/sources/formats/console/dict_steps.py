@@ -117,7 +117,9 @@ class StepResolver:
         if self._kept_back and self._waiting:
             out += self._count()  # its own clearing was not seen
         if not self.cleared:
-            self.cleared, self._came, self._other = True, 0, False
+            self.cleared = True
+            self._came = 0
+            self._other = False
         return out
 
     def other(self) -> Sequence[PlacedDict]:
@@ -196,7 +198,8 @@ class StepResolver:
         """End the clearing once the bars are painted again."""
         if not self.cleared or not self._painted:
             return []
-        self.cleared, painted = False, self._painted
+        self.cleared = False
+        painted = self._painted
         self._painted = {}
         # An evaluation right before leaves a full bar behind.
         total = (
@@ -215,17 +218,22 @@ class StepResolver:
         came = self._came
         other = self._other
         start = max(0, len(self._waiting) - self._came)
-        waiting, self._waiting = self._waiting[start:], self._waiting[:start]
+        waiting = self._waiting[start:]
+        self._waiting = self._waiting[:start]
         out = self._count()
         self._start_training()
-        self._waiting, self._came, self._other = waiting, came, other
+        self._waiting = waiting
+        self._came = came
+        self._other = other
         self._take(at, total)
         return out + self._written(at)
 
     def _written(self, at: int) -> list[PlacedDict]:
         """Note that a dict was written at a step, unless something else was."""
-        came, other = self._came, self._other
-        self._came, self._other = 0, False
+        came = self._came
+        other = self._other
+        self._came = 0
+        self._other = False
         if self._kept_back is None:
             if not came and other:
                 return []
@@ -253,7 +261,8 @@ class StepResolver:
         )
 
     def _take(self, at: int, total: int) -> None:
-        self.at, self.total = at, total
+        self.at = at
+        self.total = total
 
     def _likeliest(self, before: int | None, at: int) -> int:
         """Return the likeliest step of what was printed between two positions of the bar."""
@@ -296,7 +305,8 @@ class StepResolver:
         if self._loose or sum(one.training for one in self._waiting) > 1:
             return self._bounded(at)
         step = at if step is None else step
-        waiting, self._waiting = self._waiting, []
+        waiting = self._waiting
+        self._waiting = []
         out = []
         for i, one in enumerate(waiting):
             early = not one.training and any(later.training for later in waiting[i:])
@@ -329,11 +339,13 @@ class StepResolver:
             before: The step to count from.
             stride: Steps between two training dicts; below 1 where several share a step.
         """
-        waiting, self._waiting = self._waiting, []
+        waiting = self._waiting
+        self._waiting = []
         least = self._begin_count(sum(one.training for one in waiting))
         start = before if before is not None else self._before(waiting) or 0
         stride = stride if stride is not None else self._interval() or 1
-        out, counted = [], 0
+        out = []
+        counted = 0
         for one in waiting:
             if one.training:
                 counted += 1
@@ -395,7 +407,8 @@ class StepResolver:
         if one.training:
             if self._last is not None and step > self._last:
                 self._stride = step - self._last
-            self._last, self._another = step, False
+            self._last = step
+            self._another = False
         behind = one.ahead if one.step is None else 0
         return PlacedDict(one, step + behind, counted, first)
 
@@ -406,7 +419,8 @@ def _interval(span: int, count: int) -> int:
         return 1
     if span % count == 0:
         return span // count
-    least, most = span // (count + 1) + 1, span // count
+    least = span // (count + 1) + 1
+    most = span // count
     return next(
         (one * (most // one) for one in _ROUND if one * (most // one) >= least), most
     )

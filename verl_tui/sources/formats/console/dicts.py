@@ -141,7 +141,8 @@ class DictReader:
         found = _BAR.match(part)
         if found is None:
             return ()
-        at, total = int(found["at"]), int(found["total"])
+        at = int(found["at"])
+        total = int(found["total"])
         out = self._rows(self._steps.bar(at, total))
         if total == self._steps.total:
             out.insert(0, Progress(at, total, elapsed(part, found.end())))
@@ -296,6 +297,7 @@ def _dict(written: bytes) -> dict[str, float | None]:
         elif found["none"] is not None:
             numbers[safe(found["key"], 300)] = None
         elif found["of"] is not None and found["key"] == _OF:
-            numbers[_OF], numbers[_ALL] = float(found["of"]), float(found["all"])
+            numbers[_OF] = float(found["of"])
+            numbers[_ALL] = float(found["all"])
         at = found.end() + 2
     return numbers if at == len(text) + 1 else {}

@@ -144,7 +144,10 @@ class PrintedConfig:
         return found if isinstance(found, dict) else None
 
     def _forget(self) -> None:
-        self._lines, self._numbers, self._depth, self._others = [], [], 0, 0
+        self._lines = []
+        self._numbers = []
+        self._depth = 0
+        self._others = 0
 
 
 def _opened(line: bytes) -> int:
@@ -213,7 +216,8 @@ class _ColumnParser:
 
     def _value(self, line: str, index: int, found: re.Match[str]) -> int:
         """Take the value of a key; return where the next key may stand."""
-        column, at = found.start(), found.end()
+        column = found.start()
+        at = found.end()
         key = literal(found[1]) or found[1][1:-1]  # an escape that Python does not know
         if (scalar := _SCALAR.match(line, at)) is not None:
             self._put(column, key, literal(scalar[0]))

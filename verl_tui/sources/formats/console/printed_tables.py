@@ -83,8 +83,10 @@ class TableBlock:
     def held(self) -> Sequence[Sample]:
         """Return the samples of the open table, which may have no end."""
         self._close()
-        samples, self._samples = self._samples, []
-        self._step, self._names = None, []
+        samples = self._samples
+        self._samples = []
+        self._step = None
+        self._names = []
         if not samples or samples == self._previous:
             return ()
         self._previous = samples
@@ -92,7 +94,9 @@ class TableBlock:
 
     def _begin(self, part: bytes) -> None:
         self._step = _title(part)
-        self._names, self._cells, self._lines = [], [], 0
+        self._names = []
+        self._cells = []
+        self._lines = 0
 
     def _header(self, line: str) -> None:
         """Take a line of the header; long names are wrapped."""
@@ -121,7 +125,8 @@ class TableBlock:
 
     def _close(self) -> None:
         """Turn the finished row into a sample."""
-        cells, self._cells = self._cells, []
+        cells = self._cells
+        self._cells = []
         if not cells:
             return
         record: dict[str, Any] = {}

@@ -42,7 +42,8 @@ class SettingsReader:
 
     def end(self) -> Sequence[Record]:
         """Expect no more settings, as a step was trained; return those of an unfinished block."""
-        self._until, self.is_open = 0, False
+        self._until = 0
+        self.is_open = False
         return self._config.close() if self._config.is_open else ()
 
     def holds(self, prefix: bytes, part: bytes) -> bool:

@@ -40,7 +40,8 @@ class StepLineReader:
             found: A match of `STEP`.
             sure: Accept only a line with `SURE` pieces, since a model may have written it.
         """
-        step, rest = int(found.group(1)), found.group(2)
+        step = int(found.group(1))
+        rest = found.group(2)
         if b"[repeated " in rest:
             rest = unrepeated(rest)[0]
         numbers = _by_json(rest)

@@ -121,7 +121,8 @@ class WrappedDecoder(ConsoleLayer):
         while at < len(text) and self._may_be_wrapped:
             end = text.index(b"\n", at)
             out.extend(self.decode(text[at:end], number))
-            at, number = end + 1, number + 1
+            at = end + 1
+            number += 1
         out.extend(self.console.decode_all(text[at:], number))
         return out
 
@@ -175,7 +176,8 @@ class WrappedDecoder(ConsoleLayer):
             self._knows_steps = self._knows_steps or bool(self._rows)
             yield from self._completed()
             if self._may_go_on(row):
-                self._rows, self._first = [row], number
+                self._rows = [row]
+                self._first = number
             else:
                 yield _Line(line, number)
             return
@@ -212,7 +214,8 @@ class WrappedDecoder(ConsoleLayer):
             return
         # Before a row that is wider by one the last may have lost a space.
         self._goes_on = self._goes_on and width == self._width + 1
-        self._width, self._wider = width, 0
+        self._width = width
+        self._wider = 0
         self._full.clear()
 
     def _may_go_on(self, row: bytes) -> bool:

@@ -204,7 +204,8 @@ class HostFigures:
     def _loads(
         self, seconds: Mapping[str, tuple[float, float]]
     ) -> Iterator[tuple[str, float]]:
-        before, self._seconds = self._seconds, {**self._seconds, **seconds}
+        before = self._seconds
+        self._seconds = {**self._seconds, **seconds}
         for node, (idle, whole) in sorted(seconds.items()):
             idle_before, whole_before = before.get(node, (0.0, 0.0))
             if node in before and whole > whole_before and idle >= idle_before:

@@ -142,7 +142,8 @@ def _pages(samples: Iterable[PrometheusSample]) -> Iterator[list[PrometheusSampl
     for sample in samples:
         if sample.series in seen:
             yield page
-            page, seen = [], set()
+            page = []
+            seen = set()
         seen.add(sample.series)
         page.append(sample)
     if page:
@@ -274,7 +275,8 @@ class PageReader:
         self._data += data
         if len(self._data) > LARGEST:
             self._data.clear()
-            reported, self._too_large = self._too_large, True
+            reported = self._too_large
+            self._too_large = True
             return (
                 ()
                 if reported
@@ -293,7 +295,8 @@ class PageReader:
         except ImportError:
             self._missing = True
             return (Unreadable(1, MISSING, ""),)
-        before, self._lines = self._lines, self._lines + data.count(b"\n")
+        before = self._lines
+        self._lines += data.count(b"\n")
         time = self._time() if len(pages) == 1 else None
         for parts in pages:
             if (scrape := self._own(parts)) is not None:
@@ -311,7 +314,8 @@ class PageReader:
         whole.
         """
         self._data.clear()
-        self._lines, self._too_large = 0, False
+        self._lines = 0
+        self._too_large = False
         return ()
 
     def _own(self, parts: Mapping[str, Scrape]) -> Scrape | None:

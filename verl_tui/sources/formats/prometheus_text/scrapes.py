@@ -148,7 +148,8 @@ class Scrapes:
             self._left_out, len(metrics) - _MOST_KEYS, len(readings) - _MOST_READINGS
         )
         self._since_start = self._totals and builder.whole
-        metrics, readings = _cut(metrics, _MOST_KEYS), _cut(readings, _MOST_READINGS)
+        metrics = _cut(metrics, _MOST_KEYS)
+        readings = _cut(readings, _MOST_READINGS)
         return ScrapeFigures(
             builder.step,
             builder.total,
@@ -221,7 +222,8 @@ class _FigureBuilder:
         if self._progress(name, sample.value) or NO_METRIC.fullmatch(name):
             return
         family, part = _family(name, kinds)
-        kind, what = kinds.get(family, ""), _what(sample.labels)
+        kind = kinds.get(family, "")
+        what = _what(sample.labels)
         if part == "bucket" or (kind == "histogram" and part):
             self._histogram(worker, sample, family, part, what)
         elif kind == "summary":
@@ -385,7 +387,8 @@ def quantile(buckets: Mapping[float, float], share: float) -> float | None:
                 if up_to == below
                 else lower + (bound - lower) * (wanted - below) / (up_to - below)
             )
-        below, lower = up_to, bound
+        below = up_to
+        lower = bound
     return lower
 
 

@@ -65,7 +65,8 @@ def checksum_tables() -> list[list[int]]:
 
 def crc32c(data: bytes) -> int:
     """Return the CRC-32C of bytes."""
-    by_distance, crc = checksum_tables(), _ALL
+    by_distance = checksum_tables()
+    crc = _ALL
     for at in range(0, len(data), REACH):
         block = data[at : at + REACH][::-1]
         size = len(block)
@@ -200,13 +201,16 @@ class RecordSplitter:
             return []
         self._before += len(self._starts)
         self._starts = []
-        self._data, self._offset = b"".join(self._waiting), self._next
+        self._data = b"".join(self._waiting)
+        self._offset = self._next
         at = self._cut(self._data)
         rest = self._data[at:]
-        self._waiting, self._size = [rest], len(rest)
+        self._waiting = [rest]
+        self._size = len(rest)
         self._skip = max(0, at - len(self._data))
         self._next = self._offset + at - self._skip
-        out, self._out = self._out, []
+        out = self._out
+        self._out = []
         return out
 
     def stands_at(self, place: int) -> bool:

@@ -114,7 +114,8 @@ def byte_fields(messages: Iterable[bytes]) -> Iterator[tuple[int, bytes, Span]]:
 
 def item_of(data: bytes, span: Span) -> tuple[NamePath, bytes]:
     """Return the path of a value's name, and the value as JSON."""
-    path, value = [], b""
+    path = []
+    value = b""
     for field, _, part in fields(data, *span):
         if isinstance(part, tuple):
             if field in (_KEY, _NESTED_KEY):

@@ -158,7 +158,8 @@ class RecordDecoder:
 
     def go_on_with(self, later: RecordDecoder) -> None:
         """Go on as if the records of another one had been decoded here."""
-        self._step, self._counted = later._step, self._counted + later._counted
+        self._step = later._step
+        self._counted += later._counted
         self._schemas = later._schemas | self._schemas
 
     def goes_on_with(self, later: RecordDecoder) -> bool:
@@ -195,7 +196,8 @@ class RecordDecoder:
         schema = self._schema(numbers)
         if schema.keys and self._step is not None:
             values = tuple(map(numbers.__getitem__, schema.names))
-            done, time = schema.is_step, numbers.get("_timestamp")
+            done = schema.is_step
+            time = numbers.get("_timestamp")
             yield MetricRow(
                 self._step, schema.keys, values, time, mean=not done, progress=done
             )
@@ -209,7 +211,8 @@ class RecordDecoder:
             self.began_to_state = self.began_to_state or (
                 self._counted > 0 and not self._stated
             )
-            self._step, self._stated = trainer, True
+            self._step = trainer
+            self._stated = True
         elif not self._stated:
             self._step = integer(numbers.get("_step") if own is None else own)
             self._counted += 1

@@ -92,7 +92,9 @@ class TableReader:
         self._data.append(data)
         self._size += len(data)
         if self._size > _LARGEST:
-            self._data, self._done, self._has_complained = [], True, True
+            self._data = []
+            self._done = True
+            self._has_complained = True
             return (Unreadable(1, f"larger than {_LARGEST >> 20} MiB", ""),)
         if not data.rstrip().endswith(b"}"):
             return ()
@@ -100,7 +102,8 @@ class TableReader:
             table = loads(b"".join(self._data))
         except ValueError:
             return ()  # the end of an object within
-        self._data, self._done = [], True
+        self._data = []
+        self._done = True
         return tuple(self._samples(table))
 
     def finish(self) -> tuple[Record, ...]:
@@ -113,7 +116,8 @@ class TableReader:
             table, behind = first_value(b"".join(self._data))
         except ValueError:
             return (Unreadable(1, "not complete, or not JSON", ""),)
-        self._data, self._done = [], True
+        self._data = []
+        self._done = True
         return (*self._samples(table), *self._behind(behind))
 
     def _behind(self, data: bytes) -> tuple[Record, ...]:
@@ -125,13 +129,17 @@ class TableReader:
 
     def restart(self, reason: str) -> tuple[Record, ...]:
         """Forget everything: the file starts again."""
-        self._data, self._size, self._done, self._has_complained = [], 0, False, False
+        self._data = []
+        self._size = 0
+        self._done = False
+        self._has_complained = False
         return (Restart(reason),)
 
     def _samples(self, table: Any) -> Iterator[Record]:
         """Yield the samples of a table that no earlier one holds."""
         table = table if isinstance(table, dict) else {}
-        columns, rows = table.get("columns"), table.get("data")
+        columns = table.get("columns")
+        rows = table.get("data")
         if not isinstance(columns, list) or not isinstance(rows, list):
             yield Unreadable(1, 'no table: "columns" or "data" is missing', "")
             return
@@ -208,7 +216,8 @@ def _earlier(path: Path, key: str, step: int | None) -> Path | None:
     """Return the last earlier table with the same content, else with the same name."""
     tables = _beside(path)
     steps = {other: _name_and_step(other) for other in tables}
-    content, place = _content(path), (step or 0, path.name)
+    content = _content(path)
+    place = (step or 0, path.name)
     order = {other: (at or 0, other.name) for other, (_, at) in steps.items()}
     twins = [
         other for other in tables if _content(other) == content and order[other] < place
