@@ -97,7 +97,10 @@ class Scaled(Condition):
         self._count += 1
 
     def _follow(self, step: int, value: float) -> None:
-        self._within = self._within + 1 if value <= self._limit() else 0
+        if value <= self._limit():
+            self._within += 1
+        else:
+            self._within = 0
         if self._within >= _BACK:
             self._first_beyond = None
             self._beyond = []
@@ -114,13 +117,11 @@ class Scaled(Condition):
             f"{words.title} jumped at step {since} to {number(first)}, from {number(self._high)} "
             "at most in all steps before: its scale seems to have changed"
         )
-        range = (
-            f"between {number(self._low)} and {number(self._high)} "
-            f"in {self._count:,} points before"
+        evidence = (
+            f"between {number(self._low)} and {number(self._high)} in {self._count:,} points "
+            f"before; newest {number(last)} at step {step}"
         )
-        return DescribedBreach(
-            message, since, (f"{range}; newest {number(last)} at step {step}",)
-        )
+        return DescribedBreach(message, since, (evidence,))
 
     def _detach(self) -> None:
         self._beyond = self._beyond.copy()

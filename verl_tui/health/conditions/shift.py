@@ -60,21 +60,11 @@ class Shift(Condition):
             self._points.append((step, value))
             if len(self._opening) < self._window:
                 self._opening.append(value)
-            self._extreme = (
-                min(self._extreme, value)
-                if self._way > 0
-                else max(self._extreme, value)
-            )
+            if self._distance(self._extreme, value) < 0:
+                self._extreme = value
             if self.usual is not None:
-                if self._distance(self.usual, fmean(self._last())) < _BACK * abs(
-                    self._way
-                ):
-                    self.usual = None
-                    self._points.clear()
-                    self._end(step)
-            elif len(self._points) >= self.needs and self._distance(
-                self._extreme, value
-            ) > abs(self._way):
+                self._follow(step, self.usual)
+            elif len(self._points) >= self.needs and self._is_far(value):
                 self._consider(step)
 
     def _last(self) -> list[float]:
@@ -83,10 +73,20 @@ class Shift(Condition):
     def _distance(self, usual: float, value: float) -> float:
         return value - usual if self._way > 0 else usual - value
 
+    def _is_far(self, value: float) -> bool:
+        return self._distance(self._extreme, value) > abs(self._way)
+
+    def _follow(self, step: int, usual: float) -> None:
+        if self._distance(usual, fmean(self._last())) < _BACK * abs(self._way):
+            self.usual = None
+            self._points.clear()
+            self._end(step)
+
     def _consider(self, step: int) -> None:
         points = self._points
         last = self._last()
-        pasts = [[value for _, value in islice(points, len(points) - self._recent)]]
+        before = len(points) - self._recent
+        pasts = [[value for _, value in islice(points, before)]]
         if self.seen >= 2 * self._window:
             pasts.append(self._opening)
         for past in pasts:
@@ -96,12 +96,8 @@ class Shift(Condition):
             if all(self._distance(usual, value) > least for value in last):
                 self.usual = usual
                 verb = "rose" if self._way > 0 else "fell"
-                since = points[len(points) - self._recent][0]
-                self._begin(
-                    since,
-                    step,
-                    f"{verb} from its usual {number(usual)} to {number(fmean(last))}",
-                )
+                way = f"from its usual {number(usual)} to {number(fmean(last))}"
+                self._begin(points[before][0], step, f"{verb} {way}")
                 return
 
     def report(self, words: Wording) -> DescribedBreach | None:

@@ -47,18 +47,19 @@ class Streak(Condition):
                 self._start_anew(step)
             self.seen += 1
             if self._breached(value):
-                if not self._tripped:
-                    self._streak.append((step, value))
-                    if len(self._streak) >= self._count:
-                        self._tripped = tuple(self._streak)
-                        self._begin(
-                            self._tripped[0][0],
-                            step,
-                            f"was {self._what()} on {self._count} records in a row",
-                        )
+                self._lengthen(step, value)
             elif self._streak:
                 self._streak = []
             self._last = (step, value)
+
+    def _lengthen(self, step: int, value: float) -> None:
+        if self._tripped:
+            return
+        self._streak.append((step, value))
+        if len(self._streak) >= self._count:
+            self._tripped = tuple(self._streak)
+            what = f"was {self._what()} on {self._count} records in a row"
+            self._begin(self._tripped[0][0], step, what)
 
     def _start_anew(self, step: int) -> None:
         self._restarts = [mark for mark in self._restarts if mark > step]
@@ -112,10 +113,10 @@ class Drops(Streak):
         self.needs = count + 1
 
     def _breached(self, value: float) -> bool:
-        if self._last is None or self._last[1] <= 0:
+        if self._last is None:
             return False
-        last = self._last[1]
-        return (last - value) > self._threshold * last
+        _, last = self._last
+        return last > 0 and last - value > self._threshold * last
 
     def _what(self) -> str:
         return f"more than {self._threshold:.0%} below the one before"

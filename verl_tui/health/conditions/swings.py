@@ -35,10 +35,8 @@ def swing(values: Sequence[float]) -> float:
     """Return the standard deviation between neighbours, in the values' own unit; two values at
     least.
     """
-    return min(
-        spread_of(values),
-        _TO_SIGMA * median([abs(after - before) for before, after in pairwise(values)]),
-    )
+    differences = [abs(after - before) for before, after in pairwise(values)]
+    return min(spread_of(values), _TO_SIGMA * median(differences))
 
 
 def spread_of(values: Sequence[float]) -> float:
@@ -82,18 +80,15 @@ class Swings(Condition):
             # most metrics swing so little that there is no need to look at neighbours
             return
         spread = swing(values)
-        if self._spread is None and spread > self._threshold:
-            self._begin(
-                self._points[0][0],
-                step,
-                f"swung by {number(spread)} from point to point",
-            )
-            self._spread = spread
-        elif self._spread is not None:
+        if self._spread is not None:
             self._spread = spread
             if spread < _CALM * self._threshold:
                 self._spread = None
                 self._end(step)
+        elif spread > self._threshold:
+            self._spread = spread
+            what = f"swung by {number(spread)} from point to point"
+            self._begin(self._points[0][0], step, what)
 
     def report(self, words: Wording) -> DescribedBreach | None:
         """Return the breach that holds now in words, None without one."""

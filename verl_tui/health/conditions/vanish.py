@@ -62,11 +62,8 @@ class Vanish(Condition):
                 self._follow(step)
             elif self.needs <= self.seen <= self._within and self._gone():
                 self.since = self._low[0]
-                self._begin(
-                    self.since,
-                    step,
-                    f"fell from {number(self.opening)} to {number(value)} at the start",
-                )
+                fall = f"from {number(self.opening)} to {number(value)}"
+                self._begin(self.since, step, f"fell {fall} at the start")
 
     def _follow(self, step: int) -> None:
         if min(last for _, last in self._recent) > self._back * self.opening:

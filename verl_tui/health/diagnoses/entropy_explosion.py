@@ -105,11 +105,11 @@ def _explosion(blocks: BlockHistory) -> _Explosion | None:
     if usual <= 0 or min(now) < _TIMES * usual:
         return None
     signs = _signs(past, blocks[-1])
-    since = next(
-        (block.first for block in reversed(past) if block.levels[0] < _OVER * usual),
-        past[-1].first,
-    )
-    return _Explosion(since, usual, signs) if signs else None
+    if not signs:
+        return None
+    quiet = [block.first for block in past if block.levels[0] < _OVER * usual]
+    since = quiet[-1] if quiet else past[-1].first
+    return _Explosion(since, usual, signs)
 
 
 def _signs(past: BlockHistory, now: Block) -> tuple[str, ...]:
@@ -123,11 +123,10 @@ def _signs(past: BlockHistory, now: Block) -> tuple[str, ...]:
         if now.levels[2] >= usual + _MORE * size:
             return ()
         if now.levels[2] <= usual - _LESS * size:
-            signs.append(
-                f"the reward fell from {number(usual)} to {number(now.levels[2])}"
-            )
-    if length and now.levels[1] >= _LONGER * median(length) > 0:
-        signs.append(
-            f"responses grew from {number(median(length))} to {number(now.levels[1])}"
-        )
+            way = f"from {number(usual)} to {number(now.levels[2])}"
+            signs.append(f"the reward fell {way}")
+    usual_length = median(length) if length else 0.0
+    if now.levels[1] >= _LONGER * usual_length > 0:
+        way = f"from {number(usual_length)} to {number(now.levels[1])}"
+        signs.append(f"responses grew {way}")
     return tuple(signs)
