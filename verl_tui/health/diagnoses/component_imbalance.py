@@ -87,10 +87,15 @@ class ComponentImbalance(BlockDiagnosis):
             if one is None:
                 continue
             others = [j for j in columns if j != i]
-            stuck = [j for j in others if _stuck(blocks, j, self.reach(j), one)]
+            stuck = self._stuck(blocks, others, one)
             if stuck and not any(_moves(blocks, j, one) for j in stuck):
                 return self._block_finding(blocks, one, stuck, inputs)
         return None
+
+    def _stuck(
+        self, blocks: BlockHistory, others: Sequence[int], saturated: _Saturated
+    ) -> list[int]:
+        return [j for j in others if _stuck(blocks, j, self.reach(j), saturated)]
 
     def _block_finding(
         self,
