@@ -123,8 +123,9 @@ class Monitor:
             self.passed = news.passed
             self.unreached = news.unreached
             self._read = news.read
-            for name in tuple(self._behind) if news.read else ():
-                self._show_whole(name)
+            if news.read:
+                for name in tuple(self._behind):
+                    self._show_whole(name)
 
     def judge(self, now: float, *, once: bool = False) -> bool:
         """Judge the runs that changed or may have stalled; return whether a verdict changed.
@@ -192,7 +193,8 @@ class Monitor:
         """Judge a run; return whether its verdict changed."""
         judge = self._judges[name]
         verdict = judge.verdict(now)
-        if changed := verdict != self.verdicts.get(name):
+        changed = verdict != self.verdicts.get(name)
+        if changed:
             self.verdicts[name] = verdict
         if once or self._is_quiet(self.runs[name], now):
             judge.rest()

@@ -11,7 +11,6 @@ where there are several, a run is left out until it has a step and the consoles 
 from __future__ import annotations
 
 import os
-from functools import partial
 from itertools import chain
 from typing import TYPE_CHECKING
 
@@ -177,19 +176,20 @@ class WandbCopies:
         logs = [(unit, unit.changed) for unit in units]
         ends = [copy.changed for copy in kept]
         for copy, end in zip(kept, ends, strict=True):
-            rivals = sum(map(partial(_is_same_end, end), ends))
+            rivals = sum(_is_same_end(at, end) for at in ends)
             near = [log for log, at in logs if _is_same_end(at, end)]
-            fitting = [log for log in near if self._may_be(log, copy)]
+            fitting = self._fitting(near, copy)
             if rivals == 1 and len(fitting) == 1:
                 merge_into(fitting[0], [copy])
             else:
                 units = [*units, copy]
         return units
 
-    def _may_be(self, log: Folder, copy: Folder) -> bool:
-        if self.is_foreign(log, copy):
-            return False
-        return one_log_each([log, without_console_copy(copy)])
+    def _fitting(self, logs: Sequence[Folder], copy: Folder) -> list[Folder]:
+        """Return the logs that a run of W&B may be of."""
+        without = without_console_copy(copy)
+        near = [log for log in logs if not self.is_foreign(log, copy)]
+        return [log for log in near if one_log_each([log, without])]
 
     def is_foreign(self, log: Folder, copy: Folder) -> bool:
         """Return whether a log says that it reports to other runs than this one."""

@@ -71,17 +71,17 @@ class ArgumentDump:
 
     def _is_part(self, part: bytes) -> bool:
         text = part[:400].decode("utf-8", "replace")
-        return (
-            self._is_end(part)
-            or (_DOTTED if self._dotted else _LINE).match(text) is not None
-        )
+        return self._is_end(part) or self._argument.match(text) is not None
+
+    @property
+    def _argument(self) -> re.Pattern[str]:
+        """The form of an argument in this dump."""
+        return _DOTTED if self._dotted else _LINE
 
     def _is_end(self, part: bytes) -> bool:
-        return (
-            _DOTTED_END.match(part) is not None
-            if self._dotted
-            else part.strip() == b")"
-        )
+        if self._dotted:
+            return _DOTTED_END.match(part) is not None
+        return part.strip() == b")"
 
     def _go_on(self, part: bytes) -> Sequence[Settings]:
         if not self._is_end(part) and len(self._lines) < _LONGEST:
@@ -91,14 +91,14 @@ class ArgumentDump:
         self._lines = []
         if not self._dotted:
             lines = [line.rstrip().removesuffix(",") for line in lines]
-        matches = map((_DOTTED if self._dotted else _LINE).match, lines)
-        return _settings(
-            {found[1]: _value(found[2]) for found in matches if found is not None}
-        )
+        found = filter(None, map(self._argument.match, lines))
+        return _settings({argument[1]: _value(argument[2]) for argument in found})
 
 
 def _settings(values: dict[str, Any]) -> tuple[Settings, ...]:
-    return (Settings(flatten_settings(values), CONSOLE),) if is_training(values) else ()
+    if not is_training(values):
+        return ()
+    return (Settings(flatten_settings(values), CONSOLE),)
 
 
 def _one_line(written: bytes) -> dict[str, Any]:
@@ -106,7 +106,8 @@ def _one_line(written: bytes) -> dict[str, Any]:
     if len(written) > _LONGEST_LINE or b")" not in written:
         return {}
     text = written.decode("utf-8", "replace")
-    text = _OBJECT.sub("None", _ENUM.sub(r"\1", text[: text.rindex(")") + 1]))
+    text = text[: text.rindex(")") + 1]
+    text = _OBJECT.sub("None", _ENUM.sub(r"\1", text))
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # about escapes in text that others wrote

@@ -75,12 +75,12 @@ class PrintedConfig:
         last = self._lines[-1]
         if last.rstrip().endswith(_LINE_ENDS):
             return False
+        whole = last + part
         if not last.strip():
-            return _LITERAL.match(last + part) is not None and part.rstrip().endswith(
-                _LINE_ENDS
-            )
+            ends = part.rstrip().endswith(_LINE_ENDS)
+            return ends and _LITERAL.match(whole) is not None
         columns = _ColumnParser()
-        columns.read((last + part).decode("utf-8", "replace"), 0)
+        columns.read(whole.decode("utf-8", "replace"), 0)
         return columns.is_understood
 
     def feed(self, prefix: bytes, part: bytes, number: int) -> Sequence[Record]:
@@ -126,17 +126,17 @@ class PrintedConfig:
         if len(lines) < 2:
             return ()
         config, cut = _by_columns(lines)
-        settings = _settings(config)
-        if not settings:
+        records: list[Record] = [*_settings(config)]
+        if not records:
             return ()
         reason = (
             "other output cuts into the printed configuration;"
             " a setting of this line may be missing"
         )
-        return (
-            *settings,
-            *(Unreadable(numbers[at], reason, one_line(lines[at][:400])) for at in cut),
-        )
+        for at in cut:
+            excerpt = one_line(lines[at][:400])
+            records.append(Unreadable(numbers[at], reason, excerpt))
+        return records
 
     def _whole(self) -> dict[Any, Any] | None:
         text = b"\n".join(self._lines).decode("utf-8", "replace")
@@ -158,9 +158,8 @@ def _opened(line: bytes) -> int:
 
 def _settings(config: dict[Any, Any]) -> tuple[Settings, ...]:
     """Return the settings of a configuration: a nested dict, or one with names of a training."""
-    if not any(
-        isinstance(value, dict) for value in config.values()
-    ) and not is_training(config):
+    is_nested = any(isinstance(value, dict) for value in config.values())
+    if not is_nested and not is_training(config):
         return ()
     return (Settings(flatten_settings(config), CONSOLE),)
 
@@ -219,13 +218,15 @@ class _ColumnParser:
         column = found.start()
         at = found.end()
         key = literal(found[1]) or found[1][1:-1]  # an escape that Python does not know
-        if (scalar := _SCALAR.match(line, at)) is not None:
+        scalar = _SCALAR.match(line, at)
+        if scalar is not None:
             self._put(column, key, literal(scalar[0]))
             return _past_separators(line, scalar.end())
         if line[at : at + 1] not in ("[", "(", "{"):
             return at
         end = _end(line, at)
-        if end is not None and (value := literal(line[at:end])) is not None:
+        value = literal(line[at:end]) if end is not None else None
+        if end is not None and value is not None:
             self._put(column, key, value)
             return _past_separators(line, end)
         if line.startswith("{'", at):
@@ -240,7 +241,8 @@ class _ColumnParser:
         """Take a further line of a value; give it up where it does not end."""
         whole = f"{value.text} {text}"
         end = _end(whole, 0)
-        if end is not None and (found := literal(whole[:end])) is not None:
+        found = literal(whole[:end]) if end is not None else None
+        if found is not None:
             self._put(value.column, value.key, found)
             self._unfinished = None
             return
@@ -259,9 +261,8 @@ class _ColumnParser:
         if not self._open or self._open[-1][0] < column:
             # The line that opened this dict was lost: its keys are taken as those of the dict
             # around it.
-            self._open.append(
-                (column, self._open[-1][1] if self._open else self.config)
-            )
+            around = self._open[-1][1] if self._open else self.config
+            self._open.append((column, around))
         self._open[-1][1][key] = value
 
 

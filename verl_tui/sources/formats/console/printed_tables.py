@@ -101,23 +101,18 @@ class TableBlock:
     def _header(self, line: str) -> None:
         """Take a line of the header; long names are wrapped."""
         cells = [cell.strip() for cell in line.strip("┃").split("┃")]
-        more = len(self._names) == len(cells)
-        self._names = (
-            [f"{a}{b}" for a, b in zip(self._names, cells, strict=True)]
-            if more
-            else cells
-        )
+        if len(self._names) == len(cells):
+            cells = [a + b for a, b in zip(self._names, cells, strict=True)]
+        self._names = cells
 
     def _row(self, line: str) -> None:
         """Take a line of a row; a `│` that the model wrote belongs to the second cell."""
         cells = line.removeprefix("│").removesuffix("│").split("│")
-        if len(cells) != len(self._names):
-            cells = [
-                *cells[:1],
-                "│".join(cells[1 : len(cells) - len(self._names) + 2]),
-                *cells[3 - len(self._names) :],
-            ]
-        if len(cells) != len(self._names) or len(self._names) < 2:
+        beyond = len(cells) - len(self._names)
+        if beyond:
+            second = "│".join(cells[1 : beyond + 2])
+            cells = [*cells[:1], second, *cells[3 - len(self._names) :]]
+        if len(cells) != len(self._names) or len(cells) < 2:
             return
         self._cells = self._cells or [[] for _ in cells]
         for lines, cell in zip(self._cells, cells, strict=True):
@@ -140,14 +135,19 @@ class TableBlock:
 
 def _box(part: bytes, corners: Sequence[bytes]) -> str | None:
     """Return what stands in a line from the first of these characters on, None without them."""
-    places = [at for corner in corners if (at := part.find(corner, 0, _LEAD)) >= 0]
-    return part[min(places) :].decode("utf-8", "replace") if places else None
+    places = [part.find(corner, 0, _LEAD) for corner in corners]
+    found = [at for at in places if at >= 0]
+    if not found:
+        return None
+    return part[min(found) :].decode("utf-8", "replace")
 
 
 def _title(part: bytes) -> int | None:
     """Return the step of the table that a line begins, None if it begins none."""
     box = _box(part, (_TOP,))
-    title = _TITLE.fullmatch(box) if box is not None else None
+    if box is None:
+        return None
+    title = _TITLE.fullmatch(box)
     return int(title[1]) if title is not None else None
 
 

@@ -98,14 +98,10 @@ class WrappedDecoder(ConsoleLayer):
     @property
     def note(self) -> str | None:
         """Say that lines were put together, and which are not whole."""
-        together = (
-            f"lines that a terminal of {self._width} columns wrapped were put together"
-        )
-        return joined_notes(
-            self.console.note,
-            together if self._is_wrapped else None,
-            cut_note(self._cut),
-        )
+        together = None
+        if self._is_wrapped:
+            together = f"lines that a terminal of {self._width} columns wrapped were put together"
+        return joined_notes(self.console.note, together, cut_note(self._cut))
 
     @property
     def _is_wrapped(self) -> bool:
@@ -138,11 +134,8 @@ class WrappedDecoder(ConsoleLayer):
     def last(self, line: bytes, number: int) -> Iterable[MetricRow | Record] | None:
         """Return the records of a line without an end, and of the rows before that it ends."""
         row = line.removesuffix(b"\r")
-        if not (
-            self._is_wrapped
-            and self._rows
-            and _continues(self._rows[-1], row, self._width)
-        ):
+        before = self._rows[-1] if self._is_wrapped and self._rows else None
+        if before is None or not _continues(before, row, self._width):
             return self.console.last(line, number)
         records = self.console.last(self._together(row), self._first)
         if records is not None:
@@ -192,9 +185,8 @@ class WrappedDecoder(ConsoleLayer):
     def _look(self, row: bytes) -> None:
         """Find out from a row whether the log is wrapped, and how wide the terminal was."""
         self._seen += 1
-        self._goes_on = self._goes_on or (
-            bool(self._rows) and _is_within(self._rows[-1], row)
-        )
+        if self._rows and not self._goes_on:
+            self._goes_on = _is_within(self._rows[-1], row)
         if len(row) >= self._width:
             self._look_at_wide(row, _characters(row))
         decided = self._seen > _FIRST_ROWS and not self._is_wrapped
@@ -230,9 +222,10 @@ class WrappedDecoder(ConsoleLayer):
     def _together(self, *more: bytes) -> bytes:
         """Return the rows as one line."""
         *rows, end = *self._rows, *more
-        return b"".join(
-            [*(row + b" " * (self._width - _characters(row)) for row in rows), end]
-        )
+        line = b""
+        for row in rows:
+            line += row + b" " * (self._width - _characters(row))
+        return line + end
 
     def _completed(self, *, cut: bool = False) -> Iterator[_Line]:
         """Yield the line that the rows so far are, if there are any; a cut one without the last
@@ -252,9 +245,8 @@ def _continues(before: bytes, row: bytes, width: int) -> bool:
     """Return whether a row goes on with the line of the one before."""
     if not row.strip() or _BEGINS.match(row) is not None:
         return False
-    return _characters(before) == width or (
-        before.endswith(_BEFORE_SPACE) or row.startswith(_BEHIND_SPACE)
-    )
+    lost_space = before.endswith(_BEFORE_SPACE) or row.startswith(_BEHIND_SPACE)
+    return lost_space or _characters(before) == width
 
 
 def _is_within(before: bytes, row: bytes) -> bool:
