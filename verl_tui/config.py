@@ -369,9 +369,9 @@ def _entry(item: Field[Any], text: str) -> str:
 
 
 def _default(item: Field[Any]) -> Any:
-    return (
-        dict(item.default_factory()) if callable(item.default_factory) else item.default
-    )
+    if not callable(item.default_factory):
+        return item.default
+    return dict(item.default_factory())
 
 
 def _toml(value: object) -> str:
@@ -382,4 +382,6 @@ def _toml(value: object) -> str:
         return '"' + value.replace("\\", "\\\\").replace('"', '\\"') + '"'
     if isinstance(value, list | tuple):
         return "[" + ", ".join(map(_toml, value)) + "]"
-    return "a table" if isinstance(value, Mapping) else str(value)
+    if isinstance(value, Mapping):
+        return "a table"
+    return str(value)

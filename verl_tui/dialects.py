@@ -91,7 +91,9 @@ def dialect(keys: Collection[str]) -> Dialect:
     )
     if tutorial > max(verl, other):
         return "tutorial"
-    return "verl" if verl > max(tutorial, other) else "other"
+    if verl > max(tutorial, other):
+        return "verl"
+    return "other"
 
 
 @cache

@@ -93,7 +93,9 @@ def one_each(keys: Collection[str]) -> list[str]:
         for spread in spreads(keys).values()
         for part in spread.parts - {spread.line}
     }
-    return [key for key in keys if key not in passed] if passed else list(keys)
+    if passed:
+        return [key for key in keys if key not in passed]
+    return list(keys)
 
 
 def of_values(values: Sequence[float]) -> Distribution | None:

@@ -193,11 +193,9 @@ class Evaluation:
 
     def scores(self) -> Distribution | None:
         """Return how the scores are distributed, None of few."""
-        return (
-            of_values(self._scores[:MOST_VALUES])
-            if self._scored >= _LEAST_SCORED
-            else None
-        )
+        if self._scored >= _LEAST_SCORED:
+            return of_values(self._scores[:MOST_VALUES])
+        return None
 
     def _whole_group(self) -> int:
         """Return how many samples a whole group has, at least; a number beyond all where the groups

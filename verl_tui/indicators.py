@@ -312,7 +312,9 @@ def factor(indicator: str, key: str) -> float:
     verl logs no log-probability, but its negated mean: `rollout_corr/rollout_log_ppl`
     (`docs/algo/rollout_corr.md`).
     """
-    return -1.0 if (indicator, modern(key)) in _NEGATED else 1.0
+    if (indicator, modern(key)) not in _NEGATED:
+        return 1.0
+    return -1.0
 
 
 def _own_keys(keys: Collection[str]) -> dict[str, str]:

@@ -187,7 +187,9 @@ class Monitor:
                 size += state.status.size
                 read += min(state.status.bytes_read, state.status.size)
         share = min(1.0, read / size) if size else 1.0
-        return share if self._read else min(share, _NEARLY)
+        if self._read:
+            return share
+        return min(share, _NEARLY)
 
     def _judge_run(self, name: str, now: float, *, once: bool = False) -> bool:
         """Judge a run; return whether its verdict changed."""

@@ -95,7 +95,9 @@ def _repeated(words: Sequence[str]) -> float:
 
 def _in_runs(text: str) -> float:
     spans = runs(text)
-    return sum(end - start for start, end in spans) / len(text) if spans else 0.0
+    if not spans:
+        return 0.0
+    return sum(end - start for start, end in spans) / len(text)
 
 
 def runs(text: str) -> list[tuple[int, int]]:

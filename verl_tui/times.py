@@ -35,7 +35,9 @@ def dated(times: Sequence[float]) -> Sequence[float]:
     if not times or (min(times) > EARLIEST and max(times) < LATEST):
         return times
     known = [time if EARLIEST < time < LATEST else nan for time in times]
-    return () if all(map(isnan, known)) else known
+    if all(map(isnan, known)):
+        return ()
+    return known
 
 
 def parse_time(text: object) -> float | None:
@@ -43,7 +45,9 @@ def parse_time(text: object) -> float | None:
     local time.
     """
     if isinstance(text, int | float) and not isinstance(text, bool):
-        return float(text) if 1e8 < text < LATEST else None
+        if 1e8 < text < LATEST:
+            return float(text)
+        return None
     if not isinstance(text, str):
         return None
     try:
@@ -95,7 +99,9 @@ def trusted_time(
     """
     if absolute and stated is not None and modified is not None:
         # No record is younger than its file: the clocks of two hosts differ.
-        return min(stated, modified) if stated > COMPUTERS else modified
+        if stated > COMPUTERS:
+            return min(stated, modified)
+        return modified
     if stated is None or modified is None:
         return stated if modified is None else modified
     return stated if modified - stated > _ZONES else modified

@@ -73,11 +73,9 @@ def process_facts(found: Sequence[int]) -> list[dict[str, Any]]:
     """Return what this host knows of processes; only the first of many."""
     described = [_facts(pid) for pid in found[:_MOST]]
     left = len(found) - _MOST
-    return (
-        [*described, {"note": f"{left} further processes left out"}]
-        if left > 0
-        else described
-    )
+    if left > 0:
+        return [*described, {"note": f"{left} further processes left out"}]
+    return described
 
 
 def stacks(found: Sequence[int]) -> tuple[dict[int, str], list[str]]:

@@ -38,7 +38,11 @@ def gate_code(against: Mapping[str, Any]) -> int:
     if all(one["breach"] == "missing" for one in against["figures"]):
         return NOTHING_READABLE
     found = {one["breach"] for one in against["figures"]}
-    return CRITICAL if "worse" in found else WARNING if found - {None} else HEALTHY
+    if "worse" in found:
+        return CRITICAL
+    if found - {None}:
+        return WARNING
+    return HEALTHY
 
 
 def gate_lines(against: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
@@ -66,11 +70,9 @@ def _summary(against: Mapping[str, Any], code: int) -> str:
         return "there is no figure that both have"
     breaches = sum(one["breach"] is not None for one in against["figures"])
     count = len(against["figures"])
-    return (
-        f"{breaches} of {count} figures outside their bands"
-        if breaches
-        else "within all bands"
-    )
+    if not breaches:
+        return "within all bands"
+    return f"{breaches} of {count} figures outside their bands"
 
 
 def _breach(one: Mapping[str, Any]) -> str:

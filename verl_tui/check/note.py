@@ -158,11 +158,9 @@ def _measured(described: Mapping[str, Any]) -> Iterator[_NoteLine]:
 
 
 def _with_unit(value: float | None, unit: str) -> str:
-    return (
-        "not finite"
-        if value is None
-        else f"{number(value)} {_UNITS.get(unit, unit)}".rstrip()
-    )
+    if value is None:
+        return "not finite"
+    return f"{number(value)} {_UNITS.get(unit, unit)}".rstrip()
 
 
 _UNITS: Mapping[str, str] = {"percent": "%", "share": ""}

@@ -53,7 +53,9 @@ def verdict(described: Mapping[str, Any], judged: int) -> str:
     for severity in ("critical", "warning"):
         if severity in found:
             return severity
-    return "healthy" if found or (judged and described["indicators"]) else ""
+    if found or (judged and described["indicators"]):
+        return "healthy"
+    return ""
 
 
 def opening(
@@ -199,7 +201,9 @@ def _next(described: Mapping[str, Any], run: Run) -> str:
 def _lowered(sentence: str) -> str:
     """Return a sentence as it continues after a colon; names and abbreviations stay as they are."""
     usual = sentence[:1].isupper() and (sentence[1:2].islower() or sentence[1:2] == " ")
-    return sentence[0].lower() + sentence[1:] if usual else sentence
+    if not usual:
+        return sentence
+    return sentence[0].lower() + sentence[1:]
 
 
 def _checkpoint_before(finding: Mapping[str, Any], run: Run) -> str:

@@ -63,7 +63,9 @@ def run(options: argparse.Namespace) -> int:
     if options.test and options.paths:
         raise CommandError("--test sends one message and reads no PATH")
     config = configuration(options)
-    return _test(options, config) if options.test else _show(options, config)
+    if options.test:
+        return _test(options, config)
+    return _show(options, config)
 
 
 def _test(options: argparse.Namespace, config: Config) -> int:

@@ -41,15 +41,15 @@ def format_evidence(path: Path, named: str) -> str:
     """
     format = next((one for one in FORMATS if one.name == named), None)
     if format is None or path.is_dir():
-        return (
-            "its name, and the names of the files in it"
-            if path.is_dir()
-            else "its name"
-        )
+        if path.is_dir():
+            return "its name, and the names of the files in it"
+        return "its name"
     begin = beginning(path).data
     if format.matches(uncompressed_name(path), begin):
         return _by_beginning(uncompressed_name(path), begin, format)
-    return _by_rest(path, begin) if format is console else _NAMED.format(named)
+    if format is console:
+        return _by_rest(path, begin)
+    return _NAMED.format(named)
 
 
 _NAMED = "you named it: its beginning fits no format, so it is read as {}"

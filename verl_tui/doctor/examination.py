@@ -138,11 +138,9 @@ def _evidence(path: str, format: str) -> str:
     if "*" in file.name:
         return "the names of these files, and their lines"
     try:
-        return (
-            format_evidence(file, format)
-            if file.exists()
-            else "what it answers, or what was piped in"
-        )
+        if not file.exists():
+            return "what it answers, or what was piped in"
+        return format_evidence(file, format)
     except (OSError, ValueError) as error:
         return f"can no longer be determined: {one_line(str(error))}"
 
@@ -151,4 +149,6 @@ def _plain(value: Any) -> Any:
     """Return a setting as JSON has it."""
     if hasattr(value, "items"):
         return {key: _plain(one) for key, one in value.items()}
-    return [_plain(one) for one in value] if isinstance(value, list | tuple) else value
+    if not isinstance(value, list | tuple):
+        return value
+    return [_plain(one) for one in value]

@@ -321,7 +321,9 @@ def _first_difference(
             return min(step, new_step)
         if value != new_value and not (math.isnan(value) and math.isnan(new_value)):
             return step
-    return steps[len(new_steps)] if len(steps) > len(new_steps) else None
+    if len(steps) > len(new_steps):
+        return steps[len(new_steps)]
+    return None
 
 
 class _StepTimes:

@@ -80,7 +80,9 @@ def limited(
             field: value for field, value in changes.items() if value is not None
         }:
             rules[name] = {**rules.get(name, {}), **given}
-    return replace(config, guide={**config.guide, "rules": rules}) if rules else config
+    if not rules:
+        return config
+    return replace(config, guide={**config.guide, "rules": rules})
 
 
 class Guard:

@@ -190,7 +190,9 @@ def trimmed_mean(values: Sequence[float]) -> float:
         values = [value for value in values if math.isfinite(value)]
     if len(values) >= _TRIM:
         return (math.fsum(values) - min(values) - max(values)) / (len(values) - 2)
-    return math.fsum(values) / len(values) if values else math.nan
+    if not values:
+        return math.nan
+    return math.fsum(values) / len(values)
 
 
 def error(values: Sequence[float]) -> float:

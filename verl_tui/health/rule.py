@@ -182,7 +182,9 @@ class RuleOnRun:
         reason = self._exempt_now(context, keys)
         if reason is None and not has_enough:
             reason = f"needs {condition.needs} points, has {condition.seen}"
-        return NotJudged(rule.id, reason) if reason else None
+        if not reason:
+            return None
+        return NotJudged(rule.id, reason)
 
     def _exempt_now(self, context: RuleContext, keys: Sequence[str]) -> str | None:
         """Return why the rule applies to none of the metrics by their values so far."""

@@ -136,7 +136,9 @@ class MeanStream(Stream):
             point = metric.at(step)
             if point and point.step == step and math.isfinite(point.value):
                 known.append(point.value)
-        return self._scale * sum(known) / len(known) if known else math.nan
+        if not known:
+            return math.nan
+        return self._scale * sum(known) / len(known)
 
 
 class CombinedStream(Stream):
@@ -218,7 +220,9 @@ class CombinedStream(Stream):
 
 def _point(step: int, value: float) -> tuple[int, float] | None:
     """Return a point, None where it is not finite."""
-    return (step, value) if math.isfinite(value) else None
+    if not math.isfinite(value):
+        return None
+    return (step, value)
 
 
 def _finite(points: Iterable[tuple[int, float]]) -> tuple[list[int], list[float]]:

@@ -155,7 +155,9 @@ def _floor(reached: tuple[float, float]) -> float:
     within −1 and 1.
     """
     low, high = reached
-    return -1.0 if -1.0 <= low < 0.0 and high <= 1.0 else 0.0
+    if -1.0 <= low < 0.0 and high <= 1.0:
+        return -1.0
+    return 0.0
 
 
 def _error(blocks: BlockHistory, points: Sequence[_BlockLevel], i: int) -> float:

@@ -96,9 +96,9 @@ class Notifier:
     def failing(self) -> str:
         """A few words on messages that could not be sent so far; empty if all could."""
         unsent = len(self.sender.unsent)
-        return (
-            f"{unsent} unsent" if unsent else "notifications fail" * bool(self._failure)
-        )
+        if unsent:
+            return f"{unsent} unsent"
+        return "notifications fail" * bool(self._failure)
 
     def close(
         self, patience: float = PATIENCE, *, keeps_held: bool = False

@@ -271,7 +271,9 @@ class _Drawing:
         return self._scale.fraction(value)
 
     def _height_of_edge(self, value: float | None) -> float | None:
-        return None if value is None else self._scale.fraction(value)
+        if value is None:
+            return None
+        return self._scale.fraction(value)
 
     def _band(self) -> tuple[float, float] | None:
         low, high = self._whole.band

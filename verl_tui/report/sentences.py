@@ -98,7 +98,9 @@ def verdict_word(run: ReportedRun) -> str:
 def comparison_tables(report: Report) -> list[TextTable]:
     """Return the tables of the comparison; of a single run only those of its figures."""
     found = [one for one in tables(report.comparison) if one.rows or one.note]
-    return [one for one in found if one.rows and one.numbers] if report.alone else found
+    if not report.alone:
+        return found
+    return [one for one in found if one.rows and one.numbers]
 
 
 def best_table(report: Report) -> TextTable:

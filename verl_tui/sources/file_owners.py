@@ -57,11 +57,9 @@ class FileOwners:
             file: One of its files.
             count: How many sources it has already.
         """
-        return (
-            self._shared.setdefault((run, log_name(file)), count)
-            if is_events(file.path)
-            else count
-        )
+        if not is_events(file.path):
+            return count
+        return self._shared.setdefault((run, log_name(file)), count)
 
     def forget(self, files: Iterable[Path]) -> list[str]:
         """Forget all files of the runs that some of these files belong to; return their names.

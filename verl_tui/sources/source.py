@@ -122,7 +122,9 @@ class FileSource:
     def is_single(self) -> bool:
         """True if it is read from one file as it is: neither compressed nor with older parts."""
         tail = self._tail
-        return tail.is_alone if isinstance(tail, RotatedTail) else type(tail) is Tail
+        if isinstance(tail, RotatedTail):
+            return tail.is_alone
+        return type(tail) is Tail
 
     def pass_over(
         self, stop: int, last: bytes, later: SeparableReader
@@ -216,4 +218,6 @@ def follower(path: Path) -> Follower:
         return CompressedTail(path)
     if path.parent.name == NEWEST:
         return NewestTail(path)
-    return RotatedTail(path) if path.suffix.lower() in _ROTATED else Tail(path)
+    if path.suffix.lower() in _ROTATED:
+        return RotatedTail(path)
+    return Tail(path)

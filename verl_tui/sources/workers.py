@@ -146,7 +146,9 @@ def _size(reader: SourceReader) -> int:
         size = path.stat().st_size
     except OSError:
         return 0
-    return size if uncompressed_name(path) == path else size * _PACKED
+    if uncompressed_name(path) == path:
+        return size
+    return size * _PACKED
 
 
 def _send_stretches(

@@ -128,7 +128,9 @@ def look_back(rule: Rule, step: float) -> str:
 
 
 def _points(rule: Rule) -> int:
-    return rule.count if rule.condition == "streak" else rule.window
+    if rule.condition == "streak":
+        return rule.count
+    return rule.window
 
 
 def _keys(rule: Rule, indicator: str, metrics: Sequence[str]) -> Sequence[str]:

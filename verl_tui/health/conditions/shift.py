@@ -71,7 +71,9 @@ class Shift(Condition):
         return [value for _, value in islice(reversed(self._points), self._recent)]
 
     def _distance(self, usual: float, value: float) -> float:
-        return value - usual if self._way > 0 else usual - value
+        if self._way > 0:
+            return value - usual
+        return usual - value
 
     def _is_far(self, value: float) -> bool:
         return self._distance(self._extreme, value) > abs(self._way)

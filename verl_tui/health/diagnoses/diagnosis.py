@@ -171,7 +171,9 @@ class BlockDiagnosis(Diagnosis):
         continues a recent breach.
         """
         known = self.breaches.recent(len(self._history))
-        return step if known is None else min(step, known.since)
+        if known is None:
+            return step
+        return min(step, known.since)
 
     def reach(self, i: int) -> tuple[float, float]:
         """Return the lowest and the highest level of a metric over all blocks; nan where it has

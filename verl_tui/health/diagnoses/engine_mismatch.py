@@ -82,7 +82,9 @@ class EngineMismatch(BlockDiagnosis):
             )
         climbing = (blocks[-lag:] for lag in _LAGS if _norm_climbs(blocks, lag))
         stretch = next(climbing, None)
-        return None if stretch is None else self._block_finding(stretch, beyond, inputs)
+        if stretch is None:
+            return None
+        return self._block_finding(stretch, beyond, inputs)
 
     def _block_finding(
         self,
@@ -125,8 +127,6 @@ def _norm_climbs(blocks: BlockHistory, lag: int) -> bool:
 
 def _limits(inputs: BlockInputs) -> Sequence[tuple[str, float, str]]:
     known = inputs.depends_on
-    return (
-        [one for one in known if not math.isnan(one[1])]
-        if isinstance(known, tuple)
-        else []
-    )
+    if not isinstance(known, tuple):
+        return []
+    return [one for one in known if not math.isnan(one[1])]

@@ -253,7 +253,9 @@ def _brink(stretch: BlockHistory) -> int:
     """Return the last step at which entropy was still near where the stretch begins."""
     near = _NEAR * stretch[0].levels[0]
     high = [block.last for block in stretch if block.levels[0] >= near]
-    return high[-1] if high else stretch[0].last
+    if high:
+        return high[-1]
+    return stretch[0].last
 
 
 def _fallen(stretch: BlockHistory) -> bool:

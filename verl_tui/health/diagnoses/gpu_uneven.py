@@ -70,7 +70,9 @@ class GpuUneven(BlockDiagnosis):
         for i, key in enumerate(inputs.keys):
             if all(self._idles(block, i, inputs) for block in newest):
                 idle.append(key)
-        return self._block_finding(newest, idle, inputs) if idle else None
+        if not idle:
+            return None
+        return self._block_finding(newest, idle, inputs)
 
     def _idles(self, block: Block, i: int, inputs: BlockInputs) -> bool:
         levels = block.levels

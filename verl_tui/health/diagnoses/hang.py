@@ -93,7 +93,9 @@ class Hang(Diagnosis):
             running = context.state is State.RUNNING and not is_evaluation(run)
             if running and overdue(run, quiet):
                 reason = f"no step for {minutes(quiet)}, but {doubt(run, context.now)}"
-            return NotJudged(self.rule.id, reason) if reason else None
+            if not reason:
+                return None
+            return NotJudged(self.rule.id, reason)
         if holder is not None and holder.stopped:
             return self._stopped(context, holder.words)
         return self._stalled(context, quiet)

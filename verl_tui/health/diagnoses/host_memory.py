@@ -264,4 +264,6 @@ def _full(context: RuleContext) -> float | None:
     stated = positive_setting(
         context.run, ("cpu_memory_total_gb", "wandb.memory_total_gb")
     )
-    return _FULL * stated[1] if stated is not None else None
+    if stated is None:
+        return None
+    return _FULL * stated[1]

@@ -98,7 +98,9 @@ class Repetition(Diagnosis):
         breached = [one for one in judged if one.shift.breaches.open is not None]
         self.breaches = _first_breaches((*breached, *judged))
         self._note_learning(context)
-        return self._finding(context, breached) if breached else None
+        if not breached:
+            return None
+        return self._finding(context, breached)
 
     def _update(self, context: RuleContext) -> Iterator[_JudgedFigure]:
         """Feed the figures that the log has; yield each as it is now."""

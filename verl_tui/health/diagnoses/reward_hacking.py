@@ -261,7 +261,9 @@ def _validation(
 
 def _error(line: Trend) -> float:
     """Return the standard error of a trend's change."""
-    return abs(line.change / line.t) if line.t and math.isfinite(line.t) else 0.0
+    if line.t and math.isfinite(line.t):
+        return abs(line.change / line.t)
+    return 0.0
 
 
 def _samples(stretch: BlockHistory, keys: Sequence[str | None]) -> _Sign | None:

@@ -287,18 +287,18 @@ class Finder:
         """Return the settings or dumps in a directory."""
         if directory.name == ".hydra":
             return hydra_files(directory, self._probe)
-        return (
-            []
-            if directory.name.startswith(".")
-            else dump_folders(directory, self._probe)
-        )
+        if directory.name.startswith("."):
+            return []
+        return dump_folders(directory, self._probe)
 
 
 def _main_log(path: Path) -> Path:
     """Return Slurm's `job.out` for a `job.err`: the two are one log, recognised by the first."""
     path = path.parent / (rotated.base(path.name) or path.name)
     other = path.with_suffix(".out")
-    return other if path.suffix == ".err" and is_file(other) else path
+    if path.suffix == ".err" and is_file(other):
+        return other
+    return path
 
 
 def _without_log(
@@ -314,8 +314,6 @@ def _without_log(
 
 def _are(names: list[str], state: str) -> str:
     """Return a sentence about files, empty if there are none."""
-    return (
-        f"{some(sorted(names))} {'is' if len(names) == 1 else 'are'} {state}"
-        if names
-        else ""
-    )
+    if not names:
+        return ""
+    return f"{some(sorted(names))} {'is' if len(names) == 1 else 'are'} {state}"

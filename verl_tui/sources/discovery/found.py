@@ -100,7 +100,9 @@ def wandb_id(path: Path) -> str | None:
             return _id_in(path.parents[below - 1] if below else path) or _LATEST
         if part in _IN_WANDB_RUN and (known := _id_in(path.parents[below])) is not None:
             return known
-    return _id_in(path.parent) if path.suffix == _WANDB_LOG else _id_in(path)
+    if path.suffix == _WANDB_LOG:
+        return _id_in(path.parent)
+    return _id_in(path)
 
 
 def _id_in(directory: Path) -> str | None:
@@ -109,9 +111,9 @@ def _id_in(directory: Path) -> str | None:
         status = directory.stat()
     except OSError:
         return None
-    return (
-        _id_of_log(directory, status.st_mtime_ns) if S_ISDIR(status.st_mode) else None
-    )
+    if not S_ISDIR(status.st_mode):
+        return None
+    return _id_of_log(directory, status.st_mtime_ns)
 
 
 @lru_cache(maxsize=1024)
@@ -120,11 +122,9 @@ def _id_of_log(directory: Path, _changed: int) -> str | None:
     logs = [
         log.stem.removeprefix("run-") for log in directory.glob(f"run-*{_WANDB_LOG}")
     ]
-    return (
-        min(logs)
-        if logs and any((directory / name).is_dir() for name in _IN_WANDB_RUN)
-        else None
-    )
+    if logs and any((directory / name).is_dir() for name in _IN_WANDB_RUN):
+        return min(logs)
+    return None
 
 
 def is_events(path: Path) -> bool:

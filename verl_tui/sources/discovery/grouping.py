@@ -67,11 +67,15 @@ def grouped_runs(
     else:
         units = [merge_into(here, own)] if here.anchors or own else []
         if _takes_copies(units, kept, copies):
-            return [merge_into(here, kept)] if here.files or units or kept else []
+            if here.files or units or kept:
+                return [merge_into(here, kept)]
+            return []
     units, kept = copies.assign_by_name(units, kept)
     if kept:
         units = copies.assign_by_time(*assign_by_title(units, kept, _all_names(units)))
-    return units if here.anchors else _with_extras(here, units)
+    if here.anchors:
+        return units
+    return _with_extras(here, units)
 
 
 def _joined(here: Folder, below: list[Folder]) -> list[Folder]:
@@ -113,7 +117,9 @@ def _own_runs(here: Folder) -> list[Folder]:
     """Return the runs whose logs lie in a directory itself."""
     if not here.anchors:
         return []
-    return [here] if one_log_each([here]) else _split(here)
+    if one_log_each([here]):
+        return [here]
+    return _split(here)
 
 
 def _is_one_run(here: Folder, own: list[Folder], kept: list[Folder]) -> bool:
@@ -136,7 +142,9 @@ def _with_extras(here: Folder, units: list[Folder]) -> list[Folder]:
     if not units:
         return [here] if here.extras else []
     if len(units) == 1:
-        return [merge_into(here, units)] if here.extras else units
+        if not here.extras:
+            return units
+        return [merge_into(here, units)]
     samples = [file for file in here.extras if file.format is not None]
     if not samples:
         return units
@@ -307,13 +315,17 @@ def _new_files(
 
 
 def _stem_part(folder: Folder) -> list[str]:
-    return [folder.stem] if folder.stem else []
+    if not folder.stem:
+        return []
+    return [folder.stem]
 
 
 def _rank(file: FoundFile) -> int:
     """Sort the log of the first rank last: of two values for one step the last file's wins."""
     member = ranks.member(file.path)
-    return -member.rank if member is not None else -1
+    if member is not None:
+        return -member.rank
+    return -1
 
 
 def _own_name(folder: Folder, real_paths: RealPaths) -> str:

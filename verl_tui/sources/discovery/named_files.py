@@ -123,9 +123,9 @@ def _no_log(begin: bytes) -> str:
 
 def _assumed(path: Path) -> Format:
     """Return how a text is read whose beginning fits no format yet."""
-    return (
-        tutorial if uncompressed_name(path).suffix in (".jsonl", ".json") else console
-    )
+    if uncompressed_name(path).suffix in (".jsonl", ".json"):
+        return tutorial
+    return console
 
 
 def _grown(before: _Look, now: _Look) -> bool:

@@ -146,11 +146,9 @@ def _differences(places: Sequence[Sequence[str]]) -> list[str]:
     unique = [words for words in columns if len(set(words)) == len(words)]
     # A generic word is taken only if there is no other.
     unique.sort(key=lambda words: any(map(is_generic, words)))
-    return (
-        list(map(_without_date, unique[0]))
-        if unique
-        else ["/".join(rest) for rest in rests]
-    )
+    if unique:
+        return list(map(_without_date, unique[0]))
+    return ["/".join(rest) for rest in rests]
 
 
 def _common(places: Sequence[Sequence[str]], most: int) -> int:
@@ -168,4 +166,6 @@ def _without_date(word: str) -> str:
 
 def within(path: Path, top: Path) -> list[str]:
     """Return the parts of a path below another; its last part where it is no other."""
-    return list(path.relative_to(top).parts) if top in path.parents else []
+    if top not in path.parents:
+        return []
+    return list(path.relative_to(top).parts)

@@ -48,11 +48,9 @@ def _of_torchrun(path: Path) -> Member | None:
     parts = path.parts
     if path.name not in _STREAMS or len(parts) < 4 or not parts[-2].isdecimal():
         return None
-    return (
-        Member(str(path.parents[2]), int(parts[-2]))
-        if _ATTEMPT.fullmatch(parts[-3])
-        else None
-    )
+    if not _ATTEMPT.fullmatch(parts[-3]):
+        return None
+    return Member(str(path.parents[2]), int(parts[-2]))
 
 
 def _of_ray_job(path: Path) -> Member | None:

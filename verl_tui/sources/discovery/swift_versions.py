@@ -36,7 +36,9 @@ def resumed_from(directory: Path) -> str | None:
         stat = path.stat()
     except OSError:
         return None
-    return _stated(path, stat.st_mtime_ns) if stat.st_size <= _LARGEST else None
+    if stat.st_size <= _LARGEST:
+        return _stated(path, stat.st_mtime_ns)
+    return None
 
 
 @lru_cache(maxsize=1024)  # at another time it has another content

@@ -84,7 +84,9 @@ class RunNames:
 def _only_log(files: Iterable[FoundFile]) -> FoundFile | None:
     """Return the run in a database that is the only log, else nothing."""
     logs = [file for file in files if file.format is not None and file.format.anchor]
-    return logs[0] if len(logs) == 1 and is_trackio(logs[0]) else None
+    if len(logs) == 1 and is_trackio(logs[0]):
+        return logs[0]
+    return None
 
 
 def _place(files: Iterable[FoundFile]) -> tuple[str, ...]:

@@ -96,7 +96,9 @@ def worker(fields: Mapping[str, Any]) -> RankAndDevice | None:
         None,
     )
     device = _device(fields)
-    return None if rank is None and device is None else (rank, device)
+    if rank is None and device is None:
+        return None
+    return (rank, device)
 
 
 def devices(fields: Mapping[str, Any], of: RankAndDevice | None) -> DeviceFields:
@@ -130,7 +132,9 @@ def _own_device(fields: Mapping[str, Any], of: RankAndDevice | None) -> int | No
     """Return the device of a record; that of a rank without one is its local rank."""
     if of is None:
         return None
-    return of[1] if of[1] is not None else _index(fields.get("local_rank"))
+    if of[1] is not None:
+        return of[1]
+    return _index(fields.get("local_rank"))
 
 
 def _figures(fields: Mapping[str, Any]) -> Iterator[tuple[str, float]]:
@@ -189,7 +193,9 @@ def _index(value: object) -> int | None:
     if isinstance(value, bool):
         return None
     if isinstance(value, int | float):
-        return int(value) if 0 <= value < _MOST and value == int(value) else None
+        if 0 <= value < _MOST and value == int(value):
+            return int(value)
+        return None
     if not isinstance(value, str) or len(value) >= 20:
         return None
     written = _WRITTEN.fullmatch(value.strip())

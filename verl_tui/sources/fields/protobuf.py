@@ -39,7 +39,9 @@ def varint(data: bytes, at: int) -> tuple[int, int]:
 
 def signed_varint(value: int) -> int:
     """Return the int32 or int64 that was written as this varint."""
-    return value - (1 << 64) if value >> 63 else value
+    if value >> 63:
+        return value - (1 << 64)
+    return value
 
 
 def fields(

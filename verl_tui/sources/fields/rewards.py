@@ -146,7 +146,9 @@ def weights_of(settings: Mapping[str, Any]) -> list[float] | None:
     if not isinstance(weights, list):
         return None
     found = [value for value in map(number, weights) if value is not None]
-    return found if found and len(found) == len(weights) else None
+    if found and len(found) == len(weights):
+        return found
+    return None
 
 
 def _settings(path: Path) -> Mapping[str, Any]:

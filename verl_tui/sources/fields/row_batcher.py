@@ -334,7 +334,9 @@ class RowBatcher:
 
     def _is_restart(self, seen: array[int], step: int) -> bool:
         """Return True if a step that is not beyond those seen was trained again."""
-        return _went_back(seen, step) if step < seen[-1] else self._started
+        if step < seen[-1]:
+            return _went_back(seen, step)
+        return self._started
 
     def _begin_anew(self, row: MetricRow, last: int) -> None:
         back = f"steps went back from {last} to {row.step}"

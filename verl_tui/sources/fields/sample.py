@@ -146,7 +146,9 @@ def plain_field(name: str) -> str:
     `ground_truth`.
     """
     found = _NUMBERED.fullmatch(plain := name.strip().lower().replace(" ", "_"))
-    return plain if found is not None and found["field"] in _FIELDS else name
+    if found is not None and found["field"] in _FIELDS:
+        return plain
+    return name
 
 
 def group_of(prompt: str) -> str | None:
@@ -242,7 +244,9 @@ def _first_conversation(record: Mapping[str, Any], names: Sequence[str]) -> str 
 
 def _step_of(record: Mapping[str, Any]) -> int | None:
     name = _first(record, _STEP, int)
-    return integer(record[name]) if name is not None else None
+    if name is None:
+        return None
+    return integer(record[name])
 
 
 def _group(uid: object) -> str | None:
@@ -274,11 +278,9 @@ def _spoken(value: object) -> str:
     if isinstance(value, str) or not _is_conversation(value):
         return _text(value)
     turns: Sequence[Mapping[str, Any]] = value  # type: ignore[assignment]
-    return (
-        _turn_text(turns[0])
-        if len(turns) == 1 and _is_answer(turns[0])
-        else _conversation(turns)
-    )
+    if len(turns) == 1 and _is_answer(turns[0]):
+        return _turn_text(turns[0])
+    return _conversation(turns)
 
 
 def _conversation(turns: Sequence[Mapping[str, Any]]) -> str:
@@ -289,11 +291,9 @@ def _speaker(turn: Mapping[str, Any]) -> str:
     """Return who speaks, with the name of a tool that answers."""
     role = _role(turn)
     name = turn.get("name")
-    return (
-        f"{role} {name}"
-        if role in ("tool", "function") and isinstance(name, str)
-        else role
-    )
+    if role in ("tool", "function") and isinstance(name, str):
+        return f"{role} {name}"
+    return role
 
 
 def _turn_text(turn: Mapping[str, Any]) -> str:
@@ -343,9 +343,9 @@ def _call(call: object) -> str:
 
 def _parsed(value: object) -> object:
     try:
-        return (
-            loads(value.encode("utf-8", "replace")) if isinstance(value, str) else value
-        )
+        if not isinstance(value, str):
+            return value
+        return loads(value.encode("utf-8", "replace"))
     except ValueError:
         return value
 
@@ -372,8 +372,6 @@ def _text(value: object) -> str:
 
 
 def _extra(value: object) -> Any:
-    return (
-        value
-        if isinstance(value, int | float | None)
-        else safe(_text(value), _LONGEST_EXTRA)
-    )
+    if isinstance(value, int | float | None):
+        return value
+    return safe(_text(value), _LONGEST_EXTRA)

@@ -20,7 +20,9 @@ byte.
 
 def uncompressed_name(path: Path) -> Path:
     """Return a file's name without the suffix of its compression."""
-    return path.with_suffix("") if path.suffix.lower() == SUFFIX else path
+    if path.suffix.lower() != SUFFIX:
+        return path
+    return path.with_suffix("")
 
 
 def head(path: Path, limit: int) -> bytes:
@@ -78,11 +80,9 @@ class CompressedTail:
     @property
     def offset(self) -> int:
         """Compressed bytes taken so far; behind damage nothing is to be had."""
-        return (
-            self._tail.size
-            if self._damage is not None
-            else self._tail.offset - len(self._waiting)
-        )
+        if self._damage is not None:
+            return self._tail.size
+        return self._tail.offset - len(self._waiting)
 
     @property
     def size(self) -> int:

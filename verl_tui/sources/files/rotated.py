@@ -41,7 +41,9 @@ def base(name: str) -> str | None:
     if found := _PART.fullmatch(name):
         return found["base"]
     found = _LOGURU.fullmatch(name)
-    return found["stem"] + found["suffix"] if found else None
+    if not found:
+        return None
+    return found["stem"] + found["suffix"]
 
 
 def parts(path: Path) -> list[Path]:
@@ -228,7 +230,9 @@ def _is_copy(tail: Tail, path: Path) -> bool:
 
 
 def _opened(path: Path) -> Tail | CompressedTail:
-    return Tail(path) if uncompressed_name(path) == path else CompressedTail(path)
+    if uncompressed_name(path) == path:
+        return Tail(path)
+    return CompressedTail(path)
 
 
 def _size(path: Path) -> int:
@@ -270,4 +274,6 @@ def _skipped(tail: Tail, part: Path) -> CompressedTail | None:
             return None
         last = (last + chunk.data)[-CHUNK:]
         left = left - len(chunk.data)
-    return packed if tail.offset and last.endswith(tail.last) else None
+    if tail.offset and last.endswith(tail.last):
+        return packed
+    return None

@@ -160,7 +160,9 @@ def _number(tracker: Path) -> int | None:
             text = file.read(_LONGEST_NUMBER).strip()
     except OSError:
         return None
-    return int(text) if text.isdigit() else None
+    if not text.isdigit():
+        return None
+    return int(text)
 
 
 def _checkpoint(path: Path, *, is_folder: bool) -> _FoundCheckpoint | None:
@@ -216,11 +218,9 @@ def _without_torso(found: list[_FoundCheckpoint]) -> list[_FoundCheckpoint]:
     if len(saved) < 2:
         return found
     complete = [is_file(one.path / _WRITTEN_LAST) for one in saved[-2:]]
-    return (
-        [one for one in found if one is not saved[-1]]
-        if complete == [True, False]
-        else found
-    )
+    if complete != [True, False]:
+        return found
+    return [one for one in found if one is not saved[-1]]
 
 
 def _step_or_zero(found: _FoundCheckpoint) -> int:

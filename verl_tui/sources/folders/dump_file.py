@@ -143,7 +143,9 @@ class DumpFile:
         sample = read_sample(
             record, self.step, validation=self.validation, longest=LONGEST_SHOWN
         )
-        return sample if sample is not None else self._no_sample(index)
+        if sample is not None:
+            return sample
+        return self._no_sample(index)
 
     def facts(self, start: int, stop: int) -> list[SampleFacts]:
         """Return what can be said of rows without their text; of an unreadable one, nothing."""

@@ -113,16 +113,16 @@ class _DumpFigures:
         if self.evaluation.count >= LOOKED_AT:
             return None
         row = self.file.row(fact.index)
-        return row.response if isinstance(row, Sample) else None
+        if isinstance(row, Sample):
+            return row.response
+        return None
 
     def figures(self) -> Mapping[str, float]:
         """Return the figures of what has been read."""
         found = self.evaluation.figures(whole=not self.partial)
-        return (
-            {**found, READ_SHARE: self.file.offset / self.file.size}
-            if self.partial
-            else found
-        )
+        if not self.partial:
+            return found
+        return {**found, READ_SHARE: self.file.offset / self.file.size}
 
 
 class DumpSource:
@@ -332,4 +332,6 @@ def _reading_note(sizes: Mapping[int, int], limits: Mapping[int, int]) -> str | 
 
 
 def _reason(error: OSError) -> str:
-    return os.strerror(error.errno).lower() if error.errno else str(error)
+    if error.errno:
+        return os.strerror(error.errno).lower()
+    return str(error)

@@ -127,4 +127,6 @@ def _length(columns: Mapping[str, Any]) -> int | None:
     if not all(isinstance(column, list) and column for column in texts):
         return None
     lengths = {len(column) for column in texts if isinstance(column, list)}
-    return lengths.pop() if len(lengths) == 1 else None
+    if len(lengths) != 1:
+        return None
+    return lengths.pop()

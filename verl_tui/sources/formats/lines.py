@@ -60,12 +60,16 @@ class LineReader:
     @property
     def program(self) -> str | None:
         """The program that wrote the file, where several write its format."""
-        return self._patient.program if self._patient is not None else None
+        if self._patient is None:
+            return None
+        return self._patient.program
 
     @property
     def engines(self) -> tuple[str, ...]:
         """Addresses of the engines that it names."""
-        return self._patient.engines if self._patient is not None else ()
+        if self._patient is None:
+            return ()
+        return self._patient.engines
 
     @property
     def needs_beginning(self) -> bool:
@@ -75,7 +79,9 @@ class LineReader:
     @property
     def reported(self) -> tuple[str, ...]:
         """The ids of the runs at W&B that it says it reports to, in their order."""
-        return self._patient.reported if self._patient is not None else ()
+        if self._patient is None:
+            return ()
+        return self._patient.reported
 
     def feed(self, data: bytes) -> tuple[Record, ...]:
         """Return the records of the lines that these bytes complete."""
@@ -208,7 +214,9 @@ class LineReader:
         """Return the end of a line, and what follows, with the line's beginning."""
         text = b"".join((*self._partial, data))
         self._drop_partial()
-        return text if self._line else text.removeprefix(_BOM)
+        if self._line:
+            return text
+        return text.removeprefix(_BOM)
 
     def _decode_early(self, decoder: BufferingDecoder) -> None:
         """Take as much of a line without an end as is certain: a bar may be the last thing on it
@@ -243,7 +251,9 @@ class LineReader:
 
 def _standing(decoder: Decoder) -> object:
     """Return what the meaning of later lines depends on; None where that is all there was."""
-    return decoder.standing if isinstance(decoder, StandaloneDecoder) else None
+    if isinstance(decoder, StandaloneDecoder):
+        return decoder.standing
+    return None
 
 
 class LineParts:

@@ -126,7 +126,9 @@ class CsvDecoder:
     def standing(self) -> object:
         """The header, and what steps and totals depend on; None where that is more."""
         place = self._place.standing
-        return None if place is None else (self._header, place, self._total)
+        if place is None:
+            return None
+        return (self._header, place, self._total)
 
     @property
     def counts_steps(self) -> bool:
@@ -244,7 +246,9 @@ def _bounds(header: Iterable[str]) -> list[str]:
 def _whole(field: str) -> str:
     """Return a step written as an integer: spreadsheets write `3.0` and `1e3`."""
     step = _step(field)
-    return field if step is None or "/" in field else str(step)
+    if step is None or "/" in field:
+        return field
+    return str(step)
 
 
 def _step(field: str) -> int | None:

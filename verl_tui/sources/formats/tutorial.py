@@ -170,7 +170,9 @@ class TutorialDecoder(JsonDecoder):
         devices write records of their own.
         """
         place = self._place.standing
-        return None if self._workers or place is None else (place, self._total)
+        if self._workers or place is None:
+            return None
+        return (place, self._total)
 
     @property
     def note(self) -> str | None:
@@ -204,12 +206,16 @@ class TutorialDecoder(JsonDecoder):
         part = _json_part(line)
         if part != line and (records := super().last(part, number)):
             return records
-        return () if _LOG_TEXT.search(line[:200]) else super().odd(line, number, reason)
+        if _LOG_TEXT.search(line[:200]):
+            return ()
+        return super().odd(line, number, reason)
 
     def read(self, record: dict[str, Any]) -> Iterable[MetricRow | Record | Flaw]:
         """Return the row, the histograms and the sample of one object."""
         found = self._read(record)
-        return self._placed(found) if self._skipped else found
+        if not self._skipped:
+            return found
+        return self._placed(found)
 
     def _placed(
         self, found: Iterable[MetricRow | Record | Flaw]
@@ -328,7 +334,9 @@ def _scope(record: dict[str, Any]) -> str:
 
 
 def _without(flat: dict[str, Any], names: frozenset[str]) -> dict[str, Any]:
-    return {name: flat[name] for name in flat if name not in names} if names else flat
+    if not names:
+        return flat
+    return {name: flat[name] for name in flat if name not in names}
 
 
 def _json_part(line: bytes) -> bytes:

@@ -303,7 +303,9 @@ class GpuSource:
         )
         if memory is None:
             memory = self._ask("nvmlDeviceGetMemoryInfo", handle)
-        return (None, None) if memory is None else (int(memory.used), int(memory.total))
+        if memory is None:
+            return (None, None)
+        return (int(memory.used), int(memory.total))
 
     def _temperature(self, handle: Any) -> float | None:
         # NVML drops the old call in CUDA 14, while drivers before 2025 know no other.

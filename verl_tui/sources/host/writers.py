@@ -315,7 +315,9 @@ class Writers:
                 .rpartition(b")")[2]
                 .split()
             )
-            return None if rest[0] in (b"Z", b"X") else rest[19].decode()
+            if rest[0] in (b"Z", b"X"):
+                return None
+            return rest[19].decode()
         except (OSError, IndexError):
             return None
 

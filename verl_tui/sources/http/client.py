@@ -296,11 +296,9 @@ def _login(host: str) -> dict[str, str]:
     """
     stated = os.environ.get(AUTHORIZATION, "").strip()
     if stated:
-        return (
-            {"Authorization": stated}
-            if stated.isprintable() and stated.isascii()
-            else {}
-        )
+        if stated.isprintable() and stated.isascii():
+            return {"Authorization": stated}
+        return {}
     try:
         known = netrc.netrc(os.environ.get("NETRC") or None).authenticators(host)
     except (OSError, netrc.NetrcParseError, UnicodeError):

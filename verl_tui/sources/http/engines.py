@@ -109,11 +109,9 @@ class EngineSource(PageSource):
             return replace(status, problem=None, note=gone)
         if self.poller.rounds == 0:
             return replace(status, note="no answer so far")
-        return (
-            replace(status, note=None)
-            if self.poller.asked is None and not self.leads
-            else status
-        )
+        if self.poller.asked is None and not self.leads:
+            return replace(status, note=None)
+        return status
 
 
 class Engines:

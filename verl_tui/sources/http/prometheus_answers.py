@@ -396,7 +396,9 @@ def _column(
 
 def _mean(parts: Sequence[tuple[ValuesByTime, float]], at: float) -> float | None:
     values = [_number(points[at]) * factor for points, factor in parts if at in points]
-    return sum(values) / len(values) if values else None
+    if not values:
+        return None
+    return sum(values) / len(values)
 
 
 def _number(written: object) -> float:

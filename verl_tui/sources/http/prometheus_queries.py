@@ -164,7 +164,9 @@ def belongs(labels: Mapping[str, str]) -> dict[str, str]:
     if labels.get("experiment_name"):
         kept = ("project", "experiment_name")
         return {name: labels[name] for name in kept if labels.get(name)}
-    return {"job": labels["job"]} if labels.get("job") else {}
+    if not labels.get("job"):
+        return {}
+    return {"job": labels["job"]}
 
 
 def device_query(names: Collection[str]) -> str | None:

@@ -294,7 +294,9 @@ class Server:
 
     def _keys_of(self, run: ServedRun) -> Mapping[str, str]:
         """Return the log's own keys, if our exporter serves this run."""
-        return self._keys if run.names & self._keys.keys() else {}
+        if run.names & self._keys.keys():
+            return self._keys
+        return {}
 
     def _readings(self) -> dict[str, str]:
         """Return what asks for the readings of each group."""

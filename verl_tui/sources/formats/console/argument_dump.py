@@ -55,7 +55,9 @@ class ArgumentDump:
     def feed(self, prefix: bytes, part: bytes) -> Sequence[Settings]:
         """Take a line; return the settings with the dump's last one."""
         if self._lines:
-            return self._go_on(part) if self.holds(prefix, part) else ()
+            if not self.holds(prefix, part):
+                return ()
+            return self._go_on(part)
         if _DOTTED_START.match(part):
             self._begin(prefix, part, dotted=True)
         elif (found := _START.search(part)) is not None:
@@ -114,7 +116,9 @@ def _one_line(written: bytes) -> dict[str, Any]:
             call = ast.parse(text, mode="eval").body
     except (ValueError, SyntaxError, MemoryError, RecursionError):
         return {}
-    return dict(_arguments(call)) if isinstance(call, ast.Call) else {}
+    if not isinstance(call, ast.Call):
+        return {}
+    return dict(_arguments(call))
 
 
 def _arguments(call: ast.Call) -> Iterator[tuple[str, Any]]:

@@ -65,7 +65,9 @@ def as_printed(head: bytes) -> bytes:
 def printed_line(line: bytes) -> bytes:
     """Return a line as it was printed, if a collector keeps it with its time."""
     entry = _entry(line) if line.startswith(b'{"') else None
-    return line if entry is None or entry.time is None else entry.text
+    if entry is None or entry.time is None:
+        return line
+    return entry.text
 
 
 class CollectedDecoder(ConsoleLayer):
@@ -109,11 +111,15 @@ class CollectedDecoder(ConsoleLayer):
         """Return the records of a line without an end; of an object only if it is whole."""
         if not self._is_collected(line):
             return self.console.last(line, number)
-        return self._read(line, number) if _entry(line) is not None else None
+        if _entry(line) is None:
+            return None
+        return self._read(line, number)
 
     def early(self, line: bytes) -> int:
         """Return how many bytes of an unfinished line can be decoded: of an object none."""
-        return 0 if self._is_collected(line) else self.console.early(line)
+        if self._is_collected(line):
+            return 0
+        return self.console.early(line)
 
     def restart(self) -> Iterable[MetricRow | Record]:
         """Forget everything: the file starts anew."""

@@ -50,11 +50,15 @@ class LaunchCommand:
     def feed(self, prefix: bytes, part: bytes) -> Sequence[Settings]:
         """Take a line; return the settings with the command's last one."""
         if self._text:
-            return self._go_on(part) if self.holds(prefix, part) else ()
+            if not self.holds(prefix, part):
+                return ()
+            return self._go_on(part)
         failed = _FAILED.match(part) if len(part) <= _LONGEST else None
         if failed is not None:
             listed = literal(failed[1].decode("utf-8", "replace"))
-            return settings_of(listed) if isinstance(listed, list) else ()
+            if not isinstance(listed, list):
+                return ()
+            return settings_of(listed)
         if _LAUNCH.search(part) is None:
             return ()
         self._prefix = prefix

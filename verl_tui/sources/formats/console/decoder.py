@@ -412,7 +412,9 @@ def _without_hole(line: bytes) -> bytes:
     """Return a line without the zeros that a crash or a cut file with an open writer leaves before
     it: there may be gigabytes.
     """
-    return line.lstrip(b"\0") if line.startswith(b"\0") else line
+    if not line.startswith(b"\0"):
+        return line
+    return line.lstrip(b"\0")
 
 
 def _estimated(records: int) -> str | None:

@@ -175,11 +175,9 @@ class StepResolver:
         """Return the last position of the bar of this length, None if none is known."""
         if total == self.total:
             return self.at
-        return (
-            self._drawn[0]
-            if self._drawn is not None and self._drawn[1] == total
-            else None
-        )
+        if self._drawn is not None and self._drawn[1] == total:
+            return self._drawn[0]
+        return None
 
     def _paint(self, at: int, total: int) -> list[PlacedDict]:
         """Take a bar that is painted again behind a clearing."""
@@ -280,11 +278,15 @@ class StepResolver:
             return at
         last = self._last
         if not any(one.training for one in self._waiting):
-            return before if before in (last, at - 1) else at
+            if before in (last, at - 1):
+                return before
+            return at
         interval = self._interval()
         if last is not None and interval and before <= last + interval <= at:
             return last + interval
-        return before if before == at - 1 and before != last else at
+        if before == at - 1 and before != last:
+            return before
+        return at
 
     def _before_move(self, before: int | None, at: int) -> int:
         """Return the likeliest step where the bar is behind: it moves after a dict is printed."""
@@ -365,7 +367,9 @@ class StepResolver:
         if training and self.total is None and self._drawn is not None:
             at, total = self._drawn
             self.total = total if at < total else None
-        return (self.at or 0) if training == 1 and self._kept_back is False else 0
+        if training == 1 and self._kept_back is False:
+            return self.at or 0
+        return 0
 
     def _again(self, epoch: float | None, step: int) -> int:
         """Return the step of a counted dict: by its epoch where the console says how many steps one

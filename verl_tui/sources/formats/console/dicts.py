@@ -120,7 +120,9 @@ class DictReader:
             return None
         if part.startswith(b": ", at - 2):
             named = _NAMED.search(part[max(0, at - _NAME) : at])
-            return self._named(named, part[at:]) or None if named is not None else None
+            if named is None:
+                return None
+            return self._named(named, part[at:]) or None
         before = part[:at].rstrip()
         found = _dict(part[at:]) if not before or before.endswith(b"]") else {}
         written = {
@@ -300,4 +302,6 @@ def _dict(written: bytes) -> dict[str, float | None]:
             numbers[_OF] = float(found["of"])
             numbers[_ALL] = float(found["all"])
         at = found.end() + 2
-    return numbers if at == len(text) + 1 else {}
+    if at == len(text) + 1:
+        return numbers
+    return {}

@@ -91,12 +91,16 @@ class PrintedConfig:
             return ()
         if self._lines and not self.holds(prefix, part):
             self._others += prefix == self._prefix
-            return self.close() if self._others > _OTHER_LINES else ()
+            if self._others > _OTHER_LINES:
+                return self.close()
+            return ()
         self._prefix = prefix
         self._append(part, number)
         if self._depth <= 0:
             return self._end()
-        return self.close() if len(self._lines) > _LONGEST else ()
+        if len(self._lines) > _LONGEST:
+            return self.close()
+        return ()
 
     def _end(self) -> Sequence[Record]:
         """Return the settings if all braces are closed and the block can be parsed."""
@@ -105,7 +109,9 @@ class PrintedConfig:
             self._forget()
             return _settings(config)
         whole_line = len(self._lines) == 1
-        return self.close() if whole_line or len(self._lines) > _LONGEST else ()
+        if whole_line or len(self._lines) > _LONGEST:
+            return self.close()
+        return ()
 
     def _append(self, part: bytes, number: int) -> None:
         """Append a line of the dict, or the rest of a torn one."""
@@ -287,4 +293,6 @@ def _end(text: str, at: int) -> int | None:
 
 def _past_separators(line: str, at: int) -> int:
     found = _SEPARATORS.match(line, at)
-    return found.end() if found is not None else at
+    if found is None:
+        return at
+    return found.end()

@@ -148,7 +148,9 @@ def _title(part: bytes) -> int | None:
     if box is None:
         return None
     title = _TITLE.fullmatch(box)
-    return int(title[1]) if title is not None else None
+    if title is None:
+        return None
+    return int(title[1])
 
 
 def _unwrapped(lines: Sequence[str]) -> str:

@@ -66,7 +66,9 @@ def stated_progress(part: bytes) -> Progress | None:
     if b"train dataloader" in part and (found := _PER_EPOCH.search(part)):
         return Progress(per_epoch=int(found.group(1)))
     found = _BEGUN.match(part)
-    return Progress(step=int(found.group(1))) if found is not None else None
+    if found is None:
+        return None
+    return Progress(step=int(found.group(1)))
 
 
 def complete_bars(line: bytes) -> int:

@@ -44,7 +44,9 @@ class SettingsReader:
         """Expect no more settings, as a step was trained; return those of an unfinished block."""
         self._until = 0
         self.is_open = False
-        return self._config.close() if self._config.is_open else ()
+        if not self._config.is_open:
+            return ()
+        return self._config.close()
 
     def holds(self, prefix: bytes, part: bytes) -> bool:
         """Return True if a line belongs to a block of settings."""

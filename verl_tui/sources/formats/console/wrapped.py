@@ -269,4 +269,6 @@ def _is_cut(before: bytes, row: bytes, width: int) -> bool:
 
 
 def _characters(row: bytes) -> int:
-    return len(row) if row.isascii() else len(row.decode("utf-8", "replace"))
+    if row.isascii():
+        return len(row)
+    return len(row.decode("utf-8", "replace"))

@@ -89,7 +89,9 @@ def node_of(labels: Mapping[str, str]) -> str:
     """
     name = next((labels[label] for label in _NODE if labels.get(label)), "")
     head, _, port = name.rpartition(":")
-    return head if head and port.isdecimal() and not head.endswith(":") else name
+    if head and port.isdecimal() and not head.endswith(":"):
+        return head
+    return name
 
 
 def device_figures(
@@ -145,7 +147,9 @@ def _index(labels: Mapping[str, str]) -> str | None:
         ),
         None,
     )
-    return str(int(found[1])) if found is not None else None
+    if found is None:
+        return None
+    return str(int(found[1]))
 
 
 def _complete(fields: Mapping[str, float]) -> Iterator[tuple[str, float]]:

@@ -196,7 +196,9 @@ def file_and_part(path: Path) -> tuple[Path, str | None]:
     no part.
     """
     above = path.parent
-    return (above, path.name) if above.name and is_file(above) else (path, None)
+    if above.name and is_file(above):
+        return (above, path.name)
+    return (path, None)
 
 
 @lru_cache(maxsize=2)
@@ -224,18 +226,18 @@ def _parts(scrape: Scrape) -> dict[str, Scrape]:
     if len(found) < 2:
         return {_part(*run, found): scrape for run in found} or {NOBODYS: scrape}
     parts = {_part(*run, found): part for run, part in found.items()}
-    return parts if shared is None else {**parts, NOBODYS: shared}
+    if shared is None:
+        return parts
+    return {**parts, NOBODYS: shared}
 
 
 def _part(run: str, project: str, found: Iterable[tuple[str, str]]) -> str:
     """Return the name of a run's part: with its project where another one has its name."""
     alone = sum(run == other for other, _ in found) == 1
     name = (run if alone or not project else f"{project}/{run}").translate(_ESCAPED)
-    return (
-        name
-        if name.strip(".") not in ("", NOBODYS)
-        else "".join(f"%{ord(sign):02X}" for sign in name)
-    )
+    if name.strip(".") not in ("", NOBODYS):
+        return name
+    return "".join(f"%{ord(sign):02X}" for sign in name)
 
 
 def reader(path: Path) -> PageReader:
@@ -268,7 +270,9 @@ class PageReader:
             if self._others > 0
             else None
         )
-        return MISSING if self._missing else joined_notes(self._scrapes.note, others)
+        if self._missing:
+            return MISSING
+        return joined_notes(self._scrapes.note, others)
 
     def feed(self, data: bytes) -> tuple[Record, ...]:
         """Take bytes; only at their end is the page known to be complete."""
@@ -277,11 +281,9 @@ class PageReader:
             self._data.clear()
             reported = self._too_large
             self._too_large = True
-            return (
-                ()
-                if reported
-                else (Unreadable(1, f"larger than {LARGEST >> 20} MiB", ""),)
-            )
+            if reported:
+                return ()
+            return (Unreadable(1, f"larger than {LARGEST >> 20} MiB", ""),)
         return ()
 
     def finish(self) -> tuple[Record, ...]:
@@ -328,7 +330,9 @@ class PageReader:
         wanted = dict.fromkeys((*list(parts)[:1], NOBODYS))
         shown = [parts[part] for part in wanted if part in parts]
         samples = tuple(chain.from_iterable(one.samples for one in shown))
-        return Scrape(samples, shown[0].kinds) if shown else None
+        if not shown:
+            return None
+        return Scrape(samples, shown[0].kinds)
 
     def _time(self) -> float | None:
         try:

@@ -167,7 +167,9 @@ def instance_of(worker: str) -> str:
 
 def _at(worker: str) -> dict[str, str]:
     """Return the label for a worker's host, for samples that do not state one."""
-    return {"instance": instance_of(worker)} if worker else {}
+    if not worker:
+        return {}
+    return {"instance": instance_of(worker)}
 
 
 def _keys(scrapes: Iterable[Scrape]) -> dict[str, str]:
@@ -382,11 +384,9 @@ def quantile(buckets: Mapping[float, float], share: float) -> float | None:
     for bound in bounds[:-1]:
         up_to = max(below, buckets[bound])
         if up_to >= wanted:
-            return (
-                bound
-                if up_to == below
-                else lower + (bound - lower) * (wanted - below) / (up_to - below)
-            )
+            if up_to == below:
+                return bound
+            return lower + (bound - lower) * (wanted - below) / (up_to - below)
         below = up_to
         lower = bound
     return lower
@@ -420,6 +420,6 @@ def _cut(figures: Mapping[str, float], most: int) -> dict[str, float]:
 
 
 def _mean(values: Sequence[float]) -> float:
-    return (
-        mean(values) if all(map(math.isfinite, values)) else sum(values) / len(values)
-    )
+    if all(map(math.isfinite, values)):
+        return mean(values)
+    return sum(values) / len(values)

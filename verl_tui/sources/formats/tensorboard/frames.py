@@ -95,11 +95,9 @@ def sound(data: bytes) -> bool:
 
 def length(header: bytes) -> int | None:
     """Return the length of the data behind a header, None if its checksum is wrong."""
-    return (
-        int.from_bytes(header[:8], "little")
-        if len(header) == 12 and sound(header)
-        else None
-    )
+    if len(header) == 12 and sound(header):
+        return int.from_bytes(header[:8], "little")
+    return None
 
 
 def first_record(read: ReadAt, at: int, stop: int) -> int | None:
@@ -310,4 +308,6 @@ def _next_plausible(data: bytes, at: int) -> int:
     may show to be.
     """
     found = _PLAUSIBLE.search(data, at)
-    return found.start() if found else max(at, len(data) - 7)
+    if found:
+        return found.start()
+    return max(at, len(data) - 7)

@@ -169,7 +169,9 @@ def _unfenced(text: str) -> str:
     """Return a text without the blanks and the code fence around it."""
     text = text.strip()
     fenced = _FENCE.match(text)
-    return fenced[1].strip() if fenced else text
+    if not fenced:
+        return text
+    return fenced[1].strip()
 
 
 def _of_json(text: str) -> list[dict[str, Any]]:

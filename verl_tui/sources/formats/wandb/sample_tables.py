@@ -209,7 +209,9 @@ def _new_rows(path: Path, key: str, step: int | None, rows: list[Any]) -> list[A
         known = _rows(earlier, stat.st_size, stat.st_mtime)
     except (OSError, ValueError):
         return rows
-    return rows[len(known) :] if known and rows[: len(known)] == known else rows
+    if known and rows[: len(known)] == known:
+        return rows[len(known) :]
+    return rows
 
 
 def _earlier(path: Path, key: str, step: int | None) -> Path | None:
