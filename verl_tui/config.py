@@ -315,9 +315,9 @@ def _value(path: Path, item: Field[Any], kind: _TomlType, value: Any) -> Any:
     if kind.each and isinstance(value, dict):
         _check_entries(path, item.name, kind, value)
     if not kind.fits(value) or (least is not None and value < least):
-        expected = (
-            kind.expected if least is None else f"{kind.expected}, at least {least}"
-        )
+        expected = kind.expected
+        if least is not None:
+            expected = f"{kind.expected}, at least {least}"
         raise _wrong(path, item.name, expected, value)
     return kind.convert(value)
 

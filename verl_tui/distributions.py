@@ -77,10 +77,9 @@ def spreads(keys: Collection[str]) -> dict[str, DistributionKeys]:
         if known.issuperset(quantiles):
             names = (stem, f"{stem}/mean", key)
             line = next(name for name in names if name in known)
-            parts = (*names, *quantiles, f"{stem}/min", f"{stem}/max")
-            found[stem] = DistributionKeys(
-                stem, line, quantiles, frozenset(known.intersection(parts))
-            )
+            all_parts = (*names, *quantiles, f"{stem}/min", f"{stem}/max")
+            parts = frozenset(known.intersection(all_parts))
+            found[stem] = DistributionKeys(stem, line, quantiles, parts)
     return found
 
 
@@ -88,14 +87,10 @@ def one_each(keys: Collection[str]) -> list[str]:
     """Return metrics in their order; of each distribution only the metric that is drawn as a
     line.
     """
-    passed = {
-        part
-        for spread in spreads(keys).values()
-        for part in spread.parts - {spread.line}
-    }
-    if passed:
-        return [key for key in keys if key not in passed]
-    return list(keys)
+    passed: set[str] = set()
+    for spread in spreads(keys).values():
+        passed |= spread.parts - {spread.line}
+    return [key for key in keys if key not in passed]
 
 
 def of_values(values: Sequence[float]) -> Distribution | None:
@@ -151,7 +146,8 @@ def of_bins(
         figures = {"min": edges[0], **figures, "max": edges[-1]}
     low = edges[0]
     high = edges[-1]
-    return Distribution(figures, Bins(low, high, _rebinned(edges, counts, low, high)))
+    bins = Bins(low, high, _rebinned(edges, counts, low, high))
+    return Distribution(figures, bins)
 
 
 def of_limits(
@@ -175,9 +171,8 @@ def of_limits(
         return None
     first = filled[0]
     last = filled[-1]
-    return of_bins(
-        [low, *limits[first:last], high], counts[first : last + 1], ends=True
-    )
+    edges = [low, *limits[first:last], high]
+    return of_bins(edges, counts[first : last + 1], ends=True)
 
 
 def added(one: Bins, other: Bins) -> Bins:
@@ -186,10 +181,10 @@ def added(one: Bins, other: Bins) -> Bins:
     high = max(one.high, other.high)
     counts = [0.0] * BINS
     for bins in (one, other):
-        edges = [bins.low + (bins.high - bins.low) * at / BINS for at in range(BINS)]
-        for at, count in enumerate(
-            _rebinned([*edges, bins.high], bins.counts, low, high)
-        ):
+        reach = bins.high - bins.low
+        edges = [bins.low + reach * at / BINS for at in range(BINS)]
+        rebinned = _rebinned([*edges, bins.high], bins.counts, low, high)
+        for at, count in enumerate(rebinned):
             counts[at] += count
     return Bins(low, high, counts)
 
@@ -226,9 +221,8 @@ def _check(edges: Sequence[float], counts: Sequence[float]) -> None:
         )
     if len(counts) > MOST_BINS:
         raise ValueError(f"a histogram of {len(counts):,} bins")
-    if not all(map(isfinite, edges)) or any(
-        one > other for one, other in pairwise(edges)
-    ):
+    descends = any(one > other for one, other in pairwise(edges))
+    if descends or not all(map(isfinite, edges)):
         raise ValueError("a histogram whose bounds do not ascend")
     if not sum(counts) < _MOST_COUNTED or min(counts, default=0) < 0:
         raise ValueError("a histogram with a count below 0 or beyond all numbers")
@@ -243,7 +237,9 @@ def _ranked_quantiles(ranked: Sequence[float]) -> dict[str, float]:
         part = place - at
         below = ranked[at]
         above = ranked[min(at + 1, len(ranked) - 1)]
-        found[name] = below if below == above else below * (1 - part) + above * part
+        found[name] = below
+        if below != above:
+            found[name] = below * (1 - part) + above * part
     return found
 
 

@@ -71,14 +71,12 @@ def read_end(path: Path, most: int) -> LogEnd:
         data = data.partition(b"\n")[2] or data
     lines = list(_lines(data))
     kept = lines[-most:]
-    part = (
-        "all of it"
-        if whole and len(kept) == len(lines) and len(data) == size
-        else "its end"
-    )
-    searched = (
-        "all of it" if whole or size <= 2 * SEARCHED else "its beginning and its end"
-    )
+    part = "its end"
+    if whole and len(kept) == len(lines) and len(data) == size:
+        part = "all of it"
+    searched = "its beginning and its end"
+    if whole or size <= 2 * SEARCHED:
+        searched = "all of it"
     note = (
         f"{counted(len(kept), 'line')}, {part}, of {size:,} bytes; tracebacks were searched in "
         f"{searched}"

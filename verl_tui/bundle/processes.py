@@ -46,11 +46,9 @@ def pids(run: Run, gpus: GpuReading | None) -> list[int]:
 def _computing(run: Run, gpus: GpuReading | None) -> list[int]:
     """Return the processes on this host's GPUs that write a run's logs."""
     paths = set(run.paths)
-    used = (
-        [one for gpu in gpus.gpus for one in gpu.processes or ()]
-        if gpus is not None
-        else []
-    )
+    used = []
+    if gpus is not None:
+        used = [one for gpu in gpus.gpus for one in gpu.processes or ()]
     return [one.pid for one in used if paths & one.files]
 
 

@@ -144,11 +144,9 @@ def _times(described: Mapping[str, Any], run: Run, now: float) -> Iterator[str]:
         yield f"about {duration(left)} left"
     if quiet is not None:
         ago = age(quiet)
-        by = (
-            " by its file's time"
-            if run.dated_by_file and evidence(run, now) is None
-            else ""
-        )
+        by = ""
+        if run.dated_by_file and evidence(run, now) is None:
+            by = " by its file's time"
         yield (
             f"last record just now{by}"
             if ago == "now"

@@ -70,11 +70,9 @@ def run(options: argparse.Namespace) -> int:
         recording = Recording.read(paths, show_progress)
     print_messages((*recording.discovery.problems, *recording.discovery.pending))
     if recording.empty:
-        why = (
-            "no step in " + ", ".join(recording.runs)
-            if recording.runs
-            else "nothing readable"
-        )
+        why = "nothing readable"
+        if recording.runs:
+            why = "no step in " + ", ".join(recording.runs)
         raise CommandError(f"nothing to replay: {why}", EXIT_NOTHING)
     at, until = (
         None if one is None else _moment(recording, one)

@@ -97,11 +97,9 @@ def _faults(source: Mapping[str, Any]) -> Iterator[str]:
         yield f"{source['path']}: {source['problem']}"
     if source["unreadable"]:
         lines = source["unreadable_lines"]
-        last = (
-            f", the last is line {lines[-1]['line']}: {lines[-1]['reason']}"
-            if lines
-            else ""
-        )
+        last = ""
+        if lines:
+            last = f", the last is line {lines[-1]['line']}: {lines[-1]['reason']}"
         yield f"{source['path']}: {counted(source['unreadable'], 'unreadable line')}{last}"
 
 

@@ -106,9 +106,9 @@ def _dumped(dump: Dump) -> _Candidates:
         pass
     scores = [fact.score for fact in file.facts(0, file.count_so_far)]
     known = counted(len(scores), "sample")
-    chosen = (
-        known if file.complete else f"the first {known}, as far as its dump was read"
-    )
+    chosen = known
+    if not file.complete:
+        chosen = f"the first {known}, as far as its dump was read"
     return _Candidates(scores, file.row, _note(scores, chosen))
 
 
@@ -144,9 +144,9 @@ def _excerpt(why: str, at: int, found: _Candidates) -> ReportedSample:
         return ReportedSample(
             why, None, "", f"line {row.line} cannot be read: {row.reason}", None
         )
-    truth = (
-        None if row.ground_truth is None else shortened(row.ground_truth, LONGEST // 4)
-    )
+    truth = None
+    if row.ground_truth is not None:
+        truth = shortened(row.ground_truth, LONGEST // 4)
     return ReportedSample(
         why, row.score, shortened(row.prompt), shortened(row.response), truth
     )

@@ -112,10 +112,12 @@ class LateReader:
 
     def finish(self) -> Sequence[Record]:
         """Return what only waits for its end; what has not been recognised by now is a console."""
-        begun = (
-            self._begin(console) if self._reader is None and self._held.strip() else ()
-        )
-        return (*begun, *(self._reader.finish() if self._reader is not None else ()))
+        begun: Sequence[Record] = ()
+        if self._reader is None and self._held.strip():
+            begun = self._begin(console)
+        if self._reader is None:
+            return begun
+        return (*begun, *self._reader.finish())
 
     def restart(self, reason: str) -> Sequence[Record]:
         """Nothing starts anew here."""

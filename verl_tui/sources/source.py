@@ -14,7 +14,7 @@ from verl_tui.sources.files.tail import CHUNK, NEWEST, NewestTail, Tail
 from verl_tui.sources.formats.format import SeparableReader
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
+    from collections.abc import Callable, Iterable, Sequence
     from pathlib import Path
 
     from verl_tui.sources.files.tail import Chunk
@@ -159,9 +159,9 @@ class FileSource:
             )
             return (), False
         self._problem = self._lost = chunk.lost or self._lost
-        again = (
-            self._reader.restart(chunk.restarted) if chunk.restarted is not None else ()
-        )
+        again: Sequence[Record] = ()
+        if chunk.restarted is not None:
+            again = self._reader.restart(chunk.restarted)
         return self.counted((*again, *self._reader.feed(chunk.data))), chunk.more
 
     def finish(self) -> tuple[Record, ...]:

@@ -79,13 +79,15 @@ def _send(
     Raises:
         OSError: A worker cannot be started.
     """
-    sizes = {reader: size for reader in readers if (size := _size(reader)) >= _TRAVELS}
+    all_sizes = {reader: _size(reader) for reader in readers}
+    sizes = {reader: size for reader, size in all_sizes.items() if size >= _TRAVELS}
     total = sum(sizes.values())
     if total < LEAST or most == 0:
         return
-    cores = usable_cores()
-    limit = most if most is not None else min(cores, _MOST) if cores > 1 else 0
-    plan = _plan(sizes, min(limit, total // _SHARE))
+    if most is None:
+        cores = usable_cores()
+        most = min(cores, _MOST) if cores > 1 else 0
+    plan = _plan(sizes, min(most, total // _SHARE))
     _send_stretches(plan.cut, plan.cutting, workers)
     # A worker reads its sources in the order in which they are asked for.
     for share in _shares(plan.whole, plan.others):
@@ -110,11 +112,15 @@ def _plan(sizes: Mapping[SourceReader, int], workers: int) -> _Plan:
     The few sources beside the former are read here.
     """
     total = sum(sizes.values())
-    large = {one: size for one, size in sizes.items() if size * workers > total}
-    cut = {
-        one: cuts for one, size in large.items() if (cuts := cuts_of(one.source, size))
-    }
-    whole = {one: size for one, size in sizes.items() if one not in cut}
+    cut = {}
+    whole = {}
+    for reader, size in sizes.items():
+        is_large = size * workers > total
+        cuts = cuts_of(reader.source, size) if is_large else None
+        if cuts:
+            cut[reader] = cuts
+        else:
+            whole[reader] = size
     rest = sum(whole.values())
     others = min(len(whole), max(workers * rest // total, int(rest >= _SHARE)))
     if cut and workers - others > 1:
@@ -127,8 +133,10 @@ def _shares(
 ) -> Sequence[Sequence[SourceReader]]:
     """Return as many shares of sources, each of about as many bytes."""
     shares: list[list[SourceReader]] = [[] for _ in range(count)]
+    if not count:
+        return shares
     loads = [0] * count
-    for reader in sorted(sizes, key=sizes.__getitem__, reverse=True) if count else ():
+    for reader in sorted(sizes, key=sizes.__getitem__, reverse=True):
         at = loads.index(min(loads))
         loads[at] += sizes[reader]
         shares[at].append(reader)
@@ -169,9 +177,8 @@ def _send_stretches(
     for at, (reader, cuts) in enumerate(cut.items()):
         source = reader.source
         assert isinstance(source, FileSource)
-        reader.source = StretchedSource(
-            reader, source, cuts, partial(_asked, started, at)
-        )
+        ask = partial(_asked, started, at)
+        reader.source = StretchedSource(reader, source, cuts, ask)
 
 
 def _asked(workers: Sequence[WorkerProcess], file: int, number: int) -> object:

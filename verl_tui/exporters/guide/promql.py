@@ -114,11 +114,9 @@ def breach(rule: Rule, step: float) -> str:
         if _points(rule) > 1
         else _breached_now(rule, name)
     )
-    enough = (
-        f"and on (run) changes({STEPS}[{window}]) >= {_points(rule)}\n"
-        if _points(rule) > 1
-        else ""
-    )
+    enough = ""
+    if _points(rule) > 1:
+        enough = f"and on (run) changes({STEPS}[{window}]) >= {_points(rule)}\n"
     return f"({found})\n{enough}unless on (run) {names.STATE}"
 
 

@@ -50,21 +50,17 @@ class FirstStep(Diagnosis):
                 self.rule.id,
                 f"the log begins with step {step}, so its first record is not the run's",
             )
-        finding = (
-            self._finding(key, step, value)
-            if math.isfinite(value) and value >= _TEMPLATE
-            else None
-        )
+        finding = None
+        if math.isfinite(value) and value >= _TEMPLATE:
+            finding = self._finding(key, step, value)
         self.remember(finding, step)
         return finding
 
     def _finding(self, key: str, step: int, value: float) -> Finding:
         wrong = value > _CONFIG
-        what = (
-            "the configuration is wrong"
-            if wrong
-            else "the chat templates seem to differ"
-        )
+        what = "the chat templates seem to differ"
+        if wrong:
+            what = "the configuration is wrong"
         return Finding(
             self.rule.id,
             self.rule.severity,

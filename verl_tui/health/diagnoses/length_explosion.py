@@ -61,11 +61,9 @@ class LengthExplosion(BlockDiagnosis):
                 f"the log has no {'reward' if length else 'response length'}",
             )
         # The v1 trainer's share is that of the longest response, not of the limit.
-        cut = (
-            None
-            if v1_trainer(context.run)
-            else context.indicators.get("truncated_share")
-        )
+        cut = None
+        if not v1_trainer(context.run):
+            cut = context.indicators.get("truncated_share")
         limit = known_response_limit(context.run, context.guide)
         if cut is None and limit is None:
             return NotJudged(
@@ -116,11 +114,9 @@ class LengthExplosion(BlockDiagnosis):
         length, reward, cut = (column(stretch, i) for i in range(3))
         first = stretch[0].last
         last = stretch[-1].last
-        limit = (
-            f" of {number(inputs.depends_on)}"
-            if isinstance(inputs.depends_on, float)
-            else ""
-        )
+        limit = ""
+        if isinstance(inputs.depends_on, float):
+            limit = f" of {number(inputs.depends_on)}"
         pairs = [
             ("response length", length, inputs.keys[0]),
             ("reward", reward, inputs.keys[1]),
@@ -130,11 +126,9 @@ class LengthExplosion(BlockDiagnosis):
             f"{key}: {number(v[0])} at step {first}, {number(v[-1])} at step {last}"
             for _, v, key in pairs
         )
-        shares = (
-            f", truncated share from {number(cut[0])} to {number(cut[-1])}"
-            if cut
-            else ""
-        )
+        shares = ""
+        if cut:
+            shares = f", truncated share from {number(cut[0])} to {number(cut[-1])}"
         return BlockFinding(
             first,
             f"grew to {number(length[-1])}{limit} while the reward fell",

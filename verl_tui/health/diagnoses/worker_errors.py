@@ -31,11 +31,9 @@ class WorkerErrors(Diagnosis):
     def judge(self, context: RuleContext) -> Finding | NotJudged | None:
         """Report the workers' most frequent error, its count, and the samples that it costs."""
         run = context.run
-        found = (
-            None
-            if context.state in (State.CRASHED, State.FINISHED)
-            else self._lately(run)
-        )
+        found = None
+        if context.state not in (State.CRASHED, State.FINISHED):
+            found = self._lately(run)
         finding = self._finding(run, *found) if found is not None else None
         self.remember(finding, run.step)
         return finding

@@ -138,11 +138,9 @@ def _differences(places: Sequence[Sequence[str]]) -> list[str]:
     begin = _common(places, shortest)
     end = _common([place[::-1] for place in places], shortest - begin)
     rests = [place[begin : len(place) - end] for place in places]
-    columns = (
-        [[rest[0] for rest in rests], [rest[-1] for rest in rests]]
-        if all(rests)
-        else []
-    )
+    columns = []
+    if all(rests):
+        columns = [[rest[0] for rest in rests], [rest[-1] for rest in rests]]
     unique = [words for words in columns if len(set(words)) == len(words)]
     # A generic word is taken only if there is no other.
     unique.sort(key=lambda words: any(map(is_generic, words)))

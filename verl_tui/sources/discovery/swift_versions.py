@@ -48,9 +48,9 @@ def _stated(path: Path, modified: int) -> str | None:
             settings = loads(file.read())
     except (OSError, ValueError, RecursionError):
         return None
-    stated = (
-        settings.get("resume_from_checkpoint") if isinstance(settings, dict) else None
-    )
+    stated = None
+    if isinstance(settings, dict):
+        stated = settings.get("resume_from_checkpoint")
     if not isinstance(stated, str):
         return None
     parts = PurePosixPath(stated.replace("\\", "/")).parts

@@ -120,11 +120,9 @@ def devices(fields: Mapping[str, Any], of: RankAndDevice | None) -> DeviceFields
             listed |= figures
             consumed.add(name)
     index = _own_device(fields, of)
-    own = (
-        {}
-        if index is None
-        else {f"gpu.{index}.{key}": value for key, value in _figures(fields)}
-    )
+    own = {}
+    if index is not None:
+        own = {f"gpu.{index}.{key}": value for key, value in _figures(fields)}
     return DeviceFields(own, listed, frozenset(consumed))
 
 

@@ -302,11 +302,9 @@ def _turn_text(turn: Mapping[str, Any]) -> str:
     """
     content = turn.get("content", turn.get("value"))
     thought = turn.get("reasoning_content")
-    parts = (
-        [f"<think>\n{thought}\n</think>"]
-        if isinstance(thought, str) and thought
-        else []
-    )
+    parts = []
+    if isinstance(thought, str) and thought:
+        parts = [f"<think>\n{thought}\n</think>"]
     if content is not None and content != "":
         parts.append(
             "\n".join(map(_part, content))

@@ -177,11 +177,9 @@ class Tail:
         if self.identity is not None and identity != self.identity:
             # Log shippers replace a file by a longer copy of itself: the same beginning is the same
             # file.
-            reason = (
-                None
-                if self._same(descriptor) and size >= self.offset
-                else "file was replaced"
-            )
+            reason = "file was replaced"
+            if self._same(descriptor) and size >= self.offset:
+                reason = None
         elif size < self.offset:
             reason = "file was truncated"
         elif self.offset and not self._same(descriptor):

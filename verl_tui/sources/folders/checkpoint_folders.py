@@ -65,11 +65,9 @@ def homes(directory: Path, depth: int = _DEEPEST) -> list[Path]:
         return []
     if is_home(entries):
         return [directory]
-    below = (
-        sorted(entry.name for entry in entries if is_folder(entry))[:_MOST]
-        if depth > 0
-        else []
-    )
+    below = []
+    if depth > 0:
+        below = sorted(entry.name for entry in entries if is_folder(entry))[:_MOST]
     return [home for name in below for home in homes(directory / name, depth - 1)]
 
 

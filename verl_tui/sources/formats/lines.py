@@ -104,9 +104,9 @@ class LineReader:
         """Return the records of a last line without an end, where it is complete by itself."""
         partial = b"".join(self._partial)
         partial = partial if self._line else partial.removeprefix(_BOM)
-        records = (
-            self.decoder.last(partial, self._line + 1) if partial.strip() else None
-        )
+        records = None
+        if partial.strip():
+            records = self.decoder.last(partial, self._line + 1)
         self._is_unread = records is None and bool(partial.strip())
         if records is not None:
             # Its content has been taken as it stood, only what comes after it counts.

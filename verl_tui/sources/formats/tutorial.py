@@ -100,11 +100,9 @@ def _measures(record: dict[str, Any]) -> bool:
     """Return True if a record has a step or epoch and a metric, or a metric of trainings only."""
     flat = flatten(_opened(record))
     fields = step_fields(flat)
-    step = (
-        stated_step(flat, fields)[0]
-        if all(_small(flat[name]) for name in fields.steps)
-        else None
-    )
+    step = None
+    if all(_small(flat[name]) for name in fields.steps):
+        step = stated_step(flat, fields)[0]
     if step is None and number(flat.get(fields.epoch or "", "")) is None:
         return any(
             key.rpartition("/")[2] in TRAINED

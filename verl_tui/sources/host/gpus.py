@@ -298,9 +298,9 @@ class GpuSource:
         # The first version counts what the driver keeps for itself as used, so an idle device seems
         # to hold 600 MiB.
         version = getattr(self._nvml, "nvmlMemory_v2", None)
-        memory = (
-            self._ask("nvmlDeviceGetMemoryInfo", handle, version) if version else None
-        )
+        memory = None
+        if version:
+            memory = self._ask("nvmlDeviceGetMemoryInfo", handle, version)
         if memory is None:
             memory = self._ask("nvmlDeviceGetMemoryInfo", handle)
         if memory is None:

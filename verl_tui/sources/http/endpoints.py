@@ -94,11 +94,9 @@ class PageRun:
     @property
     def note(self) -> str | None:
         """Return what should be known of its figures."""
-        stepless = (
-            "no page states a step: each page counts as one"
-            if self._rows.stepless
-            else None
-        )
+        stepless = None
+        if self._rows.stepless:
+            stepless = "no page states a step: each page counts as one"
         return joined_notes(self._scrapes.note, stepless)
 
     def put(self, address: str, time: float, scrape: Scrape) -> None:

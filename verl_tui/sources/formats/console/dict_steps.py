@@ -200,11 +200,9 @@ class StepResolver:
         painted = self._painted
         self._painted = {}
         # An evaluation right before leaves a full bar behind.
-        total = (
-            self.total
-            if self.total in painted
-            else min(painted, key=lambda one: (painted[one] / max(1, one), one))
-        )
+        total = self.total
+        if self.total not in painted:
+            total = min(painted, key=lambda one: (painted[one] / max(1, one), one))
         assert total is not None
         at = painted[total]
         if total == self.total or self.total is None:
@@ -353,10 +351,10 @@ class StepResolver:
                 counted += 1
                 step = max(start + math.ceil(stride * counted), least)
                 step = self._again(one.epoch, step)
+            elif self._last is not None:
+                step = self._last
             else:
-                step = (
-                    self._last if self._last is not None else self.at or max(0, start)
-                )
+                step = self.at or max(0, start)
             out.append(self._settle(one, step, counted=True))
         return out
 

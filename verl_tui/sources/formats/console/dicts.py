@@ -186,11 +186,11 @@ class DictReader:
         self.program.dict(written)
         self._line = number
         ended = "train_runtime" in written
-        metrics = (
-            {}
-            if ended
-            else {key: value for key, value in written.items() if key not in _PLACES}
-        )
+        metrics = {}
+        if not ended:
+            metrics = {
+                key: value for key, value in written.items() if key not in _PLACES
+            }
         training = not ended and bool(
             _TRAINED & written.keys() or not _is_evaluation(written)
         )

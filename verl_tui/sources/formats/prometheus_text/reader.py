@@ -170,11 +170,9 @@ def _odd(families: Iterable[object], seconds: bool) -> Iterator[PrometheusSample
     """Yield the samples that prometheus-client reads."""
     for family in families:
         for sample in family.samples:  # type: ignore[attr-defined]
-            time = (
-                None
-                if sample.timestamp is None
-                else float(sample.timestamp) * (1000.0 if seconds else 1.0)
-            )
+            time = None
+            if sample.timestamp is not None:
+                time = float(sample.timestamp) * (1000.0 if seconds else 1.0)
             labels = tuple(
                 sorted(
                     (_shown(name), _shown(value))
@@ -265,11 +263,9 @@ class PageReader:
     @property
     def note(self) -> str | None:
         """Return a note on what a page leaves open, or on what is missing to read it."""
-        others = (
-            f"holds {self._others + 1} runs; the first one is shown"
-            if self._others > 0
-            else None
-        )
+        others = None
+        if self._others > 0:
+            others = f"holds {self._others + 1} runs; the first one is shown"
         if self._missing:
             return MISSING
         return joined_notes(self._scrapes.note, others)

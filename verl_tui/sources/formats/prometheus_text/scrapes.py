@@ -306,9 +306,9 @@ class _FigureBuilder:
             self.whole = True
             return sample.value, None
         grown = sample.value - before[0] if sample.value >= before[0] else sample.value
-        seconds = (
-            time - before[1] if time is not None and before[1] is not None else 0.0
-        )
+        seconds = 0.0
+        if time is not None and before[1] is not None:
+            seconds = time - before[1]
         return grown, seconds if seconds > 0 else None
 
     def figures(

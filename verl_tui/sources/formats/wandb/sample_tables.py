@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
     from pathlib import Path
 
-    from verl_tui.records import Record
+    from verl_tui.records import Record, Sample
 
 name = "W&B table"
 rank = 4
@@ -56,10 +56,8 @@ def matches(path: Path, head: bytes) -> bool:
         columns = orjson.loads(found[1])
     except orjson.JSONDecodeError:
         return False
-    return any(
-        read_sample(record) is not None
-        for _, record in _records(columns, [""] * len(columns))
-    )
+    records = _records(columns, [""] * len(columns))
+    return any(read_sample(record) is not None for _, record in records)
 
 
 def reader(path: Path) -> TableReader:
@@ -144,18 +142,24 @@ class TableReader:
             yield Unreadable(1, 'no table: "columns" or "data" is missing', "")
             return
         key, step = _name_and_step(self._path)
+        new_rows = _new_rows(self._path, key, step, rows)
+        samples = self._samples_of(columns, new_rows, key, step)
+        yield from islice(samples, _SAMPLES_A_TABLE)
+
+    def _samples_of(
+        self, columns: list[Any], rows: list[Any], key: str, step: int | None
+    ) -> Iterator[Sample]:
+        """Yield the samples in rows of a table."""
         validation = _VALIDATION.search(key) is not None
-        records = (
-            (step if stated is None else stated, record)
-            for row in _new_rows(self._path, key, step, rows)
-            if isinstance(row, list)
-            for stated, record in _records(columns, row)
-        )
-        samples = (
-            read_sample(self._rewards.complete(record), at, validation=validation)
-            for at, record in records
-        )
-        yield from islice(filter(None, samples), _SAMPLES_A_TABLE)
+        for row in rows:
+            if not isinstance(row, list):
+                continue
+            for stated, record in _records(columns, row):
+                at = step if stated is None else stated
+                whole = self._rewards.complete(record)
+                sample = read_sample(whole, at, validation=validation)
+                if sample is not None:
+                    yield sample
 
 
 def _records(
@@ -193,7 +197,8 @@ def _name_and_step(path: Path) -> tuple[str, int | None]:
     step = integer(found["step"]) if found else None
     parts = path.parent.parts
     if "table" in parts:
-        name = "/".join((*parts[len(parts) - parts[::-1].index("table") :], name))
+        below = len(parts) - parts[::-1].index("table")
+        name = "/".join((*parts[below:], name))
     return name, step
 
 
@@ -221,11 +226,10 @@ def _earlier(path: Path, key: str, step: int | None) -> Path | None:
     content = _content(path)
     place = (step or 0, path.name)
     order = {other: (at or 0, other.name) for other, (_, at) in steps.items()}
-    twins = [
-        other for other in tables if _content(other) == content and order[other] < place
-    ]
-    before = [] if twins else _named_before(steps, key, step)
-    return max(twins or before, default=None, key=order.__getitem__)
+    before = [other for other in tables if order[other] < place]
+    twins = [other for other in before if _content(other) == content]
+    candidates = twins or _named_before(steps, key, step)
+    return max(candidates, default=None, key=order.__getitem__)
 
 
 def _beside(path: Path) -> list[Path]:
