@@ -244,7 +244,8 @@ class _Texts:
         pairs = Counter(pairwise(words))
         self._count += 1
         self._repetition += repetition(text, words, pairs)
-        if (share := entropy(pairs, len(words) - 1)) is not None:
+        share = entropy(pairs, len(words) - 1)
+        if share is not None:
             self._entropies.append(share)
         self._pairs.update(pairs)
         self._total_pairs += max(0, len(words) - 1)

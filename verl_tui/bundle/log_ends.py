@@ -178,6 +178,7 @@ def _kinds(tracebacks: Iterable[str]) -> list[str]:
         found[0] + (f"\n[{len(found):,} of this kind]" if len(found) > 1 else "")
         for found in kinds.values()
     ]
-    if (left := len(texts) - 2 * _KINDS) > 0:
+    left = len(texts) - 2 * _KINDS
+    if left > 0:
         texts[_KINDS:-_KINDS] = [f"[{counted(left, 'further kind')} left out]"]
     return texts

@@ -94,7 +94,8 @@ def stacks(found: Sequence[int]) -> tuple[dict[int, str], list[str]]:
             problems.append(f"process {pid}: {problem}")
         else:
             texts[pid] = text
-    if (left := len(chosen) - _MOST) > 0:
+    left = len(chosen) - _MOST
+    if left > 0:
         problems.append(f"{left} further processes left out")
     return texts, problems
 

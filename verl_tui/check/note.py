@@ -223,7 +223,8 @@ def _found(described: Mapping[str, Any], *, unfolded: bool) -> Iterator[_NoteLin
         by_cause.setdefault(finding["consequence_of"], []).append(finding)
     for i, finding in enumerate(by_cause.pop(None, ())):
         yield from _finding(finding, 2, opened=i == 0)
-        if consequences := by_cause.pop(finding["id"], None):
+        consequences = by_cause.pop(finding["id"], None)
+        if consequences:
             yield _NoteLine(4, _consequences(consequences, unfolded=unfolded))
             for one in consequences if unfolded else ():
                 yield from _finding(one, 6)
@@ -307,7 +308,8 @@ def _read(
         )
         records = counted(sum(source["records"] for source in group), "record")
         text = Text(f"read {one_line(path, 1000)}: {called}, {records}", "dim")
-        if unreadable := sum(source["unreadable"] for source in group):
+        unreadable = sum(source["unreadable"] for source in group)
+        if unreadable:
             text.append(f", {counted(unreadable, 'unreadable line')}", "not dim yellow")
         yield _NoteLine(2, text)
         yield from _trouble(run.sources[source["path"]] for source in group)

@@ -152,7 +152,8 @@ def _times(described: Mapping[str, Any], run: Run, now: float) -> Iterator[str]:
             if ago == "now"
             else f"last record {ago} ago{by}"
         )
-    if (early := ahead(run, now)) is not None:
+    early = ahead(run, now)
+    if early is not None:
         yield f"last record dated {age(early)} ahead of the clock"
 
 

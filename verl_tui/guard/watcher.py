@@ -76,9 +76,8 @@ def limited(
     }
     rules = {name: dict(rule) for name, rule in config.guide.get("rules", {}).items()}
     for name, changes in limits.items():
-        if given := {
-            field: value for field, value in changes.items() if value is not None
-        }:
+        given = {field: value for field, value in changes.items() if value is not None}
+        if given:
             rules[name] = {**rules.get(name, {}), **given}
     if not rules:
         return config

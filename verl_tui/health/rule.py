@@ -294,7 +294,8 @@ def _parts(context: RuleContext) -> list[str]:
 
 def _keys(context: RuleContext, rule: Rule) -> Sequence[str]:
     """Return the key of the rule's indicator or metric, or all keys that match its wildcards."""
-    if patterns := [pattern for pattern in rule.metric if "*" in pattern]:
+    patterns = [pattern for pattern in rule.metric if "*" in pattern]
+    if patterns:
         return _matching(context.names, patterns)
     key = context.key_of(rule.indicator, rule.metric)
     return [key] if key else []

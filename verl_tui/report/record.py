@@ -144,7 +144,8 @@ def make_report(
 def _without_training(monitor: Monitor, runs: Sequence[Run]) -> Iterator[str]:
     """Yield a sentence on files that hold no training."""
     known = {run.name for run in runs}
-    if left := [one_line(name) for name in monitor.runs if name not in known]:
+    left = [one_line(name) for name in monitor.runs if name not in known]
+    if left:
         yield f"There is no training in {', '.join(left)}."
 
 
@@ -217,7 +218,8 @@ def _after(word: str, lines: Sequence[str]) -> str:
 
 def _bests(run: Run) -> Iterator[BestStep]:
     for metric in ("reward", "validation"):
-        if (found := best(run, metric)) is not None:
+        found = best(run, metric)
+        if found is not None:
             yield BestStep(metric, found)
 
 
@@ -234,5 +236,6 @@ def _left_out(runs: Sequence[ReportedRun], drawn: DrawnRuns) -> Iterator[str]:
     silent = sum(bool(one.described["findings"]) and not one.detailed for one in runs)
     if silent:
         yield f"The findings of {counted(silent, 'run')} are not written out, only their verdicts."
-    if unsampled := sum(one.excerpts is None for one in runs):
+    unsampled = sum(one.excerpts is None for one in runs)
+    if unsampled:
         yield f"The samples of {counted(unsampled, 'run')} are not shown."

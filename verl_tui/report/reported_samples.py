@@ -91,7 +91,8 @@ def excerpts_of(run: Run) -> ReportedSamples:
 
 
 def _candidates(run: Run, place: Place) -> _Candidates:
-    if (dump := run.samples.dump(place)) is not None:
+    dump = run.samples.dump(place)
+    if dump is not None:
         return _dumped(dump)
     kept = run.samples.kept(place)
     scores = [sample.score for sample in kept]

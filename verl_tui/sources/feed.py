@@ -201,7 +201,8 @@ class Feed:
     def finish(self) -> Iterator[Batch]:
         """Yield last lines without an end: for a single look."""
         for reader in self._readers.values():
-            if (batch := reader.finish()) is not None:
+            batch = reader.finish()
+            if batch is not None:
                 yield batch
 
     def update_writers(self, now: float) -> Iterator[Batch]:
@@ -209,7 +210,8 @@ class Feed:
         self._watch_writers(now)
         self._watch.look()
         for reader in self._readers.values():
-            if (batch := reader.update_writer()) is not None:
+            batch = reader.update_writer()
+            if batch is not None:
                 yield batch
 
     def _watch_writers(self, now: float) -> None:

@@ -94,7 +94,8 @@ def wandb_id(path: Path) -> str | None:
     A directory that was renamed is known by the log in it.
     """
     for below, part in enumerate(reversed(path.parts)):
-        if (found := _WANDB_RUN.match(part)) is not None:
+        found = _WANDB_RUN.match(part)
+        if found is not None:
             return found.group(1)
         if part == _LATEST:
             return _id_in(path.parents[below - 1] if below else path) or _LATEST
@@ -136,12 +137,14 @@ def log_name(file: FoundFile) -> str:
     """Return the name of the log that a file is a part of."""
     if file.log:
         return file.log
-    if (kept := wandb_id(file.path)) is not None:
+    kept = wandb_id(file.path)
+    if kept is not None:
         return f"{WANDB}/{kept}"
     if is_events(file.path):
         folder = file.path.parent
         return str(folder.parent if _HPARAMS.fullmatch(folder.name) else folder)
-    if (member := ranks.member(file.path)) is not None:
+    member = ranks.member(file.path)
+    if member is not None:
         return member.log
     return f"{file.path.parent}/{stem(file.path)}"
 

@@ -71,7 +71,8 @@ class NamedFiles:
 
     def recognise(self, path: Path) -> Named:
         """Return a file with its format, or why it cannot be read."""
-        if (kind := _QUOTES.get(path.suffix.lower())) is not None:
+        kind = _QUOTES.get(path.suffix.lower())
+        if kind is not None:
             return Named(None, f"is {kind}, not a log: save what was printed as text")
         part = rotated.newest_part(path)
         try:

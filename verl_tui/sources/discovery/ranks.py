@@ -68,7 +68,8 @@ def _of_named_rank(path: Path) -> Member | None:
     if found := _RANK.search(path.name):
         log = path.parent / _without_rank(found)
         return Member(str(log.with_suffix("")), int(found[1]))
-    if found := _RANK.search(path.parent.name):
+    found = _RANK.search(path.parent.name)
+    if found:
         log = path.parent.parent / _without_rank(found) / path.name
         return Member(str(log.with_suffix("")), int(found[1]))
     return None

@@ -182,7 +182,8 @@ def _device_figures(
     for name, raw in fields.items():
         if is_name(name) or name in _INDEX:
             continue
-        if (known := number(raw)) is not None:
+        known = number(raw)
+        if known is not None:
             yield f"gpu.{index}.{name}", known
 
 

@@ -115,7 +115,8 @@ def stated_step(
             raise ValueError(f'"{name}" is too large')
         if isinstance(value, str) and (pair := _PAIR.fullmatch(value)):
             return int(pair[1]), name, int(pair[2])
-        if (step := integer(value)) is not None:
+        step = integer(value)
+        if step is not None:
             return step, name, total
     return None, "", total
 

@@ -212,7 +212,8 @@ class RotatedTail:
         if not any(map(tail.has_become, older)) and _is_copy(tail, self.path):
             return
         for at in reversed(range(len(older))):
-            if (found := _continued(tail, older[at])) is not None:
+            found = _continued(tail, older[at])
+            if found is not None:
                 self._tail = found
                 self._waiting = deque(older[at + 1 :])
                 self._measure()

@@ -170,7 +170,8 @@ def _checkpoint(path: Path, *, is_folder: bool) -> _FoundCheckpoint | None:
     name = path.name if is_folder else _SUFFIX.sub("", path.name)
     if not is_folder and name == path.name:
         return None
-    if (step := checkpoint_step(name)) is not None:
+    step = checkpoint_step(name)
+    if step is not None:
         return _FoundCheckpoint(path, step, best=False)
     best = _BEST.match(name)
     if best is None:

@@ -92,7 +92,8 @@ def matches(path: Path, head: bytes) -> bool:
 
 def _first_records(head: bytes) -> Iterator[dict[str, Any]]:
     for line in head.split(b"\n", _FIRST_LINES)[:_FIRST_LINES]:
-        if (record := first_object(line)) is not None:
+        record = first_object(line)
+        if record is not None:
             yield record
 
 

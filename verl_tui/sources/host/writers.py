@@ -214,7 +214,8 @@ class Writers:
         unseen: set[int] = set()
         named: set[Path] = set()
         for path, holders in self._holders(wanted, unseen, pause).items():
-            if (holder := self._named(holders)) is not None:
+            holder = self._named(holders)
+            if holder is not None:
                 writer = Writer(holder.pid, self._processes.name(holder.pid))
                 known = self._known[path] = _KnownWriter(
                     inodes[path], holders, holder, writer
@@ -237,7 +238,8 @@ class Writers:
             if pause and count % _BREATH == 0:
                 time.sleep(pause)
             for inode, descriptor in self._open(pid, wanted, unseen):
-                if (started := self._started(pid)) is not None:
+                started = self._started(pid)
+                if started is not None:
                     found.setdefault(wanted[inode], []).append(
                         Holder(pid, started, descriptor)
                     )

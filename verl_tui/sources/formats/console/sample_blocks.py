@@ -149,7 +149,8 @@ class SampleBlock:
         end = found.start() if found is not None else text.rfind(b"\n", 0, limit)
         lines = text[at - 1 : end].replace(b"\n" + lead, b"\n")
         for sign in _NOT_PLAIN:
-            if (other := lines.find(sign)) >= 0:
+            other = lines.find(sign)
+            if other >= 0:
                 lines = lines[: lines.rfind(b"\n", 0, other)]
         count = lines.count(b"\n")
         if not count or self._count + count > _LONGEST_SAMPLE:

@@ -108,7 +108,8 @@ class TrainerDetector:
         if not self.looks_at(number):
             return
         line = prefix + part
-        if (signed := _SIGNED.search(line)) is not None:
+        signed = _SIGNED.search(line)
+        if signed is not None:
             self._signed = SWIFT if signed["swift"] else FACTORY
         elif any(map(line.__contains__, self._words)):
             self._mentioned.update(

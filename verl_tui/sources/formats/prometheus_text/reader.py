@@ -297,7 +297,8 @@ class PageReader:
         self._lines += data.count(b"\n")
         time = self._time() if len(pages) == 1 else None
         for parts in pages:
-            if (scrape := self._own(parts)) is not None:
+            scrape = self._own(parts)
+            if scrape is not None:
                 figures = self._scrapes.take(
                     {"": scrape}, {"": time} if time is not None else {}
                 )

@@ -226,7 +226,8 @@ class RecordDecoder:
                 time = _time(message, part)
             elif field == STATS_ITEM:
                 path, value = item_of(message, part)
-                if (known := number_of(value)) is not None:
+                known = number_of(value)
+                if known is not None:
                     values[path[0]] = known
         if values and self._step is not None:
             schema = self._schema(values, _SYSTEM)
