@@ -29,12 +29,8 @@ class FileOwners:
     def name(self, run: FoundRun) -> str:
         """Return a run's name: the one that its first file was found under."""
         logs = [file for file in run.files if file.format is not None]
-        known = [
-            file.path
-            for file in sorted(
-                logs, key=lambda file: not (file.format and file.format.anchor)
-            )
-        ]
+        logs.sort(key=lambda file: not (file.format and file.format.anchor))
+        known = [file.path for file in logs]
         name = next(
             (self._names[path] for path in known if path in self._names), run.name
         )

@@ -136,12 +136,9 @@ class LateReader:
             begin = self._held[:end] if self._lines <= _FIRST_LINES else line
             # A table is known by a header with a row below it.
             names = _NAMES if 1 < self._lines <= _FIRST_LINES else _NAMES[:1]
-            found = next(
-                (one for one in FORMATS for path in names if one.matches(path, begin)),
-                None,
-            )
-            if found is not None:
-                return found
+            for format in FORMATS:
+                if any(format.matches(path, begin) for path in names):
+                    return format
         return None
 
     def _begin(self, found: Format) -> Sequence[Record]:

@@ -89,10 +89,10 @@ def place_name(relative: Sequence[str], above: Sequence[str]) -> str:
         own.pop()
     if own:
         return "/".join(own)
-    return next(
-        (part for part in reversed(above) if not is_generic(part) and part != "/"),
-        "/".join(relative),
-    )
+    for part in reversed(above):
+        if part != "/" and not is_generic(part):
+            return part
+    return "/".join(relative)
 
 
 def distinct(names: Sequence[str], places: Sequence[Sequence[str]]) -> list[str]:
@@ -151,9 +151,10 @@ def _differences(places: Sequence[Sequence[str]]) -> list[str]:
 
 def _common(places: Sequence[Sequence[str]], most: int) -> int:
     """Return how many parts all paths begin with, at most `most`."""
-    return next(
-        (at for at in range(most) if len({place[at] for place in places}) > 1), most
-    )
+    for at in range(most):
+        if len({place[at] for place in places}) > 1:
+            return at
+    return most
 
 
 def _without_date(word: str) -> str:

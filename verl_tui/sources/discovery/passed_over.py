@@ -73,9 +73,9 @@ def why_unknown(begin: bytes) -> str:
 def is_data(path: Path, top: Path) -> bool:
     """True if a JSONL file is a data set by its name."""
     below = path.relative_to(top).parts[:-1] if top in path.parents else ()
-    return path.suffix == ".jsonl" and (
-        any(map(_DATA.fullmatch, below)) or bool(_SPLITS.fullmatch(path.name))
-    )
+    if path.suffix != ".jsonl":
+        return False
+    return any(map(_DATA.fullmatch, below)) or bool(_SPLITS.fullmatch(path.name))
 
 
 def folders(

@@ -234,7 +234,9 @@ class WandbCopies:
     def _leaves(self, copy: Folder, named: bool) -> bool:
         """Return whether to leave a run out at this look."""
         known = self._beginning(copy)
-        if known is None or (known.step is not None and (named or known.before)):
+        if known is None:
+            return False
+        if known.step is not None and (named or known.before):
             return False
         self.left = True
         if known.step is None and known.seen and not named:

@@ -117,12 +117,10 @@ def _check_depth(value: object, text: bytes) -> None:
         return
     level = [value] if isinstance(value, dict | list) else []
     for _ in range(_DEEPEST_VALUE):
-        level = [
-            inner
-            for outer in level
-            for inner in (outer.values() if isinstance(outer, dict) else outer)
-            if isinstance(inner, dict | list)
-        ]
+        inside: list[Any] = []
+        for outer in level:
+            inside += outer.values() if isinstance(outer, dict) else outer
+        level = [inner for inner in inside if isinstance(inner, dict | list)]
         if not level:
             return
     raise ValueError(_TOO_DEEP)

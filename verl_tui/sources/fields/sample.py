@@ -354,7 +354,8 @@ def _is_answer(turn: Mapping[str, Any]) -> bool:
 
 def _split_conversation(turns: Sequence[Mapping[str, Any]]) -> tuple[str, str]:
     """Return what came before the model's first turn, and everything from there on."""
-    start = next((i for i, turn in enumerate(turns) if _is_answer(turn)), len(turns))
+    answers = [i for i, turn in enumerate(turns) if _is_answer(turn)]
+    start = answers[0] if answers else len(turns)
     return _conversation(turns[:start]), _spoken(list(turns[start:])) if turns[
         start:
     ] else ""

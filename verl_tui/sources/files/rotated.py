@@ -195,10 +195,9 @@ class RotatedTail:
         self._measure()
 
     def _measure(self) -> None:
-        files = [
-            *(self._waiting or ()),
-            *([self.path] if self._tail.path != self.path else []),
-        ]
+        files = list(self._waiting or ())
+        if self._tail.path != self.path:
+            files.append(self.path)
         self._behind = sum(map(_size, files))
 
     def _follow(self) -> None:

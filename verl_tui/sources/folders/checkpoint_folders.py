@@ -41,12 +41,14 @@ _LONGEST_NUMBER = 32
 
 def is_home(entries: Iterable[os.DirEntry[str]]) -> bool:
     """Tell from what lies in a directory whether it is one in which checkpoints are kept."""
-    return any(
-        entry.name == TRACKER
-        or _checkpoint(Path(entry.path), is_folder=is_folder(entry)) is not None
-        for entry in entries
-        if entry.name.startswith(_BEGINNINGS)
-    )
+    for entry in entries:
+        if not entry.name.startswith(_BEGINNINGS):
+            continue
+        if entry.name == TRACKER:
+            return True
+        if _checkpoint(Path(entry.path), is_folder=is_folder(entry)) is not None:
+            return True
+    return False
 
 
 def homes(directory: Path, depth: int = _DEEPEST) -> list[Path]:
@@ -109,10 +111,9 @@ class CheckpointSource:
         gone = [one for path, one in before.items() if path not in self._reported]
         fresh = [one for one in found if one.path not in before]
         records = [_event(EventKind.REMOVED, one) for one in gone]
-        records += [
-            _event(EventKind.BEST if one.best else EventKind.CHECKPOINT, one)
-            for one in sorted(fresh, key=_step_or_zero)
-        ]
+        for checkpoint in sorted(fresh, key=_step_or_zero):
+            kind = EventKind.BEST if checkpoint.best else EventKind.CHECKPOINT
+            records.append(_event(kind, checkpoint))
         records += self._completed(trackers)
         return tuple(records), False
 
@@ -140,9 +141,12 @@ class CheckpointSource:
 def _in(homes: Iterable[Path]) -> tuple[list[_FoundCheckpoint], list[Path]]:
     """Return the checkpoints and tracker files that lie right in these directories."""
     looks = [_below(home, 0) for home in homes]
-    return [one for found, _ in looks for one in found], [
-        one for _, trackers in looks for one in trackers
-    ]
+    checkpoints = []
+    trackers = []
+    for found, beside in looks:
+        checkpoints += found
+        trackers += beside
+    return checkpoints, trackers
 
 
 def _event(kind: EventKind, found: _FoundCheckpoint) -> Event:

@@ -149,12 +149,13 @@ class DumpFile:
 
     def facts(self, start: int, stop: int) -> list[SampleFacts]:
         """Return what can be said of rows without their text; of an unreadable one, nothing."""
-        return [
-            SampleFacts(start + i, None, None, 0, {}, self.validation)
-            if isinstance(fact, Unreadable)
-            else fact
-            for i, fact in enumerate(self.facts_or_flaws(start, stop))
-        ]
+        facts = []
+        for at, fact in enumerate(self.facts_or_flaws(start, stop), start):
+            if isinstance(fact, Unreadable):
+                facts.append(SampleFacts(at, None, None, 0, {}, self.validation))
+            else:
+                facts.append(fact)
+        return facts
 
     def facts_or_flaws(
         self, start: int, stop: int

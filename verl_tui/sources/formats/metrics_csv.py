@@ -158,11 +158,11 @@ class CsvDecoder:
         if len(fields) != columns:
             raise ValueError(f"{len(fields)} fields where the header has {columns}")
         row = dict(zip(self._names, fields, strict=True))
-        numbers = {
-            name: value
-            for name, field in row.items()
-            if name in self._metrics and (value := _number(field)) is not None
-        }
+        numbers = {}
+        for name, field in row.items():
+            value = _number(field) if name in self._metrics else None
+            if value is not None:
+                numbers[name] = value
         steps = self._where.steps
         if steps and all(_step(row[name]) is None for name in steps):
             raise ValueError(f"no step in column {self._names.index(steps[0]) + 1}")

@@ -139,12 +139,12 @@ class Writers:
         Whoever goes on holding a file when its writer is gone (a shell, an orphan) is of interest
         once the file grows.
         """
-        return [
-            path
-            for path in paths
-            if (known := self._known.get(path)) is None
-            or (known.writer.gone and known.size != _size(path))
-        ]
+        unknown = []
+        for path in paths:
+            known = self._known.get(path)
+            if known is None or (known.writer.gone and known.size != _size(path)):
+                unknown.append(path)
+        return unknown
 
     def refresh(self) -> bool:
         """Check the known processes alone; return whether a file has lost its writer."""
@@ -250,9 +250,8 @@ class Writers:
             names = os.listdir(self._root)  # noqa: PTH208 - names are enough
         except OSError:
             return []
-        return [
-            pid for name in names if name.isdigit() and (pid := int(name)) != self._own
-        ]
+        pids = [int(name) for name in names if name.isdigit()]
+        return [pid for pid in pids if pid != self._own]
 
     def _open(
         self, pid: int, wanted: Mapping[Inode, Path], unseen: set[int]

@@ -64,13 +64,7 @@ class EngineRun(PageRun):
         """Return the engines' figures at one moment; figures of training come from the logs
         alone.
         """
-        own = {
-            address: Scrape(
-                tuple(one for one in page.samples if _OF_ENGINES.match(one.name)),
-                page.kinds,
-            )
-            for address, page in pages.items()
-        }
+        own = {address: _of_engines(page) for address, page in pages.items()}
         self._empty = not any(page.samples for page in own.values())
         return (
             super()
@@ -210,3 +204,9 @@ class Engines:
             if source.poller.problem is not None or source.stop.is_set():
                 silent.append(address)
         return silent
+
+
+def _of_engines(page: Scrape) -> Scrape:
+    """Return a page without the figures of anything but engines."""
+    own = [sample for sample in page.samples if _OF_ENGINES.match(sample.name)]
+    return Scrape(tuple(own), page.kinds)

@@ -7,6 +7,7 @@ as the label `key`, so that one question brings them all.
 from __future__ import annotations
 
 import re
+from itertools import chain
 from typing import TYPE_CHECKING
 
 from verl_tui import prometheus_names
@@ -189,8 +190,7 @@ def engines(names: Collection[str], window: int) -> str | None:
     known = {spelled(name): name for name in names}
     queries = [
         _keyed(how, known[name], key, window)
-        for table in (_ENGINES, hosts)
-        for name, (how, key) in table.items()
+        for name, (how, key) in chain(_ENGINES.items(), hosts.items())
         if name in known
     ]
     generation = f"{prometheus_names.GENERATION}_bucket"

@@ -250,11 +250,11 @@ class StepResolver:
     # -- bars alone --------------------------------------------------------------------------------
 
     def _may_be_of_training(self, at: int, total: int) -> bool:
-        return total == self.total or (
-            self.total is None
-            and at < total
-            and any(one.training for one in self._waiting)
-        )
+        if total == self.total:
+            return True
+        if self.total is not None or at >= total:
+            return False
+        return any(waiting.training for waiting in self._waiting)
 
     def _take(self, at: int, total: int) -> None:
         self.at = at
@@ -423,6 +423,8 @@ def _interval(span: int, count: int) -> int:
         return span // count
     least = span // (count + 1) + 1
     most = span // count
-    return next(
-        (one * (most // one) for one in _ROUND if one * (most // one) >= least), most
-    )
+    for unit in _ROUND:
+        largest = unit * (most // unit)
+        if largest >= least:
+            return largest
+    return most

@@ -117,12 +117,10 @@ class TrainerDetector:
                 for found in _MENTIONED.finditer(line)
                 if found.lastgroup
             )
-            self._words = [
-                word
-                for name, words in _WORDS.items()
-                if name not in self._mentioned
-                for word in words
-            ]
+            self._words = []
+            for name, words in _WORDS.items():
+                if name not in self._mentioned:
+                    self._words += words
 
     def metrics(self, trainer: str) -> None:
         """Note that there are metrics as only one trainer writes them."""

@@ -160,13 +160,9 @@ def _complete(fields: Mapping[str, float]) -> Iterator[tuple[str, float]]:
     for field, value in fields.items():
         if field not in ("free", "total"):
             yield field, value
-    whole = (
-        total
-        if total is not None
-        else used + free
-        if used is not None and free is not None
-        else None
-    )
+    whole = total
+    if total is None and used is not None and free is not None:
+        whole = used + free
     if used is not None and whole is not None and whole > 0:
         yield "memoryAllocated", 100.0 * used / whole
 
@@ -198,11 +194,8 @@ class HostFigures:
                 amounts[node, name] = value
         out = dict(self._loads(seconds))
         for node in sorted({node for node, _ in amounts}):
-            out |= _of_host(
-                node,
-                {name: value for (of, name), value in amounts.items() if of == node},
-                out,
-            )
+            own = {name: value for (of, name), value in amounts.items() if of == node}
+            out |= _of_host(node, own, out)
         return out
 
     def _loads(

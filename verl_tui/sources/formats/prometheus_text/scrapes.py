@@ -402,13 +402,13 @@ def _family(name: str, kinds: Mapping[str, str]) -> tuple[str, str]:
     return name, ""
 
 
+_NO_SUBJECTS = WHO | {"le", "quantile"}
+
+
 def _what(labels: _Labels) -> str:
     """Return the subject of a sample, empty if its labels name only the process that exports it."""
-    return "/".join(
-        value
-        for label, value in labels
-        if label not in WHO and label not in ("le", "quantile") and value
-    )
+    others = [value for label, value in labels if label not in _NO_SUBJECTS]
+    return "/".join(filter(None, others))
 
 
 def _joined(name: str, what: str) -> str:

@@ -301,9 +301,9 @@ class EventsReader:
         """Return whether a tag's new steps do not ascend from those before."""
         before = self._newest.get(scalars.key)
         steps = scalars.steps
-        return (before is not None and before[0] > steps[0]) or any(
-            map(gt, steps, steps[1:])
-        )
+        if before is not None and before[0] > steps[0]:
+            return True
+        return any(map(gt, steps, steps[1:]))
 
     def _replacing(self, scalars: Scalars) -> int:
         """Return how many of a tag's new values have another value of the same step right before

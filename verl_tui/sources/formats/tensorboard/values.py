@@ -282,9 +282,8 @@ def histogram_of(tensor: TensorValue) -> Distribution | None:
     rows = list(zip(*[iter(tensor.numbers)] * 3, strict=True))
     if not rows:
         return None
-    return of_bins(
-        [rows[0][0], *(right for _, right, _ in rows)], [count for _, _, count in rows]
-    )
+    _, limits, counts = zip(*rows, strict=True)
+    return of_bins([rows[0][0], *limits], counts)
 
 
 def _text(data: bytes, start: int, stop: int) -> str:

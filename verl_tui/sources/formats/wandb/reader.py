@@ -71,10 +71,10 @@ def _title(path: Path, size: int) -> str | None:
         records = reader(path).feed(file.read(size))
     settings = [record.values for record in records if isinstance(record, Settings)]
     names = (values.get("wandb.name") for values in settings)
-    return next(
-        (name for name in names if isinstance(name, str) and name),
-        "" if settings else None,
-    )
+    for name in names:
+        if isinstance(name, str) and name:
+            return name
+    return "" if settings else None
 
 
 class WandbReader:

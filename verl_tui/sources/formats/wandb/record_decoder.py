@@ -295,16 +295,17 @@ def _is_step(names: Iterable[str]) -> bool:
 
 def _exit(data: bytes, span: Span, number: int) -> Event:
     """Return the end of the run with its exit code."""
-    code = next(
-        (
-            signed_varint(v)
-            for f, _, v in fields(data, *span)
-            if f == _EXIT_CODE and isinstance(v, int)
-        ),
-        0,
-    )
+    code = _integer(data, span, _EXIT_CODE)
     kind = EventKind.FATAL if code else EventKind.EXITED
     return Event(kind, f"W&B: the run exited with code {code}", number, bare=bool(code))
+
+
+def _integer(data: bytes, span: Span, number: int) -> int:
+    """Return the integer in a message's first field of a number, 0 where it has none."""
+    for field, _, value in fields(data, *span):
+        if field == number and isinstance(value, int):
+            return signed_varint(value)
+    return 0
 
 
 def _history_items(
@@ -319,14 +320,7 @@ def _history_items(
             path, value = item_of(message, part)
             others[path] = value
         elif field == _HISTORY_STEP:
-            step = next(
-                (
-                    signed_varint(v)
-                    for f, _, v in fields(message, *part)
-                    if f == _STEP_NUM and isinstance(v, int)
-                ),
-                0,
-            )
+            step = _integer(message, part, _STEP_NUM)
     further, parts = values_of(others)
     numbers |= further
     return numbers, parts, step
