@@ -223,10 +223,11 @@ class Mask:
         for key in self._keys:
             text = text.replace(key, HIDDEN)
         if _SUSPECT.search(text):
-            text = "\n".join(
-                _strictly_hidden(line) if _SUSPECT.search(line) else line
-                for line in text.split("\n")
-            )
+            lines = text.split("\n")
+            for at, line in enumerate(lines):
+                if _SUSPECT.search(line):
+                    lines[at] = _strictly_hidden(line)
+            text = "\n".join(lines)
         text = _FORMS.sub(HIDDEN, text)
         if self._home is not None:
             text = self._home.sub("~", text)

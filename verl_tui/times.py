@@ -67,11 +67,10 @@ def parse_elapsed(text: object) -> float | None:
     """Return seconds of a duration: `0:01:03` and `3 days, 17:51:32` as Python does, `1h 2m 3s`;
     None otherwise.
     """
-    if not isinstance(text, str) or not (
-        found := _CLOCK.fullmatch(text.strip()) or _WORDS.fullmatch(text.strip())
-    ):
+    if not isinstance(text, str):
         return None
-    if not any(found.groups()):
+    found = _CLOCK.fullmatch(text.strip()) or _WORDS.fullmatch(text.strip())
+    if found is None or not any(found.groups()):
         return None
     days, hours, minutes, seconds, rest = found.groups(default="0")
     return (

@@ -332,5 +332,6 @@ def _stack_pieces(pids: Sequence[int], problems: list[str]) -> Iterator[BundledF
 def _words(run: Run) -> frozenset[str]:
     found = io.StringIO()
     for name in (*run.keys, *run.settings):
-        found.write("".join(sign if sign.isalnum() else " " for sign in name) + " ")
+        words = [sign if sign.isalnum() else " " for sign in name]
+        found.write("".join(words) + " ")
     return frozenset(found.getvalue().split())

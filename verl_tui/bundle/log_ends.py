@@ -126,10 +126,10 @@ def _lines(data: bytes) -> Iterator[str]:
     state.
     """
     for line in data.removesuffix(b"\n").split(b"\n"):
-        states = [one for one in line.rstrip(b"\r").split(b"\r") if one.strip()] or [
-            b""
-        ]
-        for state in (*(one for one in states[:-1] if b"%|" not in one), states[-1]):
+        printed = line.rstrip(b"\r").split(b"\r")
+        states = [state for state in printed if state.strip()] or [b""]
+        others = [state for state in states[:-1] if b"%|" not in state]
+        for state in (*others, states[-1]):
             text = strip_ansi(state[: 4 * LINE_BYTES]).decode("utf-8", "replace")
             yield safe(text, LINE_BYTES).replace("\n", " ").rstrip()
 
@@ -174,10 +174,10 @@ def _kinds(tracebacks: Iterable[str]) -> list[str]:
     kinds: dict[str, list[str]] = {}
     for one in tracebacks:
         kinds.setdefault(_VARIES.sub("#", one), []).append(one)
-    texts = [
-        found[0] + (f"\n[{len(found):,} of this kind]" if len(found) > 1 else "")
-        for found in kinds.values()
-    ]
+    texts = []
+    for first, *more in kinds.values():
+        note = f"\n[{len(more) + 1:,} of this kind]" if more else ""
+        texts.append(f"{first}{note}")
     left = len(texts) - 2 * _KINDS
     if left > 0:
         texts[_KINDS:-_KINDS] = [f"[{counted(left, 'further kind')} left out]"]

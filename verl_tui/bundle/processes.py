@@ -37,9 +37,8 @@ def pids(run: Run, gpus: GpuReading | None) -> list[int]:
     without their children.
     """
     writers = (state.status.writer for state in run.sources.values())
-    found = [
-        one.pid for one in writers if one is not None and not (one.gone or one.by_name)
-    ]
+    known = [one for one in writers if one is not None]
+    found = [one.pid for one in known if not one.gone and not one.by_name]
     return list(dict.fromkeys([*found, *_computing(run, gpus)]))
 
 

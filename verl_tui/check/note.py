@@ -67,8 +67,9 @@ def note_text(
         judged = judging_rules(described, monitor.guide)
         verdicts.append(verdict(described, judged))
         lines += [_NoteLine(0, Text())] if lines else []
-        opened = list(opening(described, run, judged, now))
-        lines += [_NoteLine(2 if i else 0, line) for i, line in enumerate(opened)]
+        first, *others = opening(described, run, judged, now)
+        lines.append(_NoteLine(0, first))
+        lines += [_NoteLine(2, line) for line in others]
         lines += _held(described)
         lines += _note(described, run, unfolded=unfolded, verbose=verbose)
     if len(verdicts) > 1:

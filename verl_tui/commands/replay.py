@@ -74,10 +74,8 @@ def run(options: argparse.Namespace) -> int:
         if recording.runs:
             why = "no step in " + ", ".join(recording.runs)
         raise CommandError(f"nothing to replay: {why}", EXIT_NOTHING)
-    at, until = (
-        None if one is None else _moment(recording, one)
-        for one in (options.first, options.until)
-    )
+    at = _moment(recording, options.first)
+    until = _moment(recording, options.until)
     from verl_tui.tui import replay
 
     speed = options.speed or usual_speed(recording)
@@ -87,8 +85,10 @@ def run(options: argparse.Namespace) -> int:
     )
 
 
-def _moment(recording: Recording, step: int) -> float:
-    """Return when a step was reached."""
+def _moment(recording: Recording, step: int | None) -> float | None:
+    """Return when a step was reached, None where none is given."""
+    if step is None:
+        return None
     moment = recording.when(step)
     if moment is None:
         raise CommandError(

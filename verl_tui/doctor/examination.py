@@ -47,11 +47,12 @@ def examine(monitor: Monitor, now: float) -> dict[str, Any]:
         monitor: Has read.
         now: Seconds since the epoch.
     """
+    unreached = [address.sentence for address in monitor.unreached]
     return {
         "runs": [_run(run, now) for run in monitor.runs.values()],
         "passed_over": [one._asdict() for one in monitor.passed],
         "not_found": list(monitor.problems),
-        "waiting": [*(one.sentence for one in monitor.unreached), *monitor.waiting],
+        "waiting": [*unreached, *monitor.waiting],
     }
 
 

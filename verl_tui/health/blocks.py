@@ -9,6 +9,8 @@ from collections.abc import Sequence
 from itertools import pairwise
 from typing import TYPE_CHECKING, NamedTuple, overload
 
+from verl_tui.means import finite
+
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
@@ -147,17 +149,10 @@ class Blocks:
             first = driver.steps[self._next]
             last = driver.steps[self._next + self._size - 1]
             values = [self._values(i, one, last) for i, one in enumerate(series)]
+            levels = tuple(map(trimmed_mean, values))
             errors = tuple(map(error, values)) if self._errors else ()
             self._next += self._size
-            blocks.append(
-                Block(
-                    first,
-                    last,
-                    tuple(map(trimmed_mean, values)),
-                    driver.steps[self._next],
-                    errors,
-                )
-            )
+            blocks.append(Block(first, last, levels, driver.steps[self._next], errors))
         return over, blocks
 
     def _changed(self, series: Sequence[Series | None]) -> bool:
@@ -167,10 +162,13 @@ class Blocks:
         if len(series[0]) <= self._next:
             return True
         last = series[0].steps[self._next - 1]
-        return self._reached != [
-            None if one is None else (one.revision, bisect_right(one.steps, last))
-            for one in series
-        ]
+        reached: list[tuple[int, int] | None] = []
+        for one in series:
+            if one is None:
+                reached.append(None)
+            else:
+                reached.append((one.revision, bisect_right(one.steps, last)))
+        return self._reached != reached
 
     def _values(self, i: int, series: Series | None, last: int) -> Sequence[float]:
         reached = self._reached[i]
@@ -187,7 +185,7 @@ def trimmed_mean(values: Sequence[float]) -> float:
     several.
     """
     if not math.isfinite(sum(values)):
-        values = [value for value in values if math.isfinite(value)]
+        values = finite(values)
     if len(values) >= _TRIM:
         return (math.fsum(values) - min(values) - max(values)) / (len(values) - 2)
     if not values:
@@ -199,10 +197,9 @@ def error(values: Sequence[float]) -> float:
     """Return the standard error of the mean of the finite values; a slope or a step within them
     hardly counts.
     """
-    known = [value for value in values if math.isfinite(value)]
+    known = finite(values)
     if len(known) < 2:
         return math.nan
-    squares = sum(
-        (after - before) * (after - before) for before, after in pairwise(known)
-    )
+    changes = [after - before for before, after in pairwise(known)]
+    squares = sum(change * change for change in changes)
     return math.sqrt(squares / (2 * (len(known) - 1)) / len(known))

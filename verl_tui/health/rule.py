@@ -82,19 +82,13 @@ class RuleOnRun:
     def episodes(self) -> Sequence[Episode]:
         """All breaches so far, in no order; they depend on the numbers alone."""
         rule = self.rule
-        return [
-            Episode(
-                rule.id,
-                rule.severity,
-                breach.since,
-                breach.raised,
-                breach.cleared,
-                f"{rule.title} {breach.what}",
-                key,
-            )
-            for key, breaches in self._breaches.items()
-            for breach in breaches
-        ]
+        found = []
+        for key, breaches in self._breaches.items():
+            for breach in breaches:
+                message = f"{rule.title} {breach.what}"
+                steps = (breach.since, breach.raised, breach.cleared)
+                found.append(Episode(rule.id, rule.severity, *steps, message, key))
+        return found
 
     def judge(self, context: RuleContext) -> tuple[Finding, ...] | NotJudged:
         """Return what the rule finds now, or why it does not judge."""
@@ -246,12 +240,14 @@ class RuleOnRun:
         """Return the metric's feed, a fresh one where its basis has changed."""
         rule = self.rule
         first = series[0]
+        gate = _gate(context, rule) if rule.stream == "at limit" else math.inf
+        restarts = [mark.step for mark in context.run.restarts]
         basis = _Basis(
             tuple([one.key for one in series]),
             limit.value if limit else 1.0,
-            _gate(context, rule) if rule.stream == "at limit" else math.inf,
+            gate,
             _scale(rule, series),
-            tuple([mark.step for mark in context.run.restarts]),
+            tuple(restarts),
             _window(rule, first),
         )
         known = self._feeds.get(first.key)

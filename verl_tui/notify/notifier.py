@@ -117,7 +117,10 @@ class Notifier:
         why = f"{_messages(held)} held back by quiet hours or the hourly limit, and not sent"
         self._said = unsent = len(self.sender.unsent)
         failed = _unsent(unsent, self.sender.problem) if unsent else ""
-        return [one for one in (self._unreported(), failed, why if held else "") if one]
+        problems = [self._unreported(), failed]
+        if held:
+            problems.append(why)
+        return list(filter(None, problems))
 
     def _unreported(self) -> str:
         """Return the last error of ours if it has not been reported, else ''."""

@@ -118,21 +118,23 @@ def make_report(
     worst = sorted(runs, key=lambda run: _ORDER.index(words[run.name]))
     detailed = {run.name for run in worst[:MOST_DETAILED]}
     sampled = {run.name for run in drawn.coloured}
-    reported = tuple(
-        _run(
-            run,
-            described[run.name],
-            monitor,
-            now,
-            drawn.place(run.name),
-            excerpts(run) if run.name in sampled else None,
-            detailed=run.name in detailed,
+    reported = []
+    for run in runs:
+        samples = excerpts(run) if run.name in sampled else None
+        reported.append(
+            _run(
+                run,
+                described[run.name],
+                monitor,
+                now,
+                drawn.place(run.name),
+                samples,
+                detailed=run.name in detailed,
+            )
         )
-        for run in runs
-    )
     return Report(
         title=_title(runs),
-        runs=reported,
+        runs=tuple(reported),
         comparison=comparison,
         charts=charts_of(monitor, drawn, now),
         drawn=drawn,

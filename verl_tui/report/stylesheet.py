@@ -62,14 +62,15 @@ def grounds() -> tuple[dict[str, str], dict[str, str]]:
 
 
 def _variables(root: str) -> str:
-    light, dark = (
-        "".join(f"--{name}:{colour};" for name, colour in colours.items())
-        for colours in grounds()
-    )
+    light, dark = map(_declared, grounds())
     return (
         f"{root}{{color-scheme:light dark;{light}}}\n"
         f"@media screen and (prefers-color-scheme:dark){{{root}{{{dark}}}}}\n"
     )
+
+
+def _declared(colours: dict[str, str]) -> str:
+    return "".join(f"--{name}:{colour};" for name, colour in colours.items())
 
 
 def _roles() -> str:

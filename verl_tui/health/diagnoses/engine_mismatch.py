@@ -69,11 +69,11 @@ class EngineMismatch(BlockDiagnosis):
         self, blocks: BlockHistory, inputs: BlockInputs
     ) -> BlockFinding | None:
         """Find a mismatch during which the gradient norm climbs."""
-        beyond = [
-            (i, *known)
-            for i, known in enumerate(_limits(inputs), 1)
-            if all(abs(block.levels[i]) > known[1] for block in blocks[-_LASTS:])
-        ]
+        beyond = []
+        for i, (key, limit, source) in enumerate(_limits(inputs), 1):
+            newest = blocks[-_LASTS:].levels(i)
+            if all(abs(level) > limit for level in newest):
+                beyond.append((i, key, limit, source))
         if not beyond:
             return None
         if self._newest is not None:
