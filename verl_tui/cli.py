@@ -109,7 +109,8 @@ def _read(words: list[str]) -> argparse.Namespace:
     """
     tells_of_all = words[:1] in ([], ["help"])
     try:
-        if named := [] if tells_of_all else _meant(words[0]):
+        named = [] if tells_of_all else _meant(words[0])
+        if named:
             # The parser of all commands reports the error: another command may have the option, or
             # a closer word.
             with suppress(CommandError):

@@ -316,9 +316,9 @@ def _value(path: Path, item: Field[Any], kind: _TomlType, value: Any) -> Any:
     if kind.each and isinstance(value, dict):
         _check_entries(path, item.name, kind, value)
     if not kind.fits(value) or (least is not None and value < least):
-        expected = (
-            kind.expected if least is None else f"{kind.expected}, at least {least}"
-        )
+        expected = kind.expected
+        if least is not None:
+            expected = f"{kind.expected}, at least {least}"
         raise _wrong(path, item.name, expected, value)
     return kind.convert(value)
 
@@ -370,9 +370,9 @@ def _entry(item: Field[Any], text: str) -> str:
 
 
 def _default(item: Field[Any]) -> Any:
-    return (
-        dict(item.default_factory()) if callable(item.default_factory) else item.default
-    )
+    if not callable(item.default_factory):
+        return item.default
+    return dict(item.default_factory())
 
 
 def _toml(value: object) -> str:
@@ -383,4 +383,6 @@ def _toml(value: object) -> str:
         return '"' + value.replace("\\", "\\\\").replace('"', '\\"') + '"'
     if isinstance(value, list | tuple):
         return "[" + ", ".join(map(_toml, value)) + "]"
-    return "a table" if isinstance(value, Mapping) else str(value)
+    if isinstance(value, Mapping):
+        return "a table"
+    return str(value)

@@ -82,7 +82,8 @@ def dialect(keys: Collection[str]) -> Dialect:
     count = Counter(evidence for key in one_each(keys) for evidence in _evidence(key))
     if count["verl", True]:
         return "verl"
-    tutorial, other = count["tutorial", True], count["other", True]
+    tutorial = count["tutorial", True]
+    other = count["other", True]
     if tutorial or other:
         return "tutorial" if tutorial > other else "other"
     verl, tutorial, other = (
@@ -90,7 +91,9 @@ def dialect(keys: Collection[str]) -> Dialect:
     )
     if tutorial > max(verl, other):
         return "tutorial"
-    return "verl" if verl > max(tutorial, other) else "other"
+    if verl > max(tutorial, other):
+        return "verl"
+    return "other"
 
 
 @cache

@@ -77,10 +77,9 @@ def spreads(keys: Collection[str]) -> dict[str, DistributionKeys]:
         if known.issuperset(quantiles):
             names = (stem, f"{stem}/mean", key)
             line = next(name for name in names if name in known)
-            parts = (*names, *quantiles, f"{stem}/min", f"{stem}/max")
-            found[stem] = DistributionKeys(
-                stem, line, quantiles, frozenset(known.intersection(parts))
-            )
+            all_parts = (*names, *quantiles, f"{stem}/min", f"{stem}/max")
+            parts = frozenset(known.intersection(all_parts))
+            found[stem] = DistributionKeys(stem, line, quantiles, parts)
     return found
 
 
@@ -88,12 +87,10 @@ def one_each(keys: Collection[str]) -> list[str]:
     """Return metrics in their order; of each distribution only the metric that is drawn as a
     line.
     """
-    passed = {
-        part
-        for spread in spreads(keys).values()
-        for part in spread.parts - {spread.line}
-    }
-    return [key for key in keys if key not in passed] if passed else list(keys)
+    passed: set[str] = set()
+    for spread in spreads(keys).values():
+        passed |= spread.parts - {spread.line}
+    return [key for key in keys if key not in passed]
 
 
 def of_values(values: Sequence[float]) -> Distribution | None:
@@ -107,7 +104,8 @@ def of_values(values: Sequence[float]) -> Distribution | None:
     if not values:
         return None
     ranked = sorted(values)
-    low, high = ranked[0], ranked[-1]
+    low = ranked[0]
+    high = ranked[-1]
     figures = {
         "mean": min(max(mean(ranked), low), high),
         "min": low,
@@ -137,15 +135,19 @@ def of_bins(
     filled = [at for at, count in enumerate(counts) if count > 0]
     if not filled:
         return None
-    first, last = filled[0], filled[-1]
-    edges, counts = edges[first : last + 2], counts[first : last + 1]
+    first = filled[0]
+    last = filled[-1]
+    edges = edges[first : last + 2]
+    counts = counts[first : last + 1]
     if not isfinite(edges[-1] - edges[0]):
         raise ValueError("a histogram too wide for numbers")
     figures = quantiles(edges, counts)
     if ends:
         figures = {"min": edges[0], **figures, "max": edges[-1]}
-    low, high = edges[0], edges[-1]
-    return Distribution(figures, Bins(low, high, _rebinned(edges, counts, low, high)))
+    low = edges[0]
+    high = edges[-1]
+    bins = Bins(low, high, _rebinned(edges, counts, low, high))
+    return Distribution(figures, bins)
 
 
 def of_limits(
@@ -167,10 +169,10 @@ def of_limits(
     filled = [at for at, count in enumerate(counts) if count > 0]
     if not filled:
         return None
-    first, last = filled[0], filled[-1]
-    return of_bins(
-        [low, *limits[first:last], high], counts[first : last + 1], ends=True
-    )
+    first = filled[0]
+    last = filled[-1]
+    edges = [low, *limits[first:last], high]
+    return of_bins(edges, counts[first : last + 1], ends=True)
 
 
 def added(one: Bins, other: Bins) -> Bins:
@@ -179,10 +181,10 @@ def added(one: Bins, other: Bins) -> Bins:
     high = max(one.high, other.high)
     counts = [0.0] * BINS
     for bins in (one, other):
-        edges = [bins.low + (bins.high - bins.low) * at / BINS for at in range(BINS)]
-        for at, count in enumerate(
-            _rebinned([*edges, bins.high], bins.counts, low, high)
-        ):
+        reach = bins.high - bins.low
+        edges = [bins.low + reach * at / BINS for at in range(BINS)]
+        rebinned = _rebinned([*edges, bins.high], bins.counts, low, high)
+        for at, count in enumerate(rebinned):
             counts[at] += count
     return Bins(low, high, counts)
 
@@ -219,9 +221,8 @@ def _check(edges: Sequence[float], counts: Sequence[float]) -> None:
         )
     if len(counts) > MOST_BINS:
         raise ValueError(f"a histogram of {len(counts):,} bins")
-    if not all(map(isfinite, edges)) or any(
-        one > other for one, other in pairwise(edges)
-    ):
+    descends = any(one > other for one, other in pairwise(edges))
+    if descends or not all(map(isfinite, edges)):
         raise ValueError("a histogram whose bounds do not ascend")
     if not sum(counts) < _MOST_COUNTED or min(counts, default=0) < 0:
         raise ValueError("a histogram with a count below 0 or beyond all numbers")
@@ -236,13 +237,16 @@ def _ranked_quantiles(ranked: Sequence[float]) -> dict[str, float]:
         part = place - at
         below = ranked[at]
         above = ranked[min(at + 1, len(ranked) - 1)]
-        found[name] = below if below == above else below * (1 - part) + above * part
+        found[name] = below
+        if below != above:
+            found[name] = below * (1 - part) + above * part
     return found
 
 
 def _runs(ranked: Sequence[float]) -> list[tuple[float, int]]:
     """Return the distinct values of a sorted list, each with its count: scores have few."""
-    found, at = [], 0
+    found = []
+    at = 0
     while at < len(ranked):
         stop = bisect_right(ranked, ranked[at], at)
         found.append((ranked[at], stop - at))

@@ -74,10 +74,13 @@ class Evaluation:
         """Samples taken in."""
         self._length = 0
         """Characters of all responses."""
-        self._scored, self._first = 0, 0.0
+        self._scored = 0
+        self._first = 0.0
         """Samples with a score, and the first score."""
-        self._low, self._high = math.inf, -math.inf
-        self._total, self._squares = 0.0, 0.0
+        self._low = math.inf
+        self._high = -math.inf
+        self._total = 0.0
+        self._squares = 0.0
         """Sums of the scores and of their squares, counted from the first score: large ones close
         together keep their spread.
         """
@@ -126,7 +129,8 @@ class Evaluation:
         if not self._scored:
             self._first = score
         self._scored += 1
-        self._low, self._high = min(self._low, score), max(self._high, score)
+        self._low = min(self._low, score)
+        self._high = max(self._high, score)
         above = score - self._first
         self._total += above
         self._squares += above * above
@@ -189,11 +193,9 @@ class Evaluation:
 
     def scores(self) -> Distribution | None:
         """Return how the scores are distributed, None of few."""
-        return (
-            of_values(self._scores[:MOST_VALUES])
-            if self._scored >= _LEAST_SCORED
-            else None
-        )
+        if self._scored >= _LEAST_SCORED:
+            return of_values(self._scores[:MOST_VALUES])
+        return None
 
     def _whole_group(self) -> int:
         """Return how many samples a whole group has, at least; a number beyond all where the groups
@@ -242,7 +244,8 @@ class _Texts:
         pairs = Counter(pairwise(words))
         self._count += 1
         self._repetition += repetition(text, words, pairs)
-        if (share := entropy(pairs, len(words) - 1)) is not None:
+        share = entropy(pairs, len(words) - 1)
+        if share is not None:
             self._entropies.append(share)
         self._pairs.update(pairs)
         self._total_pairs += max(0, len(words) - 1)
@@ -253,7 +256,9 @@ class _Texts:
         if self._count == LOOKED_AT:
             self._done = self.figures()
             # A run has thousands of steps: what is known need not be remembered word by word.
-            self._pairs, self._different, self._entropies = set(), set(), []
+            self._pairs = set()
+            self._different = set()
+            self._entropies = []
 
     def figures(self) -> dict[str, float]:
         if self._done is not None:

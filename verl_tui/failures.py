@@ -70,7 +70,8 @@ class Failures:
             known = Failure(kind, place, trace, now, now)
             if len(self._known) < _MOST:
                 self._known[kind, place] = known
-        known.count, known.last = known.count + 1, now
+        known.count += 1
+        known.last = now
         return known
 
     def sentence(self) -> str:

@@ -200,16 +200,16 @@ def _spellings(verl: str, tutorial: str, others: str) -> tuple[str, ...]:
     return tuple(dict.fromkeys((*verl.split(), *tutorial.split(), *prefixed)))
 
 
+def _indicator(
+    row: tuple[str, str, str, Direction, Group, str, str, str],
+) -> Indicator:
+    if row[0] == "validation":
+        return Indicator(*row[:5], spellings=(*_CORE, *_AUXILIARY))
+    return Indicator(*row[:5], spellings=_spellings(*row[5:]))
+
+
 INDICATORS: Mapping[str, Indicator] = MappingProxyType(
-    {
-        row[0]: Indicator(
-            *row[:5],
-            spellings=(*_CORE, *_AUXILIARY)
-            if row[0] == "validation"
-            else _spellings(*row[5:]),
-        )
-        for row in _TABLE
-    }
+    {row[0]: _indicator(row) for row in _TABLE}
 )
 """Indicator id -> indicator, in the order of showing."""
 
@@ -312,7 +312,9 @@ def factor(indicator: str, key: str) -> float:
     verl logs no log-probability, but its negated mean: `rollout_corr/rollout_log_ppl`
     (`docs/algo/rollout_corr.md`).
     """
-    return -1.0 if (indicator, modern(key)) in _NEGATED else 1.0
+    if (indicator, modern(key)) not in _NEGATED:
+        return 1.0
+    return -1.0
 
 
 def _own_keys(keys: Collection[str]) -> dict[str, str]:

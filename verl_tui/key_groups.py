@@ -78,8 +78,12 @@ class KeyGrouping:
         shared = [tuple(filter(own.__contains__, core)) for core in self._cores]
         at = max(range(len(shared)), key=lambda i: len(shared[i]), default=-1)
         if at >= 0 and _is_much(shared[at], keys):
-            return shared[at] if self._takes(at, shared[at]) else ()
-        return keys if self._takes(len(self._cores), keys) else ()
+            if not self._takes(at, shared[at]):
+                return ()
+            return shared[at]
+        if self._takes(len(self._cores), keys):
+            return keys
+        return ()
 
     def _takes(self, at: int, core: tuple[str, ...]) -> bool:
         """Put a core in its place, if there may be one more; return whether it was."""

@@ -1,4 +1,4 @@
-"""The mean of numbers of any size."""
+"""Numbers of any size: their mean, and those that are finite."""
 
 from __future__ import annotations
 
@@ -6,7 +6,12 @@ import math
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterable, Sequence
+
+
+def finite(values: Iterable[float]) -> list[float]:
+    """Return the values that are neither NaN nor infinite."""
+    return list(filter(math.isfinite, values))
 
 
 def mean(values: Sequence[float]) -> float:

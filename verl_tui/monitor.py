@@ -118,15 +118,14 @@ class Monitor:
             for run in self.runs.values():
                 run.gpus = news
         else:
-            self.problems, self.waiting, self.passed = (
-                news.problems,
-                news.waiting,
-                news.passed,
-            )
+            self.problems = news.problems
+            self.waiting = news.waiting
+            self.passed = news.passed
             self.unreached = news.unreached
             self._read = news.read
-            for name in tuple(self._behind) if news.read else ():
-                self._show_whole(name)
+            if news.read:
+                for name in tuple(self._behind):
+                    self._show_whole(name)
 
     def judge(self, now: float) -> bool:
         """Judge the runs that changed or may have stalled; return whether a verdict changed.
@@ -203,13 +202,16 @@ class Monitor:
                 size += state.status.size
                 read += min(state.status.bytes_read, state.status.size)
         share = min(1.0, read / size) if size else 1.0
-        return share if self._read else min(share, _NEARLY)
+        if self._read:
+            return share
+        return min(share, _NEARLY)
 
     def _judge_run(self, name: str, now: float) -> bool:
         """Judge a run; return whether its verdict changed."""
         judge = self._judges[name]
         verdict = judge.verdict(now)
-        if changed := verdict != self.verdicts.get(name):
+        changed = verdict != self.verdicts.get(name)
+        if changed:
             self.verdicts[name] = verdict
         if self._is_quiet(self.runs[name], now):
             judge.rest()

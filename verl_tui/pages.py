@@ -52,11 +52,8 @@ def page(folder: str) -> str:
 
 def page_table(head: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
     """Return a table in Markdown, its cells shown as they stand."""
-    lines = [
-        head,
-        ["---"] * len(head),
-        *([_cell(cell) for cell in row] for row in rows),
-    ]
+    lines = [head, ["---"] * len(head)]
+    lines += [list(map(_cell, row)) for row in rows]
     return "\n".join(f"| {' | '.join(line)} |" for line in lines)
 
 

@@ -130,7 +130,8 @@ def named(key: str) -> Name:
     word, factor = _BASE.get(describe(key).unit, ("", 1.0))
     text = _SPOKEN.sub("", key) if factor != 1.0 else key
     if not word and (times := scale(key)) != 1.0:
-        text, factor = _SCALED.sub("", key), times
+        text = _SCALED.sub("", key)
+        factor = times
     stem = re.sub(r"[^A-Za-z0-9]+", "_", text.replace("@", "_at_")).strip("_")
     if word and not stem.endswith(word):
         stem = f"{stem}_{word}"

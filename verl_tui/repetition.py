@@ -86,16 +86,23 @@ def entropy(pairs: Mapping[tuple[str, str], int], total: int) -> float | None:
 
 
 def _repeated(words: Sequence[str]) -> float:
-    n = 2 if len(words) < _FEW else 3 if len(words) < _SOME else 4
+    n = 4
+    if len(words) < _FEW:
+        n = 2
+    elif len(words) < _SOME:
+        n = 3
     total = len(words) - n + 1
     if total < 2:
         return 0.0
-    return 1.0 - len(set(zip(*(words[i:] for i in range(n)), strict=False))) / total
+    different = set(zip(*[words[i:] for i in range(n)], strict=False))
+    return 1.0 - len(different) / total
 
 
 def _in_runs(text: str) -> float:
     spans = runs(text)
-    return sum(end - start for start, end in spans) / len(text) if spans else 0.0
+    if not spans:
+        return 0.0
+    return sum(end - start for start, end in spans) / len(text)
 
 
 def runs(text: str) -> list[tuple[int, int]]:
@@ -103,9 +110,9 @@ def runs(text: str) -> list[tuple[int, int]]:
     order.
     """
     found = [
-        one.span()
-        for one in _SAME.finditer(text)
-        if one.end() - one.start() >= _too_often(one[1])
+        same.span()
+        for same in _SAME.finditer(text)
+        if len(same[0]) >= _too_often(same[1])
     ]
     found += _beats(text)
     if len(found) < 2:
@@ -144,7 +151,7 @@ def _beats(text: str) -> list[tuple[int, int]]:
     found: list[tuple[int, int]] = []
     for start, end in places:
         for beat in _BEAT.finditer(text, max(0, start - _STRETCH), end + _STRETCH):
-            is_long = beat.end() - beat.start() >= _LEAST_BEAT
+            is_long = len(beat[0]) >= _LEAST_BEAT
             if is_long and not _ONLY_DRAWN.fullmatch(beat[1] or beat[2]):
                 found.append(beat.span())
     return found

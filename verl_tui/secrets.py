@@ -68,7 +68,9 @@ def hide_setting(name: str, value: object) -> object:
     if value.isascii() and (
         _NAME.fullmatch(end) or (_MAYBE.fullmatch(end) and _RANDOM.fullmatch(value))
     ):
-        return value if value.startswith(("${", "<")) else HIDDEN
+        if value.startswith(("${", "<")):
+            return value
+        return HIDDEN
     return hide(value)
 
 
@@ -85,7 +87,9 @@ def _hidden(found: re.Match[str]) -> str:
     if found[2].startswith("${"):
         return found[0]
     named = "=" in found[1] or ":" in found[1] or any(map(str.isdigit, found[2]))
-    return found[1] + HIDDEN if named else found[0]
+    if named:
+        return found[1] + HIDDEN
+    return found[0]
 
 
 _SAYS_NOTHING = (
@@ -219,15 +223,18 @@ class Mask:
         for key in self._keys:
             text = text.replace(key, HIDDEN)
         if _SUSPECT.search(text):
-            text = "\n".join(
-                _strictly_hidden(line) if _SUSPECT.search(line) else line
-                for line in text.split("\n")
-            )
+            lines = text.split("\n")
+            for at, line in enumerate(lines):
+                if _SUSPECT.search(line):
+                    lines[at] = _strictly_hidden(line)
+            text = "\n".join(lines)
         text = _FORMS.sub(HIDDEN, text)
         if self._home is not None:
             text = self._home.sub("~", text)
         text = _HOME.sub("~", text)
-        return text if self._keep_names else self._without_names(text)
+        if self._keep_names:
+            return text
+        return self._without_names(text)
 
     def data(self, value: Any, name: str = "") -> Any:
         """Return data for JSON with all of its texts masked, those under the name of a secret as a
@@ -246,7 +253,9 @@ class Mask:
             return [self.data(one, name) for one in value]
         if name and _is_hidden(name, value):
             return HIDDEN
-        return self.text(value) if isinstance(value, str) else value
+        if not isinstance(value, str):
+            return value
+        return self.text(value)
 
     def _add(self, known: set[str], name: str) -> None:
         if (

@@ -72,7 +72,9 @@ _HARMLESS = bytes({*range(0x20, 0x7F), 0x0A, *range(0x80, 0x100)} - {*_SUSPECT})
 
 def strip_ansi(line: bytes) -> bytes:
     """Remove escape sequences from a line of bytes; cheap where there are none."""
-    return _ANSI_BYTES.sub(b"", line) if b"\x1b" in line else line
+    if b"\x1b" not in line:
+        return line
+    return _ANSI_BYTES.sub(b"", line)
 
 
 def safe(text: str, limit: int | None = None) -> str:
@@ -109,7 +111,9 @@ def _is_suspect(text: str) -> bool:
 def one_line(text: str, limit: int = 200) -> str:
     """Return `safe` text on a single line, cut to `limit` characters with an ellipsis."""
     flat = " ".join(safe(text[: 4 * limit]).split())
-    return flat if len(flat) <= limit else flat[: limit - 1] + "…"
+    if len(flat) <= limit:
+        return flat
+    return flat[: limit - 1] + "…"
 
 
 def shell_words(words: Iterable[str]) -> str:
@@ -138,8 +142,6 @@ def cell(text: str) -> str:
     """Return text for a cell of CSV. Spreadsheets run what begins as a formula does: before that
     stands an apostrophe, as they write it themselves.
     """
-    return (
-        f"'{text}"
-        if text.startswith(_FORMULAS) and not _NUMBER.fullmatch(text)
-        else text
-    )
+    if text.startswith(_FORMULAS) and not _NUMBER.fullmatch(text):
+        return f"'{text}"
+    return text

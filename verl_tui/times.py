@@ -35,7 +35,9 @@ def dated(times: Sequence[float]) -> Sequence[float]:
     if not times or (min(times) > EARLIEST and max(times) < LATEST):
         return times
     known = [time if EARLIEST < time < LATEST else nan for time in times]
-    return () if all(map(isnan, known)) else known
+    if all(map(isnan, known)):
+        return ()
+    return known
 
 
 def parse_time(text: object) -> float | None:
@@ -43,7 +45,9 @@ def parse_time(text: object) -> float | None:
     local time.
     """
     if isinstance(text, int | float) and not isinstance(text, bool):
-        return float(text) if 1e8 < text < LATEST else None
+        if 1e8 < text < LATEST:
+            return float(text)
+        return None
     if not isinstance(text, str):
         return None
     try:
@@ -63,11 +67,10 @@ def parse_elapsed(text: object) -> float | None:
     """Return seconds of a duration: `0:01:03` and `3 days, 17:51:32` as Python does, `1h 2m 3s`;
     None otherwise.
     """
-    if not isinstance(text, str) or not (
-        found := _CLOCK.fullmatch(text.strip()) or _WORDS.fullmatch(text.strip())
-    ):
+    if not isinstance(text, str):
         return None
-    if not any(found.groups()):
+    found = _CLOCK.fullmatch(text.strip()) or _WORDS.fullmatch(text.strip())
+    if found is None or not any(found.groups()):
         return None
     days, hours, minutes, seconds, rest = found.groups(default="0")
     return (
@@ -95,7 +98,9 @@ def trusted_time(
     """
     if absolute and stated is not None and modified is not None:
         # No record is younger than its file: the clocks of two hosts differ.
-        return min(stated, modified) if stated > COMPUTERS else modified
+        if stated > COMPUTERS:
+            return min(stated, modified)
+        return modified
     if stated is None or modified is None:
         return stated if modified is None else modified
     return stated if modified - stated > _ZONES else modified

@@ -18,7 +18,9 @@ def number(value: float) -> str:
     """
     if value == 0 or 1e-4 <= abs(value) < 1000:
         return f"{value:.4g}"
-    return f"{value:,.0f}" if 1000 <= abs(value) < 1e12 else f"{value:.3e}"
+    if 1000 <= abs(value) < 1e12:
+        return f"{value:,.0f}"
+    return f"{value:.3e}"
 
 
 def rounded(value: float, digits: int = 3) -> str:

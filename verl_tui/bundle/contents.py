@@ -243,12 +243,14 @@ def _logs(run: Run, most: int, problems: list[str]) -> Iterator[tuple[str, LogEn
         for status in sorted(texts(run), key=lambda status: -(status.modified or 0.0))
         if status.format not in _NO_LOGS and Path(status.path).is_file()
     ]
-    if (left := len(found) - _MOST_LOGS) > 0:
+    left = len(found) - _MOST_LOGS
+    if left > 0:
         problems.append(
             f"{counted(left, 'further log')} left out: only the newest {_MOST_LOGS} are in"
         )
     for status in found[:_MOST_LOGS]:
-        if (end := _end(status.path, most, problems)) is not None:
+        end = _end(status.path, most, problems)
+        if end is not None:
             yield status.path, end
 
 
@@ -330,5 +332,6 @@ def _stack_pieces(pids: Sequence[int], problems: list[str]) -> Iterator[BundledF
 def _words(run: Run) -> frozenset[str]:
     found = io.StringIO()
     for name in (*run.keys, *run.settings):
-        found.write("".join(sign if sign.isalnum() else " " for sign in name) + " ")
+        words = [sign if sign.isalnum() else " " for sign in name]
+        found.write("".join(words) + " ")
     return frozenset(found.getvalue().split())

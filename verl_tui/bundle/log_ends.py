@@ -71,14 +71,12 @@ def read_end(path: Path, most: int) -> LogEnd:
         data = data.partition(b"\n")[2] or data
     lines = list(_lines(data))
     kept = lines[-most:]
-    part = (
-        "all of it"
-        if whole and len(kept) == len(lines) and len(data) == size
-        else "its end"
-    )
-    searched = (
-        "all of it" if whole or size <= 2 * SEARCHED else "its beginning and its end"
-    )
+    part = "its end"
+    if whole and len(kept) == len(lines) and len(data) == size:
+        part = "all of it"
+    searched = "its beginning and its end"
+    if whole or size <= 2 * SEARCHED:
+        searched = "all of it"
     note = (
         f"{counted(len(kept), 'line')}, {part}, of {size:,} bytes; tracebacks were searched in "
         f"{searched}"
@@ -104,8 +102,11 @@ def _ends(path: Path) -> tuple[bytes, bytes, int]:
 
 
 def _unpacked(path: Path) -> tuple[bytes, bytes, int]:
-    tail, size, more = CompressedTail(path), 0, True
-    front, back = bytearray(), bytearray()
+    tail = CompressedTail(path)
+    size = 0
+    more = True
+    front = bytearray()
+    back = bytearray()
     while more and size < _UNPACKED:
         try:
             chunk = tail.read()
@@ -113,7 +114,8 @@ def _unpacked(path: Path) -> tuple[bytes, bytes, int]:
             if not size:
                 raise
             break
-        size, more = size + len(chunk.data), chunk.more
+        size += len(chunk.data)
+        more = chunk.more
         front += chunk.data[: max(0, SEARCHED - len(front))]
         back = (back + chunk.data)[-SEARCHED:]
     return (b"" if size == len(back) else bytes(front)), bytes(back), size
@@ -124,10 +126,10 @@ def _lines(data: bytes) -> Iterator[str]:
     state.
     """
     for line in data.removesuffix(b"\n").split(b"\n"):
-        states = [one for one in line.rstrip(b"\r").split(b"\r") if one.strip()] or [
-            b""
-        ]
-        for state in (*(one for one in states[:-1] if b"%|" not in one), states[-1]):
+        printed = line.rstrip(b"\r").split(b"\r")
+        states = [state for state in printed if state.strip()] or [b""]
+        others = [state for state in states[:-1] if b"%|" not in state]
+        for state in (*others, states[-1]):
             text = strip_ansi(state[: 4 * LINE_BYTES]).decode("utf-8", "replace")
             yield safe(text, LINE_BYTES).replace("\n", " ").rstrip()
 
@@ -172,10 +174,11 @@ def _kinds(tracebacks: Iterable[str]) -> list[str]:
     kinds: dict[str, list[str]] = {}
     for one in tracebacks:
         kinds.setdefault(_VARIES.sub("#", one), []).append(one)
-    texts = [
-        found[0] + (f"\n[{len(found):,} of this kind]" if len(found) > 1 else "")
-        for found in kinds.values()
-    ]
-    if (left := len(texts) - 2 * _KINDS) > 0:
+    texts = []
+    for first, *more in kinds.values():
+        note = f"\n[{len(more) + 1:,} of this kind]" if more else ""
+        texts.append(f"{first}{note}")
+    left = len(texts) - 2 * _KINDS
+    if left > 0:
         texts[_KINDS:-_KINDS] = [f"[{counted(left, 'further kind')} left out]"]
     return texts

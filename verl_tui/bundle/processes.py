@@ -37,20 +37,17 @@ def pids(run: Run, gpus: GpuReading | None) -> list[int]:
     without their children.
     """
     writers = (state.status.writer for state in run.sources.values())
-    found = [
-        one.pid for one in writers if one is not None and not (one.gone or one.by_name)
-    ]
+    known = [one for one in writers if one is not None]
+    found = [one.pid for one in known if not one.gone and not one.by_name]
     return list(dict.fromkeys([*found, *_computing(run, gpus)]))
 
 
 def _computing(run: Run, gpus: GpuReading | None) -> list[int]:
     """Return the processes on this host's GPUs that write a run's logs."""
     paths = set(run.paths)
-    used = (
-        [one for gpu in gpus.gpus for one in gpu.processes or ()]
-        if gpus is not None
-        else []
-    )
+    used = []
+    if gpus is not None:
+        used = [one for gpu in gpus.gpus for one in gpu.processes or ()]
     return [one.pid for one in used if paths & one.files]
 
 
@@ -73,11 +70,9 @@ def process_facts(found: Sequence[int]) -> list[dict[str, Any]]:
     """Return what this host knows of processes; only the first of many."""
     described = [_facts(pid) for pid in found[:_MOST]]
     left = len(found) - _MOST
-    return (
-        [*described, {"note": f"{left} further processes left out"}]
-        if left > 0
-        else described
-    )
+    if left > 0:
+        return [*described, {"note": f"{left} further processes left out"}]
+    return described
 
 
 def stacks(found: Sequence[int]) -> tuple[dict[int, str], list[str]]:
@@ -98,7 +93,8 @@ def stacks(found: Sequence[int]) -> tuple[dict[int, str], list[str]]:
             problems.append(f"process {pid}: {problem}")
         else:
             texts[pid] = text
-    if (left := len(chosen) - _MOST) > 0:
+    left = len(chosen) - _MOST
+    if left > 0:
         problems.append(f"{left} further processes left out")
     return texts, problems
 

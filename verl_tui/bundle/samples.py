@@ -60,4 +60,6 @@ def _of(run: Run, place: Place, most: int) -> Iterator[Sample]:
 def _shortened(value: Any) -> Any:
     if isinstance(value, dict):
         return {key: _shortened(one) for key, one in value.items()}
-    return value[:_TEXT] if isinstance(value, str) else value
+    if not isinstance(value, str):
+        return value
+    return value[:_TEXT]

@@ -91,7 +91,9 @@ def _json_without(line: str) -> str:
     try:
         record = json.loads(line)
     except (ValueError, RecursionError):
-        return line if len(line) <= _LONG_TEXT or '": "' not in line else LEFT_OUT
+        if len(line) <= _LONG_TEXT or '": "' not in line:
+            return line
+        return LEFT_OUT
     return json.dumps(_shortened(record, ""), ensure_ascii=False)
 
 

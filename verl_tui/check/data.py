@@ -26,6 +26,8 @@ if TYPE_CHECKING:
     from verl_tui.monitor import Monitor
     from verl_tui.records import SourceStatus
     from verl_tui.runs.run import Run
+    from verl_tui.runs.series import Point, Series
+    from verl_tui.runs.views.best import Checkpoint
     from verl_tui.runs.views.targets import Target
 
 VERSION = 1
@@ -140,19 +142,24 @@ def _source(status: SourceStatus) -> dict[str, Any]:
 
 def _losses(run: Run) -> dict[str, dict[str, Any]]:
     """Return the newest losses of a training without rewards, by key."""
-    newest = {key: run.present(key) for key in losses(run)}
-    return {
-        key: {**_value(last.value, 1), "step": last.step}
-        for key, series in newest.items()
-        if series is not None and (last := series.last) is not None
-    }
+    found = {}
+    for key in losses(run):
+        last = _newest(run.present(key))
+        if last is not None:
+            found[key] = {**_value(last.value, 1), "step": last.step}
+    return found
+
+
+def _newest(series: Series | None) -> Point | None:
+    return series.last if series is not None else None
 
 
 def _indicators(run: Run) -> dict[str, dict[str, Any]]:
     found = {}
     for id in INDICATORS:
         series = run.present(run.indicators.get(id))
-        if series is not None and (last := series.last) is not None:
+        last = _newest(series)
+        if series is not None and last is not None:
             found[id] = {
                 "key": series.key,
                 **_value(last.value, factor(id, series.key)),
@@ -175,19 +182,22 @@ def _best(run: Run, by: BestBy) -> dict[str, Any] | None:
     found = best(run, by.metric, lowest=by.lowest)
     if found is None:
         return None
+    called = called_best(run)
     return {
         "indicator": found.metric,
         "key": found.key,
         "step": found.step,
         "value": found.value,
         "checkpoint": None if found.checkpoint is None else found.checkpoint.path,
-        "nearest_checkpoint": None
-        if found.nearest is None
-        else found.nearest._asdict(),
-        "latest_checkpoint": None if found.latest is None else found.latest._asdict(),
-        "called_best": [one.path for one in called_best(run)],
-        "called_best_at": [one._asdict() for one in called_best(run)],
+        "nearest_checkpoint": _checkpoint(found.nearest),
+        "latest_checkpoint": _checkpoint(found.latest),
+        "called_best": [checkpoint.path for checkpoint in called],
+        "called_best_at": [checkpoint._asdict() for checkpoint in called],
     }
+
+
+def _checkpoint(checkpoint: Checkpoint | None) -> dict[str, Any] | None:
+    return None if checkpoint is None else checkpoint._asdict()
 
 
 def _target(target: Target) -> dict[str, Any]:

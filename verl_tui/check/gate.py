@@ -20,14 +20,15 @@ _NAMED = 5
 
 def against_data(held: Against) -> dict[str, Any]:
     """Return a run's comparison with a baseline, ready for JSON."""
+    figures = [
+        {**figure._asdict(), "breach": figure.breach or None} for figure in held.figures
+    ]
     return {
         "baseline": list(held.baseline),
         "step": held.step,
         "last": held.last,
-        "figures": [
-            {**one._asdict(), "breach": one.breach or None} for one in held.figures
-        ],
-        "not_compared": [one._asdict() for one in held.not_held],
+        "figures": figures,
+        "not_compared": [figure._asdict() for figure in held.not_held],
     }
 
 
@@ -38,7 +39,11 @@ def gate_code(against: Mapping[str, Any]) -> int:
     if all(one["breach"] == "missing" for one in against["figures"]):
         return NOTHING_READABLE
     found = {one["breach"] for one in against["figures"]}
-    return CRITICAL if "worse" in found else WARNING if found - {None} else HEALTHY
+    if "worse" in found:
+        return CRITICAL
+    if found - {None}:
+        return WARNING
+    return HEALTHY
 
 
 def gate_lines(against: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
@@ -48,15 +53,20 @@ def gate_lines(against: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
     code = gate_code(against)
     step = "" if against["step"] is None else f" at step {against['step']}"
     yield f"against {_names(against['baseline'])}{step}: {_summary(against, code)}", ""
-    for one in against["figures"]:
-        if one["breach"]:
-            yield _breach(one), "critical" if one["breach"] == "worse" else "warning"
-    kept = [_within(one) for one in against["figures"] if not one["breach"]]
+    kept = []
+    for figure in against["figures"]:
+        if not figure["breach"]:
+            kept.append(_within(figure))
+        elif figure["breach"] == "worse":
+            yield _breach(figure), "critical"
+        else:
+            yield _breach(figure), "warning"
     if kept:
         yield f"within their bands: {', '.join(kept)}", ""
     reasons: dict[str, list[str]] = {}
-    for one in against["not_compared"]:
-        reasons.setdefault(one["reason"], []).append(KINDS[one["figure"]].label)
+    for figure in against["not_compared"]:
+        label = KINDS[figure["figure"]].label
+        reasons.setdefault(figure["reason"], []).append(label)
     for reason, labels in reasons.items():
         yield f"not compared: {', '.join(labels)} ({one_line(reason, 1000)})", ""
 
@@ -66,11 +76,9 @@ def _summary(against: Mapping[str, Any], code: int) -> str:
         return "there is no figure that both have"
     breaches = sum(one["breach"] is not None for one in against["figures"])
     count = len(against["figures"])
-    return (
-        f"{breaches} of {count} figures outside their bands"
-        if breaches
-        else "within all bands"
-    )
+    if not breaches:
+        return "within all bands"
+    return f"{breaches} of {count} figures outside their bands"
 
 
 def _breach(one: Mapping[str, Any]) -> str:
@@ -92,4 +100,6 @@ def _within(one: Mapping[str, Any]) -> str:
 def _names(names: Sequence[str]) -> str:
     more = len(names) - _NAMED
     shown = [one_line(name) for name in names[:_NAMED]]
-    return ", ".join([*shown, f"{more} more"] if more > 0 else shown)
+    if more > 0:
+        shown.append(f"{more} more")
+    return ", ".join(shown)

@@ -67,8 +67,9 @@ def note_text(
         judged = judging_rules(described, monitor.guide)
         verdicts.append(verdict(described, judged))
         lines += [_NoteLine(0, Text())] if lines else []
-        opened = list(opening(described, run, judged, now))
-        lines += [_NoteLine(2 if i else 0, line) for i, line in enumerate(opened)]
+        first, *others = opening(described, run, judged, now)
+        lines.append(_NoteLine(0, first))
+        lines += [_NoteLine(2, line) for line in others]
         lines += _held(described)
         lines += _note(described, run, unfolded=unfolded, verbose=verbose)
     if len(verdicts) > 1:
@@ -158,11 +159,9 @@ def _measured(described: Mapping[str, Any]) -> Iterator[_NoteLine]:
 
 
 def _with_unit(value: float | None, unit: str) -> str:
-    return (
-        "not finite"
-        if value is None
-        else f"{number(value)} {_UNITS.get(unit, unit)}".rstrip()
-    )
+    if value is None:
+        return "not finite"
+    return f"{number(value)} {_UNITS.get(unit, unit)}".rstrip()
 
 
 _UNITS: Mapping[str, str] = {"percent": "%", "share": ""}
@@ -174,7 +173,8 @@ def _best_sentences(best: Mapping[str, Any]) -> Iterator[str]:
     else:
         label = best["indicator"]
     words = f"best {label} {number(best['value'])} at step {best['step']}"
-    near, latest = best["nearest_checkpoint"], best["latest_checkpoint"]
+    near = best["nearest_checkpoint"]
+    latest = best["latest_checkpoint"]
     if best["checkpoint"]:
         yield f"{words}; checkpoint {best['checkpoint']}{_unfinished(near)}"
     elif near is None:
@@ -224,7 +224,8 @@ def _found(described: Mapping[str, Any], *, unfolded: bool) -> Iterator[_NoteLin
         by_cause.setdefault(finding["consequence_of"], []).append(finding)
     for i, finding in enumerate(by_cause.pop(None, ())):
         yield from _finding(finding, 2, opened=i == 0)
-        if consequences := by_cause.pop(finding["id"], None):
+        consequences = by_cause.pop(finding["id"], None)
+        if consequences:
             yield _NoteLine(4, _consequences(consequences, unfolded=unfolded))
             for one in consequences if unfolded else ():
                 yield from _finding(one, 6)
@@ -308,7 +309,8 @@ def _read(
         )
         records = counted(sum(source["records"] for source in group), "record")
         text = Text(f"read {one_line(path, 1000)}: {called}, {records}", "dim")
-        if unreadable := sum(source["unreadable"] for source in group):
+        unreadable = sum(source["unreadable"] for source in group)
+        if unreadable:
             text.append(f", {counted(unreadable, 'unreadable line')}", "not dim yellow")
         yield _NoteLine(2, text)
         yield from _trouble(run.sources[source["path"]] for source in group)

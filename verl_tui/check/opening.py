@@ -53,7 +53,9 @@ def verdict(described: Mapping[str, Any], judged: int) -> str:
     for severity in ("critical", "warning"):
         if severity in found:
             return severity
-    return "healthy" if found or (judged and described["indicators"]) else ""
+    if found or (judged and described["indicators"]):
+        return "healthy"
+    return ""
 
 
 def opening(
@@ -108,7 +110,8 @@ def _at(described: Mapping[str, Any]) -> str:
 
 
 def _complete(described: Mapping[str, Any]) -> bool:
-    step, total = described["step"], described["total_steps"]
+    step = described["step"]
+    total = described["total_steps"]
     return (
         described["state"] == "finished"
         and bool(total)
@@ -119,7 +122,8 @@ def _complete(described: Mapping[str, Any]) -> bool:
 
 def _condition(described: Mapping[str, Any], run: Run) -> Text:
     """Return the state, with details that the verdict's step does not give."""
-    state, total = described["state"], described["total_steps"]
+    state = described["state"]
+    total = described["total_steps"]
     words = Text(state, STYLES.get(state, ""))
     if _complete(described):
         return Text.assemble(words, f" after all {total} steps")
@@ -140,17 +144,16 @@ def _times(described: Mapping[str, Any], run: Run, now: float) -> Iterator[str]:
         yield f"about {duration(left)} left"
     if quiet is not None:
         ago = age(quiet)
-        by = (
-            " by its file's time"
-            if run.dated_by_file and evidence(run, now) is None
-            else ""
-        )
+        by = ""
+        if run.dated_by_file and evidence(run, now) is None:
+            by = " by its file's time"
         yield (
             f"last record just now{by}"
             if ago == "now"
             else f"last record {ago} ago{by}"
         )
-    if (early := ahead(run, now)) is not None:
+    early = ahead(run, now)
+    if early is not None:
         yield f"last record dated {age(early)} ahead of the clock"
 
 
@@ -197,7 +200,9 @@ def _next(described: Mapping[str, Any], run: Run) -> str:
 def _lowered(sentence: str) -> str:
     """Return a sentence as it continues after a colon; names and abbreviations stay as they are."""
     usual = sentence[:1].isupper() and (sentence[1:2].islower() or sentence[1:2] == " ")
-    return sentence[0].lower() + sentence[1:] if usual else sentence
+    if not usual:
+        return sentence
+    return sentence[0].lower() + sentence[1:]
 
 
 def _checkpoint_before(finding: Mapping[str, Any], run: Run) -> str:

@@ -137,7 +137,8 @@ class CommandParser(argparse.ArgumentParser):
         options = [word.partition("=")[0] for word in words if word.startswith("-")]
         if not options:
             return f"`{self.prog}` does not take {' '.join(words)}"
-        if hint := did_you_mean(options[0], self._option_names()):
+        hint = did_you_mean(options[0], self._option_names())
+        if hint:
             return f"there is no option {options[0]}{hint}"
         commands = self.program.commands.items()
         others = [

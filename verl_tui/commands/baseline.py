@@ -45,7 +45,8 @@ def baseline_first(
     runs = [
         run for run in found if run.keys or state(run, now) is not State.NO_TRAINING
     ]
-    if left := [run.name for run in found if run not in runs]:
+    left = [run.name for run in found if run not in runs]
+    if left:
         print_message(f"left out, as there is no training in it: {', '.join(left)}")
     if not any(run.keys for run in runs):
         raise CommandError(f"no run with numbers to {purpose}", EXIT_NOTHING)

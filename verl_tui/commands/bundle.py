@@ -144,7 +144,9 @@ def _chosen(monitor: Monitor, named: str | None) -> Run:
     if not runs:
         raise CommandError("no run to gather evidence on", EXIT_NOTHING)
     try:
-        return find_run(runs, named) if named is not None else _only(runs)
+        if named is not None:
+            return find_run(runs, named)
+        return _only(runs)
     except UnknownRunError as error:
         raise CommandError(f"--run: {error}") from error
 

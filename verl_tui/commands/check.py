@@ -199,7 +199,9 @@ def _notify(
 
 def _with_baseline(paths: Sequence[str], named: str | None) -> Sequence[str]:
     """Return the paths to read: a baseline that is a path need not be among the others."""
-    return [*paths, named] if named is not None and is_there(named) else paths
+    if named is not None and is_there(named):
+        return [*paths, named]
+    return paths
 
 
 def _held(

@@ -53,7 +53,8 @@ def script(parser: CommandParser, shell: str) -> str:
     import shtab
 
     for option in actions(parser):
-        if (words := getattr(option, "words", None)) is not None:
+        words = getattr(option, "words", None)
+        if words is not None:
             option.complete = _words_in_shells(option, words())  # type: ignore[attr-defined]
     preamble = {"bash": _BASH, "zsh": _filled(_ZSH, parser)}.get(shell, "")
     made: str = shtab.complete(parser, shell, preamble=preamble)

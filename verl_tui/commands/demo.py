@@ -59,9 +59,10 @@ def run(options: argparse.Namespace) -> int:
 
     with _demo_directory(options.dir) as directory:
         simulation = Simulation(directory, options.seed, time.time)
-        if taken := [
+        taken = [
             run.directory.name for run in simulation.runs if run.directory.exists()
-        ]:
+        ]
+        if taken:
             raise CommandError(
                 f"{directory} already holds {', '.join(taken)}: name another directory",
                 EXIT_OUTPUT,

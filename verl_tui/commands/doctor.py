@@ -73,10 +73,12 @@ def _configuration(options: argparse.Namespace) -> tuple[Config, dict[str, Any]]
     """Return the configuration and remarks on it; the defaults in place of a faulty one."""
     from verl_tui.doctor.examination import changes
 
-    path, problem = config_path(options.config), None
+    path = config_path(options.config)
+    problem = None
     try:
         config = configuration(options)
     except ConfigError as error:
-        config, problem = Config(), f"{error}; the defaults are used here"
+        config = Config()
+        problem = f"{error}; the defaults are used here"
     about = {"path": str(path), "exists": is_there(path), "problem": problem}
     return config, {**about, "changes": changes(config)}

@@ -116,7 +116,8 @@ def run(options: argparse.Namespace) -> int:
     print_messages((*found.problems, *found.pending))
     if not found.runs and not found.pending:
         return EXIT_NOTHING
-    stop, caught = threading.Event(), []
+    stop = threading.Event()
+    caught = []
 
     def end(number: int, _frame: object) -> None:
         caught.append(number)
@@ -152,7 +153,8 @@ def _follow(
     def write(event: Mapping[str, object]) -> None:
         nonlocal problem
         events.append(event)
-        known, problem = problem, _write_event(event)
+        known = problem
+        problem = _write_event(event)
         if problem not in ("", known):
             print_message(f"standard output: {problem}; the guard goes on")
 

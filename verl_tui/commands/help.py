@@ -65,7 +65,8 @@ def _text(words: Sequence[str], program: CommandParser, config: Config) -> str:
     """Return the page that some words name."""
     if not words:
         return _topics(program)
-    if (command := _command(program, words)) is not None:
+    command = _command(program, words)
+    if command is not None:
         return command.format_help()
     name = " ".join(words)
     if name in TOPICS:
@@ -135,7 +136,8 @@ def _wrapped(lines: Iterable[str]) -> str:
 
     from verl_tui.commands.paging import terminal_width
 
-    wide, below = terminal_width(), " " * 8
+    wide = terminal_width()
+    below = " " * 8
     return "".join(
         f"{textwrap.fill(line, wide, subsequent_indent=below)}\n" for line in lines
     )

@@ -63,7 +63,9 @@ def run(options: argparse.Namespace) -> int:
     if options.test and options.paths:
         raise CommandError("--test sends one message and reads no PATH")
     config = configuration(options)
-    return _test(options, config) if options.test else _show(options, config)
+    if options.test:
+        return _test(options, config)
+    return _show(options, config)
 
 
 def _test(options: argparse.Namespace, config: Config) -> int:
@@ -89,7 +91,8 @@ def _show(options: argparse.Namespace, config: Config) -> int:
     from verl_tui.notify.changes import Changes
     from verl_tui.notify.notifier import limits_of
 
-    now, settings = time.time(), settings_for(config)
+    now = time.time()
+    settings = settings_for(config)
     monitor = load(paths_of(options, "verl-tui notify --show logs/run_7"), config, now)
     print_messages(monitor.sentences)
     if not monitor.runs:

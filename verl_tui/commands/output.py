@@ -92,7 +92,8 @@ def reading_progress(
         nonlocal shown, due
         if clock() < due or not where.isatty():
             return
-        shown, due = True, clock() + _PACE
+        shown = True
+        due = clock() + _PACE
         where.write(
             f"\r\x1b[Kverl-tui: reading, {done / max(1, size):.0%} of {size / 1e6:,.0f} MB; ctrl+c "
             "leaves"

@@ -70,16 +70,12 @@ def run(options: argparse.Namespace) -> int:
         recording = Recording.read(paths, show_progress)
     print_messages((*recording.discovery.problems, *recording.discovery.pending))
     if recording.empty:
-        why = (
-            "no step in " + ", ".join(recording.runs)
-            if recording.runs
-            else "nothing readable"
-        )
+        why = "nothing readable"
+        if recording.runs:
+            why = "no step in " + ", ".join(recording.runs)
         raise CommandError(f"nothing to replay: {why}", EXIT_NOTHING)
-    at, until = (
-        None if one is None else _moment(recording, one)
-        for one in (options.first, options.until)
-    )
+    at = _moment(recording, options.first)
+    until = _moment(recording, options.until)
     from verl_tui.tui import replay
 
     speed = options.speed or usual_speed(recording)
@@ -89,8 +85,10 @@ def run(options: argparse.Namespace) -> int:
     )
 
 
-def _moment(recording: Recording, step: int) -> float:
-    """Return when a step was reached."""
+def _moment(recording: Recording, step: int | None) -> float | None:
+    """Return when a step was reached, None where none is given."""
+    if step is None:
+        return None
     moment = recording.when(step)
     if moment is None:
         raise CommandError(

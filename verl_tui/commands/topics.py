@@ -41,7 +41,9 @@ def ascii_only(config: Config) -> bool:
     """Return whether pages are for a terminal that shows only ASCII."""
     from verl_tui.rendering.charts.braille import ascii_locale
 
-    return ascii_locale() if config.ascii is None else config.ascii
+    if config.ascii is not None:
+        return config.ascii
+    return ascii_locale()
 
 
 def _configuration(_config: Config) -> str:

@@ -90,7 +90,8 @@ class _Writing:
             return
         if self.problem:
             print_message("written again")
-        self._has_worked, self.problem = True, ""
+        self._has_worked = True
+        self.problem = ""
 
 
 def _problem(error: Exception) -> str:

@@ -105,4 +105,6 @@ def _search(paths: Sequence[str]) -> Discovery:
 
 def _notifier(config: Config) -> Notifier | None:
     """Return the notifier; a page in a browser has none, since each page would send the same."""
-    return None if os.environ.get("TEXTUAL_DRIVER") else notifier_for(config, NAME)
+    if os.environ.get("TEXTUAL_DRIVER"):
+        return None
+    return notifier_for(config, NAME)

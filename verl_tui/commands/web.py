@@ -96,7 +96,8 @@ async def _serve(server: WebServer) -> None:
     import asyncio
     import signal
 
-    stop, loop = asyncio.Event(), asyncio.get_running_loop()
+    stop = asyncio.Event()
+    loop = asyncio.get_running_loop()
     for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
         loop.add_signal_handler(number, stop.set)
     await server.serve_until(stop, print_message)

@@ -148,9 +148,9 @@ def _bar(step: int, total: int, elapsed: float, last: float) -> str:
 def _interval(seconds: float) -> str:
     minutes, rest = divmod(int(seconds), 60)
     hours, minutes = divmod(minutes, 60)
-    return (
-        f"{hours:d}:{minutes:02d}:{rest:02d}" if hours else f"{minutes:02d}:{rest:02d}"
-    )
+    if hours:
+        return f"{hours:d}:{minutes:02d}:{rest:02d}"
+    return f"{minutes:02d}:{rest:02d}"
 
 
 def _local(time: float) -> datetime:

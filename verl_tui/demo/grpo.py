@@ -112,7 +112,8 @@ class GrpoRun:
         """Print other lines now and then."""
         rng = curves.generator(self._seed, "noise", step)
         if step % 10 == 5:
-            pending, running = rng.randint(0, 4), rng.randint(6, 30)
+            pending = rng.randint(0, 4)
+            running = rng.randint(6, 30)
             finished = samples - pending - running
             heartbeat = f"pending: {pending}, running: {running}, finished: {finished}, failure: 0"
             self._console.info(time, heartbeat)
@@ -285,7 +286,8 @@ def _advantages(batch: Sequence[Rollout]) -> list[float]:
     values = []
     for place in range(0, len(batch), rollouts.GROUP):
         scores = [rollout.score for rollout in batch[place : place + rollouts.GROUP]]
-        centre, spread = mean(scores), stdev(scores)
+        centre = mean(scores)
+        spread = stdev(scores)
         values += [(score - centre) / (spread + 1e-6) for score in scores]
     return values
 

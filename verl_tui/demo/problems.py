@@ -61,7 +61,8 @@ def _bakery(rng: random.Random, name: str) -> Problem:
     rolls = rng.randint(12, 30)
     sold = rng.randint(20, 40)
     price = rng.randint(2, 4)
-    baked, left = trays * rolls, trays * rolls - sold
+    baked = trays * rolls
+    left = trays * rolls - sold
     return Problem(
         f"{name} bakes {trays} trays of {rolls} rolls each morning. A café takes {sold} of the "
         "rolls, and the rest are "
@@ -80,7 +81,8 @@ def _ferry(rng: random.Random, name: str) -> Problem:
     cars = rng.randint(14, 36)
     bikes = rng.randint(5, 18)
     days = rng.randint(3, 9)
-    once, daily = cars + bikes, (cars + bikes) * trips
+    once = cars + bikes
+    daily = (cars + bikes) * trips
     return Problem(
         f"A ferry crosses the bay {trips} times a day. On each crossing it carries {cars} cars and "
         f"{bikes} bicycles. "
@@ -98,7 +100,8 @@ def _orchard(rng: random.Random, name: str) -> Problem:
     rows = rng.randint(5, 14)
     trees = rng.randint(6, 15)
     crates = rng.randint(2, 5)
-    each, broken = rng.randint(8, 20), rng.randint(3, 19)
+    each = rng.randint(8, 20)
+    broken = rng.randint(3, 19)
     total = rows * trees * crates
     return Problem(
         f"An orchard has {rows} rows with {trees} pear trees in each row. Every tree fills "
@@ -200,7 +203,8 @@ def _hike(rng: random.Random, name: str) -> Problem:
     hours = rng.randint(3, 5)
     slow = rng.randint(2, 3)
     rest = rng.randint(2, 4)
-    first, second = speed * hours, slow * rest
+    first = speed * hours
+    second = slow * rest
     return Problem(
         f"{name} walks {hours} hours at {speed} kilometres an hour, and then climbs for {rest} "
         f"hours at {slow} "

@@ -77,14 +77,9 @@ class Simulation:
                 ahead.
         """
         cliff = curves.COLLAPSE_STEP // self._collapsing.interval
-        self._begin(
-            {
-                run: min(history, cliff - SUSPENSE)
-                if run is self._collapsing
-                else history
-                for run in self.runs
-            }
-        )
+        begin = dict.fromkeys(self.runs, history)
+        begin[self._collapsing] = min(history, cliff - SUSPENSE)
+        self._begin(begin)
 
     def write_all(self) -> None:
         """Write all runs from beginning to end, as if the last step had just been made."""

@@ -41,15 +41,15 @@ def format_evidence(path: Path, named: str) -> str:
     """
     format = next((one for one in FORMATS if one.name == named), None)
     if format is None or path.is_dir():
-        return (
-            "its name, and the names of the files in it"
-            if path.is_dir()
-            else "its name"
-        )
+        if path.is_dir():
+            return "its name, and the names of the files in it"
+        return "its name"
     begin = beginning(path).data
     if format.matches(uncompressed_name(path), begin):
         return _by_beginning(uncompressed_name(path), begin, format)
-    return _by_rest(path, begin) if format is console else _NAMED.format(named)
+    if format is console:
+        return _by_rest(path, begin)
+    return _NAMED.format(named)
 
 
 _NAMED = "you named it: its beginning fits no format, so it is read as {}"
@@ -62,7 +62,8 @@ def _by_beginning(path: Path, begin: bytes, format: Format) -> str:
     if is_binary(begin):
         return f"its first bytes: {begin[:_BYTES].hex(' ')}{name}"
     lines = begin.splitlines(keepends=True)
-    low, high = 1, len(lines)
+    low = 1
+    high = len(lines)
     while low < high:
         middle = (low + high) // 2
         if format.matches(path, b"".join(lines[:middle])):

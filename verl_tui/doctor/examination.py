@@ -47,11 +47,12 @@ def examine(monitor: Monitor, now: float) -> dict[str, Any]:
         monitor: Has read.
         now: Seconds since the epoch.
     """
+    unreached = [address.sentence for address in monitor.unreached]
     return {
         "runs": [_run(run, now) for run in monitor.runs.values()],
         "passed_over": [one._asdict() for one in monitor.passed],
         "not_found": list(monitor.problems),
-        "waiting": [*(one.sentence for one in monitor.unreached), *monitor.waiting],
+        "waiting": [*unreached, *monitor.waiting],
     }
 
 
@@ -97,11 +98,9 @@ def _faults(source: Mapping[str, Any]) -> Iterator[str]:
         yield f"{source['path']}: {source['problem']}"
     if source["unreadable"]:
         lines = source["unreadable_lines"]
-        last = (
-            f", the last is line {lines[-1]['line']}: {lines[-1]['reason']}"
-            if lines
-            else ""
-        )
+        last = ""
+        if lines:
+            last = f", the last is line {lines[-1]['line']}: {lines[-1]['reason']}"
         yield f"{source['path']}: {counted(source['unreadable'], 'unreadable line')}{last}"
 
 
@@ -138,11 +137,9 @@ def _evidence(path: str, format: str) -> str:
     if "*" in file.name:
         return "the names of these files, and their lines"
     try:
-        return (
-            format_evidence(file, format)
-            if file.exists()
-            else "what it answers, or what was piped in"
-        )
+        if not file.exists():
+            return "what it answers, or what was piped in"
+        return format_evidence(file, format)
     except (OSError, ValueError) as error:
         return f"can no longer be determined: {one_line(str(error))}"
 
@@ -151,4 +148,6 @@ def _plain(value: Any) -> Any:
     """Return a setting as JSON has it."""
     if hasattr(value, "items"):
         return {key: _plain(one) for key, one in value.items()}
-    return [_plain(one) for one in value] if isinstance(value, list | tuple) else value
+    if not isinstance(value, list | tuple):
+        return value
+    return [_plain(one) for one in value]

@@ -61,9 +61,9 @@ def export(runs: Sequence[Run], target: str) -> Exported:
     if _is_directory(target) or (len(runs) > 1 and _may_become_directory(target)):
         return _into_directory(runs, path)
     if len(runs) > 1:
-        names = ", ".join(run.name for run in runs[:3]) + (
-            " …" if len(runs) > 3 else ""
-        )
+        names = ", ".join(run.name for run in runs[:3])
+        if len(runs) > 3:
+            names += " …"
         raise ExportError(
             f"{len(runs)} runs ({names}) cannot go into one file: name a directory with -o"
         )
@@ -76,7 +76,9 @@ def export(runs: Sequence[Run], target: str) -> Exported:
 
 
 def _is_directory(target: str) -> bool:
-    return target != "-" and (is_folder(Path(target)) or target.endswith(("/", os.sep)))
+    if target == "-":
+        return False
+    return target.endswith(("/", os.sep)) or is_folder(Path(target))
 
 
 def _may_become_directory(target: str) -> bool:
@@ -96,8 +98,8 @@ def write_csv(run: Run, file: TextIO) -> None:
         file: Opened with `newline=""`, so that lines end as written here.
     """
     # The first column is the step already; a metric of that name would make the header ambiguous.
-    keys = [key for key in run.keys if key != "step"]
-    columns = [series for key in keys if (series := run.series(key)) is not None]
+    found = (run.series(key) for key in run.keys if key != "step")
+    columns = [series for series in found if series is not None]
     writer = csv.writer(file, lineterminator="\n")
     writer.writerows(csv_rows(columns))
 
@@ -123,13 +125,11 @@ def csv_rows(columns: Sequence[CsvColumn | Series]) -> Iterator[list[str]]:
 
 def exact(value: float) -> str:
     """Return a number in digits that read back as exactly this number."""
-    if (
-        value.is_integer()
-        and abs(value) < _EXACT
-        and (value or math.copysign(1, value) > 0)
-    ):
-        return str(int(value))
-    return repr(value)
+    if not value.is_integer() or abs(value) >= _EXACT:
+        return repr(value)
+    if value == 0 and math.copysign(1, value) < 0:
+        return repr(value)
+    return str(int(value))
 
 
 def _into_directory(runs: Sequence[Run], directory: Path) -> Exported:

@@ -13,7 +13,9 @@ import socket
 import struct
 import sys
 from array import array
+from contextlib import suppress
 from functools import cache
+from itertools import compress, count
 from typing import TYPE_CHECKING
 
 from verl_tui.sources.fields.protobuf import BYTES
@@ -71,11 +73,9 @@ class WrittenEvents:
     def drop(self, first: int) -> None:
         """Forget a step and those after it."""
         for steps, values in self.scalars.values():
-            kept = [at for at, step in enumerate(steps) if step < first]
-            steps[:], values[:] = (
-                array("q", [steps[at] for at in kept]),
-                array("f", [values[at] for at in kept]),
-            )
+            kept = [step < first for step in steps]
+            values[:] = array("f", compress(values, kept))
+            steps[:] = array("q", compress(steps, kept))
         self.last = {tag: min(step, first - 1) for tag, step in self.last.items()}
 
 
@@ -103,9 +103,11 @@ def _take(found: WrittenEvents, record: bytes) -> bool:
         return False
     data = record[:-4]
     event = read_event(data)
-    if data.endswith(_STARTED) and event.summary is None:
-        found.drop(event.step)
-    for value in read_values(data, event.summary) if event.summary is not None else ():
+    if event.summary is None:
+        if data.endswith(_STARTED):
+            found.drop(event.step)
+        return True
+    for value in read_values(data, event.summary):
         if value.simple is not None:
             found.add(value.tag, event.step, read_simple(data, value.simple))
         else:
@@ -126,16 +128,12 @@ class EventFile:
         Raises:
             OSError: It cannot be made.
         """
-        number = 0
-        while True:
-            name = f"{_NAME}{int(now):010d}.{socket.gethostname()}.{os.getpid()}.{number}{SUFFIX}"
-            try:
-                (directory / name).open("xb").close()
-            except FileExistsError:
-                number += 1
-                continue
-            break
-        self._path = directory / name
+        stem = f"{_NAME}{int(now):010d}.{socket.gethostname()}.{os.getpid()}"
+        for number in count():
+            self._path = directory / f"{stem}.{number}{SUFFIX}"
+            with suppress(FileExistsError):
+                self._path.open("xb").close()
+                break
         self._held: list[bytes] = []
         self._size = 0
         self._put(_double(1, now) + _bytes(3, _VERSION))
@@ -166,30 +164,22 @@ class EventFile:
         """Write a histogram; its sums are those of the bins' middles, which TensorBoard does not
         show.
         """
-        count = len(bins.counts)
-        width = (bins.high - bins.low) / count
-        limits = [bins.low + width * at for at in range(1, count)] + [bins.high]
+        counts = bins.counts
+        width = (bins.high - bins.low) / len(counts)
+        limits = [bins.low + width * at for at in range(1, len(counts))] + [bins.high]
         middles = [limit - width / 2 for limit in limits]
-        sums = [
-            bins.low,
-            bins.high,
-            sum(bins.counts),
-            sum(
-                middle * many for middle, many in zip(middles, bins.counts, strict=True)
-            ),
-            sum(
-                middle * middle * many
-                for middle, many in zip(middles, bins.counts, strict=True)
-            ),
-        ]
-        inside = b"".join(
-            _double(number, value) for number, value in enumerate(sums, 1)
+        middles_and_counts = list(zip(middles, counts, strict=True))
+        histogram = (
+            _double(1, bins.low)
+            + _double(2, bins.high)
+            + _double(3, sum(counts))
+            + _double(4, sum(middle * many for middle, many in middles_and_counts))
+            + _double(5, sum(mid * mid * many for mid, many in middles_and_counts))
+            + _bytes(6, _doubles(limits))
+            + _bytes(7, _doubles(counts))
         )
-        inside += _bytes(6, _doubles(limits)) + _bytes(7, _doubles(bins.counts))
-        self._put(
-            _head(step, time)
-            + _bytes(5, _bytes(1, _bytes(1, tag.encode()) + _bytes(5, inside)))
-        )
+        value = _bytes(1, tag.encode()) + _bytes(5, histogram)
+        self._put(_head(step, time) + _bytes(5, _bytes(1, value)))
 
     def text(self, step: int, time: float, tag: str, text: str) -> None:
         """Write a text, which TensorBoard takes as Markdown."""
@@ -197,9 +187,8 @@ class EventFile:
         shape = _bytes(2, _bytes(2, bytes([1 << 3, 1])))
         tensor = bytes([1 << 3, 7]) + shape + _bytes(8, text.encode("utf-8", "replace"))
         metadata = _bytes(1, _bytes(1, b"text"))
-        value = (
-            _bytes(1, (tag + TEXT).encode()) + _bytes(8, tensor) + _bytes(9, metadata)
-        )
+        name = _bytes(1, (tag + TEXT).encode())
+        value = name + _bytes(8, tensor) + _bytes(9, metadata)
         self._put(_head(step, time) + _bytes(5, _bytes(1, value)))
 
     def flush(self) -> None:

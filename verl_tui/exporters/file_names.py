@@ -21,7 +21,8 @@ def unique_names(names: Iterable[str], taken: Iterable[str] = ()) -> list[str]:
     for name in names:
         stem = re.sub(r"[^\w.+=-]+", "_", name).strip("._").lstrip("-+=") or "run"
         stem = stem.encode("utf-8", "replace")[:_LONGEST].decode("utf-8", "ignore")
-        candidate, number = stem, 1
+        candidate = stem
+        number = 1
         while candidate.casefold() in known:
             number += 1
             candidate = f"{stem}-{number}"

@@ -47,7 +47,8 @@ def follow(
     """
     monitor = Monitor(config)
     due = soon = monotonic()
-    written, exported = 0, -1
+    written = 0
+    exported = -1
     for _ in refreshes(specs, monitor, between=_BETWEEN, clock=clock, stop=stop):
         began = monotonic()
         known = sum(run.revision for run in monitor.runs.values())

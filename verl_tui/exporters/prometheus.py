@@ -7,7 +7,6 @@ what they leave out is reported.
 
 from __future__ import annotations
 
-import math
 from bisect import bisect_right
 from collections import Counter, defaultdict
 from typing import TYPE_CHECKING, NamedTuple
@@ -18,6 +17,7 @@ from verl_tui import debug_log
 from verl_tui import prometheus_names as names
 from verl_tui.health.limits import response_limit
 from verl_tui.indicators import INDICATORS, factor
+from verl_tui.means import finite
 from verl_tui.prometheus_names import names_of
 from verl_tui.runs.views.devices import logged_devices
 from verl_tui.runs.views.state import State, state
@@ -87,6 +87,7 @@ _KINDS = {
     names.LEFT_OUT: ("gauge", "How much is beyond the exporter's limits."),
     names.INFO: ("gauge", "Always 1: which of the log's keys a name stands for."),
 }
+_OF_LOG = ("gauge", "The log's metric; its key is in verl_metric_info.")
 """Family -> its type and help text."""
 
 
@@ -136,9 +137,8 @@ class ExpositionBuilder:
             for run in monitor.runs.values()
             if run.keys or run.samples.places or run.sources
         ]
-        runs = sorted(known, key=lambda run: -(run.last_record or 0.0))[
-            : self._limits.runs
-        ]
+        known.sort(key=lambda run: -(run.last_record or 0.0))
+        runs = known[: self._limits.runs]
         out.left["runs"] = len(known) - len(runs)
         for index, used in _memory(monitor):
             if used is not None:
@@ -171,9 +171,11 @@ class ExpositionBuilder:
         _sources(out, run, label)
         known = self._generations.get(run.name)
         if known is None or known[0] != run.revision:
-            known = self._generations[run.name] = run.revision, _generation_times(run)
-        if known[1].number:
-            known[1].write(out, label)
+            known = (run.revision, _generation_times(run))
+            self._generations[run.name] = known
+        _, times = known
+        if times.number:
+            times.write(out, label)
 
 
 class _GenerationTimes(NamedTuple):
@@ -218,25 +220,17 @@ class _Families:
         """Return all families, those of the exporter first."""
         for name, key in self._keys:
             self.add(names.INFO, 1, name=name, key=one_line(key))
-        own = [self._families[name] for name in _KINDS if name in self._families]
-        return own + [
-            family
-            for name, family in sorted(self._families.items())
-            if name not in _KINDS
-        ]
+        own = [name for name in _KINDS if name in self._families]
+        others = sorted(self._families.keys() - _KINDS.keys())
+        return [self._families[name] for name in (*own, *others)]
 
     def _family(self, name: str) -> Metric:
-        family = self._families.get(name)
-        if family is None:
-            kind, words = _KINDS.get(
-                name, ("gauge", "The log's metric; its key is in verl_metric_info.")
-            )
+        if name not in self._families:
+            kind, words = _KINDS.get(name, _OF_LOG)
             # The client writes a counter's `_total` itself.
-            family = Metric(
-                name.removesuffix("_total") if kind == "counter" else name, words, kind
-            )
-            self._families[name] = family
-        return family
+            stem = name.removesuffix("_total") if kind == "counter" else name
+            self._families[name] = Metric(stem, words, kind)
+        return self._families[name]
 
 
 def _memory(monitor: Monitor) -> list[tuple[str, float | None]]:
@@ -264,7 +258,7 @@ def _progress(out: _Families, run: Run, label: str, now: float) -> None:
         names.STEPS: run.step,
         names.TOTAL_STEPS: run.total_steps,
         names.LAST_STEP: run.last_record,
-        names.LAST_VALIDATION: validation.steps[-1] if validation is not None else None,
+        names.LAST_VALIDATION: validation.steps[-1] if validation else None,
     }
     for name, value in progress.items():
         if value is not None:
@@ -279,16 +273,13 @@ def _progress(out: _Families, run: Run, label: str, now: float) -> None:
 def _indicator(out: _Families, run: Run, label: str, id: str) -> None:
     key = run.indicators.get(id)
     value = _last(run, key)
-    if key is not None and value is not None:
-        value *= factor(id, key)
-        out.add(
-            names.INDICATOR,
-            value * _factor(run, key, names.named(key)),
-            run=label,
-            indicator=id,
-        )
-        if id == "reward":
-            out.add(names.REWARD, value, run=label)
+    if key is None or value is None:
+        return
+    value *= factor(id, key)
+    in_base_units = value * _factor(run, key, names.named(key))
+    out.add(names.INDICATOR, in_base_units, run=label, indicator=id)
+    if id == "reward":
+        out.add(names.REWARD, value, run=label)
 
 
 def _bands(out: _Families, run: Run, label: str, guide: Guide) -> None:
@@ -298,29 +289,20 @@ def _bands(out: _Families, run: Run, label: str, guide: Guide) -> None:
         for bound, value in zip(("low", "high"), band, strict=True):
             if value is not None:
                 # A band is in the indicator's unit, whichever way the log writes it.
-                out.add(
-                    names.BAND,
-                    value * names.named(key).factor,
-                    run=label,
-                    indicator=id,
-                    bound=bound,
-                )
+                end = value * names.named(key).factor
+                out.add(names.BAND, end, run=label, indicator=id, bound=bound)
 
 
 def _metrics(out: _Families, run: Run, label: str, most: int) -> None:
-    keys = tuple(
-        dict.fromkeys(
-            (*(key for key in run.indicators.values() if key in run.keys), *run.keys)
-        )
-    )
+    first = [key for key in run.indicators.values() if key in run.keys]
+    keys = tuple(dict.fromkeys((*first, *run.keys)))
     # Names are given in the log's own order, so that they do not depend on the limit.
     named = names_of(run.keys)
     for key in keys[:most]:
+        name = named[key]
         value = _last(run, key)
         if value is not None:
-            out.metric(
-                named[key].name, key, label, value * _factor(run, key, named[key])
-            )
+            out.metric(name.name, key, label, value * _factor(run, key, name))
     out.left["metrics"] += max(0, len(keys) - most)
 
 
@@ -333,12 +315,12 @@ def _factor(run: Run, key: str, name: Name) -> float:
     """Return the factor to the base unit, 1 for a percentage that this log writes as a share of
     1.
     """
-    if name.factor != 0.01 or not any(
-        run.indicators.get(id) == key for id in _MAYBE_SHARES
-    ):
+    if name.factor != 0.01 or key not in map(run.indicators.get, _MAYBE_SHARES):
         return name.factor
     series = run.series(key)
-    return 1.0 if series is not None and series.highest <= 1.0 else name.factor
+    if series is not None and series.highest <= 1.0:
+        return 1.0
+    return name.factor
 
 
 def _devices(out: _Families, run: Run, label: str, most: int) -> None:
@@ -367,11 +349,9 @@ def _sources(out: _Families, run: Run, label: str) -> None:
         out.add(names.SOURCE_UP, all(one.problem is None for one in status), **where)
         out.add(names.SOURCE_RECORDS, sum(one.records for one in status), **where)
         out.add(names.SOURCE_UNREADABLE, sum(one.unreadable for one in status), **where)
-        changed = max(
-            (one.modified for one in status if one.modified is not None), default=None
-        )
-        if changed is not None:
-            out.add(names.SOURCE_CHANGED, changed, **where)
+        changed = [one.modified for one in status if one.modified is not None]
+        if changed:
+            out.add(names.SOURCE_CHANGED, max(changed), **where)
 
 
 def _findings(out: _Families, label: str, verdict: Verdict | None) -> None:
@@ -384,22 +364,15 @@ def _findings(out: _Families, label: str, verdict: Verdict | None) -> None:
         else:
             out.add(names.FOLLOWS, 1, **what, cause=finding.consequence_of)
     for episode in verdict.history:
-        out.add(
-            names.FINDING, 0, run=label, id=episode.id, severity=episode.severity.word
-        )
+        what = {"run": label, "id": episode.id, "severity": episode.severity.word}
+        out.add(names.FINDING, 0, **what)
 
 
 def _generation_times(run: Run) -> _GenerationTimes:
     series = run.series(_PER_SAMPLE) or run.indicator("generation_time")
-    if series is not None:
-        values = sorted(value for value in series.values if math.isfinite(value))
-    else:
-        values = []
-    return _GenerationTimes(
-        [bisect_right(values, bound) for bound in names.GENERATION_BUCKETS],
-        len(values),
-        sum(values),
-    )
+    values = sorted(finite(series.values)) if series is not None else []
+    below = [bisect_right(values, bound) for bound in names.GENERATION_BUCKETS]
+    return _GenerationTimes(below, len(values), sum(values))
 
 
 def _beyond(left: Counter[str], limits: ExportLimits) -> Iterator[str]:

@@ -96,10 +96,8 @@ class RunLogDirectory:
         """
         times = _StepTimes(run, now)
         tags = _tags(run)
-        first = min(
-            (step for tag in tags if (step := self._changed(run, tag)) is not None),
-            default=None,
-        )
+        changed = (self._changed(run, tag) for tag in tags)
+        first = min((step for step in changed if step is not None), default=None)
         if first is not None:
             self._out(now).start(first, times.at(first))
             self._written.drop(first)
@@ -156,17 +154,17 @@ class RunLogDirectory:
         count = 0
         for tag in tags:
             series = run.series(tag)
-            known = len(self._written.scalars.get(tag, ((), ()))[0])
+            written = self._written.scalars.get(tag, (array("q"), array("f")))
+            steps, values = written
+            known = len(steps)
             if series is None or len(series) <= known:
                 continue
+            self._written.scalars[tag] = written
             data = floats(series.values[known:])
             new = zip(series.steps[known:], series.times[known:], strict=True)
             for at, (step, time) in enumerate(new):
                 fresh[step].append((tag, data[4 * at : 4 * at + 4]))
                 times.note(step, time)
-            steps, values = self._written.scalars.setdefault(
-                tag, (array("q"), array("f"))
-            )
             steps.extend(series.steps[known:])
             values.extend(array("f", series.values[known:]))
             count += len(series) - known
@@ -175,51 +173,44 @@ class RunLogDirectory:
         return count
 
     def _write_histograms(self, run: Run, times: _StepTimes, now: float) -> None:
-        for key in (key for key in run.histograms.keys if key not in _SCORES):
-            for step, bins in run.histograms.since(
-                key, self._written.last.get(key, -1) + 1
-            ):
+        for key in run.histograms.keys:
+            if key in _SCORES:
+                continue
+            for step, bins in run.histograms.since(key, self._after(key)):
                 self._out(now).histogram(step, times.at(step), key, bins)
                 self._written.note(key, step)
+
+    def _after(self, tag: str) -> int:
+        """Return the first step after those of a histogram or text that are written."""
+        return self._written.last.get(tag, -1) + 1
 
     def _write_samples(self, run: Run, times: _StepTimes, now: float) -> None:
         """Write scores and first samples of the steps after those already written."""
         self._write_scores(run, times, now)
         for place in run.samples.places:
-            scale, step = _SCALE[place.validation], place.step
+            scale = _SCALE[place.validation]
+            step = place.step
             tags = f"{scale}/reward_dist", f"{scale}/sample_0{event_files.TEXT}"
-            if any(
-                step <= self._written.last.get(tag, -1) for tag in tags
-            ) or not _settled(run, place, now):
+            if step < max(map(self._after, tags)) or not _settled(run, place, now):
                 continue
             scores, first = _samples(run, place, self._samples)
             distribution = of_values(scores)
             if distribution is not None:
-                self._out(now).histogram(
-                    step, times.at(step), tags[0], distribution.bins
-                )
+                bins = distribution.bins
+                self._out(now).histogram(step, times.at(step), tags[0], bins)
                 self._written.note(tags[0], step)
             for number, sample in enumerate(first):
-                self._out(now).text(
-                    step, times.at(step), f"{scale}/sample_{number}", _markdown(sample)
-                )
+                tag = f"{scale}/sample_{number}"
+                self._out(now).text(step, times.at(step), tag, _markdown(sample))
                 self._written.note(tags[1], step)
 
     def _write_scores(self, run: Run, times: _StepTimes, now: float) -> None:
         """Write the scores of steps whose samples are no longer kept."""
         for key, validation in _SCORES.items():
             tag = f"{_SCALE[validation]}/reward_dist"
-            kept = min(
-                (
-                    place.step
-                    for place in run.samples.places
-                    if place.validation is validation
-                ),
-                default=None,
-            )
-            for step, bins in run.histograms.since(
-                key, self._written.last.get(tag, -1) + 1
-            ):
+            places = [one for one in run.samples.places if one.validation is validation]
+            kept = min((place.step for place in places), default=None)
+            for step, bins in run.histograms.since(key, self._after(tag)):
                 if kept is None or step < kept:
                     self._out(now).histogram(step, times.at(step), tag, bins)
                     self._written.note(tag, step)
@@ -264,7 +255,8 @@ class LogDirectories:
             except OSError:
                 raise
             except Exception as error:  # noqa: BLE001 - one run's failure is no other's
-                self._runs[run.name], self.failed = None, True
+                self._runs[run.name] = None
+                self.failed = True
                 why = note_failure(f"exporting {run.name}", error)
                 yield f"{self._path(run)}: cannot be exported any further: {why}"
 
@@ -296,12 +288,12 @@ class LogDirectories:
 
 
 def _message(directory: RunLogDirectory, written: WriteResult) -> str:
-    steps = (
-        f"; the log states no time for {written.untimed:,} steps, "
+    message = f"{directory.directory}: {written.points:,} points"
+    if not written.untimed:
+        return message
+    return (
+        f"{message}; the log states no time for {written.untimed:,} steps, "
         "which get the time of its last change"
-    )
-    return f"{directory.directory}: {written.points:,} points" + (
-        steps if written.untimed else ""
     )
 
 
@@ -312,14 +304,15 @@ def _first_difference(
     new: Sequence[float],
 ) -> int | None:
     """Return the first step at which written points differ from new ones, None where none does."""
-    for step, value, new_step, new_value in zip(
-        steps, values, new_steps, new, strict=False
-    ):
+    pairs = zip(steps, values, new_steps, new, strict=False)
+    for step, value, new_step, new_value in pairs:
         if step != new_step:
             return min(step, new_step)
         if value != new_value and not (math.isnan(value) and math.isnan(new_value)):
             return step
-    return steps[len(new_steps)] if len(steps) > len(new_steps) else None
+    if len(steps) > len(new_steps):
+        return steps[len(new_steps)]
+    return None
 
 
 class _StepTimes:
@@ -327,10 +320,9 @@ class _StepTimes:
 
     def __init__(self, run: Run, now: float) -> None:
         self._clocks = clocks(run)
-        changes = (state.status.modified for state in run.sources.values())
-        self._otherwise = max(
-            (time for time in changes if time is not None), default=now
-        )
+        changes = [state.status.modified for state in run.sources.values()]
+        known = [time for time in changes if time is not None]
+        self._otherwise = max(known, default=now)
         self._stated: dict[int, float] = {}
         self._without: set[int] = set()
 
@@ -356,12 +348,10 @@ class _StepTimes:
 def _tags(run: Run) -> list[str]:
     """Return the metrics that become scalars: quantiles of a histogram are left out."""
     shown = set(run.histograms.keys)
-    parts = {
-        part
-        for spread in run.spreads.values()
-        if spread.stem in shown
-        for part in spread.parts
-    }
+    parts: set[str] = set()
+    for spread in run.spreads.values():
+        if spread.stem in shown:
+            parts |= spread.parts
     return [key for key in run.keys if key not in parts]
 
 
@@ -422,9 +412,9 @@ def _markdown(sample: Sample) -> str:
 
 def _fenced(text: str) -> str:
     """Return a text as a block of code; a very long one is cut, with a note."""
-    cut = (
-        f"\n… {len(text) - _LONGEST:,} more characters" if len(text) > _LONGEST else ""
-    )
+    cut = ""
+    if len(text) > _LONGEST:
+        cut = f"\n… {len(text) - _LONGEST:,} more characters"
     longest = max(map(len, re.findall(r"`+", text)), default=0)
     fence = "`" * max(3, longest + 1)
     return f"{fence}\n{text[:_LONGEST]}{cut}\n{fence}"

@@ -49,7 +49,8 @@ def replacing(path: Path) -> Iterator[TextIO]:
         temporary.replace(path)
     except OSError as error:
         # the user does not know the other one
-        error.filename, error.filename2 = str(path), None
+        error.filename = str(path)
+        error.filename2 = None
         raise
     finally:
         if temporary is not None:

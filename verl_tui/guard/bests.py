@@ -60,10 +60,11 @@ class BestKeeper:
         found = best(run, self._by.metric, lowest=self._by.lowest)
         known = self._best.get(run.name)
         first = run.name not in self._best
-        self._best[run.name] = found if known is None or found is None else known
-        if found is None or (known is not None and not _is_better(found, known)):
+        if found is not None and known is not None and not _is_better(found, known):
             return
         self._best[run.name] = found
+        if found is None:
+            return
         path = None if found.checkpoint is None else found.checkpoint.path
         yield event(
             "best", now, run, metric=found.metric, key=found.key, step=found.step,
@@ -75,7 +76,8 @@ class BestKeeper:
     def work(self, now: float) -> Iterator[EventLine]:
         """Start waiting commands, and yield those started and ended."""
         for name, (run, process) in list(self._running.items()):
-            if (code := process.poll()) is not None:
+            code = process.poll()
+            if code is not None:
                 del self._running[name]
                 yield event("command-ended", now, run, code=code)
         for name, (run, found) in list(self._waiting.items()):
@@ -90,19 +92,16 @@ class BestKeeper:
         try:
             process = self._start(argv, best_facts(run, found))
         except OSError as error:
-            return event(
-                "problem",
-                now,
-                run,
-                message=f"{argv[0]}: {(error.strerror or '').lower()}",
-            )
+            why = (error.strerror or "").lower()
+            return event("problem", now, run, message=f"{argv[0]}: {why}")
         self._running[run.name] = (run, process)
         return event("command", now, run, argv=argv, pid=process.pid, dry_run=False)
 
 
 def best_facts(run: Run, found: Best) -> dict[str, str]:
     """Return the facts on a new best for a command, as environment variables."""
-    exact, nearest = found.checkpoint, found.nearest
+    exact = found.checkpoint
+    nearest = found.nearest
     return variables(
         {
             "RUN": run.name,

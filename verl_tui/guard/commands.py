@@ -40,10 +40,11 @@ def start(command: Sequence[str], facts: Mapping[str, str]) -> Process:
 
 def variables(facts: Mapping[str, object]) -> dict[str, str]:
     """Return facts as environment variables `VERL_TUI_…`; unknown ones are empty."""
-    return {
-        f"VERL_TUI_{name}": "" if value is None else str(value).replace("\0", "")
-        for name, value in facts.items()
-    }
+    texts = {}
+    for name, value in facts.items():
+        text = "" if value is None else str(value)
+        texts[f"VERL_TUI_{name}"] = text.replace("\0", "")
+    return texts
 
 
 def event(kind: str, now: float, run: Run, **more: object) -> EventLine:

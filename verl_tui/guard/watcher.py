@@ -76,11 +76,12 @@ def limited(
     }
     rules = {name: dict(rule) for name, rule in config.guide.get("rules", {}).items()}
     for name, changes in limits.items():
-        if given := {
-            field: value for field, value in changes.items() if value is not None
-        }:
+        given = {field: value for field, value in changes.items() if value is not None}
+        if given:
             rules[name] = {**rules.get(name, {}), **given}
-    return replace(config, guide={**config.guide, "rules": rules}) if rules else config
+    if not rules:
+        return config
+    return replace(config, guide={**config.guide, "rules": rules})
 
 
 class Guard:

@@ -9,6 +9,8 @@ from collections.abc import Sequence
 from itertools import pairwise
 from typing import TYPE_CHECKING, NamedTuple, overload
 
+from verl_tui.means import finite
+
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
@@ -86,7 +88,8 @@ class BlockHistory(Sequence[Block]):
 
     def _stretch(self, start: int, stop: int) -> BlockHistory:
         """Return the blocks from one place up to another."""
-        found, count = BlockHistory(), self._metrics
+        found = BlockHistory()
+        count = self._metrics
         found._metrics = count
         found._steps = self._steps[3 * start : 3 * stop]
         found._levels = self._levels[count * start : count * stop]
@@ -95,8 +98,10 @@ class BlockHistory(Sequence[Block]):
 
     def _block(self, i: int) -> Block:
         first, last, settled = self._steps[3 * i : 3 * i + 3]
-        start, stop = self._metrics * i, self._metrics * (i + 1)
-        levels, errors = self._levels[start:stop], self._errors[start:stop]
+        start = self._metrics * i
+        stop = self._metrics * (i + 1)
+        levels = self._levels[start:stop]
+        errors = self._errors[start:stop]
         return Block(first, last, tuple(levels), settled, tuple(errors))
 
 
@@ -132,10 +137,8 @@ class Blocks:
         """
         over = self._changed(series)
         if over or len(self._reached) != len(series):
-            self._next, self._reached = (
-                0,
-                [(0, 0) if one is not None else None for one in series],
-            )
+            self._next = 0
+            self._reached = [(0, 0) if one is not None else None for one in series]
         driver = series[0]
         blocks: list[Block] = []
         if driver is None:
@@ -146,17 +149,10 @@ class Blocks:
             first = driver.steps[self._next]
             last = driver.steps[self._next + self._size - 1]
             values = [self._values(i, one, last) for i, one in enumerate(series)]
+            levels = tuple(map(trimmed_mean, values))
             errors = tuple(map(error, values)) if self._errors else ()
             self._next += self._size
-            blocks.append(
-                Block(
-                    first,
-                    last,
-                    tuple(map(trimmed_mean, values)),
-                    driver.steps[self._next],
-                    errors,
-                )
-            )
+            blocks.append(Block(first, last, levels, driver.steps[self._next], errors))
         return over, blocks
 
     def _changed(self, series: Sequence[Series | None]) -> bool:
@@ -166,10 +162,13 @@ class Blocks:
         if len(series[0]) <= self._next:
             return True
         last = series[0].steps[self._next - 1]
-        return self._reached != [
-            None if one is None else (one.revision, bisect_right(one.steps, last))
-            for one in series
-        ]
+        reached: list[tuple[int, int] | None] = []
+        for one in series:
+            if one is None:
+                reached.append(None)
+            else:
+                reached.append((one.revision, bisect_right(one.steps, last)))
+        return self._reached != reached
 
     def _values(self, i: int, series: Series | None, last: int) -> Sequence[float]:
         reached = self._reached[i]
@@ -186,20 +185,21 @@ def trimmed_mean(values: Sequence[float]) -> float:
     several.
     """
     if not math.isfinite(sum(values)):
-        values = [value for value in values if math.isfinite(value)]
+        values = finite(values)
     if len(values) >= _TRIM:
         return (math.fsum(values) - min(values) - max(values)) / (len(values) - 2)
-    return math.fsum(values) / len(values) if values else math.nan
+    if not values:
+        return math.nan
+    return math.fsum(values) / len(values)
 
 
 def error(values: Sequence[float]) -> float:
     """Return the standard error of the mean of the finite values; a slope or a step within them
     hardly counts.
     """
-    known = [value for value in values if math.isfinite(value)]
+    known = finite(values)
     if len(known) < 2:
         return math.nan
-    squares = sum(
-        (after - before) * (after - before) for before, after in pairwise(known)
-    )
+    changes = [after - before for before, after in pairwise(known)]
+    squares = sum(change * change for change in changes)
     return math.sqrt(squares / (2 * (len(known) - 1)) / len(known))

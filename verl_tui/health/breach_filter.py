@@ -89,10 +89,8 @@ def _opened(
     closed = 0
     for place, step, exempt in changes:
         if exempt:
-            part, closed = (
-                (part._replace(cleared=step) if part is not None else None),
-                place,
-            )
+            part = part._replace(cleared=step) if part is not None else None
+            closed = place
         elif part is not None and place - closed <= cooldown:
             part = part._replace(cleared=None)
         else:

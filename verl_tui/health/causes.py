@@ -78,11 +78,9 @@ def _controller(run: Run) -> Cause | None:
     stated = run.config.find(
         ["kl_controller", "kl_ctrl.type", "kl_ctrl_type", "kl_ctrl", "adap_kl_ctrl"]
     )
-    words = (
-        _setting(run, *stated)
-        if stated is not None
-        else "the KL controller is a fixed one"
-    )
+    words = "the KL controller is a fixed one"
+    if stated is not None:
+        words = _setting(run, *stated)
     return Cause("kl_controller", f"config: {words}: the KL controller does not adapt")
 
 

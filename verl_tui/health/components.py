@@ -88,4 +88,6 @@ def weights(run: Run, parts: Sequence[str]) -> Mapping[str, float]:
         float(one) for one in re.findall(r"-?\d+\.?\d*(?:e-?\d+)?", str(stated[1]))
     ]
     own = [key for key in run.keys if key in parts and not key.startswith(PREFIX)]
-    return dict(zip(own, numbers, strict=True)) if len(own) == len(numbers) else {}
+    if len(own) != len(numbers):
+        return {}
+    return dict(zip(own, numbers, strict=True))

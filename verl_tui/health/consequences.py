@@ -46,12 +46,14 @@ def with_causes(
             if _follows(one, cause, rule, earlier):
                 direct[at] = cause
                 break
-    return tuple(
-        replace(one, consequence_of=_first(direct, found, at).id)
-        if at in direct
-        else one
-        for at, one in enumerate(found)
-    )
+    folded = []
+    for at, finding in enumerate(found):
+        if at in direct:
+            cause = _first(direct, found, at)
+            folded.append(replace(finding, consequence_of=cause.id))
+        else:
+            folded.append(finding)
+    return tuple(folded)
 
 
 def _explaining(
@@ -59,9 +61,8 @@ def _explaining(
 ) -> list[tuple[Finding, Rule]]:
     """Return the findings whose rules explain others, with these rules."""
     ruled = ((one, guide.rule(one.id)) for one in findings)
-    return [
-        (one, rule) for one, rule in ruled if rule and (rule.explains or rule.signs)
-    ]
+    known = [(finding, rule) for finding, rule in ruled if rule]
+    return [(finding, rule) for finding, rule in known if rule.explains or rule.signs]
 
 
 def _follows(

@@ -102,9 +102,9 @@ def kind_of_reason(reason: str) -> str:
     broken, unfit, early = KINDS_OF_REASONS
     if failed(reason):
         return broken
-    return (
-        early if any(part.startswith(_NEEDS) for part in reason.split("; ")) else unfit
-    )
+    if any(part.startswith(_NEEDS) for part in reason.split("; ")):
+        return early
+    return unfit
 
 
 def unjudged(reasons: Sequence[str]) -> tuple[str, ...]:

@@ -78,10 +78,9 @@ class Judge:
             return self._verdict(now)
         except Exception as error:  # noqa: BLE001 - one run's failure is no other's
             debug_log.note_error(f"judging {self.run.name}", error)
+            reason = failure(error)
             ids = dict.fromkeys(rule.id for rule in self.guide.rules)
-            return Verdict(
-                not_judged=tuple([NotJudged(id, failure(error)) for id in ids])
-            )
+            return Verdict(not_judged=tuple([NotJudged(id, reason) for id in ids]))
 
     def _verdict(self, now: float) -> Verdict:
         context = rule_context(self.run, self.guide, now)
@@ -91,15 +90,14 @@ class Judge:
             self._revision = self.run.revision
         judged, episodes = self._judge(self._by_time, context)
         judged = [*self._judged, *judged]
-        findings = sorted(
-            [one for one in judged if isinstance(one, Finding)], key=_weight
-        )
-        history = sorted(
-            [*self._episodes, *episodes], key=lambda one: one.raised_step or 0
-        )
+        findings = [one for one in judged if isinstance(one, Finding)]
+        findings.sort(key=_weight)
+        not_judged = [one for one in judged if isinstance(one, NotJudged)]
+        history = [*self._episodes, *episodes]
+        history.sort(key=lambda episode: episode.raised_step or 0)
         return Verdict(
             with_causes(findings, self.guide, partial(step_before, self.run)),
-            tuple([one for one in judged if isinstance(one, NotJudged)]),
+            tuple(not_judged),
             tuple(history),
         )
 
@@ -118,11 +116,11 @@ class Judge:
             now: Seconds since the epoch.
         """
         context = rule_context(self.run, self.guide, now)
-        rules = self._by_numbers = self._by_numbers or _by_numbers(self.guide)
-        for one in rules:
-            if one.rule.id not in self.guide.silenced:
+        self._by_numbers = self._by_numbers or _by_numbers(self.guide)
+        for judge in self._by_numbers:
+            if judge.rule.id not in self.guide.silenced:
                 with suppress(Exception):  # the verdict says why
-                    self._result(one, context)
+                    self._result(judge, context)
                 yield
 
     def rest(self) -> None:
@@ -167,9 +165,10 @@ class Judge:
                     result = NotJudged(id, failure(error))
                     self._note_failure(id, error)
             results.setdefault(id, []).append(result)
-        return [
-            one for id, variants in results.items() for one in _merge(id, variants)
-        ], episodes
+        merged: list[Finding | NotJudged] = []
+        for id, variants in results.items():
+            merged += _merge(id, variants)
+        return merged, episodes
 
 
 def _by_numbers(guide: Guide) -> Sequence[_RuleJudge]:
@@ -220,7 +219,9 @@ def _merge(id: str, variants: list[_RuleResult]) -> Sequence[Finding | NotJudged
         if finding.severity > known.severity:
             worst[finding.key] = finding
     broken = "; ".join(filter(failed, reasons))
-    return [*worst.values(), NotJudged(id, broken)] if broken else [*worst.values()]
+    if broken:
+        return [*worst.values(), NotJudged(id, broken)]
+    return list(worst.values())
 
 
 def _findings(result: _RuleResult) -> Iterable[Finding]:

@@ -44,9 +44,7 @@ class Judging:
         """Return the healthy band of an indicator in a run, for charts; open at both ends where the
         guide knows none.
         """
-        limit = (
-            response_limit(run, self.guide).value
-            if indicator == "response_length"
-            else None
-        )
+        limit = None
+        if indicator == "response_length":
+            limit = response_limit(run, self.guide).value
         return self.guide.band(indicator, run.dialect, limit) or (None, None)

@@ -61,7 +61,8 @@ class KlWithoutGain:
         """Level of the first rewards, once there are enough of them."""
         self._best: _RewardLevel | None = None
         """The best level that the newest rewards ever had since then."""
-        self._low, self._high = math.inf, -math.inf
+        self._low = math.inf
+        self._high = -math.inf
         self._seen = 0
 
     def __call__(self, kl: float, reward: float) -> float:
@@ -70,12 +71,17 @@ class KlWithoutGain:
             if self._lately or len(self._before) < _SCORES:
                 self._before.append(reward)
             self._newest.append(reward)
-            self._low, self._high = min(self._low, reward), max(self._high, reward)
+            self._low = min(self._low, reward)
+            self._high = max(self._high, reward)
         self._seen += 1
         if self._seen >= 2 * _SCORES and not self._lately:
             self._note_best()
+        if kl <= _NEAR:
+            return kl
         early = kl <= _FAR and self._seen < 2 * _SCORES
-        return 0.0 if kl > _NEAR and (early or self._has_risen(sure=kl > _FAR)) else kl
+        if early or self._has_risen(sure=kl > _FAR):
+            return 0.0
+        return kl
 
     def peek(self, kl: float, reward: float) -> float:
         """Return the result for a point without taking it in."""
@@ -86,9 +92,8 @@ class KlWithoutGain:
     def _note_best(self) -> None:
         if len(self._newest) < _FEWEST:
             return  # most rewards are not finite
-        if self._best is None or sum(self._newest) > self._best.mean * len(
-            self._newest
-        ):
+        best = self._best
+        if best is None or sum(self._newest) > best.mean * len(self._newest):
             self._best = _level(self._newest)
 
     def _has_risen(self, *, sure: bool) -> bool:
@@ -117,14 +122,13 @@ class KlWithoutGain:
         best = self._best
         if best is None or last.mean <= first.mean:
             return False
-        return first.surely_below(best, _SCORES) and not last.surely_below(
-            best, _SCORES
-        )
+        if last.surely_below(best, _SCORES):
+            return False
+        return first.surely_below(best, _SCORES)
 
 
 def _level(values: Collection[float]) -> _RewardLevel:
     count = len(values)
     mean = sum(values) / count
-    return _RewardLevel(
-        mean, sum([(value - mean) * (value - mean) for value in values]) / (count - 1)
-    )
+    squares = sum([(value - mean) * (value - mean) for value in values])
+    return _RewardLevel(mean, squares / (count - 1))

@@ -54,8 +54,10 @@ def solved(context: RuleContext, _key: str) -> str | None:
     all right.
     """
     reward = context.known(context.indicators.get("reward"))
-    newest = _finite(reward.tail(_ENOUGH)) if reward is not None else []
-    if reward is None or len(newest) < _ENOUGH:
+    if reward is None:
+        return None
+    newest = _finite(reward.tail(_ENOUGH))
+    if len(newest) < _ENOUGH:
         return None
     if reward.highest > 1 or reward.first_beyond(_BELOW, down=True) is not None:
         return _at_its_best(reward, fmean(newest)) or _all_parts(context, reward)
@@ -64,15 +66,13 @@ def solved(context: RuleContext, _key: str) -> str | None:
 
 def _near_one(reward: Series, newest: Sequence[float]) -> str | None:
     # Few points show what has just been solved, many what small batches hide.
-    mean = max(
-        fmean(known)
-        for count in (_SCORES, _POINTS)
-        if (known := _finite(reward.tail(count)))
-    )
+    stretches = [_finite(reward.tail(count)) for count in (_SCORES, _POINTS)]
+    mean = max(map(fmean, filter(None, stretches)))
     if mean >= _TOP:
         return f"the task is solved: {reward.key} is {mean:.3g} of 1"
-    if fmean(newest) >= _MOSTLY and max(newest) >= 1:
-        return f"the task is mostly solved: {reward.key} is {fmean(newest):.3g} of 1"
+    now = fmean(newest)
+    if now >= _MOSTLY and max(newest) >= 1:
+        return f"the task is mostly solved: {reward.key} is {now:.3g} of 1"
     return None
 
 
@@ -83,14 +83,17 @@ def _at_its_best(reward: Series, now: float) -> str | None:
     if len(reward) <= _SCORES or now < _NEAR * high + (1 - _NEAR) * begun:
         return None
     low = min(_finite(reward.values))
-    if begun > low + _BEGUN * (high - low) or now < low + _BEST * (high - low):
+    reach = high - low
+    if begun > low + _BEGUN * reach or now < low + _BEST * reach:
         return None
     return f"the task is solved: {reward.key} is at its best, {now:.3g}"
 
 
 def not_solved(context: RuleContext, key: str) -> str | None:
     """Exempt rules on solved tasks if the task is not solved."""
-    return None if solved(context, key) else "the task is not solved"
+    if solved(context, key):
+        return None
+    return "the task is not solved"
 
 
 def learning(context: RuleContext, _key: str) -> str | None:
@@ -112,18 +115,21 @@ def gains(values: Sequence[float]) -> bool:
     if min(len(then), len(now)) < _FEWEST:
         return False
     gain = fmean(now) - fmean(then)
-    if gain <= _SURE * math.sqrt(
-        _variance(now) / len(now) + _variance(then) / len(then)
-    ):
+    error = math.sqrt(_variance(now) / len(now) + _variance(then) / len(then))
+    if gain <= _SURE * error:
         return False
     stride = max(size, len(values) // _MOST)
-    low, high = math.inf, fmean(now)
+    low = math.inf
+    high = fmean(now)
     for at in range(0, len(values) - size + 1, stride):
-        if stretch := _finite(values[at : at + size]):
-            mean = fmean(stretch)
-            low, high = min(low, mean), max(high, mean)
-            if gain < _GOOD_PART * (high - low):
-                return False  # the rest of a long past can only widen the range
+        stretch = _finite(values[at : at + size])
+        if not stretch:
+            continue
+        mean = fmean(stretch)
+        low = min(low, mean)
+        high = max(high, mean)
+        if gain < _GOOD_PART * (high - low):
+            return False  # the rest of a long past can only widen the range
     return True
 
 
@@ -164,7 +170,9 @@ def all_at_top(parts: Sequence[RewardPart], reward: float) -> bool:
     A part that has always been 0 may be a penalty that nobody incurs or points that nobody earns:
     it is taken for the latter.
     """
-    if not any(part.level >= _TOP for part in parts) or not all(map(_at_top, parts)):
+    if not any(part.level >= _TOP for part in parts):
+        return False
+    if not all(map(_at_top, parts)):
         return False
     whole = sum(part.weight * part.level for part in parts)
     return abs(whole - reward) <= (1 - _TOP) * abs(whole)
@@ -184,7 +192,9 @@ def all_parts_solved(context: RuleContext, _key: str) -> str | None:
     if key is None or not components(context.run.keys, key):
         return None  # as of most rewards, which need not be cut at each step for it
     reward = context.known(key)
-    return _all_parts(context, reward) if reward is not None else None
+    if reward is None:
+        return None
+    return _all_parts(context, reward)
 
 
 def has_learnt(values: Sequence[float]) -> bool:
@@ -195,8 +205,10 @@ def has_learnt(values: Sequence[float]) -> bool:
     size = min(_SCORES, len(known) // 3)
     if size < _FEWEST:
         return False
-    first, now = fmean(known[:size]), fmean(known[-size:])
-    return now >= _TOP or now - first >= _HALF * (1 - first) or gains(known)
+    first = fmean(known[:size])
+    now = fmean(known[-size:])
+    half_way = now - first >= _HALF * (1 - first)
+    return now >= _TOP or half_way or gains(known)
 
 
 def right_or_wrong(means: Sequence[float], spreads: Sequence[float]) -> bool:
@@ -206,13 +218,14 @@ def right_or_wrong(means: Sequence[float], spreads: Sequence[float]) -> bool:
     Scores of 0 and 1 with a mean m spread by √(m(1−m)), others by less; the means of several such
     points by somewhat less, too.
     """
-    pairs = [
-        (m, s) for m, s in zip(means, spreads, strict=False) if math.isfinite(m + s)
-    ]
-    if len(pairs) < _FEWEST or not all(0 <= m <= 1 for m, _ in pairs):
+    points = zip(means, spreads, strict=False)
+    known = [(m, s) for m, s in points if math.isfinite(m + s)]
+    if len(known) < _FEWEST:
         return False
-    widest = sum(math.sqrt(m * (1 - m)) for m, _ in pairs)
-    return 0 < widest <= sum(s for _, s in pairs) / _LIKE
+    if not all(0 <= m <= 1 for m, _ in known):
+        return False
+    widest = sum(math.sqrt(m * (1 - m)) for m, _ in known)
+    return 0 < widest <= sum(s for _, s in known) / _LIKE
 
 
 def _finite(values: Sequence[float]) -> list[float]:

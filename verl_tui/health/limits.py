@@ -91,13 +91,17 @@ def known_response_limit(run: Run, guide: Guide) -> Limit | None:
     their own.
     """
     limit = response_limit(run, guide)
-    return limit if limit.stated or tutorials_own(run) else None
+    if limit.stated or tutorials_own(run):
+        return limit
+    return None
 
 
 def stated_limit(run: Run, name: str) -> Limit | None:
     """Return a limit that only the run's own settings can state, e.g. `max_prompt_length`."""
     stated = positive_setting(run, (f"data.{name}", name))
-    return Limit(stated[1], f"{stated[0]} {number(stated[1])}") if stated else None
+    if not stated:
+        return None
+    return Limit(stated[1], f"{stated[0]} {number(stated[1])}")
 
 
 def adaptive(run: Run) -> bool | None:
@@ -120,11 +124,9 @@ def adaptive(run: Run) -> bool | None:
 def target_kl(run: Run, _guide: Guide) -> Limit:
     """Return the target of the KL to the reference, else the guide's 0.1."""
     stated = stated_target(run)
-    return (
-        stated
-        if stated is not None
-        else Limit(0.1, "the guide's 0.1, as target_kl is unknown")
-    )
+    if stated is not None:
+        return stated
+    return Limit(0.1, "the guide's 0.1, as target_kl is unknown")
 
 
 def stated_target(run: Run) -> Limit | None:
@@ -150,7 +152,9 @@ def no_staleness_limit(run: Run) -> str | None:
     stated = run.config.find([_STALENESS])
     if stated is None or as_number(stated[1]) is not None:
         return None
-    return stated[0] if str(stated[1]).lower() in ("none", "null", "~", "") else None
+    if str(stated[1]).lower() not in ("none", "null", "~", ""):
+        return None
+    return stated[0]
 
 
 def staleness_limit(run: Run, _guide: Guide) -> Limit:

@@ -82,19 +82,13 @@ class RuleOnRun:
     def episodes(self) -> Sequence[Episode]:
         """All breaches so far, in no order; they depend on the numbers alone."""
         rule = self.rule
-        return [
-            Episode(
-                rule.id,
-                rule.severity,
-                breach.since,
-                breach.raised,
-                breach.cleared,
-                f"{rule.title} {breach.what}",
-                key,
-            )
-            for key, breaches in self._breaches.items()
-            for breach in breaches
-        ]
+        found = []
+        for key, breaches in self._breaches.items():
+            for breach in breaches:
+                message = f"{rule.title} {breach.what}"
+                steps = (breach.since, breach.raised, breach.cleared)
+                found.append(Episode(rule.id, rule.severity, *steps, message, key))
+        return found
 
     def judge(self, context: RuleContext) -> tuple[Finding, ...] | NotJudged:
         """Return what the rule finds now, or why it does not judge."""
@@ -102,8 +96,10 @@ class RuleOnRun:
         inputs = self._inputs_of(context)
         if isinstance(inputs, str):
             return NotJudged(self.rule.id, inputs)
-        keys = inputs.keys
-        groups = [keys] if self.rule.stream == _MEAN_OF_ALL else [[key] for key in keys]
+        if self.rule.stream == _MEAN_OF_ALL:
+            groups = [inputs.keys]
+        else:
+            groups = [[key] for key in inputs.keys]
         judged = [
             self._judge_metrics(context, group, inputs.beside) for group in groups
         ]
@@ -115,16 +111,13 @@ class RuleOnRun:
     def _inputs_of(self, context: RuleContext) -> _RuleInputs | str:
         """Return the metrics to judge, or why there are none; found again when a key is new."""
         names, indicators, inputs = self._inputs
+        known = names is context.names and indicators is context.indicators
         # The parts of the reward depend on settings, too, which may come later.
-        if (
-            names is not context.names
-            or indicators is not context.indicators
-            or self.rule.parts
-        ):
-            inputs = self._other_dialect(context.run.dialect) or self._find_inputs(
-                context
-            )
-            self._inputs = context.names, context.indicators, inputs
+        if known and not self.rule.parts:
+            return inputs
+        reason = self._other_dialect(context.run.dialect)
+        inputs = reason or self._find_inputs(context)
+        self._inputs = (context.names, context.indicators, inputs)
         return inputs
 
     def _other_dialect(self, spoken: str) -> str | None:
@@ -159,31 +152,33 @@ class RuleOnRun:
         if not judged:
             return NotJudged(self.rule.id, reasons[0] or "")
         inputs = [*judged, beside] if beside else judged
-        series = [one for key in inputs if (one := context.run.series(key)) is not None]
+        found = map(context.run.series, inputs)
+        series = [one for one in found if one is not None]
         return self._judge_series(context, judged, series)
 
     def _judge_series(
         self, context: RuleContext, keys: Sequence[str], series: Sequence[Series]
     ) -> Finding | NotJudged | None:
-        rule, key = self.rule, keys[0]
+        rule = self.rule
+        key = keys[0]
         limit = LIMITS[rule.of](context.run, context.guide) if rule.of else None
         feed = self._feed(context, series, limit)
         condition, step = feed.update(series, context.end)
-        breaches = self._breaches[key] = self._not_exempt(
-            context, keys, feed, condition
-        )
-        if (
-            condition.seen >= condition.needs
-            and breaches
-            and breaches[-1].cleared is None
-        ):
+        breaches = self._not_exempt(context, keys, feed, condition)
+        self._breaches[key] = breaches
+        has_enough = condition.seen >= condition.needs
+        if has_enough and breaches and breaches[-1].cleared is None:
             words = Wording(rule.title, context.duration, _note(rule, limit), rule.says)
             report = condition.report(words)
-            return None if report is None else self._finding(context, key, report, step)
+            if report is None:
+                return None
+            return self._finding(context, key, report, step)
         reason = self._exempt_now(context, keys)
-        if reason is None and condition.seen < condition.needs:
+        if reason is None and not has_enough:
             reason = f"needs {condition.needs} points, has {condition.seen}"
-        return NotJudged(rule.id, reason) if reason else None
+        if not reason:
+            return None
+        return NotJudged(rule.id, reason)
 
     def _exempt_now(self, context: RuleContext, keys: Sequence[str]) -> str | None:
         """Return why the rule applies to none of the metrics by their values so far."""
@@ -227,13 +222,13 @@ class RuleOnRun:
             return breaches.all
         kept = self._filters.get(keys[0])
         if kept is None or kept[:2] != (feed, feed.turn):
-            kept = self._filters[keys[0]] = (feed, feed.turn, BreachFilter())
-        return kept[2].cut(
-            breaches.all,
-            known.steps,
-            lambda step: self._exempt_now(context.at(step), keys) is not None,
-            breaches.cooldown,
-        )
+            kept = (feed, feed.turn, BreachFilter())
+            self._filters[keys[0]] = kept
+
+        def is_exempt(step: int) -> bool:
+            return self._exempt_now(context.at(step), keys) is not None
+
+        return kept[2].cut(breaches.all, known.steps, is_exempt, breaches.cooldown)
 
     def _causes(self, context: RuleContext) -> Iterator[str]:
         if self.rule.causes:
@@ -243,13 +238,16 @@ class RuleOnRun:
         self, context: RuleContext, series: Sequence[Series], limit: Limit | None
     ) -> ConditionFeed[Condition]:
         """Return the metric's feed, a fresh one where its basis has changed."""
-        rule, first = self.rule, series[0]
+        rule = self.rule
+        first = series[0]
+        gate = _gate(context, rule) if rule.stream == "at limit" else math.inf
+        restarts = [mark.step for mark in context.run.restarts]
         basis = _Basis(
             tuple([one.key for one in series]),
             limit.value if limit else 1.0,
-            _gate(context, rule) if rule.stream == "at limit" else math.inf,
+            gate,
             _scale(rule, series),
-            tuple([mark.step for mark in context.run.restarts]),
+            tuple(restarts),
             _window(rule, first),
         )
         known = self._feeds.get(first.key)
@@ -292,19 +290,19 @@ def _parts(context: RuleContext) -> list[str]:
 
 def _keys(context: RuleContext, rule: Rule) -> Sequence[str]:
     """Return the key of the rule's indicator or metric, or all keys that match its wildcards."""
-    if patterns := [pattern for pattern in rule.metric if "*" in pattern]:
+    patterns = [pattern for pattern in rule.metric if "*" in pattern]
+    if patterns:
         return _matching(context.names, patterns)
     key = context.key_of(rule.indicator, rule.metric)
     return [key] if key else []
 
 
 def _matching(names: Mapping[str, str], patterns: Sequence[str]) -> list[str]:
-    found = (
-        key
-        for name, key in names.items()
-        if any(fnmatchcase(name, pattern) for pattern in patterns)
-    )
-    return list(dict.fromkeys(found))[:_MOST_KEYS]
+    found: dict[str, None] = {}
+    for name, key in names.items():
+        if any(fnmatchcase(name, pattern) for pattern in patterns):
+            found[key] = None
+    return list(found)[:_MOST_KEYS]
 
 
 def _window(rule: Rule, series: Series) -> int:
@@ -313,14 +311,13 @@ def _window(rule: Rule, series: Series) -> int:
     That holds for percentages only, which are sampled over time; the scores of one batch share its
     prompts.
     """
-    # The first ones only: the window must not change while a run goes on.
-    if (
-        not rule.percent
-        or len(series.counts) < _FEWEST
-        or min(series.counts[:_FEWEST]) < _MANY
-    ):
+    if not rule.percent or len(series.counts) < _FEWEST:
         return rule.window
-    return max(_FEWEST, math.ceil(rule.window / min(series.counts[:_FEWEST])))
+    # The first ones only: the window must not change while a run goes on.
+    measurements = min(series.counts[:_FEWEST])
+    if measurements < _MANY:
+        return rule.window
+    return max(_FEWEST, math.ceil(rule.window / measurements))
 
 
 def _gate(context: RuleContext, rule: Rule) -> float:
@@ -341,9 +338,9 @@ def _note(rule: Rule, limit: Limit | None) -> str:
 
 
 def _names(indicator: str, metrics: tuple[str, ...]) -> str:
-    if indicator:
-        return INDICATORS[indicator].label if indicator in INDICATORS else indicator
-    return " or ".join(metrics)
+    if indicator in INDICATORS:
+        return INDICATORS[indicator].label
+    return indicator or " or ".join(metrics)
 
 
 def _whose(dialects: tuple[str, ...]) -> str:

@@ -41,13 +41,15 @@ class RuleContext:
         min)`.
         """
         words = f"{steps:,} step" + ("" if steps == 1 else "s")
-        return (
-            f"{words} (≈ {minutes(steps * self.pace.seconds)})" if self.pace else words
-        )
+        if not self.pace:
+            return words
+        return f"{words} (≈ {minutes(steps * self.pace.seconds)})"
 
     def key_of(self, indicator: str, metrics: Sequence[str]) -> str | None:
         """Return the log's own key of an indicator, or of a metric if no indicator is named."""
-        return self.indicators.get(indicator) if indicator else self.first_key(metrics)
+        if indicator:
+            return self.indicators.get(indicator)
+        return self.first_key(metrics)
 
     def first_key(self, metrics: Sequence[str]) -> str | None:
         """Return the log's own key of the first of several metrics that it has."""
@@ -59,7 +61,9 @@ class RuleContext:
     def known(self, key: str | None) -> Series | None:
         """Return a metric's values up to the step `end`, None where there are none."""
         series = self.run.series(key) if key is not None else None
-        return (series.until(self.end) or None) if series is not None else None
+        if series is None:
+            return None
+        return series.until(self.end) or None
 
     def at(self, step: int) -> RuleContext:
         """Return the context with the numbers known at a step; settings, names and state are those
@@ -106,8 +110,6 @@ def minutes(seconds: float) -> str:
         return f"{seconds:.0f} s"
     if seconds < 120 * 60:
         return f"{seconds / 60:.0f} min"
-    return (
-        f"{seconds / 3600:.1f} h"
-        if seconds < 48 * 3600
-        else f"{seconds / 86400:.1f} days"
-    )
+    if seconds < 48 * 3600:
+        return f"{seconds / 3600:.1f} h"
+    return f"{seconds / 86400:.1f} days"

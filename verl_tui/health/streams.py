@@ -108,17 +108,12 @@ class SingleStream(Stream):
         if not math.isfinite(sum(values)):
             steps, values = _finite(zip(steps, values, strict=True))
         if self._derive is not None:
-            values, newest = list(map(self._derive, values)), self._derive(newest)
+            values = list(map(self._derive, values))
+            newest = self._derive(newest)
         if self._scale != 1.0:
-            values, newest = (
-                [value * self._scale for value in values],
-                newest * self._scale,
-            )
-        return (
-            steps,
-            values,
-            (metric.steps[last], newest) if math.isfinite(newest) else None,
-        )
+            values = [value * self._scale for value in values]
+            newest *= self._scale
+        return steps, values, _point(metric.steps[last], newest)
 
 
 class MeanStream(Stream):
@@ -127,20 +122,23 @@ class MeanStream(Stream):
     def _read(
         self, series: Sequence[Series], lengths: Sequence[int]
     ) -> tuple[Sequence[int], Sequence[float], tuple[int, float] | None]:
-        start, stop = self._cursors[0], lengths[0]
+        start = self._cursors[0]
+        stop = lengths[0]
         self._cursors[0] = stop - 1
-        points = [
-            (step, self._mean_at(series, step)) for step in series[0].steps[start:stop]
-        ]
+        steps = series[0].steps[start:stop]
+        points = [(step, self._mean_at(series, step)) for step in steps]
         newest = points.pop()
-        return *_finite(points), newest if math.isfinite(newest[1]) else None
+        return *_finite(points), _point(*newest)
 
     def _mean_at(self, series: Sequence[Series], step: int) -> float:
-        points = [
-            point for one in series if (point := one.at(step)) and point.step == step
-        ]
-        known = [point.value for point in points if math.isfinite(point.value)]
-        return self._scale * sum(known) / len(known) if known else math.nan
+        known = []
+        for metric in series:
+            point = metric.at(step)
+            if point and point.step == step and math.isfinite(point.value):
+                known.append(point.value)
+        if not known:
+            return math.nan
+        return self._scale * sum(known) / len(known)
 
 
 class CombinedStream(Stream):
@@ -169,20 +167,19 @@ class CombinedStream(Stream):
         first, second = series
         i, j = self._cursors
         settled = min(first.steps[lengths[0] - 1], second.steps[lengths[1] - 1])
-        # Metrics that are logged together have the same steps: then there is nothing to merge.
-        ends = (
-            bisect_left(first.steps, settled, i),
-            bisect_left(second.steps, settled, j),
-        )
-        if (same := first.steps[i : ends[0]]) == second.steps[j : ends[1]]:
+        end = bisect_left(first.steps, settled, i)
+        other_end = bisect_left(second.steps, settled, j)
+        steps = first.steps[i:end]
+        if steps == second.steps[j:other_end]:
+            # Metrics that are logged together have the same steps: there is nothing to merge.
             numbers = map(
-                self._combine, first.values[i : ends[0]], second.values[j : ends[1]]
+                self._combine, first.values[i:end], second.values[j:other_end]
             )
             points = [
                 (step, value * self._scale)
-                for step, value in zip(same, numbers, strict=True)
+                for step, value in zip(steps, numbers, strict=True)
             ]
-            self._cursors = [*ends]
+            self._cursors = [end, other_end]
         else:
             points = self._merged(first, second, settled)
         return *_finite(points), self._newest(settled, first, second)
@@ -193,27 +190,39 @@ class CombinedStream(Stream):
         """Walk through two metrics of different steps up to a step; return their common points."""
         i, j = self._cursors
         points: list[tuple[int, float]] = []
-        while (step := first.steps[i]) < settled and (
-            other := second.steps[j]
-        ) < settled:
-            if step == other:
+        while first.steps[i] < settled and second.steps[j] < settled:
+            step = first.steps[i]
+            other = second.steps[j]
+            if step < other:
+                i += 1
+            elif other < step:
+                j += 1
+            else:
                 value = self._combine(first.values[i], second.values[j])
                 points.append((step, value * self._scale))
-            i, j = i + (step <= other), j + (other <= step)
+                i += 1
+                j += 1
         self._cursors = [i, j]
         return points
 
     def _newest(
         self, step: int, first: Series, second: Series
     ) -> tuple[int, float] | None:
-        one, other = first.at(step), second.at(step)
+        one = first.at(step)
+        other = second.at(step)
         if one is None or other is None or not one.step == other.step == step:
             return None
         # A point that may still change must leave no trace.
         combine = self._combine
         peek = combine.peek if isinstance(combine, KlWithoutGain) else combine
-        value = peek(one.value, other.value) * self._scale
-        return (step, value) if math.isfinite(value) else None
+        return _point(step, peek(one.value, other.value) * self._scale)
+
+
+def _point(step: int, value: float) -> tuple[int, float] | None:
+    """Return a point, None where it is not finite."""
+    if not math.isfinite(value):
+        return None
+    return (step, value)
 
 
 def _finite(points: Iterable[tuple[int, float]]) -> tuple[list[int], list[float]]:
@@ -238,7 +247,9 @@ def _product(first: float, second: float) -> float:
 
 def _widest(first: float, second: float) -> float:
     """Return the larger absolute value."""
-    return max(abs(first), abs(second)) if math.isfinite(first + second) else math.nan
+    if not math.isfinite(first + second):
+        return math.nan
+    return max(abs(first), abs(second))
 
 
 def _at_limit(first: float, second: float, limit: float) -> float:
@@ -275,8 +286,8 @@ def stream(kind: str, scale: float = 1.0, limit: float = math.inf) -> Stream:
         return MeanStream(scale)
     if kind == "at limit":
         return CombinedStream(lambda: partial(_at_limit, limit=limit), scale)
-    if kind in ("unbought", "unbought lately"):
-        return CombinedStream(
-            lambda: KlWithoutGain(lately=kind == "unbought lately"), scale
-        )
+    if kind == "unbought":
+        return CombinedStream(KlWithoutGain, scale)
+    if kind == "unbought lately":
+        return CombinedStream(partial(KlWithoutGain, lately=True), scale)
     return SingleStream(scale, abs if kind == "absolute" else None)

@@ -7,8 +7,10 @@ from itertools import pairwise
 from statistics import fmean, median
 from typing import TYPE_CHECKING, NamedTuple
 
+from verl_tui.means import finite
+
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Sequence
 
     from verl_tui.health.blocks import BlockHistory
 
@@ -76,17 +78,15 @@ def trade_off(
         i: Column of the figure.
         reached: Its lowest and highest level over all blocks.
     """
-    floor, newest = _floor(reached), blocks[-1].levels[i]
+    floor = _floor(reached)
+    newest = blocks[-1].levels[i]
     # Most figures are near their best, which is seen at once; of a scale that ends somewhere below
     # 0 no share is known.
     if reached[1] <= floor or not newest - floor <= _LEFT * (reached[1] - floor):
         return None
     newest_levels = blocks[-_LOOKED_AT:].levels(i)
-    points = [
-        _BlockLevel(at, level)
-        for at, level in enumerate(newest_levels, len(blocks) - len(newest_levels))
-        if math.isfinite(level)
-    ]
+    placed = enumerate(newest_levels, len(blocks) - len(newest_levels))
+    points = [_BlockLevel(at, level) for at, level in placed if math.isfinite(level)]
     if len(points) < _FEWEST:
         return None
     error = _error(blocks, points, i)
@@ -117,15 +117,14 @@ def _over_windows(
         reached: The figure's lowest and highest level over all blocks.
     """
     levels = [point.level for point in points]
-    means = [fmean(levels[at : at + size]) for at in range(len(levels) - 2 * size + 1)]
-    now, best = fmean(levels[-size:]), max(means)
+    starts = range(len(levels) - 2 * size + 1)
+    means = [fmean(levels[start : start + size]) for start in starts]
+    now = fmean(levels[-size:])
+    best = max(means)
     at = means.index(best)
-    has_fallen = best - now >= least and _is_low(
-        now, best, min(means[: at + 1]), reached
-    )
-    rewards = (
-        _against_reward(blocks, points[at : at + size], size) if has_fallen else None
-    )
+    if best - now < least or not _is_low(now, best, min(means[: at + 1]), reached):
+        return None
+    rewards = _against_reward(blocks, points[at : at + size], size)
     if rewards is None:
         return None
     near = best - _NEAR * (best - now)
@@ -146,11 +145,9 @@ def _is_low(
     floor = _floor(reached)
     left = _BOTTOM if reached[1] <= 0 else _LEFT
     gained = best - before if reached[0] < floor else 0.0
-    return (
-        best > floor
-        and now - floor <= left * (best - floor)
-        and best - now >= (1 - _LEFT) * gained
-    )
+    if best <= floor or now - floor > left * (best - floor):
+        return False
+    return best - now >= (1 - _LEFT) * gained
 
 
 def _floor(reached: tuple[float, float]) -> float:
@@ -158,7 +155,9 @@ def _floor(reached: tuple[float, float]) -> float:
     within −1 and 1.
     """
     low, high = reached
-    return -1.0 if -1.0 <= low < 0.0 and high <= 1.0 else 0.0
+    if -1.0 <= low < 0.0 and high <= 1.0:
+        return -1.0
+    return 0.0
 
 
 def _error(blocks: BlockHistory, points: Sequence[_BlockLevel], i: int) -> float:
@@ -167,9 +166,7 @@ def _error(blocks: BlockHistory, points: Sequence[_BlockLevel], i: int) -> float
     """
     first = points[0].at
     errors = blocks[first:].errors(i)
-    known = [
-        error for point in points if math.isfinite(error := errors[point.at - first])
-    ]
+    known = finite(errors[point.at - first] for point in points)
     if known:
         return math.sqrt(fmean(error * error for error in known))
     steps = [abs(after.level - before.level) for before, after in pairwise(points)]
@@ -184,18 +181,16 @@ def _against_reward(
     """
     first = best[0].at
     rewards = blocks[first:].levels(0)
-    before = _finite(rewards[point.at - first] for point in best)
-    after = _finite(rewards[-size:])
-    errors = _finite(blocks[-_LOOKED_AT:].errors(0))
+    before = finite(rewards[point.at - first] for point in best)
+    after = finite(rewards[-size:])
+    errors = finite(blocks[-_LOOKED_AT:].errors(0))
     if not before or not after or not errors:
         return None
-    then, now = fmean(before), fmean(after)
-    error = math.sqrt(fmean(one * one for one in errors)) * math.sqrt(
-        1 / len(before) + 1 / len(after)
-    )
-    enough = now - then >= max(_SURE_RISE * error, _RISE * max(abs(then), abs(now)))
-    return (then, now) if enough else None
-
-
-def _finite(values: Iterable[float]) -> list[float]:
-    return [value for value in values if math.isfinite(value)]
+    then = fmean(before)
+    now = fmean(after)
+    usual_error = math.sqrt(fmean(error * error for error in errors))
+    error_of_rise = usual_error * math.sqrt(1 / len(before) + 1 / len(after))
+    size_of_reward = max(abs(then), abs(now))
+    if now - then < max(_SURE_RISE * error_of_rise, _RISE * size_of_reward):
+        return None
+    return then, now

@@ -51,14 +51,20 @@ def family(key: str) -> tuple[str, Statistic] | None:
 
 
 def _part(word: str) -> Statistic:
-    return "max" if word == "max" else "min" if word == "min" else "mean"
+    if word == "max":
+        return "max"
+    if word == "min":
+        return "min"
+    return "mean"
 
 
 @cache
 def place(key: str) -> int:
     """Return the place of a figure of samples in its group, the most telling first; else 0."""
     name = key.removeprefix("val_")
-    return [*sample_figures()].index(name) if name in sample_figures() else 0
+    if name not in sample_figures():
+        return 0
+    return [*sample_figures()].index(name)
 
 
 def counts(key: str) -> bool:
@@ -81,11 +87,9 @@ def describe(key: str) -> Metric:
         )
     found = _known(modern(key)) or Metric(key, key)
     scaled = SCALE.search(key)
-    return (
-        replace(found, key=key, unit=f"×{scaled[1]}")
-        if scaled
-        else replace(found, key=key)
-    )
+    if scaled:
+        return replace(found, key=key, unit=f"×{scaled[1]}")
+    return replace(found, key=key)
 
 
 def _known(name: str) -> Metric | None:

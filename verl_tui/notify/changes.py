@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from verl_tui.health.finding import Severity, Verdict
-from verl_tui.notify.message import Message, of_finding, safe_name
+from verl_tui.notify.message import Message, of_finding, safe_key, safe_name
 from verl_tui.runs.views.state import State, state
 
 if TYPE_CHECKING:
@@ -105,9 +105,8 @@ class Changes:
         choice = self._settings.choice_for(run.name)
         current = state(run, now)
         for finding in verdict.primary:
-            if choice.wants(finding.id, finding.severity) and not is_seen(
-                run.name, finding
-            ):
+            wanted = choice.wants(finding.id, finding.severity)
+            if wanted and not is_seen(run.name, finding):
                 yield from self._of_finding(run.name, finding, current, now)
         yield from self._cleared(run, verdict.findings, choice, now)
         yield from self._of_state(run, current, choice, now)
@@ -131,12 +130,9 @@ class Changes:
 
     def _was_sent(self, run: str, current: State) -> bool:
         known = self._states.get(run)
-        choice = self._settings.choice_for(run)
-        return (
-            known is not None
-            and known[0] == current.value
-            and known[0] in choice.states
-        )
+        if known is None or known[0] != current.value:
+            return False
+        return current.value in self._settings.choice_for(run).states
 
     def _cleared(
         self, run: Run, findings: Sequence[Finding], choice: Choice, now: float
@@ -178,15 +174,13 @@ class Changes:
 
     def as_data(self) -> dict[str, Any]:
         """Return what was sent, for a file."""
-        sent = [
-            [run, *name, one.since, int(one.severity), one.at, one.silent]
-            for run, findings in self._sent.items()
-            for name, one in findings.items()
-        ]
-        return {
-            "findings": sent,
-            "states": {run: list(one) for run, one in self._states.items()},
-        }
+        sent = []
+        for run, findings in self._sent.items():
+            for name, last in findings.items():
+                severity = int(last.severity)
+                sent.append([run, *name, last.since, severity, last.at, last.silent])
+        states = {run: list(known) for run, known in self._states.items()}
+        return {"findings": sent, "states": states}
 
     def take(self, data: Mapping[str, Any]) -> None:
         """Continue from an earlier state, as `as_data` returned it.
@@ -200,21 +194,21 @@ class Changes:
             known = _LastMessage(first, Severity(severity), float(at), bool(silent))
             self._sent.setdefault(str(run), {})[name] = known
         for run, (value, step) in data["states"].items():
-            self._states[run] = (
-                State(value).value,
-                None if step is None else int(step),
-            )
+            reached = None if step is None else int(step)
+            self._states[run] = (State(value).value, reached)
 
 
 def _over(run: Run, name: _Name, since: int | None, now: float) -> Message:
     """Return the message that a finding is over."""
+    id, key = name
+    at = "" if run.step is None else f" at step {run.step:,}"
     return Message(
         "cleared",
         now,
-        "the finding is over" + ("" if run.step is None else f" at step {run.step:,}"),
+        f"the finding is over{at}",
         run=safe_name(run.name),
-        finding=name[0],
-        key=None if name[1] is None else safe_name(name[1]),
+        finding=id,
+        key=safe_key(key),
         step=run.step,
         since_step=since,
     )
@@ -222,9 +216,8 @@ def _over(run: Run, name: _Name, since: int | None, now: float) -> Message:
 
 def _is_of(message: Message, run: str, name: _Name) -> bool:
     id, key = name
-    return (message.run, message.finding) == (safe_name(run), id) and message.key == (
-        None if key is None else safe_name(key)
-    )
+    known = (message.run, message.finding, message.key)
+    return known == (safe_name(run), id, safe_key(key))
 
 
 def _in_words(run: Run, current: State) -> str:

@@ -29,7 +29,8 @@ def deliver(to: Destination, message: Message, clock: Callable[[], float]) -> st
             return _by_apprise(to, message)
         now = clock()
         answer = post(request(to, message, now), now=now)
-        if (why := refusal(to.preset, answer.body)) is not None:
+        why = refusal(to.preset, answer.body)
+        if why is not None:
             raise NotSentError(why)
     except NotSentError as error:
         why = to.hide(str(error))

@@ -107,10 +107,8 @@ def destination(
         path = Path(named).expanduser() if named else file
         if path is None:
             return None
-        found, where = (
-            read_private(path) | {k: v for k, v in found.items() if v},
-            str(path),
-        )
+        found = read_private(path) | {k: v for k, v in found.items() if v}
+        where = str(path)
     _check(found[URL], where, preset)
     scheme = urlsplit(found[URL]).scheme.lower()
     host = urlsplit(found[URL]).hostname or ""

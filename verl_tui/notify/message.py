@@ -118,6 +118,11 @@ def safe_name(name: str) -> str:
     return one_line(hide(one_line(name, 2 * _LONGEST_NAME)), _LONGEST_NAME)
 
 
+def safe_key(key: str | None) -> str | None:
+    """Return the key of a finding for a message, None where it has none."""
+    return None if key is None else safe_name(key)
+
+
 def of_finding(
     run: str, finding: Finding, now: float, *, repeated: bool = False
 ) -> Message:
@@ -128,7 +133,7 @@ def of_finding(
         safe_message(finding.message),
         run=safe_name(run),
         finding=finding.id,
-        key=None if finding.key is None else safe_name(finding.key),
+        key=safe_key(finding.key),
         severity=finding.severity,
         step=finding.step,
         since_step=finding.since_step,

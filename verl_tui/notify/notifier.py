@@ -96,9 +96,9 @@ class Notifier:
     def failing(self) -> str:
         """A few words on messages that could not be sent so far; empty if all could."""
         unsent = len(self.sender.unsent)
-        return (
-            f"{unsent} unsent" if unsent else "notifications fail" * bool(self._failure)
-        )
+        if unsent:
+            return f"{unsent} unsent"
+        return "notifications fail" * bool(self._failure)
 
     def close(
         self, patience: float = PATIENCE, *, keeps_held: bool = False
@@ -117,11 +117,15 @@ class Notifier:
         why = f"{_messages(held)} held back by quiet hours or the hourly limit, and not sent"
         self._said = unsent = len(self.sender.unsent)
         failed = _unsent(unsent, self.sender.problem) if unsent else ""
-        return [one for one in (self._unreported(), failed, why if held else "") if one]
+        problems = [self._unreported(), failed]
+        if held:
+            problems.append(why)
+        return list(filter(None, problems))
 
     def _unreported(self) -> str:
         """Return the last error of ours if it has not been reported, else ''."""
-        known, self._reported = self._reported, self._failure
+        known = self._reported
+        self._reported = self._failure
         return "" if known == self._failure else self._failure
 
     def _send(self, messages: Sequence[Message], now: float) -> None:

@@ -106,7 +106,8 @@ def parse_settings(table: Mapping[str, Any], known: Collection[str]) -> NotifySe
         )
     special = []
     for pattern, changes in runs.items():
-        place, left = f'notify.runs."{pattern}"', dict(changes)
+        place = f'notify.runs."{pattern}"'
+        left = dict(changes)
         special.append((pattern, _choice(choice, left, known, place)))
         if left:
             raise ValueError(_unknown(place, next(iter(left)), tuple(_CHOICE)))
@@ -155,11 +156,9 @@ def _severity(value: object) -> Severity | None:
 
 def _words(among: tuple[str, ...] = ()) -> Callable[[object], frozenset[str]]:
     def read(value: object) -> frozenset[str]:
-        words = (
-            [one for one in value if isinstance(one, str)]
-            if isinstance(value, list)
-            else []
-        )
+        words = []
+        if isinstance(value, list):
+            words = [one for one in value if isinstance(one, str)]
         if words != value or (among and not set(words) <= set(among)):
             raise ValueError(
                 f"a list of {', '.join(among)}" if among else "a list of texts"

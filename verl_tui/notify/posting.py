@@ -135,7 +135,8 @@ class _Attempt:
         return failure_reason(error)
 
     def _body(self, response: http.client.HTTPResponse) -> bytes:
-        parts, size = [], 0
+        parts = []
+        size = 0
         while part := response.read1(_CHUNK):
             size += len(part)
             if size > _LIMIT:

@@ -55,9 +55,8 @@ def request(destination: Destination, message: Message, now: float) -> Request:
     headers = {"Content-Type": "application/json; charset=utf-8"}
     if destination.token:
         headers["Authorization"] = f"Bearer {destination.token}"
-    return Request(
-        url, json.dumps(data, ensure_ascii=False, allow_nan=False).encode(), headers
-    )
+    body = json.dumps(data, ensure_ascii=False, allow_nan=False)
+    return Request(url, body.encode(), headers)
 
 
 def refusal(preset: str, body: bytes) -> str | None:
@@ -94,10 +93,10 @@ def dingtalk_signature(secret: str, now: float) -> str:
     milliseconds.
     """
     timestamp = str(int(now * 1000))
-    digest = hmac.new(
-        secret.encode(), f"{timestamp}\n{secret}".encode(), hashlib.sha256
-    ).digest()
-    return f"timestamp={timestamp}&sign={quote(base64.b64encode(digest).decode(), safe='')}"
+    signed = f"{timestamp}\n{secret}".encode()
+    digest = hmac.new(secret.encode(), signed, hashlib.sha256).digest()
+    sign = quote(base64.b64encode(digest).decode(), safe="")
+    return f"timestamp={timestamp}&sign={sign}"
 
 
 def _json(to: Destination, message: Message, _now: float) -> tuple[str, dict[str, Any]]:
@@ -126,7 +125,8 @@ def _dingtalk(
 ) -> tuple[str, dict[str, Any]]:
     url = to.url
     if to.secret:
-        url += ("&" if "?" in url else "?") + dingtalk_signature(to.secret, now)
+        separator = "&" if "?" in url else "?"
+        url += separator + dingtalk_signature(to.secret, now)
     return url, {
         "msgtype": "text",
         "text": {"content": message.text},

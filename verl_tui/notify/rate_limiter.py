@@ -74,7 +74,8 @@ class RateLimiter:
         if self.held and not is_quiet and self._room > 0:
             summed = summary_message(self.held, self.more, now)
             self._summed = (summed.id, self.held, self.more)
-            self.held, self.more = [], 0
+            self.held = []
+            self.more = 0
             out.append(self._last(summed, now))
         for one in messages:
             if self._passes(one, is_quiet=is_quiet):
@@ -88,7 +89,8 @@ class RateLimiter:
         self.sent = self.sent[:-1]
         id, held, more = self._summed
         if message.id == id:
-            self.held, self.more = [*held, *self.held], self.more + more
+            self.held = [*held, *self.held]
+            self.more += more
             self._summed = ("", [], 0)
 
     def _passes(self, message: Message, *, is_quiet: bool) -> bool:

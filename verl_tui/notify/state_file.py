@@ -77,12 +77,13 @@ def write_state(path: Path, notifier: Notifier) -> None:
     """
     limits = notifier.limits
     names = [one.name for one in fields(Message)]
+    held = [{name: getattr(message, name) for name in names} for message in limits.held]
     data = {
         "kind": _KIND,
         "version": _VERSION,
         **notifier.changes.as_data(),
         "sent": limits.sent,
-        "held": [{name: getattr(one, name) for name in names} for one in limits.held],
+        "held": held,
         "more": limits.more,
     }
     beside = path.with_name(f"{path.name}.{os.getpid()}.new")

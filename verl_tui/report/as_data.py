@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import compress
 from typing import TYPE_CHECKING, Any
 
 from verl_tui.comparison.as_data import as_data as comparison_data
@@ -12,6 +13,7 @@ if TYPE_CHECKING:
     from verl_tui.report.record import BestStep, Report, ReportedRun
     from verl_tui.report.reported_samples import ReportedSamples
     from verl_tui.report.run_charts import ReportChart, RunCurve
+    from verl_tui.runs.views.best import Checkpoint
 
 VERSION = 1
 """Version of the schema: grows when a field is removed or changes its meaning."""
@@ -57,11 +59,9 @@ def _best(one: BestStep) -> dict[str, Any]:
         "key": found.key,
         "step": found.step,
         "value": json_number(found.value),
-        "checkpoint": None if found.checkpoint is None else found.checkpoint._asdict(),
-        "nearest_checkpoint": None
-        if found.nearest is None
-        else found.nearest._asdict(),
-        "latest_checkpoint": None if found.latest is None else found.latest._asdict(),
+        "checkpoint": _checkpoint(found.checkpoint),
+        "nearest_checkpoint": _checkpoint(found.nearest),
+        "latest_checkpoint": _checkpoint(found.latest),
     }
 
 
@@ -94,32 +94,39 @@ def _chart(chart: ReportChart) -> dict[str, Any]:
     }
 
 
+def _checkpoint(checkpoint: Checkpoint | None) -> dict[str, Any] | None:
+    return None if checkpoint is None else checkpoint._asdict()
+
+
 def _curve(curve: RunCurve) -> dict[str, Any]:
     main = curve.data.main
     found = {"run": curve.run, "key": curve.data.key}
     if main is None or not main.points.steps:
         return found | {"steps": [], "least": [], "greatest": [], "not_finite": []}
-    return found | _stretches(
-        main.points, _MOST_POINTS if curve.place is not None else _MOST_OF_GREY
-    )
+    most = _MOST_OF_GREY if curve.place is None else _MOST_POINTS
+    return found | _stretches(main.points, most)
 
 
 def _stretches(points: Points, most: int) -> dict[str, Any]:
     """Return the least and the greatest value of each stretch of steps, by its first step."""
-    first, last = points.steps[0], points.steps[-1]
+    first = points.steps[0]
+    last = points.steps[-1]
     per = -(-(last - first + 1) // most)
     lows, highs, odds = points.pyramid.query(first, per, most)
     steps = range(first, first + most * per, per)
-    known = [
-        (step, low, high)
-        for step, low, high in zip(steps, lows, highs, strict=True)
-        if low is not None and high is not None
-    ]
+    known_steps = []
+    least = []
+    greatest = []
+    for step, low, high in zip(steps, lows, highs, strict=True):
+        if low is not None and high is not None:
+            known_steps.append(step)
+            least.append(_short(low))
+            greatest.append(_short(high))
     return {
-        "steps": [step for step, _, _ in known],
-        "least": [_short(low) for _, low, _ in known],
-        "greatest": [_short(high) for _, _, high in known],
-        "not_finite": [step for step, odd in zip(steps, odds, strict=True) if odd],
+        "steps": known_steps,
+        "least": least,
+        "greatest": greatest,
+        "not_finite": list(compress(steps, odds)),
     }
 
 

@@ -14,6 +14,7 @@ from verl_tui.rendering.charts.best_value import best_in
 from verl_tui.rendering.charts.cache import ChartCache
 from verl_tui.rendering.charts.joined_points import joined
 from verl_tui.rendering.charts.ranges import shown_reach
+from verl_tui.rendering.session.selection import LETTERS
 from verl_tui.rendering.text.numbers import distinct_texts
 
 if TYPE_CHECKING:
@@ -53,9 +54,9 @@ class Area(NamedTuple):
     """The area between two curves."""
 
     role: str
-    x: Sequence[float]
-    low: Sequence[float]
-    high: Sequence[float]
+    x: list[float]
+    low: list[float]
+    high: list[float]
 
 
 class Label(NamedTuple):
@@ -146,7 +147,10 @@ class _Drawing:
         scale: Scale,
         cache: ChartCache,
     ) -> None:
-        self._chart, self._whole, self._scale, self._cache = chart, whole, scale, cache
+        self._chart = chart
+        self._whole = whole
+        self._scale = scale
+        self._cache = cache
         self._window = fill_window(*shown, COLUMNS)
         self._coarse = fill_window(*shown, _GREY_COLUMNS)
         self._shown = shown
@@ -160,7 +164,6 @@ class _Drawing:
         """Draw everything."""
         for curve in reversed(self._chart.curves):
             self._curve(curve)
-        best = best_in(self._whole, self._window, self._scale)
         return ChartDrawing(
             columns=COLUMNS,
             x_ticks=tuple(self._x_ticks()),
@@ -171,9 +174,7 @@ class _Drawing:
             strokes=(*self._behind, *self._strokes, *self._alarmed),
             dots=tuple(self._dots()),
             ends=tuple(reversed(self._ends)),
-            best=None
-            if best is None
-            else (self._place(best[0]), self._scale.fraction(best[1])),
+            best=self._best(),
             odds=tuple(sorted(self._odds)),
             marks=tuple(self._marks()),
             smoothing=self._whole.smoothing,
@@ -181,12 +182,21 @@ class _Drawing:
             reach=self._shown,
         )
 
+    def _best(self) -> tuple[float, float] | None:
+        best = best_in(self._whole, self._window, self._scale)
+        if best is None:
+            return None
+        step, value = best
+        return self._place(step), self._scale.fraction(value)
+
     def _curve(self, curve: RunCurve) -> None:
         """Draw one run: its values behind their average, and what findings are about."""
-        line, alone = curve.data.main, self._chart.alone
+        line = curve.data.main
+        alone = self._chart.alone
         if line is None or line.kind != "line":
             return
-        role, points = _role(curve, alone=alone), line.points
+        role = _role(curve, alone=alone)
+        points = line.points
         smooth = 0 < self._whole.smoothing < 1
         if smooth and not _only_averages(self._chart, self._whole.smoothing):
             self._stroke(curve, role, points, behind=True)
@@ -194,7 +204,7 @@ class _Drawing:
             points = self._cache.smoothed(points, self._whole.smoothing)
         drawn = self._stroke(curve, role, points)
         if curve.place is not None and not alone and drawn.x:
-            sign = "ABCDEF"[curve.place]
+            sign = LETTERS[curve.place]
             self._ends.append(LineEnd(role, sign, drawn.x[-1], drawn.y[-1]))
 
     def _stroke(
@@ -228,16 +238,15 @@ class _Drawing:
             yield self._between("quartiles", lower, upper)
 
     def _between(self, role: str, low: Points, high: Points) -> Area:
-        lows, highs = (self._cache.columns(one, self._window) for one in (low, high))
-        both = enumerate(zip(lows.lows, highs.highs, strict=True))
-        known = [(x, a, b) for x, (a, b) in both if a is not None and b is not None]
-        fraction = self._scale.fraction
-        return Area(
-            role,
-            [x for x, _, _ in known],
-            [fraction(least) for _, least, _ in known],
-            [fraction(most) for _, _, most in known],
-        )
+        lows = self._cache.columns(low, self._window).lows
+        highs = self._cache.columns(high, self._window).highs
+        area = Area(role, [], [], [])
+        for x, (least, most) in enumerate(zip(lows, highs, strict=True)):
+            if least is not None and most is not None:
+                area.x.append(x)
+                area.low.append(self._scale.fraction(least))
+                area.high.append(self._scale.fraction(most))
+        return area
 
     def _dots(self) -> Iterator[Stroke]:
         """Yield the points that are drawn beside a single curve, and a chart that has only some."""
@@ -262,7 +271,9 @@ class _Drawing:
         return self._scale.fraction(value)
 
     def _height_of_edge(self, value: float | None) -> float | None:
-        return None if value is None else self._scale.fraction(value)
+        if value is None:
+            return None
+        return self._scale.fraction(value)
 
     def _band(self) -> tuple[float, float] | None:
         low, high = self._whole.band
@@ -273,7 +284,8 @@ class _Drawing:
         return (bottom, top) if top > bottom else None
 
     def _x_ticks(self) -> Iterator[Label]:
-        axis, window = self._whole.axis, self._window
+        axis = self._whole.axis
+        window = self._window
         for step in window.ticks(
             COLUMNS // (2 * _TICKS), time=axis.time, zero=axis.zero
         ):

@@ -44,7 +44,8 @@ def write_new(path: Path, text: str, *, replace: bool = False) -> None:
             temporary.replace(path)
     except OSError as error:
         # the user does not know the other one
-        error.filename, error.filename2 = str(path), None
+        error.filename = str(path)
+        error.filename2 = None
         raise
     finally:
         with suppress(OSError):

@@ -118,21 +118,23 @@ def make_report(
     worst = sorted(runs, key=lambda run: _ORDER.index(words[run.name]))
     detailed = {run.name for run in worst[:MOST_DETAILED]}
     sampled = {run.name for run in drawn.coloured}
-    reported = tuple(
-        _run(
-            run,
-            described[run.name],
-            monitor,
-            now,
-            drawn.place(run.name),
-            excerpts(run) if run.name in sampled else None,
-            detailed=run.name in detailed,
+    reported = []
+    for run in runs:
+        samples = excerpts(run) if run.name in sampled else None
+        reported.append(
+            _run(
+                run,
+                described[run.name],
+                monitor,
+                now,
+                drawn.place(run.name),
+                samples,
+                detailed=run.name in detailed,
+            )
         )
-        for run in runs
-    )
     return Report(
         title=_title(runs),
-        runs=reported,
+        runs=tuple(reported),
         comparison=comparison,
         charts=charts_of(monitor, drawn, now),
         drawn=drawn,
@@ -144,7 +146,8 @@ def make_report(
 def _without_training(monitor: Monitor, runs: Sequence[Run]) -> Iterator[str]:
     """Yield a sentence on files that hold no training."""
     known = {run.name for run in runs}
-    if left := [one_line(name) for name in monitor.runs if name not in known]:
+    left = [one_line(name) for name in monitor.runs if name not in known]
+    if left:
         yield f"There is no training in {', '.join(left)}."
 
 
@@ -217,7 +220,8 @@ def _after(word: str, lines: Sequence[str]) -> str:
 
 def _bests(run: Run) -> Iterator[BestStep]:
     for metric in ("reward", "validation"):
-        if (found := best(run, metric)) is not None:
+        found = best(run, metric)
+        if found is not None:
             yield BestStep(metric, found)
 
 
@@ -234,5 +238,6 @@ def _left_out(runs: Sequence[ReportedRun], drawn: DrawnRuns) -> Iterator[str]:
     silent = sum(bool(one.described["findings"]) and not one.detailed for one in runs)
     if silent:
         yield f"The findings of {counted(silent, 'run')} are not written out, only their verdicts."
-    if unsampled := sum(one.excerpts is None for one in runs):
+    unsampled = sum(one.excerpts is None for one in runs)
+    if unsampled:
         yield f"The samples of {counted(unsampled, 'run')} are not shown."

@@ -91,7 +91,8 @@ def excerpts_of(run: Run) -> ReportedSamples:
 
 
 def _candidates(run: Run, place: Place) -> _Candidates:
-    if (dump := run.samples.dump(place)) is not None:
+    dump = run.samples.dump(place)
+    if dump is not None:
         return _dumped(dump)
     kept = run.samples.kept(place)
     scores = [sample.score for sample in kept]
@@ -106,9 +107,9 @@ def _dumped(dump: Dump) -> _Candidates:
         pass
     scores = [fact.score for fact in file.facts(0, file.count_so_far)]
     known = counted(len(scores), "sample")
-    chosen = (
-        known if file.complete else f"the first {known}, as far as its dump was read"
-    )
+    chosen = known
+    if not file.complete:
+        chosen = f"the first {known}, as far as its dump was read"
     return _Candidates(scores, file.row, _note(scores, chosen))
 
 
@@ -127,7 +128,8 @@ def _chosen(scores: Sequence[float | None]) -> list[tuple[str, int]]:
     }
     reasons: dict[int, list[str]] = {}
     if known:
-        top, least = max(known.values()), min(known.values())
+        top = max(known.values())
+        least = min(known.values())
         reasons[max(known, key=known.__getitem__)] = [
             "best" if top > least else "scored like all others"
         ]
@@ -143,9 +145,9 @@ def _excerpt(why: str, at: int, found: _Candidates) -> ReportedSample:
         return ReportedSample(
             why, None, "", f"line {row.line} cannot be read: {row.reason}", None
         )
-    truth = (
-        None if row.ground_truth is None else shortened(row.ground_truth, LONGEST // 4)
-    )
+    truth = None
+    if row.ground_truth is not None:
+        truth = shortened(row.ground_truth, LONGEST // 4)
     return ReportedSample(
         why, row.score, shortened(row.prompt), shortened(row.response), truth
     )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from itertools import chain
 from typing import TYPE_CHECKING, NamedTuple
 
 from verl_tui.comparison.figures import loss_key, weighty
@@ -77,10 +78,9 @@ class ReportChart:
         first = self.curves[0].data
         if self.alone:
             return first
-        lines = (main for one in self.curves if (main := _lettered(one)) is not None)
         return replace(
             first,
-            lines=tuple(lines),
+            lines=tuple(filter(None, map(_lettered, self.curves))),
             envelope=None,
             spread=(),
             beside=(),
@@ -94,14 +94,11 @@ def _lettered(curve: RunCurve) -> ChartLine | None:
     main = curve.data.main
     if main is None:
         return None
+    label = one_line(curve.run, 40)
     if curve.place is None:
-        return replace(main, role="raw", sign="·", label=one_line(curve.run, 40))
-    return replace(
-        main,
-        role=RUNS[curve.place],
-        sign=LETTERS[curve.place],
-        label=one_line(curve.run, 40),
-    )
+        return replace(main, role="raw", sign="·", label=label)
+    role = RUNS[curve.place]
+    return replace(main, role=role, sign=LETTERS[curve.place], label=label)
 
 
 @dataclass(frozen=True, slots=True)
@@ -120,7 +117,10 @@ class DrawnRuns:
 
     def place(self, run: str) -> int | None:
         """Return the place of a run among those with a colour."""
-        return next((i for i, one in enumerate(self.coloured) if one.name == run), None)
+        for place, one in enumerate(self.coloured):
+            if one.name == run:
+                return place
+        return None
 
 
 def drawn_runs(runs: Sequence[Run], finals: Mapping[str, float]) -> DrawnRuns:
@@ -162,23 +162,22 @@ def charts_of(
 
 def _of_one_run(monitor: Monitor, run: Run, now: float) -> Iterator[ReportChart]:
     """Yield the charts of a single run as the screen has them, with their bands and points."""
-    planned = plan_charts(
-        run, tuple(name for names in FAMILIES.values() for name in names)
-    )
-    found = [*_of_families(run, planned)]
-    found += _of_findings(
-        planned, {one.key for _, one in found}, _keys_of_findings(monitor, [run])
-    )
+    planned = plan_charts(run, tuple(chain.from_iterable(FAMILIES.values())))
+    found = list(_of_families(run, planned))
+    drawn = {chart.key for _, chart in found}
+    found += _of_findings(planned, drawn, _keys_of_findings(monitor, [run]))
+    if not found:
+        found = [(OTHERS, chart) for chart in planned[:_MOST_OTHERS]]
     view = View(monitor, run, now)
-    for family, one in found or [(OTHERS, one) for one in planned[:_MOST_OTHERS]]:
-        curve = RunCurve(run.name, 0, chart_data(one, view, ChartLook()))
+    for family, chart in found:
+        curve = RunCurve(run.name, 0, chart_data(chart, view, ChartLook()))
         yield ReportChart(
             family,
-            one.label,
-            one.unit,
-            one.indicator,
+            chart.label,
+            chart.unit,
+            chart.indicator,
             (curve,),
-            _of_key(one),
+            _of_key(chart),
             alone=True,
         )
 
@@ -189,27 +188,28 @@ def _of_families(
     """Yield the charts of the families; validation, which the screen draws into the reward's, has
     one of its own, too.
     """
-    known = {one.indicator: one for one in planned}
-    if (validation := run.indicators.get("validation")) is not None:
+    known = {chart.indicator: chart for chart in planned}
+    validation = run.indicators.get("validation")
+    if validation is not None:
         known.setdefault("validation", single_metric(run, validation, "validation"))
-    if (loss := loss_key(run)) is not None and loss not in {
-        one.key for one in known.values()
-    }:
+    loss = loss_key(run)
+    drawn = {chart.key for chart in known.values()}
+    if loss is not None and loss not in drawn:
         known["loss"] = single_metric(run, loss)
     for family, names in FAMILIES.items():
         for name in (*names, family):
-            if (one := known.pop(name, None)) is not None:
-                yield family, one
+            chart = known.pop(name, None)
+            if chart is not None:
+                yield family, chart
 
 
 def _of_findings(
     planned: Sequence[PlannedChart], drawn: Container[str], named: Sequence[str]
 ) -> list[tuple[str, PlannedChart]]:
     """Return the charts of metrics that findings are about, if they are not drawn yet."""
-    more = [
-        one for one in planned if one.key not in drawn and any(map(one.shows, named))
-    ]
-    return [(OF_FINDINGS, one) for one in more[:_MOST_OF_FINDINGS]]
+    others = [chart for chart in planned if chart.key not in drawn]
+    more = [chart for chart in others if any(map(chart.shows, named))]
+    return [(OF_FINDINGS, chart) for chart in more[:_MOST_OF_FINDINGS]]
 
 
 def _of_key(planned: PlannedChart) -> tuple[str, ...]:
@@ -236,9 +236,8 @@ def _of_many(monitor: Monitor, drawn: DrawnRuns, now: float) -> Iterator[ReportC
         for name in names:
             yield from overlays.of_indicator(family, name)
         if family == "loss":
-            yield from overlays.of_keys(
-                family, filter(None, map(loss_key, drawn.all)), 1
-            )
+            losses = filter(None, map(loss_key, drawn.all))
+            yield from overlays.of_keys(family, losses, 1)
     named = _keys_of_findings(monitor, drawn.coloured)
     yield from overlays.of_keys(OF_FINDINGS, named, _MOST_OF_FINDINGS)
     if not overlays.drawn:
@@ -252,7 +251,9 @@ class _Overlays:
     def __init__(self, monitor: Monitor, runs: DrawnRuns, now: float) -> None:
         self.drawn: set[str] = set()
         """Keys that have a chart."""
-        self._monitor, self._runs, self._now = monitor, runs, now
+        self._monitor = monitor
+        self._runs = runs
+        self._now = now
 
     def of_indicator(self, family: str, indicator: str) -> Iterator[ReportChart]:
         """Yield the chart of an indicator, if a run has it."""
@@ -285,9 +286,8 @@ class _Overlays:
             indicator: What it means, None where only its key is known.
             keys: The key of each run, None where it has none.
         """
-        having = [
-            (run, key) for run in self._runs.all if (key := keys[run.name]) is not None
-        ]
+        named = [(run, keys[run.name]) for run in self._runs.all]
+        having = [(run, key) for run, key in named if key is not None]
         if not having:
             return
         first, own = having[0]
@@ -308,7 +308,8 @@ def _counted_alike(
     first: Run, own: str, indicator: str | None, having: Sequence[tuple[Run, str]]
 ) -> tuple[list[tuple[Run, str]], list[str]]:
     """Return the runs that count a metric as the first one does, and the names of the others."""
-    alike, otherwise = [], []
+    alike = []
+    otherwise = []
     for run, key in having:
         if run is first or counterpart(first, own, indicator, run) is not None:
             alike.append((run, key))

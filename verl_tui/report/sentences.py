@@ -69,7 +69,8 @@ def _following(
 def _finding(one: Mapping[str, Any], consequences: tuple[str, ...]) -> WrittenFinding:
     since = one["since_step"]
     evidence = [line(text) for text in one["evidence"][:_MOST_EVIDENCE]]
-    if (more := len(one["evidence"]) - len(evidence)) > 0:
+    more = len(one["evidence"]) - len(evidence)
+    if more > 0:
         evidence.append(f"{more} more in `check`")
     return WrittenFinding(
         one["severity"],
@@ -98,7 +99,9 @@ def verdict_word(run: ReportedRun) -> str:
 def comparison_tables(report: Report) -> list[TextTable]:
     """Return the tables of the comparison; of a single run only those of its figures."""
     found = [one for one in tables(report.comparison) if one.rows or one.note]
-    return [one for one in found if one.rows and one.numbers] if report.alone else found
+    if not report.alone:
+        return found
+    return [one for one in found if one.rows and one.numbers]
 
 
 def best_table(report: Report) -> TextTable:
@@ -106,23 +109,17 @@ def best_table(report: Report) -> TextTable:
     found = [(run, one) for run in report.runs for one in run.bests]
     if not found:
         return TextTable("", note="no reward and no validation is logged")
-    rows: list[tuple[str, ...]] = [
-        (
-            line(run.name),
-            one.label,
-            number(one.best.value),
-            str(one.best.step),
-            *_saved(one.best),
-        )
-        for run, one in found
-    ]
+    rows: list[tuple[str, ...]] = []
+    for run, labelled in found:
+        best = labelled.best
+        place = (line(run.name), labelled.label, number(best.value), str(best.step))
+        rows.append((*place, *_saved(best)))
     columns = ("run", "best", "value", "at step", "checkpoint", "newest checkpoint")
-    if not any(row[-1] for row in rows):
-        rows = [row[:4] for row in rows]
-        return TextTable(
-            "", columns[:4], tuple(rows), "no checkpoint is known", numbers=False
-        )
-    return TextTable("", columns, tuple(rows), numbers=False)
+    if any(row[-1] for row in rows):
+        return TextTable("", columns, tuple(rows), numbers=False)
+    rows = [row[:4] for row in rows]
+    note = "no checkpoint is known"
+    return TextTable("", columns[:4], tuple(rows), note, numbers=False)
 
 
 def _saved(best: Best) -> tuple[str, str]:
@@ -132,11 +129,9 @@ def _saved(best: Best) -> tuple[str, str]:
         return line(best.checkpoint.path), newest
     if best.nearest is None:
         return "", newest
-    value = "" if best.nearest.value is None else f" ({number(best.nearest.value)})"
-    return (
-        f"nearest: step {best.nearest.step}{value}, {line(best.nearest.path)}",
-        newest,
-    )
+    nearest = best.nearest
+    value = "" if nearest.value is None else f" ({number(nearest.value)})"
+    return f"nearest: step {nearest.step}{value}, {line(nearest.path)}", newest
 
 
 def heading(chart: ReportChart) -> str:
@@ -184,8 +179,8 @@ def sample_origin(found: ReportedSamples) -> str:
     """Return the origin of a run's samples."""
     if found.step is None:
         return found.note
-    where = f"step {found.step}" + (", validation" if found.validation else "")
-    return f"{where}; {found.note}"
+    validation = ", validation" if found.validation else ""
+    return f"step {found.step}{validation}; {found.note}"
 
 
 def sources_table(report: Report) -> TextTable:
@@ -204,11 +199,11 @@ def sources_table(report: Report) -> TextTable:
 
 
 def _source(run: str, format: str, files: list[Mapping[str, Any]]) -> tuple[str, ...]:
-    records, unreadable = (
-        sum(one[name] for one in files) for name in ("records", "unreadable")
-    )
-    more = f" and {len(files) - 1:,} more" if len(files) > 1 else ""
-    path = line(files[0]["path"]) + more
+    records = sum(file["records"] for file in files)
+    unreadable = sum(file["unreadable"] for file in files)
+    path = line(files[0]["path"])
+    if len(files) > 1:
+        path += f" and {len(files) - 1:,} more"
     return (
         line(run),
         format,

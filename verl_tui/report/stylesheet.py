@@ -48,25 +48,29 @@ _GROUNDS = (
 
 def grounds() -> tuple[dict[str, str], dict[str, str]]:
     """Return all colours on light grounds and on dark ones, by name."""
-    light, dark = dict(_GROUNDS[0]), dict(_GROUNDS[1])
+    light = dict(_GROUNDS[0])
+    dark = dict(_GROUNDS[1])
     for role, on_light, on_dark in zip(
         run_colours.RUNS, run_colours.LIGHT, run_colours.DARK, strict=True
     ):
-        light[role], dark[role] = on_light, on_dark
+        light[role] = on_light
+        dark[role] = on_dark
     for role, hue in FAMILIES.items():
-        light[f"of-{role}"], dark[f"of-{role}"] = hue.light, hue.dark
+        light[f"of-{role}"] = hue.light
+        dark[f"of-{role}"] = hue.dark
     return light, dark
 
 
 def _variables(root: str) -> str:
-    light, dark = (
-        "".join(f"--{name}:{colour};" for name, colour in colours.items())
-        for colours in grounds()
-    )
+    light, dark = map(_declared, grounds())
     return (
         f"{root}{{color-scheme:light dark;{light}}}\n"
         f"@media screen and (prefers-color-scheme:dark){{{root}{{{dark}}}}}\n"
     )
+
+
+def _declared(colours: dict[str, str]) -> str:
+    return "".join(f"--{name}:{colour};" for name, colour in colours.items())
 
 
 def _roles() -> str:

@@ -88,7 +88,8 @@ def _number(value: float) -> str:
 
 def _grid(picture: ChartDrawing, chart: ReportChart) -> Iterator[str]:
     """Yield what lies behind the curves: healthy band, grid, the axes and their labels."""
-    right, bottom = _LEFT + _PLOT[0], _TOP + _PLOT[1]
+    right = _LEFT + _PLOT[0]
+    bottom = _TOP + _PLOT[1]
     if picture.band is not None:
         low, high = picture.band
         top = _number(_y(high))
@@ -168,7 +169,9 @@ def _path(
     """Return a path through points, in whole numbers: each one as the way from the one before."""
     across = _PLOT[0] * _FINE / (picture.columns - 1)
     up = _PLOT[1] * _FINE
-    begins, parts, at = {0, *starts}, [], (0, 0)
+    begins = {0, *starts}
+    parts = []
+    at = (0, 0)
     for i, (column, height) in enumerate(zip(x, y, strict=True)):
         to = (round(column * across), round((1 - height) * up))
         if i in begins:
@@ -219,7 +222,8 @@ def _letters(picture: ChartDrawing) -> Iterator[str]:
 
 def _stacked(near: Sequence[LineEnd], picture: ChartDrawing) -> Iterator[str]:
     """Yield letters that stand side by side, apart from each other."""
-    free, places = float(_TOP), []
+    free = float(_TOP)
+    places = []
     ends = sorted(near, key=lambda end: -end.y)
     for end in ends:
         free = max(free, _y(end.y) + 4)

@@ -201,7 +201,8 @@ class Feed:
     def finish(self) -> Iterator[Batch]:
         """Yield last lines without an end: for a single look."""
         for reader in self._readers.values():
-            if (batch := reader.finish()) is not None:
+            batch = reader.finish()
+            if batch is not None:
                 yield batch
 
     def update_writers(self, now: float) -> Iterator[Batch]:
@@ -209,7 +210,8 @@ class Feed:
         self._watch_writers(now)
         self._watch.look()
         for reader in self._readers.values():
-            if (batch := reader.update_writer()) is not None:
+            batch = reader.update_writer()
+            if batch is not None:
                 yield batch
 
     def _watch_writers(self, now: float) -> None:
@@ -242,7 +244,8 @@ class Feed:
         while not stop.is_set():
             if _is_due(next_scan, clock()):
                 discovery = self._rescanned(last)
-                changed, last = discovery != last, discovery
+                changed = discovery != last
+                last = discovery
                 if changed:
                     deliver(discovery)
                 self._deliver_first(stop, deliver)
@@ -311,13 +314,7 @@ class Feed:
 
     def _active(self, now: float) -> list[SourceReader]:
         """Return the sources that grew lately, and all that come over a network."""
-        return [
-            one
-            for one in self._readers.values()
-            if one.served
-            or one.delivered is None
-            or now - (one.delivered.modified or 0.0) < _COLD
-        ]
+        return [one for one in self._readers.values() if _is_warm(one, now)]
 
     def _wait(self, stop: threading.Event) -> Iterator[bool]:
         """Yield at each notice of the file system and each poll; true if there may be new files."""
@@ -399,6 +396,13 @@ def _is_text(path: Path) -> bool:
 def _is_due(at: float, now: float) -> bool:
     """Return whether a search is due; a clock that was set back puts it off no further."""
     return not now < at <= now + _RESCAN
+
+
+def _is_warm(reader: SourceReader, now: float) -> bool:
+    """Return whether a source may bring something soon: it is no file, is new, or grew lately."""
+    if reader.served or reader.delivered is None:
+        return True
+    return now - (reader.delivered.modified or 0.0) < _COLD
 
 
 def _is_quiet(reader: SourceReader, now: float) -> bool:

@@ -29,12 +29,8 @@ class FileOwners:
     def name(self, run: FoundRun) -> str:
         """Return a run's name: the one that its first file was found under."""
         logs = [file for file in run.files if file.format is not None]
-        known = [
-            file.path
-            for file in sorted(
-                logs, key=lambda file: not (file.format and file.format.anchor)
-            )
-        ]
+        logs.sort(key=lambda file: not (file.format and file.format.anchor))
+        known = [file.path for file in logs]
         name = next(
             (self._names[path] for path in known if path in self._names), run.name
         )
@@ -57,11 +53,9 @@ class FileOwners:
             file: One of its files.
             count: How many sources it has already.
         """
-        return (
-            self._shared.setdefault((run, log_name(file)), count)
-            if is_events(file.path)
-            else count
-        )
+        if not is_events(file.path):
+            return count
+        return self._shared.setdefault((run, log_name(file)), count)
 
     def forget(self, files: Iterable[Path]) -> list[str]:
         """Forget all files of the runs that some of these files belong to; return their names.

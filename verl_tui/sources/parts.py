@@ -199,7 +199,9 @@ class PartSteps:
         if len(self._first) <= self._cut or self._torn:
             return None
         whole = max(self._first)
-        return whole if self._back is None else min(whole, self._back)
+        if self._back is None:
+            return whole
+        return min(whole, self._back)
 
     def note(self, records: Sequence[Record]) -> None:
         """Note the steps of further records."""

@@ -96,7 +96,9 @@ class LateReader:
     @property
     def note(self) -> str | None:
         """Return the note of what it has turned out to be."""
-        return self._reader.note if self._reader is not None else None
+        if self._reader is None:
+            return None
+        return self._reader.note
 
     def feed(self, data: bytes) -> Sequence[Record]:
         """Return the records of these bytes, once the format is known."""
@@ -104,40 +106,45 @@ class LateReader:
             return self._reader.feed(data)
         self._held += data
         found = self._recognised() or (console if len(self._held) >= HEAD else None)
-        return self._begin(found) if found is not None else ()
+        if found is None:
+            return ()
+        return self._begin(found)
 
     def finish(self) -> Sequence[Record]:
         """Return what only waits for its end; what has not been recognised by now is a console."""
-        begun = (
-            self._begin(console) if self._reader is None and self._held.strip() else ()
-        )
-        return (*begun, *(self._reader.finish() if self._reader is not None else ()))
+        begun: Sequence[Record] = ()
+        if self._reader is None and self._held.strip():
+            begun = self._begin(console)
+        if self._reader is None:
+            return begun
+        return (*begun, *self._reader.finish())
 
     def restart(self, reason: str) -> Sequence[Record]:
         """Nothing starts anew here."""
-        return self._reader.restart(reason) if self._reader is not None else ()
+        if self._reader is None:
+            return ()
+        return self._reader.restart(reason)
 
     def _recognised(self) -> Format | None:
         """Look at the lines that have come, one by one: what is found must not depend on how they
         came.
         """
         while (end := self._held.find(b"\n", self._seen, HEAD) + 1) > 0:
-            line, self._seen = self._held[self._seen : end], end
+            line = self._held[self._seen : end]
+            self._seen = end
             self._lines += 1
             begin = self._held[:end] if self._lines <= _FIRST_LINES else line
             # A table is known by a header with a row below it.
             names = _NAMES if 1 < self._lines <= _FIRST_LINES else _NAMES[:1]
-            found = next(
-                (one for one in FORMATS for path in names if one.matches(path, begin)),
-                None,
-            )
-            if found is not None:
-                return found
+            for format in FORMATS:
+                if any(format.matches(path, begin) for path in names):
+                    return format
         return None
 
     def _begin(self, found: Format) -> Sequence[Record]:
         self.format, self._reader = found, found.reader(_NAMES[0])
-        held, self._held = self._held, b""
+        held = self._held
+        self._held = b""
         return self._reader.feed(held)
 
 
@@ -181,22 +188,25 @@ class PipeSource(FileSource):
 
     @property
     def _found(self) -> Format | None:
-        return self._reader.format if isinstance(self._reader, LateReader) else None
+        if not isinstance(self._reader, LateReader):
+            return None
+        return self._reader.format
 
     def finish(self) -> tuple[Record, ...]:
         """Return what only waits for its end; while the format is unknown, silence means
         nothing.
         """
-        return super().finish() if self._pipe.ended or self._found is not None else ()
+        if self._pipe.ended or self._found is not None:
+            return super().finish()
+        return ()
 
     def status(self) -> SourceStatus:
         """Return how the source is doing, as one of the format that it has turned out to be."""
-        status, found = super().status(), self._found
-        return (
-            status
-            if found is None
-            else replace(status, format=found.name, rank=found.rank)
-        )
+        status = super().status()
+        found = self._found
+        if found is None:
+            return status
+        return replace(status, format=found.name, rank=found.rank)
 
     def to_the_end(self) -> None:
         """Wait for more until nothing more can come."""

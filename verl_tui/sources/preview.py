@@ -66,19 +66,16 @@ class Previews:
 
         A log that cannot be previewed is read as any other.
         """
-        noted, self._files = self._files, {}
-        long = [
-            run
-            for run, files in noted.items()
-            if any(_is_long(one.file) for one in files)
-        ]
+        noted = self._files
+        self._files = {}
+        long = [run for run, files in noted.items() if any(map(_is_long, files))]
         long.sort(
             key=lambda run: (run == shown, max(map(_modified, noted[run]))),
             reverse=True,
         )
         attempts = [_attempted(run, noted[run]) for run in long]
-        for one in chain(attempts, attempts[:_SHAPED]):
-            yield from islice(one, 1)
+        for attempt in chain(attempts, attempts[:_SHAPED]):
+            yield from islice(attempt, 1)
 
 
 def _attempted(run: str, files: Sequence[PreviewedFile]) -> Iterator[Preview]:
@@ -118,9 +115,8 @@ def previews(run: str, files: Sequence[PreviewedFile]) -> Iterator[Preview]:
         elif file_size(file.path) <= _END:
             ends.append(_read(run, source_of(file, one.ordinal)))
     yield Preview(run, tuple(ends))
-    yield Preview(
-        run, tuple(ends), tuple([_between(end, source) for source, end in later])
-    )
+    between = [_between(end, source) for source, end in later]
+    yield Preview(run, tuple(ends), tuple(between))
 
 
 def _tells_steps(source: EndSource) -> bool:
@@ -138,12 +134,9 @@ def _in_place(end: Batch, source: EndSource) -> Batch:
 
 def _between(end: Batch, source: EndSource) -> Batch:
     """Return rows at strides over what lies before the end of a log."""
-    rows = tuple(
-        _earlier(
-            _joined(_Blocks(source, end.records).read()), source.complete_from or 0
-        )
-    )
-    return Batch(end.run, _status(end, source), rows)
+    rows = _joined(_Blocks(source, end.records).read())
+    earlier = tuple(_earlier(rows, source.complete_from or 0))
+    return Batch(end.run, _status(end, source), earlier)
 
 
 def _status(end: Batch, source: EndSource) -> SourceStatus:
@@ -164,11 +157,10 @@ class _Blocks:
     """Blocks of a log at strides, from its beginning to where its end was read."""
 
     def __init__(self, source: EndSource, end: Sequence[Record]) -> None:
-        steps = {step for one in _training_rows(end) for step in one.steps}
+        steps = set(chain.from_iterable(one.steps for one in _training_rows(end)))
+        length = source.status().size - source.start
         self._source = source
-        self._size = int(
-            _STEPS_A_BLOCK * (source.status().size - source.start) / max(1, len(steps))
-        )
+        self._size = int(_STEPS_A_BLOCK * length / max(1, len(steps)))
 
     def read(self) -> Iterator[MetricRows]:
         """Yield the rows that lie whole in a block, in the order of the file."""
@@ -202,15 +194,14 @@ def _joined(rows: Iterable[MetricRows]) -> Iterator[MetricRows]:
     alike: dict[tuple[tuple[str, ...], bool], list[MetricRows]] = {}
     for one in rows:
         alike.setdefault((one.keys, bool(one.times)), []).append(one)
+    together = chain.from_iterable
     for found in alike.values():
-        columns = zip(*[one.columns for one in found], strict=True)
+        columns = zip(*[rows.columns for rows in found], strict=True)
         yield found[0]._replace(
-            steps=array("q", chain.from_iterable([one.steps for one in found])),
-            columns=tuple(
-                [array("d", chain.from_iterable(parts)) for parts in columns]
-            ),
-            orders=[order for one in found for order in one.orders],
-            times=[time for one in found for time in one.times],
+            steps=array("q", together([rows.steps for rows in found])),
+            columns=tuple([array("d", together(parts)) for parts in columns]),
+            orders=list(together([rows.orders for rows in found])),
+            times=list(together([rows.times for rows in found])),
         )
 
 
@@ -221,21 +212,28 @@ def _earlier(rows: Iterable[MetricRows], end: int) -> Iterator[MetricRows]:
     as lie between two blocks at most.
     """
     found = list(rows)
-    places = [
-        place for one in found for place in zip(one.orders, one.steps, strict=True)
-    ]
+    places = list(chain.from_iterable(map(_places, found)))
     kept: set[tuple[int, int]] = set()
-    least, widest, went_back = end - 1, 0, False
+    least = end - 1
+    widest = 0
+    went_back = False
     for order, step in sorted(places, reverse=True):
         if step <= least:
             kept.add((order, step))
-            least, widest, went_back = step, max(widest, least - step), False
+            widest = max(widest, least - step)
+            least = step
+            went_back = False
         elif not went_back:
-            least, went_back = least - widest, True
+            least -= widest
+            went_back = True
     for one in found:
-        yield from _only(
-            one, list(map(kept.__contains__, zip(one.orders, one.steps, strict=True)))
-        )
+        stays = [place in kept for place in _places(one)]
+        yield from _only(one, stays)
+
+
+def _places(rows: MetricRows) -> Iterable[tuple[int, int]]:
+    """Return the order and the step of each row."""
+    return zip(rows.orders, rows.steps, strict=True)
 
 
 def _only(rows: MetricRows, stays: Sequence[bool]) -> Iterator[MetricRows]:
@@ -268,18 +266,17 @@ def _ordered_from(record: Record, start: int) -> Record:
     return record._replace(orders=[order + start for order in record.orders])
 
 
-def _is_long(file: FoundFile) -> bool:
+def _is_long(one: PreviewedFile) -> bool:
     """Return whether a file is previewed: it has many bytes, and can be read from its end."""
+    file = one.file
     return has_parts(file.format, file.path) and file_size(file.path) > LONG
 
 
 def _is_long_by_time(one: PreviewedFile) -> bool:
     file = one.file
-    return (
-        has_parts(file.format, file.path)
-        and file.format.parts.by_time
-        and file_size(file.path) > _END
-    )
+    if not has_parts(file.format, file.path) or not file.format.parts.by_time:
+        return False
+    return file_size(file.path) > _END
 
 
 def _modified(one: PreviewedFile) -> float:

@@ -14,7 +14,7 @@ from verl_tui.sources.files.tail import CHUNK, NEWEST, NewestTail, Tail
 from verl_tui.sources.formats.format import SeparableReader
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
+    from collections.abc import Callable, Iterable, Sequence
     from pathlib import Path
 
     from verl_tui.sources.files.tail import Chunk
@@ -122,7 +122,9 @@ class FileSource:
     def is_single(self) -> bool:
         """True if it is read from one file as it is: neither compressed nor with older parts."""
         tail = self._tail
-        return tail.is_alone if isinstance(tail, RotatedTail) else type(tail) is Tail
+        if isinstance(tail, RotatedTail):
+            return tail.is_alone
+        return type(tail) is Tail
 
     def pass_over(
         self, stop: int, last: bytes, later: SeparableReader
@@ -138,7 +140,8 @@ class FileSource:
             What puts their records in place, which are then to be `counted`; None where they have
             to be read here.
         """
-        tail, reader = self._tail, self._reader
+        tail = self._tail
+        reader = self._reader
         if not isinstance(reader, SeparableReader) or not isinstance(
             tail, Tail | RotatedTail
         ):
@@ -156,9 +159,9 @@ class FileSource:
             )
             return (), False
         self._problem = self._lost = chunk.lost or self._lost
-        again = (
-            self._reader.restart(chunk.restarted) if chunk.restarted is not None else ()
-        )
+        again: Sequence[Record] = ()
+        if chunk.restarted is not None:
+            again = self._reader.restart(chunk.restarted)
         return self.counted((*again, *self._reader.feed(chunk.data))), chunk.more
 
     def finish(self) -> tuple[Record, ...]:
@@ -215,4 +218,6 @@ def follower(path: Path) -> Follower:
         return CompressedTail(path)
     if path.parent.name == NEWEST:
         return NewestTail(path)
-    return RotatedTail(path) if path.suffix.lower() in _ROTATED else Tail(path)
+    if path.suffix.lower() in _ROTATED:
+        return RotatedTail(path)
+    return Tail(path)

@@ -87,7 +87,10 @@ def cuts_of(source: Source, size: int) -> Cuts | None:
     at = 0
     try:
         with opened(source.path) as file:
-            while at < LONGEST_OPENING and (data := _read(file.fileno(), at, CHUNK)):
+            while at < LONGEST_OPENING:
+                data = _read(file.fileno(), at, CHUNK)
+                if not data:
+                    break
                 head.feed(data)
                 at += len(data)
                 if source.format.parts.suffices(head):
@@ -136,8 +139,10 @@ class StretchReader:
         start, data = self._records(read, number)
         trial = self._cuts.head.apart(start)
         at = trial.stretch_start(data) if trial is not None else None
-        reader = self._cuts.head.apart(start + at) if at is not None else None
-        if reader is None or at is None:
+        if at is None:
+            return None
+        reader = self._cuts.head.apart(start + at)
+        if reader is None:
             return None
         if number + 1 == self._cuts.stretches:
             data = data[: at + reader.whole(data[at:])]
@@ -233,7 +238,9 @@ class StretchedSource:
     def status(self) -> SourceStatus:
         """Return how the source was doing when it gave what was taken last."""
         status = self._source.status()
-        return replace(status, bytes_read=self._handed_on) if self._pieces else status
+        if self._pieces:
+            status = replace(status, bytes_read=self._handed_on)
+        return status
 
     def _read_here(self) -> tuple[tuple[Record, ...], bool]:
         """Return the next records that the source reads itself; where it gets no further, or has to
@@ -249,10 +256,12 @@ class StretchedSource:
         """Ask for the next stretch; where there is none, it is read here."""
         found = self._ask(self._asked)
         self._asked += 1
-        self._stretch = found if isinstance(found, LogStretch) else None
-        self._here = (
-            self._stretch.start if self._stretch else self._cuts.begin(self._asked)
-        )
+        if isinstance(found, LogStretch):
+            self._stretch = found
+            self._here = found.start
+        else:
+            self._stretch = None
+            self._here = self._cuts.begin(self._asked)
 
     def _pass_over(self, stretch: LogStretch) -> None:
         """Go on behind a stretch as if it had been read here, or else have it read here."""

@@ -91,7 +91,8 @@ def _send(
     Raises:
         OSError: A worker cannot be started.
     """
-    sizes = {reader: size for reader in readers if (size := _size(reader)) >= _TRAVELS}
+    all_sizes = {reader: _size(reader) for reader in readers}
+    sizes = {reader: size for reader, size in all_sizes.items() if size >= _TRAVELS}
     total = sum(sizes.values())
     if total < LEAST or most == 0:
         return
@@ -120,11 +121,15 @@ def _plan(sizes: Mapping[SourceReader, int], workers: int) -> _Plan:
     The few sources beside the former are read here.
     """
     total = sum(sizes.values())
-    large = {one: size for one, size in sizes.items() if size * workers > total}
-    cut = {
-        one: cuts for one, size in large.items() if (cuts := cuts_of(one.source, size))
-    }
-    whole = {one: size for one, size in sizes.items() if one not in cut}
+    cut = {}
+    whole = {}
+    for reader, size in sizes.items():
+        is_large = size * workers > total
+        cuts = cuts_of(reader.source, size) if is_large else None
+        if cuts:
+            cut[reader] = cuts
+        else:
+            whole[reader] = size
     rest = sum(whole.values())
     others = min(len(whole), max(workers * rest // total, int(rest >= _SHARE)))
     if cut and workers - others > 1:
@@ -137,8 +142,10 @@ def _shares(
 ) -> Sequence[Sequence[SourceReader]]:
     """Return as many shares of sources, each of about as many bytes."""
     shares: list[list[SourceReader]] = [[] for _ in range(count)]
+    if not count:
+        return shares
     loads = [0] * count
-    for reader in sorted(sizes, key=sizes.__getitem__, reverse=True) if count else ():
+    for reader in sorted(sizes, key=sizes.__getitem__, reverse=True):
         at = loads.index(min(loads))
         loads[at] += sizes[reader]
         shares[at].append(reader)
@@ -156,7 +163,9 @@ def _size(reader: SourceReader) -> int:
         size = path.stat().st_size
     except OSError:
         return 0
-    return size if uncompressed_name(path) == path else size * _PACKED
+    if uncompressed_name(path) == path:
+        return size
+    return size * _PACKED
 
 
 def _send_stretches(
@@ -177,9 +186,8 @@ def _send_stretches(
     for at, (reader, cuts) in enumerate(cut.items()):
         source = reader.source
         assert isinstance(source, FileSource)
-        reader.source = StretchedSource(
-            reader, source, cuts, partial(_asked, started, at)
-        )
+        ask = partial(_asked, started, at)
+        reader.source = StretchedSource(reader, source, cuts, ask)
 
 
 def _asked(workers: Sequence[WorkerProcess], file: int, number: int) -> object:

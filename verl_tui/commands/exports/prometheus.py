@@ -259,11 +259,9 @@ def _login(file: Path | None) -> str | None:
     try:
         text = _text(file) if file is not None else os.environ.get(LOGIN)
     except (OSError, UnicodeDecodeError) as error:
-        why = (
-            (error.strerror or str(error)).lower()
-            if isinstance(error, OSError)
-            else "is not text"
-        )
+        why = "is not text"
+        if isinstance(error, OSError):
+            why = (error.strerror or str(error)).lower()
         raise CommandError(f"{where}: {why}") from error
     if text is None:
         return None

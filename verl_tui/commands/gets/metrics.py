@@ -68,7 +68,8 @@ def run(options: argparse.Namespace) -> int:
     from verl_tui.answers.metrics import metrics_lines, metrics_of, points_lines
     from verl_tui.answers.run_reading import read_whole
 
-    now, paths = time.time(), run_paths(options)
+    now = time.time()
+    paths = run_paths(options)
     if options.metric is not None:
         if options.filter is not None:
             raise CommandError("--filter chooses among all metrics, --metric names one")

@@ -94,7 +94,8 @@ def run(options: argparse.Namespace) -> int:
             report_missing(reading)
         return found
 
-    now, paths = time.time(), run_paths(options)
+    now = time.time()
+    paths = run_paths(options)
     with answering():
         if options.whole:
             found = answer(read_whole(paths, options.named, now))

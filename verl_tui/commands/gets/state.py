@@ -68,7 +68,8 @@ def run(options: argparse.Namespace) -> int:
             report_missing(reading)
         return found
 
-    paths, name = run_paths(options), options.named
+    paths = run_paths(options)
+    name = options.named
     with answering():
         if options.whole:
             found = state_of(read_whole(paths, name, now, alive=True), guide, now)

@@ -215,12 +215,11 @@ def _band(indicator: Indicator, guide: Guide, which: str) -> str:
         if band.indicator == indicator.id and "verl" in band.dialects and not band.of
     ]
     scale = 0.01 if indicator.unit == "percent" else 1.0
-    for bound, value in (
-        (bound, getattr(band, bound)) for band in fixed for bound in ("low", "high")
-    ):
-        if value is not None:
-            line = f"vector({value * scale:g})"
-            expr += f' or on () label_replace({line}, "bound", "{bound}", "", "")'
+    for band in fixed:
+        for bound, value in (("low", band.low), ("high", band.high)):
+            if value is not None:
+                line = f"vector({value * scale:g})"
+                expr += f' or on () label_replace({line}, "bound", "{bound}", "", "")'
     return expr
 
 

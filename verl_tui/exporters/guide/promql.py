@@ -107,17 +107,16 @@ def breach(rule: Rule, step: float) -> str:
         rule: One that PromQL can express.
         step: Seconds that a step usually takes.
     """
-    window, name = look_back(rule, step), signal(rule).name
+    window = look_back(rule, step)
+    name = signal(rule).name
     found = (
         _breached(rule, f"{name}[{window}]")
         if _points(rule) > 1
         else _breached_now(rule, name)
     )
-    enough = (
-        f"and on (run) changes({STEPS}[{window}]) >= {_points(rule)}\n"
-        if _points(rule) > 1
-        else ""
-    )
+    enough = ""
+    if _points(rule) > 1:
+        enough = f"and on (run) changes({STEPS}[{window}]) >= {_points(rule)}\n"
     return f"({found})\n{enough}unless on (run) {names.STATE}"
 
 
@@ -127,7 +126,9 @@ def look_back(rule: Rule, step: float) -> str:
 
 
 def _points(rule: Rule) -> int:
-    return rule.count if rule.condition == "streak" else rule.window
+    if rule.condition == "streak":
+        return rule.count
+    return rule.window
 
 
 def _keys(rule: Rule, indicator: str, metrics: Sequence[str]) -> Sequence[str]:

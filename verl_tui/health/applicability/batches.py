@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from verl_tui.health.conditions.swings import spread_of, swing
 from verl_tui.health.limits import positive_setting
+from verl_tui.means import finite
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -50,7 +51,7 @@ def by_batch_size(context: RuleContext, key: str) -> str | None:
     series = context.known(key)
     if context.run.dialect == "tutorial" or series is None:
         return None
-    newest = _finite(series.tail(_NEWEST))
+    newest = finite(series.tail(_NEWEST))
     if len(newest) < _ENOUGH or spread_of(newest) < _CALM:
         return None
     now = _draws(newest)
@@ -67,13 +68,11 @@ def by_batch_size(context: RuleContext, key: str) -> str | None:
 def _was_calmer(values: Sequence[float], now: float) -> bool:
     """Return whether some stretch of the past swung much less than the newest points."""
     last = len(values) - _STRETCH
-    starts = range(0, max(1, last), max(1, last // _MOST))
-    stretches = (_finite(values[at : at + _STRETCH]) for at in starts)
-    return any(
-        _draws(stretch) >= _CALMER**2 * now
-        for stretch in stretches
-        if len(stretch) >= _ENOUGH
-    )
+    for at in range(0, max(1, last), max(1, last // _MOST)):
+        stretch = finite(values[at : at + _STRETCH])
+        if len(stretch) >= _ENOUGH and _draws(stretch) >= _CALMER**2 * now:
+            return True
+    return False
 
 
 def by_reference_kl(context: RuleContext, key: str) -> str | None:
@@ -87,10 +86,8 @@ def by_reference_kl(context: RuleContext, key: str) -> str | None:
     kl = context.known(context.indicators.get("reference_kl"))
     if loss is None or kl is None or len(loss) < _ENOUGH:
         return None
-    if (
-        loss.first_beyond(_JUMP) is None
-        and loss.first_beyond(-_JUMP, down=True) is None
-    ):
+    high = loss.first_beyond(_JUMP)
+    if high is None and loss.first_beyond(-_JUMP, down=True) is None:
         return None
     if not _makes_up_for_jumps(kl, loss):
         return None
@@ -99,14 +96,16 @@ def by_reference_kl(context: RuleContext, key: str) -> str | None:
 
 def _makes_up_for_jumps(kl: Series, loss: Series) -> bool:
     """Return whether a KL rises as many times beyond its usual size wherever the loss jumps."""
-    usual_loss, usual_kl = (median(map(abs, one.tail(_NEWEST))) for one in (loss, kl))
+    usual_loss = median(map(abs, loss.tail(_NEWEST)))
+    usual_kl = median(map(abs, kl.tail(_NEWEST)))
     if not 0 < usual_loss < math.inf or not 0 < usual_kl < math.inf:
         return False
-    as_far = [
-        _times(kl, step, usual_kl) >= _PEAK * _times(loss, step, usual_loss)
-        for step in _peaks(loss)
-    ]
-    return bool(as_far) and all(as_far)
+    peaks = _peaks(loss)
+    for step in peaks:
+        least = _PEAK * _times(loss, step, usual_loss)
+        if not _times(kl, step, usual_kl) >= least:
+            return False
+    return bool(peaks)
 
 
 def _peaks(loss: Series) -> list[int]:
@@ -116,35 +115,41 @@ def _peaks(loss: Series) -> list[int]:
     return [step for step, value in lately if abs(value) >= least]
 
 
-def _finite(values: Sequence[float]) -> list[float]:
-    return [value for value in values if math.isfinite(value)]
-
-
 def _times(series: Series, step: int, usual: float) -> float:
     """Return how many times its usual value a metric has at a step, 0 if it has no point there."""
     point = series.at(step)
-    return abs(point.value) / usual if point is not None and point.step == step else 0.0
+    if point is None or point.step != step:
+        return 0.0
+    return abs(point.value) / usual
 
 
 def prompts_a_step(run: Run) -> float | None:
     """Return the least number of prompts of a step, None if the settings do not state it."""
-    if (stated := positive_setting(run, _PROMPTS)) is not None:
-        return stated[1]
+    prompts = _stated(run, *_PROMPTS)
+    if prompts is not None:
+        return prompts
     # TRL counts answers, for each device; how many devices there are is not stated.
-    answers = positive_setting(run, ("per_device_train_batch_size",))
+    answers = _stated(run, "per_device_train_batch_size")
     if answers is None:
         return None
-    rounds = positive_setting(run, ("gradient_accumulation_steps",))
-    each = positive_setting(run, ("num_generations",))
-    return max(
-        1.0, answers[1] * (rounds[1] if rounds else 1.0) / (each[1] if each else _GROUP)
-    )
+    rounds = _stated(run, "gradient_accumulation_steps") or 1.0
+    group = _stated(run, "num_generations") or _GROUP
+    return max(1.0, answers * rounds / group)
+
+
+def _stated(run: Run, *names: str) -> float | None:
+    """Return the positive number that the settings have under one of these names."""
+    stated = positive_setting(run, names)
+    return stated[1] if stated is not None else None
 
 
 def _draws(values: Sequence[float]) -> float:
     """Return how many independent scores of 0 or 1 have a mean that swings as far as these."""
-    mean, spread = fmean(values), swing(values)
-    return mean * (1 - mean) / (spread * spread) if spread > 0 else math.inf
+    mean = fmean(values)
+    spread = swing(values)
+    if spread <= 0:
+        return math.inf
+    return mean * (1 - mean) / (spread * spread)
 
 
 BATCH_EXEMPTIONS: Mapping[str, Callable[[RuleContext, str], str | None]] = {

@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-import math
 from itertools import pairwise
 from typing import TYPE_CHECKING
 
-from verl_tui.health.limits import (
-    adaptive,
-    stated_target,
-)
+from verl_tui.health.limits import adaptive, stated_target
+from verl_tui.means import finite
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -25,16 +22,15 @@ _ENOUGH = 5
 def stair_steps(context: RuleContext, key: str) -> str | None:
     """Exempt a KL that falls in stair steps, as the adaptive controller makes it."""
     series = context.known(key)
+    is_adaptive = adaptive(context.run)
+    if series is None or is_adaptive is False:
+        return None
     # A controller that the settings name also explains a level long after the last stair.
-    newest = 10 * _POINTS if adaptive(context.run) else 2 * _POINTS
-    if (
-        series is None
-        or adaptive(context.run) is False
-        or not stairs(series.tail(newest))
-    ):
+    newest = 10 * _POINTS if is_adaptive else 2 * _POINTS
+    if not stairs(series.tail(newest)):
         return None
     how = "as the adaptive controller makes it"
-    if adaptive(context.run):
+    if is_adaptive:
         how = "the controller is the adaptive one"
     return f"{key} falls in stair steps, {how}: normal"
 
@@ -43,7 +39,7 @@ def stairs(values: Sequence[float]) -> bool:
     """Return whether values fall in stair steps: few falls make up most of the way, and between
     them little moves.
     """
-    known = [value for value in values if math.isfinite(value)]
+    known = finite(values)
     if len(known) < 2 * _ENOUGH:
         return False
     changes = [after - before for before, after in pairwise(known)]
@@ -59,7 +55,8 @@ def stairs(values: Sequence[float]) -> bool:
 def _least_stair(changes: Sequence[float], way: float) -> float | None:
     """Return the smallest of the few falls that make up most of the way, None if they are many."""
     falls = sorted((-change for change in changes if change < 0), reverse=True)
-    count, fallen = 0, 0.0
+    count = 0
+    fallen = 0.0
     while count < len(falls) and fallen < 0.7 * way:
         fallen += falls[count]
         count += 1
@@ -89,9 +86,9 @@ def no_target(context: RuleContext, key: str) -> str | None:
 
 def has_target(context: RuleContext, _key: str) -> str | None:
     """Exempt the comparison with a run's own past where a target says more."""
-    return (
-        "judged against target_kl" if stated_target(context.run) is not None else None
-    )
+    if stated_target(context.run) is None:
+        return None
+    return "judged against target_kl"
 
 
 KL_EXEMPTIONS: Mapping[str, Callable[[RuleContext, str], str | None]] = {

@@ -51,11 +51,9 @@ def judged_as_idle(context: RuleContext, key: str) -> str | None:
         return None
     known = [value for value in series.tail(_LATELY) if math.isfinite(value)]
     scale = 100.0 if series.highest <= 1.0 else 1.0
-    return (
-        "below 50%: judged by gpu-idle"
-        if known and scale * fmean(known) < _IDLE
-        else None
-    )
+    if known and scale * fmean(known) < _IDLE:
+        return "below 50%: judged by gpu-idle"
+    return None
 
 
 def unused_device(context: RuleContext, key: str) -> str | None:

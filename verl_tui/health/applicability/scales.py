@@ -7,6 +7,7 @@ from bisect import bisect_left
 from typing import TYPE_CHECKING
 
 from verl_tui.evaluation import PREFIX
+from verl_tui.means import finite
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -34,23 +35,20 @@ def bounded_reward(context: RuleContext, _key: str) -> str | None:
     """Return the evidence that rewards are scores on a bounded scale, where the guide's 2–4 means
     nothing.
     """
-    mean, spread = (
-        context.known(context.indicators.get(id)) for id in ("reward", "reward_std")
-    )
+    mean = context.known(context.indicators.get("reward"))
+    spread = context.known(context.indicators.get("reward_std"))
     return _binary_spread(mean, spread) or _bounded_scale(context.run)
 
 
 def bounded(run: Run) -> str | None:
     """Return the evidence that a run's rewards are scores on a bounded scale."""
-    return _binary_spread(
-        run.indicator("reward"), run.indicator("reward_std")
-    ) or _bounded_scale(run)
+    mean = run.indicator("reward")
+    spread = run.indicator("reward_std")
+    return _binary_spread(mean, spread) or _bounded_scale(run)
 
 
 def _bounded_scale(run: Run) -> str | None:
-    if reason := _bounded_scores(run):
-        return reason
-    return _bounded_responses(run.series("reward/reward"))
+    return _bounded_scores(run) or _bounded_responses(run.series("reward/reward"))
 
 
 def _binary_spread(mean: Series | None, spread: Series | None) -> str | None:
@@ -60,16 +58,18 @@ def _binary_spread(mean: Series | None, spread: Series | None) -> str | None:
     pairs = _pairs(mean, spread)
     if len(pairs) < _ENOUGH or not all(0 <= m <= 1 for m, _ in pairs):
         return None
-    like = sum(
-        abs(s - math.sqrt(m * (1 - m))) <= max(0.01, _CLOSE * math.sqrt(m * (1 - m)))
-        for m, s in pairs
-    )
+    like = sum(_is_spread_of_zeros_and_ones(*pair) for pair in pairs)
     if like < 0.8 * len(pairs):
         return None
     return (
         f"rewards are 0 or 1: {spread.key} is √(m(1−m)) in {like} of the last {len(pairs)} points, "
         f"m being {mean.key}"
     )
+
+
+def _is_spread_of_zeros_and_ones(mean: float, spread: float) -> bool:
+    widest = math.sqrt(mean * (1 - mean))
+    return abs(spread - widest) <= max(0.01, _CLOSE * widest)
 
 
 def _pairs(first: Series, second: Series) -> list[tuple[float, float]]:
@@ -87,11 +87,8 @@ def _pairs(first: Series, second: Series) -> list[tuple[float, float]]:
 def _bounded_scores(run: Run) -> str | None:
     scores: list[float] = []
     for step in reversed(run.samples.steps):
-        scores.extend(
-            sample.score
-            for sample in run.samples.at(step)
-            if sample.score is not None and math.isfinite(sample.score)
-        )
+        stated = [sample.score for sample in run.samples.at(step)]
+        scores += finite(score for score in stated if score is not None)
         if len(scores) >= _MOST_SCORES:
             break
     return _scale(scores, "the newest samples' scores") or _bounded_dumps(run)
@@ -99,23 +96,20 @@ def _bounded_scores(run: Run) -> str | None:
 
 def _bounded_dumps(run: Run) -> str | None:
     """Return the evidence in dumps: of their scores only the extremes of each step are kept."""
-    low, high, count = (
-        run.series(f"{PREFIX}{name}") for name in ("score_min", "score_max", "count")
-    )
-    if (
-        low is None
-        or high is None
-        or count is None
-        or sum(count.tail(_POINTS)) < _SCORES
-    ):
+    lows = run.series(f"{PREFIX}score_min")
+    highs = run.series(f"{PREFIX}score_max")
+    counts = run.series(f"{PREFIX}count")
+    if lows is None or highs is None or counts is None:
         return None
-    bounds = (
-        min(low.tail(_POINTS), default=-math.inf),
-        max(high.tail(_POINTS), default=math.inf),
-    )
-    if not -1.0 <= bounds[0] <= bounds[1] <= 1.0 or not {*bounds} & {-1.0, 1.0}:
+    if sum(counts.tail(_POINTS)) < _SCORES:
         return None
-    within = f"{bounds[0]:g} and {bounds[1]:g}"
+    low = min(lows.tail(_POINTS), default=-math.inf)
+    high = max(highs.tail(_POINTS), default=math.inf)
+    if not -1.0 <= low <= high <= 1.0:
+        return None
+    if low != -1.0 and high != 1.0:
+        return None
+    within = f"{low:g} and {high:g}"
     return f"the newest samples' scores all lie within {within}: a bounded scale"
 
 
@@ -138,7 +132,7 @@ def _bounded_responses(series: Series | None) -> str | None:
     """Return the evidence in the tutorials' `reward` records, of which each step keeps the mean."""
     if series is None:
         return None
-    values = [value for value in series.tail(_POINTS) if math.isfinite(value)]
+    values = finite(series.tail(_POINTS))
     counts = series.counts[-_POINTS:]
     if not counts or max(counts) == 1:
         return _scale(values, f"the values of {series.key}")
@@ -159,9 +153,7 @@ def small_scale(context: RuleContext, _key: str) -> str | None:
     """
     key = context.indicators.get("reward")
     series = context.known(key)
-    if key not in _SCALES or series is None:
-        return None
-    if series.highest > 1:
+    if key not in _SCALES or series is None or series.highest > 1:
         return None
     return f"{key} has never exceeded 1: it may be a score from 0 to 1, not the guide's 2–4 scale"
 
@@ -169,8 +161,7 @@ def small_scale(context: RuleContext, _key: str) -> str | None:
 def not_unit_scale(context: RuleContext, key: str) -> str | None:
     """Exempt a reward that is not known to go from 0 to 1: a swing has no size without a scale."""
     series = context.known(key)
-    values = series.tail(_POINTS) if series is not None else ()
-    known = [value for value in values if math.isfinite(value)]
+    known = finite(series.tail(_POINTS)) if series is not None else []
     if len(known) >= _SCORES and all(0.0 <= value <= 1.0 for value in known):
         return None
     return f"{key} is not known to be on a scale from 0 to 1"

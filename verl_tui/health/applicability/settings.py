@@ -66,9 +66,9 @@ def assumed_limit(context: RuleContext, _key: str) -> str | None:
 def staleness_free(context: RuleContext, _key: str) -> str | None:
     """Exempt staleness that the settings do not bound."""
     stated = no_staleness_limit(context.run)
-    return (
-        f"{stated} is null: staleness is not controlled in this run" if stated else None
-    )
+    if not stated:
+        return None
+    return f"{stated} is null: staleness is not controlled in this run"
 
 
 _SEQUENCES = pattern(r"gspo|seq(?:uence)?(?:_|-|$)", re.IGNORECASE)

@@ -61,7 +61,10 @@ class Cliff(Condition):
         """
         super().__init__(cooldown=gap)
         self.needs = window // 2 + gap + recent
-        self._recent, self._gap, self._share, self._sigmas = recent, gap, share, sigmas
+        self._recent = recent
+        self._gap = gap
+        self._share = share
+        self._sigmas = sigmas
         self._points: deque[tuple[int, float]] = deque(maxlen=window + gap + recent)
         self._unlike_all = unlike_all
         self._lost = 0.0
@@ -72,7 +75,9 @@ class Cliff(Condition):
     @property
     def fall(self) -> tuple[int, float, float] | None:
         """The fall that holds: its first step, the level before, and the level at its foot."""
-        return None if self._fallen is None else (self._first(), *self._fallen)
+        if self._fallen is None:
+            return None
+        return (self._first(), *self._fallen)
 
     def feed(self, steps: Sequence[int], values: Sequence[float]) -> None:
         """Take in points."""
@@ -96,39 +101,40 @@ class Cliff(Condition):
             self._end(step)
 
     def _consider(self, step: int) -> None:
-        points, last = self._points, self._last()
+        points = self._points
+        last = self._last()
         # Most points show no fall at all: comparing a few of them spares the medians below.
-        if (highest := max(last)) >= points[0][1] and highest >= points[
-            len(points) // 3
-        ][1]:
+        earlier = max(points[0][1], points[len(points) // 3][1])
+        if max(last) >= earlier:
             return
-        past = [
-            value for _, value in islice(points, len(points) - self._gap - self._recent)
-        ]
+        before = len(points) - self._gap - self._recent
+        past = [value for _, value in islice(points, before)]
         foot = fmean(last)
         # No level lies above the highest point, so no fall is measured by more.
-        if (top := max(past)) > 0 and foot >= (1 - self._share) * top:
+        top = max(past)
+        if top > 0 and foot >= (1 - self._share) * top:
             return
         level = median(past)
         if self._is_cliff(past, last, level, foot):
             edge = self._edge(level, foot)
             self._fallen = (level, foot)
-            self._begin(
-                edge, step, f"dropped sharply, from {number(level)} to {number(foot)}"
-            )
+            what = f"dropped sharply, from {number(level)} to {number(foot)}"
+            self._begin(edge, step, what)
 
     def _is_cliff(
         self, past: Sequence[float], last: Sequence[float], level: float, foot: float
     ) -> bool:
         """Return whether all of the last points lie far enough below the level before."""
-        if level - median(past[-_BRINK:]) > _LOST * (level - foot):
+        fall = level - foot
+        if level - median(past[-_BRINK:]) > _LOST * fall:
             return False  # it has slid for longer
         sigma = _TO_SIGMA * median(abs(value - level) for value in past)
         least = max(self._sigmas * sigma, self._share * abs(level))
-        if least <= 0 or level - foot <= least or level - max(last) <= _EACH * least:
+        if least <= 0 or fall <= least or level - max(last) <= _EACH * least:
             return False
-        is_first = self._unlike_all and not self.breaches.all
-        return not is_first or level - foot > self._most_lost(past)
+        if self._unlike_all and not self.breaches.all:
+            return fall > self._most_lost(past)
+        return True
 
     def _most_lost(self, past: Sequence[float]) -> float:
         return max(self._lost, *(high - low for high, low in pairwise(past)))
@@ -137,15 +143,20 @@ class Cliff(Condition):
         """Return the first step below the level."""
         points = list(self._points)[-self._gap - self._recent - 1 :]
         near = level - 0.2 * (level - foot)
-        high = [i for i, (_, value) in enumerate(points) if value >= near]
-        return points[min(high[-1] + 1 if high else 0, len(points) - 1)][0]
+        edge = points[-1][0]
+        for step, value in reversed(points):
+            if value >= near:
+                break
+            edge = step
+        return edge
 
     def report(self, words: Wording) -> DescribedBreach | None:
         """Return the breach that holds now in words, None without one."""
         if self._fallen is None:
             return None
         level, foot = self._fallen
-        since, (step, last) = self._first(), self._points[-1]
+        since = self._first()
+        step, last = self._points[-1]
         fall = f"from {number(level)} to {number(foot)}"
         return DescribedBreach(
             f"{words.title} dropped sharply at step {since}: {fall}",

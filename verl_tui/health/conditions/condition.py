@@ -74,7 +74,9 @@ class Breaches:
     @property
     def open(self) -> Breach | None:
         """The breach that holds now."""
-        return self.all[-1] if self.all and self.all[-1].cleared is None else None
+        if self.all and self.all[-1].cleared is None:
+            return self.all[-1]
+        return None
 
     def begin(self, since: int, step: int, what: str, at: int) -> None:
         """Note a breach that has become certain.
@@ -92,11 +94,9 @@ class Breaches:
 
     def recent(self, at: int) -> Breach | None:
         """Return the latest breach if one that begins now continues it, None for a new one."""
-        return (
-            self.all[-1]
-            if self.all and at - self._cleared_at <= self.cooldown
-            else None
-        )
+        if self.all and at - self._cleared_at <= self.cooldown:
+            return self.all[-1]
+        return None
 
     def end(self, step: int, at: int) -> None:
         """Note that it is over; without a breach nothing happens."""

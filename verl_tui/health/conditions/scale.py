@@ -42,12 +42,16 @@ class Scaled(Condition):
         """
         super().__init__(cooldown=_BACK)
         self.needs = least + _IN_A_ROW
-        self._factor, self._least, self._floor = factor, least, floor
+        self._factor = factor
+        self._least = least
+        self._floor = floor
         self._restarts = sorted(restarts)
         self._begin_anew()
 
     def _begin_anew(self) -> None:
-        self._low, self._high, self._count = math.inf, -math.inf, 0
+        self._low = math.inf
+        self._high = -math.inf
+        self._count = 0
         self._beyond: list[tuple[int, float]] = []
         """The points beyond all before, in a row."""
         self._first_beyond: tuple[int, float] | None = None
@@ -88,16 +92,19 @@ class Scaled(Condition):
         return max(self._floor, self._high + self._factor * size)
 
     def _widen(self, value: float) -> None:
-        self._low, self._high, self._count = (
-            min(self._low, value),
-            max(self._high, value),
-            self._count + 1,
-        )
+        self._low = min(self._low, value)
+        self._high = max(self._high, value)
+        self._count += 1
 
     def _follow(self, step: int, value: float) -> None:
-        self._within = self._within + 1 if value <= self._limit() else 0
+        if value <= self._limit():
+            self._within += 1
+        else:
+            self._within = 0
         if self._within >= _BACK:
-            self._first_beyond, self._beyond, self._within = None, [], 0
+            self._first_beyond = None
+            self._beyond = []
+            self._within = 0
             self._end(step)
 
     def report(self, words: Wording) -> DescribedBreach | None:
@@ -110,13 +117,11 @@ class Scaled(Condition):
             f"{words.title} jumped at step {since} to {number(first)}, from {number(self._high)} "
             "at most in all steps before: its scale seems to have changed"
         )
-        range = (
-            f"between {number(self._low)} and {number(self._high)} "
-            f"in {self._count:,} points before"
+        evidence = (
+            f"between {number(self._low)} and {number(self._high)} in {self._count:,} points "
+            f"before; newest {number(last)} at step {step}"
         )
-        return DescribedBreach(
-            message, since, (f"{range}; newest {number(last)} at step {step}",)
-        )
+        return DescribedBreach(message, since, (evidence,))
 
     def _detach(self) -> None:
         self._beyond = self._beyond.copy()

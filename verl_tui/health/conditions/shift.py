@@ -41,7 +41,8 @@ class Shift(Condition):
         """
         super().__init__(cooldown=recent)
         self.needs = least + recent
-        self._recent, self._way = recent, way
+        self._recent = recent
+        self._way = way
         self._points: deque[tuple[int, float]] = deque(maxlen=window + recent)
         self._window = window
         self._opening: list[float] = []
@@ -59,32 +60,35 @@ class Shift(Condition):
             self._points.append((step, value))
             if len(self._opening) < self._window:
                 self._opening.append(value)
-            self._extreme = (
-                min(self._extreme, value)
-                if self._way > 0
-                else max(self._extreme, value)
-            )
+            if self._distance(self._extreme, value) < 0:
+                self._extreme = value
             if self.usual is not None:
-                if self._distance(self.usual, fmean(self._last())) < _BACK * abs(
-                    self._way
-                ):
-                    self.usual = None
-                    self._points.clear()
-                    self._end(step)
-            elif len(self._points) >= self.needs and self._distance(
-                self._extreme, value
-            ) > abs(self._way):
+                self._follow(step, self.usual)
+            elif len(self._points) >= self.needs and self._is_far(value):
                 self._consider(step)
 
     def _last(self) -> list[float]:
         return [value for _, value in islice(reversed(self._points), self._recent)]
 
     def _distance(self, usual: float, value: float) -> float:
-        return value - usual if self._way > 0 else usual - value
+        if self._way > 0:
+            return value - usual
+        return usual - value
+
+    def _is_far(self, value: float) -> bool:
+        return self._distance(self._extreme, value) > abs(self._way)
+
+    def _follow(self, step: int, usual: float) -> None:
+        if self._distance(usual, fmean(self._last())) < _BACK * abs(self._way):
+            self.usual = None
+            self._points.clear()
+            self._end(step)
 
     def _consider(self, step: int) -> None:
-        points, last = self._points, self._last()
-        pasts = [[value for _, value in islice(points, len(points) - self._recent)]]
+        points = self._points
+        last = self._last()
+        before = len(points) - self._recent
+        pasts = [[value for _, value in islice(points, before)]]
         if self.seen >= 2 * self._window:
             pasts.append(self._opening)
         for past in pasts:
@@ -94,19 +98,16 @@ class Shift(Condition):
             if all(self._distance(usual, value) > least for value in last):
                 self.usual = usual
                 verb = "rose" if self._way > 0 else "fell"
-                since = points[len(points) - self._recent][0]
-                self._begin(
-                    since,
-                    step,
-                    f"{verb} from its usual {number(usual)} to {number(fmean(last))}",
-                )
+                way = f"from its usual {number(usual)} to {number(fmean(last))}"
+                self._begin(points[before][0], step, f"{verb} {way}")
                 return
 
     def report(self, words: Wording) -> DescribedBreach | None:
         """Return the breach that holds now in words, None without one."""
         if self.usual is None:
             return None
-        since, (step, last) = self._first(), self._points[-1]
+        since = self._first()
+        step, last = self._points[-1]
         verb = "risen" if self._way > 0 else "fallen"
         way = f"from its usual {number(self.usual)} to {number(fmean(self._last()))}"
         return DescribedBreach(

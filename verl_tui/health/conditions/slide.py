@@ -63,7 +63,8 @@ class Slide(Condition):
         """
         super().__init__(cooldown=4 * _SIZE)
         self.needs = _STRETCHES[0] * _SIZE
-        self._share, self._steep = share, steep
+        self._share = share
+        self._steep = steep
         self._some: list[float] = []
         self._blocks: deque[_BlockMean] = deque(maxlen=_STRETCHES[-1])
         self._fallen: tuple[float, float] | None = None
@@ -81,10 +82,12 @@ class Slide(Condition):
                 self._close(step)
 
     def _close(self, step: int) -> None:
-        some, self._some = self._some, []
+        some = self._some
+        self._some = []
+        mean = fmean(some)
         squares = sum((b - a) * (b - a) for a, b in pairwise(some))
-        self._blocks.append(_BlockMean(step, fmean(some), squares / (2 * (_SIZE - 1))))
-        self._lowest = min(self._lowest, self._blocks[-1].mean)
+        self._blocks.append(_BlockMean(step, mean, squares / (2 * (_SIZE - 1))))
+        self._lowest = min(self._lowest, mean)
         if self._fallen is not None:
             self._follow(step)
         else:
@@ -92,13 +95,17 @@ class Slide(Condition):
 
     def _follow(self, step: int) -> None:
         level, foot = self._fallen or (0.0, 0.0)
-        now = fmean([block.mean for block in [*self._blocks][-2:]])
+        now = self._newest_mean()
         if now > foot + _BACK * (level - foot):
             self._fallen = None
             self._blocks.clear()
             self._end(step)
         elif now < foot:
             self._fallen = (level, now)
+
+    def _newest_mean(self) -> float:
+        """Return the mean of the last two blocks."""
+        return fmean([block.mean for block in [*self._blocks][-2:]])
 
     def _consider(self, step: int) -> None:
         blocks = [*self._blocks]
@@ -123,38 +130,34 @@ class Slide(Condition):
         if fall <= max(0.0, _LESS * size):
             return None
         error = math.sqrt(2 * fmean(block.noise for block in stretch) / (third * _SIZE))
-        if fall < (_SURE if fall > size else _CLEAR) * error:
+        sure = _SURE if fall > size else _CLEAR
+        if fall < sure * error:
             return None
         may_be_steep = self._steep or self.seen <= _BEGINNING
-        return (
-            (first, fall)
-            if may_be_steep or _steadily(stretch, first, middle, last)
-            else None
-        )
+        if may_be_steep or _steadily(stretch, first, middle, last):
+            return first, fall
+        return None
 
     def _note_fall(
         self, stretch: Sequence[_BlockMean], level: float, fall: float, step: int
     ) -> None:
         near = level - _NEAR * fall
-        edge = max(
-            (at for at, block in enumerate(stretch) if block.mean >= near), default=0
-        )
+        high = [block.last for block in stretch if block.mean >= near]
+        edge = high[-1] if high else stretch[0].last
         foot = fmean(block.mean for block in stretch[-2:])
         self._fallen = (level, foot)
-        self._begin(
-            stretch[edge].last, step, f"fell from {number(level)} to {number(foot)}"
-        )
+        self._begin(edge, step, f"fell from {number(level)} to {number(foot)}")
 
     def report(self, words: Wording) -> DescribedBreach | None:
         """Return the breach that holds now in words, None without one."""
         if self._fallen is None:
             return None
         level, foot = self._fallen
-        since, (step, last) = self._first(), self._last
-        now = fmean([block.mean for block in [*self._blocks][-2:]])
+        since = self._first()
+        step, last = self._last
         message = (
             f"{words.title} has fallen since step {since}, "
-            f"from {number(level)} to {number(now)}"
+            f"from {number(level)} to {number(self._newest_mean())}"
         )
         lowest = f"lowest since {number(foot)} (means of {2 * _SIZE} points)"
         newest = f"newest {number(last)} at step {step}"

@@ -72,11 +72,12 @@ class _Past:
 
     def tail(self) -> float:
         """Return where the upper tail begins."""
-        return self._sorted[min(len(self._sorted) - 1, int(_TAIL * len(self._sorted)))]
+        return self._sorted[int(_TAIL * len(self._sorted))]
 
     def copy(self) -> _Past:
         twin = _Past(0)
-        twin._order, twin._sorted = self._order.copy(), self._sorted.copy()
+        twin._order = self._order.copy()
+        twin._sorted = self._sorted.copy()
         return twin
 
 
@@ -117,14 +118,17 @@ class Jump(Condition):
         """
         super().__init__(cooldown=hold)
         self.needs = least + 1
-        self._leap, self._window, self._hold = leap, window, hold
+        self._leap = leap
+        self._window = window
+        self._hold = hold
         self._past = _Past(window)
         self._jumps: list[tuple[int, float, float]] = []
         self._quiet = 0
 
     def feed(self, steps: Sequence[int], values: Sequence[float]) -> None:
         """Take in points."""
-        past, leap = self._past, self._leap
+        past = self._past
+        leap = self._leap
         if len(values) > self._window and not self._jumps and self._is_calm(values):
             self.seen += len(values)
             self._quiet += len(values)
@@ -145,7 +149,8 @@ class Jump(Condition):
                 past.add(value)
 
     def _end_if_quiet(self, step: int) -> None:
-        if self._quiet > min(_LONGEST_HOLD, self._hold * len(self._jumps) ** 2):
+        hold = self._hold * len(self._jumps) ** 2
+        if self._quiet > min(_LONGEST_HOLD, hold):
             self._jumps = []
             self._end(step)
 
@@ -158,12 +163,12 @@ class Jump(Condition):
         self._jumps.append((step, value, usual))
         self._quiet = 0
         if self.breaches.open is None:
-            self._begin(
-                step, step, f"jumped to {number(value)} from its usual {number(usual)}"
-            )
+            what = f"jumped to {number(value)} from its usual {number(usual)}"
+            self._begin(step, step, what)
 
     def _is_jump(self, value: float) -> bool:
-        leap, level = self._leap, self._past.median()
+        leap = self._leap
+        level = self._past.median()
         return (
             value > leap.factor * level
             and value > leap.tail * self._past.tail()
@@ -184,12 +189,11 @@ class Jump(Condition):
         if count > 1:
             last = self._jumps[-1][0]
             message += f"; {count} such points since step {since}, the last at {last}"
-        newest = self._jumps[-3:]
-        evidence = tuple(
-            f"{number(v)} at step {at}; the points before: median {number(m)}"
-            for at, v, m in newest
-        )
-        return DescribedBreach(message, since, evidence)
+        evidence = [
+            f"{number(value)} at step {step}; the points before: median {number(usual)}"
+            for step, value, usual in self._jumps[-3:]
+        ]
+        return DescribedBreach(message, since, tuple(evidence))
 
     def _detach(self) -> None:
         self._past = self._past.copy()
@@ -206,7 +210,9 @@ class Surge(Condition):
     ) -> None:
         super().__init__(cooldown=window)
         self.needs = window + recent
-        self._factor, self._floor, self._size = factor, floor, recent
+        self._factor = factor
+        self._floor = floor
+        self._size = recent
         self._past = _Past(window)
         self._recent: deque[tuple[int, float]] = deque(maxlen=recent)
         self._since: tuple[int, float] | None = None
@@ -239,7 +245,7 @@ class Surge(Condition):
 
     def _follow(self, step: int, value: float, level: float) -> None:
         self._held.append(value)
-        limit = max(self._factor * level, self._floor)
+        limit = self._limit(level)
         above = sum(value > limit for _, value in self._recent)
         if above * 2 <= len(self._recent) or self._settled():
             self._since = None
@@ -258,23 +264,34 @@ class Surge(Condition):
 
     def _consider(self) -> None:
         level = self._past.median()
-        limit = max(self._factor * level, self._floor)
-        if all(value > limit for _, value in self._recent):
-            # A metric that has grown all along, as from 0 at a run's start, has no level: its
-            # newest part serves as its past.
-            level = max(level, self._past.lately())
-            limit = max(self._factor * level, self._floor)
-        if all(value > limit for _, value in self._recent):
-            self._since = (self._recent[0][0], level)
-            self._held.clear()
-            what = f"rose beyond {number(limit)}, from its usual {number(level)}"
-            self._begin(self._since[0], self._recent[-1][0], what)
+        if not self._is_surge(level):
+            return
+        # A metric that has grown all along, as from 0 at a run's start, has no level: its newest
+        # part serves as its past.
+        level = max(level, self._past.lately())
+        if not self._is_surge(level):
+            return
+        self._since = (self._recent[0][0], level)
+        self._held.clear()
+        what = (
+            f"rose beyond {number(self._limit(level))}, from its usual {number(level)}"
+        )
+        self._begin(self._since[0], self._recent[-1][0], what)
+
+    def _limit(self, level: float) -> float:
+        """Return the value up to which there is no surge above a level."""
+        return max(self._factor * level, self._floor)
+
+    def _is_surge(self, level: float) -> bool:
+        limit = self._limit(level)
+        return all(value > limit for _, value in self._recent)
 
     def report(self, words: Wording) -> DescribedBreach | None:
         """Return the breach that holds now in words, None without one."""
         if self._since is None:
             return None
-        since, level = self._first(), self._since[1]
+        since = self._first()
+        level = self._since[1]
         step, last = self._recent[-1]
         mean = fmean(value for _, value in self._recent)
         times = f"{number(mean / level)} times" if level > 0 else "far above"
@@ -338,14 +355,13 @@ class Zero(Condition):
         for step, value in zip(steps, values, strict=True):
             self.seen += 1
             self._last = (step, value)
-            if self._since is not None:
-                if abs(value) <= self._NEAR * self._since[1]:
-                    self._zeros += 1
-                    self._begin_if_enough(step)
-                    continue
-                self._come_back(step)
-            else:
+            if self._since is None:
                 self._consider(step, value)
+            elif abs(value) <= self._NEAR * self._since[1]:
+                self._zeros += 1
+                self._begin_if_enough(step)
+            else:
+                self._come_back(step)
             if self._since is None:
                 self._past.append(value)
                 self._known.append(value)
@@ -357,17 +373,17 @@ class Zero(Condition):
         self._end(step)
 
     def _consider(self, step: int, value: float) -> None:
-        if len(self._past) < (self._past.maxlen or 0) or value >= self._past[-1]:
+        if len(self._past) != self._past.maxlen or value >= self._past[-1]:
             return
         level = median(self._past)
-        if (
-            level > 0
-            and abs(value) <= self._NEAR * level
-            and min(self._past) >= self._STEADY * level
-        ):
-            self._since = (step, level)
-            self._zeros, self._most = 1, self._enough()
-            self._begin_if_enough(step)
+        if level <= 0 or abs(value) > self._NEAR * level:
+            return
+        if min(self._past) < self._STEADY * level:
+            return
+        self._since = (step, level)
+        self._zeros = 1
+        self._most = self._enough()
+        self._begin_if_enough(step)
 
     def _enough(self) -> int:
         """Return how many zeros in a row cannot be chance, by the zeros so far and the spread of
@@ -376,30 +392,29 @@ class Zero(Condition):
         known = [*self._known]
         if self._least == 1 and max(known) > 1:
             return 1
-        level, size = fmean(known), len(known)
+        level = fmean(known)
+        size = len(known)
         spread = fmean((value - level) ** 2 for value in known)
         zeros = sum(abs(value) <= self._NEAR * level for value in known)
         # With no zero among n values, a share of about 1/n is still likely; with a normal spread,
         # the tail beyond the mean.
-        share = max(
-            (zeros + 0.5) / (size + 1),
-            math.exp(-level * level / (2 * spread)) if spread > 0 else 0.0,
-        )
-        return max(
-            self._least, math.ceil(math.log(self._CHANCE) / math.log(min(share, 0.9)))
-        )
+        share = (zeros + 0.5) / (size + 1)
+        if spread > 0:
+            share = max(share, math.exp(-level * level / (2 * spread)))
+        in_a_row = math.log(self._CHANCE) / math.log(min(share, 0.9))
+        return max(self._least, math.ceil(in_a_row))
 
     def _begin_if_enough(self, step: int) -> None:
         if self._since is not None and self._zeros == self._most:
-            self._begin(
-                self._since[0], step, f"fell to 0 from {number(self._since[1])}"
-            )
+            since, level = self._since
+            self._begin(since, step, f"fell to 0 from {number(level)}")
 
     def report(self, words: Wording) -> DescribedBreach | None:
         """Return the breach that holds now in words, None without one."""
         if self._since is None or self._zeros < self._most:
             return None
-        since, level = self._first(), self._since[1]
+        since = self._first()
+        level = self._since[1]
         long = words.duration(self._last[0] - since + 1)
         message = (
             f"{words.title} fell to 0 at once at step {since}, from {number(level)}, "

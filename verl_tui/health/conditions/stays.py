@@ -55,16 +55,12 @@ class Range:
     @property
     def words(self) -> str:
         """The range of a breach in words, e.g. `above 0.1`."""
-        if self.low > -math.inf and self.high < math.inf:
+        if not self.is_one_sided:
             return f"outside {number(self.low)}–{number(self.high)}"
-        limit, side = (
-            (self.high, "above") if self.high < math.inf else (self.low, "below")
-        )
-        return (
-            f"at or {side} {number(limit)}"
-            if self.inclusive
-            else f"{side} {number(limit)}"
-        )
+        at_or = "at or " if self.inclusive else ""
+        if self.high < math.inf:
+            return f"{at_or}above {number(self.high)}"
+        return f"{at_or}below {number(self.low)}"
 
     def excess(self, value: float) -> float:
         """Return how far outside a value lies; negative inside."""
@@ -113,7 +109,8 @@ class Stays(Condition):
         """First point of the breach; one that comes back soon is the same."""
         self._worst: tuple[int, float] = (0, 0.0)
         self._sum = 0.0
-        self._spanned, self._hits = 0, 0
+        self._spanned = 0
+        self._hits = 0
         """Points since then, their sum, and those of them in breach."""
 
     def feed(self, steps: Sequence[int], values: Sequence[float]) -> None:
@@ -134,12 +131,12 @@ class Stays(Condition):
         """Return whether nothing was in breach: a long healthy history costs next to nothing."""
         if self._breaches or self._breached or self.seen < self._steady.window:
             return False
-        return not self._range.breached(max(values)) and not self._range.breached(
-            min(values)
-        )
+        breached = self._range.breached
+        return not breached(max(values)) and not breached(min(values))
 
     def _take(self, step: int, value: float) -> None:
-        ring, breached = self._ring, self._range.breached
+        ring = self._ring
+        breached = self._range.breached
         if len(ring) == ring.maxlen and breached(ring[0][1]):
             self._breaches -= 1
         ring.append((step, value))
@@ -187,31 +184,27 @@ class Stays(Condition):
             self._again = self.seen + max(1, self._steady.window // 5)
             return
         points = list(self._ring)
-        first = next(
-            i for i, (_, value) in enumerate(points) if self._range.breached(value)
-        )
+        breached = self._range.breached
+        first = next(i for i, (_, value) in enumerate(points) if breached(value))
         stretch = points[first:]
         self._breached = True
-        known = (
-            len(self.breaches.all),
-            self.breaches.all[-1].since if self.breaches.all else 0,
-        )
-        self._begin(
-            stretch[0][0],
-            self._ring[-1][0],
-            f"was {self._range.words}, mean {number(mean)}",
-        )
-        if known != (len(self.breaches.all), self.breaches.all[-1].since):
+        known = self._newest_breach()
+        what = f"was {self._range.words}, mean {number(mean)}"
+        self._begin(stretch[0][0], self._ring[-1][0], what)
+        if self._newest_breach() != known:
             self._count_from(stretch)
+
+    def _newest_breach(self) -> tuple[int, int]:
+        """Return how many breaches there are, and since when the newest one is."""
+        known = self.breaches.all
+        return len(known), known[-1].since if known else 0
 
     def _count_from(self, stretch: list[tuple[int, float]]) -> None:
         self._since = stretch[0]
         self._worst = max(stretch, key=lambda point: self._range.excess(point[1]))
         self._sum = math.fsum(value for _, value in stretch)
-        self._spanned, self._hits = (
-            len(stretch),
-            sum(self._range.breached(value) for _, value in stretch),
-        )
+        self._spanned = len(stretch)
+        self._hits = sum(self._range.breached(value) for _, value in stretch)
 
     def _goes_the_way(self, mean: float) -> bool:
         if self._steady.climb and not mean >= self._steady.climb * self._opening:
@@ -248,10 +241,13 @@ class Stays(Condition):
         return DescribedBreach(message, since, self._evidence())
 
     def _evidence(self) -> tuple[str, ...]:
-        (first, opening), (step, last) = self._since, self._ring[-1]
+        first, opening = self._since
+        step, last = self._ring[-1]
         worst, extreme = self._worst
-        share = f"{self._breaches} of the last {len(self._ring)} points are {self._range.words}"
-        share += f", their mean {number(self._mean())}" if len(self._ring) > 1 else ""
+        count = len(self._ring)
+        share = f"{self._breaches} of the last {count} points are {self._range.words}"
+        if count > 1:
+            share += f", their mean {number(self._mean())}"
         points = f"{number(opening)} at step {first}, furthest {number(extreme)} at step {worst}"
         return (share, f"{points}, newest {number(last)} at step {step}")
 

@@ -47,22 +47,26 @@ class Streak(Condition):
                 self._start_anew(step)
             self.seen += 1
             if self._breached(value):
-                if not self._tripped:
-                    self._streak.append((step, value))
-                    if len(self._streak) >= self._count:
-                        self._tripped = tuple(self._streak)
-                        self._begin(
-                            self._tripped[0][0],
-                            step,
-                            f"was {self._what()} on {self._count} records in a row",
-                        )
+                self._lengthen(step, value)
             elif self._streak:
                 self._streak = []
             self._last = (step, value)
 
+    def _lengthen(self, step: int, value: float) -> None:
+        if self._tripped:
+            return
+        self._streak.append((step, value))
+        if len(self._streak) >= self._count:
+            self._tripped = tuple(self._streak)
+            what = f"was {self._what()} on {self._count} records in a row"
+            self._begin(self._tripped[0][0], step, what)
+
     def _start_anew(self, step: int) -> None:
         self._restarts = [mark for mark in self._restarts if mark > step]
-        self._streak, self._tripped, self._last, self.seen = [], (), None, 0
+        self._streak = []
+        self._tripped = ()
+        self._last = None
+        self.seen = 0
         self._end(step)
 
     def _breached(self, value: float) -> bool:
@@ -75,7 +79,8 @@ class Streak(Condition):
         """Return the breach that holds now in words, None without one."""
         if not self._tripped or self._last is None:
             return None
-        first, step = self._tripped[0][0], self._tripped[-1][0]
+        first = self._tripped[0][0]
+        step = self._tripped[-1][0]
         message = (
             f"circuit breaker tripped at step {step}: {words.title} was {self._what()} "
             f"on {self._count} records in a row (steps {first} to {step}); "
@@ -108,10 +113,10 @@ class Drops(Streak):
         self.needs = count + 1
 
     def _breached(self, value: float) -> bool:
-        if self._last is None or self._last[1] <= 0:
+        if self._last is None:
             return False
-        last = self._last[1]
-        return (last - value) > self._threshold * last
+        _, last = self._last
+        return last > 0 and last - value > self._threshold * last
 
     def _what(self) -> str:
         return f"more than {self._threshold:.0%} below the one before"

@@ -35,15 +35,14 @@ def swing(values: Sequence[float]) -> float:
     """Return the standard deviation between neighbours, in the values' own unit; two values at
     least.
     """
-    return min(
-        spread_of(values),
-        _TO_SIGMA * median([abs(after - before) for before, after in pairwise(values)]),
-    )
+    differences = [abs(after - before) for before, after in pairwise(values)]
+    return min(spread_of(values), _TO_SIGMA * median(differences))
 
 
 def spread_of(values: Sequence[float]) -> float:
     """Return how far values spread, as a standard deviation; 0 for a single one."""
-    ordered, tenth = sorted(values), len(values) // 10
+    ordered = sorted(values)
+    tenth = len(values) // 10
     return (ordered[-1 - tenth] - ordered[tenth]) / _RANGE
 
 
@@ -81,25 +80,24 @@ class Swings(Condition):
             # most metrics swing so little that there is no need to look at neighbours
             return
         spread = swing(values)
-        if self._spread is None and spread > self._threshold:
-            self._begin(
-                self._points[0][0],
-                step,
-                f"swung by {number(spread)} from point to point",
-            )
-            self._spread = spread
-        elif self._spread is not None:
+        if self._spread is not None:
             self._spread = spread
             if spread < _CALM * self._threshold:
                 self._spread = None
                 self._end(step)
+        elif spread > self._threshold:
+            self._spread = spread
+            what = f"swung by {number(spread)} from point to point"
+            self._begin(self._points[0][0], step, what)
 
     def report(self, words: Wording) -> DescribedBreach | None:
         """Return the breach that holds now in words, None without one."""
         if self._spread is None:
             return None
         values = [value for _, value in self._points]
-        low, high, (step, last) = min(values), max(values), self._points[-1]
+        low = min(values)
+        high = max(values)
+        step, last = self._points[-1]
         message = (
             f"{words.title} swings between {number(low)} and {number(high)}: "
             f"its spread between points is {number(self._spread)}, "

@@ -45,26 +45,23 @@ def trend(values: Sequence[float]) -> Trend:
     count = len(values)
     if count < 4:
         return Trend(0.0, 0.0)
-    if (size := max(map(abs, values))) > _HUGE:
+    size = max(map(abs, values))
+    if size > _HUGE:
         line = trend([value / size for value in values])
         return Trend(line.change * size, line.t)
-    middle, mean = (count - 1) / 2, fmean(values)
+    middle = (count - 1) / 2
+    mean = fmean(values)
     spread = count * (count * count - 1) / 12
     slope = sum([(i - middle) * value for i, value in enumerate(values)]) / spread
-    rest = sum(
-        [(value - mean - slope * (i - middle)) ** 2 for i, value in enumerate(values)]
-    )
-    error = math.sqrt(rest / (count - 2) / spread)
+    rests = [value - mean - slope * (i - middle) for i, value in enumerate(values)]
+    error = math.sqrt(sum([rest**2 for rest in rests]) / (count - 2) / spread)
+    change = slope * (count - 1)
     # A perfect line has no error: any slope is then beyond chance, none is none. Rounding leaves a
     # trace of both.
     if error <= 1e-12 * max(abs(mean), abs(slope)):
-        t = (
-            math.copysign(math.inf, slope)
-            if abs(slope) * count > 1e-9 * abs(mean)
-            else 0.0
-        )
-        return Trend(slope * (count - 1), t)
-    return Trend(slope * (count - 1), slope / error)
+        is_level = abs(slope) * count <= 1e-9 * abs(mean)
+        return Trend(change, 0.0 if is_level else math.copysign(math.inf, slope))
+    return Trend(change, slope / error)
 
 
 class Rising(Condition):
@@ -120,40 +117,41 @@ class Rising(Condition):
         if self._medians[-1][1] < _VANISHED * self._highest:
             return
         for stride in self._STRIDES:
-            rise = [*self._medians][::-stride][: self._BLOCKS][::-1]
-            climbing = all(low < high for (_, low), (_, high) in pairwise(rise))
-            if (
-                len(rise) == self._BLOCKS
-                and climbing
-                and 0 < self._factor * rise[0][1] <= rise[-1][1]
-            ):
+            newest_first = [*self._medians][::-stride]
+            rise = newest_first[: self._BLOCKS][::-1]
+            if len(rise) == self._BLOCKS and self._is_rise(rise):
                 self._rise = rise
                 self._since = self._foot()
-                self._begin(
-                    self._since[0],
-                    step,
-                    f"rose from {number(rise[0][1])} to {number(rise[-1][1])}",
-                )
+                what = f"rose from {number(rise[0][1])} to {number(rise[-1][1])}"
+                self._begin(self._since[0], step, what)
                 return
+
+    def _is_rise(self, medians: Sequence[tuple[int, float]]) -> bool:
+        """Return whether each median exceeds the one before, and the last one the first by far."""
+        levels = [level for _, level in medians]
+        if not 0 < self._factor * levels[0] <= levels[-1]:
+            return False
+        return all(before < after for before, after in pairwise(levels))
 
     def _foot(self) -> tuple[int, float]:
         """Return the end of the last block at the old level: chance alone may order the blocks
         before it.
         """
-        level, top = self._rise[0][1], self._rise[-1][1]
-        return [
-            block for block in self._rise if block[1] <= level + _FOOT * (top - level)
-        ][-1]
+        level = self._rise[0][1]
+        top = self._rise[-1][1]
+        highest = level + _FOOT * (top - level)
+        return [block for block in self._rise if block[1] <= highest][-1]
 
     def report(self, words: Wording) -> DescribedBreach | None:
         """Return the breach that holds now in words, None without one."""
         if self._since is None:
             return None
-        since, first = self._first(), self._since[1]
+        since = self._first()
+        first = self._since[1]
         level = self._medians[-1][1]
+        newest_blocks = [*self._medians][-self._BLOCKS :]
         blocks = ", ".join(
-            f"{number(value)} up to step {at}"
-            for at, value in [*self._medians][-self._BLOCKS :]
+            f"{number(value)} up to step {at}" for at, value in newest_blocks
         )
         long = words.duration(self._last[0] - since + 1)
         message = (

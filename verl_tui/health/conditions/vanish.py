@@ -37,7 +37,9 @@ class Vanish(Condition):
         """
         super().__init__()
         self.needs = _OPENING + recent - 1
-        self._share, self._back, self._within = share, back, within
+        self._share = share
+        self._back = back
+        self._within = within
         self._recent: deque[tuple[int, float]] = deque(maxlen=recent)
         self._low: list[int] = []
         """First and newest step of those next to nothing, in a row."""
@@ -60,11 +62,8 @@ class Vanish(Condition):
                 self._follow(step)
             elif self.needs <= self.seen <= self._within and self._gone():
                 self.since = self._low[0]
-                self._begin(
-                    self.since,
-                    step,
-                    f"fell from {number(self.opening)} to {number(value)} at the start",
-                )
+                fall = f"from {number(self.opening)} to {number(value)}"
+                self._begin(self.since, step, f"fell {fall} at the start")
 
     def _follow(self, step: int) -> None:
         if min(last for _, last in self._recent) > self._back * self.opening:

@@ -71,11 +71,10 @@ class ComponentImbalance(BlockDiagnosis):
         """Look at the reward's components."""
         reward = context.indicators.get("reward")
         keys = components(context.run.keys, reward)
-        if reward is None or len(keys) < 2:
-            return NotJudged(
-                self.rule.id,
-                "the log has no components of the reward" if reward else "no reward",
-            )
+        if reward is None:
+            return NotJudged(self.rule.id, "no reward")
+        if len(keys) < 2:
+            return NotJudged(self.rule.id, "the log has no components of the reward")
         return BlockInputs((reward, *keys[:_MOST]))
 
     def judge_blocks(
@@ -87,12 +86,16 @@ class ComponentImbalance(BlockDiagnosis):
             one = _saturated(blocks, i, inputs.keys[i] or "", self.reach(i))
             if one is None:
                 continue
-            others = [
-                j for j in columns if j != i and _stuck(blocks, j, self.reach(j), one)
-            ]
-            if others and not any(_moves(blocks, j, one) for j in others):
-                return self._block_finding(blocks, one, others, inputs)
+            others = [j for j in columns if j != i]
+            stuck = self._stuck(blocks, others, one)
+            if stuck and not any(_moves(blocks, j, one) for j in stuck):
+                return self._block_finding(blocks, one, stuck, inputs)
         return None
+
+    def _stuck(
+        self, blocks: BlockHistory, others: Sequence[int], saturated: _Saturated
+    ) -> list[int]:
+        return [j for j in others if _stuck(blocks, j, self.reach(j), saturated)]
 
     def _block_finding(
         self,
@@ -102,7 +105,8 @@ class ComponentImbalance(BlockDiagnosis):
         inputs: BlockInputs,
     ) -> BlockFinding:
         floor = one.top - (1 - _TOP) * (one.top - one.low)
-        foot, last = blocks[one.climb].last, blocks[-1].last
+        foot = blocks[one.climb].last
+        last = blocks[-1].last
         since = next(
             block.last
             for block in blocks[one.climb :]
@@ -110,13 +114,11 @@ class ComponentImbalance(BlockDiagnosis):
         )
         names = ", ".join(inputs.keys[j] or "" for j in others)
         fell = [_fell(blocks, j, one) for j in others]
-        what = (
-            "fallen"
-            if all(fell)
-            else "gained nothing or fallen"
-            if any(fell)
-            else "gained nothing"
-        )
+        what = "gained nothing"
+        if all(fell):
+            what = "fallen"
+        elif any(fell):
+            what = "gained nothing or fallen"
         evidence = tuple(
             f"{inputs.keys[j]}: {number(column(blocks[one.climb :], j)[0])} at step {foot}, "
             f"{number(column(blocks, j)[-1])} at step {last} (means of {self.size} points)"
@@ -142,15 +144,14 @@ def _saturated(
         return None
     low, top = reached
     reach = top - low
-    if (
-        reach <= _CLIMB * max(abs(top), abs(low))
-        or fmean(window) < top - (1 - _TOP) * reach
-        or min(window) < top - _FOOT * reach
-    ):
+    if reach <= _CLIMB * max(abs(top), abs(low)):
+        return None
+    if fmean(window) < top - (1 - _TOP) * reach or min(window) < top - _FOOT * reach:
         return None
     foot = low + _FOOT * reach
     levels = blocks[-_LONGEST:].levels(i)
-    climb = next((at for at in range(len(levels) - 1, 0, -1) if levels[at] <= foot), 0)
+    low_places = [at for at, level in enumerate(levels) if level <= foot]
+    climb = low_places[-1] if low_places else 0
     return _Saturated(i, key, low, top, len(blocks) - len(levels) + climb)
 
 
@@ -163,21 +164,16 @@ def _stuck(
     window = column(blocks[-_WINDOW:], j)
     if len(window) < _WINDOW // 2:
         return False
-    reach = reached[1] - reached[0]
-    if min(window) >= _CEILING * max(saturated.top, reached[1]) > 0 or (
-        reached[1] <= 1 and reached[0] >= _HIGH
-    ):
+    low, top = reached
+    reach = top - low
+    if min(window) >= _CEILING * max(saturated.top, top) > 0:
         return False  # at its ceiling all along
-    if (
-        reached[1] <= 0
-        and fmean(window[-_NEWEST:]) >= reached[1] - _FOOT * reach > reached[0]
-    ):
+    if top <= 1 and low >= _HIGH:
+        return False  # at that of a scale from 0 to 1
+    if top <= 0 and fmean(window[-_NEWEST:]) >= top - _FOOT * reach > low:
         return False  # a penalty, as small as it ever was
-    done = (
-        reach >= _DONE * (saturated.top - saturated.low)
-        and min(window) >= reached[1] - (1 - _FOOT) * reach
-    )
-    return not done
+    has_climbed = reach >= _DONE * (saturated.top - saturated.low)
+    return not (has_climbed and min(window) >= top - (1 - _FOOT) * reach)
 
 
 def _moves(blocks: BlockHistory, j: int, saturated: _Saturated) -> bool:
@@ -198,9 +194,9 @@ def _fell(blocks: BlockHistory, j: int, saturated: _Saturated) -> bool:
     own.
     """
     gain, now = _gain(blocks, j, saturated)
-    return gain <= -_STILL * (saturated.top - saturated.low) or gain <= -_OWN * (
-        abs(now) + abs(gain)
-    )
+    if gain <= -_STILL * (saturated.top - saturated.low):
+        return True
+    return gain <= -_OWN * (abs(now) + abs(gain))
 
 
 def _gain(blocks: BlockHistory, j: int, saturated: _Saturated) -> tuple[float, float]:
@@ -209,8 +205,7 @@ def _gain(blocks: BlockHistory, j: int, saturated: _Saturated) -> tuple[float, f
     """
     before = column(blocks[max(0, saturated.climb - 2) : saturated.climb + 2], j)
     now = column(blocks[-_NEWEST:], j)
-    return (
-        (fmean(now) - fmean(before), fmean(now))
-        if before and now
-        else (math.nan, math.nan)
-    )
+    if not before or not now:
+        return math.nan, math.nan
+    level = fmean(now)
+    return level - fmean(before), level

@@ -141,25 +141,20 @@ class Crash(Diagnosis):
 
     def judge(self, context: RuleContext) -> Finding | NotJudged | None:
         """Report how the run crashed, or an error that may have ended it."""
-        run, event = context.run, context.run.outcome
-        if (
-            event is not None
-            and event.kind in _ENDS
-            and context.state is not State.FINISHED
-        ):
+        run = context.run
+        state = context.state
+        event = run.outcome
+        if event is not None and event.kind in _ENDS and state is not State.FINISHED:
             finding = self._finding(context, event)
-        elif context.state is State.CRASHED or (
-            context.state is State.ENDED and _is_gone(run)
-        ):
+        elif state is State.CRASHED or (state is State.ENDED and _is_gone(run)):
             finding = self._without_a_word(context)
         else:
             self.remember(None, run.step)
             if run.events:
                 return None
-            return NotJudged(
-                self.rule.id, "no source reports how the run started or ended"
-            )
-        self.remember(finding if context.state is State.CRASHED else None, finding.step)
+            reason = "no source reports how the run started or ended"
+            return NotJudged(self.rule.id, reason)
+        self.remember(finding if state is State.CRASHED else None, finding.step)
         return finding
 
     def _finding(self, context: RuleContext, event: Event) -> Finding:
@@ -168,9 +163,8 @@ class Crash(Diagnosis):
         event = _better(run, event)
         same = [one for one in run.events if _is_like(one, event)]
         cause = _cause(run, event, same)
-        severity, verb, help = _severity_and_words(
-            context, event, advice(cause.words, *(one.text for one in (event, *same)))
-        )
+        usual = advice(cause.words, event.text, *(one.text for one in same))
+        severity, verb, help = _severity_and_words(context, event, usual)
         return Finding(
             self.rule.id,
             severity,
@@ -196,23 +190,24 @@ class Crash(Diagnosis):
             gone = "nothing shows how it ended"
         else:
             gone = f"{holder.words} is gone; it was killed, or ended without a message"
+        if worker is None:
+            why = gone
+            shown: Sequence[str] = ()
+            help = _SILENT_END
+        else:
+            why = worker.words
+            shown = (*worker.lines, *_phase_shown(phase), gone)
+            help = advice(worker.words)
         crashed = context.state is State.CRASHED
+        ended = context.state.value.rstrip("?")
         return Finding(
             self.rule.id,
             self.rule.severity if crashed else Severity.WARNING,
-            f"the run {context.state.value.rstrip('?')} {_where(run.step)}{_while(phase)}: "
-            f"{gone if worker is None else worker.words}",
+            f"the run {ended} {_where(run.step)}{_while(phase)}: {why}",
             step=run.step,
             since_step=run.step,
-            evidence=(
-                *(
-                    (*worker.lines, *_phase_shown(phase), gone)
-                    if worker is not None
-                    else ()
-                ),
-                "no step came after it",
-            ),
-            advice=_SILENT_END if worker is None else advice(worker.words),
+            evidence=(*shown, "no step came after it"),
+            advice=help,
             source=self.rule.source,
         )
 
@@ -228,12 +223,9 @@ def _is_gone(run: Run) -> bool:
     have finished.
     """
     holder = writer(run)
-    gone = holder is not None and holder.gone and run.outcome is None
-    return (
-        gone
-        and holder is not None
-        and (not holder.by_name or run.total_steps is not None)
-    )
+    if holder is None or not holder.gone or run.outcome is not None:
+        return False
+    return not holder.by_name or run.total_steps is not None
 
 
 class Blamed(NamedTuple):
@@ -253,9 +245,8 @@ def _cause(run: Run, event: Event, same: Sequence[Event]) -> Blamed:
         event: The driver's last words.
         same: Other lines of it about the same end.
     """
-    path = next(
-        (path for path, state in run.sources.items() if state.ending is event), ""
-    )
+    ends = (path for path, state in run.sources.items() if state.ending is event)
+    path = next(ends, "")
     worker = blamed(run, event)
     if worker is None:
         lines = tuple(_line(path, one) for one in (event, *same[-3:]))
@@ -266,19 +257,22 @@ def _cause(run: Run, event: Event, same: Sequence[Event]) -> Blamed:
 
 def _better(run: Run, event: Event) -> Event:
     """Return the exception that a log ends with, if the event only says that the run failed."""
-    tracebacks = (
-        state.ending
-        for state in run.sources.values()
-        if event.bare and state.ending and not state.ending.bare
-    )
-    return next((one for one in tracebacks if one.kind is EventKind.TRACEBACK), event)
+    if not event.bare:
+        return event
+    for state in run.sources.values():
+        other = state.ending
+        if other and not other.bare and other.kind is EventKind.TRACEBACK:
+            return other
+    return event
 
 
 def blamed(run: Run, event: Event) -> Blamed | None:
     """Return the workers' error that the driver's last words follow from; None where these name the
     cause.
     """
-    return _most(run) if _CONSEQUENCE.search(event.text) or event.bare else None
+    if event.bare or _CONSEQUENCE.search(event.text):
+        return _most(run)
+    return None
 
 
 def _most(run: Run) -> Blamed | None:
@@ -286,15 +280,15 @@ def _most(run: Run) -> Blamed | None:
     path, worst = next(iter(worker_errors(run)), ("", None))
     if worst is None:
         return None
-    first, actor = worst.first, worst.first.actor
+    first = worst.first
+    actor = first.actor
     if actor.startswith("rank"):
-        headline = (
-            f"{first.text.partition(':')[0]} on {actor}: {first.text.partition(':')[2].strip()}"
-        ).rstrip(": ")
+        name, _, message = first.text.partition(":")
+        headline = f"{name} on {actor}: {message.strip()}".rstrip(": ")
+    elif worst.count > 1:
+        headline = f"{first.text} ({actor}, {worst.count:,} times)"
     else:
-        headline = f"{first.text} ({actor}" + (
-            f", {worst.count:,} times)" if worst.count > 1 else ")"
-        )
+        headline = f"{first.text} ({actor})"
     return Blamed(one_line(headline), (_line(path, first),), first.phase)
 
 
@@ -311,9 +305,9 @@ def _while(phase: Phase | None) -> str:
 
 def _phase_shown(phase: Phase | None) -> tuple[str, ...]:
     """Return the function that shows what the run was doing."""
-    return (
-        (f"it was {phase.words}, by its traceback: {phase.function}",) if phase else ()
-    )
+    if phase is None:
+        return ()
+    return (f"it was {phase.words}, by its traceback: {phase.function}",)
 
 
 def _where(step: int | None) -> str:

@@ -4,13 +4,13 @@ alike.
 
 from __future__ import annotations
 
-import math
 from bisect import bisect_right
 from statistics import fmean
 from typing import TYPE_CHECKING, NamedTuple
 
 from verl_tui.health.conditions.condition import number
 from verl_tui.health.diagnoses.dead_share import NO_SPREAD, SHARES
+from verl_tui.means import finite
 from verl_tui.runs.settings import number as as_number
 
 if TYPE_CHECKING:
@@ -105,10 +105,10 @@ def dead_cause(context: RuleContext, step: int) -> DeadCause | None:
         return _constant(reward[-1])
     if _at_its_top(reward):
         return _SOLVED
-    if (cold := _temperature(context)) is not None:
-        return DeadCause(
-            f"sampling is too cold: {cold[0]} is {number(cold[1])}", _WARMER
-        )
+    cold = _temperature(context)
+    if cold is not None:
+        name, value = cold
+        return DeadCause(f"sampling is too cold: {name} is {number(value)}", _WARMER)
     if _share(context, "samples/groups_all_right", step) >= _MOSTLY:
         return _SOLVED
     alike = _variety(context, step)
@@ -150,12 +150,8 @@ def _always_dead(context: RuleContext, step: int) -> bool:
     spreads = _known(context.run.present(context.indicators.get("reward_std")), step)
     if spreads:
         return max(spreads) <= NO_SPREAD
-    shares = (
-        context.run.present(context.names[name])
-        for name in SHARES
-        if name in context.names
-    )
-    return min(_known(next(shares, None), step), default=1.0) >= 1.0
+    shares = _known(context.run.present(context.first_key(SHARES)), step)
+    return min(shares, default=1.0) >= 1.0
 
 
 def _is_early(context: RuleContext, reward: Sequence[float], step: int) -> bool:
@@ -167,15 +163,13 @@ def seen_by(context: RuleContext) -> Hashable:
     """Return all that a cause at a past step depends on: while this stays the same, so does the
     cause.
     """
-    indicators = (context.indicators.get(id) for id in ("reward", "reward_std"))
-    keys = (*indicators, *(context.names.get(name) for name in (*_SAMPLES, *SHARES)))
-    series = (context.run.series(key) if key is not None else None for key in keys)
-    return (
-        keys,
-        tuple(one.revision if one is not None else 0 for one in series),
-        context.end,
-        _temperature(context),
-    )
+    indicators = map(context.indicators.get, ("reward", "reward_std"))
+    keys = (*indicators, *map(context.names.get, (*_SAMPLES, *SHARES)))
+    revisions = []
+    for key in keys:
+        series = context.run.series(key) if key is not None else None
+        revisions.append(series.revision if series is not None else 0)
+    return keys, tuple(revisions), context.end, _temperature(context)
 
 
 def _at_its_top(reward: Sequence[float]) -> bool:
@@ -185,15 +179,15 @@ def _at_its_top(reward: Sequence[float]) -> bool:
     if not reward:
         return False
     lately = fmean(reward[-_LATELY:])
-    low, high = min(reward), max(reward)
+    low = min(reward)
+    high = max(reward)
     if low >= 0 and high <= 1 and lately >= _TOP:
         return True
+    if len(reward) <= _LATELY:
+        return False
     begun = fmean(reward[:_BEGUN])
-    return (
-        len(reward) > _LATELY
-        and lately >= low + _BEST * (high - low)
-        and begun <= low + _LOST * (high - low)
-    )
+    reach = high - low
+    return lately >= low + _BEST * reach and begun <= low + _LOST * reach
 
 
 def _constant(score: float) -> DeadCause:
@@ -216,7 +210,10 @@ def _variety(context: RuleContext, step: int) -> DeadCause | None:
     shares = _known(
         context.run.present(context.names.get("samples/unique_share")), step
     )
-    if not shares or (now := fmean(shares[-_LATELY:])) > _ALIKE:
+    if not shares:
+        return None
+    now = fmean(shares[-_LATELY:])
+    if now > _ALIKE:
         return None
     before = fmean(shares[:_LATELY])
     if max(shares[:_LATELY]) * _LOST < now:
@@ -232,30 +229,30 @@ def _variety(context: RuleContext, step: int) -> DeadCause | None:
 
 def _temperature(context: RuleContext) -> tuple[str, float] | None:
     """Return the setting that makes sampling cold, None where it is warm or unknown."""
-    stated = context.run.config.find(
-        ["rollout.temperature"]
-    ) or context.run.config.find(["temperature"])
-    if stated is None or "val" in stated[0]:
+    config = context.run.config
+    stated = config.find(["rollout.temperature"]) or config.find(["temperature"])
+    if stated is None:
+        return None
+    name, setting = stated
+    value = as_number(setting)
+    if "val" in name:
         return None  # validation may be as cold as it likes
-    value = as_number(stated[1])
-    return (stated[0], value) if value is not None and 0 <= value <= _COLD else None
+    if value is None or not 0 <= value <= _COLD:
+        return None
+    return name, value
 
 
 def _share(context: RuleContext, name: str, step: int) -> float:
     """Return the share of the dead groups that are of a kind, 0 if it is unknown."""
-    of, dead = (
-        _known(context.run.present(context.names.get(key)), step)
-        for key in (name, "samples/dead_groups")
-    )
+    of_kind = _known(context.run.present(context.names.get(name)), step)
+    dead = _known(context.run.present(context.names.get("samples/dead_groups")), step)
     all_dead = sum(dead[-_LATELY:])
-    return sum(of[-_LATELY:]) / all_dead if all_dead > 0 else 0.0
+    if all_dead <= 0:
+        return 0.0
+    return sum(of_kind[-_LATELY:]) / all_dead
 
 
 def _known(series: Series | None, step: int) -> Sequence[float]:
     if series is None:
         return ()
-    return [
-        value
-        for value in series.values[: bisect_right(series.steps, step)]
-        if math.isfinite(value)
-    ]
+    return finite(series.values[: bisect_right(series.steps, step)])

@@ -53,12 +53,10 @@ class DeadGroups(Diagnosis):
 
     def _with_cause(self, episode: Episode) -> Episode:
         cause = self._causes.get(episode.raised_step or 0)
-        words = (
-            f"{episode.message}; {cause.words}"
-            if cause is not None
-            else episode.message
-        )
-        return episode._replace(severity=self._severity(cause), message=words)
+        if cause is None:
+            return episode
+        message = f"{episode.message}; {cause.words}"
+        return episode._replace(severity=self._severity(cause), message=message)
 
     def judge(self, context: RuleContext) -> Finding | NotJudged | None:
         """Look at the share, and at why it is so large."""
@@ -67,11 +65,8 @@ class DeadGroups(Diagnosis):
         if isinstance(share, str):
             return NotJudged(rule.id, share)
         key = share.key
-        series = [
-            one
-            for name in (key, *share.beside)
-            if (one := context.run.series(name)) is not None
-        ]
+        known = map(context.run.series, (key, *share.beside))
+        series = [one for one in known if one is not None]
         window = self._window(context, key)
         basis = (key, share.figures, window)
         watch = self._watches.setdefault(
@@ -90,8 +85,10 @@ class DeadGroups(Diagnosis):
 
     def _note_causes(self, context: RuleContext) -> None:
         """Find the cause of each breach by what was known when it was raised."""
-        if (seen := seen_by(context)) != self._seen:
-            self._seen, self._causes = seen, {}
+        seen = seen_by(context)
+        if seen != self._seen:
+            self._seen = seen
+            self._causes = {}
         for breach in self.breaches.all:
             if breach.raised not in self._causes:
                 self._causes[breach.raised] = dead_cause(context, breach.raised)
@@ -99,41 +96,44 @@ class DeadGroups(Diagnosis):
     def _finding(
         self, context: RuleContext, key: str, report: DescribedBreach, step: int
     ) -> Finding:
-        rule, cause = self.rule, dead_cause(context, step)
-        words, advice = (
-            (f"; {cause.words}", cause.advice) if cause is not None else ("", "")
-        )
+        rule = self.rule
+        cause = dead_cause(context, step)
+        message = report.message + _figures(context)
+        advice = rule.advice
+        if cause is not None:
+            message += f"; {cause.words}"
+            advice = cause.advice or advice
         return Finding(
             rule.id,
             self._severity(cause),
-            report.message + _figures(context) + words,
+            message,
             step=step,
             since_step=report.since,
             evidence=tuple(f"{key}: {words}" for words in report.evidence),
-            advice=advice or rule.advice or None,
+            advice=advice or None,
             source=rule.source,
             key=key,
         )
 
     def _severity(self, cause: DeadCause | None) -> Severity:
-        return Severity.INFO if cause is not None and cause.calm else self.rule.severity
+        if cause is not None and cause.calm:
+            return Severity.INFO
+        return self.rule.severity
 
     def _stays(self, window: int) -> Stays:
-        rule = self.rule
-        return Stays(
-            Range(high=rule.threshold), Steadiness(window, rule.share, rule.clear)
-        )
+        steady = Steadiness(window, self.rule.share, self.rule.clear)
+        return Stays(Range(high=self.rule.threshold), steady)
 
     def _window(self, context: RuleContext, key: str) -> int:
         """Return the points that make the evidence: fewer where each is of many groups."""
-        counts = (
-            context.run.series(_GROUPS) if key == context.names.get(SAMPLES) else None
-        )
-        if counts is None or len(counts) < _LEAST:
-            return self.rule.window
+        window = self.rule.window
+        counts = context.run.series(_GROUPS)
+        if key != context.names.get(SAMPLES) or counts is None or len(counts) < _LEAST:
+            return window
         # The first ones only: the window must not change while a run goes on.
         usual = median(counts.values[:_LEAST])
-        return min(self.rule.window, max(_LEAST, math.ceil(_ENOUGH / max(1.0, usual))))
+        enough = math.ceil(_ENOUGH / max(1.0, usual))
+        return min(window, max(_LEAST, enough))
 
 
 def _newest(context: RuleContext, name: str) -> float | None:
@@ -144,15 +144,18 @@ def _newest(context: RuleContext, name: str) -> float | None:
 
 def _figures(context: RuleContext) -> str:
     """Return how many groups are all wrong or all right, in words, as far as it is known."""
+    shares = {
+        "all wrong": _newest(context, "samples/groups_all_wrong"),
+        "all right": _newest(context, "samples/groups_all_right"),
+    }
     parts = [
-        f"{words} {number(value)}"
-        for name, words in (
-            ("samples/groups_all_wrong", "all wrong"),
-            ("samples/groups_all_right", "all right"),
-        )
-        if (value := _newest(context, name)) is not None
+        f"{words} {number(share)}"
+        for words, share in shares.items()
+        if share is not None
     ]
     if parts:
         return f" ({', '.join(parts)} at the newest step)"
     reward = _newest(context, context.indicators.get("reward", ""))
-    return f" (the reward is {number(reward)})" if reward is not None else ""
+    if reward is None:
+        return ""
+    return f" (the reward is {number(reward)})"

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import math
 from functools import partial
 from typing import TYPE_CHECKING, NamedTuple
 
 from verl_tui.health.conditions.condition import number
 from verl_tui.health.limits import positive_setting
 from verl_tui.health.streams import CombinedStream, SingleStream, Stream, without_spread
+from verl_tui.means import finite
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -68,10 +68,10 @@ def dead_share(context: RuleContext) -> DeadShare | str:
     """Return the best figure that a log has, or why it has none."""
     names = context.names
     if key := context.first_key(SHARES):
-        spread = (
-            context.indicators.get("reward_std") if key != names.get(SAMPLES) else None
-        )
-        return DeadShare(key, beside=(spread,) if spread is not None else ())
+        spread = context.indicators.get("reward_std")
+        if key == names.get(SAMPLES) or spread is None:
+            return DeadShare(key)
+        return DeadShare(key, beside=(spread,))
     batch = positive_setting(context.run, ("data.train_batch_size", "train_batch_size"))
     if _EVICTED in names and batch is not None:
         return _filtered(names[_EVICTED], batch[1])
@@ -79,12 +79,12 @@ def dead_share(context: RuleContext) -> DeadShare | str:
 
 
 def _filtered(key: str, kept: float) -> DeadShare:
-    return DeadShare(
-        key,
-        (kept,),
-        lambda evicted: max(0.0, evicted) / (max(0.0, evicted) + kept),
-        f"prompts that the filter discarded, of these and the {number(kept)} that it kept",
-    )
+    def share(evicted: float) -> float:
+        discarded = max(0.0, evicted)
+        return discarded / (discarded + kept)
+
+    words = f"prompts that the filter discarded, of these and the {number(kept)} that it kept"
+    return DeadShare(key, (kept,), share, words)
 
 
 def _bound(context: RuleContext, batch: float | None) -> DeadShare | str:
@@ -107,21 +107,25 @@ def _bound(context: RuleContext, batch: float | None) -> DeadShare | str:
         return "dead groups are filtered out, and how many is not logged"
     if not _zeros_and_ones(reward, batch * n):
         return f"{nothing}, and rewards are not known to be 0 or 1"
-    return DeadShare(
-        reward.key,
-        (n,),
-        lambda p: min(1.0, max(0.0, p)) ** n + (1 - min(1.0, max(0.0, p))) ** n,
+    words = (
         f"at least, by the mean of 0/1 rewards p and {number(n)} samples a prompt: "
-        f"p^{n:g} + (1−p)^{n:g}",
+        f"p^{n:g} + (1−p)^{n:g}"
     )
+    return DeadShare(reward.key, (n,), partial(_least_dead, samples=n), words)
+
+
+def _least_dead(mean: float, samples: float) -> float:
+    """Return the least share of groups of so many samples that are all right or all wrong."""
+    p = min(1.0, max(0.0, mean))
+    share: float = p**samples + (1 - p) ** samples
+    return share
 
 
 def _zeros_and_ones(reward: Series, count: float) -> bool:
     """Return whether every mean is that of so many zeros and ones."""
-    values = [value for value in reward.tail(_LOOKED) if math.isfinite(value)]
+    values = finite(reward.tail(_LOOKED))
     if len(values) < _LEAST:
         return False
-    return all(
-        0 <= value <= 1 and abs(value * count - round(value * count)) < _WHOLE
-        for value in values
-    )
+    if not all(0 <= value <= 1 for value in values):
+        return False
+    return all(abs(value * count - round(value * count)) < _WHOLE for value in values)

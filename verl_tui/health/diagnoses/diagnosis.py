@@ -63,7 +63,7 @@ class Diagnosis(ABC):
 
     def remember(self, finding: Finding | None, step: int | None) -> None:
         """Note the present finding, for diagnoses that look at the present only."""
-        at = step if step is not None else 0
+        at = step or 0
         if finding is None:
             self.breaches.end(at, at)
         elif self.breaches.open is None:
@@ -138,8 +138,8 @@ class BlockDiagnosis(Diagnosis):
         self._advance(series, context.end, inputs)
         if len(self._history) < self.needs:
             needed = self.needs * self.size + 1
-            count = len(series[0]) if series[0] is not None else 0
-            return NotJudged(self.rule.id, f"needs {needed} points, has {count}")
+            has = len(series[0]) if series[0] is not None else 0
+            return NotJudged(self.rule.id, f"needs {needed} points, has {has}")
         return self._finding(context)
 
     def _advance(
@@ -171,14 +171,19 @@ class BlockDiagnosis(Diagnosis):
         continues a recent breach.
         """
         known = self.breaches.recent(len(self._history))
-        return step if known is None else min(step, known.since)
+        if known is None:
+            return step
+        return min(step, known.since)
 
     def reach(self, i: int) -> tuple[float, float]:
         """Return the lowest and the highest level of a metric over all blocks; nan where it has
         none.
         """
-        low, high = self._reach[i] if self._reach else (math.inf, -math.inf)
-        return (low, high) if low <= high else (math.nan, math.nan)
+        if self._reach:
+            low, high = self._reach[i]
+            if low <= high:
+                return low, high
+        return math.nan, math.nan
 
     def _widen(self, block: Block) -> None:
         if not self._reach:
@@ -186,10 +191,9 @@ class BlockDiagnosis(Diagnosis):
         # A comparison with nan is false: what a block lacks changes nothing.
         for at, level in enumerate(block.levels):
             low, high = self._reach[at]
-            self._reach[at] = (
-                level if level < low else low,
-                level if level > high else high,
-            )
+            low = min(low, level)
+            high = max(high, level)
+            self._reach[at] = (low, high)
 
     def _note(self, finding: BlockFinding | None, step: int) -> None:
         at = len(self._history)
@@ -205,7 +209,8 @@ class BlockDiagnosis(Diagnosis):
                 self._newest = None
 
     def _finding(self, context: RuleContext) -> Finding | None:
-        finding, breach = self._newest, self.breaches.open
+        finding = self._newest
+        breach = self.breaches.open
         if finding is None or breach is None:
             return None
         rule = self.rule

@@ -69,11 +69,11 @@ class EngineMismatch(BlockDiagnosis):
         self, blocks: BlockHistory, inputs: BlockInputs
     ) -> BlockFinding | None:
         """Find a mismatch during which the gradient norm climbs."""
-        beyond = [
-            (i, *known)
-            for i, known in enumerate(_limits(inputs), 1)
-            if all(abs(block.levels[i]) > known[1] for block in blocks[-_LASTS:])
-        ]
+        beyond = []
+        for i, (key, limit, source) in enumerate(_limits(inputs), 1):
+            newest = blocks[-_LASTS:].levels(i)
+            if all(abs(level) > limit for level in newest):
+                beyond.append((i, key, limit, source))
         if not beyond:
             return None
         if self._newest is not None:
@@ -82,7 +82,9 @@ class EngineMismatch(BlockDiagnosis):
             )
         climbing = (blocks[-lag:] for lag in _LAGS if _norm_climbs(blocks, lag))
         stretch = next(climbing, None)
-        return None if stretch is None else self._block_finding(stretch, beyond, inputs)
+        if stretch is None:
+            return None
+        return self._block_finding(stretch, beyond, inputs)
 
     def _block_finding(
         self,
@@ -125,8 +127,6 @@ def _norm_climbs(blocks: BlockHistory, lag: int) -> bool:
 
 def _limits(inputs: BlockInputs) -> Sequence[tuple[str, float, str]]:
     known = inputs.depends_on
-    return (
-        [one for one in known if not math.isnan(one[1])]
-        if isinstance(known, tuple)
-        else []
-    )
+    if not isinstance(known, tuple):
+        return []
+    return [one for one in known if not math.isnan(one[1])]

@@ -4,7 +4,6 @@ convergence.
 
 from __future__ import annotations
 
-import math
 from bisect import bisect_right
 from statistics import fmean
 from typing import TYPE_CHECKING, ClassVar
@@ -23,6 +22,7 @@ from verl_tui.health.diagnoses.diagnosis import (
 )
 from verl_tui.health.finding import Finding, NotJudged
 from verl_tui.health.learnt import RewardPart, all_at_top
+from verl_tui.means import finite
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -82,11 +82,7 @@ class EntropyCollapse(BlockDiagnosis):
     def episodes(self) -> Sequence[Episode]:
         """All findings so far; a collapse in the first steps is not repeated by the blocks."""
         early = [self.episode(breach) for breach in self._first_steps.all]
-        later = [
-            one
-            for one in super().episodes
-            if not any(_within(one, first) for first in early)
-        ]
+        later = [one for one in super().episodes if not _is_within_any(one, early)]
         return [*early, *later]
 
     def judge(self, context: RuleContext) -> Finding | NotJudged | None:
@@ -102,7 +98,8 @@ class EntropyCollapse(BlockDiagnosis):
         if entropy is None or reward is None:
             return None
         if key != self._of:
-            self._of, self._vanish = key, _vanish()
+            self._of = key
+            self._vanish = _vanish()
         gone, step = self._vanish.update([entropy], context.end)
         self._note_first_steps(gone, reward)
         if gone.since is None or self._first_steps.open is None:
@@ -132,15 +129,14 @@ class EntropyCollapse(BlockDiagnosis):
         """Look at entropy, reward and the parts of it with their weights."""
         entropy = context.indicators.get("entropy")
         reward = context.indicators.get("reward")
-        if entropy is None or reward is None:
-            return NotJudged(
-                self.rule.id, f"the log has no {'reward' if entropy else 'entropy'}"
-            )
+        if entropy is None:
+            return NotJudged(self.rule.id, "the log has no entropy")
+        if reward is None:
+            return NotJudged(self.rule.id, "the log has no reward")
         parts = components(context.run.keys, reward)
         known = weights(context.run, parts)
-        return BlockInputs(
-            (entropy, reward, *parts), tuple(known.get(key, 1.0) for key in parts)
-        )
+        part_weights = tuple(known.get(key, 1.0) for key in parts)
+        return BlockInputs((entropy, reward, *parts), part_weights)
 
     def judge_blocks(
         self, blocks: BlockHistory, inputs: BlockInputs
@@ -163,14 +159,16 @@ class EntropyCollapse(BlockDiagnosis):
         """Return whether the task is solved: the reward is next to 1, the end of its scale, or came
         most of the way.
         """
-        reward, (low, best) = column(blocks, 1), self.reach(1)
+        reward = column(blocks, 1)
+        low, best = self.reach(1)
         if not reward or not 0 <= low <= best <= 1:
             return False
+        first = reward[0]
+        now = reward[-1]
+        if now >= _TOP:
+            return True
         # What was learnt within the first block shows in how much was left to learn after it.
-        return reward[-1] >= _TOP or (
-            reward[-1] >= _SOLVED
-            and reward[-1] - reward[0] >= _LEARNT * (1 - reward[0])
-        )
+        return now >= _SOLVED and now - first >= _LEARNT * (1 - first)
 
     def _all_at_top(self, block: Block, inputs: BlockInputs) -> bool:
         """Return whether the reward is a sum, all of whose parts are at their top."""
@@ -186,7 +184,8 @@ class EntropyCollapse(BlockDiagnosis):
     ) -> BlockFinding:
         stretch = blocks_since(blocks, start)
         now = blocks[-1]
-        entropy, reward = column(stretch, 0), column(stretch, 1)
+        entropy = column(stretch, 0)
+        reward = column(stretch, 1)
         change = reward[-1] - reward[0] if reward else 0.0
         return BlockFinding(
             start,
@@ -213,9 +212,10 @@ _EARLY_ADVICE = (
 )
 
 
-def _within(one: Episode, first: Episode) -> bool:
+def _is_within_any(episode: Episode, others: Sequence[Episode]) -> bool:
     """Return whether an episode was raised while another one held."""
-    return first.cleared_step is None or (one.raised_step or 0) <= first.cleared_step
+    raised = episode.raised_step or 0
+    return any(one.cleared_step is None or raised <= one.cleared_step for one in others)
 
 
 def _vanish() -> ConditionFeed[Vanish]:
@@ -229,20 +229,15 @@ def _has_learnt(reward: Series, step: int) -> bool:
 
     A task may be learnt as fast as entropy falls.
     """
-    values = [
-        value
-        for value in reward.values[: bisect_right(reward.steps, step)]
-        if math.isfinite(value)
-    ]
-    first, last = values[:_RECENT], values[-_RECENT:]
+    values = finite(reward.values[: bisect_right(reward.steps, step)])
     if len(values) < 2 * _RECENT - 1:
         return False
+    first = values[:_RECENT]
     begun = fmean(first)
-    now = fmean(last)
+    now = fmean(values[-_RECENT:])
     best = max(values)
-    return now - begun >= max(
-        _WELL * max(abs(begun), abs(now)), _MOST_OF_IT * (best - begun)
-    ) and now > max(first)
+    least = max(_WELL * max(abs(begun), abs(now)), _MOST_OF_IT * (best - begun))
+    return now - begun >= least and now > max(first)
 
 
 def _fall(blocks: BlockHistory) -> BlockHistory | None:
@@ -258,23 +253,24 @@ def _brink(stretch: BlockHistory) -> int:
     """Return the last step at which entropy was still near where the stretch begins."""
     near = _NEAR * stretch[0].levels[0]
     high = [block.last for block in stretch if block.levels[0] >= near]
-    return high[-1] if high else stretch[0].last
+    if high:
+        return high[-1]
+    return stretch[0].last
 
 
 def _fallen(stretch: BlockHistory) -> bool:
     values = column(stretch, 0)
-    return (
-        len(values) >= 4
-        and values[-1] <= _FALL * values[0]
-        and course(stretch, 0).t <= _FALL_T
-    )
+    if len(values) < 4 or values[-1] > _FALL * values[0]:
+        return False
+    return course(stretch, 0).t <= _FALL_T
 
 
 def _risen(stretch: BlockHistory) -> bool:
-    values, line = column(stretch, 1), course(stretch, 1)
+    values = column(stretch, 1)
     if len(values) < 4:
         return True
-    size = max(abs(max(values)), abs(min(values)))
-    return (line.t >= _FLAT_T and line.change >= _GAIN * size) or (
-        line.t >= _SURE_T and line.change >= _SURE_GAIN * size
-    )
+    line = course(stretch, 1)
+    size = max(map(abs, values))
+    if line.t >= _FLAT_T and line.change >= _GAIN * size:
+        return True
+    return line.t >= _SURE_T and line.change >= _SURE_GAIN * size

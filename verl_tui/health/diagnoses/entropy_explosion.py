@@ -74,7 +74,8 @@ class EntropyExplosion(BlockDiagnosis):
         found = self._found
         if found is None or not blocks[-1].levels[0] >= _OVER * found.usual:
             return None
-        now, last = blocks[-1].levels[0], blocks[-1].last
+        now = blocks[-1].levels[0]
+        last = blocks[-1].last
         return BlockFinding(
             found.since,
             f"rose to {number(now)}, {number(now / found.usual)} times its own past",
@@ -104,28 +105,28 @@ def _explosion(blocks: BlockHistory) -> _Explosion | None:
     if usual <= 0 or min(now) < _TIMES * usual:
         return None
     signs = _signs(past, blocks[-1])
-    since = next(
-        (block.first for block in reversed(past) if block.levels[0] < _OVER * usual),
-        past[-1].first,
-    )
-    return _Explosion(since, usual, signs) if signs else None
+    if not signs:
+        return None
+    quiet = [block.first for block in past if block.levels[0] < _OVER * usual]
+    since = quiet[-1] if quiet else past[-1].first
+    return _Explosion(since, usual, signs)
 
 
 def _signs(past: BlockHistory, now: Block) -> tuple[str, ...]:
     """Return the other signs in words; none if the reward rises."""
     signs = []
-    length, reward = column(past, 1), column(past, 2)
+    length = column(past, 1)
+    reward = column(past, 2)
     if reward:
         usual = median(reward)
         size = max(abs(max(reward)), abs(min(reward)))
         if now.levels[2] >= usual + _MORE * size:
             return ()
         if now.levels[2] <= usual - _LESS * size:
-            signs.append(
-                f"the reward fell from {number(usual)} to {number(now.levels[2])}"
-            )
-    if length and now.levels[1] >= _LONGER * median(length) > 0:
-        signs.append(
-            f"responses grew from {number(median(length))} to {number(now.levels[1])}"
-        )
+            way = f"from {number(usual)} to {number(now.levels[2])}"
+            signs.append(f"the reward fell {way}")
+    usual_length = median(length) if length else 0.0
+    if now.levels[1] >= _LONGER * usual_length > 0:
+        way = f"from {number(usual_length)} to {number(now.levels[1])}"
+        signs.append(f"responses grew {way}")
     return tuple(signs)

@@ -43,27 +43,24 @@ class FirstStep(Diagnosis):
         series = context.run.series(key) if key else None
         if key is None or series is None or not len(series):
             return NotJudged(self.rule.id, f"the log has no {' or '.join(_NAMES)}")
-        step, value = series.steps[0], series.values[0]
+        step = series.steps[0]
+        value = series.values[0]
         if step > 1:
             return NotJudged(
                 self.rule.id,
                 f"the log begins with step {step}, so its first record is not the run's",
             )
-        finding = (
-            self._finding(key, step, value)
-            if math.isfinite(value) and value >= _TEMPLATE
-            else None
-        )
+        finding = None
+        if math.isfinite(value) and value >= _TEMPLATE:
+            finding = self._finding(key, step, value)
         self.remember(finding, step)
         return finding
 
     def _finding(self, key: str, step: int, value: float) -> Finding:
         wrong = value > _CONFIG
-        what = (
-            "the configuration is wrong"
-            if wrong
-            else "the chat templates seem to differ"
-        )
+        what = "the chat templates seem to differ"
+        if wrong:
+            what = "the configuration is wrong"
         return Finding(
             self.rule.id,
             self.rule.severity,

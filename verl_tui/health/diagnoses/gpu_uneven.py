@@ -66,35 +66,32 @@ class GpuUneven(BlockDiagnosis):
     ) -> BlockFinding | None:
         """Find devices that are idle while others work."""
         newest = blocks[-_LASTS:]
-        idle = [
-            key
-            for i, key in enumerate(inputs.keys)
-            if all(self._idles(block, i, inputs) for block in newest)
-        ]
-        return self._block_finding(newest, idle, inputs) if idle else None
+        idle = []
+        for i, key in enumerate(inputs.keys):
+            if all(self._idles(block, i, inputs) for block in newest):
+                idle.append(key)
+        if not idle:
+            return None
+        return self._block_finding(newest, idle, inputs)
 
     def _idles(self, block: Block, i: int, inputs: BlockInputs) -> bool:
         levels = block.levels
         scale = float(str(inputs.depends_on))
-        others = [
-            level * scale
-            for j, level in enumerate(levels)
-            if j != i and not math.isnan(level)
-        ]
-        working = [level for level in others if level >= self.rule.threshold]
-        enough = (
-            2 * len(working) >= len(others)
-            and bool(working)
-            and fmean(working) >= _WORKING
-        )
-        return enough and levels[i] * scale < min(
-            self.rule.threshold, _APART * fmean(working)
-        )
+        others = [*levels[:i], *levels[i + 1 :]]
+        known = [level * scale for level in others if not math.isnan(level)]
+        working = [level for level in known if level >= self.rule.threshold]
+        if not working or 2 * len(working) < len(known):
+            return False
+        usual = fmean(working)
+        if usual < _WORKING:
+            return False
+        return levels[i] * scale < min(self.rule.threshold, _APART * usual)
 
     def _block_finding(
         self, newest: BlockHistory, idle: Sequence[str | None], inputs: BlockInputs
     ) -> BlockFinding:
-        scale, last = float(str(inputs.depends_on)), newest[-1]
+        scale = float(str(inputs.depends_on))
+        last = newest[-1]
         levels = {
             key: level * scale
             for key, level in zip(inputs.keys, last.levels, strict=True)

@@ -88,18 +88,14 @@ class Hang(Diagnosis):
         holder = writer(run)
         if context.state is State.WAITING:
             return self._before_the_first(context)
-        if (
-            context.state is State.RUNNING
-            and not is_evaluation(run)
-            and overdue(run, quiet)
-        ):
-            return NotJudged(
-                self.rule.id,
-                f"no step for {minutes(quiet)}, but {doubt(run, context.now)}",
-            )
         if context.state is not State.STALLED:
             reason = _elsewhere(context)
-            return NotJudged(self.rule.id, reason) if reason else None
+            running = context.state is State.RUNNING and not is_evaluation(run)
+            if running and overdue(run, quiet):
+                reason = f"no step for {minutes(quiet)}, but {doubt(run, context.now)}"
+            if not reason:
+                return None
+            return NotJudged(self.rule.id, reason)
         if holder is not None and holder.stopped:
             return self._stopped(context, holder.words)
         return self._stalled(context, quiet)
@@ -110,14 +106,16 @@ class Hang(Diagnosis):
         gpus_idle, gpu_words = _gpus(context)
         due = expected_step(run)
         if due is None:
-            compared, usual = "the usual gap is not known", []
+            compared = "the usual gap is not known"
+            usual = []
         else:
             times = f"{quiet / due.seconds:,.0f} times the usual"
             compared = f"{times} {minutes(due.seconds)} of {due.kind.words}"
             usual = [
                 f"{due.kind.words} is due; the longest so far took {minutes(due.longest)}"
             ]
-        sign, at = evidence(run, context.now), phase(run)
+        sign = evidence(run, context.now)
+        at = phase(run)
         lived = "" if sign is None else f"alive: {sign.words}"
         signs = {
             "no step": True,
@@ -126,15 +124,14 @@ class Hang(Diagnosis):
         }
         held = [words for words, holds in signs.items() if holds]
         count = f"{len(held)} of 3 signs held: {', '.join(held)}"
+        facts = (count, lived, at, *usual, log_words, gpu_words)
         return Finding(
             self.rule.id,
             self.rule.severity,
             f"no step for {minutes(quiet)} since step {run.step}: {compared}",
             step=run.step,
             since_step=run.step,
-            evidence=tuple(
-                filter(None, (count, lived, at, *usual, log_words, gpu_words))
-            ),
+            evidence=tuple(filter(None, facts)),
             advice=self.rule.advice,
             source=self.rule.source,
         )
@@ -162,9 +159,11 @@ class Hang(Diagnosis):
         run = context.run
         sign = evidence(context.run, context.now)
         quiet = _unchanged(context)
-        allowed, why = _START, "PyTorch's own wait at a start"
+        allowed = _START
+        why = "PyTorch's own wait at a start"
         if _generates(run):
-            allowed, why = _LONG_START, "it generates or validates (heuristic)"
+            allowed = _LONG_START
+            why = "it generates or validates (heuristic)"
         is_alive = sign is not None and _is_recent(sign.latest, context.now)
         if sign is None or not is_alive or quiet <= allowed or doubt(run, context.now):
             return NotJudged(self.rule.id, _waiting(context))
@@ -197,18 +196,16 @@ def _unchanged(context: RuleContext) -> float:
     """Return for how many seconds a run has written nothing new, not counting heartbeats whose
     counters stand still.
     """
-    run, at = context.run, last_of_training(context.run)
+    run = context.run
+    at = last_of_training(context.run)
     if at is not None:
         return max(0.0, context.now - at - run.lost(context.now))
-    lives = [one.life for one in run.sources.values()]
-    return max(
-        (
-            one.stamp - one.stood
-            for one in lives
-            if one.stamp is not None and one.stood is not None
-        ),
-        default=0.0,
-    )
+    unchanged = []
+    for source in run.sources.values():
+        life = source.life
+        if life.stamp is not None and life.stood is not None:
+            unchanged.append(life.stamp - life.stood)
+    return max(unchanged, default=0.0)
 
 
 def _elsewhere(context: RuleContext) -> str | None:
@@ -225,15 +222,13 @@ def _waiting(context: RuleContext) -> str:
     """Return what is known of a run before its first step; engines may take long to start."""
     written = last_write(context.run)
     sign = evidence(context.run, context.now)
-    quiet = (
-        None
-        if written is None
-        else f"last written {minutes(max(0.0, context.now - written))} ago"
-    )
-    lives = sign.words if sign is not None and sign.latest is None else None
-    return "; ".join(
-        filter(None, ("the run has made no step yet", quiet, lives, phase(context.run)))
-    )
+    facts = ["the run has made no step yet"]
+    if written is not None:
+        facts.append(f"last written {minutes(max(0.0, context.now - written))} ago")
+    if sign is not None and sign.latest is None:
+        facts.append(sign.words)
+    facts.append(phase(context.run) or "")
+    return "; ".join(filter(None, facts))
 
 
 def _log(context: RuleContext) -> tuple[bool | None, str]:
@@ -242,23 +237,16 @@ def _log(context: RuleContext) -> tuple[bool | None, str]:
     if written is None:
         return None, "it is unknown whether the log is silent"
     age = max(0.0, context.now - written)
+    if age > _FRESH_LOG:
+        return True, f"the log is silent: last written {minutes(age)} ago"
     of_training = last_of_training(context.run)
-    if (
-        age <= _FRESH_LOG
-        and of_training is not None
-        and context.now - of_training > _FRESH_LOG
-    ):
-        ago = minutes(context.now - of_training)
-        return (
-            True,
+    quiet = context.now - of_training if of_training is not None else 0.0
+    if quiet > _FRESH_LOG:
+        return True, (
             "the log is silent but for output that goes on without training: "
-            f"else last written {ago} ago",
+            f"else last written {minutes(quiet)} ago"
         )
-    silent = age > _FRESH_LOG
-    return (
-        silent,
-        f"the log is {'silent' if silent else 'still growing'}: last written {minutes(age)} ago",
-    )
+    return False, f"the log is still growing: last written {minutes(age)} ago"
 
 
 def _gpus(context: RuleContext) -> tuple[bool | None, str]:

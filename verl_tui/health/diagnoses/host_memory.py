@@ -96,15 +96,16 @@ class HostMemory(Diagnosis):
         series = context.run.present(key)
         if key is None or series is None:
             return NotJudged(self.rule.id, "the log has no memory of the host")
-        if len(series) < self.rule.window:
-            return NotJudged(
-                self.rule.id, f"needs {self.rule.window} points, has {len(series)}"
-            )
+        window = self.rule.window
+        if len(series) < window:
+            reason = f"needs {window} points, has {len(series)}"
+            return NotJudged(self.rule.id, reason)
         share = key in {names.get(name) for name in _SHARE}
-        count = _climb(list(series.values[-_MOST:]), self.rule.window)
+        count = _climb(list(series.values[-_MOST:]), window)
         if not count:
             return None
-        values, steps = series.values[-count:], series.steps[-count:]
+        values = series.values[-count:]
+        steps = series.steps[-count:]
         each = trend(values).change / max(1, steps[-1] - steps[0])
         full = 100 * _FULL if share else _full(context)
         return _Growth(
@@ -152,23 +153,23 @@ class HostMemory(Diagnosis):
         )
 
     def _killed(self, context: RuleContext, events: Sequence[Event]) -> Finding:
-        known = next(
-            (found for event in reversed(events) if (found := _OF.search(event.text))),
-            None,
-        )
-        full = f": {known[1]} of {known[2]} GB were in use" if known else ""
-        step = next(
-            (event.step for event in reversed(events) if event.step is not None), None
-        )
+        message = "Ray killed workers because the host's memory was full"
+        for event in reversed(events):
+            found = _OF.search(event.text)
+            if found:
+                message += f": {found[1]} of {found[2]} GB were in use"
+                break
+        steps = [event.step for event in events if event.step is not None]
+        step = steps[-1] if steps else None
+        evidence = [
+            f"line {event.line}: {one_line(event.text, 160)}" for event in events[-3:]
+        ]
         return self._growth_finding(
-            f"Ray killed workers because the host's memory was full{full}",
+            message,
             self.rule.severity,
             context.run.step if step is None else step,
             step,
-            tuple(
-                f"line {event.line}: {one_line(event.text, 160)}"
-                for event in events[-3:]
-            ),
+            tuple(evidence),
             None,
         )
 
@@ -198,9 +199,9 @@ class HostMemory(Diagnosis):
 def _too_far(context: RuleContext, step: float, seconds: float | None) -> bool:
     """Return whether the run ends before the node is full, or that is too far ahead."""
     total = context.run.total_steps
-    return (total is not None and step > total) or (
-        seconds is not None and seconds > _AHEAD
-    )
+    if total is not None and step > total:
+        return True
+    return seconds is not None and seconds > _AHEAD
 
 
 def _is_near(context: RuleContext, seconds: float | None) -> bool:
@@ -219,15 +220,19 @@ def _when_full(steps: float, seconds: float | None, full: float, unit: str) -> s
 
 def _climb(values: Sequence[float], least: int) -> int:
     """Return the newest values that climb steadily, as many as there are; 0 where they do not."""
-    if values[-1] < max(values[:-least], default=-math.inf) or not all(
-        map(math.isfinite, values)
-    ):
+    if not all(map(math.isfinite, values)):
+        return 0
+    if values[-1] < max(values[:-least], default=-math.inf):
         return 0
     for count in (len(values), 2 * least, least):
-        before, stretch = values[:-count], values[-count:]
+        before = values[:-count]
+        stretch = values[-count:]
         # Memory that was as high before was released again: a sawtooth, not a leak.
-        beyond = values[-1] - max(before, default=values[-1])
-        if _steady(stretch) and (not before or beyond >= (values[-1] - stretch[0]) / 2):
+        was_as_high = False
+        if before:
+            rise = values[-1] - stretch[0]
+            was_as_high = values[-1] - max(before) < rise / 2
+        if _steady(stretch) and not was_as_high:
             return len(stretch)
     return 0
 
@@ -240,9 +245,11 @@ def _steady(values: Sequence[float]) -> bool:
     if line.change <= 0 or line.t < _SURE:
         return False
     size = len(values) // _PARTS
-    parts = [values[-(i + 1) * size : len(values) - i * size] for i in range(_PARTS)]
-    if not all(trend(part).change >= _EACH * line.change / _PARTS for part in parts):
-        return False
+    least = _EACH * line.change / _PARTS
+    for i in range(_PARTS):
+        stop = len(values) - i * size
+        if trend(values[stop - size : stop]).change < least:
+            return False
     half = len(values) // 2
     return trend(values[half:]).change >= _GOES_ON * trend(values[:half]).change
 
@@ -257,4 +264,6 @@ def _full(context: RuleContext) -> float | None:
     stated = positive_setting(
         context.run, ("cpu_memory_total_gb", "wandb.memory_total_gb")
     )
-    return _FULL * stated[1] if stated is not None else None
+    if stated is None:
+        return None
+    return _FULL * stated[1]

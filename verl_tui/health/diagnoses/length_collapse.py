@@ -188,8 +188,10 @@ class LengthCollapse(BlockDiagnosis):
         inputs: BlockInputs,
     ) -> BlockFinding:
         opening, now = lengths
-        length, last = inputs.keys[_LENGTH], blocks[-1].last
-        fell, beside = "no score gained", []
+        length = inputs.keys[_LENGTH]
+        last = blocks[-1].last
+        fell = "no score gained"
+        beside = []
         if fallen is not None:
             score = inputs.keys[fallen.column]
             went = f"from {number(fallen.before)} to {number(fallen.now)}"

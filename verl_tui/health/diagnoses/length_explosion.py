@@ -61,11 +61,9 @@ class LengthExplosion(BlockDiagnosis):
                 f"the log has no {'reward' if length else 'response length'}",
             )
         # The v1 trainer's share is that of the longest response, not of the limit.
-        cut = (
-            None
-            if v1_trainer(context.run)
-            else context.indicators.get("truncated_share")
-        )
+        cut = None
+        if not v1_trainer(context.run):
+            cut = context.indicators.get("truncated_share")
         limit = known_response_limit(context.run, context.guide)
         if cut is None and limit is None:
             return NotJudged(
@@ -114,12 +112,11 @@ class LengthExplosion(BlockDiagnosis):
         self, stretch: BlockHistory, inputs: BlockInputs
     ) -> BlockFinding:
         length, reward, cut = (column(stretch, i) for i in range(3))
-        first, last = stretch[0].last, stretch[-1].last
-        limit = (
-            f" of {number(inputs.depends_on)}"
-            if isinstance(inputs.depends_on, float)
-            else ""
-        )
+        first = stretch[0].last
+        last = stretch[-1].last
+        limit = ""
+        if isinstance(inputs.depends_on, float):
+            limit = f" of {number(inputs.depends_on)}"
         pairs = [
             ("response length", length, inputs.keys[0]),
             ("reward", reward, inputs.keys[1]),
@@ -129,11 +126,9 @@ class LengthExplosion(BlockDiagnosis):
             f"{key}: {number(v[0])} at step {first}, {number(v[-1])} at step {last}"
             for _, v, key in pairs
         )
-        shares = (
-            f", truncated share from {number(cut[0])} to {number(cut[-1])}"
-            if cut
-            else ""
-        )
+        shares = ""
+        if cut:
+            shares = f", truncated share from {number(cut[0])} to {number(cut[-1])}"
         return BlockFinding(
             first,
             f"grew to {number(length[-1])}{limit} while the reward fell",
@@ -158,7 +153,8 @@ def _reward_falls(stretch: BlockHistory) -> bool:
     reward = column(stretch, 1)
     if len(reward) < 4:
         return False
-    size, line = max(map(abs, reward)), course(stretch, 1)
+    size = max(map(abs, reward))
+    line = course(stretch, 1)
     if line.t <= _FALL_T and -line.change >= _FALL * size:
         return True
     highest = max(reward)

@@ -86,7 +86,8 @@ class _BrokenPoints:
         self.count = max(0, length - 1)
         if length:
             self.last = (series.steps[length - 1], series.values[length - 1])
-            self.finite = self.finite or (length == 1 and math.isfinite(self.last[1]))
+        if length == 1 and math.isfinite(self.last[1]):
+            self.finite = True
 
     def _read_settled(self, series: Series | _GappedSeries, stop: int) -> None:
         for i in range(self.count, stop):
@@ -125,7 +126,9 @@ class _BrokenPoints:
     def recent(self) -> list[int]:
         """Return the steps in the window at which it was not finite."""
         steps = [step for step, i in self.steps if i > self.count - self.window]
-        return [*steps, self.last[0]] if self.broken else steps
+        if self.broken:
+            steps.append(self.last[0])
+        return steps
 
     @property
     def since(self) -> int:
@@ -159,8 +162,10 @@ class NotFinite(Diagnosis):
         if sum(not one.finite for one in read) == len(keys):
             return NotJudged(self.rule.id, "no metric ever had a value")
         broken = [one for one in read if one.recent()]
+        if not broken:
+            return None
         broken.sort(key=lambda one: (math.isfinite(one.last[1]), one.since))
-        return self._finding(broken) if broken else None
+        return self._finding(broken)
 
     def _read_all(self, context: RuleContext) -> list[_BrokenPoints]:
         """Read the metrics that may be broken, and those that were left out at some steps."""
@@ -182,13 +187,10 @@ class NotFinite(Diagnosis):
         reward = context.run.indicators.get("reward")
         if reward is None or not odd:
             return odd
-        total = (
-            self._read(context, reward, context.run.series(reward))
-            if reward in odd
-            else None
-        )
-        if total is not None and total.ever:
-            return odd
+        if reward in odd:
+            total = self._read(context, reward, context.run.series(reward))
+            if total is not None and total.ever:
+                return odd
         return [key for key in odd if _PART.fullmatch(key) is None]
 
     def _read(
@@ -196,11 +198,9 @@ class NotFinite(Diagnosis):
     ) -> _BrokenPoints | None:
         if series is None:
             return None
-        length = (
-            len(series.steps)
-            if context.end is None
-            else bisect_right(series.steps, context.end)
-        )
+        length = len(series.steps)
+        if context.end is not None:
+            length = bisect_right(series.steps, context.end)
         seen = self._seen.get(key)
         if seen is None or seen.revision != series.revision or seen.count > length:
             seen = self._seen[key] = _BrokenPoints(
@@ -210,32 +210,23 @@ class NotFinite(Diagnosis):
         return seen
 
     def _finding(self, broken: list[_BrokenPoints]) -> Finding:
-        rule, worst = self.rule, broken[0]
-        if len(broken) > 1:
-            others = f"; the same holds for {len(broken) - 1} other metric{'s' * (len(broken) > 2)}"
-        else:
-            others = ""
+        rule = self.rule
+        worst = broken[0]
         state = "was not finite" if math.isfinite(worst.last[1]) else "is not finite"
+        message = f"{worst.key} {state} {_count(worst)}"
         if worst.since not in worst.recent()[:_MOST_STEPS]:
-            since = f", first at step {worst.since}"
-        else:
-            since = ""
-        evidence = [
-            f"{one.key}: {_count(one)}; newest {one.last[1]:.3g} at step {one.last[0]}"
-            for one in broken[:_MOST_NAMED]
-        ]
-        if len(broken) > _MOST_NAMED:
-            rest = broken[_MOST_NAMED:]
-            evidence.append(
-                f"and {len(rest)} more: {', '.join(one.key for one in rest[:20])}"
-            )
+            message += f", first at step {worst.since}"
+        if len(broken) > 1:
+            others = len(broken) - 1
+            metrics = "metric" if others == 1 else "metrics"
+            message += f"; the same holds for {others} other {metrics}"
         return Finding(
             rule.id,
             rule.severity,
-            f"{worst.key} {state} {_count(worst)}{since}{others}",
+            message,
             step=max(one.last[0] for one in broken),
             since_step=worst.since,
-            evidence=tuple(evidence),
+            evidence=tuple(_evidence(broken)),
             advice=rule.advice,
             source=rule.source,
             key=worst.key,
@@ -247,12 +238,13 @@ def _left_out(context: RuleContext) -> Mapping[str, _GappedSeries]:
     pace = context.run.series(_PACE) if _PACE in context.run.keys else None
     if pace is None:
         return {}
-    found = (
-        (key, _gaps(series, pace))
-        for key in _needed(context.run)
-        if (series := context.run.series(key)) is not None
-    )
-    return {key: points for key, points in found if points is not None}
+    found = {}
+    for key in _needed(context.run):
+        series = context.run.series(key)
+        points = _gaps(series, pace) if series is not None else None
+        if points is not None:
+            found[key] = points
+    return found
 
 
 def _gaps(series: Series, pace: Series) -> _GappedSeries | None:
@@ -262,43 +254,49 @@ def _gaps(series: Series, pace: Series) -> _GappedSeries | None:
     start = bisect_left(pace.steps, series.steps[0]) if len(series) else len(pace)
     # The newest step may still be incomplete.
     stop = len(pace) - 1
-    if stop - start < _KEPT_PACE or len(series) >= stop - start + (
-        series.steps[-1] >= pace.steps[-1]
-    ):
+    if stop - start < _KEPT_PACE:
+        return None
+    newest = pace.steps[-1]
+    complete = stop - start + 1 if series.steps[-1] >= newest else stop - start
+    if len(series) >= complete:
         return None
     steps = list(pace.steps[start:stop])
     known = dict(zip(series.steps, series.values, strict=True))
     if any(step not in known for step in steps[:_KEPT_PACE]):
         return None
-    if (newest := pace.steps[-1]) in known:
+    if newest in known:
         steps.append(newest)
-    return _GappedSeries(
-        (series.revision, pace.revision),
-        steps,
-        [known.get(step, math.nan) for step in steps],
-    )
+    values = [known.get(step, math.nan) for step in steps]
+    return _GappedSeries((series.revision, pace.revision), steps, values)
 
 
 def _needed(run: Run) -> set[str]:
-    return {key for name in _NEEDED if (key := run.indicators.get(name)) is not None}
+    keys = map(run.indicators.get, _NEEDED)
+    return {key for key in keys if key is not None}
+
+
+def _evidence(broken: Sequence[_BrokenPoints]) -> Iterator[str]:
+    for one in broken[:_MOST_NAMED]:
+        step, value = one.last
+        yield f"{one.key}: {_count(one)}; newest {value:.3g} at step {step}"
+    rest = [one.key for one in broken[_MOST_NAMED:]]
+    if rest:
+        yield f"and {len(rest)} more: {', '.join(rest[:20])}"
 
 
 def _count(one: _BrokenPoints) -> str:
     broken = one.recent()
     window = min(one.window, one.count + 1)
-    steps = ", ".join(map(str, broken[:_MOST_STEPS])) + (
-        ", …" if len(broken) > _MOST_STEPS else ""
-    )
-    return f"at {len(broken)} of the last {window} points (step{'s' * (len(broken) > 1)} {steps})"
+    steps = ", ".join(map(str, broken[:_MOST_STEPS]))
+    if len(broken) > _MOST_STEPS:
+        steps += ", …"
+    unit = "step" if len(broken) == 1 else "steps"
+    return f"at {len(broken)} of the last {window} points ({unit} {steps})"
 
 
 def _spans(seen: Sequence[_BrokenPoints], window: int) -> Breaches:
     """Return the breaches of all metrics; those that overlap are one."""
-    cases = sorted(
-        (first, last, lasts, one.key)
-        for one in seen
-        for first, last, lasts in one.cases()
-    )
+    cases = sorted((*case, one.key) for one in seen for case in one.cases())
     breaches = Breaches(cooldown=0)
     until = 0
     for at, (first, last, _, key) in enumerate(cases):

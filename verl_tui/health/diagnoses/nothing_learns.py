@@ -130,34 +130,25 @@ class NothingLearns(BlockDiagnosis):
         reward = context.indicators.get("reward")
         if reward is None:
             return NotJudged(self.rule.id, "the log has no reward")
-        ends = [
-            context.names.get(reward.removesuffix("mean") + end)
-            for end in ("max", "min")
-        ]
-        rate = context.first_key(RATES)
+        figure = reward.removesuffix("mean")
+        figures = (
+            context.indicators.get("reference_kl"),
+            context.names.get(f"{figure}max"),
+            context.names.get(f"{figure}min"),
+            context.first_key(RATES),
+        )
         parts = components(context.run.keys, reward)
         known = weights(context.run, parts)
-        others = [
-            *validation_keys(context.run.keys),
-            *(key for key in parts if known.get(key, 0.0) >= 0),
-        ][:_MOST]
-        figures = (context.indicators.get("reference_kl"), *ends, rate)
+        gains = [key for key in parts if known.get(key, 0.0) >= 0]
+        others = [*validation_keys(context.run.keys), *gains][:_MOST]
         stated = kl_coefficient(context.run)
-        return BlockInputs(
-            (reward, *figures, *others),
-            _Coefficient(*stated) if stated is not None else None,
-        )
+        coefficient = _Coefficient(*stated) if stated is not None else None
+        return BlockInputs((reward, *figures, *others), coefficient)
 
     def judge(self, context: RuleContext) -> Finding | NotJudged | None:
         """Judge only rewards whose possible gain is known."""
         found = super().judge(context)
-        if (
-            found is None
-            and _ends(
-                self._history[-1], self.reach(0), self.reach(_TOP), self.reach(_BOTTOM)
-            )
-            is None
-        ):
+        if found is None and self._ends(self._history[-1]) is None:
             return NotJudged(
                 self.rule.id,
                 "the ends of the reward's scale are unknown: no gain can be called small",
@@ -190,10 +181,24 @@ class NothingLearns(BlockDiagnosis):
         """Return whether a gain is ruled out for a reward that still has something to gain."""
         if not _warm(blocks) or not _level(blocks, line):
             return False
-        ends = _ends(blocks[-1], self.reach(0), self.reach(_TOP), self.reach(_BOTTOM))
-        if ends is None or line.mean >= ends[0] + _SOLVED * (ends[1] - ends[0]):
+        ends = self._ends(blocks[-1])
+        if ends is None:
+            return False
+        low, high = ends
+        if line.mean >= low + _SOLVED * (high - low):
             return False
         return line.high <= self._bound(blocks, line, ends, inputs)
+
+    def _ends(self, block: Block) -> tuple[float, float] | None:
+        """Return the ends of the reward's scale: the extremes of single scores where they are
+        logged, or 0 and 1.
+        """
+        low, high = self.reach(0)
+        if math.isfinite(block.levels[_TOP]) and math.isfinite(block.levels[_BOTTOM]):
+            return min(self.reach(_BOTTOM)[0], low), max(self.reach(_TOP)[1], high)
+        if low >= 0.0 and high <= 1.0:
+            return 0.0, 1.0
+        return None
 
     def _forget(self) -> None:
         super()._forget()
@@ -207,22 +212,23 @@ class NothingLearns(BlockDiagnosis):
         inputs: BlockInputs,
     ) -> float:
         """Return how large a gain must be ruled out."""
-        left, above = ends[1] - line.mean, line.mean - ends[0]
+        left = ends[1] - line.mean
+        above = line.mean - ends[0]
         # The largest that scores of this mean between these ends can have (Bhatia and Davis 2000).
         spread = math.sqrt(max(0.0, left * above))
-        share = (
-            _HELD
-            if _held_back(blocks, inputs)
-            else _BOUND
-            if _moved(blocks)
-            else _STRICT
-        )
+        if _held_back(blocks, inputs):
+            share = _HELD
+        elif _moved(blocks):
+            share = _BOUND
+        else:
+            share = _STRICT
         return share * min(spread, left)
 
     def _block_finding(
         self, blocks: BlockHistory, line: _LearningTrends, inputs: BlockInputs
     ) -> BlockFinding:
-        first, last = blocks[0].first, blocks[-1].last
+        first = blocks[0].first
+        last = blocks[-1].last
         points = len(blocks) * self.size
         interval = f"{number(line.low)} to {line.high:+.2g}"
         return BlockFinding(
@@ -242,7 +248,8 @@ class NothingLearns(BlockDiagnosis):
 def _line(blocks: BlockHistory) -> _LearningTrends:
     """Fit a line through the reward's levels."""
     levels = column(blocks, 0)
-    count, mean = len(levels), fmean(levels)
+    count = len(levels)
+    mean = fmean(levels)
     middle = (count - 1) / 2
     spread = count * (count * count - 1) / 12
     slope = math.fsum((i - middle) * level for i, level in enumerate(levels)) / spread
@@ -282,9 +289,8 @@ def _level(blocks: BlockHistory, line: _LearningTrends) -> bool:
         return False
     levels = column(blocks, 0)
     quarter = len(levels) // 4
-    return fmean(levels[-quarter:]) - fmean(
-        levels[:quarter]
-    ) <= _LIKELY * line.noise * math.sqrt(2 / quarter)
+    gain = fmean(levels[-quarter:]) - fmean(levels[:quarter])
+    return gain <= _LIKELY * line.noise * math.sqrt(2 / quarter)
 
 
 def _gained(blocks: BlockHistory, line: _LearningTrends) -> bool:
@@ -292,27 +298,20 @@ def _gained(blocks: BlockHistory, line: _LearningTrends) -> bool:
     points.
     """
     levels = column(blocks, 0)
-    best = (
-        max(
-            math.fsum(levels[at : at + _NEWEST])
-            for at in range(_FIRST, len(levels) - _NEWEST + 1)
-        )
-        / _NEWEST
-    )
-    hump = best - fmean(levels[:_FIRST]) > _HUMP * line.own * math.sqrt(
-        1 / _FIRST + 1 / _NEWEST
-    )
-    if hump or line.change >= _GAINS * line.alone:
+    starts = range(_FIRST, len(levels) - _NEWEST + 1)
+    best = max(math.fsum(levels[at : at + _NEWEST]) for at in starts) / _NEWEST
+    error = line.own * math.sqrt(1 / _FIRST + 1 / _NEWEST)
+    if best - fmean(levels[:_FIRST]) > _HUMP * error:
         return True
-    return any(
-        fmean(levels[at:]) - fmean(levels[:at])
-        > sigmas * line.noise * math.sqrt(1 / at + 1 / (len(levels) - at))
-        for at, sigmas in (
-            (1, _BEGAN),
-            (_FIRST, _BEGAN),
-            (len(levels) - _NEWEST, _GAINS),
-        )
-    )
+    if line.change >= _GAINS * line.alone:
+        return True
+    newest = len(levels) - _NEWEST
+    for at, sigmas in ((1, _BEGAN), (_FIRST, _BEGAN), (newest, _GAINS)):
+        gain = fmean(levels[at:]) - fmean(levels[:at])
+        error = line.noise * math.sqrt(1 / at + 1 / (len(levels) - at))
+        if gain > sigmas * error:
+            return True
+    return False
 
 
 def _others_gain(blocks: BlockHistory, inputs: BlockInputs) -> bool:
@@ -325,20 +324,6 @@ def _gains(blocks: BlockHistory, i: int) -> bool:
     """
     line = course(blocks, i)
     return line.t >= _GAINS and line.change > 0
-
-
-def _ends(
-    block: Block,
-    reward: tuple[float, float],
-    top: tuple[float, float],
-    bottom: tuple[float, float],
-) -> tuple[float, float] | None:
-    """Return the ends of the reward's scale: the extremes of single scores where they are logged,
-    or 0 and 1.
-    """
-    if math.isfinite(block.levels[_TOP]) and math.isfinite(block.levels[_BOTTOM]):
-        return min(bottom[0], reward[0]), max(top[1], reward[1])
-    return (0.0, 1.0) if reward[0] >= 0.0 and reward[1] <= 1.0 else None
 
 
 def _distance(blocks: BlockHistory) -> float:
@@ -361,7 +346,8 @@ def _held_back(blocks: BlockHistory, inputs: BlockInputs) -> bool:
 
 
 def _reason(blocks: BlockHistory, inputs: BlockInputs) -> str:
-    far, stated = _distance(blocks), inputs.depends_on
+    far = _distance(blocks)
+    stated = inputs.depends_on
     if _held_back(blocks, inputs):
         assert isinstance(stated, _Coefficient)
         return (

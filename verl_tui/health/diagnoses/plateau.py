@@ -74,11 +74,9 @@ class Plateau(BlockDiagnosis):
         if any(len(column(window, i)) < _VALIDATIONS for i in range(len(inputs.keys))):
             return None
         levels = column(window, 0)
-        validated = (
-            "validation shows none either"
-            if len(lines) > 1
-            else "the log has no validation"
-        )
+        validated = "the log has no validation"
+        if len(lines) > 1:
+            validated = "validation shows none either"
         steps = window[-1].last - window[0].first + 1
         return BlockFinding(
             window[0].first,

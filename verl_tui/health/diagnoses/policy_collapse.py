@@ -14,6 +14,7 @@ from verl_tui.health.conditions.condition import Breaches, number
 from verl_tui.health.diagnoses.diagnosis import Diagnosis
 from verl_tui.health.finding import Finding, NotJudged
 from verl_tui.health.limits import kl_band, target_kl
+from verl_tui.means import finite
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -81,13 +82,23 @@ class _Departure(NamedTuple):
     """First step at which it was certain."""
 
     @property
+    def times(self) -> str:
+        """How many times its threshold the metric was."""
+        return f"{number(self.top / self.threshold)} ×"
+
+    @property
     def words(self) -> str:
         """How far it is out, and since when."""
         return (
-            f"{self.title} ({self.key}) is up to {number(self.top / self.threshold)} × "
+            f"{self.title} ({self.key}) is up to {self.times} "
             f"its threshold of {number(self.threshold)} from step {self.step} "
             f"(highest {number(self.top)})"
         )
+
+    @property
+    def sign(self) -> str:
+        """The same in fewer words."""
+        return f"{self.title} {self.times} its threshold from step {self.step}"
 
 
 class _Loops(NamedTuple):
@@ -152,14 +163,12 @@ class PolicyCollapse(Diagnosis):
         self.breaches = Breaches(cooldown=0)
         at = 0
         for breach in sorted(collapses, key=lambda one: (one.raised, one.since)):
-            if self.breaches.all and breach.since <= (
-                self.breaches.all[-1].cleared or breach.since
-            ):
+            before = self.breaches.all[-1] if self.breaches.all else None
+            if before is not None and breach.since <= (before.cleared or breach.since):
                 continue  # both windows saw the same fall
             at += 2
-            self.breaches.begin(
-                breach.since, breach.raised, f"collapsed: reward {breach.what}", at
-            )
+            what = f"collapsed: reward {breach.what}"
+            self.breaches.begin(breach.since, breach.raised, what, at)
             if breach.cleared is not None:
                 self.breaches.end(breach.cleared, at + 1)
 
@@ -171,36 +180,28 @@ class PolicyCollapse(Diagnosis):
         step: int | None,
     ) -> Finding:
         edge, level, foot = fall
-        at = bisect_left(reward.steps, edge)
-        stretch = (
-            reward.steps[max(0, at - _BEFORE)],
-            reward.steps[min(at + _WRECK, len(reward) - 1)],
-        )
+        stretch = _around(reward, edge, _BEFORE, _WRECK)
         out = _departures(context, stretch)
         loops = _loops(context, stretch)
         causes = drift_causes(context.run)
-        evidence = [
-            f"reward cliff at step {edge}: from {number(level)} to {number(foot)} ({reward.key})"
-        ]
-        evidence += [one.words for one in out]
+        cliff = f"reward cliff at step {edge}"
+        way = f"from {number(level)} to {number(foot)}"
+        evidence = [f"{cliff}: {way} ({reward.key})"]
+        evidence += [departure.words for departure in out]
+        signs = [departure.sign for departure in out[:1]]
         if loops is not None:
+            sign = f"samples loop from step {loops.step}"
+            signs.append(sign)
             evidence.append(
-                f"samples loop from step {loops.step}: "
-                f"{loops.top:.0%} of their text repeats itself, {loops.usual:.0%} before "
-                f"({loops.key})"
+                f"{sign}: {loops.top:.0%} of their text repeats itself, "
+                f"{loops.usual:.0%} before ({loops.key})"
             )
         evidence += [cause.words for cause in causes]
         names = {cause.name for cause in causes}
-        signs = [
-            f"{one.title} {number(one.top / one.threshold)} × its threshold from step {one.step}"
-            for one in out[:1]
-        ]
-        signs += [f"samples loop from step {loops.step}"] if loops is not None else []
         return Finding(
             self.rule.id,
             self.rule.severity,
-            f"the policy collapsed: reward cliff at step {edge}, "
-            f"from {number(level)} to {number(foot)}; " + ", ".join(signs),
+            f"the policy collapsed: {cliff}, {way}; {', '.join(signs)}",
             step=step,
             since_step=edge,
             evidence=tuple(evidence),
@@ -240,30 +241,32 @@ def _first_sign(
         edge: First step of the fall.
         few: Whether the fall was seen in few points, so that a KL must be far out.
     """
-    at = bisect_left(reward.steps, edge)
-    before, after = (4 * _FEW_BEFORE, 2 * _FEW_BEFORE) if few else (_BEFORE, _AFTER)
-    stretch = (
-        reward.steps[max(0, at - before)],
-        reward.steps[min(at + after, len(reward) - 1)],
-    )
+    if few:
+        stretch = _around(reward, edge, 4 * _FEW_BEFORE, 2 * _FEW_BEFORE)
+    else:
+        stretch = _around(reward, edge, _BEFORE, _AFTER)
     loops = _loops(context, stretch)
-    # In few points a fall is less sure: what was out before them has nothing to do with it.
-    out = [
-        one
-        for one in _departures(context, stretch)
-        if not few or (_is_far(one) and one.step >= stretch[0])
-    ]
-    signs = [one.raised for one in out]
+    out = _departures(context, stretch)
+    if few:
+        # A fall is less sure: what was out before it has nothing to do with it.
+        out = [one for one in out if _is_far(one) and one.step >= stretch[0]]
+    signs = [departure.raised for departure in out]
     if loops is not None and (loops.lasts or not few):
         signs.append(loops.step)
     return min(signs, default=None)
 
 
-def _is_far(one: _Departure) -> bool:
-    return (
-        one.top >= _STRONG * min(one.threshold, _FAR_FROM)
-        and one.top >= _OWN_PAST * one.usual
-    )
+def _around(reward: Series, edge: int, before: int, after: int) -> tuple[int, int]:
+    """Return the steps of the points so many before and after a step, as far as there are any."""
+    at = bisect_left(reward.steps, edge)
+    last = min(at + after, len(reward) - 1)
+    return reward.steps[max(0, at - before)], reward.steps[last]
+
+
+def _is_far(departure: _Departure) -> bool:
+    if departure.top < _STRONG * min(departure.threshold, _FAR_FROM):
+        return False
+    return departure.top >= _OWN_PAST * departure.usual
 
 
 def _departures(context: RuleContext, stretch: tuple[int, int]) -> Sequence[_Departure]:
@@ -295,8 +298,8 @@ def _departure(
         first -= 1
     if first == earliest > 0:
         return None
-    top = max(_finite(series.values[first:stop]))
-    past = _finite(series.values[max(0, first - _BEFORE) : first])
+    top = max(finite(series.values[first:stop]))
+    past = finite(series.values[max(0, first - _BEFORE) : first])
     return _Departure(
         series.key,
         series.steps[first],
@@ -306,10 +309,6 @@ def _departure(
         median(past) if past else 0.0,
         raised,
     )
-
-
-def _finite(values: Sequence[float]) -> list[float]:
-    return [value for value in values if math.isfinite(value)]
 
 
 def _stretch(values: Sequence[float], limit: float) -> int | None:
@@ -331,24 +330,19 @@ def _limits(
     if indicator == "policy_kl":
         return _POLICY_KL, _POLICY_KL
     if context.run.dialect == "tutorial":
-        band, target = (
-            find(context.run, context.guide) for find in (kl_band, target_kl)
-        )
+        band = kl_band(context.run, context.guide)
+        target = target_kl(context.run, context.guide)
         return band.value, target.value
-    past = _finite(series.values[max(0, start - _BEFORE) : start + 5])
+    past = finite(series.values[max(0, start - _BEFORE) : start + 5])
     limit = max(_POLICY_KL, _OWN_PAST * median(past)) if past else math.inf
     return limit, limit
 
 
 def _loops_key(context: RuleContext) -> str | None:
-    return next(
-        (
-            key
-            for key in ("samples/repetition", "val_samples/repetition")
-            if key in context.names
-        ),
-        None,
-    )
+    for key in ("samples/repetition", "val_samples/repetition"):
+        if key in context.names:
+            return key
+    return None
 
 
 def _loops(context: RuleContext, stretch: tuple[int, int]) -> _Loops | None:
@@ -361,10 +355,11 @@ def _loops(context: RuleContext, stretch: tuple[int, int]) -> _Loops | None:
         return None
     start = bisect_left(series.steps, stretch[0])
     stop = bisect_right(series.steps, stretch[1])
-    earlier = series.values[max(0, start - _BEFORE) : start]
+    begin = max(0, start - _BEFORE)
+    earlier = series.values[begin:start]
     if earlier and median(earlier) > _REPETITION:
         return None  # they did so long before
-    usual = _usual_repetition(series.values[max(0, start - _BEFORE) : stop])
+    usual = _usual_repetition(series.values[begin:stop])
     least = max(_REPETITION, 2 * usual)
     first = next((i for i in range(start, stop) if series.values[i] > least), None)
     if first is None:

@@ -31,13 +31,13 @@ class _SampleFigure(NamedTuple):
     """Least change, in its own unit (shares): heuristic."""
 
 
-_FIGURES = tuple(
-    _SampleFigure(prefix + name, f"{title}{where}", way)
-    for prefix, where in (("samples/", ""), ("val_samples/", " in validation"))
-    for name, title, way in (
-        ("repetition", "repetition of samples", 0.2),
-        ("ngram_entropy", "n-gram entropy of samples", -0.15),
-    )
+_FIGURES = (
+    _SampleFigure("samples/repetition", "repetition of samples", 0.2),
+    _SampleFigure("samples/ngram_entropy", "n-gram entropy of samples", -0.15),
+    _SampleFigure("val_samples/repetition", "repetition of samples in validation", 0.2),
+    _SampleFigure(
+        "val_samples/ngram_entropy", "n-gram entropy of samples in validation", -0.15
+    ),
 )
 
 
@@ -76,12 +76,11 @@ class Repetition(Diagnosis):
     @property
     def episodes(self) -> Sequence[Episode]:
         """All findings so far, oldest first; information where answers had become better."""
-        return [
-            self._calmed(one) if self._calm.get(one.raised_step or 0, False) else one
-            for one in super().episodes
-        ]
+        return [self._calmed(episode) for episode in super().episodes]
 
     def _calmed(self, episode: Episode) -> Episode:
+        if not self._calm.get(episode.raised_step or 0, False):
+            return episode
         message = f"{episode.message}, {_LEARNT}"
         return episode._replace(severity=Severity.INFO, message=message)
 
@@ -92,14 +91,16 @@ class Repetition(Diagnosis):
             return NotJudged(self.rule.id, "the log has no samples")
         judged = [one for one in figures if one.shift.seen >= one.shift.needs]
         if not judged:
+            needed = _LEAST + _RECENT
             most = max(one.shift.seen for one in figures)
-            return NotJudged(
-                self.rule.id, f"needs {_LEAST + _RECENT} steps with samples, has {most}"
-            )
+            reason = f"needs {needed} steps with samples, has {most}"
+            return NotJudged(self.rule.id, reason)
         breached = [one for one in judged if one.shift.breaches.open is not None]
         self.breaches = _first_breaches((*breached, *judged))
         self._note_learning(context)
-        return self._finding(context, breached) if breached else None
+        if not breached:
+            return None
+        return self._finding(context, breached)
 
     def _update(self, context: RuleContext) -> Iterator[_JudgedFigure]:
         """Feed the figures that the log has; yield each as it is now."""
@@ -108,43 +109,42 @@ class Repetition(Diagnosis):
             series = context.run.series(key) if key else None
             if key is not None and series is not None:
                 feed = self._feeds.setdefault(key, ConditionFeed(_make(figure.way)))
-                yield _JudgedFigure(
-                    key, figure.title, *feed.update([series], context.end)
-                )
+                shift, step = feed.update([series], context.end)
+                yield _JudgedFigure(key, figure.title, shift, step)
 
     def _note_learning(self, context: RuleContext) -> None:
         """Note for each breach whether answers had become better by then."""
-        if (seen := _seen_by(context)) != self._seen:
-            self._seen, self._calm = seen, {}
+        seen = _seen_by(context)
+        if seen != self._seen:
+            self._seen = seen
+            self._calm = {}
         for breach in self.breaches.all:
             if breach.raised not in self._calm:
                 self._calm[breach.raised] = _better(context.at(breach.raised))
 
-    def _finding(
-        self, context: RuleContext, breached: list[_JudgedFigure]
-    ) -> Finding | None:
-        reports = [
-            (one.key, one.shift.report(one.wording(context))) for one in breached
-        ]
-        (key, first), step = reports[0], breached[0].step
-        if first is None:
-            return None
-        calm = _better(context)
+    def _finding(self, context: RuleContext, breached: list[_JudgedFigure]) -> Finding:
+        reports = []
+        evidence = []
+        for one in breached:
+            report = one.shift.report(one.wording(context))
+            if report is not None:
+                reports.append(report)
+                evidence += [f"{one.key}: {words}" for words in report.evidence]
+        severity = self.rule.severity
+        message = reports[0].message
+        if _better(context):
+            severity = Severity.INFO
+            message += f", {_LEARNT}"
         return Finding(
             self.rule.id,
-            Severity.INFO if calm else self.rule.severity,
-            f"{first.message}, {_LEARNT}" if calm else first.message,
-            step=step,
-            since_step=min(report.since for _, report in reports if report is not None),
-            evidence=tuple(
-                f"{at}: {words}"
-                for at, report in reports
-                if report
-                for words in report.evidence
-            ),
+            severity,
+            message,
+            step=breached[0].step,
+            since_step=min(report.since for report in reports),
+            evidence=tuple(evidence),
             advice=self.rule.advice,
             source=self.rule.source,
-            key=key,
+            key=breached[0].key,
         )
 
 
@@ -165,15 +165,16 @@ def _better(context: RuleContext) -> bool:
     score, spread = (context.known(context.names.get(name)) for name in _SCORED)
     if score is None or spread is None or len(score) != len(spread):
         return False
-    return right_or_wrong(score.tail(_SCORES), spread.tail(_SCORES)) and has_learnt(
-        score.values
-    )
+    if not right_or_wrong(score.tail(_SCORES), spread.tail(_SCORES)):
+        return False
+    return has_learnt(score.values)
 
 
 def _seen_by(context: RuleContext) -> Hashable:
-    series = (
-        context.run.series(key)
-        for name in _SCORED
-        if (key := context.names.get(name)) is not None
-    )
-    return context.end, tuple(one.revision for one in series if one is not None)
+    revisions = []
+    for name in _SCORED:
+        key = context.names.get(name)
+        series = context.run.series(key) if key is not None else None
+        if series is not None:
+            revisions.append(series.revision)
+    return context.end, tuple(revisions)

@@ -28,14 +28,9 @@ class RestartNotice(Diagnosis):
             return None
         # They go by step: those beyond the step that the run has reached anew are of segments
         # before.
-        newest = next(
-            (
-                mark
-                for mark in reversed(marks)
-                if context.end is None or mark.step <= context.end
-            ),
-            marks[-1],
-        )
+        end = context.end
+        reached = [mark for mark in marks if end is None or mark.step <= end]
+        newest = reached[-1] if reached else marks[-1]
         often = f" for the {_nth(len(marks))} time" if len(marks) > 1 else ""
         return Finding(
             self.rule.id,

@@ -88,26 +88,24 @@ class RewardHacking(BlockDiagnosis):
         if reward is None:
             return NotJudged(self.rule.id, "the log has no reward")
         validations = validation_keys(context.run.keys)[:_MOST_VALIDATIONS]
-        samples = tuple(
-            context.names.get(f"samples/{name}")
-            for name in ("repetition", "distinct_2")
+        samples = (
+            context.names.get("samples/repetition"),
+            context.names.get("samples/distinct_2"),
         )
         parts = components(context.run.keys, reward)
         known = weights(context.run, parts)
         # Penalties are meant to fall.
-        parts = tuple(key for key in parts if known.get(key, 0.0) >= 0)[
-            :_MOST_COMPONENTS
-        ]
+        gains = [key for key in parts if known.get(key, 0.0) >= 0]
+        parts = tuple(gains[:_MOST_COMPONENTS])
         if not validations and not any(samples) and not parts:
             return NotJudged(
                 self.rule.id,
                 "the log has neither validation nor samples nor parts of the reward",
             )
+        scores = map(context.names.get, _SCORED)
         columns = _Columns(len(validations), tuple(known.get(key) for key in parts))
-        return BlockInputs(
-            (reward, *samples, *validations, *parts, *map(context.names.get, _SCORED)),
-            columns,
-        )
+        keys = (reward, *samples, *validations, *parts, *scores)
+        return BlockInputs(keys, columns)
 
     def judge_blocks(
         self, blocks: BlockHistory, inputs: BlockInputs
@@ -116,29 +114,31 @@ class RewardHacking(BlockDiagnosis):
         show it.
         """
         finding = self._costs(blocks, inputs) or self._compare(blocks, inputs)
-        before, self._before = self._before, finding is not None
-        return finding if before or self.breaches.open is not None else None
+        before = self._before
+        self._before = finding is not None
+        if before or self.breaches.open is not None:
+            return finding
+        return None
 
     def _forget(self) -> None:
         super()._forget()
-        self._before, self._cost = False, None
+        self._before = False
+        self._cost = None
 
     def _costs(self, blocks: BlockHistory, inputs: BlockInputs) -> BlockFinding | None:
         """Return what the reward rises at the cost of."""
         assert isinstance(inputs.depends_on, _Columns)
-        if self._cost is not None and not self._cost.lasts(
-            blocks, self.reach(self._cost.column)
-        ):
-            self._cost = None
-        if self._cost is None:
+        cost = self._cost
+        if cost is not None and not cost.lasts(blocks, self.reach(cost.column)):
+            cost = None
+        if cost is None:
             columns = range(3, len(inputs.keys) - len(_SCORED))
             found = (trade_off(blocks, i, self.reach(i)) for i in columns)
-            self._cost = next((one for one in found if one is not None), None)
-        return (
-            _cost_finding(blocks, self._cost, inputs)
-            if self._cost is not None
-            else None
-        )
+            cost = next(filter(None, found), None)
+        self._cost = cost
+        if cost is None:
+            return None
+        return _cost_finding(blocks, cost, inputs)
 
     def _compare(
         self, blocks: BlockHistory, inputs: BlockInputs
@@ -154,9 +154,8 @@ class RewardHacking(BlockDiagnosis):
         """Return the first sign that a rising reward is no improvement, None without one."""
         low, high = self.reach(0)
         line = course(stretch, 0)
-        if line.t < _RISE_T or line.change < _RISE * max(
-            high - low, abs(high + low) / 2
-        ):
+        size = max(high - low, abs(high + low) / 2)
+        if line.t < _RISE_T or line.change < _RISE * size:
             return None
         assert isinstance(inputs.depends_on, _Columns)
         validations = range(3, 3 + inputs.depends_on.validations)
@@ -165,7 +164,8 @@ class RewardHacking(BlockDiagnosis):
             return None
         gain = line.change if low >= 0.0 and high <= 1.0 else None
         for i in validations:
-            if (sign := _validation(stretch, i, gain, inputs.keys[i])) is not None:
+            sign = _validation(stretch, i, gain, inputs.keys[i])
+            if sign is not None:
                 return sign
         return _samples(stretch, inputs.keys)
 
@@ -174,7 +174,8 @@ class RewardHacking(BlockDiagnosis):
     ) -> BlockFinding:
         first = column(stretch, 0)[0]
         last = column(stretch, 0)[-1]
-        begin, end = stretch[0].last, stretch[-1].last
+        begin = stretch[0].last
+        end = stretch[-1].last
         return BlockFinding(
             sign.since,
             f"rose to {number(last)} while {sign.words}",
@@ -197,7 +198,8 @@ def _cost_finding(
     reward = inputs.keys[0]
     part = cost.column - 3 - inputs.depends_on.validations
     held_out = part >= 0 and inputs.depends_on.weights[part] == 0
-    now, last = blocks[-1].levels[cost.column], blocks[-1].last
+    now = blocks[-1].levels[cost.column]
+    last = blocks[-1].last
     newest = now if math.isfinite(now) else cost.now
     fell = f"from {number(cost.best)} at step {cost.best_step} to {number(newest)}"
     rose = f"from {number(cost.reward_then)} to {number(blocks[-1].levels[0])}"
@@ -216,13 +218,11 @@ def _cost_finding(
 
 def _follows(stretch: BlockHistory, i: int) -> bool:
     """Return whether a validation score rises with the reward."""
-    line = course(stretch, i)
     values = column(stretch, i)
-    return (
-        len(values) >= 4
-        and line.t >= _FOLLOW_T
-        and line.change >= _FOLLOW * max(map(abs, values))
-    )
+    if len(values) < 4:
+        return False
+    line = course(stretch, i)
+    return line.t >= _FOLLOW_T and line.change >= _FOLLOW * max(map(abs, values))
 
 
 def _validation(
@@ -243,7 +243,9 @@ def _validation(
     ]
     if len(points) < _VALIDATIONS:
         return None
-    line, (begin, first), (_, now) = course(stretch, i), points[0], points[-1]
+    line = course(stretch, i)
+    begin, first = points[0]
+    _, now = points[-1]
     size = max(abs(value) for _, value in points)
     if line.t <= _FALL_T and -line.change >= _FALL * size:
         step, best = max(points, key=itemgetter(1))
@@ -259,7 +261,9 @@ def _validation(
 
 def _error(line: Trend) -> float:
     """Return the standard error of a trend's change."""
-    return abs(line.change / line.t) if line.t and math.isfinite(line.t) else 0.0
+    if line.t and math.isfinite(line.t):
+        return abs(line.change / line.t)
+    return 0.0
 
 
 def _samples(stretch: BlockHistory, keys: Sequence[str | None]) -> _Sign | None:

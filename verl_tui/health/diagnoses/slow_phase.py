@@ -69,7 +69,8 @@ class _Slow(NamedTuple):
 
     def holds(self, block: Block) -> bool:
         """Return whether a block is still slow."""
-        level, tokens = block.levels[self.column], block.levels[1]
+        level = block.levels[self.column]
+        tokens = block.levels[1]
         each = (
             self.each is None or not tokens > 0 or level / tokens >= _OVER * self.each
         )
@@ -108,7 +109,8 @@ class SlowPhase(BlockDiagnosis):
         ):
             since = self._newest.since
         else:
-            newest, past = blocks[-_NOW:], _past(blocks)
+            newest = blocks[-_NOW:]
+            past = _past(blocks)
             found = (
                 _find(newest, past, i, self.reach(i)[0])
                 for i in range(2, len(inputs.keys))
@@ -122,7 +124,8 @@ class SlowPhase(BlockDiagnosis):
     def _block_finding(
         self, blocks: BlockHistory, slow: _Slow, since: int, inputs: BlockInputs
     ) -> BlockFinding:
-        i, usual = slow.column, slow.usual
+        i = slow.column
+        usual = slow.usual
         key = inputs.keys[i]
         now = blocks[-1].levels[i]
         step = blocks[-1].levels[0]
@@ -178,7 +181,8 @@ def _find(
         lowest: Its lowest level so far.
     """
     levels = newest.levels(i)
-    now, step = min(levels), newest.levels(0)[-1]
+    now = min(levels)
+    step = newest.levels(0)[-1]
     # Most phases are too short to matter, or no slower than they ever were: that is quickly seen.
     matters = now >= _SHARE * step and now >= _SLOWER * lowest
     # More than the whole step is no part of it: a sum over workers, or another unit.

@@ -71,17 +71,18 @@ class WeightsNotSynced(Diagnosis):
         rule = self.rule
         keys = validation_keys(context.run.keys)[:_MOST]
         scores = [one for one in map(context.run.present, keys) if one is not None]
-        learning = context.run.present(_rate_key(context))
-        if not scores or learning is None:
-            return NotJudged(
-                rule.id, f"the log has no {'learning rate' if scores else 'validation'}"
-            )
-        if (most := max(map(len, scores))) < rule.count:
+        learning = context.run.present(context.first_key(_RATES))
+        if not scores:
+            return NotJudged(rule.id, "the log has no validation")
+        if learning is None:
+            return NotJudged(rule.id, "the log has no learning rate")
+        most = max(map(len, scores))
+        if most < rule.count:
             return NotJudged(rule.id, f"needs {rule.count} validations, has {most}")
-        read = (
-            *((one.key, len(one), one.revision, one.values[-1]) for one in scores),
-            learning.revision,
-        )
+        validations = [
+            (one.key, len(one), one.revision, one.values[-1]) for one in scores
+        ]
+        read = (*validations, learning.revision)
         if read != self._read:
             self._read = read
             self._judge_new(scores, learning)
@@ -90,14 +91,13 @@ class WeightsNotSynced(Diagnosis):
     def _judge_new(self, scores: Sequence[Series], learning: Series) -> None:
         """Judge the validations in order: an earlier finding must not depend on later ones."""
         if self._basis(scores, learning) != self._settled:
-            self._known, self._kept, self._until = {}, Breaches(cooldown=0), -1
-        fresh = sorted(
-            {
-                step
-                for one in scores
-                for step in one.steps[bisect_right(one.steps, self._until) :]
-            }
-        )
+            self._known = {}
+            self._kept = Breaches(cooldown=0)
+            self._until = -1
+        steps: set[int] = set()
+        for one in scores:
+            steps.update(one.steps[bisect_right(one.steps, self._until) :])
+        fresh = sorted(steps)
         self.breaches = self._kept
         for step in fresh[:-1]:
             self._pass(self._known, scores, step, learning)
@@ -123,7 +123,8 @@ class WeightsNotSynced(Diagnosis):
     ) -> None:
         """Take in the validation of a step."""
         for one in scores:
-            if (point := one.at(step)) is not None and point.step == step:
+            point = one.at(step)
+            if point is not None and point.step == step:
                 known[one.key] = _again(known.get(one.key), one.key, *point)
         self._found = self._finding([*known.values()], step, learning)
         self.remember(self._found, step)
@@ -139,20 +140,21 @@ class WeightsNotSynced(Diagnosis):
         start = bisect_right(learning.steps, first.since)
         stop = bisect_right(learning.steps, last)
         least = min(learning.values[start:stop], default=0.0)
-        return (
-            self._same_finding(first, same, last, (learning.key, least))
-            if least > 0
-            else None
-        )
+        if least <= 0:
+            return None
+        rate = f"{learning.key}: at least {least:.3g} since then"
+        return self._same_finding(first, same, last, rate)
 
     def _same_finding(
-        self, first: _Same, same: Sequence[_Same], last: int, rate: tuple[str, float]
+        self, first: _Same, same: Sequence[_Same], last: int, rate: str
     ) -> Finding:
-        others = (
-            f", and {counted(len(same) - 1, 'other score')} too"
-            if len(same) > 1
-            else ""
-        )
+        others = ""
+        if len(same) > 1:
+            others = f", and {counted(len(same) - 1, 'other score')} too"
+        evidence = [
+            f"{one.key}: {one.value!r} in {one.times} validations since step {one.since}"
+            for one in same[:3]
+        ]
         return Finding(
             self.rule.id,
             self.rule.severity,
@@ -160,27 +162,19 @@ class WeightsNotSynced(Diagnosis):
             f"since step {first.since}{others}, although the learning rate is above 0",
             step=last,
             since_step=first.since,
-            evidence=(
-                *(
-                    f"{one.key}: {one.value!r} in {one.times} validations since step {one.since}"
-                    for one in same[:3]
-                ),
-                f"{rate[0]}: at least {rate[1]:.3g} since then",
-            ),
+            evidence=(*evidence, rate),
             advice=self.rule.advice,
             source=self.rule.source,
             key=first.key,
         )
 
 
-def _rate_key(context: RuleContext) -> str | None:
-    return context.first_key(_RATES)
-
-
 def _again(before: _Same | None, key: str, step: int, value: float) -> _Same:
     """Return for how many validations a score has had its value at a step."""
-    if before is None or before.value != value:
-        return _Same(key, value, step, 1, before.seen + 1 if before is not None else 1)
+    if before is None:
+        return _Same(key, value, step, 1, 1)
+    if before.value != value:
+        return _Same(key, value, step, 1, before.seen + 1)
     return before._replace(times=before.times + 1, seen=before.seen + 1)
 
 
@@ -197,9 +191,8 @@ def _enough(one: _Same, count: int) -> bool:
         return True
     if answers <= _COARSE or not 0 <= one.value <= 1:
         return False
-    chance = 1 / (
-        2 * math.sqrt(math.pi * max(1.0, answers * one.value * (1 - one.value)))
-    )
+    variance = max(1.0, answers * one.value * (1 - one.value))
+    chance = 1 / (2 * math.sqrt(math.pi * variance))
     return one.seen * chance ** (one.times - 1) <= _UNLIKELY
 
 
@@ -208,11 +201,11 @@ def _answers(value: float) -> int | None:
     """Return the number of answers that a value is a share of, or a round number; None if it is
     neither.
     """
-    few = (n for n in range(1, _COARSE + 1) if _is_share(value, n, _SINGLE))
-    more = (
-        n for n in range(_COARSE + 1, _MOST_ANSWERS + 1) if _is_share(value, n, _DOUBLE)
-    )
-    return next(few, None) or next(more, None)
+    for answers in range(1, _MOST_ANSWERS + 1):
+        close = _SINGLE if answers <= _COARSE else _DOUBLE
+        if _is_share(value, answers, close):
+            return answers
+    return None
 
 
 def _is_share(value: float, whole: int, close: float) -> bool:

@@ -31,29 +31,28 @@ class WorkerErrors(Diagnosis):
     def judge(self, context: RuleContext) -> Finding | NotJudged | None:
         """Report the workers' most frequent error, its count, and the samples that it costs."""
         run = context.run
-        found = (
-            None
-            if context.state in (State.CRASHED, State.FINISHED)
-            else self._lately(run)
-        )
+        found = None
+        if context.state not in (State.CRASHED, State.FINISHED):
+            found = self._lately(run)
         finding = self._finding(run, *found) if found is not None else None
         self.remember(finding, run.step)
         return finding
 
     def _lately(self, run: Run) -> tuple[str, ReportedError] | None:
-        least, at = self.rule.count, run.step or 0
-        lasting = (one for one in worker_errors(run) if one[1].count >= least)
-        return next(
-            (one for one in lasting if at - (one[1].step or 0) <= self.rule.window),
-            None,
-        )
+        at = run.step or 0
+        for path, error in worker_errors(run):
+            is_recent = at - (error.step or 0) <= self.rule.window
+            if is_recent and error.count >= self.rule.count:
+                return path, error
+        return None
 
     def _finding(self, run: Run, path: str, error: ReportedError) -> Finding:
-        first, last = error.first, error.last
+        first = error.first
+        last = error.last
         name = one_line(PurePath(path).name, 60)
-        lines = f"{name}:{first.line}" + (
-            f" to {last.line}" if last.line != first.line else ""
-        )
+        lines = f"{name}:{first.line}"
+        if last.line != first.line:
+            lines += f" to {last.line}"
         cost = _cost(run, error.since)
         return Finding(
             self.rule.id,

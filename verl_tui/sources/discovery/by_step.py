@@ -41,15 +41,13 @@ def is_of_a_step(name: str) -> bool:
 
 def formats(directory: Path, names: Sequence[str], probe: Probe) -> list[Format]:
     """Return the formats that a directory is a source of, by the first file that can be read."""
-    return [
-        files.format
-        for files in _STEP_FILES
-        if any(
-            (known := probe.known(directory / name)) and known.format is files.format
-            for name in names
-            if files.step_of(name) is not None
-        )
-    ]
+    found = []
+    for files in _STEP_FILES:
+        paths = [directory / name for name in names if files.step_of(name) is not None]
+        known = filter(None, map(probe.known, paths))
+        if any(one.format is files.format for one in known):
+            found.append(files.format)
+    return found
 
 
 def source_path(file: FoundFile) -> Path:

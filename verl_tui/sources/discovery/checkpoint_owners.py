@@ -35,12 +35,9 @@ def homes_around(directory: Path) -> list[Path]:
     found = []
     for place in (directory, *directory.parents)[: _HIGHEST + 1]:
         found += homes(place, 0)
-        found += [
-            home
-            for name in HOMES
-            if is_folder(place / name)
-            for home in homes(place / name)
-        ]
+        for name in HOMES:
+            if is_folder(place / name):
+                found += homes(place / name)
         if not naming.is_generic(place.name) and wandb_id(place) is None:
             break
     return found
@@ -61,7 +58,11 @@ def with_checkpoints(
     below = _by_place(runs)
     owned: list[dict[Path, bool]] = [{} for _ in runs]
     for home in found:
-        depth, nearest = (1, range(len(runs))) if home.given else _nearest(below, home)
+        if home.given:
+            depth = 1
+            nearest: Sequence[int] = range(len(runs))
+        else:
+            depth, nearest = _nearest(below, home)
         named = _named_in(home, {at: names[at] for at in nearest}, depth)
         for at in named or _sharing(home, nearest):
             owned[at][home.path] = at in named or _holds(runs[at], home.path)
@@ -73,7 +74,9 @@ def with_checkpoints(
 
 def _sharing(home: CheckpointHome, nearest: Sequence[int]) -> Sequence[int]:
     """Return the runs that share checkpoints; those the user named alone fit no several runs."""
-    return () if home.given and len(nearest) != 1 else nearest
+    if home.given and len(nearest) != 1:
+        return ()
+    return nearest
 
 
 def _named_in(
@@ -87,7 +90,8 @@ def _named_in(
 
 def _surest(owned: Mapping[Path, bool]) -> tuple[Path, ...]:
     """Return the directories that are surely a run's own, or all if none is."""
-    return tuple(path for path, sure in owned.items() if sure) or tuple(owned)
+    surely = tuple(path for path, sure in owned.items() if sure)
+    return surely or tuple(owned)
 
 
 def _holds(run: FoundRun, home: Path) -> bool:
@@ -103,21 +107,22 @@ def _names(run: FoundRun) -> set[str]:
         if file.format is not None and file.format.anchor
     }
     titles = {file.title for file in run.files}
-    return {
-        name
-        for name in {run.name, run.directory.name, *stems, *titles}
-        if name and not naming.is_generic(name)
-    }
+    names = {run.name, run.directory.name, *stems, *titles}
+    return {name for name in names if name and not naming.is_generic(name)}
 
 
 def _by_place(runs: Sequence[FoundRun]) -> dict[tuple[str, ...], list[int]]:
     """Return the runs with files at or below each directory, by the parts of its path."""
     below: dict[tuple[str, ...], list[int]] = {}
     for at, run in enumerate(runs):
-        places = {run.directory.parts, *(file.path.parts[:-1] for file in run.files)}
-        for place in {
-            parts[:depth] for parts in places for depth in range(1, len(parts) + 1)
-        }:
+        directories = {
+            run.directory.parts,
+            *(file.path.parts[:-1] for file in run.files),
+        }
+        places: set[tuple[str, ...]] = set()
+        for parts in directories:
+            places.update(parts[:depth] for depth in range(1, len(parts) + 1))
+        for place in places:
             below.setdefault(place, []).append(at)
     return below
 
@@ -127,7 +132,9 @@ def _nearest(
 ) -> tuple[int, Sequence[int]]:
     """Return the runs with the nearest files, and the number of parts of the path of that place."""
     parts = home.path.parts
-    for depth in range(len(parts), min(len(parts), len(home.top.parts)) - 1, -1):
-        if parts[:depth] in below:
-            return depth, below[parts[:depth]]
+    highest = min(len(parts), len(home.top.parts))
+    for depth in range(len(parts), highest - 1, -1):
+        place = parts[:depth]
+        if place in below:
+            return depth, below[place]
     return 0, below.get(home.top.parts, ())

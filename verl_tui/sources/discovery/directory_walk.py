@@ -89,7 +89,8 @@ class DirectoryWalk:
             elif not _is_no_log(path, dumped=dumped):
                 self._add_file(path, here, taken, hydra=hydra)
         here.anchors.extend(error_logs(here))
-        if (state := trainer_state.in_checkpoints(directory, entries)) is not None:
+        state = trainer_state.in_checkpoints(directory, entries)
+        if state is not None:
             here.anchors.append(FoundFile(state, trainer_state))
         self._drop_stepless(here, below)
         runs = grouped_runs(here, below, self._copies)

@@ -107,23 +107,19 @@ class Finder:
         self._begin(reported)
         for spec in self.specs:
             if pipe.is_meant(spec):
-                stdin = FoundFile(pipe.PATH, pipe)
-                self._folders.append(
-                    Folder(pipe.PATH, "stdin", extras=[stdin], stem="stdin")
-                )
+                self._folders.append(_stdin())
                 continue
             for path in self._expand(spec):
                 self._find(path)
         runs = self._pages.split(self._trackio.split(named_runs(self._folders)))
         owners = with_checkpoints(list(runs), self._homes)
         shown = {str(file.path) for run in owners for file in run.files}
+        passed = dict.fromkeys(self._passed_over)
         return Discovery(
             tuple(owners),
             tuple(dict.fromkeys(self._problems)),
             tuple(dict.fromkeys(self._waiting)),
-            tuple(
-                one for one in dict.fromkeys(self._passed_over) if one.path not in shown
-            ),
+            tuple(entry for entry in passed if entry.path not in shown),
         )
 
     def _begin(self, reported: Mapping[Path, Sequence[str]] | None) -> None:
@@ -131,8 +127,11 @@ class Finder:
         self._named.begin()
         self._copies.begin(reported)
         self.directories = set()
-        self._homes, self._folders, self._passed_over = [], [], []
-        self._problems, self._waiting = [], []
+        self._homes = []
+        self._folders = []
+        self._passed_over = []
+        self._problems = []
+        self._waiting = []
 
     def _expand(self, spec: str) -> list[Path]:
         """Return the paths that a user's word stands for; note if there are none."""
@@ -185,7 +184,8 @@ class Finder:
         path = _main_log(path)
         file, reason, wait = self._named.recognise(path)
         if file is None:
-            (self._waiting if wait else self._problems).append(f"{name}: {reason}")
+            sentences = self._waiting if wait else self._problems
+            sentences.append(f"{name}: {reason}")
             return
         folder = Folder(path.parent, stem(path), [file], stem=stem(path))
         folder.anchors.extend(error_logs(folder))
@@ -209,7 +209,8 @@ class Finder:
         if walk.problem is not None:
             self._problems.append(f"{name}: {walk.problem}")
         for folder in found:
-            folder.top, folder.alone = path, len(found) == 1
+            folder.top = path
+            folder.alone = len(found) == 1
         self._folders.extend(found)
         if any(file.format for folder in found for file in folder.files):
             self._homes += walk.homes
@@ -253,16 +254,19 @@ class Finder:
         empty: list[str] = []
         unknown: list[str] = []
         for path, size in self._probe.sizes(top).items():
-            if path not in passed_over and classify_name(path.name) is NameClass.LOG:
-                (unknown if size else empty).append(
-                    one_line(str(path.relative_to(top)))
-                )
-        why = ", ".join(
-            filter(None, (_are(empty, "empty so far"), _are(unknown, UNKNOWN)))
-        )
+            if path in passed_over or classify_name(path.name) is not NameClass.LOG:
+                continue
+            name = one_line(str(path.relative_to(top)))
+            if size:
+                unknown.append(name)
+            else:
+                empty.append(name)
+        reasons = (_are(empty, "empty so far"), _are(unknown, UNKNOWN))
+        why = ", ".join(filter(None, reasons))
         if not (why or passed_over or self._probe.closed):
             why = "looking for *.jsonl, *.log, *.out, *.txt, *.csv"
-        return "no log in this directory yet" + (f": {why}" if why else "")
+        sentence = "no log in this directory yet"
+        return f"{sentence}: {why}" if why else sentence
 
     def _beside(self, file: FoundFile) -> list[FoundFile]:
         """Return settings, and dumps if there is no other log, beside a file the user named."""
@@ -283,18 +287,23 @@ class Finder:
         """Return the settings or dumps in a directory."""
         if directory.name == ".hydra":
             return hydra_files(directory, self._probe)
-        return (
-            []
-            if directory.name.startswith(".")
-            else dump_folders(directory, self._probe)
-        )
+        if directory.name.startswith("."):
+            return []
+        return dump_folders(directory, self._probe)
+
+
+def _stdin() -> Folder:
+    stdin = FoundFile(pipe.PATH, pipe)
+    return Folder(pipe.PATH, "stdin", extras=[stdin], stem="stdin")
 
 
 def _main_log(path: Path) -> Path:
     """Return Slurm's `job.out` for a `job.err`: the two are one log, recognised by the first."""
     path = path.parent / (rotated.base(path.name) or path.name)
     other = path.with_suffix(".out")
-    return other if path.suffix == ".err" and is_file(other) else path
+    if path.suffix == ".err" and is_file(other):
+        return other
+    return path
 
 
 def _without_log(
@@ -310,8 +319,6 @@ def _without_log(
 
 def _are(names: list[str], state: str) -> str:
     """Return a sentence about files, empty if there are none."""
-    return (
-        f"{some(sorted(names))} {'is' if len(names) == 1 else 'are'} {state}"
-        if names
-        else ""
-    )
+    if not names:
+        return ""
+    return f"{some(sorted(names))} {'is' if len(names) == 1 else 'are'} {state}"

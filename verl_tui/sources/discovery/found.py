@@ -94,13 +94,16 @@ def wandb_id(path: Path) -> str | None:
     A directory that was renamed is known by the log in it.
     """
     for below, part in enumerate(reversed(path.parts)):
-        if (found := _WANDB_RUN.match(part)) is not None:
+        found = _WANDB_RUN.match(part)
+        if found is not None:
             return found.group(1)
         if part == _LATEST:
             return _id_in(path.parents[below - 1] if below else path) or _LATEST
         if part in _IN_WANDB_RUN and (known := _id_in(path.parents[below])) is not None:
             return known
-    return _id_in(path.parent) if path.suffix == _WANDB_LOG else _id_in(path)
+    if path.suffix == _WANDB_LOG:
+        return _id_in(path.parent)
+    return _id_in(path)
 
 
 def _id_in(directory: Path) -> str | None:
@@ -109,9 +112,9 @@ def _id_in(directory: Path) -> str | None:
         status = directory.stat()
     except OSError:
         return None
-    return (
-        _id_of_log(directory, status.st_mtime_ns) if S_ISDIR(status.st_mode) else None
-    )
+    if not S_ISDIR(status.st_mode):
+        return None
+    return _id_of_log(directory, status.st_mtime_ns)
 
 
 @lru_cache(maxsize=1024)
@@ -120,11 +123,9 @@ def _id_of_log(directory: Path, _changed: int) -> str | None:
     logs = [
         log.stem.removeprefix("run-") for log in directory.glob(f"run-*{_WANDB_LOG}")
     ]
-    return (
-        min(logs)
-        if logs and any((directory / name).is_dir() for name in _IN_WANDB_RUN)
-        else None
-    )
+    if logs and any((directory / name).is_dir() for name in _IN_WANDB_RUN):
+        return min(logs)
+    return None
 
 
 def is_events(path: Path) -> bool:
@@ -136,12 +137,14 @@ def log_name(file: FoundFile) -> str:
     """Return the name of the log that a file is a part of."""
     if file.log:
         return file.log
-    if (kept := wandb_id(file.path)) is not None:
+    kept = wandb_id(file.path)
+    if kept is not None:
         return f"{WANDB}/{kept}"
     if is_events(file.path):
         folder = file.path.parent
         return str(folder.parent if _HPARAMS.fullmatch(folder.name) else folder)
-    if (member := ranks.member(file.path)) is not None:
+    member = ranks.member(file.path)
+    if member is not None:
         return member.log
     return f"{file.path.parent}/{stem(file.path)}"
 

@@ -67,11 +67,15 @@ def grouped_runs(
     else:
         units = [merge_into(here, own)] if here.anchors or own else []
         if _takes_copies(units, kept, copies):
-            return [merge_into(here, kept)] if here.files or units or kept else []
+            if here.files or units or kept:
+                return [merge_into(here, kept)]
+            return []
     units, kept = copies.assign_by_name(units, kept)
     if kept:
         units = copies.assign_by_time(*assign_by_title(units, kept, _all_names(units)))
-    return units if here.anchors else _with_extras(here, units)
+    if here.anchors:
+        return units
+    return _with_extras(here, units)
 
 
 def _joined(here: Folder, below: list[Folder]) -> list[Folder]:
@@ -82,11 +86,9 @@ def _joined(here: Folder, below: list[Folder]) -> list[Folder]:
 
 def _take_extras(here: Folder, below: list[Folder]) -> None:
     """Add the samples and settings of folders without a log to the run here."""
+    ours = (None, wandb_id(here.directory))
     for folder in below:
-        if not folder.anchors and wandb_id(folder.directory) in (
-            None,
-            wandb_id(here.directory),
-        ):
+        if not folder.anchors and wandb_id(folder.directory) in ours:
             here.extras.extend(folder.extras)
 
 
@@ -97,30 +99,42 @@ def _split_by_wandb(
     own: list[Folder] = []
     kept: list[Folder] = []
     for run in runs:
-        in_wandb = run.directory.relative_to(here.directory).parts[0] == WANDB
-        (kept if in_wandb else own).append(run)
-    return own if here.directory.name == WANDB else _join_same_names(own), kept
+        if _top(here, run) == WANDB:
+            kept.append(run)
+        else:
+            own.append(run)
+    if here.directory.name != WANDB:
+        own = _join_same_names(own)
+    return own, kept
+
+
+def _top(here: Folder, below: Folder) -> str:
+    """Return the name of the folder in a directory that another one is or lies in."""
+    return below.directory.relative_to(here.directory).parts[0]
 
 
 def _own_runs(here: Folder) -> list[Folder]:
     """Return the runs whose logs lie in a directory itself."""
     if not here.anchors:
         return []
-    return [here] if one_log_each([here]) else _split(here)
+    if one_log_each([here]):
+        return [here]
+    return _split(here)
 
 
 def _is_one_run(here: Folder, own: list[Folder], kept: list[Folder]) -> bool:
     """True if a directory with all below it is one run."""
-    return bool(
-        here.anchors or here.extras or _has_generic_names(here, [*own, *kept])
-    ) and one_log_each([here, *own])
+    has_files = bool(here.anchors or here.extras)
+    if not has_files and not _has_generic_names(here, [*own, *kept]):
+        return False
+    return one_log_each([here, *own])
 
 
 def _takes_copies(units: list[Folder], kept: list[Folder], copies: WandbCopies) -> bool:
     """True if what W&B kept belongs to the one run that there is."""
-    return len(kept) <= 1 and not any(
-        copies.is_foreign(unit, one) for unit in units for one in kept
-    )
+    if len(kept) > 1:
+        return False
+    return not any(copies.is_foreign(unit, copy) for copy in kept for unit in units)
 
 
 def _with_extras(here: Folder, units: list[Folder]) -> list[Folder]:
@@ -128,23 +142,22 @@ def _with_extras(here: Folder, units: list[Folder]) -> list[Folder]:
     if not units:
         return [here] if here.extras else []
     if len(units) == 1:
-        return [merge_into(here, units)] if here.extras else units
+        if not here.extras:
+            return units
+        return [merge_into(here, units)]
     samples = [file for file in here.extras if file.format is not None]
     if not samples:
         return units
-    directory = (
-        samples[0].path if is_folder(samples[0].path) else samples[0].path.parent
-    )
-    return [
-        *units,
-        Folder(directory, str(directory.relative_to(here.directory)), extras=samples),
-    ]
+    directory = samples[0].path
+    if not is_folder(directory):
+        directory = directory.parent
+    name = str(directory.relative_to(here.directory))
+    return [*units, Folder(directory, name, extras=samples)]
 
 
 def _has_generic_names(here: Folder, runs: Sequence[Folder]) -> bool:
     """True if the names of the folders below are those of parts of a run, not of runs."""
-    tops = {folder.directory.relative_to(here.directory).parts[0] for folder in runs}
-    return len(runs) > 1 and all(_GENERIC.fullmatch(top) for top in tops)
+    return len(runs) > 1 and all(_GENERIC.fullmatch(_top(here, run)) for run in runs)
 
 
 def _join_ranks(runs: list[Folder]) -> list[Folder]:
@@ -152,12 +165,9 @@ def _join_ranks(runs: list[Folder]) -> list[Folder]:
     by_log: dict[str, Folder] = {}
     left = []
     for folder in runs:
-        logs = [
-            member.log
-            for file in folder.anchors
-            if (member := ranks.member(file.path)) is not None
-        ]
-        known = next((by_log[log] for log in logs if log in by_log), None)
+        members = [ranks.member(file.path) for file in folder.anchors]
+        logs = [member.log for member in members if member is not None]
+        known = next(filter(None, map(by_log.get, logs)), None)
         if known is None:
             left.append(folder)
         else:
@@ -223,8 +233,9 @@ def _join_same_names(own: list[Folder]) -> list[Folder]:
             alike[name].append(folder)
     parts: dict[int, Folder] = {}
     for name, folders in alike.items():
-        free = len(folders) > 1 and not any(id(folder) in parts for folder in folders)
-        if free and one_log_each(folders):
+        if len(folders) < 2 or not parts.keys().isdisjoint(map(id, folders)):
+            continue
+        if one_log_each(folders):
             joined = merge_into(Folder(folders[0].directory, name, stem=name), folders)
             parts |= dict.fromkeys(map(id, folders), joined)
     runs = [parts.get(id(folder), folder) for folder in own]
@@ -240,9 +251,8 @@ def _names(folder: Folder) -> list[str]:
         for file in folder.anchors
         if nameless or file.format is filelogger
     ]
-    return [
-        name for name in dict.fromkeys([last, *stems]) if not _GENERIC.fullmatch(name)
-    ]
+    names = dict.fromkeys([last, *stems])
+    return [name for name in names if not _GENERIC.fullmatch(name)]
 
 
 def _all_names(units: Iterable[Folder]) -> Mapping[str, Sequence[Folder]]:
@@ -258,13 +268,15 @@ def _split(here: Folder) -> list[Folder]:
     """Split several logs in one directory into runs by their stems; settings go to none."""
     stems: dict[str, Folder] = {}
     for file in here.anchors:
-        name = Path(log_name(file)).name if ranks.member(file.path) else stem(file.path)
-        name = (
-            name if log_name(file) != str(file.path.parent) else file.path.parent.name
-        )
-        stems.setdefault(name, Folder(here.directory, name, stem=name)).anchors.append(
-            file
-        )
+        log = log_name(file)
+        if log == str(file.path.parent):
+            name = file.path.parent.name
+        elif ranks.member(file.path):
+            name = Path(log).name
+        else:
+            name = stem(file.path)
+        folder = stems.setdefault(name, Folder(here.directory, name, stem=name))
+        folder.anchors.append(file)
     return list(stems.values())
 
 
@@ -303,13 +315,17 @@ def _new_files(
 
 
 def _stem_part(folder: Folder) -> list[str]:
-    return [folder.stem] if folder.stem else []
+    if not folder.stem:
+        return []
+    return [folder.stem]
 
 
 def _rank(file: FoundFile) -> int:
     """Sort the log of the first rank last: of two values for one step the last file's wins."""
     member = ranks.member(file.path)
-    return -member.rank if member is not None else -1
+    if member is not None:
+        return -member.rank
+    return -1
 
 
 def _own_name(folder: Folder, real_paths: RealPaths) -> str:
@@ -321,12 +337,10 @@ def _own_name(folder: Folder, real_paths: RealPaths) -> str:
     top = folder.top or folder.directory
     if folder.alone:
         return naming.place_name((), real_paths.of(top).parts)
-    relative = (
-        folder.directory.relative_to(top).parts
-        if top in folder.directory.parents
-        else ()
-    )
-    return naming.place_name((*relative, *_stem_part(folder)), real_paths.of(top).parts)
+    below = _stem_part(folder)
+    if top in folder.directory.parents:
+        below = [*folder.directory.relative_to(top).parts, *below]
+    return naming.place_name(below, real_paths.of(top).parts)
 
 
 def _specific_title(folder: Folder) -> str:

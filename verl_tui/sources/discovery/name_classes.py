@@ -183,7 +183,9 @@ def classify_name(name: str) -> NameClass:
         return NameClass.OTHER
     if suffix not in _LOGS or _WRITTEN.fullmatch(name):
         return NameClass.ODD
-    return NameClass.ODD if name.startswith(".") else NameClass.LOG
+    if name.startswith("."):
+        return NameClass.ODD
+    return NameClass.LOG
 
 
 @lru_cache(maxsize=_CACHED_NAMES)

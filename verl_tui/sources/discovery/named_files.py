@@ -71,11 +71,13 @@ class NamedFiles:
 
     def recognise(self, path: Path) -> Named:
         """Return a file with its format, or why it cannot be read."""
-        if (kind := _QUOTES.get(path.suffix.lower())) is not None:
+        kind = _QUOTES.get(path.suffix.lower())
+        if kind is not None:
             return Named(None, f"is {kind}, not a log: save what was printed as text")
         part = rotated.newest_part(path)
         try:
-            begin, status = beginning(part).data, part.stat()
+            begin = beginning(part).data
+            status = part.stat()
         except OSError as error:
             return Named(None, reason_of(error))
         if not begin.strip():
@@ -122,9 +124,9 @@ def _no_log(begin: bytes) -> str:
 
 def _assumed(path: Path) -> Format:
     """Return how a text is read whose beginning fits no format yet."""
-    return (
-        tutorial if uncompressed_name(path).suffix in (".jsonl", ".json") else console
-    )
+    if uncompressed_name(path).suffix in (".jsonl", ".json"):
+        return tutorial
+    return console
 
 
 def _grown(before: _Look, now: _Look) -> bool:

@@ -89,10 +89,10 @@ def place_name(relative: Sequence[str], above: Sequence[str]) -> str:
         own.pop()
     if own:
         return "/".join(own)
-    return next(
-        (part for part in reversed(above) if not is_generic(part) and part != "/"),
-        "/".join(relative),
-    )
+    for part in reversed(above):
+        if part != "/" and not is_generic(part):
+            return part
+    return "/".join(relative)
 
 
 def distinct(names: Sequence[str], places: Sequence[Sequence[str]]) -> list[str]:
@@ -138,26 +138,23 @@ def _differences(places: Sequence[Sequence[str]]) -> list[str]:
     begin = _common(places, shortest)
     end = _common([place[::-1] for place in places], shortest - begin)
     rests = [place[begin : len(place) - end] for place in places]
-    columns = (
-        [[rest[0] for rest in rests], [rest[-1] for rest in rests]]
-        if all(rests)
-        else []
-    )
+    columns = []
+    if all(rests):
+        columns = [[rest[0] for rest in rests], [rest[-1] for rest in rests]]
     unique = [words for words in columns if len(set(words)) == len(words)]
     # A generic word is taken only if there is no other.
     unique.sort(key=lambda words: any(map(is_generic, words)))
-    return (
-        list(map(_without_date, unique[0]))
-        if unique
-        else ["/".join(rest) for rest in rests]
-    )
+    if unique:
+        return list(map(_without_date, unique[0]))
+    return ["/".join(rest) for rest in rests]
 
 
 def _common(places: Sequence[Sequence[str]], most: int) -> int:
     """Return how many parts all paths begin with, at most `most`."""
-    return next(
-        (at for at in range(most) if len({place[at] for place in places}) > 1), most
-    )
+    for at in range(most):
+        if len({place[at] for place in places}) > 1:
+            return at
+    return most
 
 
 def _without_date(word: str) -> str:
@@ -168,4 +165,6 @@ def _without_date(word: str) -> str:
 
 def within(path: Path, top: Path) -> list[str]:
     """Return the parts of a path below another; its last part where it is no other."""
-    return list(path.relative_to(top).parts) if top in path.parents else []
+    if top not in path.parents:
+        return []
+    return list(path.relative_to(top).parts)

@@ -42,11 +42,9 @@ class PageRuns:
             stamp = found.st_mtime, found.st_size
             known = self._known.get(path)
             if known is None or known[0] != stamp:
-                data = head(path, exposition.LARGEST)
-                self._known[path] = known = (
-                    stamp,
-                    _parts_with_figures(parts_of(data)[0]),
-                )
+                pages, _ = parts_of(head(path, exposition.LARGEST))
+                known = (stamp, _parts_with_figures(pages))
+                self._known[path] = known
         except (OSError, ImportError, ValueError):
             return ()
         return known[1]
@@ -84,18 +82,11 @@ def _other_runs(
 
 def _names_of_logs(run: FoundRun) -> set[str] | None:
     """Return the names of a run and its logs, None if pages are all it has."""
-    logs = [
-        file
-        for file in run.files
-        if file.format is not None and file.format.anchor and not is_page(file)
-    ]
-    if not logs:
-        return None
-    return {
-        run.name,
-        *(stem(file.path) for file in logs),
-        *(file.title for file in logs),
-    }
+    names = set()
+    for file in run.files:
+        if file.format is not None and file.format.anchor and not is_page(file):
+            names |= {run.name, stem(file.path), file.title}
+    return names or None
 
 
 def _own(parts: Sequence[str], called: Collection[str] | None) -> str | None:
@@ -117,9 +108,8 @@ def _parts_with_figures(pages: Sequence[Mapping[str, Scrape]]) -> tuple[str, ...
         parts |= page
     if NOBODYS in parts:
         figures = Scrapes(totals=True).take({"": parts[NOBODYS]}, {})
-        if len(parts) == 1 or not (
-            figures.metrics or figures.readings or figures.step is not None
-        ):
+        has_any = figures.metrics or figures.readings or figures.step is not None
+        if len(parts) == 1 or not has_any:
             del parts[NOBODYS]
     return tuple(parts)[:_MOST]
 

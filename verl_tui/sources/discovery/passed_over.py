@@ -65,15 +65,17 @@ def why_unknown(begin: bytes) -> str:
     """Return why a file of no known format cannot be read, by its first bytes."""
     if begin.startswith(_PACKED):
         return PACKED
-    return WIDE if begin.startswith(binary.WIDE) else UNKNOWN
+    if begin.startswith(binary.WIDE):
+        return WIDE
+    return UNKNOWN
 
 
 def is_data(path: Path, top: Path) -> bool:
     """True if a JSONL file is a data set by its name."""
     below = path.relative_to(top).parts[:-1] if top in path.parents else ()
-    return path.suffix == ".jsonl" and (
-        any(map(_DATA.fullmatch, below)) or bool(_SPLITS.fullmatch(path.name))
-    )
+    if path.suffix != ".jsonl":
+        return False
+    return any(map(_DATA.fullmatch, below)) or bool(_SPLITS.fullmatch(path.name))
 
 
 def folders(
@@ -124,7 +126,9 @@ def shape(path: Path) -> str:
 def _folder_shape(path: Path) -> str:
     """Return a name without its numbers: `run_7` is like `run_12`."""
     shape = _DIGITS.sub("#", path.name)
-    return shape if shape != path.name else path.name + "/"
+    if shape != path.name:
+        return shape
+    return path.name + "/"
 
 
 def sentences(passed: Iterable[PassedOver]) -> Iterator[str]:

@@ -122,7 +122,8 @@ class _Inspection:
         self.inherited = known is None and self.known is not None and not drops
         self.known = self.known if self.inherited else known
         self.first = first
-        self.size, self.inode = status.st_size, status.st_ino
+        self.size = status.st_size
+        self.inode = status.st_ino
 
     def is_continued(self, status: os.stat_result, first: bytes) -> bool:
         """Return whether the file is still the one that was looked at, with more bytes at most.
@@ -267,7 +268,8 @@ class Probe:
         called: NameClass,
     ) -> None:
         """Look at a file that is new or has grown."""
-        before, begin = inspection.known, head(path, _START)
+        before = inspection.known
+        begin = head(path, _START)
         first = begin[:_FIRST]
         continued = inspection.is_continued(status, first)
         provisional = inspection.is_provisional
@@ -304,11 +306,9 @@ class Probe:
             return None
         fits = _surely if called is NameClass.ODD else _matching
         format = fits(uncompressed_name(path), begin)
-        return (
-            Recognised(format, title=naming.experiment_name(begin))
-            if format is not None
-            else None
-        )
+        if format is None:
+            return None
+        return Recognised(format, title=naming.experiment_name(begin))
 
     def _deeper(
         self, path: Path, inspection: _Inspection, size: int
@@ -357,11 +357,9 @@ def _by_signs(path: Path, size: int) -> Recognised | None:
         or console_signs.bar(text)
         or console_signs.failed(text, named)
     )
-    return (
-        Recognised(console, sure=False, title=naming.experiment_name(text))
-        if signs
-        else None
-    )
+    if not signs:
+        return None
+    return Recognised(console, sure=False, title=naming.experiment_name(text))
 
 
 def _is_worth_it(
@@ -385,7 +383,9 @@ def _matching(path: Path, begin: bytes) -> Format | None:
 def _surely(path: Path, begin: bytes) -> Format | None:
     """Return the format of a file with any name: a console needs more than a mark here."""
     format = _matching(path, begin)
-    return None if format is console and not console.is_sure(begin) else format
+    if format is console and not console.is_sure(begin):
+        return None
+    return format
 
 
 def reason_of(error: Exception) -> str:

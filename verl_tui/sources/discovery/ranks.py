@@ -48,11 +48,9 @@ def _of_torchrun(path: Path) -> Member | None:
     parts = path.parts
     if path.name not in _STREAMS or len(parts) < 4 or not parts[-2].isdecimal():
         return None
-    return (
-        Member(str(path.parents[2]), int(parts[-2]))
-        if _ATTEMPT.fullmatch(parts[-3])
-        else None
-    )
+    if not _ATTEMPT.fullmatch(parts[-3]):
+        return None
+    return Member(str(path.parents[2]), int(parts[-2]))
 
 
 def _of_ray_job(path: Path) -> Member | None:
@@ -70,7 +68,8 @@ def _of_named_rank(path: Path) -> Member | None:
     if found := _RANK.search(path.name):
         log = path.parent / _without_rank(found)
         return Member(str(log.with_suffix("")), int(found[1]))
-    if found := _RANK.search(path.parent.name):
+    found = _RANK.search(path.parent.name)
+    if found:
         log = path.parent.parent / _without_rank(found) / path.name
         return Member(str(log.with_suffix("")), int(found[1]))
     return None

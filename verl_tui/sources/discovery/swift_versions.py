@@ -36,7 +36,9 @@ def resumed_from(directory: Path) -> str | None:
         stat = path.stat()
     except OSError:
         return None
-    return _stated(path, stat.st_mtime_ns) if stat.st_size <= _LARGEST else None
+    if stat.st_size <= _LARGEST:
+        return _stated(path, stat.st_mtime_ns)
+    return None
 
 
 @lru_cache(maxsize=1024)  # at another time it has another content
@@ -46,9 +48,9 @@ def _stated(path: Path, modified: int) -> str | None:
             settings = loads(file.read())
     except (OSError, ValueError, RecursionError):
         return None
-    stated = (
-        settings.get("resume_from_checkpoint") if isinstance(settings, dict) else None
-    )
+    stated = None
+    if isinstance(settings, dict):
+        stated = settings.get("resume_from_checkpoint")
     if not isinstance(stated, str):
         return None
     parts = PurePosixPath(stated.replace("\\", "/")).parts

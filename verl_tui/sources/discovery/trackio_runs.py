@@ -29,12 +29,9 @@ class RunNames:
         last, names = self._known.get(path, (0, {}))
         try:
             with closing(open_database(path)) as opened:
-                configured = [
-                    row[0]
-                    for row in opened.execute(
-                        "SELECT run_name FROM configs ORDER BY id"
-                    )
-                ]
+                configured = opened.execute(
+                    "SELECT run_name FROM configs ORDER BY id"
+                ).fetchall()
                 added = opened.execute(
                     "SELECT run_name, max(id) FROM metrics WHERE id > ?"
                     " GROUP BY run_name ORDER BY max(id)",
@@ -42,7 +39,7 @@ class RunNames:
                 ).fetchall()
         except (sqlite3.Error, OSError, UnicodeDecodeError):
             return list(names)
-        for run in configured:
+        for (run,) in configured:
             names.setdefault(str(run))
         for run, at in added:
             names.pop(str(run), None)
@@ -56,14 +53,15 @@ class RunNames:
 
         Runs of one name in several databases are told apart by these.
         """
-        found = [*self._divided(runs)]
-        places = {
-            at: place for at, run in enumerate(found) if (place := _place(run.files))
-        }
-        told = naming.distinct([found[at].name for at in places], [*places.values()])
-        names = dict(zip(places, told, strict=True))
-        for at, run in enumerate(found):
-            yield run._replace(name=names.get(at, run.name))
+        found = list(self._divided(runs))
+        places = [_place(run.files) for run in found]
+        stored = [at for at, place in enumerate(places) if place]
+        names = naming.distinct(
+            [found[at].name for at in stored], [places[at] for at in stored]
+        )
+        for at, name in zip(stored, names, strict=True):
+            found[at] = found[at]._replace(name=name)
+        yield from found
 
     def _divided(self, runs: Iterable[FoundRun]) -> Iterator[FoundRun]:
         for run in runs:
@@ -77,23 +75,27 @@ class RunNames:
             own = database_of(only.path)[1] if only is not None else ""
             name = naming.visible(own) if own else run.name
             yield run._replace(name=name, files=tuple(files))
-            for file, each in earlier:
+            for file, name in earlier:
                 yield run._replace(
-                    name=naming.visible(each), directory=file.path, files=(file,)
+                    name=naming.visible(name), directory=file.path, files=(file,)
                 )
 
 
 def _only_log(files: Iterable[FoundFile]) -> FoundFile | None:
     """Return the run in a database that is the only log, else nothing."""
     logs = [file for file in files if file.format is not None and file.format.anchor]
-    return logs[0] if len(logs) == 1 and is_trackio(logs[0]) else None
+    if len(logs) == 1 and is_trackio(logs[0]):
+        return logs[0]
+    return None
 
 
 def _place(files: Iterable[FoundFile]) -> tuple[str, ...]:
     """Return the path of the database whose run is the only log, in parts; empty without one."""
     only = _only_log(files)
-    database = database_of(only.path)[0] if only is not None else None
-    return () if database is None else database.with_suffix("").parts
+    if only is None:
+        return ()
+    database, _ = database_of(only.path)
+    return database.with_suffix("").parts
 
 
 def is_trackio(file: FoundFile) -> bool:

@@ -11,6 +11,7 @@ where there are several, a run is left out until it has a step and the consoles 
 from __future__ import annotations
 
 import os
+from itertools import chain
 from typing import TYPE_CHECKING
 
 from verl_tui.records import MetricRows
@@ -30,7 +31,7 @@ from verl_tui.sources.files.tail import opened
 from verl_tui.sources.formats.wandb import reader as wandb
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
     from pathlib import Path
 
     from verl_tui.records import Record
@@ -58,27 +59,28 @@ class _Beginning:
 
     def look(self) -> None:
         """Read how far it has got."""
-        self.before, self.seen, self._looked = self.step is not None, self._looked, True
+        self.before = self.step is not None
+        self.seen = self._looked
+        self._looked = True
         try:
             with opened(self._path) as file:
-                while self._reader is not None and (
-                    data := os.pread(file.fileno(), wandb.BLOCK, self._at)
-                ):
+                while self._reader is not None:
+                    data = os.pread(file.fileno(), wandb.BLOCK, self._at)
+                    if not data:
+                        return
                     self._at += len(data)
                     self.step = min(_made(self._reader.feed(data)), default=None)
-                    self._reader = self._reader if self.step is None else None
+                    if self.step is not None:
+                        self._reader = None
         except OSError:
             return
 
 
-def _made(records: Iterable[Record]) -> Iterable[int]:
-    """Return the steps of training; many trainers validate before the first, and call that 0."""
-    progress = (
-        record
-        for record in records
-        if isinstance(record, MetricRows) and record.progress
-    )
-    return (step for rows in progress for step in rows.steps if step > 0)
+def _made(records: Iterable[Record]) -> Iterator[int]:
+    """Yield the steps of training; many trainers validate before the first, and call that 0."""
+    for record in records:
+        if isinstance(record, MetricRows) and record.progress:
+            yield from (step for step in record.steps if step > 0)
 
 
 class WandbCopies:
@@ -105,14 +107,15 @@ class WandbCopies:
         """
         self._reported = reported
         self._looked = set()
-        self.left, self.stepless = False, {}
+        self.left = False
+        self.stepless = {}
 
     def join_starts(self, here: Folder, runs: list[Folder]) -> list[Folder]:
         """Join the starts of one training that its console names; leave undecided ones out."""
         copies = _by_id(runs)
         if self._reported is None or not copies:
             return runs
-        logs = [file for folder in (here, *runs) for file in consoles(folder)]
+        logs = list(chain.from_iterable(map(consoles, (here, *runs))))
         if not logs:
             return runs
         gone: set[int] = set()
@@ -140,13 +143,14 @@ class WandbCopies:
         gone: set[int],
     ) -> set[int]:
         """Return the runs to leave out at this scan, other than those that are gone already."""
-        named = {one for file in logs for one in self._ids(file)}
-        near = [
-            (one, copy)
-            for one, copy in copies.items()
-            if id(copy) not in gone and _is_near(here, copy)
-        ]
-        return {id(copy) for one, copy in near if self._leaves(copy, one in named)}
+        named = self._all_named(logs)
+        undecided = set()
+        for name, copy in copies.items():
+            if id(copy) in gone or not _is_near(here, copy):
+                continue
+            if self._leaves(copy, name in named):
+                undecided.add(id(copy))
+        return undecided
 
     def assign_by_name(
         self, units: list[Folder], kept: list[Folder]
@@ -160,9 +164,8 @@ class WandbCopies:
         given: set[int] = set()
         for copy in copies:
             mine = _all_ids(copy)
-            owners = [
-                unit for unit, ids in named if ids and unit is not copy and ids <= mine
-            ]
+            logs = [(unit, ids) for unit, ids in named if ids and unit is not copy]
+            owners = [unit for unit, ids in logs if ids <= mine]
             if len(owners) == 1:
                 merge_into(owners[0], [copy])
                 given.add(id(copy))
@@ -173,22 +176,20 @@ class WandbCopies:
         logs = [(unit, unit.changed) for unit in units]
         ends = [copy.changed for copy in kept]
         for copy, end in zip(kept, ends, strict=True):
-            rivals = sum(abs(at - end) <= _SAME_END for at in ends)
-            fitting = [
-                log
-                for log, at in logs
-                if abs(at - end) <= _SAME_END and self._may_be(log, copy)
-            ]
+            rivals = sum(_is_same_end(at, end) for at in ends)
+            near = [log for log, at in logs if _is_same_end(at, end)]
+            fitting = self._fitting(near, copy)
             if rivals == 1 and len(fitting) == 1:
                 merge_into(fitting[0], [copy])
             else:
                 units = [*units, copy]
         return units
 
-    def _may_be(self, log: Folder, copy: Folder) -> bool:
-        return one_log_each([log, without_console_copy(copy)]) and not self.is_foreign(
-            log, copy
-        )
+    def _fitting(self, logs: Sequence[Folder], copy: Folder) -> list[Folder]:
+        """Return the logs that a run of W&B may be of."""
+        without = without_console_copy(copy)
+        near = [log for log in logs if not self.is_foreign(log, copy)]
+        return [log for log in near if one_log_each([log, without])]
 
     def is_foreign(self, log: Folder, copy: Folder) -> bool:
         """Return whether a log says that it reports to other runs than this one."""
@@ -196,7 +197,11 @@ class WandbCopies:
         return bool(named) and not named & _all_ids(copy)
 
     def _named_by(self, log: Folder) -> set[str]:
-        return {one for file in consoles(log) for one in self._ids(file)}
+        return self._all_named(consoles(log))
+
+    def _all_named(self, logs: Iterable[FoundFile]) -> set[str]:
+        """Return the ids of all runs that some logs report to."""
+        return set(chain.from_iterable(map(self._ids, logs)))
 
     def _ids(self, file: FoundFile) -> Sequence[str]:
         return (self._reported or {}).get(file.path, ())
@@ -209,7 +214,8 @@ class WandbCopies:
         this cannot be decided.
         """
         first: Folder | None = None
-        begun, join_starts = 0, set()
+        begun = 0
+        join_starts = set()
         for start in starts:
             step = self._step(start)
             if step is None or id(start) in gone:
@@ -221,13 +227,16 @@ class WandbCopies:
                 merge_into(first, [start])
                 join_starts.add(id(start))
             else:
-                first, begun = start, step
+                first = start
+                begun = step
         return join_starts
 
     def _leaves(self, copy: Folder, named: bool) -> bool:
         """Return whether to leave a run out at this look."""
         known = self._beginning(copy)
-        if known is None or (known.step is not None and (named or known.before)):
+        if known is None:
+            return False
+        if known.step is not None and (named or known.before):
             return False
         self.left = True
         if known.step is None and known.seen and not named:
@@ -243,13 +252,17 @@ class WandbCopies:
         path = next((file.path for file in _kept(copy)), None)
         if path is None:
             return None
-        known = self._beginnings.get(path) or self._beginnings.setdefault(
-            path, _Beginning(path)
-        )
+        if path not in self._beginnings:
+            self._beginnings[path] = _Beginning(path)
+        known = self._beginnings[path]
         if path not in self._looked:
             self._looked.add(path)
             known.look()
         return known
+
+
+def _is_same_end(one: float, other: float) -> bool:
+    return abs(one - other) <= _SAME_END
 
 
 def _of_wandb(runs: Sequence[Folder]) -> list[Folder]:
@@ -269,11 +282,9 @@ def _is_near(here: Folder, copy: Folder) -> bool:
     there.
     """
     above = copy.directory.relative_to(here.directory).parts[:-2]
-    return (
-        any(True for _ in consoles(here))
-        or not above
-        or (len(above) == 1 and naming.is_generic(above[0]))
-    )
+    if not above or any(True for _ in consoles(here)):
+        return True
+    return len(above) == 1 and naming.is_generic(above[0])
 
 
 def _kept(copy: Folder) -> list[FoundFile]:
@@ -286,21 +297,14 @@ def _all_ids(copy: Folder) -> set[str]:
 
 def join_resumed(runs: list[Folder]) -> list[Folder]:
     """Join the directories of one W&B run: it gets a new one each time it is resumed."""
-    kept = {
-        id(folder): kept
-        for folder in runs
-        if (kept := wandb_id(folder.directory)) is not None
-    }
     by_id: dict[str, Folder] = {}
-    for folder in sorted((f for f in runs if id(f) in kept), key=_date):
-        known = by_id.setdefault(kept[id(folder)], folder)
+    joined = set()
+    for folder in sorted(_of_wandb(runs), key=_date):
+        known = by_id.setdefault(wandb_id(folder.directory) or "", folder)
         if known is not folder:
             merge_into(known, [folder])
-    return [
-        folder
-        for folder in runs
-        if id(folder) not in kept or by_id[kept[id(folder)]] is folder
-    ]
+            joined.add(id(folder))
+    return _without(runs, joined)
 
 
 def assign_by_title(
@@ -334,11 +338,8 @@ def _date(copy: Folder) -> str:
 
 def titles(copy: Folder) -> list[str]:
     """Return what a run is called at W&B, if it is: names are often paths."""
-    return list(
-        dict.fromkeys(
-            last_part(title) for title in _stated_titles(copy) if last_part(title)
-        )
-    )
+    names = map(last_part, _stated_titles(copy))
+    return list(dict.fromkeys(filter(None, names)))
 
 
 def _stated_titles(copy: Folder) -> list[str]:

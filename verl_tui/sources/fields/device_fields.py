@@ -96,7 +96,9 @@ def worker(fields: Mapping[str, Any]) -> RankAndDevice | None:
         None,
     )
     device = _device(fields)
-    return None if rank is None and device is None else (rank, device)
+    if rank is None and device is None:
+        return None
+    return (rank, device)
 
 
 def devices(fields: Mapping[str, Any], of: RankAndDevice | None) -> DeviceFields:
@@ -118,11 +120,9 @@ def devices(fields: Mapping[str, Any], of: RankAndDevice | None) -> DeviceFields
             listed |= figures
             consumed.add(name)
     index = _own_device(fields, of)
-    own = (
-        {}
-        if index is None
-        else {f"gpu.{index}.{key}": value for key, value in _figures(fields)}
-    )
+    own = {}
+    if index is not None:
+        own = {f"gpu.{index}.{key}": value for key, value in _figures(fields)}
     return DeviceFields(own, listed, frozenset(consumed))
 
 
@@ -130,7 +130,9 @@ def _own_device(fields: Mapping[str, Any], of: RankAndDevice | None) -> int | No
     """Return the device of a record; that of a rank without one is its local rank."""
     if of is None:
         return None
-    return of[1] if of[1] is not None else _index(fields.get("local_rank"))
+    if of[1] is not None:
+        return of[1]
+    return _index(fields.get("local_rank"))
 
 
 def _figures(fields: Mapping[str, Any]) -> Iterator[tuple[str, float]]:
@@ -180,7 +182,8 @@ def _device_figures(
     for name, raw in fields.items():
         if is_name(name) or name in _INDEX:
             continue
-        if (known := number(raw)) is not None:
+        known = number(raw)
+        if known is not None:
             yield f"gpu.{index}.{name}", known
 
 
@@ -189,7 +192,9 @@ def _index(value: object) -> int | None:
     if isinstance(value, bool):
         return None
     if isinstance(value, int | float):
-        return int(value) if 0 <= value < _MOST and value == int(value) else None
+        if 0 <= value < _MOST and value == int(value):
+            return int(value)
+        return None
     if not isinstance(value, str) or len(value) >= 20:
         return None
     written = _WRITTEN.fullmatch(value.strip())

@@ -27,7 +27,9 @@ def _whole(digits: str) -> float:
     """Return a whole number; one beyond 64 bits as a float, infinite where that is too small, as
     orjson does.
     """
-    return int(digits) if len(digits) < 20 else float(digits)
+    if len(digits) < 20:
+        return int(digits)
+    return float(digits)
 
 
 _DECODER = json.JSONDecoder(parse_int=_whole)
@@ -115,12 +117,10 @@ def _check_depth(value: object, text: bytes) -> None:
         return
     level = [value] if isinstance(value, dict | list) else []
     for _ in range(_DEEPEST_VALUE):
-        level = [
-            inner
-            for outer in level
-            for inner in (outer.values() if isinstance(outer, dict) else outer)
-            if isinstance(inner, dict | list)
-        ]
+        inside: list[Any] = []
+        for outer in level:
+            inside += outer.values() if isinstance(outer, dict) else outer
+        level = [inner for inner in inside if isinstance(inner, dict | list)]
         if not level:
             return
     raise ValueError(_TOO_DEEP)
@@ -164,7 +164,9 @@ def number(value: object) -> float | None:
         try:
             return float(value)
         except OverflowError:
-            return float("inf") if value > 0 else float("-inf")
+            if value > 0:
+                return float("inf")
+            return float("-inf")
     return float("nan") if value is None else None
 
 
@@ -175,7 +177,9 @@ def integer(value: object) -> int | None:
     if isinstance(value, bool):
         return None
     if isinstance(value, int):
-        return value if abs(value) < 2**62 else None
+        if abs(value) < 2**62:
+            return value
+        return None
     if isinstance(value, float) and value.is_integer() and abs(value) < 2**53:
         return int(value)
     if isinstance(value, str) and value.strip().isdecimal() and len(value) < 18:

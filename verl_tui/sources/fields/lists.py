@@ -171,14 +171,10 @@ def _halves(lists: Mapping[str, list[Any]]) -> Iterator[tuple[str, str, str]]:
 def _named(name: str, fields: Mapping[str, Any]) -> str:
     if name:
         return name
-    return next(
-        (
-            fields[field]
-            for field in _NAMES
-            if isinstance(fields.get(field), str) and fields[field]
-        ),
-        "histogram",
-    )
+    for stated in map(fields.get, _NAMES):
+        if isinstance(stated, str) and stated:
+            return stated
+    return "histogram"
 
 
 def _histogram(
@@ -230,10 +226,8 @@ def _is_numpy(value: list[Any]) -> bool:
     if len(value) != 2 or not all(type(part) is list and part for part in value):
         return False
     counts, edges = value
-    if len(edges) != len(counts) + 1 or not set(map(type, (*counts, *edges))) <= {
-        int,
-        float,
-    }:
+    types = set(map(type, (*counts, *edges)))
+    if len(edges) != len(counts) + 1 or not types <= {int, float}:
         return False
     return min(counts) >= 0 and all(one < other for one, other in pairwise(edges))
 

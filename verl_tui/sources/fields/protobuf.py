@@ -39,7 +39,9 @@ def varint(data: bytes, at: int) -> tuple[int, int]:
 
 def signed_varint(value: int) -> int:
     """Return the int32 or int64 that was written as this varint."""
-    return value - (1 << 64) if value >> 63 else value
+    if value >> 63:
+        return value - (1 << 64)
+    return value
 
 
 def fields(
@@ -58,7 +60,8 @@ def fields(
         raise ValueError("a message beyond its data")
     while start < stop:
         tag, start = varint(data, start)
-        number, wire = tag >> 3, tag & 7
+        number = tag >> 3
+        wire = tag & 7
         value: int | tuple[int, int]
         if wire == BYTES:
             size, start = varint(data, start)

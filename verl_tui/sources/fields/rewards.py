@@ -80,7 +80,8 @@ class RewardSum:
     def _sum(self, parts: Mapping[str, float | None]) -> float | None:
         """Return the weighted sum of rewards, None if all are missing."""
         if self._path is not None:
-            self._weights, self._path = weights_beside(self._path), None
+            self._weights = weights_beside(self._path)
+            self._path = None
         weights = self._fitting(tuple(parts)) or [1.0] * len(parts)
         values = [
             weight * value
@@ -145,7 +146,9 @@ def weights_of(settings: Mapping[str, Any]) -> list[float] | None:
     if not isinstance(weights, list):
         return None
     found = [value for value in map(number, weights) if value is not None]
-    return found if found and len(found) == len(weights) else None
+    if found and len(found) == len(weights):
+        return found
+    return None
 
 
 def _settings(path: Path) -> Mapping[str, Any]:

@@ -156,14 +156,16 @@ class RowBatcher:
 
     def release(self) -> None:
         """Take the rows that were held back as late ones of this segment."""
-        held, self._held = self._held, []
+        held = self._held
+        self._held = []
         for row in held:
             self._add_row(row)
 
     def take(self) -> tuple[Record, ...]:
         """Return everything added since the last call, without the rows that are held back."""
         self._flush()
-        out, self._out = self._out, []
+        out = self._out
+        self._out = []
         return tuple(out)
 
     @property
@@ -279,7 +281,8 @@ class RowBatcher:
         block.rows += rows
         block.orders += range(self._order, self._order + len(rows))
         self._order += len(rows)
-        self._reached, self._started = steps[-1], False
+        self._reached = steps[-1]
+        self._started = False
         return True
 
     def _add_row(self, row: MetricRow) -> None:
@@ -324,13 +327,16 @@ class RowBatcher:
             block.rows.append(row)
             block.orders.append(self._order)
         else:
-            self._varies, self._ascends = True, False
+            self._varies = True
+            self._ascends = False
             self._varying.append(_block_of(row.keys, [row], [self._order]))
         self._order += 1
 
     def _is_restart(self, seen: array[int], step: int) -> bool:
         """Return True if a step that is not beyond those seen was trained again."""
-        return _went_back(seen, step) if step < seen[-1] else self._started
+        if step < seen[-1]:
+            return _went_back(seen, step)
+        return self._started
 
     def _begin_anew(self, row: MetricRow, last: int) -> None:
         back = f"steps went back from {last} to {row.step}"
@@ -380,7 +386,8 @@ class RowBatcher:
         for (keys, *_), block in self._blocks.items():
             if block.rows:
                 self._out.append(_block_of(keys, block.rows, block.orders))
-                block.rows, block.orders = [], []
+                block.rows = []
+                block.orders = []
         self._out += self._varying
         self._varying = []
 

@@ -154,7 +154,9 @@ def plain_field(name: str) -> str:
     `ground_truth`.
     """
     found = _NUMBERED.fullmatch(plain := name.strip().lower().replace(" ", "_"))
-    return plain if found is not None and found["field"] in _FIELDS else name
+    if found is not None and found["field"] in _FIELDS:
+        return plain
+    return name
 
 
 def group_of(prompt: str) -> str | None:
@@ -250,7 +252,9 @@ def _first_conversation(record: Mapping[str, Any], names: Sequence[str]) -> str 
 
 def _step_of(record: Mapping[str, Any]) -> int | None:
     name = _first(record, _STEP, int)
-    return integer(record[name]) if name is not None else None
+    if name is None:
+        return None
+    return integer(record[name])
 
 
 def _group(uid: object) -> str | None:
@@ -282,11 +286,9 @@ def _spoken(value: object) -> str:
     if isinstance(value, str) or not _is_conversation(value):
         return _text(value)
     turns: Sequence[Mapping[str, Any]] = value  # type: ignore[assignment]
-    return (
-        _turn_text(turns[0])
-        if len(turns) == 1 and _is_answer(turns[0])
-        else _conversation(turns)
-    )
+    if len(turns) == 1 and _is_answer(turns[0]):
+        return _turn_text(turns[0])
+    return _conversation(turns)
 
 
 def _conversation(turns: Sequence[Mapping[str, Any]]) -> str:
@@ -295,12 +297,11 @@ def _conversation(turns: Sequence[Mapping[str, Any]]) -> str:
 
 def _speaker(turn: Mapping[str, Any]) -> str:
     """Return who speaks, with the name of a tool that answers."""
-    role, name = _role(turn), turn.get("name")
-    return (
-        f"{role} {name}"
-        if role in ("tool", "function") and isinstance(name, str)
-        else role
-    )
+    role = _role(turn)
+    name = turn.get("name")
+    if role in ("tool", "function") and isinstance(name, str):
+        return f"{role} {name}"
+    return role
 
 
 def _turn_text(turn: Mapping[str, Any]) -> str:
@@ -309,11 +310,9 @@ def _turn_text(turn: Mapping[str, Any]) -> str:
     """
     content = turn.get("content", turn.get("value"))
     thought = turn.get("reasoning_content")
-    parts = (
-        [f"<think>\n{thought}\n</think>"]
-        if isinstance(thought, str) and thought
-        else []
-    )
+    parts = []
+    if isinstance(thought, str) and thought:
+        parts = [f"<think>\n{thought}\n</think>"]
     if content is not None and content != "":
         parts.append(
             "\n".join(map(_part, content))
@@ -350,9 +349,9 @@ def _call(call: object) -> str:
 
 def _parsed(value: object) -> object:
     try:
-        return (
-            loads(value.encode("utf-8", "replace")) if isinstance(value, str) else value
-        )
+        if not isinstance(value, str):
+            return value
+        return loads(value.encode("utf-8", "replace"))
     except ValueError:
         return value
 
@@ -363,7 +362,8 @@ def _is_answer(turn: Mapping[str, Any]) -> bool:
 
 def _split_conversation(turns: Sequence[Mapping[str, Any]]) -> tuple[str, str]:
     """Return what came before the model's first turn, and everything from there on."""
-    start = next((i for i, turn in enumerate(turns) if _is_answer(turn)), len(turns))
+    answers = [i for i, turn in enumerate(turns) if _is_answer(turn)]
+    start = answers[0] if answers else len(turns)
     return _conversation(turns[:start]), _spoken(list(turns[start:])) if turns[
         start:
     ] else ""
@@ -379,8 +379,6 @@ def _text(value: object) -> str:
 
 
 def _extra(value: object) -> Any:
-    return (
-        value
-        if isinstance(value, int | float | None)
-        else safe(_text(value), _LONGEST_EXTRA)
-    )
+    if isinstance(value, int | float | None):
+        return value
+    return safe(_text(value), _LONGEST_EXTRA)

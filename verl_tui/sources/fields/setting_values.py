@@ -46,11 +46,9 @@ def plain_setting(value: object) -> bool | float | str | None:
     """
     if isinstance(value, int) and value.bit_length() > 64:
         return number(value)
-    return (
-        value
-        if isinstance(value, bool | int | float | None)
-        else safe(str(value), 1000)
-    )
+    if isinstance(value, bool | int | float | None):
+        return value
+    return safe(str(value), 1000)
 
 
 _OF_TRAINING = frozenset(

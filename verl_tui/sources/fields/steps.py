@@ -115,7 +115,8 @@ def stated_step(
             raise ValueError(f'"{name}" is too large')
         if isinstance(value, str) and (pair := _PAIR.fullmatch(value)):
             return int(pair[1]), name, int(pair[2])
-        if (step := integer(value)) is not None:
+        step = integer(value)
+        if step is not None:
             return step, name, total
     return None, "", total
 
@@ -222,7 +223,8 @@ class StepTracker:
         if step == self.step and self._measured.isdisjoint(keys):
             self._measured.update(keys)
             return True
-        self._no_step, self._known = name, False
+        self._no_step = name
+        self._known = False
         return False
 
     def _globally(self, step: int, name: str, record: Mapping[str, Any]) -> int:
@@ -235,7 +237,8 @@ class StepTracker:
         local = integer(record.get(LOCAL))
         if local is None:
             return step
-        previous, self._local = self._local, local
+        previous = self._local
+        self._local = local
         if name != LOCAL:
             self._offset = step - local
             return step

@@ -12,4 +12,6 @@ HOMES = ("checkpoints", "ckpts", "ckpt", "checkpoint")
 def checkpoint_step(name: str) -> int | None:
     """Return the step in a directory's name if it is a checkpoint, else None."""
     found = _NAME.match(name)
-    return int(found.group(1)) if found else None
+    if not found:
+        return None
+    return int(found.group(1))

@@ -20,7 +20,9 @@ byte.
 
 def uncompressed_name(path: Path) -> Path:
     """Return a file's name without the suffix of its compression."""
-    return path.with_suffix("") if path.suffix.lower() == SUFFIX else path
+    if path.suffix.lower() != SUFFIX:
+        return path
+    return path.with_suffix("")
 
 
 def head(path: Path, limit: int) -> bytes:
@@ -42,7 +44,8 @@ def head(path: Path, limit: int) -> bytes:
             if not found:
                 raise
             break
-        found, more = found + chunk.data, chunk.more
+        found += chunk.data
+        more = chunk.more
     return found
 
 
@@ -77,11 +80,9 @@ class CompressedTail:
     @property
     def offset(self) -> int:
         """Compressed bytes taken so far; behind damage nothing is to be had."""
-        return (
-            self._tail.size
-            if self._damage is not None
-            else self._tail.offset - len(self._waiting)
-        )
+        if self._damage is not None:
+            return self._tail.size
+        return self._tail.offset - len(self._waiting)
 
     @property
     def size(self) -> int:
@@ -157,7 +158,8 @@ class CompressedTail:
         return None if same else "file was rewritten"
 
     def _begin(self) -> None:
-        self._member, self._begun = zlib.decompressobj(_GZIP), False
+        self._member = zlib.decompressobj(_GZIP)
+        self._begun = False
 
     def _take(self, limit: int) -> bytes:
         """Return what the waiting bytes hold, at most so much of it."""

@@ -41,7 +41,9 @@ def base(name: str) -> str | None:
     if found := _PART.fullmatch(name):
         return found["base"]
     found = _LOGURU.fullmatch(name)
-    return found["stem"] + found["suffix"] if found else None
+    if not found:
+        return None
+    return found["stem"] + found["suffix"]
 
 
 def parts(path: Path) -> list[Path]:
@@ -193,10 +195,9 @@ class RotatedTail:
         self._measure()
 
     def _measure(self) -> None:
-        files = [
-            *(self._waiting or ()),
-            *([self.path] if self._tail.path != self.path else []),
-        ]
+        files = list(self._waiting or ())
+        if self._tail.path != self.path:
+            files.append(self.path)
         self._behind = sum(map(_size, files))
 
     def _follow(self) -> None:
@@ -210,8 +211,10 @@ class RotatedTail:
         if not any(map(tail.has_become, older)) and _is_copy(tail, self.path):
             return
         for at in reversed(range(len(older))):
-            if (found := _continued(tail, older[at])) is not None:
-                self._tail, self._waiting = found, deque(older[at + 1 :])
+            found = _continued(tail, older[at])
+            if found is not None:
+                self._tail = found
+                self._waiting = deque(older[at + 1 :])
                 self._measure()
                 return
 
@@ -227,7 +230,9 @@ def _is_copy(tail: Tail, path: Path) -> bool:
 
 
 def _opened(path: Path) -> Tail | CompressedTail:
-    return Tail(path) if uncompressed_name(path) == path else CompressedTail(path)
+    if uncompressed_name(path) == path:
+        return Tail(path)
+    return CompressedTail(path)
 
 
 def _size(path: Path) -> int:
@@ -257,7 +262,9 @@ def _skipped(tail: Tail, part: Path) -> CompressedTail | None:
     another.
     """
     packed = CompressedTail(part)
-    begin, last, left = b"", b"", tail.offset
+    begin = b""
+    last = b""
+    left = tail.offset
     while left > 0:
         chunk = packed.read(min(left, CHUNK))
         if not chunk.data and not chunk.more:
@@ -265,5 +272,8 @@ def _skipped(tail: Tail, part: Path) -> CompressedTail | None:
         begin = begin or chunk.data
         if not begin.startswith(tail.head[: len(begin)]):
             return None
-        last, left = (last + chunk.data)[-CHUNK:], left - len(chunk.data)
-    return packed if tail.offset and last.endswith(tail.last) else None
+        last = (last + chunk.data)[-CHUNK:]
+        left = left - len(chunk.data)
+    if tail.offset and last.endswith(tail.last):
+        return packed
+    return None

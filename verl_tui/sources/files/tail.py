@@ -81,7 +81,8 @@ class Tail:
         """
         path = self._where()
         known = path.stat()
-        self.size, self.modified = known.st_size, known.st_mtime
+        self.size = known.st_size
+        self.modified = known.st_mtime
         identity = (known.st_dev, known.st_ino)
         # An inode may be used again at once, so the time belongs to what makes a file the same.
         stamp = (*identity, known.st_size, known.st_mtime_ns)
@@ -92,7 +93,8 @@ class Tail:
             why = self._check(file.fileno(), identity, known.st_size)
             self._restarted = why or self._restarted
             data = os.pread(file.fileno(), limit, self.offset)
-        restarted, self._restarted = self._restarted, None
+        restarted = self._restarted
+        self._restarted = None
         if not self.offset:
             self.head = data[:_PRINT]
         elif len(self.head) < _PRINT:
@@ -124,7 +126,8 @@ class Tail:
             return False
         if not same or there != last:
             return False
-        self.offset, self.last = stop, last[-_PRINT:]
+        self.offset = stop
+        self.last = last[-_PRINT:]
         return True
 
     def is_there(self) -> bool:
@@ -174,11 +177,9 @@ class Tail:
         if self.identity is not None and identity != self.identity:
             # Log shippers replace a file by a longer copy of itself: the same beginning is the same
             # file.
-            reason = (
-                None
-                if self._same(descriptor) and size >= self.offset
-                else "file was replaced"
-            )
+            reason = "file was replaced"
+            if self._same(descriptor) and size >= self.offset:
+                reason = None
         elif size < self.offset:
             reason = "file was truncated"
         elif self.offset and not self._same(descriptor):

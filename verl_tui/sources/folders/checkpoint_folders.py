@@ -41,12 +41,14 @@ _LONGEST_NUMBER = 32
 
 def is_home(entries: Iterable[os.DirEntry[str]]) -> bool:
     """Tell from what lies in a directory whether it is one in which checkpoints are kept."""
-    return any(
-        entry.name == TRACKER
-        or _checkpoint(Path(entry.path), is_folder=is_folder(entry)) is not None
-        for entry in entries
-        if entry.name.startswith(_BEGINNINGS)
-    )
+    for entry in entries:
+        if not entry.name.startswith(_BEGINNINGS):
+            continue
+        if entry.name == TRACKER:
+            return True
+        if _checkpoint(Path(entry.path), is_folder=is_folder(entry)) is not None:
+            return True
+    return False
 
 
 def homes(directory: Path, depth: int = _DEEPEST) -> list[Path]:
@@ -65,11 +67,9 @@ def homes(directory: Path, depth: int = _DEEPEST) -> list[Path]:
         return []
     if is_home(entries):
         return [directory]
-    below = (
-        sorted(entry.name for entry in entries if is_folder(entry))[:_MOST]
-        if depth > 0
-        else []
-    )
+    below = []
+    if depth > 0:
+        below = sorted(entry.name for entry in entries if is_folder(entry))[:_MOST]
     return [home for name in below for home in homes(directory / name, depth - 1)]
 
 
@@ -106,14 +106,14 @@ class CheckpointSource:
         found, trackers = (
             _below(self.path, _DEEPEST) if self.homes is None else _in(self.homes)
         )
-        before, self._reported = self._reported, {one.path: one for one in found}
+        before = self._reported
+        self._reported = {one.path: one for one in found}
         gone = [one for path, one in before.items() if path not in self._reported]
         fresh = [one for one in found if one.path not in before]
         records = [_event(EventKind.REMOVED, one) for one in gone]
-        records += [
-            _event(EventKind.BEST if one.best else EventKind.CHECKPOINT, one)
-            for one in sorted(fresh, key=_step_or_zero)
-        ]
+        for checkpoint in sorted(fresh, key=_step_or_zero):
+            kind = EventKind.BEST if checkpoint.best else EventKind.CHECKPOINT
+            records.append(_event(kind, checkpoint))
         records += self._completed(trackers)
         return tuple(records), False
 
@@ -141,9 +141,12 @@ class CheckpointSource:
 def _in(homes: Iterable[Path]) -> tuple[list[_FoundCheckpoint], list[Path]]:
     """Return the checkpoints and tracker files that lie right in these directories."""
     looks = [_below(home, 0) for home in homes]
-    return [one for found, _ in looks for one in found], [
-        one for _, trackers in looks for one in trackers
-    ]
+    checkpoints = []
+    trackers = []
+    for found, beside in looks:
+        checkpoints += found
+        trackers += beside
+    return checkpoints, trackers
 
 
 def _event(kind: EventKind, found: _FoundCheckpoint) -> Event:
@@ -159,7 +162,9 @@ def _number(tracker: Path) -> int | None:
             text = file.read(_LONGEST_NUMBER).strip()
     except OSError:
         return None
-    return int(text) if text.isdigit() else None
+    if not text.isdigit():
+        return None
+    return int(text)
 
 
 def _checkpoint(path: Path, *, is_folder: bool) -> _FoundCheckpoint | None:
@@ -169,7 +174,8 @@ def _checkpoint(path: Path, *, is_folder: bool) -> _FoundCheckpoint | None:
     name = path.name if is_folder else _SUFFIX.sub("", path.name)
     if not is_folder and name == path.name:
         return None
-    if (step := checkpoint_step(name)) is not None:
+    step = checkpoint_step(name)
+    if step is not None:
         return _FoundCheckpoint(path, step, best=False)
     best = _BEST.match(name)
     if best is None:
@@ -215,11 +221,9 @@ def _without_torso(found: list[_FoundCheckpoint]) -> list[_FoundCheckpoint]:
     if len(saved) < 2:
         return found
     complete = [is_file(one.path / _WRITTEN_LAST) for one in saved[-2:]]
-    return (
-        [one for one in found if one is not saved[-1]]
-        if complete == [True, False]
-        else found
-    )
+    if complete != [True, False]:
+        return found
+    return [one for one in found if one is not saved[-1]]
 
 
 def _step_or_zero(found: _FoundCheckpoint) -> int:

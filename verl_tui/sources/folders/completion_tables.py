@@ -192,4 +192,6 @@ def tables_to_read(sizes: Mapping[int, int]) -> list[int]:
 
 
 def _reason(error: OSError) -> str:
-    return os.strerror(error.errno).lower() if error.errno else str(error)
+    if error.errno:
+        return os.strerror(error.errno).lower()
+    return str(error)

@@ -57,7 +57,9 @@ class DumpFile:
         was taken without its end.
         """
         self._tail = Tail(self.path)
-        self._starts, self._ends, self._lines = array("Q"), array("Q"), array("Q")
+        self._starts = array("Q")
+        self._ends = array("Q")
+        self._lines = array("Q")
         """Of each row its first byte, the byte after its last, and the number of its line."""
         self._line = 1
         """Number of the line that is being read."""
@@ -88,7 +90,8 @@ class DumpFile:
         chunk = self._tail.read(limit)
         if chunk.restarted is not None:
             self._forget()
-        data, at = chunk.data, 0
+        data = chunk.data
+        at = 0
         if self._unended is not None:
             self._take_back(self._unended, data)
         base = self._tail.offset - len(data)
@@ -119,7 +122,8 @@ class DumpFile:
             return
         for known in (self._starts, self._ends, self._lines):
             del known[unended.rows :]
-        self._partial, self._at = unended.line + self._partial, unended.at
+        self._partial = unended.line + self._partial
+        self._at = unended.at
         self._unended = None
         self.generation += 1
 
@@ -139,16 +143,19 @@ class DumpFile:
         sample = read_sample(
             record, self.step, validation=self.validation, longest=LONGEST_SHOWN
         )
-        return sample if sample is not None else self._no_sample(index)
+        if sample is not None:
+            return sample
+        return self._no_sample(index)
 
     def facts(self, start: int, stop: int) -> list[SampleFacts]:
         """Return what can be said of rows without their text; of an unreadable one, nothing."""
-        return [
-            SampleFacts(start + i, None, None, 0, {}, self.validation)
-            if isinstance(fact, Unreadable)
-            else fact
-            for i, fact in enumerate(self.facts_or_flaws(start, stop))
-        ]
+        facts = []
+        for at, fact in enumerate(self.facts_or_flaws(start, stop), start):
+            if isinstance(fact, Unreadable):
+                facts.append(SampleFacts(at, None, None, 0, {}, self.validation))
+            else:
+                facts.append(fact)
+        return facts
 
     def facts_or_flaws(
         self, start: int, stop: int
@@ -215,7 +222,8 @@ class DumpFile:
 
     def _take(self, rest: bytes, end: int) -> None:
         """Note the line that ends here, if it is a row."""
-        line, self._partial = self._partial + rest, b""
+        line = self._partial + rest
+        self._partial = b""
         if end - self._at <= LONGEST_LINE and (
             not line or line.isspace() or _pads(line)
         ):
@@ -227,8 +235,13 @@ class DumpFile:
     def _forget(self) -> None:
         self.generation += 1
         self.complete = False
-        self._starts, self._ends, self._lines = array("Q"), array("Q"), array("Q")
-        self._line, self._partial, self._at, self._unended = 1, b"", 0, None
+        self._starts = array("Q")
+        self._ends = array("Q")
+        self._lines = array("Q")
+        self._line = 1
+        self._partial = b""
+        self._at = 0
+        self._unended = None
 
 
 def _whole(line: bytes) -> bool:

@@ -73,10 +73,8 @@ class _DumpFigures:
         """Take note of how large the file is; return how many bytes more than before are to be
         read.
         """
-        before, self.pending = (
-            self.pending,
-            max(0, min(size, self.limit) - self.file.offset),
-        )
+        before = self.pending
+        self.pending = max(0, min(size, self.limit) - self.file.offset)
         return self.pending - before
 
     @property
@@ -90,12 +88,10 @@ class _DumpFigures:
         if self.file.offset < self.limit:
             self.file.index(min(BLOCK, self.limit - self.file.offset))
         if self.file.generation != generation:
-            self.evaluation, self.done, self.reported, self.unreadable = (
-                Evaluation(),
-                0,
-                0,
-                0,
-            )
+            self.evaluation = Evaluation()
+            self.done = 0
+            self.reported = 0
+            self.unreadable = 0
         stop = self.file.span(self.done, BLOCK)
         for fact in self.file.facts_or_flaws(self.done, stop):
             if isinstance(fact, SampleFacts):
@@ -117,16 +113,16 @@ class _DumpFigures:
         if self.evaluation.count >= LOOKED_AT:
             return None
         row = self.file.row(fact.index)
-        return row.response if isinstance(row, Sample) else None
+        if isinstance(row, Sample):
+            return row.response
+        return None
 
     def figures(self) -> Mapping[str, float]:
         """Return the figures of what has been read."""
         found = self.evaluation.figures(whole=not self.partial)
-        return (
-            {**found, READ_SHARE: self.file.offset / self.file.size}
-            if self.partial
-            else found
-        )
+        if not self.partial:
+            return found
+        return {**found, READ_SHARE: self.file.offset / self.file.size}
 
 
 class DumpSource:
@@ -251,9 +247,13 @@ class DumpSource:
 
     def _read_on(self, step: int) -> Iterator[Record]:
         dump = self._open[step]
-        file, name = dump.file, dump.file.path.name
-        offset, pending, generation = file.offset, dump.pending, file.generation
-        done, unreadable = dump.evaluation.count, dump.unreadable
+        file = dump.file
+        name = dump.file.path.name
+        offset = file.offset
+        pending = dump.pending
+        generation = file.generation
+        done = dump.evaluation.count
+        unreadable = dump.unreadable
         try:
             for row in dump.read_on():
                 self._unreadable += 1
@@ -332,4 +332,6 @@ def _reading_note(sizes: Mapping[int, int], limits: Mapping[int, int]) -> str | 
 
 
 def _reason(error: OSError) -> str:
-    return os.strerror(error.errno).lower() if error.errno else str(error)
+    if error.errno:
+        return os.strerror(error.errno).lower()
+    return str(error)

@@ -130,11 +130,9 @@ def _flat(loaded: object) -> dict[str, Any] | None:
     if isinstance(loaded, list):
         pairs = (str(entry).lstrip("+~").partition("=") for entry in loaded)
         return {name: scalar(value) for name, equals, value in pairs if equals}
-    return (
-        flatten_settings(_of_wandb(loaded) or loaded)
-        if isinstance(loaded, dict)
-        else None
-    )
+    if not isinstance(loaded, dict):
+        return None
+    return flatten_settings(_of_wandb(loaded) or loaded)
 
 
 def _of_wandb(loaded: dict[Any, Any]) -> dict[Any, Any]:

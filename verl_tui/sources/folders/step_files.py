@@ -122,10 +122,12 @@ class Listing:
         Raises:
             OSError: It is gone.
         """
-        now, stat = self._clock(), self.directory.stat()
+        now = self._clock()
+        stat = self.directory.stat()
         state = (stat.st_mtime_ns, stat.st_ctime_ns, stat.st_ino)
         if state != self._state:
-            self._state, self._changed = state, now
+            self._state = state
+            self._changed = now
         if now - self._changed > _SETTLED and now - self._listed < _AGAIN:
             return False
         self._listed = now

@@ -36,11 +36,11 @@ _STEPS = ("step", "gen_step", "global_step")
 def matches(path: Path, head: bytes) -> bool:
     """Return True if the first object has prompts and completions in columns."""
     first = first_object(head)
-    if first is None:
-        return (
-            b"\n" not in head and _BEGIN.match(head) is not None and b'"prompt"' in head
-        )
-    return _length(first) is not None
+    if first is not None:
+        return _length(first) is not None
+    if b"\n" in head or b'"prompt"' not in head:
+        return False
+    return _BEGIN.match(head) is not None
 
 
 def reader(path: Path) -> LineReader:
@@ -69,7 +69,9 @@ class CompletionsDecoder(JsonDecoder):
 
     def restart(self) -> Iterable[MetricRow | Record]:  # type: ignore[override]
         """Forget the steps so far."""
-        self._seen, self._step, self._before = set(), None, {}
+        self._seen = set()
+        self._step = None
+        self._before = {}
         return ()
 
     def read(self, record: dict[str, Any]) -> Iterable[MetricRow | Record]:
@@ -99,16 +101,16 @@ def samples_of(
         step: Their step if the table states none.
     """
     length = _length(columns) or 0
-    lists = {
-        name: column for name, column in columns.items() if isinstance(column, list)
+    kept = {
+        name: column
+        for name, column in columns.items()
+        if isinstance(column, list) and len(column) == length
     }
-    kept = {name: column for name, column in lists.items() if len(column) == length}
     for at in range(length):
         record = {name: column[at] for name, column in kept.items()}
         stated = _pop_step(record)
-        sample = read_sample(
-            rewards.complete(record), step if stated is None else stated
-        )
+        own_step = step if stated is None else stated
+        sample = read_sample(rewards.complete(record), own_step)
         if sample is not None:
             yield sample
 
@@ -125,4 +127,6 @@ def _length(columns: Mapping[str, Any]) -> int | None:
     if not all(isinstance(column, list) and column for column in texts):
         return None
     lengths = {len(column) for column in texts if isinstance(column, list)}
-    return lengths.pop() if len(lengths) == 1 else None
+    if len(lengths) != 1:
+        return None
+    return lengths.pop()

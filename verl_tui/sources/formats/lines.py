@@ -60,12 +60,16 @@ class LineReader:
     @property
     def program(self) -> str | None:
         """The program that wrote the file, where several write its format."""
-        return self._patient.program if self._patient is not None else None
+        if self._patient is None:
+            return None
+        return self._patient.program
 
     @property
     def engines(self) -> tuple[str, ...]:
         """Addresses of the engines that it names."""
-        return self._patient.engines if self._patient is not None else ()
+        if self._patient is None:
+            return ()
+        return self._patient.engines
 
     @property
     def needs_beginning(self) -> bool:
@@ -75,7 +79,9 @@ class LineReader:
     @property
     def reported(self) -> tuple[str, ...]:
         """The ids of the runs at W&B that it says it reports to, in their order."""
-        return self._patient.reported if self._patient is not None else ()
+        if self._patient is None:
+            return ()
+        return self._patient.reported
 
     def feed(self, data: bytes) -> tuple[Record, ...]:
         """Return the records of the lines that these bytes complete."""
@@ -98,9 +104,9 @@ class LineReader:
         """Return the records of a last line without an end, where it is complete by itself."""
         partial = b"".join(self._partial)
         partial = partial if self._line else partial.removeprefix(_BOM)
-        records = (
-            self.decoder.last(partial, self._line + 1) if partial.strip() else None
-        )
+        records = None
+        if partial.strip():
+            records = self.decoder.last(partial, self._line + 1)
         self._is_unread = records is None and bool(partial.strip())
         if records is not None:
             # Its content has been taken as it stood, only what comes after it counts.
@@ -138,7 +144,8 @@ class LineReader:
 
     def stretch_start(self, data: bytes) -> int | None:
         """Return where the first line begins that has another step than those before it."""
-        at, step = 0, None
+        at = 0
+        step = None
         while end := data.find(b"\n", at) + 1:
             for item in self.decoder.decode(data[at : end - 1], 1):
                 if isinstance(item, MetricRow):
@@ -207,7 +214,9 @@ class LineReader:
         """Return the end of a line, and what follows, with the line's beginning."""
         text = b"".join((*self._partial, data))
         self._drop_partial()
-        return text if self._line else text.removeprefix(_BOM)
+        if self._line:
+            return text
+        return text.removeprefix(_BOM)
 
     def _decode_early(self, decoder: BufferingDecoder) -> None:
         """Take as much of a line without an end as is certain: a bar may be the last thing on it
@@ -216,7 +225,8 @@ class LineReader:
         line = b"".join(self._partial)
         if sure := decoder.early(line):
             self._batcher.add(decoder.decode(line[:sure], self._line + 1))
-            self._partial, self._partial_size = [line[sure:]], len(line) - sure
+            self._partial = [line[sure:]]
+            self._partial_size = len(line) - sure
 
     def _keep(self, rest: bytes) -> None:
         self._partial.append(rest)
@@ -235,12 +245,15 @@ class LineReader:
             )
 
     def _drop_partial(self) -> None:
-        self._partial, self._partial_size = [], 0
+        self._partial = []
+        self._partial_size = 0
 
 
 def _standing(decoder: Decoder) -> object:
     """Return what the meaning of later lines depends on; None where that is all there was."""
-    return decoder.standing if isinstance(decoder, StandaloneDecoder) else None
+    if isinstance(decoder, StandaloneDecoder):
+        return decoder.standing
+    return None
 
 
 class LineParts:

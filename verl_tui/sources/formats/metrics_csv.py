@@ -55,17 +55,17 @@ def matches(path: Path, head: bytes) -> bool:
     lines = head.split(b"\n", 2)
     header = _names(_fields(lines[0]))
     fields = step_fields(header)
-    where = [*fields.steps, *filter(None, [fields.epoch])] or list(
-        filter(_is_trained, header)
-    )
-    if not where or len(header) < 2:
+    telling = list(fields.steps)
+    if fields.epoch:
+        telling.append(fields.epoch)
+    telling = telling or list(filter(_is_trained, header))
+    if not telling or len(header) < 2:
         return False
     if len(lines) < 2 or not lines[1].strip():
         return True
     row = dict(zip(header, _fields(lines[1]), strict=False))
-    return any(
-        _number(row.get(name, "").partition("/")[0]) is not None for name in where
-    )
+    values = [row.get(name, "").partition("/")[0] for name in telling]
+    return any(_number(value) is not None for value in values)
 
 
 def _is_trained(name: str) -> bool:
@@ -115,16 +115,20 @@ class CsvDecoder:
     @property
     def note(self) -> str | None:
         """Say how many steps were counted, and what was left out."""
-        bounds = (
-            "W&B's columns of least and greatest values (__MIN, __MAX) are left out"
-        )
-        return joined_notes(self._place.note, bounds if self._bounds else None)
+        bounds = None
+        if self._bounds:
+            bounds = (
+                "W&B's columns of least and greatest values (__MIN, __MAX) are left out"
+            )
+        return joined_notes(self._place.note, bounds)
 
     @property
     def standing(self) -> object:
         """The header, and what steps and totals depend on; None where that is more."""
         place = self._place.standing
-        return None if place is None else (self._header, place, self._total)
+        if place is None:
+            return None
+        return (self._header, place, self._total)
 
     @property
     def counts_steps(self) -> bool:
@@ -154,11 +158,11 @@ class CsvDecoder:
         if len(fields) != columns:
             raise ValueError(f"{len(fields)} fields where the header has {columns}")
         row = dict(zip(self._names, fields, strict=True))
-        numbers = {
-            name: value
-            for name, field in row.items()
-            if name in self._metrics and (value := _number(field)) is not None
-        }
+        numbers = {}
+        for name, field in row.items():
+            value = _number(field) if name in self._metrics else None
+            if value is not None:
+                numbers[name] = value
         steps = self._where.steps
         if steps and all(_step(row[name]) is None for name in steps):
             raise ValueError(f"no step in column {self._names.index(steps[0]) + 1}")
@@ -176,12 +180,12 @@ class CsvDecoder:
         return ()
 
     def _begin(self, fields: list[str]) -> None:
-        self._header, self._names = fields, _names(_charted(fields, self.tag))
+        self._header = fields
+        self._names = _names(_charted(fields, self.tag))
         self._where = step_fields(self._names)
         self._bounds = frozenset(_names(_bounds(fields)))
-        self._metrics = (
-            frozenset(self._names) - self._where.no_metrics - self._bounds - {_WALL}
-        )
+        others = {_WALL, *self._bounds, *self._where.no_metrics}
+        self._metrics = frozenset(self._names) - others
         self._place = StepTracker()
 
     def _total_change(self) -> Sequence[Record]:
@@ -192,12 +196,8 @@ class CsvDecoder:
 
 
 def _fields(line: bytes) -> list[str]:
-    text = (
-        line.decode("utf-8", "replace")
-        .strip("\r\n")
-        .removeprefix(_BOM)
-        .replace("\0", "")
-    )
+    text = line.decode("utf-8", "replace").strip("\r\n")
+    text = text.removeprefix(_BOM).replace("\0", "")
     try:
         return next(csv.reader([text]), [])
     except csv.Error:
@@ -223,36 +223,43 @@ def _charted(header: list[str], tag: str) -> list[str]:
 
 def _of_one_run(header: list[str]) -> list[str]:
     """Return the metrics' own names, if all columns are of the same run."""
-    columns = [
-        found for field in header[1:] if (found := _OF_RUN.fullmatch(field)) is not None
-    ]
-    if len(columns) < len(header) - 1 or len({one["run"] for one in columns}) > 1:
-        return header
-    return [header[0], *(one["key"] + (one["bound"] or "") for one in columns)]
+    own = header[:1]
+    runs = set()
+    for field in header[1:]:
+        column = _OF_RUN.fullmatch(field)
+        if column is None:
+            return header
+        own.append(column["key"] + (column["bound"] or ""))
+        runs.add(column["run"])
+    return own if len(runs) <= 1 else header
 
 
 def _bounds(header: Iterable[str]) -> list[str]:
     """Return the names of the columns of least and greatest values, if a chart of W&B has any."""
-    columns = filter(None, map(_OF_RUN.fullmatch, header))
-    return [
-        name
-        for one in columns
-        if one["bound"]
-        for name in (one[0], one["key"] + one["bound"])
-    ]
+    names = []
+    for column in filter(None, map(_OF_RUN.fullmatch, header)):
+        if column["bound"]:
+            names += [column[0], column["key"] + column["bound"]]
+    return names
 
 
 def _whole(field: str) -> str:
     """Return a step written as an integer: spreadsheets write `3.0` and `1e3`."""
     step = _step(field)
-    return field if step is None or "/" in field else str(step)
+    if step is None or "/" in field:
+        return field
+    return str(step)
 
 
 def _step(field: str) -> int | None:
     """Return the step in a field, 10 for `10/438`."""
     known = integer(field.partition("/")[0])
-    value = _number(field) if known is None else None
-    return known if value is None or not math.isfinite(value) else integer(value)
+    if known is not None:
+        return known
+    value = _number(field)
+    if value is None or not math.isfinite(value):
+        return None
+    return integer(value)
 
 
 def _number(field: str) -> float | None:

@@ -33,7 +33,9 @@ _VALIDATION = pattern(r"(?<![a-z])(?:val|eval|test)", re.IGNORECASE)
 def dump_step(name: str) -> int | None:
     """Return the step of a dump's file name, None if it is none."""
     found = _NAME.fullmatch(name)
-    return int(found.group(1)) if found else None
+    if not found:
+        return None
+    return int(found.group(1))
 
 
 def is_dump(path: Path) -> bool:

@@ -99,7 +99,8 @@ class SamplesReader:
         """Return what only waits for its end."""
         if not self._document or not self._held.strip():
             return self._lines.finish()
-        data, self._document = bytes(self._held), False
+        data = bytes(self._held)
+        self._document = False
         self._held.clear()
         if _begins_document(data):
             return (Unreadable(1, "not complete, or not JSON", ""),)
@@ -135,9 +136,9 @@ class SampleDecoder(JsonDecoder):
         notes = []
         if self._count:
             many = "1 sample" if self._count == 1 else f"{self._count:,} samples"
-            mean = (
-                f", mean score {self._total / self._scored:.4g}" if self._scored else ""
-            )
+            mean = ""
+            if self._scored:
+                mean = f", mean score {self._total / self._scored:.4g}"
             notes.append(f"an evaluation of {many}{mean}: they state no step")
         return "; ".join(filter(None, [*notes, self._rewards.note])) or None
 

@@ -60,12 +60,9 @@ class SwiftDecoder(TutorialDecoder):
         closes = "train_runtime" in record
         # Its last step has been passed on; the closing record's new figures cover the whole
         # training.
+        left_out = _OF_STEPS if closes else ()
         yield from super().read(
-            {
-                name: record[name]
-                for name in record
-                if not (closes and name in _OF_STEPS)
-            }
+            {name: record[name] for name in record if name not in left_out}
         )
         if closes:
             yield Event(

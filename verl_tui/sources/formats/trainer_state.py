@@ -210,11 +210,11 @@ def _entry(entry: object, first: int) -> Iterator[MetricRow | Record]:
         yield Unreadable(1, 'no "step" in an entry of "log_history"', "")
         return
     step += first
-    numbers = {
-        safe(key, 300): value
-        for key, raw in entry.items()
-        if key != "step" and (value := number(raw)) is not None
-    }
+    numbers = {}
+    for key, raw in entry.items():
+        value = number(raw)
+        if key != "step" and value is not None:
+            numbers[safe(key, 300)] = value
     if numbers:
         yield MetricRow(step, tuple(numbers), tuple(numbers.values()))
     if "train_runtime" in entry:

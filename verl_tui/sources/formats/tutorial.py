@@ -92,7 +92,8 @@ def matches(path: Path, head: bytes) -> bool:
 
 def _first_records(head: bytes) -> Iterator[dict[str, Any]]:
     for line in head.split(b"\n", _FIRST_LINES)[:_FIRST_LINES]:
-        if (record := first_object(line)) is not None:
+        record = first_object(line)
+        if record is not None:
             yield record
 
 
@@ -100,11 +101,9 @@ def _measures(record: dict[str, Any]) -> bool:
     """Return True if a record has a step or epoch and a metric, or a metric of trainings only."""
     flat = flatten(_opened(record))
     fields = step_fields(flat)
-    step = (
-        stated_step(flat, fields)[0]
-        if all(_small(flat[name]) for name in fields.steps)
-        else None
-    )
+    step = None
+    if all(_small(flat[name]) for name in fields.steps):
+        step = stated_step(flat, fields)[0]
     if step is None and number(flat.get(fields.epoch or "", "")) is None:
         return any(
             key.rpartition("/")[2] in TRAINED
@@ -170,7 +169,9 @@ class TutorialDecoder(JsonDecoder):
         devices write records of their own.
         """
         place = self._place.standing
-        return None if self._workers or place is None else (place, self._total)
+        if self._workers or place is None:
+            return None
+        return (place, self._total)
 
     @property
     def note(self) -> str | None:
@@ -187,8 +188,10 @@ class TutorialDecoder(JsonDecoder):
     def restart(self) -> Sequence[MetricRow | Record]:
         """Forget the step."""
         self._skipped = False
-        self._place, self._total = StepTracker(), None
-        self._workers, self._reached = set(), {}
+        self._place = StepTracker()
+        self._total = None
+        self._workers = set()
+        self._reached = {}
         return ()
 
     def last(self, line: bytes, number: int) -> Sequence[MetricRow | Record] | None:
@@ -202,12 +205,16 @@ class TutorialDecoder(JsonDecoder):
         part = _json_part(line)
         if part != line and (records := super().last(part, number)):
             return records
-        return () if _LOG_TEXT.search(line[:200]) else super().odd(line, number, reason)
+        if _LOG_TEXT.search(line[:200]):
+            return ()
+        return super().odd(line, number, reason)
 
     def read(self, record: dict[str, Any]) -> Iterable[MetricRow | Record | Flaw]:
         """Return the row, the histograms and the sample of one object."""
         found = self._read(record)
-        return self._placed(found) if self._skipped else found
+        if not self._skipped:
+            return found
+        return self._placed(found)
 
     def _placed(
         self, found: Iterable[MetricRow | Record | Flaw]
@@ -326,7 +333,9 @@ def _scope(record: dict[str, Any]) -> str:
 
 
 def _without(flat: dict[str, Any], names: frozenset[str]) -> dict[str, Any]:
-    return {name: flat[name] for name in flat if name not in names} if names else flat
+    if not names:
+        return flat
+    return {name: flat[name] for name in flat if name not in names}
 
 
 def _json_part(line: bytes) -> bytes:

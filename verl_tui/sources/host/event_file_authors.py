@@ -110,7 +110,9 @@ class Authors:
         # Others' processes may be hidden (`hidepid`); then the first of all is hidden, too.
         seen = info.st_uid == os.geteuid() or (self._root / "1" / "stat").exists()
         quiet = 0.0 if sees_all(self._root) else _KEPT_BACK
-        return info.st_mtime if seen and now - info.st_mtime >= quiet else None
+        if seen and now - info.st_mtime >= quiet:
+            return info.st_mtime
+        return None
 
     def _lives(self, pid: int, author: Author) -> bool:
         """Return whether a process that started before a file began still lives."""

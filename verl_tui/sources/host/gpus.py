@@ -148,7 +148,8 @@ class GpuSource:
 
     def _nothing(self, now: float, why: str) -> GpuReading:
         """Note why nothing can be read, and return that."""
-        self._tried, self._problem = now, why
+        self._tried = now
+        self._problem = why
         return GpuReading(now, problem=why, host=self._host)
 
     def poll(
@@ -297,12 +298,14 @@ class GpuSource:
         # The first version counts what the driver keeps for itself as used, so an idle device seems
         # to hold 600 MiB.
         version = getattr(self._nvml, "nvmlMemory_v2", None)
-        memory = (
-            self._ask("nvmlDeviceGetMemoryInfo", handle, version) if version else None
-        )
+        memory = None
+        if version:
+            memory = self._ask("nvmlDeviceGetMemoryInfo", handle, version)
         if memory is None:
             memory = self._ask("nvmlDeviceGetMemoryInfo", handle)
-        return (None, None) if memory is None else (int(memory.used), int(memory.total))
+        if memory is None:
+            return (None, None)
+        return (int(memory.used), int(memory.total))
 
     def _temperature(self, handle: Any) -> float | None:
         # NVML drops the old call in CUDA 14, while drivers before 2025 know no other.
@@ -325,7 +328,8 @@ class GpuSource:
             if error.value in _NOTHING_WORKS:
                 raise
             if error.value in _FAULTS:
-                self._lost, self._fault = True, _FAULTS[error.value]
+                self._lost = True
+                self._fault = _FAULTS[error.value]
             return None
         except UnicodeDecodeError:  # pynvml decodes names strictly
             return None

@@ -71,7 +71,8 @@ class WriterWatch:
 
     def _look_again(self) -> None:
         """Look at the writers that are known, and for others when it is time."""
-        wanted, begun = self._wanted, time.monotonic()
+        wanted = self._wanted
+        begun = time.monotonic()
         try:
             changed = self._writers.refresh() | self._writers.revived()
             missing = self._writers.unknown(wanted)

@@ -139,12 +139,12 @@ class Writers:
         Whoever goes on holding a file when its writer is gone (a shell, an orphan) is of interest
         once the file grows.
         """
-        return [
-            path
-            for path in paths
-            if (known := self._known.get(path)) is None
-            or (known.writer.gone and known.size != _size(path))
-        ]
+        unknown = []
+        for path in paths:
+            known = self._known.get(path)
+            if known is None or (known.writer.gone and known.size != _size(path)):
+                unknown.append(path)
+        return unknown
 
     def refresh(self) -> bool:
         """Check the known processes alone; return whether a file has lost its writer."""
@@ -195,10 +195,8 @@ class Writers:
         so for moments.
         """
         switches = [self._stopped(one) for one in {known.named, *known.holders}]
-        before, known.stops = (
-            known.stops,
-            [count for count in switches if count is not None],
-        )
+        before = known.stops
+        known.stops = [count for count in switches if count is not None]
         stopped = bool(known.stops) and known.stops == before
         if stopped != known.writer.stopped:
             known.writer = replace(known.writer, stopped=stopped)
@@ -216,7 +214,8 @@ class Writers:
         unseen: set[int] = set()
         named: set[Path] = set()
         for path, holders in self._holders(wanted, unseen, pause).items():
-            if (holder := self._named(holders)) is not None:
+            holder = self._named(holders)
+            if holder is not None:
                 writer = Writer(holder.pid, self._processes.name(holder.pid))
                 known = self._known[path] = _KnownWriter(
                     inodes[path], holders, holder, writer
@@ -239,7 +238,8 @@ class Writers:
             if pause and count % _BREATH == 0:
                 time.sleep(pause)
             for inode, descriptor in self._open(pid, wanted, unseen):
-                if (started := self._started(pid)) is not None:
+                started = self._started(pid)
+                if started is not None:
                     found.setdefault(wanted[inode], []).append(
                         Holder(pid, started, descriptor)
                     )
@@ -250,9 +250,8 @@ class Writers:
             names = os.listdir(self._root)  # noqa: PTH208 - names are enough
         except OSError:
             return []
-        return [
-            pid for name in names if name.isdigit() and (pid := int(name)) != self._own
-        ]
+        pids = [int(name) for name in names if name.isdigit()]
+        return [pid for pid in pids if pid != self._own]
 
     def _open(
         self, pid: int, wanted: Mapping[Inode, Path], unseen: set[int]
@@ -317,7 +316,9 @@ class Writers:
                 .rpartition(b")")[2]
                 .split()
             )
-            return None if rest[0] in (b"Z", b"X") else rest[19].decode()
+            if rest[0] in (b"Z", b"X"):
+                return None
+            return rest[19].decode()
         except (OSError, IndexError):
             return None
 

@@ -55,7 +55,9 @@ class Address(NamedTuple):
     def place(self) -> str:
         """Host and port, as people write them."""
         host = f"[{self.host}]" if ":" in self.host else self.host
-        return host if self.port == _PORTS[self.scheme] else f"{host}:{self.port}"
+        if self.port == _PORTS[self.scheme]:
+            return host
+        return f"{host}:{self.port}"
 
     @property
     def text(self) -> str:

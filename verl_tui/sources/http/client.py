@@ -186,7 +186,8 @@ class Client:
 
     def _connected(self) -> http.client.HTTPConnection:
         if self._connection is None:
-            host, port = self.address.host, self.address.port
+            host = self.address.host
+            port = self.address.port
             if self.address.scheme == "https":
                 self._connection = http.client.HTTPSConnection(
                     host, port, timeout=self._deadline, context=trust()
@@ -199,7 +200,8 @@ class Client:
         return self._connection
 
     def _body(self, response: http.client.HTTPResponse) -> bytes:
-        parts, size = [], 0
+        parts = []
+        size = 0
         while part := response.read1(_CHUNK):
             size += len(part)
             self.received += len(part)
@@ -294,11 +296,9 @@ def _login(host: str) -> dict[str, str]:
     """
     stated = os.environ.get(AUTHORIZATION, "").strip()
     if stated:
-        return (
-            {"Authorization": stated}
-            if stated.isprintable() and stated.isascii()
-            else {}
-        )
+        if stated.isprintable() and stated.isascii():
+            return {"Authorization": stated}
+        return {}
     try:
         known = netrc.netrc(os.environ.get("NETRC") or None).authenticators(host)
     except (OSError, netrc.NetrcParseError, UnicodeError):

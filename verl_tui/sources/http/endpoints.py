@@ -94,11 +94,9 @@ class PageRun:
     @property
     def note(self) -> str | None:
         """Return what should be known of its figures."""
-        stepless = (
-            "no page states a step: each page counts as one"
-            if self._rows.stepless
-            else None
-        )
+        stepless = None
+        if self._rows.stepless:
+            stepless = "no page states a step: each page counts as one"
         return joined_notes(self._scrapes.note, stepless)
 
     def put(self, address: str, time: float, scrape: Scrape) -> None:
@@ -183,9 +181,9 @@ class EndpointRuns:
         """Decide once which run a page without a name is of."""
         nameless = [address for address, _, found in parts if ("", "") in found]
         if self._nameless is None and nameless:
-            named = {
-                run for _, _, found in parts for run, _ in found if run
-            } | self.runs.keys()
+            named = set(self.runs)
+            for _, _, found in parts:
+                named.update(run for run, _ in found if run)
             self._nameless = (
                 next(iter(named)) if len(named) == 1 else instance_of(nameless[0])
             )

@@ -64,13 +64,7 @@ class EngineRun(PageRun):
         """Return the engines' figures at one moment; figures of training come from the logs
         alone.
         """
-        own = {
-            address: Scrape(
-                tuple(one for one in page.samples if _OF_ENGINES.match(one.name)),
-                page.kinds,
-            )
-            for address, page in pages.items()
-        }
+        own = {address: _of_engines(page) for address, page in pages.items()}
         self._empty = not any(page.samples for page in own.values())
         return (
             super()
@@ -109,11 +103,9 @@ class EngineSource(PageSource):
             return replace(status, problem=None, note=gone)
         if self.poller.rounds == 0:
             return replace(status, note="no answer so far")
-        return (
-            replace(status, note=None)
-            if self.poller.asked is None and not self.leads
-            else status
-        )
+        if self.poller.asked is None and not self.leads:
+            return replace(status, note=None)
+        return status
 
 
 class Engines:
@@ -134,7 +126,8 @@ class Engines:
 
     def heed(self, batch: Batch) -> None:
         """Note the engines that a log names, and its step."""
-        name, status = batch.run, batch.status
+        name = batch.run
+        status = batch.status
         if status.engines or status.path in self._stated.get(name, ()):
             self._stated.setdefault(name, {})[status.path] = status
         step = batch.newest().get(True)
@@ -211,3 +204,9 @@ class Engines:
             if source.poller.problem is not None or source.stop.is_set():
                 silent.append(address)
         return silent
+
+
+def _of_engines(page: Scrape) -> Scrape:
+    """Return a page without the figures of anything but engines."""
+    own = [sample for sample in page.samples if _OF_ENGINES.match(sample.name)]
+    return Scrape(tuple(own), page.kinds)

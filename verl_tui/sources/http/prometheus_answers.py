@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from bisect import bisect_right
-from itertools import pairwise
+from itertools import groupby, pairwise
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from verl_tui import prometheus_names
@@ -127,13 +127,9 @@ class AnswerRows:
         """
         steps = _highest(line.points for line in lines if line.name in STEP_NAMES)
         columns = _columns(lines, keys)
-        times = sorted(
-            steps
-            or {
-                at for parts in columns.values() for points, _ in parts for at in points
-            }
-        )
-        picked = list(_last_of_each(times[bisect_right(times, self._seen) :], steps))
+        times = sorted(steps or _times(columns))
+        new_times = times[bisect_right(times, self._seen) :]
+        picked = list(_last_of_each(new_times, steps))
         if picked:
             self._seen = self.newest = picked[-1][0]
             yield from self._planned(lines)
@@ -153,28 +149,25 @@ class AnswerRows:
 
     def _ended(self, lines: Sequence[AnswerSeries]) -> Iterator[Event]:
         """Yield that the run has ended, once our exporter says so."""
-        states = {
-            line.labels.get("state", ""): max(line.points.items())
-            for line in lines
-            if line.name == prometheus_names.STATE and line.points
-        }
-        state = next(
-            (
-                state
-                for state, (at, on) in states.items()
-                if at >= self._seen and _number(on) == 1.0
-            ),
-            None,
-        )
-        if state is not None and state != self._state:
-            self._state = state
-            if (kind := _ENDS.get(state)) is not None:
-                yield Event(
-                    kind,
-                    f"the exporter of its log calls it {state}",
-                    0,
-                    bare=kind is EventKind.FATAL,
-                )
+        state = self._newest_state(lines)
+        if state is None or state == self._state:
+            return
+        self._state = state
+        kind = _ENDS.get(state)
+        if kind is not None:
+            words = f"the exporter of its log calls it {state}"
+            yield Event(kind, words, 0, bare=kind is EventKind.FATAL)
+
+    def _newest_state(self, lines: Sequence[AnswerSeries]) -> str | None:
+        """Return the state that our exporter gives the run now, None if it gives none."""
+        states: dict[str, tuple[float, object]] = {}
+        for line in lines:
+            if line.name == prometheus_names.STATE and line.points:
+                states[line.labels.get("state", "")] = max(line.points.items())
+        for state, (at, on) in states.items():
+            if at >= self._seen and _number(on) == 1.0:
+                return state
+        return None
 
     def _rows(
         self,
@@ -189,7 +182,8 @@ class AnswerRows:
         ats = [at for at, _ in picked]
         back = _falls(list(map(steps.__getitem__, ats))) if steps else set()
         tables = self._tables(columns, ats, back, list(map(validated.get, ats)))
-        before, self._last_rows = self._last_rows, set()
+        before = self._last_rows
+        self._last_rows = set()
         for i, (at, seen) in enumerate(picked):
             reached = at in steps
             number = int(steps[at]) if reached else self._step_at(at)[0]
@@ -223,14 +217,10 @@ class AnswerRows:
         groups: dict[bytes, tuple[list[str], list[list[float | None]]]] = {}
         for key, parts in columns.items():
             column = _column(parts, ats)
-            column = (
-                self._unheld(key, column, back, validated)
-                if is_now_and_then(key)
-                else column
-            )
-            names, group = groups.setdefault(
-                bytes(value is not None for value in column), ([], [])
-            )
+            if is_now_and_then(key):
+                column = self._unheld(key, column, back, validated)
+            mask = bytes([value is not None for value in column])
+            names, group = groups.setdefault(mask, ([], []))
             names.append(key)
             group.append(column)
         return [
@@ -271,23 +261,24 @@ class AnswerRows:
         for at in sorted(at for at in every if at > since):
             self._read[group] = at
             figures = {safe(key, 300): value for key, value in every[at].items()}
-            if figures:
-                step, stated = self._step_at(at)
-                self.newest = max(at, self.newest or at)
-                keys, values = tuple(figures), tuple(figures.values())
-                yield MetricRow(
-                    step,
-                    keys,
-                    values,
-                    at,
-                    mean=True,
-                    progress=False,
-                    estimated=not stated,
-                )
+            if not figures:
+                continue
+            step, stated = self._step_at(at)
+            self.newest = max(at, self.newest or at)
+            yield MetricRow(
+                step,
+                tuple(figures),
+                tuple(figures.values()),
+                at,
+                mean=True,
+                progress=False,
+                estimated=not stated,
+            )
 
     def _own_devices(self, lines: Sequence[AnswerSeries]) -> Iterator[MetricRow]:
         own = [line for line in lines if line.name == prometheus_names.GPU_MEMORY]
-        yield from self.readings(own, "own") if own else ()
+        if own:
+            yield from self.readings(own, "own")
 
     def _reach(self, step: int | None, at: float) -> float:
         """Note that a step was seen; return when it was seen first."""
@@ -345,6 +336,15 @@ def _columns(
     return columns
 
 
+def _times(columns: Mapping[str, list[tuple[ValuesByTime, float]]]) -> set[float]:
+    """Return all times at which a column has a value."""
+    times: set[float] = set()
+    for parts in columns.values():
+        for points, _ in parts:
+            times.update(points)
+    return times
+
+
 def _highest_of(lines: Iterable[AnswerSeries], name: str) -> dict[float, float]:
     return _highest(line.points for line in lines if line.name == name)
 
@@ -369,13 +369,12 @@ def _last_of_each(
     times: Sequence[float], steps: Mapping[float, float]
 ) -> Iterator[tuple[float, float]]:
     """Yield the last time of each step, with the first one; all times where there are no steps."""
-    since = times[0] if times else 0.0
-    for i, at in enumerate(times):
-        after = times[i + 1] if i + 1 < len(times) else None
-        if steps and after is not None and steps[at] == steps[after]:
-            continue
-        yield at, since if steps else at
-        since = after if after is not None else at
+    if not steps:
+        yield from zip(times, times, strict=True)
+        return
+    for _, group in groupby(times, steps.__getitem__):
+        same = list(group)
+        yield same[-1], same[0]
 
 
 def _column(
@@ -390,12 +389,16 @@ def _column(
         column = list(map(float, written))  # type: ignore[arg-type]
     except (TypeError, ValueError):
         return [None if one is None else _number(one) * factor for one in written]
-    return [*column] if factor == 1.0 else [value * factor for value in column]
+    if factor == 1.0:
+        return list(column)
+    return [value * factor for value in column]
 
 
 def _mean(parts: Sequence[tuple[ValuesByTime, float]], at: float) -> float | None:
     values = [_number(points[at]) * factor for points, factor in parts if at in points]
-    return sum(values) / len(values) if values else None
+    if not values:
+        return None
+    return sum(values) / len(values)
 
 
 def _number(written: object) -> float:
@@ -415,6 +418,5 @@ def _key(line: AnswerSeries) -> str | None:
     if key.startswith("cluster/"):
         node = node_of(line.labels)
         return f"{key}/l:{node}" if node else key
-    return "/".join(
-        (key, *(line.labels[name] for name in ("task_name",) if line.labels.get(name)))
-    )
+    task = line.labels.get("task_name")
+    return f"{key}/{task}" if task else key

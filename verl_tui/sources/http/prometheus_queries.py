@@ -7,6 +7,7 @@ as the label `key`, so that one question brings them all.
 from __future__ import annotations
 
 import re
+from itertools import chain
 from typing import TYPE_CHECKING
 
 from verl_tui import prometheus_names
@@ -164,7 +165,9 @@ def belongs(labels: Mapping[str, str]) -> dict[str, str]:
     if labels.get("experiment_name"):
         kept = ("project", "experiment_name")
         return {name: labels[name] for name in kept if labels.get(name)}
-    return {"job": labels["job"]} if labels.get("job") else {}
+    if not labels.get("job"):
+        return {}
+    return {"job": labels["job"]}
 
 
 def device_query(names: Collection[str]) -> str | None:
@@ -187,8 +190,7 @@ def engines(names: Collection[str], window: int) -> str | None:
     known = {spelled(name): name for name in names}
     queries = [
         _keyed(how, known[name], key, window)
-        for table in (_ENGINES, hosts)
-        for name, (how, key) in table.items()
+        for name, (how, key) in chain(_ENGINES.items(), hosts.items())
         if name in known
     ]
     generation = f"{prometheus_names.GENERATION}_bucket"

@@ -8,7 +8,7 @@ of engines and hosts (https://prometheus.io/docs/prometheus/latest/querying/api)
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 from urllib.parse import urlencode
 
 from verl_tui import prometheus_names
@@ -24,7 +24,7 @@ from verl_tui.sources.http.served_run import ServedRun
 from verl_tui.text import one_line
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Mapping, Sequence
+    from collections.abc import Collection, Iterable, Mapping, Sequence
 
     from verl_tui.sources.http.addresses import Address
     from verl_tui.sources.http.client import Client
@@ -97,9 +97,7 @@ class Server:
         if now - self._discovered >= _REDISCOVER:
             self._discover(now)
             self._discovered = now
-        for run in sorted(
-            self.runs.values(), key=lambda run: -(run.span[1] if run.span else now)
-        ):
+        for run in _newest_first(self.runs.values(), now):
             if not run.loaded:
                 self._load(run, now)
         if self._followed is not None:
@@ -110,23 +108,15 @@ class Server:
 
     def _discover(self, now: float) -> None:
         since = max(now - _PAST, self._discovered - _REDISCOVER)
+        period = _range(since, now)
         self.interval = self._scrape_interval()
-        data = data_of(
-            self._ask(
-                self.address.below(
-                    "/api/v1/label/__name__/values?" + _range(since, now)
-                )
-            )
-        )
-        self._names |= {str(one) for one in data} if isinstance(data, list) else set()
-        form = (
-            urlencode([("match[]", one) for one in queries.RUNS])
-            + "&"
-            + _range(since, now)
-        )
-        data = data_of(self._ask(self.address.below("/api/v1/series"), form=form))
+        names = self._data(f"/api/v1/label/__name__/values?{period}")
+        if isinstance(names, list):
+            self._names.update(map(str, names))
+        matches = urlencode([("match[]", selector) for selector in queries.RUNS])
+        all_series = self._data("/api/v1/series", form=f"{matches}&{period}")
         found: dict[tuple[tuple[str, str], ...], ServedRun] = {}
-        for labels in data if isinstance(data, list) else ():
+        for labels in all_series if isinstance(all_series, list) else ():
             if not isinstance(labels, dict):
                 continue
             series = {str(key): str(value) for key, value in labels.items()}
@@ -161,10 +151,9 @@ class Server:
         spans = self._spans(now)
         for run in new:
             run.span = spans.get(tuple(run.labels.items()))
-        new.sort(key=lambda run: -(run.span[1] if run.span else 0.0))
         room = max(0, _MOST_RUNS - len(self.runs))
         self.left_out = max(0, len(new) - room)
-        for run in new[:room]:
+        for run in _newest_first(new, 0.0)[:room]:
             run.name = self._name(run.labels)
             self.runs[run.name] = run
 
@@ -178,16 +167,10 @@ class Server:
             or labels.get("job")
             or self.address.place
         )
-        names = (
-            own,
-            f"{labels.get('project', '')}/{own}",
-            *(f"{own} ({at})" for at in range(2, _MOST_RUNS + 2)),
-        )
-        return next(
-            name
-            for name in (one_line(name, 120) or "run" for name in names)
-            if name not in self.runs
-        )
+        numbered = (f"{own} ({at})" for at in range(2, _MOST_RUNS + 2))
+        names = (own, f"{labels.get('project', '')}/{own}", *numbered)
+        shown = (one_line(name, 120) or "run" for name in names)
+        return next(name for name in shown if name not in self.runs)
 
     def _owner(self, now: float) -> ServedRun:
         """Return the run that the figures of machines belong to: the only one that goes on, or the
@@ -219,19 +202,16 @@ class Server:
     def _scrape_interval(self) -> float:
         """Return the seconds between two scrapes, of the targets that are scraped most often."""
         try:
-            data = data_of(
-                self._ask(self.address.below("/api/v1/targets?state=active"))
-            )
+            data = self._data("/api/v1/targets?state=active")
         except NoAnswerError:
             return self.interval
         targets = data.get("activeTargets") if isinstance(data, dict) else None
-        stated = [
-            promql_duration(one.get("scrapeInterval"))
-            for one in targets or ()
-            if isinstance(one, dict)
-        ]
+        dicts = [target for target in targets or () if isinstance(target, dict)]
+        stated = [promql_duration(target.get("scrapeInterval")) for target in dicts]
         known = [seconds for seconds in stated if seconds is not None]
-        return min(max(min(known), _SHORTEST), _LONGEST) if known else self.interval
+        if not known:
+            return self.interval
+        return min(max(min(known), _SHORTEST), _LONGEST)
 
     # -- the past ----------------------------------------------------------------------------------
 
@@ -241,30 +221,30 @@ class Server:
         first, last = run.span or (now - _HOUR, now)
         last = min(last, self._until(now))
         if run.labels:
-            share = min(_BUDGET, _TOGETHER // max(1, len(self.runs))) // max(
-                1, run.series
-            )
+            values = min(_BUDGET, _TOGETHER // max(1, len(self.runs)))
+            share = values // max(1, run.series)
             points = min(_MOST_POINTS, max(_LEAST_POINTS, share))
-            run.coarse, lines = self._past(
-                queries.of_run(run.labels), first, last, points
-            )
+            query = queries.of_run(run.labels)
+            run.coarse, lines = self._past(query, first, last, points)
             run.batcher.add(run.rows.metrics(lines, self._keys_of(run)))
         if run is self._shared:
-            for group, query in self._readings().items():
-                _, lines = self._past(query, first, last, _READING_POINTS)
-                run.batcher.add(run.rows.readings(lines, group))
+            self._load_readings(run, first, last)
         run.received += self._client.received - before
         run.hand_on()
         run.loaded = True
+
+    def _load_readings(self, run: ServedRun, first: float, last: float) -> None:
+        for group, query in self._readings().items():
+            _, lines = self._past(query, first, last, _READING_POINTS)
+            run.batcher.add(run.rows.readings(lines, group))
 
     def _past(
         self, query: str, first: float, last: float, points: int
     ) -> tuple[float, list[AnswerSeries]]:
         """Return the distance of points that could be had, and the series at that."""
         while True:
-            every = self.interval * max(
-                1, math.ceil((last - first) / (points * self.interval))
-            )
+            scrapes = math.ceil((last - first) / (points * self.interval))
+            every = self.interval * max(1, scrapes)
             try:
                 return every, self._range(query, first, last, every)
             except NoAnswerError as error:
@@ -276,23 +256,19 @@ class Server:
     # -- what comes --------------------------------------------------------------------------------
 
     def _follow(self, since: float, now: float) -> None:
-        first, last = since + self.interval, self._until(now)
+        first = since + self.interval
+        last = self._until(now)
         if last < first:
             return
         before = self._client.received
         names = set().union(*(run.names for run in self.runs.values()))
         if names:
-            share = _BUDGET // max(
-                1, sum(run.series for run in self.runs.values() if run.goes_on(now))
-            )
-            _, lines = self._past(
-                queries.of_all_runs(names), first, last, max(_LEAST_POINTS, share)
-            )
+            live = [run.series for run in self.runs.values() if run.goes_on(now)]
+            points = max(_LEAST_POINTS, _BUDGET // max(1, sum(live)))
+            _, lines = self._past(queries.of_all_runs(names), first, last, points)
             self._deal_out(lines, now)
         if self._shared is not None:
-            for group, query in self._readings().items():
-                _, lines = self._past(query, first, last, _READING_POINTS)
-                self._shared.batcher.add(self._shared.rows.readings(lines, group))
+            self._load_readings(self._shared, first, last)
         for run in self.runs.values():
             run.received += (self._client.received - before) // len(self.runs)
             run.hand_on()
@@ -301,9 +277,8 @@ class Server:
         """Give each run its series."""
         by_run: dict[tuple[tuple[str, str], ...], list[AnswerSeries]] = {}
         for line in lines:
-            by_run.setdefault(tuple(queries.belongs(line.labels).items()), []).append(
-                line
-            )
+            labels = tuple(queries.belongs(line.labels).items())
+            by_run.setdefault(labels, []).append(line)
         for run in self.runs.values():
             own = by_run.get(tuple(run.labels.items())) if run.labels else None
             if own:
@@ -314,14 +289,14 @@ class Server:
 
     def _until(self, now: float) -> float:
         """Return the last moment for which all scrapes have arrived by now."""
-        return (
-            math.floor((now - min(_LATE, self.interval / 2)) / self.interval)
-            * self.interval
-        )
+        late = min(_LATE, self.interval / 2)
+        return math.floor((now - late) / self.interval) * self.interval
 
     def _keys_of(self, run: ServedRun) -> Mapping[str, str]:
         """Return the log's own keys, if our exporter serves this run."""
-        return self._keys if run.names & self._keys.keys() else {}
+        if run.names & self._keys.keys():
+            return self._keys
+        return {}
 
     def _readings(self) -> dict[str, str]:
         """Return what asks for the readings of each group."""
@@ -332,10 +307,14 @@ class Server:
         }
         return {group: query for group, query in asked.items() if query is not None}
 
-    def _ask(self, address: Address, *, form: str | None = None) -> bytes:
+    def _data(self, path: str, form: str | None = None) -> Any:
+        """Return the data in the answer to a question."""
+        return data_of(self._ask(path, form))
+
+    def _ask(self, path: str, form: str | None = None) -> bytes:
         self.asked += 1
         try:
-            return self._client.ask(address, form=form)
+            return self._client.ask(self.address.below(path), form=form)
         except NoAnswerError as error:
             if error.body.startswith(b"{"):
                 data_of(error.body)  # says why in the server's own words
@@ -354,9 +333,14 @@ class Server:
                 "step": f"{every:g}",
             }
         )
-        return parsed_series(
-            self._ask(self.address.below("/api/v1/query_range"), form=form)
-        )
+        return parsed_series(self._ask("/api/v1/query_range", form))
+
+
+def _newest_first(runs: Iterable[ServedRun], otherwise: float) -> list[ServedRun]:
+    """Return runs, the one first whose steps were seen last; `otherwise`: when those of a run
+    without a span were.
+    """
+    return sorted(runs, key=lambda run: -(run.span[1] if run.span else otherwise))
 
 
 def is_one(client: Client, address: Address) -> bool:
@@ -380,12 +364,14 @@ def _range(since: float, now: float) -> str:
 
 def promql_duration(text: object) -> float | None:
     """Return a duration as Prometheus writes it: `15s`, `1m`, `1m30s`, `500ms`."""
-    total, number = 0.0, ""
+    total = 0.0
+    number = ""
     units = {"ms": 1e-3, "s": 1.0, "m": 60.0, "h": 3600.0, "d": 86_400.0}
     rest = text if isinstance(text, str) else ""
     while rest:
         digits = len(rest) - len(rest.lstrip("0123456789"))
-        number, rest = rest[:digits], rest[digits:]
+        number = rest[:digits]
+        rest = rest[digits:]
         unit = next((unit for unit in units if rest.startswith(unit)), None)
         if not number or unit is None:
             return None

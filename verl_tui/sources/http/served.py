@@ -334,8 +334,10 @@ class Served:
         """True if there are sources that have not been taken yet."""
         known = {address for _, address in self._known}
         pages = [one for one in self.pollers if isinstance(one.asked, PolledEndpoint)]
-        return any(self._loaded()) or (
-            not self.awaited and any(one.address.text not in known for one in pages)
+        if any(self._loaded()):
+            return True
+        return not self.awaited and any(
+            page.address.text not in known for page in pages
         )
 
     def _loaded(self) -> Iterator[tuple[Poller, Server, ServedRun]]:

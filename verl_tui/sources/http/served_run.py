@@ -53,11 +53,9 @@ class ServedRun:
 
     def note(self, interval: float) -> str | None:
         """Say how exact its past is, given the seconds between two scrapes."""
-        parts = (
-            []
-            if self.labels
-            else ["what no run is named for: as steps minutes are counted"]
-        )
+        parts = []
+        if not self.labels:
+            parts = ["what no run is named for: as steps minutes are counted"]
         if self.coarse is not None and self.coarse > interval:
             parts.append(
                 f"its past is shown by a point every {self.coarse:,.0f} s,"

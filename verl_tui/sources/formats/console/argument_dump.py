@@ -55,7 +55,9 @@ class ArgumentDump:
     def feed(self, prefix: bytes, part: bytes) -> Sequence[Settings]:
         """Take a line; return the settings with the dump's last one."""
         if self._lines:
-            return self._go_on(part) if self.holds(prefix, part) else ()
+            if not self.holds(prefix, part):
+                return ()
+            return self._go_on(part)
         if _DOTTED_START.match(part):
             self._begin(prefix, part, dotted=True)
         elif (found := _START.search(part)) is not None:
@@ -65,40 +67,40 @@ class ArgumentDump:
         return ()
 
     def _begin(self, prefix: bytes, part: bytes, *, dotted: bool) -> None:
-        self._lines, self._prefix, self._dotted = [part], prefix, dotted
+        self._lines = [part]
+        self._prefix = prefix
+        self._dotted = dotted
 
     def _is_part(self, part: bytes) -> bool:
         text = part[:400].decode("utf-8", "replace")
-        return (
-            self._is_end(part)
-            or (_DOTTED if self._dotted else _LINE).match(text) is not None
-        )
+        return self._is_end(part) or self._argument.match(text) is not None
+
+    @property
+    def _argument(self) -> re.Pattern[str]:
+        """The form of an argument in this dump."""
+        return _DOTTED if self._dotted else _LINE
 
     def _is_end(self, part: bytes) -> bool:
-        return (
-            _DOTTED_END.match(part) is not None
-            if self._dotted
-            else part.strip() == b")"
-        )
+        if self._dotted:
+            return _DOTTED_END.match(part) is not None
+        return part.strip() == b")"
 
     def _go_on(self, part: bytes) -> Sequence[Settings]:
         if not self._is_end(part) and len(self._lines) < _LONGEST:
             self._lines.append(part)
             return ()
-        lines, self._lines = (
-            [line.decode("utf-8", "replace") for line in self._lines[1:]],
-            [],
-        )
+        lines = [line.decode("utf-8", "replace") for line in self._lines[1:]]
+        self._lines = []
         if not self._dotted:
             lines = [line.rstrip().removesuffix(",") for line in lines]
-        matches = map((_DOTTED if self._dotted else _LINE).match, lines)
-        return _settings(
-            {found[1]: _value(found[2]) for found in matches if found is not None}
-        )
+        found = filter(None, map(self._argument.match, lines))
+        return _settings({argument[1]: _value(argument[2]) for argument in found})
 
 
 def _settings(values: dict[str, Any]) -> tuple[Settings, ...]:
-    return (Settings(flatten_settings(values), CONSOLE),) if is_training(values) else ()
+    if not is_training(values):
+        return ()
+    return (Settings(flatten_settings(values), CONSOLE),)
 
 
 def _one_line(written: bytes) -> dict[str, Any]:
@@ -106,14 +108,17 @@ def _one_line(written: bytes) -> dict[str, Any]:
     if len(written) > _LONGEST_LINE or b")" not in written:
         return {}
     text = written.decode("utf-8", "replace")
-    text = _OBJECT.sub("None", _ENUM.sub(r"\1", text[: text.rindex(")") + 1]))
+    text = text[: text.rindex(")") + 1]
+    text = _OBJECT.sub("None", _ENUM.sub(r"\1", text))
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # about escapes in text that others wrote
             call = ast.parse(text, mode="eval").body
     except (ValueError, SyntaxError, MemoryError, RecursionError):
         return {}
-    return dict(_arguments(call)) if isinstance(call, ast.Call) else {}
+    if not isinstance(call, ast.Call):
+        return {}
+    return dict(_arguments(call))
 
 
 def _arguments(call: ast.Call) -> Iterator[tuple[str, Any]]:

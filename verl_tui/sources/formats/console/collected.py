@@ -58,16 +58,16 @@ def as_printed(head: bytes) -> bytes:
     """Return the beginning of a console as it was printed; nothing if no collector keeps it."""
     if not head.lstrip().startswith(b"{"):
         return b""
-    entries = [
-        found for line in head.split(b"\n") if (found := _entry(line)) is not None
-    ]
-    return b"".join(one.text.removesuffix(b"\n") + b"\n" for one in entries)
+    entries = filter(None, map(_entry, head.split(b"\n")))
+    return b"".join(entry.text.removesuffix(b"\n") + b"\n" for entry in entries)
 
 
 def printed_line(line: bytes) -> bytes:
     """Return a line as it was printed, if a collector keeps it with its time."""
     entry = _entry(line) if line.startswith(b'{"') else None
-    return line if entry is None or entry.time is None else entry.text
+    if entry is None or entry.time is None:
+        return line
+    return entry.text
 
 
 class CollectedDecoder(ConsoleLayer):
@@ -111,11 +111,15 @@ class CollectedDecoder(ConsoleLayer):
         """Return the records of a line without an end; of an object only if it is whole."""
         if not self._is_collected(line):
             return self.console.last(line, number)
-        return self._read(line, number) if _entry(line) is not None else None
+        if _entry(line) is None:
+            return None
+        return self._read(line, number)
 
     def early(self, line: bytes) -> int:
         """Return how many bytes of an unfinished line can be decoded: of an object none."""
-        return 0 if self._is_collected(line) else self.console.early(line)
+        if self._is_collected(line):
+            return 0
+        return self.console.early(line)
 
     def restart(self) -> Iterable[MetricRow | Record]:
         """Forget everything: the file starts anew."""
@@ -132,10 +136,9 @@ class CollectedDecoder(ConsoleLayer):
         entry = _entry(line)
         if entry is None:
             if line.strip():
+                reason = "no object with a line of the console"
                 excerpt = one_line(line.decode("utf-8", "replace"), 200)
-                yield Unreadable(
-                    number, "no object with a line of the console", excerpt
-                )
+                yield Unreadable(number, reason, excerpt)
             return
         text = self._whole(entry)
         if text is None:
@@ -152,11 +155,8 @@ class CollectedDecoder(ConsoleLayer):
         pieces = self._pieces.setdefault(entry.stream, [])
         pieces.append(entry.text)
         goes_on = len(entry.text) >= _PIECE and not entry.text.endswith(b"\n")
-        if (
-            goes_on
-            and len(pieces) < _MOST_PIECES
-            and len(self._pieces) <= _MOST_STREAMS
-        ):
+        has_room = len(pieces) < _MOST_PIECES and len(self._pieces) <= _MOST_STREAMS
+        if goes_on and has_room:
             return None
         del self._pieces[entry.stream]
         return b"".join(pieces)
@@ -181,9 +181,8 @@ def _entry(line: bytes) -> _Entry | None:
         return None
     if not isinstance(found, dict):
         return None
-    text = next(
-        (one for key in _TEXT if (one := _text(found.get(key))) is not None), None
-    )
+    texts = (_text(found.get(key)) for key in _TEXT)
+    text = next((one for one in texts if one is not None), None)
     if text is None:
         return None
     time = next((found[key] for key in _TIME if key in found), None)
@@ -194,11 +193,13 @@ def _text(value: object) -> bytes | None:
     """Return a line; journald writes one that is no UTF-8 as a list of bytes."""
     if isinstance(value, str):
         return value.encode()
-    if isinstance(value, list) and all(
-        isinstance(one, int) and 0 <= one < 256 for one in value
-    ):
+    if isinstance(value, list) and all(map(_is_byte, value)):
         return bytes(value)
     return None
+
+
+def _is_byte(value: object) -> bool:
+    return isinstance(value, int) and 0 <= value < 256
 
 
 def _time(value: object) -> float | None:

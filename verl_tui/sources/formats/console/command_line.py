@@ -50,10 +50,15 @@ class LaunchCommand:
     def feed(self, prefix: bytes, part: bytes) -> Sequence[Settings]:
         """Take a line; return the settings with the command's last one."""
         if self._text:
-            return self._go_on(part) if self.holds(prefix, part) else ()
-        if len(part) <= _LONGEST and (found := _FAILED.match(part)):
-            listed = literal(found[1].decode("utf-8", "replace"))
-            return settings_of(listed) if isinstance(listed, list) else ()
+            if not self.holds(prefix, part):
+                return ()
+            return self._go_on(part)
+        failed = _FAILED.match(part) if len(part) <= _LONGEST else None
+        if failed is not None:
+            listed = literal(failed[1].decode("utf-8", "replace"))
+            if not isinstance(listed, list):
+                return ()
+            return settings_of(listed)
         if _LAUNCH.search(part) is None:
             return ()
         self._prefix = prefix
@@ -64,14 +69,17 @@ class LaunchCommand:
         if line.endswith(b"\\") and len(self._text) < _LONGEST:
             self._text += line[:-1] + b" "
             return ()
-        text, self._text = (self._text + line)[:_LONGEST], b""
+        text = (self._text + line)[:_LONGEST]
+        self._text = b""
         return settings_of(_words(text.decode("utf-8", "replace")))
 
 
 def settings_of(words: Sequence[object]) -> tuple[Settings, ...]:
     """Return the settings in the words of a command, () if too few for that of a training."""
     values = _values([str(word) for word in words])
-    return (Settings(values, LAUNCH),) if len(values) >= _LEAST else ()
+    if len(values) < _LEAST:
+        return ()
+    return (Settings(values, LAUNCH),)
 
 
 def _words(text: str) -> list[str]:
@@ -86,10 +94,16 @@ def _values(words: Sequence[str]) -> dict[str, Any]:
     option: str | None = None
     for word in words:
         if found := _OPTION.fullmatch(word):
-            option = None if found[2] is not None else found[1]
-            values[found[1]] = True if found[2] is None else scalar(found[2])
+            name, value = found.groups()
+            if value is None:
+                option = name
+                values[name] = True
+            else:
+                option = None
+                values[name] = scalar(value)
         elif option is not None and not word.startswith("-m"):
-            values[option], option = scalar(word), None
+            values[option] = scalar(word)
+            option = None
         elif found := _OVERRIDE.fullmatch(word):
             values[found[1]] = scalar(found[2])
     return flatten_settings(values)

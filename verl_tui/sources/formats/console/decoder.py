@@ -174,7 +174,8 @@ class ConsoleDecoder:
         while at < len(text):
             end = text.index(b"\n", at)
             line = text[at:end]
-            at, number = end + 1, number + 1
+            at = end + 1
+            number += 1
             if idle and self._noise.has(line):
                 continue  # nothing has changed
             out.extend(self._decode(line, number - 1))
@@ -249,12 +250,14 @@ class ConsoleDecoder:
             part = written
             if not behind:
                 lead, own, part = self._parted(written) if i == 0 else printed(written)
-                self._lead, prefix = lead or self._lead, own or prefix
+                self._lead = lead or self._lead
+                prefix = own or prefix
             # Behind a bar are the last characters of a longer one.
             if part.strip() if behind else self._has_text(out, part):
                 self._read_part(out, prefix, part, number)
             behind = False
-        self._number, self._prefix = number, prefix
+        self._number = number
+        self._prefix = prefix
 
     def _has_text(self, out: list[MetricRow | Record], part: bytes) -> bool:
         """Return True for text between two carriage returns; note where bars are cleared."""
@@ -409,7 +412,9 @@ def _without_hole(line: bytes) -> bytes:
     """Return a line without the zeros that a crash or a cut file with an open writer leaves before
     it: there may be gigabytes.
     """
-    return line.lstrip(b"\0") if line.startswith(b"\0") else line
+    if not line.startswith(b"\0"):
+        return line
+    return line.lstrip(b"\0")
 
 
 def _estimated(records: int) -> str | None:

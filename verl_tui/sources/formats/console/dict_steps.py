@@ -117,7 +117,9 @@ class StepResolver:
         if self._kept_back and self._waiting:
             out += self._count()  # its own clearing was not seen
         if not self.cleared:
-            self.cleared, self._came, self._other = True, 0, False
+            self.cleared = True
+            self._came = 0
+            self._other = False
         return out
 
     def other(self) -> Sequence[PlacedDict]:
@@ -173,11 +175,9 @@ class StepResolver:
         """Return the last position of the bar of this length, None if none is known."""
         if total == self.total:
             return self.at
-        return (
-            self._drawn[0]
-            if self._drawn is not None and self._drawn[1] == total
-            else None
-        )
+        if self._drawn is not None and self._drawn[1] == total:
+            return self._drawn[0]
+        return None
 
     def _paint(self, at: int, total: int) -> list[PlacedDict]:
         """Take a bar that is painted again behind a clearing."""
@@ -196,14 +196,13 @@ class StepResolver:
         """End the clearing once the bars are painted again."""
         if not self.cleared or not self._painted:
             return []
-        self.cleared, painted = False, self._painted
+        self.cleared = False
+        painted = self._painted
         self._painted = {}
         # An evaluation right before leaves a full bar behind.
-        total = (
-            self.total
-            if self.total in painted
-            else min(painted, key=lambda one: (painted[one] / max(1, one), one))
-        )
+        total = self.total
+        if self.total not in painted:
+            total = min(painted, key=lambda one: (painted[one] / max(1, one), one))
         assert total is not None
         at = painted[total]
         if total == self.total or self.total is None:
@@ -215,17 +214,22 @@ class StepResolver:
         came = self._came
         other = self._other
         start = max(0, len(self._waiting) - self._came)
-        waiting, self._waiting = self._waiting[start:], self._waiting[:start]
+        waiting = self._waiting[start:]
+        self._waiting = self._waiting[:start]
         out = self._count()
         self._start_training()
-        self._waiting, self._came, self._other = waiting, came, other
+        self._waiting = waiting
+        self._came = came
+        self._other = other
         self._take(at, total)
         return out + self._written(at)
 
     def _written(self, at: int) -> list[PlacedDict]:
         """Note that a dict was written at a step, unless something else was."""
-        came, other = self._came, self._other
-        self._came, self._other = 0, False
+        came = self._came
+        other = self._other
+        self._came = 0
+        self._other = False
         if self._kept_back is None:
             if not came and other:
                 return []
@@ -246,14 +250,15 @@ class StepResolver:
     # -- bars alone --------------------------------------------------------------------------------
 
     def _may_be_of_training(self, at: int, total: int) -> bool:
-        return total == self.total or (
-            self.total is None
-            and at < total
-            and any(one.training for one in self._waiting)
-        )
+        if total == self.total:
+            return True
+        if self.total is not None or at >= total:
+            return False
+        return any(waiting.training for waiting in self._waiting)
 
     def _take(self, at: int, total: int) -> None:
-        self.at, self.total = at, total
+        self.at = at
+        self.total = total
 
     def _likeliest(self, before: int | None, at: int) -> int:
         """Return the likeliest step of what was printed between two positions of the bar."""
@@ -271,11 +276,15 @@ class StepResolver:
             return at
         last = self._last
         if not any(one.training for one in self._waiting):
-            return before if before in (last, at - 1) else at
+            if before in (last, at - 1):
+                return before
+            return at
         interval = self._interval()
         if last is not None and interval and before <= last + interval <= at:
             return last + interval
-        return before if before == at - 1 and before != last else at
+        if before == at - 1 and before != last:
+            return before
+        return at
 
     def _before_move(self, before: int | None, at: int) -> int:
         """Return the likeliest step where the bar is behind: it moves after a dict is printed."""
@@ -296,7 +305,8 @@ class StepResolver:
         if self._loose or sum(one.training for one in self._waiting) > 1:
             return self._bounded(at)
         step = at if step is None else step
-        waiting, self._waiting = self._waiting, []
+        waiting = self._waiting
+        self._waiting = []
         out = []
         for i, one in enumerate(waiting):
             early = not one.training and any(later.training for later in waiting[i:])
@@ -329,20 +339,22 @@ class StepResolver:
             before: The step to count from.
             stride: Steps between two training dicts; below 1 where several share a step.
         """
-        waiting, self._waiting = self._waiting, []
+        waiting = self._waiting
+        self._waiting = []
         least = self._begin_count(sum(one.training for one in waiting))
         start = before if before is not None else self._before(waiting) or 0
         stride = stride if stride is not None else self._interval() or 1
-        out, counted = [], 0
+        out = []
+        counted = 0
         for one in waiting:
             if one.training:
                 counted += 1
                 step = max(start + math.ceil(stride * counted), least)
                 step = self._again(one.epoch, step)
+            elif self._last is not None:
+                step = self._last
             else:
-                step = (
-                    self._last if self._last is not None else self.at or max(0, start)
-                )
+                step = self.at or max(0, start)
             out.append(self._settle(one, step, counted=True))
         return out
 
@@ -353,7 +365,9 @@ class StepResolver:
         if training and self.total is None and self._drawn is not None:
             at, total = self._drawn
             self.total = total if at < total else None
-        return (self.at or 0) if training == 1 and self._kept_back is False else 0
+        if training == 1 and self._kept_back is False:
+            return self.at or 0
+        return 0
 
     def _again(self, epoch: float | None, step: int) -> int:
         """Return the step of a counted dict: by its epoch where the console says how many steps one
@@ -395,7 +409,8 @@ class StepResolver:
         if one.training:
             if self._last is not None and step > self._last:
                 self._stride = step - self._last
-            self._last, self._another = step, False
+            self._last = step
+            self._another = False
         behind = one.ahead if one.step is None else 0
         return PlacedDict(one, step + behind, counted, first)
 
@@ -406,7 +421,10 @@ def _interval(span: int, count: int) -> int:
         return 1
     if span % count == 0:
         return span // count
-    least, most = span // (count + 1) + 1, span // count
-    return next(
-        (one * (most // one) for one in _ROUND if one * (most // one) >= least), most
-    )
+    least = span // (count + 1) + 1
+    most = span // count
+    for unit in _ROUND:
+        largest = unit * (most // unit)
+        if largest >= least:
+            return largest
+    return most

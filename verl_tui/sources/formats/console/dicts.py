@@ -120,7 +120,9 @@ class DictReader:
             return None
         if part.startswith(b": ", at - 2):
             named = _NAMED.search(part[max(0, at - _NAME) : at])
-            return self._named(named, part[at:]) or None if named is not None else None
+            if named is None:
+                return None
+            return self._named(named, part[at:]) or None
         before = part[:at].rstrip()
         found = _dict(part[at:]) if not before or before.endswith(b"]") else {}
         written = {
@@ -141,7 +143,8 @@ class DictReader:
         found = _BAR.match(part)
         if found is None:
             return ()
-        at, total = int(found["at"]), int(found["total"])
+        at = int(found["at"])
+        total = int(found["total"])
         out = self._rows(self._steps.bar(at, total))
         if total == self._steps.total:
             out.insert(0, Progress(at, total, elapsed(part, found.end())))
@@ -183,11 +186,11 @@ class DictReader:
         self.program.dict(written)
         self._line = number
         ended = "train_runtime" in written
-        metrics = (
-            {}
-            if ended
-            else {key: value for key, value in written.items() if key not in _PLACES}
-        )
+        metrics = {}
+        if not ended:
+            metrics = {
+                key: value for key, value in written.items() if key not in _PLACES
+            }
         training = not ended and bool(
             _TRAINED & written.keys() or not _is_evaluation(written)
         )
@@ -296,6 +299,9 @@ def _dict(written: bytes) -> dict[str, float | None]:
         elif found["none"] is not None:
             numbers[safe(found["key"], 300)] = None
         elif found["of"] is not None and found["key"] == _OF:
-            numbers[_OF], numbers[_ALL] = float(found["of"]), float(found["all"])
+            numbers[_OF] = float(found["of"])
+            numbers[_ALL] = float(found["all"])
         at = found.end() + 2
-    return numbers if at == len(text) + 1 else {}
+    if at == len(text) + 1:
+        return numbers
+    return {}

@@ -240,7 +240,8 @@ class EventReader:
             self._ignored = prefix
             return
         if part.startswith(_CHAINED):
-            self._open, self._chained = prefix, True
+            self._open = prefix
+            self._chained = True
             return
         if _opens(part) and not (not prefix and _RAY_BLOCK.match(part)):
             yield from self._opened(prefix, part, number)
@@ -294,7 +295,8 @@ class EventReader:
         """Yield the last line of a traceback; Ray's head of one is not."""
         if _RAY_REPORT.match(part):
             return
-        chained, self._chained = self._chained, False
+        chained = self._chained
+        self._chained = False
         self._died = self._died or not prefix
         if not prefix and self._known and (self._known < _CAUSE or chained):
             self._known = _CAUSE

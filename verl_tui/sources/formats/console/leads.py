@@ -83,7 +83,9 @@ def certain_parts(line: bytes) -> LineWithLead:
 
 
 def _parted(line: bytes, at: int) -> LineWithLead:
-    return printed(line[at:])._replace(lead=line[:at]) if at else printed(line)
+    if at:
+        return printed(line[at:])._replace(lead=line[:at])
+    return printed(line)
 
 
 class CommonLead:
@@ -129,7 +131,9 @@ class CommonLead:
         mark = _LAST_MARK.match(self._form)
         self._form = mark.group() if mark is not None else b""
         self._lead = _compiled(self._form) if self._form else None
-        return self._lead.match(text) if self._lead is not None else None
+        if self._lead is None:
+            return None
+        return self._lead.match(text)
 
 
 def _common(one: bytes, other: bytes) -> bytes:

@@ -75,12 +75,12 @@ class PrintedConfig:
         last = self._lines[-1]
         if last.rstrip().endswith(_LINE_ENDS):
             return False
+        whole = last + part
         if not last.strip():
-            return _LITERAL.match(last + part) is not None and part.rstrip().endswith(
-                _LINE_ENDS
-            )
+            ends = part.rstrip().endswith(_LINE_ENDS)
+            return ends and _LITERAL.match(whole) is not None
         columns = _ColumnParser()
-        columns.read((last + part).decode("utf-8", "replace"), 0)
+        columns.read(whole.decode("utf-8", "replace"), 0)
         return columns.is_understood
 
     def feed(self, prefix: bytes, part: bytes, number: int) -> Sequence[Record]:
@@ -91,12 +91,16 @@ class PrintedConfig:
             return ()
         if self._lines and not self.holds(prefix, part):
             self._others += prefix == self._prefix
-            return self.close() if self._others > _OTHER_LINES else ()
+            if self._others > _OTHER_LINES:
+                return self.close()
+            return ()
         self._prefix = prefix
         self._append(part, number)
         if self._depth <= 0:
             return self._end()
-        return self.close() if len(self._lines) > _LONGEST else ()
+        if len(self._lines) > _LONGEST:
+            return self.close()
+        return ()
 
     def _end(self) -> Sequence[Record]:
         """Return the settings if all braces are closed and the block can be parsed."""
@@ -105,7 +109,9 @@ class PrintedConfig:
             self._forget()
             return _settings(config)
         whole_line = len(self._lines) == 1
-        return self.close() if whole_line or len(self._lines) > _LONGEST else ()
+        if whole_line or len(self._lines) > _LONGEST:
+            return self.close()
+        return ()
 
     def _append(self, part: bytes, number: int) -> None:
         """Append a line of the dict, or the rest of a torn one."""
@@ -126,17 +132,17 @@ class PrintedConfig:
         if len(lines) < 2:
             return ()
         config, cut = _by_columns(lines)
-        settings = _settings(config)
-        if not settings:
+        records: list[Record] = [*_settings(config)]
+        if not records:
             return ()
         reason = (
             "other output cuts into the printed configuration;"
             " a setting of this line may be missing"
         )
-        return (
-            *settings,
-            *(Unreadable(numbers[at], reason, one_line(lines[at][:400])) for at in cut),
-        )
+        for at in cut:
+            excerpt = one_line(lines[at][:400])
+            records.append(Unreadable(numbers[at], reason, excerpt))
+        return records
 
     def _whole(self) -> dict[Any, Any] | None:
         text = b"\n".join(self._lines).decode("utf-8", "replace")
@@ -144,7 +150,10 @@ class PrintedConfig:
         return found if isinstance(found, dict) else None
 
     def _forget(self) -> None:
-        self._lines, self._numbers, self._depth, self._others = [], [], 0, 0
+        self._lines = []
+        self._numbers = []
+        self._depth = 0
+        self._others = 0
 
 
 def _opened(line: bytes) -> int:
@@ -155,9 +164,8 @@ def _opened(line: bytes) -> int:
 
 def _settings(config: dict[Any, Any]) -> tuple[Settings, ...]:
     """Return the settings of a configuration: a nested dict, or one with names of a training."""
-    if not any(
-        isinstance(value, dict) for value in config.values()
-    ) and not is_training(config):
+    is_nested = any(isinstance(value, dict) for value in config.values())
+    if not is_nested and not is_training(config):
         return ()
     return (Settings(flatten_settings(config), CONSOLE),)
 
@@ -213,15 +221,18 @@ class _ColumnParser:
 
     def _value(self, line: str, index: int, found: re.Match[str]) -> int:
         """Take the value of a key; return where the next key may stand."""
-        column, at = found.start(), found.end()
+        column = found.start()
+        at = found.end()
         key = literal(found[1]) or found[1][1:-1]  # an escape that Python does not know
-        if (scalar := _SCALAR.match(line, at)) is not None:
+        scalar = _SCALAR.match(line, at)
+        if scalar is not None:
             self._put(column, key, literal(scalar[0]))
             return _past_separators(line, scalar.end())
         if line[at : at + 1] not in ("[", "(", "{"):
             return at
         end = _end(line, at)
-        if end is not None and (value := literal(line[at:end])) is not None:
+        value = literal(line[at:end]) if end is not None else None
+        if end is not None and value is not None:
             self._put(column, key, value)
             return _past_separators(line, end)
         if line.startswith("{'", at):
@@ -236,7 +247,8 @@ class _ColumnParser:
         """Take a further line of a value; give it up where it does not end."""
         whole = f"{value.text} {text}"
         end = _end(whole, 0)
-        if end is not None and (found := literal(whole[:end])) is not None:
+        found = literal(whole[:end]) if end is not None else None
+        if found is not None:
             self._put(value.column, value.key, found)
             self._unfinished = None
             return
@@ -255,9 +267,8 @@ class _ColumnParser:
         if not self._open or self._open[-1][0] < column:
             # The line that opened this dict was lost: its keys are taken as those of the dict
             # around it.
-            self._open.append(
-                (column, self._open[-1][1] if self._open else self.config)
-            )
+            around = self._open[-1][1] if self._open else self.config
+            self._open.append((column, around))
         self._open[-1][1][key] = value
 
 
@@ -282,4 +293,6 @@ def _end(text: str, at: int) -> int | None:
 
 def _past_separators(line: str, at: int) -> int:
     found = _SEPARATORS.match(line, at)
-    return found.end() if found is not None else at
+    if found is None:
+        return at
+    return found.end()

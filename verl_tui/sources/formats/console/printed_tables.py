@@ -91,7 +91,8 @@ class TableBlock:
     def held(self) -> Sequence[Sample]:
         """Return the samples of the open table, which may have no end."""
         self._close()
-        samples, self._samples = self._samples, []
+        samples = self._samples
+        self._samples = []
         self.begun = False
         if not samples or samples == self._previous:
             return ()
@@ -112,12 +113,9 @@ class TableBlock:
     def _header(self, line: str) -> None:
         """Take a line of the header; long names are wrapped."""
         cells = [cell.strip() for cell in line.strip("┃").split("┃")]
-        more = len(self._names) == len(cells)
-        self._names = (
-            [f"{a}{b}" for a, b in zip(self._names, cells, strict=True)]
-            if more
-            else cells
-        )
+        if len(self._names) == len(cells):
+            cells = [a + b for a, b in zip(self._names, cells, strict=True)]
+        self._names = cells
 
     def _row(self, line: str) -> None:
         """Take a line of a row; a `│` that the model wrote belongs to the second cell."""
@@ -133,7 +131,8 @@ class TableBlock:
 
     def _close(self) -> None:
         """Turn the finished row into a sample."""
-        cells, self._cells = self._cells, []
+        cells = self._cells
+        self._cells = []
         if not cells:
             return
         record: dict[str, Any] = {}
@@ -149,15 +148,22 @@ class TableBlock:
 
 def _box(part: bytes, corners: Sequence[bytes]) -> str | None:
     """Return what stands in a line from the first of these characters on, None without them."""
-    places = [at for corner in corners if (at := part.find(corner, 0, _LEAD)) >= 0]
-    return part[min(places) :].decode("utf-8", "replace") if places else None
+    places = [part.find(corner, 0, _LEAD) for corner in corners]
+    found = [at for at in places if at >= 0]
+    if not found:
+        return None
+    return part[min(found) :].decode("utf-8", "replace")
 
 
 def _title(part: bytes) -> int | None:
     """Return the step of the table that a line begins, None if it begins none."""
     box = _box(part, (_TOP,))
-    title = _TITLE.fullmatch(box) if box is not None else None
-    return int(title[1]) if title is not None else None
+    if box is None:
+        return None
+    title = _TITLE.fullmatch(box)
+    if title is None:
+        return None
+    return int(title[1])
 
 
 def _is_untitled(part: bytes) -> bool:

@@ -48,12 +48,14 @@ def elapsed(part: bytes, at: int) -> float | None:
 def named_bars(part: bytes) -> Iterator[Progress]:
     """Yield the progress that the bars of verl and OpenRLHF show."""
     for bar in _NAMED_BAR.finditer(part):
-        at, total = int(bar.group(4)), int(bar.group(5))
+        at = int(bar.group(4))
+        total = int(bar.group(5))
         if bar.group(2) is None:
             yield Progress(at, total, elapsed(part, bar.end()))
         else:
             # verl's supervised fine-tuning and OpenRLHF restart bar and time in each epoch.
-            epoch, epochs = int(bar.group(2)), int(bar.group(3))
+            epoch = int(bar.group(2))
+            epochs = int(bar.group(3))
             yield Progress((epoch - 1) * total + at, epochs * total)
 
 
@@ -64,7 +66,9 @@ def stated_progress(part: bytes) -> Progress | None:
     if b"train dataloader" in part and (found := _PER_EPOCH.search(part)):
         return Progress(per_epoch=int(found.group(1)))
     found = _BEGUN.match(part)
-    return Progress(step=int(found.group(1))) if found is not None else None
+    if found is None:
+        return None
+    return Progress(step=int(found.group(1)))
 
 
 def complete_bars(line: bytes) -> int:

@@ -71,11 +71,14 @@ class SampleBlock:
 
     def leave(self) -> None:
         """Give the block up: a step line shows that it is over."""
-        self._fields, self._field, self._count = {}, None, 0
+        self._fields = {}
+        self._field = None
+        self._count = 0
 
     def trained(self) -> None:
         """Note that a step has ended: the next samples belong to another one."""
-        self._validating, self._resumed = False, None
+        self._validating = False
+        self._resumed = None
 
     def notice(self, part: bytes) -> None:
         """Take a line outside of a sample that may say which samples follow."""
@@ -88,8 +91,10 @@ class SampleBlock:
         """Return the sample that waits for further values."""
         if self._waiting is None:
             return ()
-        sample, values = self._waiting, self._values
-        self._waiting, self._values = None, {}
+        sample = self._waiting
+        values = self._values
+        self._waiting = None
+        self._values = {}
         return (replace(sample, extras=values) if values else sample,)
 
     def feed(self, prefix: bytes, part: bytes, step: int | None) -> Sequence[Sample]:
@@ -144,7 +149,8 @@ class SampleBlock:
         end = found.start() if found is not None else text.rfind(b"\n", 0, limit)
         lines = text[at - 1 : end].replace(b"\n" + lead, b"\n")
         for sign in _NOT_PLAIN:
-            if (other := lines.find(sign)) >= 0:
+            other = lines.find(sign)
+            if other >= 0:
                 lines = lines[: lines.rfind(b"\n", 0, other)]
         count = lines.count(b"\n")
         if not count or self._count + count > _LONGEST_SAMPLE:

@@ -42,8 +42,11 @@ class SettingsReader:
 
     def end(self) -> Sequence[Record]:
         """Expect no more settings, as a step was trained; return those of an unfinished block."""
-        self._until, self.is_open = 0, False
-        return self._config.close() if self._config.is_open else ()
+        self._until = 0
+        self.is_open = False
+        if not self._config.is_open:
+            return ()
+        return self._config.close()
 
     def holds(self, prefix: bytes, part: bytes) -> bool:
         """Return True if a line belongs to a block of settings."""

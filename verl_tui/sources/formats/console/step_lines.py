@@ -40,7 +40,8 @@ class StepLineReader:
             found: A match of `STEP`.
             sure: Accept only a line with `SURE` pieces, since a model may have written it.
         """
-        step, rest = int(found.group(1)), found.group(2)
+        step = int(found.group(1))
+        rest = found.group(2)
         if b"[repeated " in rest:
             rest = unrepeated(rest)[0]
         numbers = _by_json(rest)
@@ -79,12 +80,14 @@ def _by_json(rest: bytes) -> dict[str, float] | None:
     if b'"' in rest or b"\\" in rest or b"(" in rest:
         return None
     try:
-        numbers = orjson.loads(
+        numbers: dict[str, float] = orjson.loads(
             b'{"' + rest.strip().replace(b":", b'":').replace(b" - ", b',"') + b"}"
         )
     except orjson.JSONDecodeError:
         return None
-    return numbers if _NUMBERS.issuperset(map(type, numbers.values())) else None
+    if _NUMBERS.issuperset(map(type, numbers.values())):
+        return numbers
+    return None
 
 
 def _by_piece(rest: bytes) -> dict[str, float] | None:
@@ -96,4 +99,6 @@ def _by_piece(rest: bytes) -> dict[str, float] | None:
         if found is not None:
             value = found["value"]
             numbers[found["key"]] = _TRUTH[value] if value in _TRUTH else float(value)
-    return numbers if 2 * len(numbers) >= len(pieces) else None
+    if 2 * len(numbers) >= len(pieces):
+        return numbers
+    return None

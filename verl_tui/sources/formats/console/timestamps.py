@@ -33,11 +33,9 @@ class TimestampReader:
         """Return the timestamp at the beginning of a line with the counters of a heartbeat, nothing
         if it was reported before.
         """
-        found = (
-            _STAMP.search(part, 0, _STAMP_WITHIN)
-            if b"20" in part[:_STAMP_WITHIN]
-            else None
-        )
+        found = None
+        if b"20" in part[:_STAMP_WITHIN]:
+            found = _STAMP.search(part, 0, _STAMP_WITHIN)
         if found is None:
             return ()
         counters = _COUNTERS.match(part, found.end())
@@ -46,7 +44,7 @@ class TimestampReader:
             return ()
         self._last = tens
         time = parse_time(found.group().decode().replace("T", " "))
-        text = (
-            one_line(counters["counters"].decode(), 120) if counters is not None else ""
-        )
+        text = ""
+        if counters is not None:
+            text = one_line(counters["counters"].decode(), 120)
         return (Pulse(time, text),)

@@ -108,7 +108,8 @@ class TrainerDetector:
         if not self.looks_at(number):
             return
         line = prefix + part
-        if (signed := _SIGNED.search(line)) is not None:
+        signed = _SIGNED.search(line)
+        if signed is not None:
             self._signed = SWIFT if signed["swift"] else FACTORY
         elif any(map(line.__contains__, self._words)):
             self._mentioned.update(
@@ -116,12 +117,10 @@ class TrainerDetector:
                 for found in _MENTIONED.finditer(line)
                 if found.lastgroup
             )
-            self._words = [
-                word
-                for name, words in _WORDS.items()
-                if name not in self._mentioned
-                for word in words
-            ]
+            self._words = []
+            for name, words in _WORDS.items():
+                if name not in self._mentioned:
+                    self._words += words
 
     def metrics(self, trainer: str) -> None:
         """Note that there are metrics as only one trainer writes them."""

@@ -36,4 +36,6 @@ def any_of(words: Iterable[str]) -> re.Pattern[bytes]:
 
 
 def _place(letter: str) -> int:
-    return _ORDER.find(letter) if letter in _ORDER else _ORDER.index("?")
+    if letter in _ORDER:
+        return _ORDER.find(letter)
+    return _ORDER.index("?")

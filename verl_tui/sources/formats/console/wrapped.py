@@ -98,14 +98,10 @@ class WrappedDecoder(ConsoleLayer):
     @property
     def note(self) -> str | None:
         """Say that lines were put together, and which are not whole."""
-        together = (
-            f"lines that a terminal of {self._width} columns wrapped were put together"
-        )
-        return joined_notes(
-            self.console.note,
-            together if self._is_wrapped else None,
-            cut_note(self._cut),
-        )
+        together = None
+        if self._is_wrapped:
+            together = f"lines that a terminal of {self._width} columns wrapped were put together"
+        return joined_notes(self.console.note, together, cut_note(self._cut))
 
     @property
     def _is_wrapped(self) -> bool:
@@ -121,7 +117,8 @@ class WrappedDecoder(ConsoleLayer):
         while at < len(text) and self._may_be_wrapped:
             end = text.index(b"\n", at)
             out.extend(self.decode(text[at:end], number))
-            at, number = end + 1, number + 1
+            at = end + 1
+            number += 1
         out.extend(self.console.decode_all(text[at:], number))
         return out
 
@@ -137,11 +134,8 @@ class WrappedDecoder(ConsoleLayer):
     def last(self, line: bytes, number: int) -> Iterable[MetricRow | Record] | None:
         """Return the records of a line without an end, and of the rows before that it ends."""
         row = line.removesuffix(b"\r")
-        if not (
-            self._is_wrapped
-            and self._rows
-            and _continues(self._rows[-1], row, self._width)
-        ):
+        before = self._rows[-1] if self._is_wrapped and self._rows else None
+        if before is None or not _continues(before, row, self._width):
             return self.console.last(line, number)
         records = self.console.last(self._together(row), self._first)
         if records is not None:
@@ -175,7 +169,8 @@ class WrappedDecoder(ConsoleLayer):
             self._knows_steps = self._knows_steps or bool(self._rows)
             yield from self._completed()
             if self._may_go_on(row):
-                self._rows, self._first = [row], number
+                self._rows = [row]
+                self._first = number
             else:
                 yield _Line(line, number)
             return
@@ -190,9 +185,8 @@ class WrappedDecoder(ConsoleLayer):
     def _look(self, row: bytes) -> None:
         """Find out from a row whether the log is wrapped, and how wide the terminal was."""
         self._seen += 1
-        self._goes_on = self._goes_on or (
-            bool(self._rows) and _is_within(self._rows[-1], row)
-        )
+        if self._rows and not self._goes_on:
+            self._goes_on = _is_within(self._rows[-1], row)
         if len(row) >= self._width:
             self._look_at_wide(row, _characters(row))
         decided = self._seen > _FIRST_ROWS and not self._is_wrapped
@@ -212,7 +206,8 @@ class WrappedDecoder(ConsoleLayer):
             return
         # Before a row that is wider by one the last may have lost a space.
         self._goes_on = self._goes_on and width == self._width + 1
-        self._width, self._wider = width, 0
+        self._width = width
+        self._wider = 0
         self._full.clear()
 
     def _may_go_on(self, row: bytes) -> bool:
@@ -227,9 +222,10 @@ class WrappedDecoder(ConsoleLayer):
     def _together(self, *more: bytes) -> bytes:
         """Return the rows as one line."""
         *rows, end = *self._rows, *more
-        return b"".join(
-            [*(row + b" " * (self._width - _characters(row)) for row in rows), end]
-        )
+        line = b""
+        for row in rows:
+            line += row + b" " * (self._width - _characters(row))
+        return line + end
 
     def _completed(self, *, cut: bool = False) -> Iterator[_Line]:
         """Yield the line that the rows so far are, if there are any; a cut one without the last
@@ -249,9 +245,8 @@ def _continues(before: bytes, row: bytes, width: int) -> bool:
     """Return whether a row goes on with the line of the one before."""
     if not row.strip() or _BEGINS.match(row) is not None:
         return False
-    return _characters(before) == width or (
-        before.endswith(_BEFORE_SPACE) or row.startswith(_BEHIND_SPACE)
-    )
+    lost_space = before.endswith(_BEFORE_SPACE) or row.startswith(_BEHIND_SPACE)
+    return lost_space or _characters(before) == width
 
 
 def _is_within(before: bytes, row: bytes) -> bool:
@@ -274,4 +269,6 @@ def _is_cut(before: bytes, row: bytes, width: int) -> bool:
 
 
 def _characters(row: bytes) -> int:
-    return len(row) if row.isascii() else len(row.decode("utf-8", "replace"))
+    if row.isascii():
+        return len(row)
+    return len(row.decode("utf-8", "replace"))

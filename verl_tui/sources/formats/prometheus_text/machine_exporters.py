@@ -89,7 +89,9 @@ def node_of(labels: Mapping[str, str]) -> str:
     """
     name = next((labels[label] for label in _NODE if labels.get(label)), "")
     head, _, port = name.rpartition(":")
-    return head if head and port.isdecimal() and not head.endswith(":") else name
+    if head and port.isdecimal() and not head.endswith(":"):
+        return head
+    return name
 
 
 def device_figures(
@@ -145,7 +147,9 @@ def _index(labels: Mapping[str, str]) -> str | None:
         ),
         None,
     )
-    return str(int(found[1])) if found is not None else None
+    if found is None:
+        return None
+    return str(int(found[1]))
 
 
 def _complete(fields: Mapping[str, float]) -> Iterator[tuple[str, float]]:
@@ -156,13 +160,9 @@ def _complete(fields: Mapping[str, float]) -> Iterator[tuple[str, float]]:
     for field, value in fields.items():
         if field not in ("free", "total"):
             yield field, value
-    whole = (
-        total
-        if total is not None
-        else used + free
-        if used is not None and free is not None
-        else None
-    )
+    whole = total
+    if total is None and used is not None and free is not None:
+        whole = used + free
     if used is not None and whole is not None and whole > 0:
         yield "memoryAllocated", 100.0 * used / whole
 
@@ -194,17 +194,15 @@ class HostFigures:
                 amounts[node, name] = value
         out = dict(self._loads(seconds))
         for node in sorted({node for node, _ in amounts}):
-            out |= _of_host(
-                node,
-                {name: value for (of, name), value in amounts.items() if of == node},
-                out,
-            )
+            own = {name: value for (of, name), value in amounts.items() if of == node}
+            out |= _of_host(node, own, out)
         return out
 
     def _loads(
         self, seconds: Mapping[str, tuple[float, float]]
     ) -> Iterator[tuple[str, float]]:
-        before, self._seconds = self._seconds, {**self._seconds, **seconds}
+        before = self._seconds
+        self._seconds = {**self._seconds, **seconds}
         for node, (idle, whole) in sorted(seconds.items()):
             idle_before, whole_before = before.get(node, (0.0, 0.0))
             if node in before and whole > whole_before and idle >= idle_before:

@@ -142,7 +142,8 @@ def _pages(samples: Iterable[PrometheusSample]) -> Iterator[list[PrometheusSampl
     for sample in samples:
         if sample.series in seen:
             yield page
-            page, seen = [], set()
+            page = []
+            seen = set()
         seen.add(sample.series)
         page.append(sample)
     if page:
@@ -169,11 +170,9 @@ def _odd(families: Iterable[object], seconds: bool) -> Iterator[PrometheusSample
     """Yield the samples that prometheus-client reads."""
     for family in families:
         for sample in family.samples:  # type: ignore[attr-defined]
-            time = (
-                None
-                if sample.timestamp is None
-                else float(sample.timestamp) * (1000.0 if seconds else 1.0)
-            )
+            time = None
+            if sample.timestamp is not None:
+                time = float(sample.timestamp) * (1000.0 if seconds else 1.0)
             labels = tuple(
                 sorted(
                     (_shown(name), _shown(value))
@@ -195,7 +194,9 @@ def file_and_part(path: Path) -> tuple[Path, str | None]:
     no part.
     """
     above = path.parent
-    return (above, path.name) if above.name and is_file(above) else (path, None)
+    if above.name and is_file(above):
+        return (above, path.name)
+    return (path, None)
 
 
 @lru_cache(maxsize=2)
@@ -223,18 +224,18 @@ def _parts(scrape: Scrape) -> dict[str, Scrape]:
     if len(found) < 2:
         return {_part(*run, found): scrape for run in found} or {NOBODYS: scrape}
     parts = {_part(*run, found): part for run, part in found.items()}
-    return parts if shared is None else {**parts, NOBODYS: shared}
+    if shared is None:
+        return parts
+    return {**parts, NOBODYS: shared}
 
 
 def _part(run: str, project: str, found: Iterable[tuple[str, str]]) -> str:
     """Return the name of a run's part: with its project where another one has its name."""
     alone = sum(run == other for other, _ in found) == 1
     name = (run if alone or not project else f"{project}/{run}").translate(_ESCAPED)
-    return (
-        name
-        if name.strip(".") not in ("", NOBODYS)
-        else "".join(f"%{ord(sign):02X}" for sign in name)
-    )
+    if name.strip(".") not in ("", NOBODYS):
+        return name
+    return "".join(f"%{ord(sign):02X}" for sign in name)
 
 
 def reader(path: Path) -> PageReader:
@@ -262,24 +263,23 @@ class PageReader:
     @property
     def note(self) -> str | None:
         """Return a note on what a page leaves open, or on what is missing to read it."""
-        others = (
-            f"holds {self._others + 1} runs; the first one is shown"
-            if self._others > 0
-            else None
-        )
-        return MISSING if self._missing else joined_notes(self._scrapes.note, others)
+        others = None
+        if self._others > 0:
+            others = f"holds {self._others + 1} runs; the first one is shown"
+        if self._missing:
+            return MISSING
+        return joined_notes(self._scrapes.note, others)
 
     def feed(self, data: bytes) -> tuple[Record, ...]:
         """Take bytes; only at their end is the page known to be complete."""
         self._data += data
         if len(self._data) > LARGEST:
             self._data.clear()
-            reported, self._too_large = self._too_large, True
-            return (
-                ()
-                if reported
-                else (Unreadable(1, f"larger than {LARGEST >> 20} MiB", ""),)
-            )
+            reported = self._too_large
+            self._too_large = True
+            if reported:
+                return ()
+            return (Unreadable(1, f"larger than {LARGEST >> 20} MiB", ""),)
         return ()
 
     def finish(self) -> tuple[Record, ...]:
@@ -293,10 +293,12 @@ class PageReader:
         except ImportError:
             self._missing = True
             return (Unreadable(1, MISSING, ""),)
-        before, self._lines = self._lines, self._lines + data.count(b"\n")
+        before = self._lines
+        self._lines += data.count(b"\n")
         time = self._time() if len(pages) == 1 else None
         for parts in pages:
-            if (scrape := self._own(parts)) is not None:
+            scrape = self._own(parts)
+            if scrape is not None:
                 figures = self._scrapes.take(
                     {"": scrape}, {"": time} if time is not None else {}
                 )
@@ -311,7 +313,8 @@ class PageReader:
         whole.
         """
         self._data.clear()
-        self._lines, self._too_large = 0, False
+        self._lines = 0
+        self._too_large = False
         return ()
 
     def _own(self, parts: Mapping[str, Scrape]) -> Scrape | None:
@@ -324,7 +327,9 @@ class PageReader:
         wanted = dict.fromkeys((*list(parts)[:1], NOBODYS))
         shown = [parts[part] for part in wanted if part in parts]
         samples = tuple(chain.from_iterable(one.samples for one in shown))
-        return Scrape(samples, shown[0].kinds) if shown else None
+        if not shown:
+            return None
+        return Scrape(samples, shown[0].kinds)
 
     def _time(self) -> float | None:
         try:

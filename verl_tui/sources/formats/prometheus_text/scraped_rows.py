@@ -67,7 +67,8 @@ class ScrapedRows:
             self._total = figures.total
             yield Progress(total=figures.total)
         self._reach(figures.step, time)
-        number, self._number = self._number, self._number + 1
+        number = self._number
+        self._number += 1
         stated = self._step is not None
         step = self._step if self._step is not None else number
         metrics = self._logged(figures)
@@ -102,7 +103,8 @@ class ScrapedRows:
             return
         if self._step is not None and step < self._step:
             self._held.clear()
-        self._step, self._since = step, time
+        self._step = step
+        self._since = time
 
     def _logged(self, figures: ScrapeFigures) -> dict[str, float]:
         """Return metrics without the values of validations long past."""

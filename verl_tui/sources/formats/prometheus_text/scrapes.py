@@ -148,7 +148,8 @@ class Scrapes:
             self._left_out, len(metrics) - _MOST_KEYS, len(readings) - _MOST_READINGS
         )
         self._since_start = self._totals and builder.whole
-        metrics, readings = _cut(metrics, _MOST_KEYS), _cut(readings, _MOST_READINGS)
+        metrics = _cut(metrics, _MOST_KEYS)
+        readings = _cut(readings, _MOST_READINGS)
         return ScrapeFigures(
             builder.step,
             builder.total,
@@ -166,7 +167,9 @@ def instance_of(worker: str) -> str:
 
 def _at(worker: str) -> dict[str, str]:
     """Return the label for a worker's host, for samples that do not state one."""
-    return {"instance": instance_of(worker)} if worker else {}
+    if not worker:
+        return {}
+    return {"instance": instance_of(worker)}
 
 
 def _keys(scrapes: Iterable[Scrape]) -> dict[str, str]:
@@ -221,7 +224,8 @@ class _FigureBuilder:
         if self._progress(name, sample.value) or NO_METRIC.fullmatch(name):
             return
         family, part = _family(name, kinds)
-        kind, what = kinds.get(family, ""), _what(sample.labels)
+        kind = kinds.get(family, "")
+        what = _what(sample.labels)
         if part == "bucket" or (kind == "histogram" and part):
             self._histogram(worker, sample, family, part, what)
         elif kind == "summary":
@@ -302,9 +306,9 @@ class _FigureBuilder:
             self.whole = True
             return sample.value, None
         grown = sample.value - before[0] if sample.value >= before[0] else sample.value
-        seconds = (
-            time - before[1] if time is not None and before[1] is not None else 0.0
-        )
+        seconds = 0.0
+        if time is not None and before[1] is not None:
+            seconds = time - before[1]
         return grown, seconds if seconds > 0 else None
 
     def figures(
@@ -380,12 +384,11 @@ def quantile(buckets: Mapping[float, float], share: float) -> float | None:
     for bound in bounds[:-1]:
         up_to = max(below, buckets[bound])
         if up_to >= wanted:
-            return (
-                bound
-                if up_to == below
-                else lower + (bound - lower) * (wanted - below) / (up_to - below)
-            )
-        below, lower = up_to, bound
+            if up_to == below:
+                return bound
+            return lower + (bound - lower) * (wanted - below) / (up_to - below)
+        below = up_to
+        lower = bound
     return lower
 
 
@@ -399,13 +402,13 @@ def _family(name: str, kinds: Mapping[str, str]) -> tuple[str, str]:
     return name, ""
 
 
+_NO_SUBJECTS = WHO | {"le", "quantile"}
+
+
 def _what(labels: _Labels) -> str:
     """Return the subject of a sample, empty if its labels name only the process that exports it."""
-    return "/".join(
-        value
-        for label, value in labels
-        if label not in WHO and label not in ("le", "quantile") and value
-    )
+    others = [value for label, value in labels if label not in _NO_SUBJECTS]
+    return "/".join(filter(None, others))
 
 
 def _joined(name: str, what: str) -> str:
@@ -417,6 +420,6 @@ def _cut(figures: Mapping[str, float], most: int) -> dict[str, float]:
 
 
 def _mean(values: Sequence[float]) -> float:
-    return (
-        mean(values) if all(map(math.isfinite, values)) else sum(values) / len(values)
-    )
+    if all(map(math.isfinite, values)):
+        return mean(values)
+    return sum(values) / len(values)

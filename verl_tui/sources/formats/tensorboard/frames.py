@@ -65,7 +65,8 @@ def checksum_tables() -> list[list[int]]:
 
 def crc32c(data: bytes) -> int:
     """Return the CRC-32C of bytes."""
-    by_distance, crc = checksum_tables(), _ALL
+    by_distance = checksum_tables()
+    crc = _ALL
     for at in range(0, len(data), REACH):
         block = data[at : at + REACH][::-1]
         size = len(block)
@@ -94,11 +95,9 @@ def sound(data: bytes) -> bool:
 
 def length(header: bytes) -> int | None:
     """Return the length of the data behind a header, None if its checksum is wrong."""
-    return (
-        int.from_bytes(header[:8], "little")
-        if len(header) == 12 and sound(header)
-        else None
-    )
+    if len(header) == 12 and sound(header):
+        return int.from_bytes(header[:8], "little")
+    return None
 
 
 def first_record(read: ReadAt, at: int, stop: int) -> int | None:
@@ -200,13 +199,16 @@ class RecordSplitter:
             return []
         self._before += len(self._starts)
         self._starts = []
-        self._data, self._offset = b"".join(self._waiting), self._next
+        self._data = b"".join(self._waiting)
+        self._offset = self._next
         at = self._cut(self._data)
         rest = self._data[at:]
-        self._waiting, self._size = [rest], len(rest)
+        self._waiting = [rest]
+        self._size = len(rest)
         self._skip = max(0, at - len(self._data))
         self._next = self._offset + at - self._skip
-        out, self._out = self._out, []
+        out = self._out
+        self._out = []
         return out
 
     def stands_at(self, place: int) -> bool:
@@ -306,4 +308,6 @@ def _next_plausible(data: bytes, at: int) -> int:
     may show to be.
     """
     found = _PLAUSIBLE.search(data, at)
-    return found.start() if found else max(at, len(data) - 7)
+    if found:
+        return found.start()
+    return max(at, len(data) - 7)

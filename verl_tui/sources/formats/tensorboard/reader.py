@@ -133,7 +133,8 @@ class EventsReader:
         self._flawed = self._flawed or bool(self._wrong)
         out = self._out
         wrong = sorted(self._wrong, key=lambda unreadable: unreadable.line)
-        self._out, self._wrong = [], []
+        self._out = []
+        self._wrong = []
         return (*wrong, *rows, *out)
 
     def finish(self) -> Sequence[Record]:
@@ -148,7 +149,8 @@ class EventsReader:
         later = EventsReader(self._origin, skips=True)
         later._begin(at, self._batcher)
         later._scalars = self._scalars  # empty between two calls of `feed`
-        later._plugins, later._went_back = self._plugins.copy(), self._went_back
+        later._plugins = self._plugins.copy()
+        later._went_back = self._went_back
         return later
 
     def apart(self, at: int) -> EventsReader:
@@ -299,16 +301,17 @@ class EventsReader:
         """Return whether a tag's new steps do not ascend from those before."""
         before = self._newest.get(scalars.key)
         steps = scalars.steps
-        return (before is not None and before[0] > steps[0]) or any(
-            map(gt, steps, steps[1:])
-        )
+        if before is not None and before[0] > steps[0]:
+            return True
+        return any(map(gt, steps, steps[1:]))
 
     def _replacing(self, scalars: Scalars) -> int:
         """Return how many of a tag's new values have another value of the same step right before
         them.
         """
         before = self._newest.get(scalars.key)
-        steps, values = scalars.steps, scalars.values
+        steps = scalars.steps
+        values = scalars.values
         self._first.setdefault(scalars.key, (steps[0], values[0]))
         first = _replaces(before, (steps[0], values[0]))
         self._newest[scalars.key] = (steps[-1], values[-1])

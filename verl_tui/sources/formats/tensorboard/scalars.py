@@ -76,7 +76,8 @@ class _RecordLayout:
             return
         for track in self.tracks:
             gathered = list(zip(track.records, track.steps, strict=True))
-            track.records, track.steps = [], []
+            track.records = []
+            track.steps = []
             for record, step in gathered:
                 if record[0] == _TIME and sound(record):
                     track.records.append(record)
@@ -149,7 +150,8 @@ class _TagRecords:
         self.scalars.steps.extend(self.steps)
         self.scalars.times.extend(times)
         self.scalars.values.extend(values)
-        self.records, self.steps = [], []
+        self.records = []
+        self.steps = []
 
 
 class ScalarBatcher:
@@ -200,7 +202,9 @@ class ScalarBatcher:
             scalars: Gives what is kept of a tag.
         """
         self._turn_to(data)
-        size, end, summary = len(data), self._end, event.summary
+        size = len(data)
+        end = self._end
+        summary = event.summary
         begin = 9 if end == 10 else end
         if value.simple is None or summary is None or size > REACH:
             return False
@@ -228,7 +232,8 @@ class ScalarBatcher:
 
     def _turn_to(self, record: bytes) -> None:
         """Take another step as given."""
-        self._step, self._end = 0, 10
+        self._step = 0
+        self._end = 10
         if record[9:10] == b"\x10":
             try:
                 step, self._end = varint(record, 10)

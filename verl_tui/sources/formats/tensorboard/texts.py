@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import itertools
 import re
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from verl_tui.patterns import pattern
 from verl_tui.records import Sample, Settings
@@ -86,25 +86,30 @@ def read_texts(
     """
     tag = tag.removesuffix(_SUFFIX)
     for text in texts:
-        if tag != _GENERATIONS and _SETTINGS.fullmatch(tag):
+        if tag == _GENERATIONS:
+            for part in _parts(text):
+                yield from _samples(tag, step, part)
+        elif _SETTINGS.fullmatch(tag):
             yield _settings(tag, text, origin)
-            continue
-        for part in _parts(text) if tag == _GENERATIONS else (text,):
-            yield from _samples(tag, step, part)
+        else:
+            yield from _samples(tag, step, text)
 
 
 def _samples(tag: str, step: int, text: str) -> Iterator[Sample]:
     validation = _VALIDATION.match(tag) is not None
-    named = {} if tag == _GENERATIONS or _SAMPLE.search(tag) else {"tag": one_line(tag)}
+    named = {}
+    if tag != _GENERATIONS and not _SAMPLE.search(tag):
+        named["tag"] = one_line(tag)
     rewards = RewardSum()
-    found = [
-        read_sample(rewards.complete({**record, **named}), step, validation=validation)
-        for record in records(text)
-    ]
-    samples = [sample for sample in found if sample is not None]
-    yield from samples or [
-        Sample(step, "", safe(text, LONGEST_TEXT), extras=named, validation=validation)
-    ]
+    samples = []
+    for record in records(text):
+        whole = rewards.complete({**record, **named})
+        samples.append(read_sample(whole, step, validation=validation))
+    known = [sample for sample in samples if sample is not None]
+    yield from known
+    if not known:
+        response = safe(text, LONGEST_TEXT)
+        yield Sample(step, "", response, extras=named, validation=validation)
 
 
 def _parts(text: str) -> Iterator[str]:
@@ -153,11 +158,7 @@ def records(text: str) -> list[dict[str, Any]]:
     if text.startswith(("{", "[")):
         found = _of_json(text)
     elif text.startswith("|"):
-        found = [
-            {plain_field(name): value for name, value in row.items()}
-            for row in _table(text) or ()
-        ]
-        found = list(map(_numbered, found))
+        found = [_numbered(_plain(row)) for row in _table(text) or ()]
     else:
         labelled = _labelled(text)
         found = [labelled] if labelled else []
@@ -168,7 +169,9 @@ def _unfenced(text: str) -> str:
     """Return a text without the blanks and the code fence around it."""
     text = text.strip()
     fenced = _FENCE.match(text)
-    return fenced[1].strip() if fenced else text
+    if not fenced:
+        return text
+    return fenced[1].strip()
 
 
 def _of_json(text: str) -> list[dict[str, Any]]:
@@ -177,11 +180,12 @@ def _of_json(text: str) -> list[dict[str, Any]]:
     except ValueError:
         return []
     found = loaded if isinstance(loaded, list) else [loaded]
-    return [
-        {plain_field(str(key)): value for key, value in one.items()}
-        for one in found
-        if isinstance(one, dict)
-    ]
+    return [_plain(record) for record in found if isinstance(record, dict)]
+
+
+def _plain(record: Mapping[Any, Any]) -> dict[str, Any]:
+    """Return a record with the plain names of its fields."""
+    return {plain_field(str(name)): value for name, value in record.items()}
 
 
 def _table(text: str) -> list[dict[str, str]] | None:
@@ -195,11 +199,10 @@ def _table(text: str) -> list[dict[str, str]] | None:
 
 def _cells(line: str) -> list[str]:
     line = line.removeprefix("|")
-    line = line[:-1] if line.endswith("|") and not line.endswith("\\|") else line
-    return [
-        cell.strip().replace("\\|", "|").replace("<br>", "\n")
-        for cell in _CELL.split(line)
-    ]
+    if not line.endswith("\\|"):
+        line = line.removesuffix("|")
+    cells = map(str.strip, _CELL.split(line))
+    return [cell.replace("\\|", "|").replace("<br>", "\n") for cell in cells]
 
 
 def _labelled(text: str) -> dict[str, Any] | None:
@@ -209,46 +212,60 @@ def _labelled(text: str) -> dict[str, Any] | None:
     sample's, and only the last labels behind the response begin fields: numbers, a ground truth.
     """
     for form in (_LINE, _HEADING, _INLINE):
-        marks = [
-            (found.lastgroup or "", found.start(), found.end())
+        labels = [
+            _TextLabel(found.lastgroup or "", found.start(), found.end())
             for found in form.finditer(text)
         ]
-        record = _divided(text, marks)
+        record = _divided(text, labels)
         if record is not None:
             return record
     return None
 
 
-def _divided(text: str, marks: Sequence[tuple[str, int, int]]) -> dict[str, Any] | None:
-    """Return the record between labels: each the name of its field, its start and its end."""
-    fields = [field for field, _, _ in marks]
-    if "prompt" not in fields or "response" not in fields[fields.index("prompt") :]:
+class _TextLabel(NamedTuple):
+    """A label in a text."""
+
+    field: str
+    start: int
+    end: int
+
+
+def _divided(text: str, labels: Sequence[_TextLabel]) -> dict[str, Any] | None:
+    """Return the record between labels."""
+    fields = [label.field for label in labels]
+    if "prompt" not in fields:
         return None
     first = fields.index("prompt")
+    if "response" not in fields[first:]:
+        return None
     second = fields.index("response", first)
-    ends = [*(start for _, start, _ in marks[1:]), len(text)]
     record: dict[str, Any] = {}
-    if before := _SCORED.search(text[: marks[first][1]]):
+    before = _SCORED.search(text[: labels[first].start])
+    if before:
         record["score"] = before[1]
     between = _first_of(("ground_truth", "score"), fields, first + 1, second)
-    record["prompt"] = text[marks[first][2] : marks[between][1]].strip()
-    for at in range(between, second):
-        record.setdefault(fields[at], text[marks[at][2] : ends[at]].strip())
+    record["prompt"] = text[labels[first].end : labels[between].start].strip()
+    for label, following in itertools.pairwise(labels[between : second + 1]):
+        value = text[label.end : following.start].strip()
+        record.setdefault(label.field, value)
     end = len(text)
-    for field, start, stop in reversed(marks[second + 1 :]):
-        value = text[stop:end].strip(" \t\n*_|,;")
-        if not _is_trailing(field, value):
+    for label in reversed(labels[second + 1 :]):
+        value = text[label.end : end].strip(" \t\n*_|,;")
+        if not _is_trailing(label.field, value):
             break
-        record.setdefault(field, value)
-        end = start
-    record["response"] = text[marks[second][2] : end].strip()
+        record.setdefault(label.field, value)
+        end = label.start
+    record["response"] = text[labels[second].end : end].strip()
     record.pop("step", None)  # the event states it
     return _numbered(record)
 
 
 def _first_of(names: tuple[str, ...], fields: list[str], start: int, stop: int) -> int:
     """Return the first index between two at which one of the names is, `stop` if there is none."""
-    return next((at for at in range(start, stop) if fields[at] in names), stop)
+    for at in range(start, stop):
+        if fields[at] in names:
+            return at
+    return stop
 
 
 def _is_trailing(field: str, value: str) -> bool:

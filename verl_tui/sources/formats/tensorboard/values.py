@@ -231,12 +231,10 @@ def _listed(data: bytes, number: int, value: int | tuple[int, int]) -> Iterator[
 
 def _content(content: bytes, kind: int) -> list[float]:
     if kind == _BFLOAT16:  # the upper half of a float
-        content, kind = (
-            b"".join(
-                b"\0\0" + content[at : at + 2] for at in range(0, len(content), 2)
-            ),
-            1,
+        content = b"".join(
+            b"\0\0" + content[at : at + 2] for at in range(0, len(content), 2)
         )
+        kind = 1
     code = _CONTENTS.get(kind)
     return _unpacked(code, content) if code else []
 
@@ -284,9 +282,8 @@ def histogram_of(tensor: TensorValue) -> Distribution | None:
     rows = list(zip(*[iter(tensor.numbers)] * 3, strict=True))
     if not rows:
         return None
-    return of_bins(
-        [rows[0][0], *(right for _, right, _ in rows)], [count for _, _, count in rows]
-    )
+    _, limits, counts = zip(*rows, strict=True)
+    return of_bins([rows[0][0], *limits], counts)
 
 
 def _text(data: bytes, start: int, stop: int) -> str:

@@ -311,7 +311,9 @@ def _is_table(value: object) -> bool:
 
 def _plain_value(value: object) -> object:
     """Return the number that trackio wrote as a word, else the value."""
-    return _WORDS.get(value, value) if isinstance(value, str) else value
+    if not isinstance(value, str):
+        return value
+    return _WORDS.get(value, value)
 
 
 def _system(key: str, value: float) -> tuple[str, float]:

@@ -76,16 +76,18 @@ def plain_items(
     """
     message = data[slice(*span)]
     parts = _ITEMS[field].split(message)
-    sizes, names, number_sizes, numbers = (parts[at::5] for at in range(1, 5))
+    sizes = parts[1::5]
+    names = parts[2::5]
+    number_sizes = parts[3::5]
+    numbers = parts[4::5]
     lengths = map(len, map(add, names, numbers))
     if b"".join(sizes) != bytes(map(add, lengths, repeat(4))):
         return {}, (message,)
     if b"".join(number_sizes) != bytes(map(len, numbers)):
         return {}, (message,)
     try:
-        values = dict(
-            zip(map(_NAMES.__getitem__, names), _floats(numbers), strict=True)
-        )
+        known = map(_NAMES.__getitem__, names)
+        values = dict(zip(known, _floats(numbers), strict=True))
     except ValueError:
         return {}, (message,)
     return values, list(filter(None, parts[::5]))
@@ -114,7 +116,8 @@ def byte_fields(messages: Iterable[bytes]) -> Iterator[tuple[int, bytes, Span]]:
 
 def item_of(data: bytes, span: Span) -> tuple[NamePath, bytes]:
     """Return the path of a value's name, and the value as JSON."""
-    path, value = [], b""
+    path = []
+    value = b""
     for field, _, part in fields(data, *span):
         if isinstance(part, tuple):
             if field in (_KEY, _NESTED_KEY):
@@ -137,7 +140,10 @@ def values_of(values: Mapping[NamePath, bytes]) -> tuple[dict[str, float], Field
             numbers[path[0]] = known
     members: dict[str, Any] = {}
     for name, value in objects.items():
-        members |= _members(name, value) if isinstance(value, dict) else {name: value}
+        if isinstance(value, dict):
+            members |= _members(name, value)
+        else:
+            members[name] = value
     parts = split(members, ".")
     return numbers | parts.numbers(), parts
 

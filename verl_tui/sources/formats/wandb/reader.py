@@ -71,10 +71,10 @@ def _title(path: Path, size: int) -> str | None:
         records = reader(path).feed(file.read(size))
     settings = [record.values for record in records if isinstance(record, Settings)]
     names = (values.get("wandb.name") for values in settings)
-    return next(
-        (name for name in names if isinstance(name, str) and name),
-        "" if settings else None,
-    )
+    for name in names:
+        if isinstance(name, str) and name:
+            return name
+    return "" if settings else None
 
 
 class WandbReader:
@@ -156,7 +156,8 @@ class WandbReader:
 
     def stretch_start(self, data: bytes) -> int | None:
         """Return where the first record begins that has another step than those before it."""
-        at, step = 0, None
+        at = 0
+        step = None
         for end in _ends(data, self._place):
             for rows in self.feed(data[at:end]):
                 if isinstance(rows, MetricRows):
@@ -192,15 +193,21 @@ class WandbReader:
         placed = Placed(self._batcher.count, self._number)
         self._batcher.go_on_with(later._batcher)
         self._decoder.go_on_with(later._decoder)
-        self._data, self._base, self._at = later._data, later._base, later._at
+        self._data = later._data
+        self._base = later._base
+        self._at = later._at
         self._number += later._number
         return placed
 
     def restart(self, reason: str) -> tuple[Record, ...]:
         """Forget everything, the file starts anew."""
         self._decoder = RecordDecoder(self._origin)
-        self._data, self._base, self._at, self._start = b"", 0, 0, 0
-        self._parts, self._number = None, 0
+        self._data = b""
+        self._base = 0
+        self._at = 0
+        self._start = 0
+        self._parts = None
+        self._number = 0
         self._batcher.add((Restart(reason),))
         return self._batcher.take()
 
@@ -220,7 +227,8 @@ class WandbReader:
 
     def _chunk(self) -> bool:
         """Read the next chunk; false while it is not there."""
-        data, at = self._data, self._at
+        data = self._data
+        at = self._at
         left = BLOCK - self._place % BLOCK
         if left < CHUNK.size:  # too little for a chunk: filled with zeros
             self._at += left
@@ -258,7 +266,8 @@ class WandbReader:
             return
         self._parts.append(part)
         if kind in (FULL, LAST):
-            record, self._parts = b"".join(self._parts), None
+            record = b"".join(self._parts)
+            self._parts = None
             try:
                 self._batcher.add(self._decoder.decode(record, self._number + 1))
             except (ValueError, RecursionError) as error:

@@ -158,7 +158,8 @@ class RecordDecoder:
 
     def go_on_with(self, later: RecordDecoder) -> None:
         """Go on as if the records of another one had been decoded here."""
-        self._step, self._counted = later._step, self._counted + later._counted
+        self._step = later._step
+        self._counted += later._counted
         self._schemas = later._schemas | self._schemas
 
     def goes_on_with(self, later: RecordDecoder) -> bool:
@@ -195,7 +196,8 @@ class RecordDecoder:
         schema = self._schema(numbers)
         if schema.keys and self._step is not None:
             values = tuple(map(numbers.__getitem__, schema.names))
-            done, time = schema.is_step, numbers.get("_timestamp")
+            done = schema.is_step
+            time = numbers.get("_timestamp")
             yield MetricRow(
                 self._step, schema.keys, values, time, mean=not done, progress=done
             )
@@ -209,7 +211,8 @@ class RecordDecoder:
             self.began_to_state = self.began_to_state or (
                 self._counted > 0 and not self._stated
             )
-            self._step, self._stated = trainer, True
+            self._step = trainer
+            self._stated = True
         elif not self._stated:
             self._step = integer(numbers.get("_step") if own is None else own)
             self._counted += 1
@@ -223,7 +226,8 @@ class RecordDecoder:
                 time = _time(message, part)
             elif field == STATS_ITEM:
                 path, value = item_of(message, part)
-                if (known := number_of(value)) is not None:
+                known = number_of(value)
+                if known is not None:
                     values[path[0]] = known
         if values and self._step is not None:
             schema = self._schema(values, _SYSTEM)
@@ -291,16 +295,17 @@ def _is_step(names: Iterable[str]) -> bool:
 
 def _exit(data: bytes, span: Span, number: int) -> Event:
     """Return the end of the run with its exit code."""
-    code = next(
-        (
-            signed_varint(v)
-            for f, _, v in fields(data, *span)
-            if f == _EXIT_CODE and isinstance(v, int)
-        ),
-        0,
-    )
+    code = _integer(data, span, _EXIT_CODE)
     kind = EventKind.FATAL if code else EventKind.EXITED
     return Event(kind, f"W&B: the run exited with code {code}", number, bare=bool(code))
+
+
+def _integer(data: bytes, span: Span, number: int) -> int:
+    """Return the integer in a message's first field of a number, 0 where it has none."""
+    for field, _, value in fields(data, *span):
+        if field == number and isinstance(value, int):
+            return signed_varint(value)
+    return 0
 
 
 def _history_items(
@@ -315,14 +320,7 @@ def _history_items(
             path, value = item_of(message, part)
             others[path] = value
         elif field == _HISTORY_STEP:
-            step = next(
-                (
-                    signed_varint(v)
-                    for f, _, v in fields(message, *part)
-                    if f == _STEP_NUM and isinstance(v, int)
-                ),
-                0,
-            )
+            step = _integer(message, part, _STEP_NUM)
     further, parts = values_of(others)
     numbers |= further
     return numbers, parts, step

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
     from pathlib import Path
 
-    from verl_tui.records import Record
+    from verl_tui.records import Record, Sample
 
 name = "W&B table"
 rank = 4
@@ -56,10 +56,8 @@ def matches(path: Path, head: bytes) -> bool:
         columns = orjson.loads(found[1])
     except orjson.JSONDecodeError:
         return False
-    return any(
-        read_sample(record) is not None
-        for _, record in _records(columns, [""] * len(columns))
-    )
+    records = _records(columns, [""] * len(columns))
+    return any(read_sample(record) is not None for _, record in records)
 
 
 def reader(path: Path) -> TableReader:
@@ -92,7 +90,9 @@ class TableReader:
         self._data.append(data)
         self._size += len(data)
         if self._size > _LARGEST:
-            self._data, self._done, self._has_complained = [], True, True
+            self._data = []
+            self._done = True
+            self._has_complained = True
             return (Unreadable(1, f"larger than {_LARGEST >> 20} MiB", ""),)
         if not data.rstrip().endswith(b"}"):
             return ()
@@ -100,7 +100,8 @@ class TableReader:
             table = loads(b"".join(self._data))
         except ValueError:
             return ()  # the end of an object within
-        self._data, self._done = [], True
+        self._data = []
+        self._done = True
         return tuple(self._samples(table))
 
     def finish(self) -> tuple[Record, ...]:
@@ -113,7 +114,8 @@ class TableReader:
             table, behind = first_value(b"".join(self._data))
         except ValueError:
             return (Unreadable(1, "not complete, or not JSON", ""),)
-        self._data, self._done = [], True
+        self._data = []
+        self._done = True
         return (*self._samples(table), *self._behind(behind))
 
     def _behind(self, data: bytes) -> tuple[Record, ...]:
@@ -125,29 +127,39 @@ class TableReader:
 
     def restart(self, reason: str) -> tuple[Record, ...]:
         """Forget everything: the file starts again."""
-        self._data, self._size, self._done, self._has_complained = [], 0, False, False
+        self._data = []
+        self._size = 0
+        self._done = False
+        self._has_complained = False
         return (Restart(reason),)
 
     def _samples(self, table: Any) -> Iterator[Record]:
         """Yield the samples of a table that no earlier one holds."""
         table = table if isinstance(table, dict) else {}
-        columns, rows = table.get("columns"), table.get("data")
+        columns = table.get("columns")
+        rows = table.get("data")
         if not isinstance(columns, list) or not isinstance(rows, list):
             yield Unreadable(1, 'no table: "columns" or "data" is missing', "")
             return
         key, step = _name_and_step(self._path)
+        new_rows = _new_rows(self._path, key, step, rows)
+        samples = self._samples_of(columns, new_rows, key, step)
+        yield from islice(samples, _SAMPLES_A_TABLE)
+
+    def _samples_of(
+        self, columns: list[Any], rows: list[Any], key: str, step: int | None
+    ) -> Iterator[Sample]:
+        """Yield the samples in rows of a table."""
         validation = _VALIDATION.search(key) is not None
-        records = (
-            (step if stated is None else stated, record)
-            for row in _new_rows(self._path, key, step, rows)
-            if isinstance(row, list)
-            for stated, record in _records(columns, row)
-        )
-        samples = (
-            read_sample(self._rewards.complete(record), at, validation=validation)
-            for at, record in records
-        )
-        yield from islice(filter(None, samples), _SAMPLES_A_TABLE)
+        for row in rows:
+            if not isinstance(row, list):
+                continue
+            for stated, record in _records(columns, row):
+                at = step if stated is None else stated
+                whole = self._rewards.complete(record)
+                sample = read_sample(whole, at, validation=validation)
+                if sample is not None:
+                    yield sample
 
 
 def _records(
@@ -185,7 +197,8 @@ def _name_and_step(path: Path) -> tuple[str, int | None]:
     step = integer(found["step"]) if found else None
     parts = path.parent.parts
     if "table" in parts:
-        name = "/".join((*parts[len(parts) - parts[::-1].index("table") :], name))
+        below = len(parts) - parts[::-1].index("table")
+        name = "/".join((*parts[below:], name))
     return name, step
 
 
@@ -201,20 +214,22 @@ def _new_rows(path: Path, key: str, step: int | None, rows: list[Any]) -> list[A
         known = _rows(earlier, stat.st_size, stat.st_mtime)
     except (OSError, ValueError):
         return rows
-    return rows[len(known) :] if known and rows[: len(known)] == known else rows
+    if known and rows[: len(known)] == known:
+        return rows[len(known) :]
+    return rows
 
 
 def _earlier(path: Path, key: str, step: int | None) -> Path | None:
     """Return the last earlier table with the same content, else with the same name."""
     tables = _beside(path)
     steps = {other: _name_and_step(other) for other in tables}
-    content, place = _content(path), (step or 0, path.name)
+    content = _content(path)
+    place = (step or 0, path.name)
     order = {other: (at or 0, other.name) for other, (_, at) in steps.items()}
-    twins = [
-        other for other in tables if _content(other) == content and order[other] < place
-    ]
-    before = [] if twins else _named_before(steps, key, step)
-    return max(twins or before, default=None, key=order.__getitem__)
+    before = [other for other in tables if order[other] < place]
+    twins = [other for other in before if _content(other) == content]
+    candidates = twins or _named_before(steps, key, step)
+    return max(candidates, default=None, key=order.__getitem__)
 
 
 def _beside(path: Path) -> list[Path]:
