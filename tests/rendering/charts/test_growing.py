@@ -77,9 +77,9 @@ def test_it_follows_what_else_it_depends_on() -> None:
 
 
 def test_a_plot_in_which_no_dot_has_moved_is_not_painted_again() -> None:
-    points = Growing(*([0.0, 1.0] * 100), 0.5, 0.5)
+    points = Growing(*([0.0, 1.0] * 100), 0.51, 0.51)
     renderer = ChartRenderer()
     before = renderer.rows(chart(points), *SIZE)
-    points.append(0.5001)
+    points.append(0.511)
     after = renderer.rows(chart(points), *SIZE)
     assert all(one is other for one, other in zip(before[1:], after[1:], strict=True))
