@@ -34,12 +34,12 @@ def on_one_axis(charts: Sequence[ChartData]) -> list[ChartData]:
     """Return charts that all show the steps from the first to the last that any of them shows,
     except for those far from the others, which keep an axis of their own, with a note.
     """
-    far = _far_off(charts)
-    near = [data for data in charts if data.key not in far]
-    known = [ends for _, ends in _extents(near)]
-    if not known:
+    known = [(data, found) for data in charts if (found := extent(data)) is not None]
+    far = _far_off(known)
+    ends = [found for data, found in known if data.key not in far]
+    if not ends:
         return [*charts]
-    firsts, lasts = zip(*known, strict=True)
+    firsts, lasts = zip(*ends, strict=True)
     reach = (min(firsts), max(lasts))
     return [
         _with_own_steps(data) if data.key in far else replace(data, reach=reach)
@@ -47,10 +47,13 @@ def on_one_axis(charts: Sequence[ChartData]) -> list[ChartData]:
     ]
 
 
-def _far_off(charts: Sequence[ChartData]) -> frozenset[str]:
-    """Return the keys of charts that would squeeze the others if all shared one axis."""
-    known = _extents(charts)
-    dense = [ends for data, ends in known if _points(data) >= _DENSE]
+def _far_off(known: Sequence[tuple[ChartData, tuple[int, int]]]) -> frozenset[str]:
+    """Return the keys of charts that would squeeze the others if all shared one axis.
+
+    Args:
+        known: Charts, each with the first and the last step that it shows.
+    """
+    dense = [found for data, found in known if _points(data) >= _DENSE]
     if len(dense) < _MOST_OF:
         return frozenset()
     first, last = (median(ends) for ends in zip(*dense, strict=True))
