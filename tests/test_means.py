@@ -1,4 +1,4 @@
-"""Means of numbers of any size."""
+"""Numbers of any size: their means, and those that are finite."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from verl_tui.means import mean
+from verl_tui.means import finite, mean
 from verl_tui.records import SampleFacts
 from verl_tui.rendering.samples.score_summary import summarise
 
@@ -36,3 +36,8 @@ def test_the_largest_scores_are_summed_up() -> None:
     found = summarise(facts)
     assert found.mean == LARGEST
     assert math.isfinite(found.std)
+
+
+def test_only_what_is_no_number_is_left_out() -> None:
+    values = [2.0, math.nan, -LARGEST, math.inf, 0.0, -math.inf, 2.0]
+    assert finite(values) == [2.0, -LARGEST, 0.0, 2.0]

@@ -201,5 +201,5 @@ def error(values: Sequence[float]) -> float:
     if len(known) < 2:
         return math.nan
     changes = [after - before for before, after in pairwise(known)]
-    squares = sum(change * change for change in changes)
+    squares = sum([change * change for change in changes])
     return math.sqrt(squares / (2 * (len(known) - 1)) / len(known))

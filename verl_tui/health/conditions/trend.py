@@ -53,8 +53,10 @@ def trend(values: Sequence[float]) -> Trend:
     mean = fmean(values)
     spread = count * (count * count - 1) / 12
     slope = sum([(i - middle) * value for i, value in enumerate(values)]) / spread
-    rests = [value - mean - slope * (i - middle) for i, value in enumerate(values)]
-    error = math.sqrt(sum([rest**2 for rest in rests]) / (count - 2) / spread)
+    squares = [
+        (value - mean - slope * (i - middle)) ** 2 for i, value in enumerate(values)
+    ]
+    error = math.sqrt(sum(squares) / (count - 2) / spread)
     change = slope * (count - 1)
     # A perfect line has no error: any slope is then beyond chance, none is none. Rounding leaves a
     # trace of both.
