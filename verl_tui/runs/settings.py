@@ -133,7 +133,8 @@ class RunSettings:
             for origin in self._trusted():
                 for key, value in self._by_origin[origin].items():
                     if key not in self.values and is_open(value) is not resolved:
-                        self.values[key], self.origins[key] = value, origin
+                        self.values[key] = value
+                        self.origins[key] = origin
         self._by_last = {}
         for key, value in self.values.items():
             self._by_last.setdefault(_last(key), []).append(key)

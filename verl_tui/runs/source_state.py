@@ -167,7 +167,8 @@ class SourceState:
         self.rows = 0
         self.step = self.ending = self.stage = None
         self.tables = {}
-        self.bar_steps, self.bar_elapsed = array("q"), array("d")
+        self.bar_steps = array("q")
+        self.bar_elapsed = array("d")
         self.errors.clear()
 
     def resume(self, step: int) -> None:

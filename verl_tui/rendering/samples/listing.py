@@ -63,7 +63,9 @@ class SampleListing:
         self.complete = read and hits.complete
         # a rewritten file
         if facts is not self._source or len(facts) < len(self.facts):
-            self._source, self._fields, self._inputs = facts, Fields(), None
+            self._source = facts
+            self._fields = Fields()
+            self._inputs = None
             self._know(())
         known = len(facts) if read else self._worth_listing(len(facts))
         inputs = (known, rows, query, order)

@@ -133,7 +133,8 @@ class ZoomScreen(BufferedScreen[ChartLook]):
         self._view = view
         self._chart = ZoomedChart(self._data(), ascii_only=view.ascii_only)
         self._chart.draw_late()
-        self._reading, self._origin = ReadOut(id="reading"), Line(id="origin")
+        self._reading = ReadOut(id="reading")
+        self._origin = Line(id="origin")
         self._histogram = HistogramBars(ascii_only=view.ascii_only, id="histogram")
 
     def compose(self) -> ComposeResult:

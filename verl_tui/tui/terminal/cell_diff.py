@@ -145,11 +145,9 @@ class Cells:
             or len(self._inks) > _MOST
         ):
             self._system = system
-            self._inks, self._colours, self._joined = (
-                {},
-                Interner("\0"),
-                Interner(_JOINED),
-            )
+            self._inks = {}
+            self._colours = Interner("\0")
+            self._joined = Interner(_JOINED)
             self.forget()
 
     def _changed(self, update: ChopsUpdate) -> Iterator[_Piece]:

@@ -34,7 +34,8 @@ class TerminalOutput(App[ReturnType]):
         super().__init__()
         self.ascii_only = ascii_only
         self._cells = Cells()
-        self._no_colour, self._ascii = NoColor(), AsciiOnly()
+        self._no_colour = NoColor()
+        self._ascii = AsciiOnly()
         # we have none; each screen would hold a widget for them
         self._disable_tooltips = True
 

@@ -44,7 +44,8 @@ class FilterBar(ContainedWidget, Horizontal):
         """
         super().__init__(id=id)
         self.input = InputLine(hint, id=input_id)
-        self._label, self._state = Line(), Line()
+        self._label = Line()
+        self._state = Line()
         self._words = ""
 
     def compose(self) -> ComposeResult:

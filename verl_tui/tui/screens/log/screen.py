@@ -128,7 +128,8 @@ class LogScreen(BufferedScreen[None], RoleStyled):
             say=lambda sentence: toast(self.app, sentence),
         )
         self._rows = LogRows(id="rows")
-        self._head, self._foot = Line(id="place"), Line(id="keys")
+        self._head = Line(id="place")
+        self._foot = Line(id="keys")
 
     def compose(self) -> ComposeResult:
         """Make the line above with the place, the text, and the line below with the keys."""

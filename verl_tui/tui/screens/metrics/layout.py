@@ -75,14 +75,10 @@ class MetricsLayout(BufferedScreen[None]):
         self._metrics = MetricList()
         self._drawn: object = None
         """State that was drawn last."""
-        self._status, self._detail = (
-            Line(id="metrics-status"),
-            Line(id="metrics-detail"),
-        )
-        self._grid, self._table = (
-            MetricGrid(id="metrics-grid"),
-            MetricTable(id="metrics-table"),
-        )
+        self._status = Line(id="metrics-status")
+        self._detail = Line(id="metrics-detail")
+        self._grid = MetricGrid(id="metrics-grid")
+        self._table = MetricTable(id="metrics-table")
         self._start_log = StartLog()
         self._keys = Keys()
         self._bar = FilterBar(

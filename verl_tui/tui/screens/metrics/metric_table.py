@@ -130,7 +130,8 @@ class MetricTable(Container, RoleStyled):
                 if (made_of[0], made_of[2]) == self._made_of[:3:2]
                 else {}
             )
-            self._made, self._made_of = {}, made_of
+            self._made = {}
+            self._made_of = made_of
         self._until = monotonic() + BUDGET
         keys = self._keys
         self._rows.set_strips(

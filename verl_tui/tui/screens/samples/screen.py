@@ -87,7 +87,8 @@ class SamplesScreen(BufferedScreen["SampleChoice | None"]):
         self._view = view
         self.browse = Browse(chosen)
         """The sample shown, the filter, the order and the folds."""
-        self._place, self._listed_line = Line(id="place"), Line(id="listed")
+        self._place = Line(id="place")
+        self._listed_line = Line(id="listed")
         self._body = SideBySide(self.browse, id="body")
         self._bar = FilterBar(id="query-bar", input_id="query", hint=query.HINT)
         self._export: Export | None = None
