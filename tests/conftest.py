@@ -6,6 +6,7 @@ import gc
 import os
 import re
 import signal
+import sys
 from itertools import count
 from typing import TYPE_CHECKING
 
@@ -19,6 +20,12 @@ if TYPE_CHECKING:
 # Modules and tests are not garbage: looking through them again and again costs a tenth of the
 # collection.
 gc.disable()
+
+# Images of containers often forbid Python to keep what it has compiled. Then each worker compiles all
+# tests, and each of the hundreds of commands that they start the whole program: to collect the tests
+# alone takes three times as long.
+sys.dont_write_bytecode = False
+os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
 
 # In the background of a script ctrl+c is ignored, and then by all commands that the tests start.
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
