@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
+import regex
 from fuzz.pumped import pumped
 
 import verl_tui
@@ -65,16 +66,20 @@ def test_a_pattern_that_makes_no_sense_is_reported_by_its_first_use() -> None:
 _ANCHORED = {"match", "fullmatch"}
 _METHODS = re.compile(r"\.(fullmatch|match|search|sub|finditer|findall|split)\(")
 _SMALL, _TIMES = 4_000, 4
+_FORMS = (re.Pattern, regex.Pattern, type(pattern("")))
+_HOLDERS = (*_FORMS, tuple, list, dict)
 
 
 def _within(value: Any) -> Iterator[re.Pattern[Any]]:
     """Yield the expressions in a value of a module."""
-    if hasattr(value, "fullmatch") and hasattr(value, "groupindex"):
+    if isinstance(value, _FORMS):
         yield value
-    elif isinstance(value, tuple | list):
-        yield from (form for one in value for form in _within(one))
     elif isinstance(value, dict):
         yield from _within([*value.values()])
+    elif isinstance(value, tuple | list):
+        for one in value:
+            if isinstance(one, _HOLDERS):
+                yield from _within(one)
 
 
 def _all() -> Iterator[tuple[ModuleType, str, re.Pattern[Any]]]:
