@@ -6,6 +6,7 @@ import gc
 import os
 import re
 import signal
+import sys
 from itertools import count
 from typing import TYPE_CHECKING
 
@@ -20,6 +21,12 @@ if TYPE_CHECKING:
 # collection.
 gc.disable()
 
+# Images of containers often forbid Python to keep what it has compiled. Then each worker compiles all
+# tests, and each of the hundreds of commands that they start the whole program: to collect the tests
+# alone takes three times as long.
+sys.dont_write_bytecode = False
+os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
+
 # In the background of a script ctrl+c is ignored, and then by all commands that the tests start.
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     signal.signal(signal.SIGINT, signal.default_int_handler)
@@ -31,7 +38,7 @@ os.environ["VERL_TUI_STRICT"] = "1"
 # must not fail by chance: there the same examples are tried each time, and not too many; elsewhere
 # new ones, which add up from call to call. Where it is only of interest which lines run, few are
 # enough.
-settings.register_profile("here", deadline=None, max_examples=15)
+settings.register_profile("here", deadline=None, max_examples=10)
 settings.register_profile("ci", deadline=None, derandomize=True, max_examples=10)
 settings.register_profile("few", deadline=None, derandomize=True, max_examples=3)
 settings.register_profile(
@@ -99,9 +106,10 @@ def pytest_collection_modifyitems(
 
 
 def pytest_collection_finish() -> None:
-    """Look for garbage again, but only among what tests make, and seldom: what they read and judge
-    is little garbage, and to look through it after every 700 objects is a twelfth of their time.
+    """Look for garbage again, but only among what tests make, and as seldom as the command does:
+    what they read and judge is little garbage, and to look through it after every 700 objects is a
+    twelfth of their time, and to look through an app after every 10,000 a twentieth of its.
     """
     gc.freeze()
-    gc.set_threshold(10_000, 20, 100)
+    gc.set_threshold(200_000, 20, 100)
     gc.enable()

@@ -10,10 +10,12 @@ import re
 import subprocess
 import sys
 import time
+from collections import defaultdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
+import regex
 from fuzz.pumped import pumped
 
 import verl_tui
@@ -23,7 +25,7 @@ from verl_tui.rendering.samples.query import parse_query as sample_query
 from verl_tui.rendering.text.search import Search
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Iterator, Mapping
     from types import ModuleType
 
 ALL = """
@@ -65,16 +67,20 @@ def test_a_pattern_that_makes_no_sense_is_reported_by_its_first_use() -> None:
 _ANCHORED = {"match", "fullmatch"}
 _METHODS = re.compile(r"\.(fullmatch|match|search|sub|finditer|findall|split)\(")
 _SMALL, _TIMES = 4_000, 4
+_FORMS = (re.Pattern, regex.Pattern, type(pattern("")))
+_HOLDERS = (*_FORMS, tuple, list, dict)
 
 
 def _within(value: Any) -> Iterator[re.Pattern[Any]]:
     """Yield the expressions in a value of a module."""
-    if hasattr(value, "fullmatch") and hasattr(value, "groupindex"):
+    if isinstance(value, _FORMS):
         yield value
-    elif isinstance(value, tuple | list):
-        yield from (form for one in value for form in _within(one))
     elif isinstance(value, dict):
         yield from _within([*value.values()])
+    elif isinstance(value, tuple | list):
+        for one in value:
+            if isinstance(one, _HOLDERS):
+                yield from _within(one)
 
 
 def _all() -> Iterator[tuple[ModuleType, str, re.Pattern[Any]]]:
@@ -91,19 +97,23 @@ EXPRESSIONS = list({id(one[2]): one for one in _all()}.values())
 
 
 @functools.cache
-def _source(module: ModuleType | None) -> str:
-    """Return the code of a module, or of all."""
+def _called(module: ModuleType | None) -> Mapping[str, set[str]]:
+    """Return the methods that the code of a module, or of all, calls by the name before the dot;
+    those of expressions by no name.
+    """
     folder = Path(verl_tui.__file__).parent
     files = folder.rglob("*.py") if module is None else [Path(str(module.__file__))]
-    return "\n".join(file.read_text(encoding="utf-8") for file in files)
+    code = "\n".join(file.read_text(encoding="utf-8") for file in files)
+    calls = defaultdict(set, {"": set(_METHODS.findall(code))})
+    for name, method in re.findall(r"\b(\w+)\.(\w+)\(", code):
+        calls[name].add(method)
+    return calls
 
 
 def _used(module: ModuleType, name: str) -> set[str]:
     """Return the methods that are called of an expression, or of any in its module where its name does not tell."""
-    code = _source(module if name.startswith("_") else None)
-    return set(re.findall(rf"\b{name}\.(\w+)\(", code)) or set(
-        _METHODS.findall(_source(module))
-    )
+    calls = _called(module if name.startswith("_") else None)
+    return calls.get(name) or _called(module)[""]
 
 
 def _work(form: re.Pattern[Any], text: Any, times: int, *, anchored: bool) -> float:

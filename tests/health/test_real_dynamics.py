@@ -38,47 +38,56 @@ KNOWN = {**NOT_IN_TIME, **WARNED}
 
 
 def listed(*, sick: bool) -> list[object]:
-    """Return the trainings whose scalars are here, those that are not judged right as known to
-    fail.
+    """Return the trainings whose scalars are here, each as one of the forms has them, in turns, and
+    as all of them have with --thorough; those that are not judged right as known to fail.
     """
+    trainings = [
+        (half, training)
+        for half, of_half in halves().items()
+        for training in of_half
+        if (training.fault is not None) == sick
+        and (EXTRACTS / half / f"{training.name}.json").exists()
+    ]
     return [
         pytest.param(
             half,
             training,
-            id=training.name,
-            marks=[pytest.mark.xfail(reason=KNOWN[training.name])]
-            if training.name in KNOWN
-            else [],
+            form,
+            id=f"{training.name}-{form}",
+            marks=[
+                *([pytest.mark.thorough] if (at + turn) % len(extracts.FORMS) else []),
+                *(
+                    [pytest.mark.xfail(reason=KNOWN[training.name])]
+                    if training.name in KNOWN
+                    else []
+                ),
+            ],
         )
-        for half, trainings in halves().items()
-        for training in trainings
-        if (training.fault is not None) == sick
-        and (EXTRACTS / half / f"{training.name}.json").exists()
+        for at, (half, training) in enumerate(trainings)
+        for turn, form in enumerate(extracts.FORMS)
     ]
 
 
-def reported(half: Half, training: Training, scratch: Path) -> dict[str, Judged]:
+def judged(half: Half, training: Training, form: str, scratch: Path) -> Judged:
+    """Return what becomes of a training whose scalars a form has."""
     made = extracts.read(EXTRACTS / half / f"{training.name}.json")
-    return {
-        form: judge(training, warnings(extracts.replay(made, form, scratch / str(at))))
-        for at, form in enumerate(extracts.FORMS)
-    }
+    return judge(training, warnings(extracts.replay(made, form, scratch)))
 
 
-@pytest.mark.parametrize(("half", "training"), listed(sick=True))
+@pytest.mark.parametrize(("half", "training", "form"), listed(sick=True))
 def test_a_fault_is_named_in_time(
-    half: Half, training: Training, tmp_path: Path
+    half: Half, training: Training, form: str, tmp_path: Path
 ) -> None:
-    for form, judged in reported(half, training, tmp_path).items():
-        assert judged.outcome is Outcome.IN_TIME, (form, judged.named, judged.others)
+    found = judged(half, training, form, tmp_path / "run")
+    assert found.outcome is Outcome.IN_TIME, (found.named, found.others)
 
 
-@pytest.mark.parametrize(("half", "training"), listed(sick=False))
+@pytest.mark.parametrize(("half", "training", "form"), listed(sick=False))
 def test_a_healthy_training_is_left_in_peace(
-    half: Half, training: Training, tmp_path: Path
+    half: Half, training: Training, form: str, tmp_path: Path
 ) -> None:
-    for form, judged in reported(half, training, tmp_path).items():
-        assert judged.outcome is Outcome.QUIET, (form, judged.others)
+    found = judged(half, training, form, tmp_path / "run")
+    assert found.outcome is Outcome.QUIET, found.others
 
 
 def test_only_trainings_of_the_bench_are_known_to_fail() -> None:

@@ -484,6 +484,28 @@ def test_half_a_line_waits_though_the_servers_clock_is_behind(tmp_path, monkeypa
     assert values(run, "critic/score/mean") == {1: 0.5, 2: 0.125}
 
 
+def test_a_last_line_that_may_go_on_is_taken_once_its_log_is_quiet(
+    tmp_path, monkeypatch
+):
+    path = tmp_path / "train.log"
+    live, looks = FollowedLive(tmp_path, monkeypatch), []
+
+    def steps() -> list[int | None]:
+        return [run.step for run in live.monitor.runs.values()]
+
+    def time_goes_on() -> None:
+        assert steps() == [None], "the terminal may have cut the line"
+        live.now += 10.1
+
+    append(path, "(T pid=1) step:3 - critic/score/mean:0.25\n")
+    os.utime(path, (NOW, NOW))
+    live.follow(
+        (lambda: live.monitor.loaded() == 1, lambda: looks.append(live.looks)),
+        (lambda: live.looks > looks[0] + 9, time_goes_on),
+        (lambda: steps() == [3], nothing),
+    )
+
+
 def test_rows_are_handed_on_in_blocks(log):
     append(log.path, "".join(line(n) for n in range(500)))
     rows = [record for record in log.read() if isinstance(record, MetricRows)]

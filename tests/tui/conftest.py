@@ -118,7 +118,7 @@ def seldom_garbage() -> Iterator[None]:
     are searched for garbage with every app, a fifth of the time of these tests.
     """
     before = gc.get_threshold()
-    gc.set_threshold(10_000, 20, 1_000_000)
+    gc.set_threshold(*before[:2], 1_000_000)
     yield
     gc.set_threshold(*before)
 

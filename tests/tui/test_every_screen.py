@@ -23,7 +23,7 @@ from cut_text import (
     words_of,
 )
 from emulated import check_cells, emulated, emulator, resize
-from watching import check_layout, dashboard, press, quiet, showing
+from watching import Typed, check_layout, dashboard, press, quiet, showing
 
 from verl_tui.tui.screens.overlay import Overlay
 
@@ -43,7 +43,7 @@ SCREENS = {
     "dashboard": "",
     "dashboard, two runs laid over each other": "f2 space j space escape",
     "dashboard, about to filter": "slash",
-    "dashboard, filtered to nothing": "slash n o t h i n g enter",
+    "dashboard, filtered to nothing": "slash type:nothing enter",
     "dashboard, cursor": "f3 left left",
     "dashboard, looked at closely": "x + + y s",
     "dashboard, a word in passing": "H",
@@ -62,7 +62,7 @@ SCREENS = {
     "explorer, another chart": "m j l",
     "explorer, table": "m v j",
     "explorer, about to filter": "m slash",
-    "explorer, filtered to nothing": "m slash n o t h i n g enter",
+    "explorer, filtered to nothing": "m slash type:nothing enter",
     "all samples, list": "o",
     "all samples, sample": "o enter",
     "all samples, about to filter": "o slash",
@@ -75,7 +75,7 @@ SCREENS = {
     "compare": "C",
     "compare, a baseline at the same step": "C l b x",
     "log": "l",
-    "log, searched": "l g slash s t e p enter n",
+    "log, searched": "l g slash type:step enter n",
     "log, about to search": "l slash",
     "log, wrapped and unfolded": "l w u",
     "log, an alarm": "l E",
@@ -84,7 +84,7 @@ SCREENS = {
     "sources": "i",
     "help": "question_mark",
     "help of a screen": "m question_mark",
-    "command palette, searched": "ctrl+p l o g",
+    "command palette, searched": "ctrl+p type:log",
 }
 EVERY_SIZE = bool(os.environ.get("VERL_TUI_EVERY_SIZE"))
 FRAMES = 10
@@ -148,7 +148,9 @@ def size_of(turn: int, amount: str) -> tuple[int, int] | None:
 async def enter(pilot: Pilot[Any], keys: str) -> None:
     """Go to a screen; a panel that had no room is zoomed already."""
     for key in keys.split():
-        if key != "zoom":
+        if key.startswith("type:"):
+            await press(pilot, Typed(key.removeprefix("type:")))
+        elif key != "zoom":
             await press(pilot, key)
         elif dashboard(pilot.app).zoomed is None:
             await press(pilot, "z")

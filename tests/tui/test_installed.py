@@ -117,8 +117,9 @@ def test_a_run_that_appears_later_on_a_terminal_of_few_colours(run, tmp_path):
     terminal = run(f"{tmp_path}/run_*", TERM="screen", COLORTERM="")
     terminal.until("nothing matches yet")
     (tmp_path / "run_new").mkdir()
+    # a last line might go on, and would be waited for
     (tmp_path / "run_new" / "train.log").write_text(
-        "(T pid=1) step:3 - critic/score/mean:0.25\n"
+        "(T pid=1) step:3 - critic/score/mean:0.25\n(T pid=1) saving\n"
     )
     terminal.until("run_new", "step 3", "0.25")
     # The process ends with its terminal.
