@@ -10,10 +10,12 @@ from hypothesis import strategies as st
 
 from verl_tui.health.finding import Episode, Finding, Severity, Verdict
 from verl_tui.rendering.charts.alarms import (
+    CurveAlarms,
     Healthy,
     alarmed_polylines,
     alarms_of,
     healthy_rows,
+    outside_band,
     parted,
 )
 from verl_tui.rendering.charts.axes import Scale, Window
@@ -38,7 +40,10 @@ def parts(
     rows = SCALE.dots(values, ROWS)
     columns = DotColumns([*values], [*values], [False] * len(values))
     runs = [(row, row) for row in rows if row is not None]
-    return parted(runs, columns, alarms, WINDOW, healthy_rows(band, SCALE, ROWS), band)
+    healthy = healthy_rows(band, SCALE, ROWS)
+    return parted(
+        runs, CurveAlarms(alarms, WINDOW, healthy, outside_band(columns, band))
+    )
 
 
 def test_findings_and_what_has_recovered_are_alarms_the_worst_last():

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from verl_tui.rendering.charts.chart_data import ALARM_ROLES, Alarm
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Sequence
+    from collections.abc import Iterator, Sequence
 
     from verl_tui.health.finding import Episode, Finding, Verdict
     from verl_tui.rendering.charts.axes import Scale, Window
@@ -79,6 +79,30 @@ def healthy_rows(
     return Healthy(top, bottom)
 
 
+class CurveAlarms(NamedTuple):
+    """What findings say about a curve."""
+
+    alarms: tuple[Alarm, ...]
+    """When they held, the mildest first."""
+    window: Window
+    """The x axis."""
+    healthy: Healthy
+    """The dot rows within the band."""
+    outside: list[bool]
+    """Dot columns with a value outside the band, which may be by less than a dot."""
+
+
+def outside_band(
+    columns: DotColumns, band: tuple[float | None, float | None]
+) -> list[bool]:
+    """Return which dot columns have a value outside a band."""
+    least, most = _ends(band)
+    return [
+        low is not None and high is not None and (low < least or high > most)
+        for low, high in zip(columns.lows, columns.highs, strict=True)
+    ]
+
+
 class Parted(NamedTuple):
     """A curve's runs, and of these the parts that alarms are about."""
 
@@ -87,35 +111,21 @@ class Parted(NamedTuple):
     """Dot columns with their runs, by role; the mildest first."""
 
 
-def parted(
-    runs: Sequence[DotSpan | None],
-    columns: DotColumns,
-    alarms: Iterable[Alarm],
-    window: Window,
-    healthy: Healthy,
-    band: tuple[float | None, float | None],
-) -> Parted:
+def parted(runs: Sequence[DotSpan | None], about: CurveAlarms) -> Parted:
     """Split a curve's runs at the edges of the findings about it.
 
     If nothing in a finding's stretch is outside the band, the finding is about something else: then
     the whole stretch is the alarm.
-
-    Args:
-        runs: First and last dot row of each dot column.
-        columns: The values of each dot column.
-        alarms: When findings held, the mildest first.
-        window: The x axis.
-        healthy: The dot rows within the band.
-        band: The band in values: they may leave it by less than a dot.
     """
     calm = list(runs)
     found: dict[int, tuple[AlarmRole, list[DotSpan]]] = {}
-    for alarm in alarms:
-        stretch = _columns_of(alarm, window, len(calm))
-        outside = [*_outside(stretch, runs, columns, healthy, band)]
+    for alarm in about.alarms:
+        stretch = _columns_of(alarm, about.window, len(calm))
+        outside = [*_outside(stretch, runs, about)]
+        role = alarm.role
         for x, within, pieces in outside or _whole(stretch, runs):
             calm[x] = within
-            found[x] = (alarm.role, pieces)
+            found[x] = (role, pieces)
     alarmed: dict[AlarmRole, list[tuple[int, DotSpan]]] = {}
     for role in ALARM_ROLES:
         of_role = [
@@ -134,24 +144,17 @@ def _columns_of(alarm: Alarm, window: Window, count: int) -> range:
 
 
 def _outside(
-    stretch: range,
-    runs: Sequence[DotSpan | None],
-    columns: DotColumns,
-    healthy: Healthy,
-    band: tuple[float | None, float | None],
+    stretch: range, runs: Sequence[DotSpan | None], about: CurveAlarms
 ) -> Iterator[tuple[int, DotSpan | None, list[DotSpan]]]:
     """Yield the dot columns that leave the band: column, the part within, the parts outside."""
-    least, most = _ends(band)
     for x in stretch:
         run = runs[x]
         if run is None:
             continue
-        within, pieces = healthy.split(run)
+        within, pieces = about.healthy.split(run)
         if pieces:
             yield x, within, pieces
-            continue
-        low, high = columns.lows[x], columns.highs[x]
-        if low is not None and high is not None and (low < least or high > most):
+        elif about.outside[x]:
             yield x, None, [run]
 
 

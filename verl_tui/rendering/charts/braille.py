@@ -29,6 +29,8 @@ class Glyph(NamedTuple):
     style: str
     yields: bool = False
     """Leaves the dots where there are any, and only gives them its style."""
+    blends: bool = False
+    """Takes the style of the dots where there are any."""
 
 
 _DOTS = ((0x01, 0x02, 0x04, 0x40), (0x08, 0x10, 0x20, 0x80))
@@ -313,8 +315,12 @@ def _set_marks(cells: list[tuple[str, str]], marks: Mapping[int, Glyph]) -> None
     for x, mark in marks.items():
         if not 0 <= x < len(cells):
             continue
-        keeps_dots = mark.yields and cells[x][0] != " "
-        cells[x] = (cells[x][0] if keeps_dots else mark.text, mark.style)
+        there, style = cells[x]
+        keeps_dots = mark.yields and there != " "
+        cells[x] = (
+            there if keeps_dots else mark.text,
+            (mark.blends and style) or mark.style,
+        )
 
 
 def join(cells: Iterable[tuple[str, str]]) -> Text:

@@ -1,4 +1,4 @@
-"""The plot of a chart while it is drawn: layers of dots and the glyphs on top of them."""
+"""The plot of a chart: layers of dots and the glyphs on top of them."""
 
 from __future__ import annotations
 
@@ -7,22 +7,30 @@ from math import isfinite
 from typing import TYPE_CHECKING
 
 from verl_tui.rendering.charts import braille
-from verl_tui.rendering.charts.alarms import BEHIND, healthy_rows, parted
+from verl_tui.rendering.charts.alarms import (
+    BEHIND,
+    CurveAlarms,
+    healthy_rows,
+    outside_band,
+)
 from verl_tui.rendering.charts.band_shade import rows_in_band
 from verl_tui.rendering.charts.best_value import best_in
 from verl_tui.rendering.charts.braille import DotLayer, Glyph, Text
 from verl_tui.rendering.charts.downsample import DotColumns, beyond_edge
 from verl_tui.rendering.charts.labels import beyond
 from verl_tui.rendering.charts.line_signs import layered, stamps
-from verl_tui.rendering.charts.line_styles import straight_lines
 from verl_tui.rendering.charts.roles import HUES
+from verl_tui.rendering.charts.strokes import Curve, Shade, StraightLines
 from verl_tui.rendering.charts.symbols import ASCII, Symbols
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from verl_tui.rendering.charts.axes import Scale, Window
     from verl_tui.rendering.charts.braille import DotSpan
     from verl_tui.rendering.charts.cache import ChartCache
     from verl_tui.rendering.charts.chart_data import ChartData, ChartLine, Points
+    from verl_tui.rendering.charts.strokes import Stroke
 
 _APART = 3
 """Cells from one sign of a point to the next."""
@@ -33,7 +41,10 @@ _LOOK_BACK = 100
 
 
 class Picture:
-    """The plot itself, being drawn: layers of dots and the glyphs on top of them."""
+    """The plot itself: what it is painted of, collected from a chart's data, and painted.
+
+    Pictures of equal content look equal.
+    """
 
     def __init__(
         self,
@@ -53,13 +64,30 @@ class Picture:
         self._dots = rows * 4
         self._healthy = healthy_rows(data.band, self._scale, self._dots)
         self._symbols = symbols
-        self._layers = [DotLayer(cells, rows)]
+        self._strokes: list[Stroke] = []
+        """From the farthest to the nearest of those behind the curves, and of the curves."""
+        self._joined: list[Curve] = []
+        """Lines through points, between those two."""
         self._glyphs: dict[int, dict[int, Glyph]] = {}
 
-    def compose(self) -> list[Text]:
+    @property
+    def content(self) -> object:
+        """Everything that it is painted of."""
+        return self._size, self._strokes, self._joined, self._glyphs, self.in_band
+
+    def paint(self) -> list[Text]:
         """Return the rows."""
+        layers = [one for stroke in self._strokes for one in stroke.layers(*self._size)]
+        joined = [one for stroke in self._joined for one in stroke.layers(*self._size)]
         return braille.compose(
-            self._layers, self._glyphs, ascii_only=self._symbols is ASCII
+            [
+                DotLayer(*self._size),
+                *(one for one in layers if one.backdrop),
+                *joined,
+                *(one for one in layers if not one.backdrop),
+            ],
+            self._glyphs,
+            ascii_only=self._symbols is ASCII,
         )
 
     @property
@@ -67,9 +95,9 @@ class Picture:
         """The rows that are in the healthy band."""
         return rows_in_band(self._healthy, self._size[1])
 
-    def draw(self, cache: ChartCache, *, shades: bool = False) -> None:
-        """Draw everything but the cursor, from the farthest to the nearest; the edges of the band
-        only where there are no shades.
+    def collect(self, cache: ChartCache, *, shades: bool = False) -> None:
+        """Collect everything but the cursor, from the farthest to the nearest; the edges of the
+        band only where there are no shades.
         """
         self._envelope(cache)
         self._spread(cache)
@@ -90,14 +118,16 @@ class Picture:
         self._line_ends(cache)
 
     def point_at(self, cursor: int | None) -> None:
-        """Draw the cursor at a step."""
+        """Add the cursor at a step."""
         if cursor is None:
             return
         cell = self._window.column(cursor) // 2
         for y in range(self._size[1]):
             row = self._glyphs.setdefault(y, {})
             row[cell] = (
-                row[cell]._replace(style="cursor") if cell in row else self._cursor
+                row[cell]._replace(style="cursor", blends=False)
+                if cell in row
+                else self._cursor
             )
         if self._size[1] and not 0 <= cell < self._size[0]:
             for row in self._glyphs.values():
@@ -106,19 +136,6 @@ class Picture:
     @property
     def _cursor(self) -> Glyph:
         return Glyph(self._symbols.cursor, "cursor", yields=True)
-
-    def _layer(self, style: str, *, backdrop: bool = False) -> DotLayer:
-        layer = DotLayer(*self._size, style, backdrop=backdrop)
-        self._layers.insert(
-            self._behind_curves if backdrop else len(self._layers), layer
-        )
-        return layer
-
-    @property
-    def _behind_curves(self) -> int:
-        """Index at which a layer is behind all curves, and in front of all backdrops."""
-        curves = (i for i, one in enumerate(self._layers) if i and not one.backdrop)
-        return next(curves, len(self._layers))
 
     def _put(self, dot: int, column: int, glyph: Glyph) -> None:
         self._glyphs.setdefault(dot // 4, {})[column // 2] = glyph
@@ -145,7 +162,7 @@ class Picture:
             self._shade(self._data.envelope, "envelope", cache)
 
     def _spread(self, cache: ChartCache) -> None:
-        """Draw the quantiles of a distribution: the outer ones faint, the middle half stronger, the
+        """Add the quantiles of a distribution: the outer ones faint, the middle half stronger, the
         median.
         """
         if not self._data.spread or not self._scale:
@@ -158,18 +175,14 @@ class Picture:
             or self._data.main.points.pyramid is not middle.pyramid
         ):
             columns = cache.columns(middle, self._window)
-            runs = braille.connect(
-                self._runs(columns.lows, columns.highs), columns.odds
-            )
-            self._layer("quartiles", backdrop=True).line(runs)
+            runs = self._runs(columns.lows, columns.highs)
+            self._strokes.append(Curve("quartiles", runs, columns.odds, behind=True))
 
     def _shade(
         self, edges: tuple[Points, Points], role: str, cache: ChartCache, apart: int = 4
     ) -> None:
         low, high = (cache.columns(points, self._window) for points in edges)
-        self._layer(role, backdrop=True).shade(
-            braille.fill_gaps(self._runs(low.lows, high.highs)), apart
-        )
+        self._strokes.append(Shade(role, self._runs(low.lows, high.highs), apart))
         self._beyond(DotColumns(low.lows, high.highs, low.odds), self._scale, role)
 
     def _beyond(self, columns: DotColumns, scale: Scale | None, role: str) -> None:
@@ -190,24 +203,14 @@ class Picture:
             if scale and edge is not None and scale.lo <= edge <= scale.hi
         ]
         if scale and edges:
-            self._layers.append(
-                straight_lines(
-                    "band", *self._size, [y or 0 for y in scale.dots(edges, self._dots)]
-                )
-            )
+            self._straight("band", scale.dots(edges, self._dots))
 
     def _target(self) -> None:
         scale, target = self._scale, self._data.target
         if scale is None or target is None:
             return
         if scale.lo <= target <= scale.hi:
-            self._layers.append(
-                straight_lines(
-                    "target",
-                    *self._size,
-                    [y or 0 for y in scale.dots([target], self._dots)],
-                )
-            )
+            self._straight("target", scale.dots([target], self._dots))
         else:
             # At the left: what moves towards its target comes near it at the right.
             for cell, sign in enumerate(
@@ -226,13 +229,15 @@ class Picture:
             if mark.role == "restart"
         }
         if columns:
-            self._layers.append(straight_lines("restart", *self._size, columns))
+            self._straight("restart", sorted(columns))
+
+    def _straight(self, role: str, places: Sequence[int | None]) -> None:
+        """Add straight lines at these dot rows, or columns."""
+        self._strokes.append(StraightLines(role, tuple([at or 0 for at in places])))
 
     def _line(self, line: ChartLine, columns: DotColumns, cache: ChartCache) -> None:
         smooth = 0 < self._data.smoothing < 1
-        runs = braille.connect(
-            self._runs(columns.lows, columns.highs, right=line.right), columns.odds
-        )
+        runs = self._runs(columns.lows, columns.highs, right=line.right)
         if smooth:
             if self._data.by_noise or not line.sign or line is self._data.main:
                 self._curve(line, runs, columns, "raw")
@@ -240,12 +245,12 @@ class Picture:
                 cache.smoothed(line.points, self._data.smoothing), self._window
             )
             columns = average._replace(odds=columns.odds)
-            runs = braille.connect(
-                self._runs(average.lows, average.highs, right=line.right), columns.odds
-            )
+            runs = self._runs(average.lows, average.highs, right=line.right)
         self._curve(line, runs, columns, line.role)
-        for cell in stamps(line.sign, self._size[0]):
-            if (run := runs[cell * 2]) is not None:
+        cells = stamps(line.sign, self._size[0])
+        joined = braille.connect(runs, columns.odds) if cells else runs
+        for cell in cells:
+            if (run := joined[cell * 2]) is not None:
                 self._put(sum(run) // 2, cell * 2, Glyph(line.sign, line.role))
 
     def _curve(
@@ -255,28 +260,22 @@ class Picture:
         columns: DotColumns,
         role: str,
     ) -> None:
-        """Draw runs, those that a finding is about in its colour; raw values behind averages."""
+        """Add runs, those that a finding is about in its colour; raw values behind averages."""
         behind, data = role == "raw", self._data
         if behind and line.role in HUES:
             role = line.role + BEHIND
-        if line is not data.main or not data.alarms:
-            self._layer(role, backdrop=behind).line(runs)
-            return
-        alarms, healthy, window = data.alarms, self._healthy, self._window
-        calm, alarmed = parted(runs, columns, alarms, window, healthy, data.band)
-        self._layer(role, backdrop=behind).line(calm)
-        for severity, pieces in alarmed.items():
-            layer = self._layer(severity + BEHIND * behind, backdrop=behind)
-            layer.spans(pieces)
+        alarms = None
+        if line is data.main and data.alarms:
+            outside = outside_band(columns, data.band)
+            alarms = CurveAlarms(data.alarms, self._window, self._healthy, outside)
+        self._strokes.append(Curve(role, runs, columns.odds, behind, alarms))
 
     def _points(self, line: ChartLine, columns: DotColumns, glyph: Glyph) -> None:
-        """Draw points joined, the newest and as many as stand apart with their sign: more would
+        """Add points joined, the newest and as many as stand apart with their sign: more would
         hide the lines.
         """
         runs = self._runs(columns.lows, columns.highs, right=line.right)
-        joined = DotLayer(*self._size, line.role)
-        joined.line(braille.connect(runs, columns.odds))
-        self._layers.insert(self._behind_curves, joined)
+        self._joined.insert(0, Curve(line.role, runs, columns.odds))
         free = len(runs)
         for x in range(len(runs) - 1, -1, -1):
             if (run := runs[x]) is None:
@@ -322,9 +321,7 @@ class Picture:
         if beside:
             self._put(dot, column, Glyph(text, line.role))
         elif not self._is_arrow(dot, column):
-            self._put(
-                dot, column, Glyph(text, self._style_at(dot, column) or line.role)
-            )
+            self._put(dot, column, Glyph(text, line.role, blends=True))
 
     def _end_of(
         self, line: ChartLine, cache: ChartCache | None
@@ -353,8 +350,3 @@ class Picture:
             self._symbols.rising,
             self._symbols.falling,
         )
-
-    def _style_at(self, dot: int, column: int) -> str:
-        """Return the style of the nearest dots in a cell, which a finding may have coloured."""
-        y, x = dot // 4, column // 2
-        return next((one.style for one in reversed(self._layers) if one.rows[y][x]), "")

@@ -21,6 +21,7 @@ from verl_tui.rendering.charts.picture import Picture
 from verl_tui.rendering.charts.ranges import shown_reach, window_of
 from verl_tui.rendering.charts.symbols import ASCII, UNICODE
 from verl_tui.rendering.charts.title_row import title_row
+from verl_tui.rendering.last_result import LastResult
 
 if TYPE_CHECKING:
     from verl_tui.rendering.charts.axes import Window
@@ -45,6 +46,8 @@ class ChartRenderer:
         self.cache = ChartCache()
         self.shades = False
         """True where the terminal has backgrounds: the healthy band is then a shade, not lines."""
+        self._plots: LastResult[list[Text]] = LastResult()
+        self._axes: LastResult[list[Text]] = LastResult()
 
     def rows(
         self,
@@ -125,18 +128,28 @@ class ChartRenderer:
         left, right = sides(data, (scale, other), width, height, self.symbols)
         self.left = cells_of(left)
         cells = width - self.left - cells_of(right)
-        self.window = window_of(data, shown, cells * 2)
-        picture = Picture(
-            data, (scale, other), self.window, cells, height, self.symbols
-        )
-        picture.draw(self.cache, shades=self.shades)
+        self.window = window = window_of(data, shown, cells * 2)
+        picture = Picture(data, (scale, other), window, cells, height, self.symbols)
+        picture.collect(self.cache, shades=self.shades)
         picture.point_at(cursor)
-        drawn = picture.compose()
         self.cache.forget_unused()
+        plot = self._plots.of(
+            (picture.content, left, right, self.shades),
+            lambda: self._painted(picture, left, right),
+        )
+        axis = (data.marks, data.axis, window, cells, axes, self.left)
+        return plot + self._axes.of(
+            axis, lambda: self._axis_rows(data, window, cells, axes)
+        )
+
+    def _painted(
+        self, picture: Picture, left: list[Text], right: list[Text]
+    ) -> list[Text]:
+        """Paint a picture between its y axes."""
+        drawn = picture.paint()
         for y in picture.in_band if self.shades else ():
             drawn[y] = on_band(drawn[y])
-        rows = [a + b + c for a, b, c in zip(left, drawn, right, strict=True)]
-        return rows + self._axis_rows(data, self.window, cells, axes)
+        return [a + b + c for a, b, c in zip(left, drawn, right, strict=True)]
 
     def _axis_rows(
         self, data: ChartData, window: Window, cells: int, count: int

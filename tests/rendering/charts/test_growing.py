@@ -1,0 +1,85 @@
+"""A chart that is drawn again as its series grows."""
+
+from __future__ import annotations
+
+import random
+from array import array
+from math import nan
+
+import pytest
+
+from verl_tui.rendering.charts.chart_data import Alarm, ChartData, ChartLine, Mark
+from verl_tui.rendering.charts.renderer import ChartRenderer
+from verl_tui.runs.pyramid import Pyramid
+
+SIZE = (40, 10)
+
+
+class Growing:
+    """A series that grows."""
+
+    def __init__(self, *values: float) -> None:
+        self.steps, self.values = array("q"), array("d")
+        self.pyramid = Pyramid(self.steps, self.values)
+        for value in values:
+            self.append(value)
+
+    def append(self, value: float) -> None:
+        self.steps.append(len(self.steps))
+        self.values.append(value)
+        self.pyramid.catch_up()
+
+
+def chart(points: Growing, **options: object) -> ChartData:
+    return ChartData("kl", lines=(ChartLine(points, role="kl"),), **options)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        {},
+        {"by_noise": True},
+        {
+            "smoothing": 0.9,
+            "band": (0.2, 0.6),
+            "alarms": (Alarm(1, 5, 20), Alarm(2, 60)),
+        },
+        {"band": (None, 0.9), "marks": (Mark(7, "restart"),), "best": "highest"},
+        {"target": 0.5, "cursor": 30, "log_y": True},
+    ],
+)
+def test_it_looks_as_if_it_had_been_drawn_for_the_first_time(
+    options: dict[str, object],
+) -> None:
+    chance = random.Random(1)
+    points = Growing(0.01, 1.0)
+    renderer = ChartRenderer()
+    renderer.shades = True
+    for _ in range(150):
+        points.append(nan if chance.random() < 0.02 else chance.uniform(0.02, 0.9))
+        fresh = ChartRenderer()
+        fresh.shades = True
+        data = chart(points, **options)
+        drawn = renderer.rows(data, *SIZE, cursor=data.cursor)
+        assert drawn == fresh.rows(data, *SIZE, cursor=data.cursor)
+
+
+def test_it_follows_what_else_it_depends_on() -> None:
+    points = Growing(*([0.0, 1.0] * 30))
+    data = chart(points, band=(None, 0.5))
+    renderer = ChartRenderer()
+    plain = renderer.rows(data, *SIZE)
+    renderer.shades = True
+    assert renderer.rows(data, *SIZE) != plain
+    renderer.shades = False
+    assert renderer.rows(data, *SIZE) == plain
+    assert renderer.rows(data, *SIZE, cursor=10) != plain
+
+
+def test_a_plot_in_which_no_dot_has_moved_is_not_painted_again() -> None:
+    points = Growing(*([0.0, 1.0] * 100), 0.51, 0.51)
+    renderer = ChartRenderer()
+    before = renderer.rows(chart(points), *SIZE)
+    points.append(0.511)
+    after = renderer.rows(chart(points), *SIZE)
+    assert all(one is other for one, other in zip(before[1:], after[1:], strict=True))
