@@ -34,15 +34,12 @@ def on_one_axis(charts: Sequence[ChartData]) -> list[ChartData]:
     """Return charts that all show the steps from the first to the last that any of them shows,
     except for those far from the others, which keep an axis of their own, with a note.
     """
-    far = _far_off(charts)
-    known = [
-        found
-        for data in charts
-        if data.key not in far and (found := extent(data)) is not None
-    ]
-    if not known:
+    known = [(data, found) for data in charts if (found := extent(data)) is not None]
+    far = _far_off(known)
+    ends = [found for data, found in known if data.key not in far]
+    if not ends:
         return [*charts]
-    firsts, lasts = zip(*known, strict=True)
+    firsts, lasts = zip(*ends, strict=True)
     reach = (min(firsts), max(lasts))
     return [
         _with_own_steps(data) if data.key in far else replace(data, reach=reach)
@@ -50,9 +47,12 @@ def on_one_axis(charts: Sequence[ChartData]) -> list[ChartData]:
     ]
 
 
-def _far_off(charts: Sequence[ChartData]) -> frozenset[str]:
-    """Return the keys of charts that would squeeze the others if all shared one axis."""
-    known = [(data, found) for data in charts if (found := extent(data)) is not None]
+def _far_off(known: Sequence[tuple[ChartData, tuple[int, int]]]) -> frozenset[str]:
+    """Return the keys of charts that would squeeze the others if all shared one axis.
+
+    Args:
+        known: Charts, each with the first and the last step that it shows.
+    """
     dense = [found for data, found in known if _points(data) >= _DENSE]
     if len(dense) < _MOST_OF:
         return frozenset()

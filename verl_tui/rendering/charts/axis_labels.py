@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import lru_cache
 from typing import TYPE_CHECKING
 
 from verl_tui.rendering.charts.axes import FEW_STEPS
@@ -84,7 +85,8 @@ def _right_gutter(
     return rows
 
 
-def _row_labels(scale: Scale | None, height: int) -> dict[int, str]:
+@lru_cache(maxsize=256)  # an axis is kept for many steps
+def _row_labels(scale: Scale | None, height: int) -> Mapping[int, str]:
     """Return the numbers of a y axis by row."""
     rows = tick_rows(scale, height) if scale else {}
     return {

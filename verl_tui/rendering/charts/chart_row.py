@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from itertools import chain
 from typing import TYPE_CHECKING
 
@@ -50,10 +49,11 @@ def chart_row(
     focus: bool = False,
 ) -> Text:
     """Write a chart in one row. Charts of one width stand in columns."""
-    with_unit = data if width >= _UNITS else replace(data, unit="")
-    reading = current_value(with_unit, cursor, symbols) or [
-        (fit(data.empty, width // 2, symbols), "key")
-    ]
+    value = current_value(data, cursor, symbols)
+    if value is None:
+        reading = [(fit(data.empty, width // 2, symbols), "key")]
+    else:
+        reading = value.pieces(unit=width >= _UNITS)
     name_width = name_cells(width)
     room = width - name_width - max(_READING, cells_of(reading)) - 2
     if room < 4:

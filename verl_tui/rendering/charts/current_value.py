@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from math import isfinite
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from verl_tui.rendering.charts.downsample import (
     TREND_POINTS,
@@ -13,21 +13,43 @@ from verl_tui.rendering.charts.downsample import (
     value_at,
     value_range,
 )
-from verl_tui.rendering.charts.labels import value_text
+from verl_tui.rendering.charts.labels import unit_text
 from verl_tui.rendering.charts.ranges import extent
 from verl_tui.rendering.text.numbers import compact
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from verl_tui.rendering.charts.chart_data import ChartData, ChartLine
     from verl_tui.rendering.charts.symbols import Symbols
-    from verl_tui.rendering.text.piece import Pieces
+    from verl_tui.rendering.text.piece import Piece, Pieces
 
 
-def current_value(data: ChartData, cursor: int | None, symbols: Symbols) -> Pieces:
-    """Write the value of a chart's main line; nothing where it has none."""
+class CurrentValue(NamedTuple):
+    """A value in words."""
+
+    number: str
+    unit: str
+    """As it stands behind the number."""
+    role: str
+    at: str = ""
+    """Where it was reached on the x axis, where that is none of steps."""
+    after: Sequence[Piece] = ()
+    """Its trend, or its step."""
+
+    def pieces(self, *, unit: bool = True) -> Pieces:
+        """Write it, with or without its unit."""
+        text = self.number + (self.unit if unit else "") + self.at
+        return [(text, self.role), *self.after]
+
+
+def current_value(
+    data: ChartData, cursor: int | None, symbols: Symbols
+) -> CurrentValue | None:
+    """Return the value of a chart's main line, None where it has none."""
     line = data.main
     if line is None or not line.points.steps:
-        return []
+        return None
     if cursor is not None:
         return _value_at_cursor(line, cursor, data)
     stop = (
@@ -36,17 +58,18 @@ def current_value(data: ChartData, cursor: int | None, symbols: Symbols) -> Piec
         else bisect_right(line.points.steps, data.end)
     )
     if not stop:
-        return []
+        return None
     last = line.points.values[stop - 1]
-    reading = [(value_text(last, data.unit), "value" if isfinite(last) else "odd")]
-    way = trend(
-        line.points.values[max(0, stop - TREND_POINTS) : stop], _drawn(line, data)
-    )
-    if way is not None and not data.in_row:
-        reading.append(
-            (f" {(symbols.flat, symbols.rising, symbols.falling)[way]}", "trend")
-        )
-    return reading
+    role = "value" if isfinite(last) else "odd"
+    reading = CurrentValue(compact(last), unit_text(data.unit), role)
+    if data.in_row:
+        return reading
+    newest = line.points.values[max(0, stop - TREND_POINTS) : stop]
+    way = trend(newest, _drawn(line, data))
+    if way is None:
+        return reading
+    arrow = (symbols.flat, symbols.rising, symbols.falling)[way]
+    return reading._replace(after=[(f" {arrow}", "trend")])
 
 
 def _drawn(line: ChartLine, data: ChartData) -> tuple[float, float] | None:
@@ -59,13 +82,14 @@ def _drawn(line: ChartLine, data: ChartData) -> tuple[float, float] | None:
     return (usual_range if data.usual_y else value_range)(line.points, *shown)
 
 
-def _value_at_cursor(line: ChartLine, cursor: int, data: ChartData) -> Pieces:
+def _value_at_cursor(line: ChartLine, cursor: int, data: ChartData) -> CurrentValue:
     """Return a line's value at the cursor, and where that is."""
     found = value_at(line.points, cursor)
-    text = value_text(found[1], data.unit) if found else "-"
     x = value_at(line.over, cursor) if line.over is not None else None
-    text += f" at KL {compact(x[1])}" if x is not None else ""
-    return [
-        (text, "cursor"),
-        (f" @ {data.axis.read(found[0] if found else cursor)}", "cursor"),
-    ]
+    return CurrentValue(
+        compact(found[1]) if found else "-",
+        unit_text(data.unit) if found else "",
+        "cursor",
+        f" at KL {compact(x[1])}" if x is not None else "",
+        [(f" @ {data.axis.read(found[0] if found else cursor)}", "cursor")],
+    )

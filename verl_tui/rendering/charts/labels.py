@@ -17,8 +17,12 @@ if TYPE_CHECKING:
 
 def value_text(value: float, unit: str) -> str:
     """Write a value with its unit."""
-    gap = " " if unit and unit != "%" else ""
-    return f"{compact(value)}{gap}{unit}"
+    return compact(value) + unit_text(unit)
+
+
+def unit_text(unit: str) -> str:
+    """Write a unit as it stands behind a number."""
+    return f" {unit}" if unit and unit != "%" else unit
 
 
 def beyond(target: float, scale: Scale, cells: int, symbols: Symbols) -> str:

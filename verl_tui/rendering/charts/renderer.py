@@ -93,7 +93,8 @@ class ChartRenderer:
         axes = _axis_height(height)
         height -= axes
         # In ASCII, the shading cannot be distinguished from the curve.
-        if height < _ENVELOPE_FROM or self.symbols is ASCII:
+        shades = height >= _ENVELOPE_FROM and self.symbols is not ASCII
+        if not shades and data.around:
             data = replace(data, envelope=None, spread=())
         return self.cache.without_flat_envelope(data, *shown), height, axes
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from itertools import product
 from typing import TYPE_CHECKING
 
@@ -67,10 +66,12 @@ def _fitting_value(
     """Return the value, without its unit where that makes room for a name cut short or a target
     left unsaid.
     """
-    whole = current_value(data, cursor, symbols)
-    if not data.unit:
+    value = current_value(data, cursor, symbols)
+    if value is None:
+        return []
+    whole, bare = value.pieces(), value.pieces(unit=False)
+    if whole == bare:
         return whole
-    bare = current_value(replace(data, unit=""), cursor, symbols)
     room = width - cell_len(data.title) - 2
     least = room - cells_of(whole)
     most = room - cells_of(bare)

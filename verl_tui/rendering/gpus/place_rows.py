@@ -43,16 +43,18 @@ def panel_rows(
         height: Rows that fit; devices that need more become a matrix.
         ascii_only: Draw with ASCII alone.
     """
-    return list(_panel_rows(tuple(devices), width, height, ascii_only=ascii_only))
+    most = None if len(devices) <= max(height, _ALWAYS_ROWS) else height
+    return list(_panel_rows(tuple(devices), width, most, ascii_only=ascii_only))
 
 
 # devices are read more rarely than runs make steps, and measured, then drawn
 @lru_cache(maxsize=4)
 def _panel_rows(
-    devices: tuple[Device, ...], width: int, height: int, *, ascii_only: bool
+    devices: tuple[Device, ...], width: int, most: int | None, *, ascii_only: bool
 ) -> Sequence[Pieces]:
-    if len(devices) > max(height, _ALWAYS_ROWS):
-        return overview_rows(devices, width, height, ascii_only=ascii_only)
+    """Write each device into a row, or all into so many rows."""
+    if most is not None:
+        return overview_rows(devices, width, most, ascii_only=ascii_only)
     return [
         *_rows(devices, width, ascii_only=ascii_only),
         *_callouts(devices, width, ascii_only=ascii_only),

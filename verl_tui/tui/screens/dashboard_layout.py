@@ -171,9 +171,11 @@ class DashboardLayout(BufferedScreen[None]):
             self.call_after_refresh(self._show_charts)
 
     def _show_status(self, view: View) -> None:
-        health = any(panel.display for panel in self.query(HealthPanel))
+        shown = [one for one in self.arrangement.panels if one.display]
+        health = any(isinstance(one, HealthPanel) for one in shown)
         alone = not health and self.zoomed is None
-        for line in self.query("#status").results(Line):  # gone as the app ends
+        # gone as the app ends
+        for line in self.query_children("#status").results(Line):
             line.show(*status(view, line.size.width or self.size.width, alone=alone))
 
     def _show_charts(self) -> None:

@@ -33,7 +33,12 @@ class ChartTiles(Tiles):
 
     def first(self, count: int) -> list[Chart]:
         """Return so many charts, in order; fewer while there are no more."""
-        return [*self.query_children(Chart)][:count]
+        return self._charts[:count]
+
+    @property
+    def _charts(self) -> list[Chart]:
+        """All charts there are, without a search by the stylesheet's rules."""
+        return [one for one in self.children if isinstance(one, Chart)]
 
     def fill(
         self,
@@ -65,7 +70,7 @@ class ChartTiles(Tiles):
         """Draw the charts that were left to this frame, and those that a layout left where they had
         been.
         """
-        for chart in self.query_children(Chart):
+        for chart in self._charts:
             chart.catch_up()
         waiting, self._waiting = self._waiting, []
         for chart, data in waiting:
