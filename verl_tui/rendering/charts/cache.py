@@ -9,7 +9,12 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from verl_tui.rendering.charts.axes import Scale, Window, fit_scale
-from verl_tui.rendering.charts.downsample import DotColumns, Downsampled, Smoothed
+from verl_tui.rendering.charts.downsample import (
+    DotColumns,
+    DotRuns,
+    Downsampled,
+    Smoothed,
+)
 from verl_tui.rendering.charts.envelopes import (
     are_uniform,
     have_few_values,
@@ -20,6 +25,7 @@ from verl_tui.rendering.charts.ranges import values_shown
 from verl_tui.rendering.last_result import LastResult
 
 if TYPE_CHECKING:
+    from verl_tui.rendering.charts.braille import DotSpan
     from verl_tui.rendering.charts.chart_data import ChartData, Points
     from verl_tui.runs.pyramid import Pyramid
 
@@ -34,8 +40,10 @@ class ChartCache:
         self._columns: dict[Pyramid, Downsampled] = {}
         self._averages: dict[tuple[Pyramid, float], Smoothed] = {}
         """By series and weight of the past."""
+        self._runs: dict[tuple[Pyramid, Pyramid], DotRuns] = {}
+        """By the series of the least and of the greatest values."""
         self._used: set[object] = set()
-        """Keys of both that were asked for since `forget_unused`."""
+        """Keys of all that were asked for since `forget_unused`."""
         self._axes: dict[str, tuple[object, Scale]] = {}
         """By name: what an axis was fitted to, and the axis."""
         self._uniform_envelope: LastResult[bool] = LastResult()
@@ -52,6 +60,29 @@ class ChartCache:
         if pyramid not in self._columns:
             self._columns[pyramid] = Downsampled()
         return self._columns[pyramid].read(points, window)
+
+    def runs(
+        self,
+        edges: tuple[Points, Points],
+        columns: DotColumns,
+        scale: Scale | None,
+        rows: int,
+    ) -> list[DotSpan | None]:
+        """Return the dot rows between two series, or of one, on a y axis of so many.
+
+        Args:
+            edges: The series of the least and of the greatest values.
+            columns: The dot columns of both.
+            scale: The y axis, None where there is none.
+            rows: Its dot rows.
+        """
+        if scale is None:
+            return [None] * len(columns.lows)
+        key = (edges[0].pyramid, edges[1].pyramid)
+        self._used.add(key)
+        if key not in self._runs:
+            self._runs[key] = DotRuns()
+        return self._runs[key].of(columns.lows, columns.highs, scale, rows)
 
     def smoothed(self, points: Points, weight: float) -> Smoothed:
         """Return the moving average of a series."""
@@ -70,6 +101,7 @@ class ChartCache:
         self._averages = {
             key: kept for key, kept in self._averages.items() if key in used
         }
+        self._runs = {key: kept for key, kept in self._runs.items() if key in used}
 
     # -- y axes ------------------------------------------------------------------------------------
 

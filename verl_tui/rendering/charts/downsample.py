@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from verl_tui.rendering.charts.axes import Scale, Window
+    from verl_tui.rendering.charts.braille import DotSpan
     from verl_tui.rendering.charts.chart_data import Points
 
 TREND_POINTS = 40
@@ -59,56 +60,84 @@ class Downsampled:
         self._last = 0
         self._newest: tuple[int, float] | None = None
         """How many points had been read, and the last of them."""
-        self._read = self._drawn = DotColumns([], [], [])
+        self._drawn = DotColumns([], [], [])
 
     def read(self, points: Points, window: Window) -> DotColumns:
-        """Return the columns of `points` in `window`."""
+        """Return the columns of `points` in `window`; those returned before stay as they are."""
         pyramid = points.pyramid
+        seen = pyramid.seen
         key = (pyramid, pyramid.revision, window)
-        newest = (
-            (pyramid.seen, points.values[pyramid.seen - 1]) if pyramid.seen else None
-        )
+        newest = (seen, points.values[seen - 1]) if seen else None
         if self._key is None or key[0] is not self._key[0] or key[1:] != self._key[1:]:
-            self._read = DotColumns(
-                *pyramid.query(window.start, window.per, window.buckets)
-            )
+            self._drawn = _no_columns(window.columns)
+            self._take(pyramid, window, 0, window.buckets)
         elif newest == self._newest:
             return self._drawn
-        elif pyramid.seen:
+        elif seen:
             # The last point read may have been replaced since, so reading begins at its bucket.
             begin = max(0, (self._last - window.start) // window.per)
-            end = min(
-                window.buckets,
-                (points.steps[pyramid.seen - 1] - window.start) // window.per + 1,
-            )
-            if begin < end:
-                fresh = pyramid.query(
-                    window.start + begin * window.per, window.per, end - begin
-                )
-                for column, part in zip(self._read, fresh, strict=True):
-                    column[begin:end] = part  # type: ignore[index]
+            end = (points.steps[seen - 1] - window.start) // window.per + 1
+            self._take(pyramid, window, begin, min(window.buckets, end))
         self._key, self._newest = key, newest
-        self._last = points.steps[pyramid.seen - 1] if pyramid.seen else window.start
-        self._drawn = _stretched(self._read, window)
+        self._last = points.steps[seen - 1] if seen else window.start
         return self._drawn
 
+    def _take(self, pyramid: Pyramid, window: Window, begin: int, end: int) -> None:
+        """Read the buckets from the first up to another one, each into its dot column."""
+        start = window.start + begin * window.per
+        fresh = pyramid.query(start, window.per, end - begin)
+        known = self._drawn
+        lows, highs, odds = known.lows[:], known.highs[:], known.odds[:]
+        # Whole numbers: to multiply fractions takes as long as all else.
+        apart, of = window.stretch.numerator, window.stretch.denominator
+        for bucket, (low, high, odd) in enumerate(zip(*fresh, strict=True), begin):
+            x = bucket * apart // of
+            if x < window.columns:
+                lows[x], highs[x], odds[x] = low, high, odd
+        self._drawn = DotColumns(lows, highs, odds)
 
-def _stretched(read: DotColumns, window: Window) -> DotColumns:
-    if window.stretch == 1:
-        return read
-    lows: list[float | None] = [None] * max(
-        window.columns, int(window.buckets * window.stretch)
-    )
-    highs = lows[:]
-    odds = [False] * len(lows)
-    # Whole numbers: to multiply fractions takes as long as all else.
-    apart, of = window.stretch.numerator, window.stretch.denominator
-    for i, (low, high, odd) in enumerate(zip(*read, strict=True)):
-        x = i * apart // of
-        lows[x], highs[x], odds[x] = low, high, odd
-    return DotColumns(
-        lows[: window.columns], highs[: window.columns], odds[: window.columns]
-    )
+
+def _no_columns(count: int) -> DotColumns:
+    """Return so many columns that hold nothing."""
+    return DotColumns([None] * count, [None] * count, [False] * count)
+
+
+class DotRuns:
+    """The dot rows that columns of values take on a y axis, found anew only for columns that have
+    changed.
+    """
+
+    def __init__(self) -> None:
+        self._axis: tuple[Scale, int, int] | None = None
+        """The axis, its dot rows, and how many columns there are."""
+        self._columns: list[tuple[float | None, float | None]] = []
+        self._runs: list[DotSpan | None] = []
+
+    def of(
+        self,
+        lows: Sequence[float | None],
+        highs: Sequence[float | None],
+        scale: Scale,
+        rows: int,
+    ) -> list[DotSpan | None]:
+        """Return the first and last dot row of each column; those returned before stay as they
+        are.
+        """
+        columns = [*zip(lows, highs, strict=True)]
+        axis = (scale, rows, len(columns))
+        if axis == self._axis:
+            pairs = enumerate(zip(columns, self._columns, strict=True))
+            changed = [x for x, (column, before) in pairs if column != before]
+            runs = self._runs[:]
+        else:
+            changed = [*range(len(columns))]
+            runs = [None] * len(columns)
+        tops = scale.dots([columns[x][1] for x in changed], rows)
+        bottoms = scale.dots([columns[x][0] for x in changed], rows)
+        for x, top, bottom in zip(changed, tops, bottoms, strict=True):
+            runs[x] = None if top is None or bottom is None else (top, bottom)
+        self._axis, self._columns, self._runs = axis, columns, runs
+        return runs
 
 
 class Smoothed:

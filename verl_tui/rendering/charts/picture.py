@@ -108,7 +108,8 @@ class Picture:
         for line, sign in layered(self._data, self._symbols):
             columns = cache.columns(line.points, self._window)
             if line.kind == "points":
-                self._points(line, columns, Glyph(sign, line.role))
+                runs = self._runs(line, line.points, columns, cache)
+                self._points(line, runs, columns.odds, Glyph(sign, line.role))
             else:
                 self._line(line, columns, cache)
             self._beyond(columns, self._scales[line.right], line.role)
@@ -141,21 +142,11 @@ class Picture:
         self._glyphs.setdefault(dot // 4, {})[column // 2] = glyph
 
     def _runs(
-        self,
-        lows: list[float | None],
-        highs: list[float | None],
-        *,
-        right: bool = False,
+        self, line: ChartLine, points: Points, columns: DotColumns, cache: ChartCache
     ) -> list[DotSpan | None]:
-        scale = self._scales[right]
-        if scale is None:
-            return [None] * len(lows)
-        tops = scale.dots(highs, self._dots)
-        bottoms = scale.dots(lows, self._dots)
-        return [
-            None if top is None or bottom is None else (top, bottom)
-            for top, bottom in zip(tops, bottoms, strict=True)
-        ]
+        """Return the dot rows of a line, or of its averages."""
+        scale = self._scales[line.right]
+        return cache.runs((points, points), columns, scale, self._dots)
 
     def _envelope(self, cache: ChartCache) -> None:
         if self._data.envelope and self._scale:
@@ -175,15 +166,17 @@ class Picture:
             or self._data.main.points.pyramid is not middle.pyramid
         ):
             columns = cache.columns(middle, self._window)
-            runs = self._runs(columns.lows, columns.highs)
+            runs = cache.runs((middle, middle), columns, self._scale, self._dots)
             self._strokes.append(Curve("quartiles", runs, columns.odds, behind=True))
 
     def _shade(
         self, edges: tuple[Points, Points], role: str, cache: ChartCache, apart: int = 4
     ) -> None:
         low, high = (cache.columns(points, self._window) for points in edges)
-        self._strokes.append(Shade(role, self._runs(low.lows, high.highs), apart))
-        self._beyond(DotColumns(low.lows, high.highs, low.odds), self._scale, role)
+        columns = DotColumns(low.lows, high.highs, low.odds)
+        runs = cache.runs(edges, columns, self._scale, self._dots)
+        self._strokes.append(Shade(role, runs, apart))
+        self._beyond(columns, self._scale, role)
 
     def _beyond(self, columns: DotColumns, scale: Scale | None, role: str) -> None:
         """Mark what lies beyond the y axis at its edge."""
@@ -237,15 +230,14 @@ class Picture:
 
     def _line(self, line: ChartLine, columns: DotColumns, cache: ChartCache) -> None:
         smooth = 0 < self._data.smoothing < 1
-        runs = self._runs(columns.lows, columns.highs, right=line.right)
+        runs = self._runs(line, line.points, columns, cache)
         if smooth:
             if self._data.by_noise or not line.sign or line is self._data.main:
                 self._curve(line, runs, columns, "raw")
-            average = cache.columns(
-                cache.smoothed(line.points, self._data.smoothing), self._window
-            )
+            smoothed = cache.smoothed(line.points, self._data.smoothing)
+            average = cache.columns(smoothed, self._window)
             columns = average._replace(odds=columns.odds)
-            runs = self._runs(average.lows, average.highs, right=line.right)
+            runs = self._runs(line, smoothed, columns, cache)
         self._curve(line, runs, columns, line.role)
         cells = stamps(line.sign, self._size[0])
         joined = braille.connect(runs, columns.odds) if cells else runs
@@ -270,12 +262,17 @@ class Picture:
             alarms = CurveAlarms(data.alarms, self._window, self._healthy, outside)
         self._strokes.append(Curve(role, runs, columns.odds, behind, alarms))
 
-    def _points(self, line: ChartLine, columns: DotColumns, glyph: Glyph) -> None:
+    def _points(
+        self,
+        line: ChartLine,
+        runs: list[DotSpan | None],
+        odds: list[bool],
+        glyph: Glyph,
+    ) -> None:
         """Add points joined, the newest and as many as stand apart with their sign: more would
         hide the lines.
         """
-        runs = self._runs(columns.lows, columns.highs, right=line.right)
-        self._joined.insert(0, Curve(line.role, runs, columns.odds))
+        self._joined.insert(0, Curve(line.role, runs, odds))
         free = len(runs)
         for x in range(len(runs) - 1, -1, -1):
             if (run := runs[x]) is None:
