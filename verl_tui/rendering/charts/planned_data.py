@@ -8,7 +8,13 @@ from typing import TYPE_CHECKING, Literal
 from verl_tui.indicators import factor
 from verl_tui.metrics import counts, describe
 from verl_tui.rendering.charts.alarms import alarms_of
-from verl_tui.rendering.charts.chart_data import ALARM_ROLES, ChartData, ChartLine, Mark
+from verl_tui.rendering.charts.chart_data import (
+    ALARM_ROLES,
+    Alarm,
+    ChartData,
+    ChartLine,
+    Mark,
+)
 from verl_tui.rendering.charts.over_kl import kl_beside, over_kl
 from verl_tui.rendering.charts.overlaid_runs import overlaid
 from verl_tui.rendering.charts.validation import newest_and_best
@@ -23,7 +29,7 @@ from verl_tui.runs.views.targets import reached
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-    from verl_tui.rendering.charts.chart_data import Alarm, Points
+    from verl_tui.rendering.charts.chart_data import Points
     from verl_tui.rendering.charts.plan import ChartLook, PlannedChart
     from verl_tui.rendering.charts.x_axes import XAxis
     from verl_tui.rendering.session.snapshot import View
@@ -243,4 +249,4 @@ def _alarms(
         first = along(alarm.first)
         last = None if alarm.last is None else along(alarm.last)
         if first is not None and (last is not None or alarm.last is None):
-            yield replace(alarm, first=first, last=last)
+            yield Alarm(alarm.severity, first, last)

@@ -179,6 +179,8 @@ class Plot(RoleStyled, can_focus=True):
         """What is shown: the rows of the last drawing."""
         self._strips: dict[int, Strip] = {}
         """Rows as they are written, as far as they have been."""
+        self._styles: dict[str, Style] = {}
+        """Styles by the names that rows have for them."""
         self._drawn_size = Size(0, 0)
 
     @property
@@ -233,11 +235,13 @@ class Plot(RoleStyled, can_focus=True):
 
     def _style(self, name: str) -> Style:
         """Return the style of a role, on the ground of the healthy band where it stands there."""
-        role = name.removesuffix(ON_BAND)
-        style = self.role_style(role if role in ROLES else "")
-        if role == name:
-            return style
-        return style + Style(bgcolor=self.role_style("healthy").bgcolor)
+        if name not in self._styles:
+            role = name.removesuffix(ON_BAND)
+            style = self.role_style(role if role in ROLES else "")
+            if role != name:
+                style += Style(bgcolor=self.role_style("healthy").bgcolor)
+            self._styles[name] = style
+        return self._styles[name]
 
     def _drawn_rows(self) -> list[Text]:
         """Return the rows as the terminal can show them."""
@@ -252,6 +256,7 @@ class Plot(RoleStyled, can_focus=True):
     def notify_style_update(self) -> None:
         """Forget the styles, and the rows: the theme has changed."""
         self._strips.clear()
+        self._styles.clear()
         self._drawn_size = Size(0, 0)
         super().notify_style_update()
         self.refresh()

@@ -58,8 +58,10 @@ class Tiles(ContainedWidget, Container):
         """Return the ground through the filters, which Textual leaves out where all is blank: with
         NO_COLOR it has no colour either.
         """
-        strips = super().render_lines(crop)
+        if not crop.height:
+            return []
+        (row,) = super().render_lines(Region(crop.x, crop.y, crop.width, 1))
         ground = self.background_colors[1]
         for one in self.get_line_filters():
-            strips = [strip.apply_filter(one, ground) for strip in strips]
-        return strips
+            row = row.apply_filter(one, ground)
+        return [row] * crop.height
