@@ -17,6 +17,7 @@ from verl_tui.rendering.health_rows import (
     name_of,
     symbols,
 )
+from verl_tui.rendering.last_result import LastResult
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -55,6 +56,7 @@ class FindingList:
     unfolded: set[FindingName] = field(default_factory=set)
     reasons: bool = False
     """True to show why rules were not judged."""
+    _last_written: LastResult[_WrittenFindings] = field(default_factory=LastResult)
 
     @property
     def findings(self) -> tuple[Finding, ...]:
@@ -113,7 +115,7 @@ class FindingList:
         """Return the rows that the findings take, with the reasons where those are shown; one where
         nothing was found and nothing more is asked for.
         """
-        written = _WrittenFindings(self, view, width, counted=True)
+        written = self._written(view, width, counted=True)
         if not written.findings and not self.reasons:
             return 1
         return len(written.all_rows().rows)
@@ -130,7 +132,7 @@ class FindingList:
             counted: Whether a caption counts the rules that were not judged: no row repeats the
                 count.
         """
-        written = _WrittenFindings(self, view, width, counted=counted)
+        written = self._written(view, width, counted=counted)
         if height > 1 or written.findings:
             for layout in written.forms():
                 if len(layout.rows) <= height:
@@ -142,8 +144,17 @@ class FindingList:
             and (shortened := written.shortened(height)) is not None
         ):
             return shortened
-        beside_scroll_bar = _WrittenFindings(self, view, width - 1, counted=counted)
+        beside_scroll_bar = self._written(view, width - 1, counted=counted)
         return beside_scroll_bar.all_rows(gap=0)
+
+    def _written(self, view: View, width: int, *, counted: bool) -> _WrittenFindings:
+        """Return the findings in rows of a width: those that were measured are drawn."""
+        acknowledged = view.acknowledgements.revision
+        subject = (view, view.verdict, acknowledged, {*self.unfolded}, self.reasons)
+        return self._last_written.of(
+            (*subject, width, counted),
+            lambda: _WrittenFindings(self, view, width, counted=counted),
+        )
 
     def _shows_badges(self, height: int) -> bool:
         """Return whether a panel of this height shows badges where not all findings have room."""

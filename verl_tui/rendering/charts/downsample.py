@@ -125,6 +125,8 @@ class DotRuns:
         """
         columns = [*zip(lows, highs, strict=True)]
         axis = (scale, rows, len(columns))
+        if axis == self._axis and columns == self._columns:
+            return self._runs
         if axis == self._axis:
             pairs = enumerate(zip(columns, self._columns, strict=True))
             changed = [x for x, (column, before) in pairs if column != before]
