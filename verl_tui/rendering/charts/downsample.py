@@ -125,21 +125,20 @@ class DotRuns:
         """
         columns = [*zip(lows, highs, strict=True)]
         axis = (scale, rows, len(columns))
-        if axis == self._axis and columns == self._columns:
+        if axis != self._axis:
+            self._axis = axis
+            self._columns = [(None, None)] * len(columns)
+            self._runs = [None] * len(columns)
+        if columns == self._columns:
             return self._runs
-        if axis == self._axis:
-            pairs = enumerate(zip(columns, self._columns, strict=True))
-            changed = [x for x, (column, before) in pairs if column != before]
-            runs = self._runs[:]
-        else:
-            changed = [*range(len(columns))]
-            runs = [None] * len(columns)
+        pairs = enumerate(zip(columns, self._columns, strict=True))
+        changed = [x for x, (column, before) in pairs if column != before]
         tops = scale.dots([columns[x][1] for x in changed], rows)
         bottoms = scale.dots([columns[x][0] for x in changed], rows)
+        self._columns, self._runs = columns, self._runs[:]
         for x, top, bottom in zip(changed, tops, bottoms, strict=True):
-            runs[x] = None if top is None or bottom is None else (top, bottom)
-        self._axis, self._columns, self._runs = axis, columns, runs
-        return runs
+            self._runs[x] = None if top is None or bottom is None else (top, bottom)
+        return self._runs
 
 
 class Smoothed:
