@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from verl_tui.rendering.charts.braille import DotSpan
     from verl_tui.rendering.charts.cache import ChartCache
     from verl_tui.rendering.charts.chart_data import ChartData, ChartLine, Points
-    from verl_tui.rendering.charts.strokes import Stroke
+    from verl_tui.rendering.charts.strokes import PlotStroke
 
 _APART = 3
 """Cells from one sign of a point to the next."""
@@ -64,7 +64,7 @@ class Picture:
         self._dots = rows * 4
         self._healthy = healthy_rows(data.band, self._scale, self._dots)
         self._symbols = symbols
-        self._strokes: list[Stroke] = []
+        self._strokes: list[PlotStroke] = []
         """From the farthest to the nearest of those behind the curves, and of the curves."""
         self._joined: list[Curve] = []
         """Lines through points, between those two."""

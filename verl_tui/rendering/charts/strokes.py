@@ -69,4 +69,4 @@ class Curve(NamedTuple):
             yield layer
 
 
-Stroke = Shade | StraightLines | Curve
+PlotStroke = Shade | StraightLines | Curve
