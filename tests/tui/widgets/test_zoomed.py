@@ -10,6 +10,7 @@ from math import inf, isfinite, nan
 
 import pytest
 from textual.app import App
+from watching import until
 
 from verl_tui.rendering.charts import plotext_chart, plotext_signals
 from verl_tui.rendering.charts.chart_data import Alarm, ChartData, ChartLine, Mark
@@ -125,7 +126,7 @@ async def test_sizes():
     async with app.run_test(size=(80, 24)) as pilot:
         for size in ((1, 1), (5, 2), (20, 6), (30, 10), (31, 11), (80, 24), (200, 50)):
             await pilot.resize_terminal(*size)
-            await pilot.pause()
+            await until(pilot, lambda chart=app.chart, to=size: chart.size == to)
             assert len(app.lines) == size[1]
             assert {len(line) for line in app.lines} == {size[0]}
             assert "\x1b" not in "".join(app.lines)
