@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 from array import array
 from bisect import bisect_left, bisect_right
-from dataclasses import replace
 from itertools import accumulate, chain, pairwise
 from operator import itemgetter
 from typing import TYPE_CHECKING, NamedTuple
@@ -167,10 +166,9 @@ class RecordedSource:
             was = self._statuses[max(0, at - 1)]
             before = self._ends[at - 1] if at else 0
             share = (taken - before) / max(1, self._ends[at] - before)
-            was = was if at else replace(was, records=0, unreadable=0, bytes_read=0)
+            was = was if at else was._replace(records=0, unreadable=0, bytes_read=0)
         size = _between(was.bytes_read, status.bytes_read, share)
-        return replace(
-            status,
+        return status._replace(
             records=_between(was.records, status.records, share),
             unreadable=_between(was.unreadable, status.unreadable, share),
             bytes_read=size,

@@ -6,7 +6,6 @@ from __future__ import annotations
 
 import os
 import select
-from dataclasses import replace
 from pathlib import Path
 from time import time
 from typing import TYPE_CHECKING
@@ -195,7 +194,7 @@ class PipeSource(FileSource):
         return (
             status
             if found is None
-            else replace(status, format=found.name, rank=found.rank)
+            else status._replace(format=found.name, rank=found.rank)
         )
 
     def to_the_end(self) -> None:

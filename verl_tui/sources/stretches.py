@@ -16,7 +16,6 @@ from __future__ import annotations
 
 import os
 from collections import deque
-from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -233,7 +232,7 @@ class StretchedSource:
     def status(self) -> SourceStatus:
         """Return how the source was doing when it gave what was taken last."""
         status = self._source.status()
-        return replace(status, bytes_read=self._handed_on) if self._pieces else status
+        return status._replace(bytes_read=self._handed_on) if self._pieces else status
 
     def _read_here(self) -> tuple[tuple[Record, ...], bool]:
         """Return the next records that the source reads itself; where it gets no further, or has to
