@@ -337,7 +337,7 @@ def _run_of(name: str, batches: Iterable[Batch], now: float) -> Run:
 
 def _broken(batch: Batch, why: str) -> Batch:
     """Return what is left of a batch whose records cannot be taken in: the state of its source."""
-    return batch._replace(records=(), status=replace(batch.status, problem=why))
+    return batch._replace(records=(), status=batch.status._replace(problem=why))
 
 
 def _is_read(run: Run, preview: Run) -> bool:

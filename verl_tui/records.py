@@ -6,7 +6,7 @@ Times are seconds since the Unix epoch, steps are the trainer's optimiser steps.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from enum import Enum
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -18,6 +18,8 @@ SAMPLES = "samples"
 """Name of the format of files that hold samples alone: where they state no step, a run of them is
 an evaluation.
 """
+_NOTHING: Mapping[str, Any] = {}
+"""Never changed: what is said where there is nothing."""
 
 
 class MetricRows(NamedTuple):
@@ -68,8 +70,7 @@ class Histogram(NamedTuple):
     """True if histograms of a repeated step are added up, false if the last one counts."""
 
 
-@dataclass(frozen=True, slots=True)
-class Sample:
+class Sample(NamedTuple):
     """One prompt with one response. All text has passed `verl_tui.text.safe`."""
 
     step: int | None
@@ -79,7 +80,7 @@ class Sample:
     ground_truth: str | None = None
     group: str | None = None
     """Samples of one prompt share a group; None if the log does not say."""
-    extras: Mapping[str, Any] = field(default_factory=dict)
+    extras: Mapping[str, Any] = _NOTHING
     """Further fields of the record: reward components, predictions, turns."""
     validation: bool = False
 
@@ -238,8 +239,7 @@ Record = (
 )
 
 
-@dataclass(frozen=True, slots=True)
-class Writer:
+class Writer(NamedTuple):
     """The process on this host that holds a log open for writing, or created it."""
 
     pid: int
@@ -260,8 +260,7 @@ class Writer:
         return f"{self.name or 'a process'} (process {self.pid})"
 
 
-@dataclass(frozen=True, slots=True)
-class SourceStatus:
+class SourceStatus(NamedTuple):
     """State of a source: the monitor watches itself."""
 
     path: str

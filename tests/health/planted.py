@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from verl_tui.health.guide_settings import load_guide
@@ -58,7 +57,7 @@ def planted(
         **columns,
         **{key: [value] * count for key, value in beside.items() if key not in columns},
     }
-    status = replace(STATUS, format="tutorial JSONL") if beside is TUTORIAL else STATUS
+    status = STATUS._replace(format="tutorial JSONL") if beside is TUTORIAL else STATUS
     if settings:
         run.apply(batch(Settings(settings, "x"), status=status), now=0.0)
     run.apply(batch(rows(everything, steps), status=status), now=0.0)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, cast
 
@@ -32,7 +31,7 @@ def written(name: str, ago: float, steps: int = 5) -> Run:
 def notes() -> Run:
     run = Run("INDEX")
     read = SourceStatus("INDEX.md", "console", size=9, bytes_read=9, modified=NOW)
-    run.apply(Batch("INDEX", replace(read, unheld=True)), NOW)
+    run.apply(Batch("INDEX", read._replace(unheld=True)), NOW)
     return run
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any, cast
 
@@ -144,7 +143,7 @@ def test_table() -> None:
 
 def test_what_a_source_gives_and_what_else_is_to_be_known_of_it() -> None:
     run = Run("r")
-    status = replace(LOG, path="x.log", note="only half of it is read")
+    status = LOG._replace(path="x.log", note="only half of it is read")
     run.apply(
         Batch("r", status, (MetricRows(("a", "b"), (1,), ((1.0,), (2.0,)), (0,)),)), NOW
     )
@@ -254,7 +253,7 @@ def test_problems_and_what_is_waited_for() -> None:
 
 
 STATUS = st.builds(
-    SourceStatus,
+    SourceStatus("", "")._replace,
     path=st.sampled_from(["/a/1.jsonl", "/a/2.jsonl", f"/{HOSTILE}/3", "/" + "汉" * 90])
     | st.text(),
     format=st.sampled_from(["verl console", "samples"]),

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -114,7 +113,7 @@ def test_steps_that_came_while_we_watched_are_evidence_for_a_while() -> None:
 
 
 def test_a_process_that_holds_the_log_is_evidence_for_ever_and_is_named() -> None:
-    run = run_of(steps(20), status=replace(STATUS, writer=ALIVE))
+    run = run_of(steps(20), status=STATUS._replace(writer=ALIVE))
     hang = next(one for one in verdict(run, T + 30 * HOUR).findings if one.id == "hang")
     assert (
         "alive: python train.py (process 4711) holds train.log open for writing"
@@ -128,11 +127,11 @@ def test_times_in_the_log_that_agree_with_the_files_are_evidence_unless_nobody_h
 ):
     times = [T - 60 + 3 * at for at in range(20)]
     assert found(run_of(steps(20, times=times)), T + 600) == {"hang": Severity.CRITICAL}
-    copied = run_of(steps(20, times=times), status=replace(STATUS, modified=T + 700))
+    copied = run_of(steps(20, times=times), status=STATUS._replace(modified=T + 700))
     assert found(copied, T + 1400) == {}
     assert (
         state(
-            run_of(steps(20, times=times), status=replace(STATUS, unheld=True)), T + 600
+            run_of(steps(20, times=times), status=STATUS._replace(unheld=True)), T + 600
         )
         is State.ENDED
     )
@@ -142,7 +141,7 @@ def test_a_heartbeat_whose_counters_stand_still_proves_the_hang() -> None:
     said = "pending: 0, running: 8, finished: 0, failure: 0"
     beats = [Pulse(T + 60 * minute, said) for minute in range(1, 7)]
     run = run_of(
-        steps(20), Progress(total=30), *beats, status=replace(STATUS, modified=T + 361)
+        steps(20), Progress(total=30), *beats, status=STATUS._replace(modified=T + 361)
     )
     assert run.last_record == pytest.approx(T + 60, abs=2.0), (
         "heartbeats are no progress"
@@ -159,7 +158,7 @@ def test_a_heartbeat_goes_on_in_a_log_that_is_brought_over_and_is_over_where_it_
 ):
     beats = [Pulse(T + 60 * minute, "pending: 0, running: 8") for minute in range(1, 7)]
     run = run_of(
-        steps(20), *beats, status=replace(STATUS, modified=T + 361, unheld=True)
+        steps(20), *beats, status=STATUS._replace(modified=T + 361, unheld=True)
     )
     assert found(run, T + 365) == {"hang": Severity.CRITICAL}
     assert (state(run, T + 600), found(run, T + 600)) == (State.ENDED, {})
@@ -170,7 +169,7 @@ def test_heartbeats_of_another_time_zone_tell_for_how_long_all_the_same() -> Non
         Pulse(T - 8 * HOUR + 60 * minute, "pending: 0, running: 8")
         for minute in range(1, 7)
     ]
-    run = run_of(steps(20), *beats, status=replace(STATUS, modified=T + 361))
+    run = run_of(steps(20), *beats, status=STATUS._replace(modified=T + 361))
     assert run.last_record == pytest.approx(T + 61, abs=2.0)
 
 
@@ -193,7 +192,7 @@ def test_a_process_that_is_gone_without_a_word_has_ended_at_once() -> None:
     run = run_of(
         steps(20),
         Progress(total=100),
-        status=replace(STATUS, writer=replace(ALIVE, gone=True)),
+        status=STATUS._replace(writer=ALIVE._replace(gone=True)),
     )
     assert state(run, T + 1) is State.ENDED
     assert found(run, T + 1) == {"crash": Severity.WARNING}
@@ -201,7 +200,7 @@ def test_a_process_that_is_gone_without_a_word_has_ended_at_once() -> None:
 
 
 def test_a_bar_one_before_its_end_with_an_orderly_exit_has_finished() -> None:
-    gone = replace(STATUS, writer=replace(ALIVE, gone=True))
+    gone = STATUS._replace(writer=ALIVE._replace(gone=True))
     assert (
         state(run_of(steps(99), Progress(99, 100), status=gone), T + 1)
         is State.FINISHED
@@ -237,7 +236,7 @@ def test_what_others_write_into_the_log_of_a_crashed_run_does_not_revive_it() ->
     assert state(run, T + 30) is State.RUNNING
     take(
         run,
-        status=replace(STATUS, modified=T + 30, bytes_read=1),
+        status=STATUS._replace(modified=T + 30, bytes_read=1),
         live=True,
         now=T + 30,
     )
@@ -245,12 +244,12 @@ def test_what_others_write_into_the_log_of_a_crashed_run_does_not_revive_it() ->
         "the trainer may have caught it and go on printing"
     )
     assert state(run, T + 100) is State.CRASHED
-    later = replace(STATUS, modified=T + 200, bytes_read=2)
+    later = STATUS._replace(modified=T + 200, bytes_read=2)
     take(run, status=later, live=True, now=T + 200)
     assert state(run, T + 201) is State.CRASHED
     take(run, steps(1, first=6), status=later, live=True, now=T + 202)
     assert state(run, T + 203) is State.RUNNING
-    take(run, error, status=replace(STATUS, modified=T + 210), live=True, now=T + 210)
+    take(run, error, status=STATUS._replace(modified=T + 210), live=True, now=T + 210)
     assert state(run, T + 211) is State.RUNNING, (
         "an older silence says nothing of a later error"
     )
@@ -258,7 +257,7 @@ def test_what_others_write_into_the_log_of_a_crashed_run_does_not_revive_it() ->
 
 def test_a_start_revives_a_crashed_run() -> None:
     run = run_of(steps(5), Event(EventKind.TRACEBACK, "ValueError: x", 9), live=True)
-    later = replace(STATUS, modified=T + 200)
+    later = STATUS._replace(modified=T + 200)
     take(
         run,
         Event(EventKind.STARTED, "Started a local Ray instance", 12),
@@ -272,7 +271,7 @@ def test_a_start_revives_a_crashed_run() -> None:
 def test_an_error_whose_process_is_gone_is_a_crash_at_once() -> None:
     error = Event(EventKind.TRACEBACK, "RuntimeError: judge endpoint returned 503", 42)
     run = run_of(
-        steps(20), error, status=replace(STATUS, writer=replace(ALIVE, gone=True))
+        steps(20), error, status=STATUS._replace(writer=ALIVE._replace(gone=True))
     )
     assert (state(run, T + 1), found(run, T + 1)) == (
         State.CRASHED,
@@ -448,7 +447,7 @@ BEGAN_GONE = Writer(4711, "", gone=True, by_name=True)
 
 def test_a_run_whose_event_file_has_lost_its_process_has_ended_at_once() -> None:
     run = run_of(
-        steps(20), Progress(total=100), status=replace(EVENTS, writer=BEGAN_GONE)
+        steps(20), Progress(total=100), status=EVENTS._replace(writer=BEGAN_GONE)
     )
     assert state(run, T + 10) is State.ENDED
     assert found(run, T + 10) == {"crash": Severity.WARNING}
@@ -462,13 +461,13 @@ def test_a_run_whose_event_file_has_lost_its_process_has_ended_at_once() -> None
 
 
 def test_a_process_known_by_a_files_name_is_no_evidence_that_it_trains() -> None:
-    run = run_of(steps(20), Progress(total=100), status=replace(EVENTS, writer=BEGAN))
+    run = run_of(steps(20), Progress(total=100), status=EVENTS._replace(writer=BEGAN))
     assert state(run, T + HOUR) is State.ENDED
     assert found(run, T + HOUR) == {}
 
 
 def test_a_process_that_may_have_done_all_it_should_is_no_crash() -> None:
-    run = run_of(steps(20), status=replace(EVENTS, writer=BEGAN_GONE))
+    run = run_of(steps(20), status=EVENTS._replace(writer=BEGAN_GONE))
     assert state(run, T + 10) is State.ENDED
     assert found(run, T + 10) == {}
 
@@ -477,30 +476,30 @@ def test_what_was_written_long_after_an_event_file_shows_that_its_process_is_not
     None
 ):
     run = run_of(
-        steps(20), Progress(total=100), status=replace(EVENTS, writer=BEGAN_GONE)
+        steps(20), Progress(total=100), status=EVENTS._replace(writer=BEGAN_GONE)
     )
-    take(run, steps(5, first=21), status=replace(STATUS, modified=T + 200))
+    take(run, steps(5, first=21), status=STATUS._replace(modified=T + 200))
     assert state(run, T + 210) is State.RUNNING
 
 
 def test_a_further_event_file_whose_process_lives_stands_for_the_run() -> None:
     run = run_of(
-        steps(20), Progress(total=100), status=replace(EVENTS, writer=BEGAN_GONE)
+        steps(20), Progress(total=100), status=EVENTS._replace(writer=BEGAN_GONE)
     )
     take(
         run,
         steps(5, first=21),
-        status=replace(EVENTS, path="tb/2", modified=T + 20, writer=BEGAN),
+        status=EVENTS._replace(path="tb/2", modified=T + 20, writer=BEGAN),
     )
     assert state(run, T + 30) is State.RUNNING
 
 
 def test_system_figures_beside_an_event_file_do_not_stand_for_its_process() -> None:
-    beside = replace(STATUS, path="run.wandb", format="W&B run", modified=T + 400)
+    beside = STATUS._replace(path="run.wandb", format="W&B run", modified=T + 400)
     run = run_of(
         steps(20, times=[T] * 20),
         Progress(total=100),
-        status=replace(EVENTS, writer=BEGAN_GONE),
+        status=EVENTS._replace(writer=BEGAN_GONE),
     )
     take(
         run,
@@ -511,7 +510,7 @@ def test_system_figures_beside_an_event_file_do_not_stand_for_its_process() -> N
     assert found(run, T + 401) == {"crash": Severity.WARNING}
 
 
-UNHELD = replace(STATUS, unheld=True)
+UNHELD = STATUS._replace(unheld=True)
 
 
 def test_a_log_that_nobody_of_this_host_writes_has_ended_however_young_it_is() -> None:
@@ -534,7 +533,7 @@ def test_a_copy_that_goes_on_while_we_watch_is_of_a_run_that_goes_on() -> None:
     take(
         run,
         steps(1, 21),
-        status=replace(UNHELD, bytes_read=9, modified=T + 60),
+        status=UNHELD._replace(bytes_read=9, modified=T + 60),
         live=True,
         now=T + 60,
     )
@@ -543,13 +542,13 @@ def test_a_copy_that_goes_on_while_we_watch_is_of_a_run_that_goes_on() -> None:
 
 def test_an_old_console_beside_a_file_that_is_still_written_is_not_missed() -> None:
     run = run_of(steps(20), Progress(total=100), status=UNHELD)
-    take(run, steps(25), status=replace(EVENTS, modified=T + 200))
+    take(run, steps(25), status=EVENTS._replace(modified=T + 200))
     assert state(run, T + 201) is State.RUNNING
 
 
 def test_a_stopped_process_is_said_and_its_time_counts_for_nothing() -> None:
-    run = run_of(steps(20), Progress(total=100), status=replace(STATUS, writer=ALIVE))
-    take(run, status=replace(STATUS, writer=replace(ALIVE, stopped=True)), now=T + 2)
+    run = run_of(steps(20), Progress(total=100), status=STATUS._replace(writer=ALIVE))
+    take(run, status=STATUS._replace(writer=ALIVE._replace(stopped=True)), now=T + 2)
     assert (state(run, T + 3), found(run, T + 3)) == (
         State.STALLED,
         {"hang": Severity.WARNING},
@@ -560,7 +559,7 @@ def test_a_stopped_process_is_said_and_its_time_counts_for_nothing() -> None:
         == "no step is being made: python train.py (process 4711) is stopped"
     )
     assert remaining(run, T + 180) is None
-    take(run, status=replace(STATUS, writer=ALIVE), now=T + 182)
+    take(run, status=STATUS._replace(writer=ALIVE), now=T + 182)
     assert (state(run, T + 183), found(run, T + 183)) == (State.RUNNING, {})
     assert state(run, T + 182 + 300) is State.STALLED
 
@@ -568,7 +567,7 @@ def test_a_stopped_process_is_said_and_its_time_counts_for_nothing() -> None:
 def test_a_host_that_slept_has_not_made_its_runs_hang() -> None:
     monitor = Monitor(Config())
     monitor.apply(
-        Batch("r", replace(STATUS, writer=ALIVE), (steps(20), Progress(total=100))), T
+        Batch("r", STATUS._replace(writer=ALIVE), (steps(20), Progress(total=100))), T
     )
     for at in (0.0, 1.0, 9 * HOUR, 9 * HOUR + 1):
         monitor.awake(T + at)
@@ -592,7 +591,7 @@ def test_a_host_that_slept_has_not_made_its_runs_hang() -> None:
 def test_a_start_that_says_nothing_for_long_is_a_warning(
     said: str, quiet: float, warned: bool
 ) -> None:
-    run = run_of(Event(EventKind.STAGE, said, 40), status=replace(STATUS, writer=ALIVE))
+    run = run_of(Event(EventKind.STAGE, said, 40), status=STATUS._replace(writer=ALIVE))
     assert state(run, T + quiet) is State.WAITING
     assert found(run, T + quiet) == ({"hang": Severity.WARNING} if warned else {})
     copied = run_of(Event(EventKind.STAGE, said, 40))
@@ -601,7 +600,7 @@ def test_a_start_that_says_nothing_for_long_is_a_warning(
 
 def test_a_start_that_only_counts_is_a_warning_unless_gpus_work() -> None:
     beats = [Pulse(T + 60 * minute, "pending: 8, running: 0") for minute in range(60)]
-    status = replace(STATUS, modified=T + 59 * 60, writer=ALIVE)
+    status = STATUS._replace(modified=T + 59 * 60, writer=ALIVE)
     run = run_of(*beats, status=status)
     assert found(run, T + HOUR) == {"hang": Severity.WARNING}
     run.gpus = GpuReading(T + HOUR, (Gpu("0", "H100", utilization=90.0),))
@@ -610,7 +609,7 @@ def test_a_start_that_only_counts_is_a_warning_unless_gpus_work() -> None:
 
 def test_before_the_first_step_is_said_what_is_known_and_no_hang() -> None:
     stage = Event(EventKind.STAGE, "Capturing CUDA graph shapes", 40)
-    run = run_of(stage, status=replace(STATUS, writer=ALIVE))
+    run = run_of(stage, status=STATUS._replace(writer=ALIVE))
     assert state(run, T + HOUR / 3) is State.WAITING
     judged = verdict(run, T + HOUR / 3)
     assert found(run, T + HOUR / 3) == {}
@@ -623,7 +622,7 @@ def test_before_the_first_step_is_said_what_is_known_and_no_hang() -> None:
 
 def test_a_start_after_a_kill_waits_for_its_first_step() -> None:
     begun = Event(EventKind.STARTED, "Started a local Ray instance.", 30)
-    late = replace(STATUS, modified=T + 300, writer=ALIVE)
+    late = STATUS._replace(modified=T + 300, writer=ALIVE)
     run = run_of(steps(20), Progress(total=100))
     take(run, begun, status=late, live=True, now=T + 300)
     assert state(run, T + 900) is State.WAITING, (
@@ -641,7 +640,7 @@ def test_a_start_after_a_kill_waits_for_its_first_step() -> None:
     take(
         run,
         steps(1, 11),
-        status=replace(late, modified=T + 901),
+        status=late._replace(modified=T + 901),
         live=True,
         now=T + 901,
     )
@@ -650,8 +649,8 @@ def test_a_start_after_a_kill_waits_for_its_first_step() -> None:
 
 
 def test_what_a_source_said_of_the_end_before_a_start_is_of_another_process() -> None:
-    began = replace(STATUS, modified=T + 300, writer=ALIVE)
-    wandb = replace(STATUS, path="wandb/run-1.wandb", format="W&B run", rank=2)
+    began = STATUS._replace(modified=T + 300, writer=ALIVE)
+    wandb = STATUS._replace(path="wandb/run-1.wandb", format="W&B run", rank=2)
     run = run_of(steps(20), Progress(total=100))
     take(
         run,
@@ -679,14 +678,14 @@ NOTES = SourceStatus("logs/INDEX.md", "console", bytes_read=900, size=900, modif
 @pytest.mark.parametrize(
     ("status", "quiet", "expected"),
     [
-        (replace(NOTES, unheld=True), 5.0, State.NO_TRAINING),
+        (NOTES._replace(unheld=True), 5.0, State.NO_TRAINING),
         (NOTES, 5.0, State.WAITING),  # it may have just begun, on another host
         (NOTES, HOUR, State.NO_TRAINING),
-        (replace(NOTES, writer=ALIVE), HOUR, State.WAITING),
-        (replace(NOTES, bytes_read=500, unheld=True), HOUR, State.WAITING),
-        (replace(NOTES, size=0, bytes_read=0, unheld=True), 5.0, State.WAITING),
-        (replace(NOTES, format="tutorial JSONL", unheld=True), 5.0, State.WAITING),
-        (replace(NOTES, unreadable=3), HOUR * 2, State.ENDED),
+        (NOTES._replace(writer=ALIVE), HOUR, State.WAITING),
+        (NOTES._replace(bytes_read=500, unheld=True), HOUR, State.WAITING),
+        (NOTES._replace(size=0, bytes_read=0, unheld=True), 5.0, State.WAITING),
+        (NOTES._replace(format="tutorial JSONL", unheld=True), 5.0, State.WAITING),
+        (NOTES._replace(unreadable=3), HOUR * 2, State.ENDED),
     ],
 )
 def test_a_file_without_a_line_of_a_training_is_none(
@@ -697,5 +696,5 @@ def test_a_file_without_a_line_of_a_training_is_none(
 
 def test_a_start_that_printed_anything_of_a_training_waits() -> None:
     started = Event(EventKind.STARTED, "Started a local Ray instance", line=1)
-    run = run_of(started, status=replace(NOTES, unheld=True))
+    run = run_of(started, status=NOTES._replace(unheld=True))
     assert state(run, T + 5) is State.WAITING

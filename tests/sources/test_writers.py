@@ -8,7 +8,6 @@ import os
 import signal
 import subprocess
 import sys
-from dataclasses import replace
 from pathlib import Path, PurePath
 from typing import TYPE_CHECKING
 
@@ -181,7 +180,7 @@ def test_a_shell_that_goes_on_is_no_writer(log: Path, through: str) -> None:
             os.sched_yield()
         assert writers.refresh()
         gone = writers.held(log).writer
-        assert gone == replace(before, gone=True)
+        assert gone == before._replace(gone=True)
         writers.scan([log])
         assert writers.held(log).writer == gone
         first = Writers()
@@ -213,7 +212,7 @@ def test_a_process_that_stands_still_is_distinguished_from_one_that_is_slowed_do
         wait(found.pid, "T")
         writers.refresh()
         writers.refresh()
-        assert writers.held(log).writer == replace(found, stopped=True)
+        assert writers.held(log).writer == found._replace(stopped=True)
         os.kill(found.pid, signal.SIGCONT)
         wait(found.pid, "SR")
         writers.refresh()

@@ -7,7 +7,6 @@ from __future__ import annotations
 import json
 import math
 import random
-from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import pytest
@@ -99,7 +98,7 @@ async def step(pilot: Pilot[int], number: int) -> None:
     size = (source.status.size or 0) + 3000
     batch = Batch(
         run.name,
-        replace(source.status, modified=NOW, size=size, bytes_read=size),
+        source.status._replace(modified=NOW, size=size, bytes_read=size),
         (MetricRows(NAMES, (number,), columns, (number,)),),
         live=True,
     )

@@ -276,7 +276,11 @@ def _log_pieces(logs: dict[str, LogEnd], *, samples: bool) -> Iterator[BundledFi
 
 
 def _source(state: SourceState, wanted: Wanted) -> dict[str, Any]:
-    status = asdict(state.status)
+    writer = state.status.writer
+    status = {
+        **state.status._asdict(),
+        "writer": writer._asdict() if writer is not None else None,
+    }
     kept = list(state.unreadable)[-_MOST_UNREADABLE:]
     if state.status.format in _OF_SAMPLES and not wanted.samples:
         kept = [one._replace(excerpt="") for one in kept]

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
 from verl_tui.records import Sample
@@ -35,7 +34,7 @@ def newest_samples(run: Run, problems: list[str]) -> list[dict[str, Any]]:
             break
     if not found:
         problems.append("samples: the run has none")
-    return [_shortened(asdict(sample)) for sample in found]
+    return [_shortened(sample._asdict()) for sample in found]
 
 
 def _of(run: Run, place: Place, most: int) -> Iterator[Sample]:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from dataclasses import replace
 from itertools import islice
 from pathlib import PurePath
 from typing import TYPE_CHECKING
@@ -165,8 +164,7 @@ def _summed(members: Sequence[SourceStatus]) -> SourceStatus:
     """Return one status for many files, with their sums and the newest time of change."""
     first = PurePath(members[0].path)
     times = [status.modified for status in members if status.modified is not None]
-    return replace(
-        members[0],
+    return members[0]._replace(
         path=str(first.parent / f"*{first.suffix} ({len(members):,} files)"),
         records=sum(status.records for status in members),
         bytes_read=sum(status.bytes_read for status in members),

@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 from array import array
 from bisect import bisect_left, bisect_right
-from dataclasses import replace
 from itertools import chain, filterfalse, pairwise
 from operator import itemgetter
 from typing import TYPE_CHECKING, NamedTuple
@@ -174,12 +173,11 @@ class RecordedSource:
                 was = self._statuses[at - 1]
                 before = self._ends[at - 1]
             else:
-                was = replace(status, records=0, unreadable=0, bytes_read=0)
+                was = status._replace(records=0, unreadable=0, bytes_read=0)
                 before = 0
             share = (taken - before) / max(1, self._ends[at] - before)
         size = _between(was.bytes_read, status.bytes_read, share)
-        return replace(
-            status,
+        return status._replace(
             records=_between(was.records, status.records, share),
             unreadable=_between(was.unreadable, status.unreadable, share),
             bytes_read=size,

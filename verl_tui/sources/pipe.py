@@ -6,7 +6,6 @@ from __future__ import annotations
 
 import os
 import select
-from dataclasses import replace
 from pathlib import Path
 from time import time
 from typing import TYPE_CHECKING
@@ -206,7 +205,7 @@ class PipeSource(FileSource):
         found = self._found
         if found is None:
             return status
-        return replace(status, format=found.name, rank=found.rank)
+        return status._replace(format=found.name, rank=found.rank)
 
     def to_the_end(self) -> None:
         """Wait for more until nothing more can come."""

@@ -9,7 +9,7 @@ nothing of it, so that a run that was previewed ends up like any other.
 from __future__ import annotations
 
 from array import array
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from itertools import chain, compress, islice
 from typing import TYPE_CHECKING
 
@@ -140,7 +140,7 @@ def _between(end: Batch, source: EndSource) -> Batch:
 
 
 def _status(end: Batch, source: EndSource) -> SourceStatus:
-    return replace(end.status, bytes_read=min(source.cost, source.start))
+    return end.status._replace(bytes_read=min(source.cost, source.start))
 
 
 def _read(run: str, source: Source) -> Batch:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from verl_tui import debug_log
@@ -124,8 +123,7 @@ class SourceReader:
         if self.file is None:
             return status
         held = self._watch.held(self.file)
-        return replace(
-            status,
+        return status._replace(
             writer=held.writer,
             unheld=held.unheld and status.format in _HELD_OPEN,
         )
@@ -137,8 +135,8 @@ class SourceReader:
             f"cannot be read any further: {type(error).__name__}: {error}", 200
         )
         # The size is set to what was read: nothing more is to come.
-        self.status = self.delivered = replace(
-            self.status, size=self.status.bytes_read, problem=why
+        self.status = self.delivered = self.status._replace(
+            size=self.status.bytes_read, problem=why
         )
         return Batch(self.run, self.status)
 

@@ -16,7 +16,6 @@ from __future__ import annotations
 
 import os
 from collections import deque
-from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -239,7 +238,7 @@ class StretchedSource:
         """Return how the source was doing when it gave what was taken last."""
         status = self._source.status()
         if self._pieces:
-            status = replace(status, bytes_read=self._handed_on)
+            status = status._replace(bytes_read=self._handed_on)
         return status
 
     def _read_here(self) -> tuple[tuple[Record, ...], bool]:

@@ -4,7 +4,6 @@ fits.
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -62,7 +61,7 @@ def listed(samples: Sequence[Sample]) -> tuple[Place, SampleListing]:
     kept = Samples()
     place = Place(samples[0].step or 0, samples[0].validation)
     for one in samples:
-        kept.add(replace(one, validation=place.validation), place.step)
+        kept.add(one._replace(validation=place.validation), place.step)
     listing = SampleListing()
     listing.update(
         SampleBrowser(lambda: None).page(kept, place), SampleQuery(), SampleOrder()
@@ -171,7 +170,7 @@ def test_a_long_prompt_is_folded_to_its_end() -> None:
         "          line 9",
         "          line 10",
     ]
-    shown = replace(shown, response="a\n" * 9)
+    shown = shown._replace(response="a\n" * 9)
     assert texts(body_rows(shown, 80, 10))[:4] == [
         "prompt    … 14 lines above, u unfolds",
         "          line 14",

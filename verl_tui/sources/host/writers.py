@@ -11,7 +11,7 @@ from __future__ import annotations
 import os
 import time
 from contextlib import suppress
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -154,7 +154,7 @@ class Writers:
                 continue
             if not self._lives(known.named):
                 lost = True
-                known.writer = replace(known.writer, gone=True, stopped=False)
+                known.writer = known.writer._replace(gone=True, stopped=False)
                 known.size = _size(path)
             elif known.named.descriptor and not self._holds(known.named, known.inode):
                 lost = True
@@ -199,7 +199,7 @@ class Writers:
         known.stops = [count for count in switches if count is not None]
         stopped = bool(known.stops) and known.stops == before
         if stopped != known.writer.stopped:
-            known.writer = replace(known.writer, stopped=stopped)
+            known.writer = known.writer._replace(stopped=stopped)
 
     def scan(self, paths: Sequence[Path], pause: float = 0.0) -> None:
         """Search all processes for the holders of some files.

@@ -8,7 +8,6 @@ from their pages.
 from __future__ import annotations
 
 import threading
-from dataclasses import replace
 from time import time
 from typing import TYPE_CHECKING
 
@@ -97,14 +96,14 @@ class EngineSource(PageSource):
     def status(self) -> SourceStatus:
         """Return how the source is doing: an engine answers whether training goes on or not."""
         status = super().status()
-        status = replace(status, bytes_read=status.size, modified=None, absolute=False)
+        status = status._replace(bytes_read=status.size, modified=None, absolute=False)
         if self.stop.is_set():
             gone = "no longer asked: the log does not name it any more, or is silent"
-            return replace(status, problem=None, note=gone)
+            return status._replace(problem=None, note=gone)
         if self.poller.rounds == 0:
-            return replace(status, note="no answer so far")
+            return status._replace(note="no answer so far")
         if self.poller.asked is None and not self.leads:
-            return replace(status, note=None)
+            return status._replace(note=None)
         return status
 
 

@@ -8,7 +8,6 @@ unless users change it: what follows `validation generation end` is a validation
 from __future__ import annotations
 
 import re
-from dataclasses import replace
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
@@ -95,7 +94,7 @@ class SampleBlock:
         values = self._values
         self._waiting = None
         self._values = {}
-        return (replace(sample, extras=values) if values else sample,)
+        return (sample._replace(extras=values) if values else sample,)
 
     def feed(self, prefix: bytes, part: bytes, step: int | None) -> Sequence[Sample]:
         """Take a line; return the samples that it completes.
