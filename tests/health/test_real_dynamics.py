@@ -43,9 +43,7 @@ IN_THESE_FORMS = {
 
 
 def listed(*, sick: bool) -> list[object]:
-    """Return the trainings whose scalars are here, each as one of the forms has them, in turns, and
-    as all of them have with --thorough.
-    """
+    """Return the trainings whose scalars are here, each in all the forms that logs may have."""
     trainings = [
         (half, training)
         for half, of_half in halves().items()
@@ -59,13 +57,10 @@ def listed(*, sick: bool) -> list[object]:
             training,
             form,
             id=f"{training.name}-{form}",
-            marks=[
-                *([pytest.mark.thorough] if (at + turn) % len(extracts.FORMS) else []),
-                *known_to_fail(training, form),
-            ],
+            marks=known_to_fail(training, form),
         )
-        for at, (half, training) in enumerate(trainings)
-        for turn, form in enumerate(extracts.FORMS)
+        for half, training in trainings
+        for form in extracts.FORMS
     ]
 
 
