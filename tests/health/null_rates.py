@@ -104,7 +104,7 @@ def _lived(null: Null, guide: Guide) -> Verdict:
             records.append(
                 Event(EventKind.CHECKPOINT, "saved a checkpoint", i + 1, null.steps[i])
             )
-        grown = replace(STATUS, bytes_read=100 * i + 100, modified=now)
+        grown = STATUS._replace(bytes_read=100 * i + 100, modified=now)
         run.apply(batch(*records, status=grown, live=True), now=now)
     return said
 

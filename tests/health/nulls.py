@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import math
 import random
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from planted import OTHER, STATUS, TUTORIAL, VERL, batch, rows
@@ -86,7 +86,7 @@ class Null:
         """Return it as a run that has been read; of validations only every so many points."""
         run = Run("null")
         status = (
-            replace(STATUS, format="tutorial JSONL")
+            STATUS._replace(format="tutorial JSONL")
             if self.dialect == "tutorial"
             else STATUS
         )

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import pytest
 from planted import (
     STATUS,
@@ -34,7 +32,7 @@ def _live(count: int, gap: float, **extra: list[float]) -> Run:
     run = Run("r")
     columns = {"critic/score/mean": wave(count, 0.5, 0.1), **extra}
     times = [gap * i for i in range(1, count + 1)]
-    status = replace(STATUS, modified=times[-1])
+    status = STATUS._replace(modified=times[-1])
     run.apply(batch(rows(columns, times=times), status=status), now=0.0)
     return run
 
@@ -182,7 +180,7 @@ def _timed(
             ),
             now=0.0,
         )
-    status = replace(STATUS, modified=0.0)
+    status = STATUS._replace(modified=0.0)
     columns = {
         "critic/score/mean": wave(count, 0.5, 0.1),
         "timing_s/step": [900.0, *[seconds] * (count - 1)],
@@ -220,9 +218,9 @@ def test_hang_is_patient_where_the_rhythm_is_not_known() -> None:
 
 def test_a_start_whose_log_grew_long_ago_is_no_hang() -> None:
     run = Run("r")
-    run.apply(batch(status=replace(STATUS, modified=0.0)), now=0.0)
+    run.apply(batch(status=STATUS._replace(modified=0.0)), now=0.0)
     run.apply(
-        batch(status=replace(STATUS, modified=60.0, bytes_read=80), live=True), now=60.0
+        batch(status=STATUS._replace(modified=60.0, bytes_read=80), live=True), now=60.0
     )
     assert state(run, 2000.0) is State.WAITING
     reported = reason(judge(run, now=2000.0), "hang")

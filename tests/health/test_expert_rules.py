@@ -6,7 +6,6 @@ from __future__ import annotations
 
 import math
 import random
-from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import pytest
@@ -326,7 +325,7 @@ def test_what_ray_says_of_memory() -> None:
     run = Run("r")
     run.apply(
         batch(
-            rows({"critic/score/mean": [0.5] * 5}), status=replace(STATUS, modified=0.0)
+            rows({"critic/score/mean": [0.5] * 5}), status=STATUS._replace(modified=0.0)
         ),
         now=0.0,
     )

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 import random
-from dataclasses import replace
 from typing import TYPE_CHECKING, NamedTuple
 
 import pytest
@@ -65,7 +64,7 @@ def live(
     """
     run = Run("r")
     status = (
-        replace(STATUS, format="tutorial JSONL") if dialect == "tutorial" else STATUS
+        STATUS._replace(format="tutorial JSONL") if dialect == "tutorial" else STATUS
     )
     if settings:
         run.apply(batch(Settings(settings, "x"), status=status), now=0.0)
@@ -88,7 +87,7 @@ def finished(
     """Return what is reported of a run that is read at once as it was at a step."""
     run = Run("r")
     status = (
-        replace(STATUS, format="tutorial JSONL") if dialect == "tutorial" else STATUS
+        STATUS._replace(format="tutorial JSONL") if dialect == "tutorial" else STATUS
     )
     records: list[Record] = [Settings(settings, "x")] if settings else []
     for key, values in columns.items():
@@ -217,7 +216,7 @@ def test_a_log_of_every_tenth_step_is_silent_for_ten_steps(points: int) -> None:
     run = Run("r")
     for i in range(points):
         row = rows({"reward": [0.4], "step_time": [40.0]}, [10 * i + 10], order=i)
-        grown = replace(STATUS, bytes_read=100 * i + 100, modified=400.0 * i)
+        grown = STATUS._replace(bytes_read=100 * i + 100, modified=400.0 * i)
         run.apply(batch(row, status=grown, live=True), now=400.0 * i)
     last = 400.0 * (points - 1)
     watching = Judge(load_guide(), run)

@@ -163,7 +163,7 @@ async def test_gpus_that_are_read_first_end_no_search_for_logs() -> None:
 async def test_the_end_of_a_long_log_is_drawn_without_a_wait() -> None:
     batch = live_batch("long", 48_001, 2.5)
     end = batch._replace(
-        status=replace(batch.status, bytes_read=10, size=10_000), live=False
+        status=batch.status._replace(bytes_read=10, size=10_000), live=False
     )
     news = Discovery((), (), ()), Preview("long", (end,))
     app = _AppWithNews(*news, config=Config(refresh=3600.0))

@@ -135,7 +135,7 @@ async def test_after_a_restart_what_the_run_has_logged_is_of_its_newest_segment(
     run.apply(
         Batch(
             run.name,
-            replace(run.sources[path].status),
+            run.sources[path].status,
             (Restart("steps went back"), again),
         ),
         NOW,
