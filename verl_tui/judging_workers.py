@@ -7,7 +7,7 @@ made. A worker that dies costs time and nothing else: its runs are judged by the
 from __future__ import annotations
 
 from collections import deque
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 from verl_tui import debug_log
 from verl_tui.sources.packing import packed
@@ -15,7 +15,7 @@ from verl_tui.sources.worker_process import WorkerFailure, WorkerProcess
 from verl_tui.sources.workers import most_workers
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping, Sequence
+    from collections.abc import Iterable, Iterator, Mapping
 
     from verl_tui.config import Config
     from verl_tui.health.finding import Verdict
@@ -23,14 +23,15 @@ if TYPE_CHECKING:
 
 _SHARE = 20_000
 """Rows that take a worker some times as long to judge as to start."""
-_BATCH = 40_000
-"""Most rows that travel to a worker together: they are in memory twice until it ends."""
+_BATCH = 5_000
+"""Rows from which on runs travel to a worker: meanwhile they are in memory twice."""
 
 
 class TravellingRun:
     """A run on its way to a worker that judges it."""
 
     def __init__(self, run: Run, overrides: Mapping[str, Any], now: float) -> None:
+        self.name = run.name
         self._run: Run | None = run
         self._overrides = overrides
         self._now = now
@@ -50,13 +51,6 @@ class TravellingRun:
         """Return nothing: it is no source."""
 
 
-class _Batch(NamedTuple):
-    """Runs that a worker judges."""
-
-    names: Sequence[str]
-    worker: WorkerProcess
-
-
 def verdicts_from_workers(
     runs: Iterable[Run], config: Config, now: float, share: int = _SHARE
 ) -> Iterator[tuple[str, Verdict]]:
@@ -71,22 +65,23 @@ def verdicts_from_workers(
     """
     sizes = {run: rows for run in runs if (rows := _rows(run))}
     total = sum(sizes.values())
-    workers = min(most_workers(config.workers), total // share)
-    if workers < 2:
+    count = min(most_workers(config.workers), total // share)
+    if count < 2:
         return
-    waiting = deque(_batches(sizes, min(_BATCH, total // workers)))
-    working: deque[_Batch] = deque()
+    guide = dict(config.guide)
+    travelling = {TravellingRun(run, guide, now): rows for run, rows in sizes.items()}
+    least = min(_BATCH, total // count)
+    workers: list[WorkerProcess] = []
     try:
-        while waiting or working:
-            while waiting and len(working) < workers:
-                working.append(_sent(waiting.popleft(), config, now))
-            yield from _verdicts(working[0])
-            working.popleft().worker.end()
+        while len(workers) < count:
+            workers.append(WorkerProcess())
     except OSError as error:
         debug_log.note_error("starting a worker", error)
+    try:
+        yield from _verdicts(workers, _batches(travelling, least))
     finally:
-        for batch in working:
-            batch.worker.end()
+        for worker in workers:
+            worker.end()
 
 
 def _rows(run: Run) -> int:
@@ -94,41 +89,52 @@ def _rows(run: Run) -> int:
     return sum(len(table) for known in tables for table in known)
 
 
-def _batches(sizes: Mapping[Run, int], most: int) -> Iterator[Sequence[Run]]:
-    """Yield runs that travel together, of at most so many rows if they are several."""
-    batch: list[Run] = []
+def _batches(
+    travelling: Mapping[TravellingRun, int], least: int
+) -> Iterator[Mapping[str, bytes]]:
+    """Yield packed runs by name, so many that they have at least so many rows."""
+    batch: dict[str, bytes] = {}
     rows = 0
-    for run, size in sizes.items():
-        if batch and rows + size > most:
-            yield batch
-            batch = []
-            rows = 0
-        batch.append(run)
+    for one, size in travelling.items():
+        try:
+            batch[one.name] = packed(one)
+        except Exception as error:  # noqa: BLE001 - it is judged by the caller
+            debug_log.note_error(f"sending {one.name} to a worker", error)
+            continue
         rows += size
+        if rows >= least:
+            yield batch
+            batch = {}
+            rows = 0
     if batch:
         yield batch
 
 
-def _sent(runs: Sequence[Run], config: Config, now: float) -> _Batch:
-    """Send runs to a worker.
+def _verdicts(
+    workers: Iterable[WorkerProcess], batches: Iterator[Mapping[str, bytes]]
+) -> Iterator[tuple[str, Verdict]]:
+    """Yield the verdicts of workers, each of which has a batch at a time."""
+    idle = deque(workers)
+    busy: deque[tuple[WorkerProcess, Iterable[str]]] = deque()
+    while True:
+        while idle and (batch := next(batches, None)):
+            worker = idle.popleft()
+            worker.send([*batch.values()])
+            busy.append((worker, batch.keys()))
+        if not busy:
+            return
+        worker, names = busy.popleft()
+        yield from _answers(worker, names)
+        if not worker.is_lost:
+            idle.append(worker)
 
-    Raises:
-        OSError: It cannot be started.
-    """
-    guide = dict(config.guide)
-    travelling: dict[str, bytes] = {}
-    for run in runs:
-        try:
-            travelling[run.name] = packed(TravellingRun(run, guide, now))
-        except Exception as error:  # noqa: BLE001, PERF203 - it is judged by the caller
-            debug_log.note_error(f"sending {run.name} to a worker", error)
-    return _Batch([*travelling], WorkerProcess([*travelling.values()]))
 
-
-def _verdicts(batch: _Batch) -> Iterator[tuple[str, Verdict]]:
+def _answers(
+    worker: WorkerProcess, names: Iterable[str]
+) -> Iterator[tuple[str, Verdict]]:
     """Yield the verdicts of a worker as they come."""
-    for number, name in enumerate(batch.names):
-        answer = batch.worker.answer(number)
+    for number, name in enumerate(names):
+        answer = worker.answer(number)
         if isinstance(answer, WorkerFailure):
             debug_log.note("judged without a worker", run=name, why=answer.why)
         else:

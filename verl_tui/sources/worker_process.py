@@ -75,8 +75,8 @@ class WorkerFailure(NamedTuple):
 class WorkerProcess:
     """A worker process."""
 
-    def __init__(self, travellers: Sequence[bytes]) -> None:
-        """Start it, and send it travellers, which have been packed.
+    def __init__(self) -> None:
+        """Start it.
 
         Raises:
             OSError: It cannot be started.
@@ -91,14 +91,23 @@ class WorkerProcess:
             start_new_session=True,
             pipesize=_PIPE,
         )
-        self._answers: list[deque[WorkerAnswer | WorkerFailure]] = [
-            deque() for _ in travellers
-        ]
+        self._answers: list[deque[WorkerAnswer | WorkerFailure]] = []
         """By traveller, what has come and has not been taken."""
         self._lost: WorkerFailure | None = None
         """Why nothing more is to come."""
-        with suppress(OSError), self._process.stdin as pipe:  # type: ignore[union-attr]
+
+    @property
+    def is_lost(self) -> bool:
+        """True if nothing more is to come from it."""
+        return self._lost is not None
+
+    def send(self, travellers: Sequence[bytes]) -> None:
+        """Send it travellers, which have been packed; those sent before have no more to give."""
+        self._answers = [deque() for _ in travellers]
+        pipe = cast("IO[bytes]", self._process.stdin)
+        with suppress(OSError):  # it has ended: its answers say so
             pickle.dump(travellers, pipe)
+            pipe.flush()
 
     def answer(self, number: int) -> WorkerAnswer | WorkerFailure:
         """Return what a traveller gives in its next turn."""
@@ -131,18 +140,23 @@ class WorkerProcess:
 
 
 def work() -> None:
-    """Be a worker: have all that come over standard input read in turn, and answer."""
+    """Be a worker: have what comes over standard input read, and answer."""
     os.nice(_NICE)
     _end_with_the_app()
-    # From the app that has started this process, over a pipe that nobody else has.
-    named = pickle.load(sys.stdin.buffer)  # noqa: S301
-    travellers: dict[int, bytes | Traveller] = dict(enumerate(named))
-    with suppress(BrokenPipeError):  # the app has ended, or needs no more
-        while travellers:
-            for number in tuple(travellers):
-                sys.stdout.buffer.write(_answer(travellers, number))
-                sys.stdout.buffer.flush()
+    with suppress(BrokenPipeError, EOFError):  # the app has ended, or needs no more
+        while True:
+            # From the app that has started this process, over a pipe that nobody else has.
+            _have_read(pickle.load(sys.stdin.buffer))  # noqa: S301
     os._exit(0)  # without another attempt to write
+
+
+def _have_read(packed_travellers: Sequence[bytes]) -> None:
+    """Have travellers read in turn until they have no more to give, and answer."""
+    travellers: dict[int, bytes | Traveller] = dict(enumerate(packed_travellers))
+    while travellers:
+        for number in tuple(travellers):
+            sys.stdout.buffer.write(_answer(travellers, number))
+            sys.stdout.buffer.flush()
 
 
 def _end_with_the_app() -> None:

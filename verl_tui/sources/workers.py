@@ -181,7 +181,9 @@ def _send_stretches(
             StretchReader(cuts, range(first, cuts.stretches, count))
             for cuts in cut.values()
         ]
-        workers.append(WorkerProcess(list(map(packed, parts))))
+        worker = WorkerProcess()
+        workers.append(worker)
+        worker.send(list(map(packed, parts)))
     started = tuple(workers)
     for at, (reader, cuts) in enumerate(cut.items()):
         source = reader.source
@@ -211,8 +213,9 @@ def _send_whole(readers: Sequence[SourceReader], workers: list[WorkerProcess]) -
             travelling[reader] = packed(reader.source)
         except Exception as error:  # noqa: BLE001, PERF203 - it is read here, unpacked
             debug_log.note_error(f"sending {reader.source.path} to a worker", error)
-    worker = WorkerProcess(list(travelling.values()))
+    worker = WorkerProcess()
     workers.append(worker)
+    worker.send(list(travelling.values()))
     for number, reader in enumerate(travelling):
         reader.source = _AwaySource(reader, worker, number)
 
