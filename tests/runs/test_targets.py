@@ -1,0 +1,63 @@
+"""Targets of metrics: when a run reached them; which value is the best one."""
+
+from __future__ import annotations
+
+import pytest
+from run_views import make_run
+
+from verl_tui.runs.views.best import Best, BestBy, best
+from verl_tui.runs.views.targets import target_of, targets_of
+
+LOSS = "critic/vf_loss"
+FALLS = {LOSS: [1.0 / step for step in range(1, 121)]}
+
+
+def test_what_is_better_high_is_reached_from_below() -> None:
+    found = target_of(make_run(), "reward", 0.5)
+    assert found is not None
+    assert found.key == "critic/score/mean"
+    assert found.reached is not None
+    assert found.reached.step == 42  # 1 - exp(-42 / 60) is 0.503
+    assert found.last is not None
+    assert found.last.step == 120
+    assert found.best == found.last
+
+
+def test_what_is_better_low_is_reached_from_above() -> None:
+    found = target_of(make_run(columns=FALLS), "value_loss", 0.1)
+    assert found is not None
+    assert found.reached == (10, pytest.approx(0.1))
+
+
+def test_what_is_never_reached_and_what_is_not_logged() -> None:
+    run = make_run(columns=FALLS)
+    found = targets_of(
+        run, {"reward": 2.0, "entropy": 1.0, "no/such": 1.0, LOSS: float("nan")}
+    )
+    assert [(one.metric, one.reached) for one in found] == [("reward", None)]
+
+
+@pytest.mark.parametrize(
+    ("text", "by"),
+    [
+        ("reward", BestBy("reward")),
+        ("val/acc:max", BestBy("val/acc", lowest=False)),
+        ("val/loss:min", BestBy("val/loss", lowest=True)),
+        ("a:b", BestBy("a:b")),
+        (":min", BestBy(":min")),
+    ],
+)
+def test_what_picks_the_best(text: str, by: BestBy) -> None:
+    assert BestBy.of(text) == by
+
+
+def _at(found: Best | None) -> int | None:
+    return None if found is None else found.step
+
+
+def test_the_best_is_the_first_of_the_highest_or_the_lowest() -> None:
+    run = make_run(columns={LOSS: [0.5, 0.9, 0.1, 0.9, 0.1, *[0.5] * 115]})
+    assert _at(best(run, "value_loss")) == 3
+    assert _at(best(run, LOSS, lowest=False)) == 2
+    assert _at(best(run, LOSS, lowest=True)) == 3
+    assert best(run, "no/such") is None
