@@ -31,13 +31,12 @@ def metrics_of(reading: Reading, pattern: str | None = None) -> dict[str, Any]:
         pattern: A glob for the keys to list, None for all.
     """
     run = reading.run
-    means = {key: id for id, key in run.indicators.items()}
     listed = [key for key in run.keys if pattern is None or fnmatchcase(key, pattern)]
     metrics: list[dict[str, object]] = []
     for key in listed:
         series = run.present(key)
         if series is not None:
-            metrics.append(_summary(series, means.get(key)))
+            metrics.append(_summary(series, run.meanings.get(key)))
     return {
         "run": run.name,
         **reading.part,
@@ -99,7 +98,7 @@ def points_of(
         "run": run.name,
         **reading.part,
         "key": series.key,
-        "indicator": {key: id for id, key in run.indicators.items()}.get(key),
+        "indicator": run.meanings.get(key),
         "total": total,
         "left_out": None if total is None else total - (stop - start),
         "points": [_point(series, at, times) for at in range(start, stop)],

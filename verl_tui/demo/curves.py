@@ -10,6 +10,8 @@ import math
 import random
 from dataclasses import dataclass
 
+from verl_tui.bounds import clamp
+
 GRPO_STEPS = 300
 """Optimiser steps of the GRPO run."""
 TUTORIAL_STEPS = 300
@@ -31,11 +33,6 @@ def generator(seed: int, *name: object) -> random.Random:
     process.
     """
     return random.Random("/".join(map(str, (seed, *name))))
-
-
-def clipped(value: float, low: float, high: float) -> float:
-    """Return the value, held within two bounds."""
-    return min(max(value, low), high)
 
 
 def sigmoid(value: float) -> float:
@@ -78,11 +75,11 @@ def healthy_ppo(step: int, seed: int) -> PpoStep:
     # target.
     saw = 0.004 * ((step % 24) / 24 - 0.5)
     return PpoStep(
-        reward_mean=clipped(reward, 1.2, 3.9),
+        reward_mean=clamp(reward, 1.2, 3.9),
         reward_std=reward
-        * clipped(0.31 - 0.0002 * step + rng.gauss(0, 0.02), 0.15, 0.42),
-        kl_div=clipped(0.0205 + saw + rng.gauss(0, 0.0025), 0.011, 0.034),
-        divergence=clipped(
+        * clamp(0.31 - 0.0002 * step + rng.gauss(0, 0.02), 0.15, 0.42),
+        kl_div=clamp(0.0205 + saw + rng.gauss(0, 0.0025), 0.011, 0.034),
+        divergence=clamp(
             0.018
             + 0.026 * (1 - math.exp(-step / 60))
             + 0.5 * saw
@@ -90,25 +87,25 @@ def healthy_ppo(step: int, seed: int) -> PpoStep:
             0.011,
             0.06,
         ),
-        response_length=clipped(
+        response_length=clamp(
             496 + 5 * math.sin(step / 17) + rng.gauss(0, 2.5), 482, 510
         ),
         response_length_min=rng.randint(432, 470),
-        policy_loss=clipped(
+        policy_loss=clamp(
             -0.12 - 0.3 * math.exp(-step / 120) + rng.gauss(0, 0.009), -0.48, -0.102
         ),
-        value_loss=clipped(
+        value_loss=clamp(
             0.22 + 0.7 * math.exp(-step / 70) + rng.gauss(0, 0.02), 0.12, 1.1
         ),
-        entropy=clipped(
+        entropy=clamp(
             1.21 + 0.75 * math.exp(-step / 150) + rng.gauss(0, 0.02), 1.0, 2.2
         ),
-        clip_ratio=clipped(0.12 + rng.gauss(0, 0.012), 0.06, 0.19),
-        grad_norm=clipped(
+        clip_ratio=clamp(0.12 + rng.gauss(0, 0.012), 0.06, 0.19),
+        grad_norm=clamp(
             0.62 + 0.5 * math.exp(-step / 90) + rng.gauss(0, 0.05), 0.4, 1.4
         ),
-        gpu_util=clipped(rng.gauss(88, 3), 77, 97),
-        memory_util=clipped(rng.gauss(71, 1.5), 66, 77),
+        gpu_util=clamp(rng.gauss(88, 3), 77, 97),
+        memory_util=clamp(rng.gauss(71, 1.5), 66, 77),
     )
 
 
@@ -122,7 +119,7 @@ def collapsing_ppo(step: int, seed: int) -> PpoStep:
     rise = (
         1.4
         + 1.3 * (1 - math.exp(-step / 900))
-        + 0.45 * clipped(step / COLLAPSE_STEP, 0, 1)
+        + 0.45 * clamp(step / COLLAPSE_STEP, 0, 1)
     )
     # Six tenths of the last record, again and again: a cliff to the eye, and five breaches for the
     # circuit breaker. The floor above zero keeps "the reward model crashed" out of the diagnosis.
@@ -132,15 +129,15 @@ def collapsing_ppo(step: int, seed: int) -> PpoStep:
     return PpoStep(
         reward_mean=reward,
         reward_std=reward
-        * clipped(
+        * clamp(
             0.3 + 0.1 * drift + rng.gauss(0, 0.02) + 0.4 * min(fallen / 6, 1), 0.2, 0.85
         ),
-        kl_div=clipped(0.021 + rng.gauss(0, 0.0025), 0.012, 0.032)
+        kl_div=clamp(0.021 + rng.gauss(0, 0.0025), 0.012, 0.032)
         + (0.29 + rng.gauss(0, 0.008)) * drift,
         divergence=_escaping_divergence(step, drift) + rng.gauss(0, 0.002),
-        response_length=clipped(length, 482, RESPONSE_LIMIT),
+        response_length=clamp(length, 482, RESPONSE_LIMIT),
         response_length_min=RESPONSE_LIMIT if fallen > 4 else rng.randint(432, 470),
-        policy_loss=clipped(
+        policy_loss=clamp(
             -0.13 - 0.28 * math.exp(-step / 2500) + rng.gauss(0, 0.009), -0.48, -0.102
         )
         + drift * (0.5 + 0.06 * min(fallen, 20) + abs(rng.gauss(0, 0.12))),
@@ -153,13 +150,13 @@ def collapsing_ppo(step: int, seed: int) -> PpoStep:
             * (1 - 0.975 * drift),
             0.02,
         ),
-        clip_ratio=clipped(0.12 + rng.gauss(0, 0.012) + 0.34 * drift, 0.06, 0.6),
-        grad_norm=clipped(
+        clip_ratio=clamp(0.12 + rng.gauss(0, 0.012) + 0.34 * drift, 0.06, 0.6),
+        grad_norm=clamp(
             0.7 + 0.4 * math.exp(-step / 1500) + rng.gauss(0, 0.05), 0.4, 1.4
         )
         + 7.5 * drift,
-        gpu_util=clipped(rng.gauss(87, 3), 77, 97),
-        memory_util=clipped(rng.gauss(72, 1.5), 66, 78),
+        gpu_util=clamp(rng.gauss(87, 3), 77, 97),
+        memory_util=clamp(rng.gauss(72, 1.5), 66, 78),
     )
 
 
@@ -167,7 +164,7 @@ def _escaping_divergence(step: int, drift: float) -> float:
     """Return the KL to the reference: too weak a coefficient lets it creep, then the policy is
     gone.
     """
-    creep = 0.02 + 0.058 * clipped(step / COLLAPSE_STEP, 0, 1)
+    creep = 0.02 + 0.058 * clamp(step / COLLAPSE_STEP, 0, 1)
     beyond = max(0.0, (step - COLLAPSE_STEP) / 1000)
     return creep + drift * (0.34 + 0.22 * (1 - math.exp(-beyond)))
 
@@ -203,7 +200,7 @@ def grpo_skill(step: int) -> float:
     """Return how able the policy of the GRPO run is, on the scale of the problems' difficulty, 0 to
     1.
     """
-    return 0.22 + 0.68 * math.pow(clipped(step / GRPO_STEPS, 0, 1), 0.7)
+    return 0.22 + 0.68 * math.pow(clamp(step / GRPO_STEPS, 0, 1), 0.7)
 
 
 def grpo(step: int, seed: int) -> GrpoStep:
@@ -221,10 +218,10 @@ def grpo(step: int, seed: int) -> GrpoStep:
         pg_clipfrac=abs(rng.gauss(0.0011, 0.0004)),
         ppo_kl=rng.gauss(2e-5, 9e-5),
         grad_norm=0.24 + 0.3 * math.exp(-step / 100) + abs(rng.gauss(0, 0.02)),
-        probs_diff_mean=clipped(rng.gauss(0.0027, 0.0002), 0.0019, 0.0036),
-        probs_diff_max=clipped(rng.gauss(0.33, 0.05), 0.2, 0.5),
-        probs_diff_std=clipped(rng.gauss(0.0078, 0.0006), 0.005, 0.011),
-        pearson=clipped(rng.gauss(0.99905, 0.0002), 0.998, 0.9999),
+        probs_diff_mean=clamp(rng.gauss(0.0027, 0.0002), 0.0019, 0.0036),
+        probs_diff_max=clamp(rng.gauss(0.33, 0.05), 0.2, 0.5),
+        probs_diff_std=clamp(rng.gauss(0.0078, 0.0006), 0.005, 0.011),
+        pearson=clamp(rng.gauss(0.99905, 0.0002), 0.998, 0.9999),
         # Peaks of the process never fall: they rise in the first steps and stay.
         memory_allocated_gb=21.4 + 1.7 * min(step, 6) / 6,
         memory_reserved_gb=27.0 + 2.4 * min(step, 6) / 6,

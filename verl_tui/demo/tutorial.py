@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 import orjson
 import yaml
 
+from verl_tui.bounds import clamp
 from verl_tui.demo import curves, sample_texts
 
 if TYPE_CHECKING:
@@ -157,7 +158,7 @@ class TutorialRun:
         records = []
         for reward in rewards[:SAMPLES]:
             if self._collapsing:
-                decay = curves.clipped((step - curves.COLLAPSE_STEP + 250) / 400, 0, 1)
+                decay = clamp((step - curves.COLLAPSE_STEP + 250) / 400, 0, 1)
             else:
                 decay = 0.0
             prompt, response = (

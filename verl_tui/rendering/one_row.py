@@ -279,7 +279,7 @@ def _metric(
 ) -> RowPart:
     """Return the last value of a metric, in long variants with a sparkline and a trend."""
     series = run.present(key)
-    if series is None:
+    if key is None or series is None:
         return []
     symbols = ASCII if view.ascii_only else UNICODE
     drawn = series.pyramid.bounds(series.steps[0], series.steps[-1])
@@ -293,8 +293,7 @@ def _metric(
     title = (f"{label} ", "")
     figure = (compact(value), role)
     direction = (arrow, "")
-    indicators = (name for name, of in run.indicators.items() if of == key)
-    hue = family_role(series.key, next(indicators, None))
+    hue = family_role(series.key, run.meanings.get(key))
     part: RowPart = []
     for cells in (24, 12):
         line = (f"{sparkline(series, cells, ascii_only=view.ascii_only)} ", hue)

@@ -114,6 +114,12 @@ class LoggedMetrics:
 
     @property
     @cached_by_keys
+    def meanings(self) -> dict[str, str]:
+        """The log's own key -> indicator id."""
+        return {key: indicator for indicator, key in self.indicators.items()}
+
+    @property
+    @cached_by_keys
     def loss_alone(self) -> str | None:
         """The loss of a training without rewards, whose fall is what it learns."""
         return loss_alone(self._tables)

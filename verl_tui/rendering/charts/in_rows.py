@@ -36,12 +36,11 @@ def keys_in_rows(view: View) -> frozenset[str]:
 
 def _same(run: Run, other: Run, single: frozenset[str]) -> frozenset[str]:
     """Return the metrics of one value that have the same in another run, or are not in it."""
-    meanings = {key: indicator for indicator, key in run.indicators.items()}
     single_there = other.constants | other.logged_once
 
     def is_same(key: str) -> bool:
         own = run.series(key)
-        theirs = counterpart(run, key, meanings.get(key), other)
+        theirs = counterpart(run, key, run.meanings.get(key), other)
         if own is None or theirs is None or not len(theirs):
             return True
         return theirs.key in single_there and theirs.values[0] == own.values[0]

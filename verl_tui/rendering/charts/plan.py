@@ -138,10 +138,8 @@ def plan_charts(
         pins: Metric keys that come before all others.
     """
     plans = _ChartPlanner(run)
-    if pins:
-        named = {key: name for name, key in run.indicators.items()}
-        for key in pins:
-            plans.add_named(named.get(key, key))
+    for key in pins:
+        plans.add_named(run.meanings.get(key, key))
     for name in wanted or (*losses(run), *DEFAULT_ORDER):
         plans.add_named(name)
     plans.add_others()
@@ -226,8 +224,7 @@ def single_metric(run: Run, key: str, label: str = "") -> PlannedChart:
     """
     metric = describe(key)
     spread = run.spreads.get(key)
-    indicators = (name for name, of in run.indicators.items() if of == key)
-    indicator = next(indicators, None)
+    indicator = run.meanings.get(key)
     label = label or _label(key, spread)
     return PlannedChart(key, label, metric.unit, indicator, spread=spread)
 
