@@ -31,19 +31,6 @@ if TYPE_CHECKING:
     from verl_tui.runs.views.alignment import Alignment
 
 T = TypeVar("T")
-ROLES = (
-    "heading",
-    "label",
-    "value",
-    "dim",
-    "better",
-    "worse",
-    "differs",
-    "current",
-    "spark",
-    *RUNS,
-)
-"""Roles of the pieces of text."""
 _MARKS = {"better": ("✓", "o"), "worse": ("✗", "X")}
 """Signs of better and worse, in Unicode and in ASCII."""
 _GAP = 2

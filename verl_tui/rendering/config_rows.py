@@ -24,8 +24,6 @@ if TYPE_CHECKING:
     from verl_tui.runs.run import Run
     from verl_tui.runs.views.facts import Fact
 
-ROLES = ("heading", "label", "value", "dim", "override", "differs")
-"""Roles of the pieces of text."""
 
 _LEAST_VALUE = 14
 """Smallest width of a run's column, in cells."""

@@ -19,9 +19,6 @@ if TYPE_CHECKING:
     from verl_tui.rendering.session.snapshot import View
     from verl_tui.rendering.text.piece import Pieces
 
-ROLES = ("critical", "warning", "info", "ok", "text", "advice", "dim")
-"""Roles of the pieces of text."""
-
 
 class FindingSymbols(NamedTuple):
     """Signs before rows."""

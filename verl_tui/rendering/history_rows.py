@@ -14,8 +14,6 @@ if TYPE_CHECKING:
     from verl_tui.rendering.session.snapshot import View
     from verl_tui.rendering.text.piece import Pieces
 
-ROLES = ("critical", "warning", "info", "text", "dim")
-"""Roles of the pieces of a row."""
 _MARKS = {
     Severity.CRITICAL: ("✖", "X"),
     Severity.WARNING: ("▲", "!"),

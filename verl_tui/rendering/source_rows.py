@@ -26,8 +26,6 @@ if TYPE_CHECKING:
     from verl_tui.runs.source_state import SourceState
     from verl_tui.sources.discovery.passed_over import PassedOver
 
-ROLES = ("heading", "dim", "path", "up", "down", "warning")
-"""Roles of the pieces of a row."""
 _TABLE = 110
 """Least width of a table; in less each source takes two rows or more."""
 _SHOWN_LINES = 200

@@ -12,10 +12,11 @@ from hypothesis import strategies as st
 from rich.cells import cell_len
 
 from verl_tui.records import Sample
-from verl_tui.rendering.samples.document import PARTS, ROLES, Document
+from verl_tui.rendering.samples.document import PARTS, Document
 from verl_tui.rendering.text.search import Search
 from verl_tui.rendering.text.wrap import spans, wrap
 from verl_tui.text import safe
+from verl_tui.tui.widgets.side_by_side import SideBySide
 
 
 def sample(**more: Any) -> Sample:
@@ -240,7 +241,7 @@ def test_everything_fits(
         assert cell_len(row) <= max(width, 2)
         assert "\n" not in row
     for at in range(len(document)):
-        assert {role for _, role in document.row(at)} <= {*ROLES, ""}
+        assert {role for _, role in document.row(at)} <= {*SideBySide.LOOKS, ""}
     for hit in document.hits:
         assert 0 <= document.row_of(hit) < len(document)
 

@@ -25,7 +25,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from time import process_time
 from typing import TYPE_CHECKING, Any
-from weakref import WeakKeyDictionary, WeakSet
+from weakref import WeakSet
 
 import pytest
 import textual.app
@@ -38,7 +38,6 @@ from textual.css.stylesheet import Stylesheet
 from textual.pilot import Pilot
 from textual.screen import Screen
 
-from verl_tui.tui.terminal import styles
 from verl_tui.tui.terminal.output import TerminalOutput
 
 if TYPE_CHECKING:
@@ -189,33 +188,13 @@ def _threads_want_to_work() -> bool:
     return False
 
 
-class StylesOfAll:
-    """Styles of roles by what a stylesheet says, shared by the apps of all tests: to work them out
-    takes a sixth of an app's start.
-    """
-
-    def __init__(self) -> None:
-        self._known: dict[object, dict[Any, Any]] = {}
-        self._of: WeakKeyDictionary[Stylesheet, dict[Any, Any]] = WeakKeyDictionary()
-
-    def setdefault(self, sheet: Stylesheet, _none: object) -> dict[Any, Any]:
-        """Return the styles that are known of a stylesheet."""
-        if sheet not in self._of:
-            said = (tuple(sheet._variables.items()), tuple(sheet.source.items()))
-            self._of[sheet] = self._known.setdefault(said, {})
-        return self._of[sheet]
-
-
 _PARSED: dict[object, Any] = {}
 """Rules by the stylesheet that they were read from."""
-_STYLES = StylesOfAll()
 
 
 @contextmanager
 def quick_pilots() -> Iterator[None]:
-    """Have pilots wait for the app only, and read each stylesheet and work out its styles once, not
-    with every app.
-    """
+    """Have pilots wait for the app only, and read each stylesheet once, not with every app."""
     parse = Stylesheet._parse_rules
 
     def parse_once(self: Stylesheet, *source: Any, **options: Any) -> Any:
@@ -226,7 +205,6 @@ def quick_pilots() -> Iterator[None]:
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(Stylesheet, "_parse_rules", parse_once)
-        patch.setattr(styles, "COMPUTED", _STYLES)
         patch.setattr(textual.app, "wait_for_idle", wait_until_idle)
         patch.setattr(textual.pilot, "wait_for_idle", wait_until_idle)
         patch.setattr(Pilot, "_wait_for_screen", _wait_for_messages)

@@ -19,7 +19,6 @@ if TYPE_CHECKING:
     import pytest
 
 PRIVATE = [
-    "_attach",
     "_auto_restart",
     "_compositor",
     "_compositor_refresh",

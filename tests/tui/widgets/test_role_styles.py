@@ -4,21 +4,22 @@ only.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, ClassVar
 
 import pytest
 from textual.app import App, ComposeResult
+from textual.color import Color
 from textual.strip import Strip
-from watching import press, showing
 
-from verl_tui.tui.terminal.styles import RoleStyled
+from verl_tui.rendering.text.hues import Hue
+from verl_tui.tui.terminal.themes import PLAIN
 from verl_tui.tui.widgets.line import Line
-from verl_tui.tui.widgets.rows import Rows
+from verl_tui.tui.widgets.role_styled import RoleStyled
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Mapping
 
-    from verl_tui.monitor import Monitor
+    from verl_tui.tui.widgets.role_styled import Looks
 
 
 class Inks(App[None]):
@@ -36,7 +37,7 @@ async def test_a_role_has_the_style_of_its_class_until_the_theme_changes() -> No
         app.theme = "solarized-light"
         await pilot.pause()
         assert line.role_style("critical").color != before.color
-        assert set(line.role_styles) == set(Line.STYLED_ROLES)
+        assert set(line.role_styles) == set(Line.LOOKS)
 
 
 async def test_a_row_is_written_in_the_colours_of_its_roles() -> None:
@@ -71,35 +72,38 @@ async def test_on_another_ground_a_role_is_another_style() -> None:
         )
 
 
-def kinds(of: type[RoleStyled]) -> Iterator[type[RoleStyled]]:
-    """Yield all kinds of inked widgets there are."""
-    for kind in of.__subclasses__():
-        yield kind
-        yield from kinds(kind)
+class Gauges(RoleStyled):
+    LOOKS: ClassVar[Looks] = {
+        "gauge": "bold $text-primary on $foreground 15%",
+        "faint": "$primary 60%",
+        "run": Hue("#A8E4F0", "#0C6CC0", "ansi_cyan"),
+    }
+    ANSI_LOOKS: ClassVar[Mapping[str, str]] = {
+        "gauge": "$text-primary on ansi_bright_black"
+    }
 
 
-async def test_what_a_role_looks_like_depends_on_its_kind_of_widget_only(
-    demo: Monitor,
-) -> None:
-    """Else the style of one widget would not do for another."""
-    app = showing(demo)
-    async with app.run_test(size=(40, 12)) as pilot:
-        for key in "mlCctiAo":  # each screen brings its rules
-            await press(pilot, key, "escape", "escape")
-        roles = {
-            f"{kind.PREFIX}--{role}"
-            for kind in kinds(RoleStyled)
-            for role in kind.STYLED_ROLES
-        }
-        chains = [
-            selectors.selectors
-            for rule in app.stylesheet.rules
-            for selectors in rule.selector_set
-        ]
-        ours = [chain for chain in chains if chain[-1].name in roles]
-        assert {Line.PREFIX, Rows.PREFIX, "chart", "log"} <= {
-            chain[-1].name.split("--")[0] for chain in ours
-        }
-        for owner, role in ours:
-            assert owner.name in {kind.__name__ for kind in kinds(RoleStyled)}, role
-            assert owner.pseudo_classes <= {"ansi", "light", "dark"}, role
+class Gauged(App[None]):
+    def compose(self) -> ComposeResult:
+        yield Gauges()
+
+
+async def test_a_look_is_a_colour_for_each_ground_or_words_of_markup() -> None:
+    app = Gauged()
+    app.register_theme(PLAIN)
+    shown = {}
+    async with app.run_test() as pilot:
+        widget = app.query_one(Gauges)
+        for theme in ("textual-dark", "textual-light", PLAIN.name):
+            app.theme = theme
+            await pilot.pause()
+            shown[theme] = widget.role_styles
+    dark, light, ansi = shown.values()
+    assert str(dark["run"]).startswith("#a8e4f0 on ")
+    assert str(light["run"]).startswith("#0c6cc0 on ")
+    assert ansi["run"].color == Color.parse("ansi_cyan").rich_color
+    assert dark["gauge"].bold
+    assert dark["gauge"].bgcolor != dark["faint"].bgcolor
+    assert ansi["gauge"].bgcolor == Color.parse("ansi_bright_black").rich_color
+    assert not ansi["gauge"].bold
+    assert dark["faint"].color != light["faint"].color

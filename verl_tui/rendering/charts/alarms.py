@@ -21,9 +21,6 @@ if TYPE_CHECKING:
     from verl_tui.rendering.charts.downsample import DotColumns
     from verl_tui.rendering.charts.plan import PlannedChart
 
-BEHIND = "-raw"
-"""Ending of their names for values behind an average, which are fainter."""
-
 
 def alarms_of(chart: PlannedChart, verdict: Verdict) -> list[Alarm]:
     """Return when findings about a chart's metric held, over steps; the worst last."""

@@ -14,7 +14,6 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from verl_tui.bounds import clamp
 from verl_tui.rendering.charts import braille
-from verl_tui.rendering.charts.alarms import BEHIND
 from verl_tui.rendering.charts.axis_labels import cells_of, sides
 from verl_tui.rendering.charts.best_value import best_point
 from verl_tui.rendering.charts.braille import DotLayer, Glyph
@@ -23,6 +22,7 @@ from verl_tui.rendering.charts.line_signs import layered
 from verl_tui.rendering.charts.line_styles import straight_lines
 from verl_tui.rendering.charts.roles import HUES
 from verl_tui.rendering.charts.symbols import ASCII
+from verl_tui.rendering.text.hues import BEHIND
 from verl_tui.rendering.text.numbers import distinct_texts
 
 if TYPE_CHECKING:

@@ -7,12 +7,7 @@ from math import isfinite
 from typing import TYPE_CHECKING
 
 from verl_tui.rendering.charts import braille
-from verl_tui.rendering.charts.alarms import (
-    BEHIND,
-    CurveAlarms,
-    healthy_rows,
-    outside_band,
-)
+from verl_tui.rendering.charts.alarms import CurveAlarms, healthy_rows, outside_band
 from verl_tui.rendering.charts.band_shade import rows_in_band
 from verl_tui.rendering.charts.best_value import best_in
 from verl_tui.rendering.charts.braille import DotLayer, Glyph, Text
@@ -22,6 +17,7 @@ from verl_tui.rendering.charts.line_signs import layered, stamps
 from verl_tui.rendering.charts.roles import HUES
 from verl_tui.rendering.charts.strokes import Curve, Shade, StraightLines
 from verl_tui.rendering.charts.symbols import ASCII, Symbols
+from verl_tui.rendering.text.hues import BEHIND
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -5,7 +5,7 @@ from __future__ import annotations
 from bisect import bisect_right
 from typing import TYPE_CHECKING, NamedTuple
 
-from verl_tui.rendering.charts.alarms import BEHIND, alarmed_polylines
+from verl_tui.rendering.charts.alarms import alarmed_polylines
 from verl_tui.rendering.charts.best_value import best_in
 from verl_tui.rendering.charts.braille import fill_gaps
 from verl_tui.rendering.charts.chart_data import ALARM_ROLES
@@ -13,6 +13,7 @@ from verl_tui.rendering.charts.downsample import beyond_edge
 from verl_tui.rendering.charts.joined_points import joined
 from verl_tui.rendering.charts.line_signs import layered, stamps
 from verl_tui.rendering.charts.roles import HUES
+from verl_tui.rendering.text.hues import BEHIND
 
 if TYPE_CHECKING:
     from verl_tui.rendering.charts.axes import Scale, Window

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from verl_tui.rendering.charts.alarms import BEHIND
 from verl_tui.rendering.charts.chart_data import ALARM_ROLES
 from verl_tui.rendering.text.family_colours import FAMILIES
+from verl_tui.rendering.text.hues import BEHIND
 from verl_tui.rendering.text.run_colours import RUNS
 
 HUES = (*FAMILIES, *RUNS)

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, NamedTuple
 
-from verl_tui.rendering.charts.alarms import BEHIND, CurveAlarms, parted
+from verl_tui.rendering.charts.alarms import CurveAlarms, parted
 from verl_tui.rendering.charts.braille import DotLayer, connect, fill_gaps
 from verl_tui.rendering.charts.line_styles import straight_lines
+from verl_tui.rendering.text.hues import BEHIND
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

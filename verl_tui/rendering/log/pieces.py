@@ -14,7 +14,6 @@ if TYPE_CHECKING:
     from verl_tui.rendering.text.piece import Pieces
     from verl_tui.rendering.text.search import Search
 
-ROLES = (*(kind.value for kind in LineKind), "tag", "count", "number", "hit")
 _SIGNS = {
     LineKind.ERROR: ("✖", "X"),
     LineKind.WARNING: ("▲", "!"),

@@ -11,7 +11,7 @@ from verl_tui.bounds import clamp
 from verl_tui.rendering.charts.sparkline import BROKEN, sparkline
 from verl_tui.rendering.charts.symbols import ASCII, UNICODE
 from verl_tui.rendering.metrics.listing import movement
-from verl_tui.rendering.text.family_colours import FAMILIES, family_role
+from verl_tui.rendering.text.family_colours import family_role
 from verl_tui.rendering.text.numbers import compact
 from verl_tui.rendering.text.printable import middle
 
@@ -20,7 +20,6 @@ if TYPE_CHECKING:
     from verl_tui.rendering.text.piece import Piece, Pieces
     from verl_tui.runs.series import Series
 
-ROLES = ("heading", "prefix", "name", "value", "dim", *FAMILIES, "odd", "pin")
 
 _NUMBER = 8
 """Cells of a number and the blank before it."""

@@ -11,7 +11,6 @@ from rich.cells import cell_len
 from verl_tui.rendering.charts.sparkline import gauge, spark_pieces, sparkline
 from verl_tui.rendering.text.numbers import percent_done
 from verl_tui.rendering.text.piece import Pieces
-from verl_tui.rendering.text.run_colours import RUNS
 from verl_tui.rendering.text.short_names import short_names
 from verl_tui.runs.views.state import State
 
@@ -21,20 +20,6 @@ if TYPE_CHECKING:
     from verl_tui.rendering.charts.chart_data import Points
     from verl_tui.rendering.session.shown_state import Unread
 
-ROLES = (
-    "ok",
-    "warning",
-    "critical",
-    "nothing",
-    "name",
-    "shown",
-    "dim",
-    "bar",
-    "reward",
-    "odd",
-    *RUNS,
-)
-"""Roles of the pieces of text."""
 _BADGES = {"ok": "●", "warning": "▲", "critical": "✖", "nothing": "○"}
 _ASCII_BADGES = {"ok": "o", "warning": "!", "critical": "X", "nothing": "-"}
 _HEALTH = {

@@ -27,20 +27,6 @@ if TYPE_CHECKING:
 
 PARTS = ("prompt", "response", "truth", "fields")
 """Parts of a sample from top to bottom; number 1 is the prompt."""
-ROLES = (
-    "heading",
-    "dim",
-    "prompt",
-    "response",
-    "truth",
-    "fields",
-    "warning",
-    "here",
-    "differs",
-    *marks.ROLES,
-    *margin.ROLES,
-)
-"""Roles of the pieces of text; `here` is the hit that the user has gone to."""
 
 _TITLES = {"truth": "ground truth"}
 _ROOMY = 20

@@ -9,15 +9,8 @@ from verl_tui.rendering.samples import marks
 from verl_tui.rendering.samples.answers import find_answers
 from verl_tui.rendering.samples.template import (
     ANSWER,
-    ASSISTANT,
-    CALL,
-    CODE,
-    RESULT,
-    SYSTEM,
     TEXT,
     THOUGHT,
-    TOOL,
-    USER,
 )
 
 if TYPE_CHECKING:
@@ -27,8 +20,6 @@ if TYPE_CHECKING:
     from verl_tui.rendering.samples.speaker_stretches import Stretch
     from verl_tui.rendering.text.piece import Piece, Pieces
 
-ROLES = (SYSTEM, USER, ASSISTANT, TOOL, THOUGHT, CALL, RESULT, CODE, ANSWER)
-"""Roles of the pieces of text: the speaker of plain text, else its kind."""
 
 _LABELLED, _RULED = 60, 24
 """Widths from which on the margin has labels, and a rule, in cells."""

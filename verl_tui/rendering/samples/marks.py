@@ -24,7 +24,6 @@ HIT = "hit"
 TAG = "tag"
 TOKEN_ROLE = "token"  # noqa: S105 - a role, no password
 REPEATED = "repeated"
-ROLES = (HIT, TAG, TOKEN_ROLE, REPEATED)
 
 _N = 3
 """Number of consecutive words that must repeat."""

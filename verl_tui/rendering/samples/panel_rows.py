@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING
 
 from rich.cells import cell_len
 
-from verl_tui.rendering.samples import answers, margin, marks
 from verl_tui.rendering.text.numbers import compact, exact_step
 from verl_tui.rendering.text.piece import cells_of
 from verl_tui.rendering.text.wrap import ellipsis, fit, wrap
@@ -27,26 +26,6 @@ if TYPE_CHECKING:
     from verl_tui.runs.run import Run
     from verl_tui.runs.samples import Place, Samples
 
-ROLES = (
-    "strong",
-    "label",
-    "dim",
-    "prompt",
-    "response",
-    "truth",
-    "extras",
-    "good",
-    "warning",
-    "critical",
-    "even",
-    answers.DIFFERS,
-    marks.TAG,
-    marks.TOKEN_ROLE,
-    *margin.ROLES,
-)
-"""Roles of the pieces of text."""
-HERE = tuple(f"here-{role}" for role in ("good", "warning", "critical", "even"))
-"""Roles of the shown sample's glyph."""
 
 _ONE_ROW = 100
 """Width from which on the header takes one row instead of two, in cells."""

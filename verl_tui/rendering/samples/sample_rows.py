@@ -20,7 +20,6 @@ if TYPE_CHECKING:
     from verl_tui.rendering.samples.score_summary import ScoreSummary
     from verl_tui.rendering.text.piece import Pieces
 
-ROLES = ("strong", "dim", "field", "good", "warning", "critical", "even", "answer")
 
 _NUMBER = 7
 """Cells of a number."""

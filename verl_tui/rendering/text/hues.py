@@ -1,13 +1,13 @@
-"""Colours by role, and the stylesheet that paints the roles in a widget."""
+"""Colours that a theme does not have, for each kind of ground."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, NamedTuple
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Mapping
 
-FAINT = "-raw"
+BEHIND = "-raw"
 """Ending of the role of a metric's values behind their average."""
 
 
@@ -18,28 +18,18 @@ class Hue(NamedTuple):
     light: str
     ansi: str
 
+    def on_ground(self, *, ansi: bool, dark: bool) -> str:
+        """Return the colour for a ground."""
+        if ansi:
+            return self.ansi
+        return self.dark if dark else self.light
 
-def rules(
-    widget: str, prefix: str, hues: Mapping[str, Hue], *, faint: bool = False
-) -> str:
-    """Return the stylesheet that colours the component classes of roles in a widget.
-
-    Args:
-        widget: The widget's class.
-        prefix: What its component classes begin with.
-        hues: The colours by role.
-        faint: Whether there are values behind averages, too.
-    """
-    return "\n".join(_rules(widget, prefix, hues, faint=faint))
+    @property
+    def faint(self) -> Hue:
+        """The colour of values behind their average; the sixteen have no shades."""
+        return Hue(f"{self.dark} 50%", f"{self.light} 50%", self.ansi)
 
 
-def _rules(
-    widget: str, prefix: str, hues: Mapping[str, Hue], *, faint: bool
-) -> Iterator[str]:
-    for ground, opacity in (("dark", " 50%"), ("light", " 50%"), ("ansi", "")):
-        for role, hue in hues.items():
-            colour = getattr(hue, ground)
-            rule = f"{widget}:{ground} > .{prefix}--{role}"
-            yield f"{rule} {{ color: {colour}; }}"
-            if faint:
-                yield f"{rule}{FAINT} {{ color: {colour}{opacity}; }}"
+def with_faint(hues: Mapping[str, Hue]) -> dict[str, Hue]:
+    """Return colours by role, and those of the values behind their averages."""
+    return {**hues, **{role + BEHIND: hue.faint for role, hue in hues.items()}}

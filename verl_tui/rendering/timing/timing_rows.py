@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from verl_tui.rendering.text.part_colours import PARTS
 from verl_tui.rendering.text.printable import cut, wrapped
 from verl_tui.rendering.text.wrap import ellipsis
 from verl_tui.rendering.timing.progress import progress
@@ -20,16 +19,6 @@ if TYPE_CHECKING:
 
 _SIGNS, _ASCII_SIGNS = "█▓▄▒▌░", "#%=+o:"
 """Signs of the parts where colours do not distinguish them."""
-ROLES = (
-    "heading",
-    "label",
-    "value",
-    "dim",
-    "good",
-    "warning",
-    *PARTS,
-)
-"""Roles of the pieces of text."""
 
 
 def timing_rows(view: View, width: int, *, solid: bool = False) -> list[Pieces]:

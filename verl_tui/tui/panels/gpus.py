@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, ClassVar
 
 from verl_tui.rendering.gpus.places import gpu_rows
 from verl_tui.times import age
@@ -11,11 +11,13 @@ from verl_tui.tui.panels.spec import PanelSpec
 from verl_tui.tui.widgets.rows import Rows
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from textual.app import ComposeResult
 
     from verl_tui.rendering.session.snapshot import View
+    from verl_tui.tui.widgets.role_styled import Looks
 
-_ROLES = ("name", "bar", "gauge", "value", "warn", "dim", "spark", "odd")
 _STALE = 30.0
 """Seconds after which the age of a reading is shown."""
 
@@ -35,22 +37,20 @@ class GpusPanel(TextPanel):
     TITLE = "gpus"
     PANEL = PanelSpec("gpus", "f5", "GPUs", rank=40, tab=40, css=_PLACE)
     FOOTER = (("chart.zoom", "Full screen"), ("list.down list.up", "Scroll"))
-    PREFIX = "gpus"
-    STYLED_ROLES = _ROLES
-    GROUNDED = frozenset({"gauge"})
-    DEFAULT_CSS = """
-    GpusPanel {
-        & > .gpus--name { color: $foreground; text-style: bold; }
-        & > .gpus--bar { color: $text-success; }
-        & > .gpus--gauge { color: $text-primary; background: $foreground 15%; }
-        &:ansi > .gpus--gauge { background: ansi_bright_black; }
-        & > .gpus--value { color: $foreground; }
-        & > .gpus--warn { color: $text-warning; text-style: bold; }
-        & > .gpus--dim { color: $text-muted; }
-        & > .gpus--spark { color: $text-primary; }
-        & > .gpus--odd { color: $text-error; text-style: bold; }
+    LOOKS: ClassVar[Looks] = {
+        "name": "bold $foreground",
+        "bar": "$text-success",
+        "gauge": "$text-primary on $foreground 15%",
+        "value": "$foreground",
+        "warn": "bold $text-warning",
+        "dim": "$text-muted",
+        "spark": "$text-primary",
+        "odd": "bold $text-error",
     }
-    """
+    ANSI_LOOKS: ClassVar[Mapping[str, str]] = {
+        "gauge": "$text-primary on ansi_bright_black"
+    }
+    GROUNDED = frozenset({"gauge"})
 
     def __init__(self, *, id: str | None = None, classes: str | None = None) -> None:
         super().__init__(id=id, classes=classes)

@@ -8,7 +8,6 @@ from textual.binding import Binding
 from textual.message import Message
 
 from verl_tui.rendering.health_layout import FindingList, HealthLayout, caption
-from verl_tui.rendering.health_rows import ROLES
 from verl_tui.tui.keys.help_section import HelpSection
 from verl_tui.tui.keys.tasks import WHY
 from verl_tui.tui.panels.panel import TextPanel
@@ -22,6 +21,7 @@ if TYPE_CHECKING:
 
     from verl_tui.health.finding import Finding
     from verl_tui.rendering.session.snapshot import View
+    from verl_tui.tui.widgets.role_styled import Looks
 
 
 _PLACE = """
@@ -40,19 +40,15 @@ class HealthPanel(TextPanel):
         ("health.not_judged", "Other rules"),
         ("finding.acknowledge", "Acknowledge"),
     )
-    PREFIX = "health"
-    STYLED_ROLES = ROLES
-    DEFAULT_CSS = """
-    HealthPanel {
-        & > .health--critical { color: $text-error; text-style: bold; }
-        & > .health--warning { color: $text-warning; text-style: bold; }
-        & > .health--info { color: $text-primary; }
-        & > .health--ok { color: $text-success; }
-        & > .health--text { color: $foreground; }
-        & > .health--advice { color: $text-accent; }
-        & > .health--dim { color: $text-muted; }
+    LOOKS: ClassVar[Looks] = {
+        "critical": "bold $text-error",
+        "warning": "bold $text-warning",
+        "info": "$text-primary",
+        "ok": "$text-success",
+        "text": "$foreground",
+        "advice": "$text-accent",
+        "dim": "$text-muted",
     }
-    """
     HELP_SECTION = HelpSection("health, with the focus", rank=20, task=WHY)
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding(

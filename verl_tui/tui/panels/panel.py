@@ -14,7 +14,7 @@ from textual.strip import Strip
 
 from verl_tui.tui.terminal.lazy_strips import LazyStrips
 from verl_tui.tui.terminal.net import ContainedPart
-from verl_tui.tui.terminal.styles import RoleStyled
+from verl_tui.tui.widgets.role_styled import RoleStyled
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

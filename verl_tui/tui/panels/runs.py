@@ -11,13 +11,12 @@ from textual.message import Message
 
 from verl_tui.rendering.dashboard_rows import has_column
 from verl_tui.rendering.filter_words import Matches
-from verl_tui.rendering.run_list.entry_rows import ROLES, badges, signs
+from verl_tui.rendering.run_list.entry_rows import badges, signs
 from verl_tui.rendering.run_list.layout import ListRoom, RunListLayout, caption
 from verl_tui.rendering.run_list.table_rows import on_edge
 from verl_tui.rendering.session.run_order import named_like
 from verl_tui.rendering.session.selection import LETTERS
 from verl_tui.rendering.text.family_colours import FAMILIES
-from verl_tui.rendering.text.hues import rules
 from verl_tui.rendering.text.run_colours import HUES
 from verl_tui.text import shell_words
 from verl_tui.tui.keys.help_section import HelpSection
@@ -28,11 +27,14 @@ from verl_tui.tui.terminal.lazy_strips import LazyStrips
 from verl_tui.tui.widgets.entries import Entries
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from textual.app import ComposeResult
     from textual.binding import BindingType
     from textual.geometry import Size
 
     from verl_tui.rendering.session.snapshot import View
+    from verl_tui.tui.widgets.role_styled import Looks
 
 _BESIDE = 10
 """Cells beside a name: frame, scroll bar, number, badge, count, and the sign of the state."""
@@ -68,8 +70,22 @@ class RunsPanel(TextPanel):
     PANEL = PanelSpec("runs", "f2", "Runs", rank=10, tab=50, css=_PLACE)
     FOOTER = (("runs.select", "Select"), ("runs.sort", "Sort"), ("compare", "Compare"))
     ABRIDGED = True
-    PREFIX = "runs"
-    STYLED_ROLES = ROLES
+    LOOKS: ClassVar[Looks] = {
+        "ok": "$text-success",
+        "warning": "$text-warning",
+        "critical": "$text-error",
+        "nothing": "$text-muted",
+        "name": "$foreground",
+        "shown": "bold $foreground",
+        "dim": "$text-muted",
+        "bar": "$text-primary on $foreground 15%",
+        "odd": "bold $text-error",
+        "reward": FAMILIES["reward"],
+        **HUES,
+    }
+    ANSI_LOOKS: ClassVar[Mapping[str, str]] = {
+        "bar": "$text-primary on ansi_bright_black"
+    }
     GROUNDED = frozenset({"bar"})
     HELP_SECTION = HelpSection(
         "runs, with the focus",
@@ -97,18 +113,8 @@ class RunsPanel(TextPanel):
     DEFAULT_CSS = """
     RunsPanel {
         & > Entries { height: 1fr; }
-        & > .runs--ok { color: $text-success; }
-        & > .runs--warning { color: $text-warning; }
-        & > .runs--critical { color: $text-error; }
-        & > .runs--nothing { color: $text-muted; }
-        & > .runs--name { color: $foreground; }
-        & > .runs--shown { color: $foreground; text-style: bold; }
-        & > .runs--dim { color: $text-muted; }
-        & > .runs--bar { color: $text-primary; background: $foreground 15%; }
-        &:ansi > .runs--bar { background: ansi_bright_black; }
-        & > .runs--odd { color: $text-error; text-style: bold; }
     }
-    """ + rules("RunsPanel", "runs", HUES | {"reward": FAMILIES["reward"]})
+    """
 
     class Picked(Message):
         """The user chose a run."""

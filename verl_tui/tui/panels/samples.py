@@ -14,8 +14,6 @@ from verl_tui.rendering.samples.chosen import SampleChoice
 from verl_tui.rendering.samples.export import whole
 from verl_tui.rendering.samples.of_runs import FOLLOWING, ChoicesByRun, TallestSamples
 from verl_tui.rendering.samples.panel_rows import (
-    HERE,
-    ROLES,
     caption,
     header_height,
     header_rows,
@@ -28,7 +26,8 @@ from verl_tui.tui.keys.help_section import HelpSection
 from verl_tui.tui.keys.tasks import SAMPLES
 from verl_tui.tui.panels.panel import Panel
 from verl_tui.tui.panels.spec import PanelSpec
-from verl_tui.tui.terminal.styles import RoleStyled
+from verl_tui.tui.widgets import looks
+from verl_tui.tui.widgets.role_styled import RoleStyled
 from verl_tui.tui.widgets.rows import Rows
 from verl_tui.tui.widgets.unfolding_rows import UnfoldingRows
 
@@ -41,6 +40,7 @@ if TYPE_CHECKING:
     from verl_tui.rendering.session.snapshot import View
     from verl_tui.rendering.text.piece import Pieces
     from verl_tui.runs.samples import Place, Samples
+    from verl_tui.tui.widgets.role_styled import Looks
 
 
 _MOST, _LEAST = 12, 3
@@ -64,39 +64,20 @@ class SamplesPanel(Panel, RoleStyled):
         ("samples.unfold", "Unfold"),
         ("samples.follow", "Follow"),
     )
-    PREFIX = "samples"
-    STYLED_ROLES = (*ROLES, *HERE)
+    LOOKS: ClassVar[Looks] = {
+        **looks.SAMPLES,
+        "label": "$text-accent",
+        "prompt": "$text-muted",
+        "extras": "$text-muted",
+        "here-good": "bold reverse $text-success",
+        "here-warning": "bold reverse $text-warning",
+        "here-critical": "bold reverse $text-error",
+        "here-even": "bold reverse $text-muted",
+    }
     DEFAULT_CSS = """
     SamplesPanel {
         & > .-header { height: 1; overflow: hidden hidden; scrollbar-size: 0 0; }
         & > .-body { height: 1fr; scrollbar-gutter: stable; }
-        & > .samples--strong { color: $foreground; text-style: bold; }
-        & > .samples--label { color: $text-accent; }
-        & > .samples--dim { color: $text-muted; }
-        & > .samples--prompt { color: $text-muted; }
-        & > .samples--response { color: $foreground; }
-        & > .samples--truth { color: $text-primary; }
-        & > .samples--extras { color: $text-muted; }
-        & > .samples--good { color: $text-success; }
-        & > .samples--warning { color: $text-warning; }
-        & > .samples--critical { color: $text-error; }
-        & > .samples--even { color: $text-muted; }
-        & > .samples--system { color: $text-muted; }
-        & > .samples--user { color: $text-secondary; }
-        & > .samples--assistant { color: $foreground; }
-        & > .samples--tool { color: $text-secondary; }
-        & > .samples--thought { color: $text-muted; text-style: italic; }
-        & > .samples--call { color: $text-accent; }
-        & > .samples--result { color: $text-secondary; }
-        & > .samples--code { color: $text-accent; }
-        & > .samples--answer { color: $text-primary; text-style: bold; }
-        & > .samples--differs { color: $text-accent; text-style: bold underline; }
-        & > .samples--token { color: $text-disabled; }
-        & > .samples--tag { color: $text-muted; text-style: italic; }
-        & > .samples--here-good { color: $text-success; text-style: bold reverse; }
-        & > .samples--here-warning { color: $text-warning; text-style: bold reverse; }
-        & > .samples--here-critical { color: $text-error; text-style: bold reverse; }
-        & > .samples--here-even { color: $text-muted; text-style: bold reverse; }
     }
     """
     HELP_SECTION = HelpSection("samples, with the focus", rank=30, task=SAMPLES)

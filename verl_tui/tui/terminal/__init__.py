@@ -32,7 +32,4 @@ Each part below is as in Textual 8.2. Where one is missing, the app goes on as a
 
 `scrolling`:
 - `Widget._scroll_update`: a list grows without a layout of the whole screen.
-
-`styles`:
-- `DOMNode._attach`: works out only the styles that are drawn with; a chart has forty.
 """

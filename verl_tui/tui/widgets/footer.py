@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from itertools import accumulate, chain
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, ClassVar, NamedTuple
 
 from rich.cells import cell_len
 from rich.segment import Segment
 from textual.strip import Strip
 
 from verl_tui.tui.keys.key_names import key_name
-from verl_tui.tui.terminal.styles import RoleStyled
+from verl_tui.tui.widgets.role_styled import RoleStyled
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -18,6 +18,8 @@ if TYPE_CHECKING:
     from textual import events
     from textual.binding import ActiveBinding
     from textual.screen import Screen
+
+    from verl_tui.tui.widgets.role_styled import Looks
 
 FOOTER = "FOOTER"
 """Attribute of a panel, a screen or the app: keys that the last row names, as pairs of the names
@@ -53,20 +55,16 @@ class Keys(RoleStyled, can_focus=False):
     """
 
     ALLOW_SELECT = False
-    PREFIX = "keys"
-    STYLED_ROLES = ("key", "does", "off")
+    LOOKS: ClassVar[Looks] = {
+        "key": "bold $footer-key-foreground on $footer-key-background",
+        "does": "$footer-description-foreground on $footer-description-background",
+        "off": "$text-disabled",
+    }
     DEFAULT_CSS = """
     Keys {
         dock: bottom;
         height: 1;
         background: $footer-background;
-        & > .keys--key {
-            color: $footer-key-foreground; background: $footer-key-background; text-style: bold;
-        }
-        & > .keys--does {
-            color: $footer-description-foreground; background: $footer-description-background;
-        }
-        & > .keys--off { color: $text-disabled; }
     }
     """
 

@@ -2,39 +2,40 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, ClassVar
 
 from rich.style import Style
 from rich.text import Text
 from textual.strip import Strip
 
 from verl_tui.rendering.text.family_colours import FAMILIES
-from verl_tui.rendering.text.hues import rules
-from verl_tui.tui.terminal.styles import RoleStyled
+from verl_tui.tui.widgets.role_styled import RoleStyled
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from verl_tui.rendering.text.piece import Piece
+    from verl_tui.tui.widgets.role_styled import Looks
 
 
 class Line(RoleStyled):
     """One line of pieces at the left and at the right; the left ones are cut first."""
 
-    PREFIX = "line"
-    STYLED_ROLES = ("strong", "dim", "good", "warning", "critical", "accent", *FAMILIES)
+    LOOKS: ClassVar[Looks] = {
+        "strong": "bold",
+        "dim": "$text-muted",
+        "good": "$text-success",
+        "warning": "$text-warning",
+        "critical": "bold $text-error",
+        "accent": "$text-accent",
+        **FAMILIES,
+    }
     DEFAULT_CSS = """
     Line {
         height: 1;
         width: 1fr;
-        & > .line--strong { text-style: bold; }
-        & > .line--dim { color: $text-muted; }
-        & > .line--good { color: $text-success; }
-        & > .line--warning { color: $text-warning; }
-        & > .line--critical { color: $text-error; text-style: bold; }
-        & > .line--accent { color: $text-accent; }
     }
-    """ + rules("Line", "line", FAMILIES)
+    """
 
     def __init__(self, *, id: str | None = None) -> None:
         super().__init__(id=id, markup=False)

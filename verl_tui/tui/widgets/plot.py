@@ -19,12 +19,11 @@ from verl_tui.rendering.charts.downsample import neighbour
 from verl_tui.rendering.charts.path import neighbour_on_path
 from verl_tui.rendering.charts.ranges import extent
 from verl_tui.rendering.charts.renderer import ChartRenderer
-from verl_tui.rendering.charts.roles import ROLES
 from verl_tui.rendering.charts.symbols import ASCII
 from verl_tui.rendering.text.family_colours import FAMILIES
-from verl_tui.rendering.text.hues import rules
+from verl_tui.rendering.text.hues import with_faint
 from verl_tui.rendering.text.run_colours import HUES
-from verl_tui.tui.terminal.styles import RoleStyled
+from verl_tui.tui.widgets.role_styled import RoleStyled
 
 if TYPE_CHECKING:
     from textual import events
@@ -33,6 +32,7 @@ if TYPE_CHECKING:
     from verl_tui.rendering.charts.axes import Window
     from verl_tui.rendering.charts.braille import Text
     from verl_tui.rendering.charts.chart_data import ChartLine
+    from verl_tui.tui.widgets.role_styled import Looks
 
 _EMPTY = -1
 """Row that all empty ones are."""
@@ -93,8 +93,37 @@ class Plot(RoleStyled, can_focus=True):
     Subclasses draw the rows. The keys count only while the widget has the focus.
     """
 
-    PREFIX = "chart"
-    STYLED_ROLES = ROLES
+    LOOKS: ClassVar[Looks] = {
+        "title": "bold $foreground",
+        "focused": "bold reverse $foreground",
+        "value": "$foreground",
+        "trend": "$text-muted",
+        "key": "$text-disabled",
+        "axis": "$text-muted",
+        "rule": "$panel-lighten-2",
+        "cursor": "bold $foreground",
+        "line": "$text-primary",
+        "line-2": "$text-secondary",
+        "line-3": "$text-success",
+        "line-4": "$text-accent",
+        "right": "$text-success",
+        "raw": "$primary 60%",
+        "envelope": "$primary 60%",
+        "quartiles": "$primary 80%",
+        "band": "$success",
+        "healthy": "on $foreground 8%",
+        "target": "$text-accent",
+        "odd": "bold $text-error",
+        "critical": "bold $text-error",
+        "warning": "bold $text-warning",
+        "info": "bold $text-primary",
+        "critical-raw": "$text-error 70%",
+        "warning-raw": "$text-warning 70%",
+        "info-raw": "$text-primary 70%",
+        "restart": "$text-secondary",
+        "checkpoint": "$text-muted",
+        **with_faint(HUES | FAMILIES),
+    }
     BINDINGS: ClassVar[list[BindingType]] = [
         *READING,
         Binding("escape", "leave", "Remove the cursor", show=False),
@@ -103,36 +132,8 @@ class Plot(RoleStyled, can_focus=True):
     Plot {
         height: 1fr;
         width: 1fr;
-        & > .chart--title { color: $foreground; text-style: bold; }
-        & > .chart--focused { color: $foreground; text-style: bold reverse; }
-        & > .chart--value { color: $foreground; }
-        & > .chart--trend { color: $text-muted; }
-        & > .chart--key { color: $text-disabled; }
-        & > .chart--axis { color: $text-muted; }
-        & > .chart--rule { color: $panel-lighten-2; }
-        & > .chart--cursor { color: $foreground; text-style: bold; }
-        & > .chart--line { color: $text-primary; }
-        & > .chart--line-2 { color: $text-secondary; }
-        & > .chart--line-3 { color: $text-success; }
-        & > .chart--line-4 { color: $text-accent; }
-        & > .chart--right { color: $text-success; }
-        & > .chart--raw { color: $primary 60%; }
-        & > .chart--envelope { color: $primary 60%; }
-        & > .chart--quartiles { color: $primary 80%; }
-        & > .chart--band { color: $success; }
-        & > .chart--healthy { background: $foreground 8%; }
-        & > .chart--target { color: $text-accent; }
-        & > .chart--odd { color: $text-error; text-style: bold; }
-        & > .chart--critical { color: $text-error; text-style: bold; }
-        & > .chart--warning { color: $text-warning; text-style: bold; }
-        & > .chart--info { color: $text-primary; text-style: bold; }
-        & > .chart--critical-raw { color: $text-error 70%; }
-        & > .chart--warning-raw { color: $text-warning 70%; }
-        & > .chart--info-raw { color: $text-primary 70%; }
-        & > .chart--restart { color: $text-secondary; }
-        & > .chart--checkpoint { color: $text-muted; }
     }
-    """ + rules("Plot", "chart", HUES | FAMILIES, faint=True)
+    """
 
     _late = False
     """True while a slow drawing is left to a later frame."""
@@ -238,7 +239,7 @@ class Plot(RoleStyled, can_focus=True):
         """Return the style of a role, on the ground of the healthy band where it stands there."""
         if name not in self._styles:
             role = name.removesuffix(ON_BAND)
-            style = self.role_style(role if role in ROLES else "")
+            style = self.role_style(role if role in self.LOOKS else "")
             if role != name:
                 style += Style(bgcolor=self.role_style("healthy").bgcolor)
             self._styles[name] = style

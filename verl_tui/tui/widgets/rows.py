@@ -15,13 +15,15 @@ from textual.strip import Strip
 from verl_tui.bounds import clamp
 from verl_tui.tui.keys.help_section import HelpSection
 from verl_tui.tui.terminal.scrolling import ScrollingRows
-from verl_tui.tui.terminal.styles import RoleStyled
+from verl_tui.tui.widgets.role_styled import RoleStyled
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterator, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
 
     from textual import events
     from textual.binding import BindingType
+
+    from verl_tui.tui.widgets.role_styled import Looks
 
 _EMPTY = Strip([])
 """Drawn below the last row."""
@@ -50,18 +52,20 @@ class Rows(ScrollingRows, RoleStyled, can_focus=True):
     link the difference is a factor of a hundred.
     """
 
-    PREFIX = "rows"
-    STYLED_ROLES: ClassVar[Collection[str]] = ("here", "chosen")
+    LOOKS: ClassVar[Looks] = {
+        "here": "bold on $primary-muted",
+        "chosen": "on $block-cursor-blurred-background",
+    }
+    # Nobody knows which grounds the text of the terminal's own colours can be read on.
+    ANSI_LOOKS: ClassVar[Mapping[str, str]] = {
+        "here": "bold reverse",
+        "chosen": "bold",
+    }
     DEFAULT_CSS = """
     Rows {
         scrollbar-size-vertical: 1;
         overflow-x: hidden;
         overflow-y: auto;
-        & > .rows--here { background: $primary-muted; text-style: bold; }
-        & > .rows--chosen { background: $block-cursor-blurred-background; }
-        /* The terminal's own colours: nobody knows which grounds its text can be read on. */
-        &:ansi > .rows--chosen { background: transparent; text-style: bold; }
-        &:ansi > .rows--here { background: transparent; text-style: bold reverse; }
     }
     """
     HELP_SECTION = HelpSection("lists, with the focus", rank=1000)

@@ -4,23 +4,23 @@ prompt.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, ClassVar
 
 from textual import on
 from textual.containers import Horizontal, Vertical
 
 from verl_tui.rendering.samples import (
     changed_words,
-    document,
     response_rows,
     sample_rows,
 )
 from verl_tui.rendering.samples.document import Document
 from verl_tui.rendering.samples.header_lines import sample_words
 from verl_tui.tui.terminal.lazy_strips import LazyStrips
-from verl_tui.tui.terminal.styles import RoleStyled
+from verl_tui.tui.widgets import looks
 from verl_tui.tui.widgets.document_rows import DocumentRows
 from verl_tui.tui.widgets.line import Line
+from verl_tui.tui.widgets.role_styled import RoleStyled
 from verl_tui.tui.widgets.rows import Rows
 
 if TYPE_CHECKING:
@@ -33,8 +33,7 @@ if TYPE_CHECKING:
     from verl_tui.rendering.samples.response_rows import ResponseItem
     from verl_tui.rendering.text.piece import Pieces
     from verl_tui.runs.samples import Place
-
-_ROLES = tuple(dict.fromkeys((*document.ROLES, *sample_rows.ROLES)))
+    from verl_tui.tui.widgets.role_styled import Looks
 
 
 class SideBySide(Horizontal, RoleStyled):
@@ -45,8 +44,16 @@ class SideBySide(Horizontal, RoleStyled):
     sample if there is room for one of them.
     """
 
-    PREFIX = "browse"
-    STYLED_ROLES = _ROLES
+    LOOKS: ClassVar[Looks] = {
+        **looks.SAMPLES,
+        "heading": "bold $text-accent",
+        "prompt": "$foreground",
+        "fields": "$foreground",
+        "field": "$foreground",
+        "repeated": "underline $text-warning",
+        "hit": "reverse $text-primary",
+        "here": "bold reverse $text-warning",
+    }
     DEFAULT_CSS = """
     SideBySide {
         height: 1fr;
@@ -63,33 +70,6 @@ class SideBySide(Horizontal, RoleStyled):
             & #responses { display: block; width: 1fr; }
             & #side, & #main { display: none; }
         }
-        & > .browse--heading { color: $text-accent; text-style: bold; }
-        & > .browse--strong { color: $foreground; text-style: bold; }
-        & > .browse--dim { color: $text-muted; }
-        & > .browse--prompt { color: $foreground; }
-        & > .browse--response { color: $foreground; }
-        & > .browse--truth { color: $text-primary; }
-        & > .browse--fields { color: $foreground; }
-        & > .browse--field { color: $foreground; }
-        & > .browse--good { color: $text-success; }
-        & > .browse--warning { color: $text-warning; }
-        & > .browse--critical { color: $text-error; }
-        & > .browse--even { color: $text-muted; }
-        & > .browse--token { color: $text-disabled; }
-        & > .browse--tag { color: $text-muted; text-style: italic; }
-        & > .browse--repeated { color: $text-warning; text-style: underline; }
-        & > .browse--system { color: $text-muted; }
-        & > .browse--user { color: $text-secondary; }
-        & > .browse--assistant { color: $foreground; }
-        & > .browse--tool { color: $text-secondary; }
-        & > .browse--thought { color: $text-muted; text-style: italic; }
-        & > .browse--call { color: $text-accent; }
-        & > .browse--result { color: $text-secondary; }
-        & > .browse--code { color: $text-accent; }
-        & > .browse--answer { color: $text-primary; text-style: bold; }
-        & > .browse--differs { color: $text-accent; text-style: bold underline; }
-        & > .browse--hit { color: $text-primary; text-style: reverse; }
-        & > .browse--here { color: $text-warning; text-style: bold reverse; }
     }
     """
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from textual import on
 from textual.message import Message
 
-from verl_tui.rendering.log.pieces import ROLES
+from verl_tui.tui.widgets import looks
 from verl_tui.tui.widgets.rows import Rows
 
 if TYPE_CHECKING:
@@ -18,22 +18,11 @@ if TYPE_CHECKING:
 class StartLog(Rows):
     """Rows of a log, out of sight while there are charts."""
 
-    PREFIX = "start-log"
-    STYLED_ROLES = ("here", "chosen", *ROLES)
+    LOOKS = looks.LOG_LINES
     DEFAULT_CSS = """
     StartLog {
         display: none;
         height: 1fr;
-        & > .start-log--error { color: $text-error; }
-        & > .start-log--warning { color: $text-warning; }
-        & > .start-log--mark { color: $text-success; }
-        & > .start-log--step { color: $text-primary; }
-        & > .start-log--progress { color: $text-muted; }
-        & > .start-log--plain { color: $foreground; }
-        & > .start-log--tag { color: $text-muted; }
-        & > .start-log--count { color: $text-primary; text-style: bold; }
-        & > .start-log--number { color: $text-disabled; }
-        & > .start-log--hit { color: $text-primary; text-style: reverse; }
     }
     """
 

@@ -11,14 +11,12 @@ from verl_tui.bounds import clamp
 from verl_tui.rendering.choices import next_choice
 from verl_tui.rendering.compare_figures import sections, where
 from verl_tui.rendering.compare_rows import (
-    ROLES,
     fit_columns,
     heading_rows,
     longest,
     reward_row,
     table_rows,
 )
-from verl_tui.rendering.text.hues import rules
 from verl_tui.rendering.text.printable import wrapped
 from verl_tui.rendering.text.run_colours import HUES
 from verl_tui.runs.views.alignment import Alignment
@@ -38,6 +36,7 @@ if TYPE_CHECKING:
 
     from verl_tui.rendering.session.snapshot import View
     from verl_tui.runs.run import Run
+    from verl_tui.tui.widgets.role_styled import Looks
 
 _FLAT = 8
 """Least height of a table with a row that names the baseline, its first column."""
@@ -60,8 +59,18 @@ class _Table(Rows):
 class ComparePanel(TextPanel):
     """The table below the names of its runs."""
 
-    PREFIX = "compare"
-    STYLED_ROLES = ROLES
+    LOOKS: ClassVar[Looks] = {
+        "heading": "bold $text-accent",
+        "label": "$foreground",
+        "value": "$foreground",
+        "current": "bold $text-accent",
+        "spark": "$text-primary",
+        "dim": "$text-muted",
+        "better": "$text-success",
+        "worse": "$text-error",
+        "differs": "$text-warning",
+        **HUES,
+    }
     DEFAULT_CSS = """
     ComparePanel {
         border: round $accent;
@@ -69,17 +78,8 @@ class ComparePanel(TextPanel):
         background: $surface;
         & > #compare-head { height: 2; }
         & > #compare-table { height: 1fr; scrollbar-gutter: stable; }
-        & > .compare--heading { color: $text-accent; text-style: bold; }
-        & > .compare--label { color: $foreground; }
-        & > .compare--value { color: $foreground; }
-        & > .compare--current { color: $text-accent; text-style: bold; }
-        & > .compare--spark { color: $text-primary; }
-        & > .compare--dim { color: $text-muted; }
-        & > .compare--better { color: $text-success; }
-        & > .compare--worse { color: $text-error; }
-        & > .compare--differs { color: $text-warning; }
     }
-    """ + rules("ComparePanel", "compare", HUES)
+    """
 
     def __init__(self) -> None:
         super().__init__()

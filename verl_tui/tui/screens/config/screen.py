@@ -9,7 +9,6 @@ from textual.binding import Binding
 from textual.widgets import Input
 
 from verl_tui.rendering.config_rows import (
-    ROLES,
     compared,
     difference_page,
     full_entry,
@@ -37,6 +36,7 @@ if TYPE_CHECKING:
     from verl_tui.rendering.config_rows import SettingEntry, SettingsPage
     from verl_tui.rendering.session.snapshot import View
     from verl_tui.runs.run import Run
+    from verl_tui.tui.widgets.role_styled import Looks
 
 _FLAT = 8
 """Least height of a list with the names of its columns."""
@@ -58,8 +58,14 @@ class SettingsList(Entries):
 class ConfigPanel(TextPanel):
     """A list of settings below the names of its columns, and the chosen one in full."""
 
-    PREFIX = "config"
-    STYLED_ROLES = ROLES
+    LOOKS: ClassVar[Looks] = {
+        "heading": "bold $text-accent",
+        "label": "$foreground",
+        "value": "$text-primary",
+        "dim": "$text-muted",
+        "override": "$text-success",
+        "differs": "$text-warning",
+    }
     DEFAULT_CSS = """
     ConfigPanel {
         border: round $accent;
@@ -68,12 +74,6 @@ class ConfigPanel(TextPanel):
         & > #config-head { height: 1; }
         & > #config-list { height: 1fr; scrollbar-gutter: stable; }
         & > #config-detail { height: 1; background: $panel; }
-        & > .config--heading { color: $text-accent; text-style: bold; }
-        & > .config--label { color: $foreground; }
-        & > .config--value { color: $text-primary; }
-        & > .config--dim { color: $text-muted; }
-        & > .config--override { color: $text-success; }
-        & > .config--differs { color: $text-warning; }
     }
     """
 

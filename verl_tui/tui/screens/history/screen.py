@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, ClassVar
 
 from textual.binding import Binding
 
-from verl_tui.rendering.history_rows import ROLES, caption, episode_name, history_rows
+from verl_tui.rendering.history_rows import caption, episode_name, history_rows
 from verl_tui.tui.keys.help_section import HelpSection
 from verl_tui.tui.keys.tasks import WHY
 from verl_tui.tui.panels.panel import TextPanel
@@ -19,23 +19,24 @@ if TYPE_CHECKING:
 
     from verl_tui.health.finding import Episode
     from verl_tui.rendering.session.snapshot import View
+    from verl_tui.tui.widgets.role_styled import Looks
 
 
 class HistoryPanel(TextPanel):
     """Episodes of the shown run, the newest first."""
 
     TITLE = "finding history"
-    PREFIX = "history"
-    STYLED_ROLES = ROLES
+    LOOKS: ClassVar[Looks] = {
+        "critical": "bold $text-error",
+        "warning": "bold $text-warning",
+        "info": "$text-primary",
+        "text": "$foreground",
+        "dim": "$text-muted",
+    }
     DEFAULT_CSS = """
     HistoryPanel {
         border: round $accent;
         background: $surface;
-        & > .history--critical { color: $text-error; text-style: bold; }
-        & > .history--warning { color: $text-warning; text-style: bold; }
-        & > .history--info { color: $text-primary; }
-        & > .history--text { color: $foreground; }
-        & > .history--dim { color: $text-muted; }
     }
     """
 

@@ -11,7 +11,6 @@ from textual.widgets import Input
 
 from verl_tui.rendering.log import status
 from verl_tui.rendering.log.line_kinds import Alarms, LineKind, TextQuery
-from verl_tui.rendering.log.pieces import ROLES
 from verl_tui.rendering.log.window import LogWindow
 from verl_tui.rendering.text.search import Search
 from verl_tui.tui.export import copy_text
@@ -20,11 +19,12 @@ from verl_tui.tui.keys.tasks import WHY
 from verl_tui.tui.panels.runs import RunsPanel
 from verl_tui.tui.screens.log.whole_line import LineScreen
 from verl_tui.tui.terminal.buffered_screen import BufferedScreen
-from verl_tui.tui.terminal.styles import RoleStyled
 from verl_tui.tui.toast import toast
+from verl_tui.tui.widgets import looks
 from verl_tui.tui.widgets.filter_bar import FilterBar
 from verl_tui.tui.widgets.line import Line
 from verl_tui.tui.widgets.log_rows import LogRows
+from verl_tui.tui.widgets.role_styled import RoleStyled
 from verl_tui.tui.widgets.rows import Rows
 
 if TYPE_CHECKING:
@@ -44,8 +44,7 @@ class LogScreen(BufferedScreen[None], RoleStyled):
 
     AUTO_FOCUS = "#rows"
     VERTICAL_BREAKPOINTS = [(0, "-flat"), (10, "-tall")]  # noqa: RUF012 - as Textual has it
-    PREFIX = "log"
-    STYLED_ROLES = ROLES
+    LOOKS = looks.LOG_LINES
     HELP_SECTION = HelpSection("log", rank=40, task=WHY)
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("escape", "back", "Back", id="log.back"),
@@ -93,16 +92,6 @@ class LogScreen(BufferedScreen[None], RoleStyled):
         & > #search-bar { dock: bottom; padding: 0 1; display: none; }
         &.-searching > #search-bar { display: block; }
         &.-searching > #keys, &.-flat > #keys { display: none; }
-        & > .log--error { color: $text-error; }
-        & > .log--warning { color: $text-warning; }
-        & > .log--mark { color: $text-success; }
-        & > .log--step { color: $text-primary; }
-        & > .log--progress { color: $text-muted; }
-        & > .log--plain { color: $foreground; }
-        & > .log--tag { color: $text-muted; }
-        & > .log--count { color: $text-primary; text-style: bold; }
-        & > .log--number { color: $text-disabled; }
-        & > .log--hit { color: $text-primary; text-style: reverse; }
     }
     """
 

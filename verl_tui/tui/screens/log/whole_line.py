@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 
     from verl_tui.rendering.session.snapshot import View
     from verl_tui.rendering.text.piece import Pieces
+    from verl_tui.tui.widgets.role_styled import Looks
 
 _MOST = 5000
 """Most rows: more than any line takes on a terminal of twenty columns."""
@@ -27,13 +28,13 @@ _MOST = 5000
 class LinePanel(TextPanel):
     """The text of a line, wrapped."""
 
-    PREFIX = "line-panel"
-    STYLED_ROLES = ("text",)
+    LOOKS: ClassVar[Looks] = {
+        "text": "$foreground",
+    }
     DEFAULT_CSS = """
     LinePanel {
         border: round $accent;
         background: $surface;
-        & > .line-panel--text { color: $foreground; }
     }
     """
 

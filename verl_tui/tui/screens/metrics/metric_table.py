@@ -3,23 +3,21 @@
 from __future__ import annotations
 
 from time import monotonic
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, ClassVar
 
 from rich.cells import cell_len
 from textual.containers import Container
 
 from verl_tui.rendering.metrics.metric_rows import (
-    ROLES,
     layout,
     metric_heading,
     metric_row,
 )
 from verl_tui.rendering.metrics.shown import BUDGET
 from verl_tui.rendering.text.family_colours import FAMILIES
-from verl_tui.rendering.text.hues import rules
 from verl_tui.rendering.text.printable import wrapped
 from verl_tui.tui.terminal.lazy_strips import LazyStrips
-from verl_tui.tui.terminal.styles import RoleStyled
+from verl_tui.tui.widgets.role_styled import RoleStyled
 from verl_tui.tui.widgets.rows import Rows
 
 if TYPE_CHECKING:
@@ -29,6 +27,7 @@ if TYPE_CHECKING:
 
     from verl_tui.rendering.metrics.metric_rows import TableLayout
     from verl_tui.rendering.metrics.shown import ListedMetrics
+    from verl_tui.tui.widgets.role_styled import Looks
 
 _WITH_HEAD = 6
 """Least height of a table with the names of its columns."""
@@ -37,22 +36,23 @@ _WITH_HEAD = 6
 class MetricTable(Container, RoleStyled):
     """One row for each metric; rows are made when they come into sight."""
 
-    PREFIX = "metrics"
-    STYLED_ROLES = ROLES
+    LOOKS: ClassVar[Looks] = {
+        "heading": "bold $text-muted",
+        "prefix": "$text-muted",
+        "name": "$foreground",
+        "value": "$foreground",
+        "dim": "$text-muted",
+        "odd": "bold $text-error",
+        "pin": "$text-warning",
+        **FAMILIES,
+    }
     DEFAULT_CSS = """
     MetricTable {
         height: 1fr;
         & > #metrics-head { height: 1; }
         & > #metrics-rows { height: 1fr; scrollbar-gutter: stable; }
-        & > .metrics--heading { color: $text-muted; text-style: bold; }
-        & > .metrics--prefix { color: $text-muted; }
-        & > .metrics--name { color: $foreground; }
-        & > .metrics--value { color: $foreground; }
-        & > .metrics--dim { color: $text-muted; }
-        & > .metrics--odd { color: $text-error; text-style: bold; }
-        & > .metrics--pin { color: $text-warning; }
     }
-    """ + rules("MetricTable", "metrics", FAMILIES)
+    """
 
     def __init__(self, *, id: str | None = None) -> None:
         super().__init__(id=id)

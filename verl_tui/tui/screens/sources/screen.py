@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, ClassVar
 from textual.binding import Binding
 from textual.content import Content
 
-from verl_tui.rendering.source_rows import ROLES, source_rows
+from verl_tui.rendering.source_rows import source_rows
 from verl_tui.text import one_line
 from verl_tui.tui.keys.help_section import HelpSection
 from verl_tui.tui.keys.tasks import WHY
@@ -21,12 +21,21 @@ if TYPE_CHECKING:
 
     from verl_tui.rendering.session.snapshot import View
     from verl_tui.rendering.text.piece import Pieces
+    from verl_tui.tui.widgets.role_styled import Looks
 
 
 class SourceRows(Rows):
     """The rows of the screen in a frame."""
 
-    STYLED_ROLES = (*Rows.STYLED_ROLES, *ROLES)
+    LOOKS: ClassVar[Looks] = {
+        **Rows.LOOKS,
+        "heading": "bold $text-accent",
+        "dim": "$text-muted",
+        "path": "$foreground",
+        "up": "$text-success",
+        "down": "bold $text-error",
+        "warning": "$text-warning",
+    }
     DEFAULT_CSS = """
     SourceRows {
         border: round $accent;
@@ -34,12 +43,6 @@ class SourceRows(Rows):
         border-subtitle-color: $text-muted;
         background: $surface;
         scrollbar-gutter: stable;
-        & > .rows--heading { color: $text-accent; text-style: bold; }
-        & > .rows--dim { color: $text-muted; }
-        & > .rows--path { color: $foreground; }
-        & > .rows--up { color: $text-success; }
-        & > .rows--down { color: $text-error; text-style: bold; }
-        & > .rows--warning { color: $text-warning; }
     }
     """
 

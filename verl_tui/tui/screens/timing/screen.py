@@ -6,9 +6,8 @@ from typing import TYPE_CHECKING, ClassVar
 
 from textual.binding import Binding
 
-from verl_tui.rendering.text.hues import rules
 from verl_tui.rendering.text.part_colours import HUES
-from verl_tui.rendering.timing.timing_rows import ROLES, timing_rows
+from verl_tui.rendering.timing.timing_rows import timing_rows
 from verl_tui.text import one_line
 from verl_tui.tui.keys.help_section import HelpSection
 from verl_tui.tui.keys.tasks import SPEED
@@ -21,27 +20,29 @@ if TYPE_CHECKING:
     from textual.binding import BindingType
 
     from verl_tui.rendering.session.snapshot import View
+    from verl_tui.tui.widgets.role_styled import Looks
 
 
 class TimingPanel(TextPanel):
     """All figures in rows that scroll together."""
 
-    PREFIX = "timing"
-    STYLED_ROLES = ROLES
+    LOOKS: ClassVar[Looks] = {
+        "heading": "bold $text-accent",
+        "label": "$foreground",
+        "value": "bold $foreground",
+        "dim": "$text-muted",
+        "good": "$text-success",
+        "warning": "$text-warning",
+        **HUES,
+    }
     DEFAULT_CSS = """
     TimingPanel {
         border: round $accent;
         border-title-color: $accent;
         background: $surface;
         & > Rows { scrollbar-gutter: stable; }
-        & > .timing--heading { color: $text-accent; text-style: bold; }
-        & > .timing--label { color: $foreground; }
-        & > .timing--value { color: $foreground; text-style: bold; }
-        & > .timing--dim { color: $text-muted; }
-        & > .timing--good { color: $text-success; }
-        & > .timing--warning { color: $text-warning; }
     }
-    """ + rules("TimingPanel", "timing", HUES)
+    """
 
     def __init__(self) -> None:
         super().__init__()

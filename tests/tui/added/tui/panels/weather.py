@@ -14,6 +14,8 @@ from verl_tui.tui.widgets.rows import Rows
 if TYPE_CHECKING:
     from textual.binding import BindingType
 
+    from verl_tui.tui.widgets.role_styled import Looks
+
 _PLACE = """
     & > #weather { display: none; }
     &.-huge > #weather { display: block; dock: bottom; height: 4; }
@@ -27,9 +29,7 @@ class WeatherPanel(TextPanel):
     PANEL = PanelSpec("weather", "f10", "Weather", css=_PLACE)
     FOOTER = (("weather.unit", "Unit"),)
     HELP_SECTION = HelpSection("weather, with the focus")
-    PREFIX = "weather"
-    STYLED_ROLES = ("text",)
-    DEFAULT_CSS = "WeatherPanel { & > .weather--text { color: $foreground; } }"
+    LOOKS: ClassVar[Looks] = {"text": "$foreground"}
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("u", "unit", "Celsius or Fahrenheit", show=False, id="weather.unit")
     ]

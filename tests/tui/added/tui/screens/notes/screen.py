@@ -14,13 +14,13 @@ from verl_tui.tui.widgets.rows import Rows
 if TYPE_CHECKING:
     from textual.binding import BindingType
 
+    from verl_tui.tui.widgets.role_styled import Looks
+
 
 class NotesPanel(TextPanel):
     """One row."""
 
-    PREFIX = "notes"
-    STYLED_ROLES = ("text",)
-    DEFAULT_CSS = "NotesPanel { & > .notes--text { color: $foreground; } }"
+    LOOKS: ClassVar[Looks] = {"text": "$foreground"}
 
     def compose(self):
         yield Rows()
