@@ -151,7 +151,8 @@ def _in_text(chart: ReportChart) -> str:
     lettered = (
         tuple(one for one in chart.curves if one.place is not None) or chart.curves[:1]
     )
-    data = replace(replace(chart, curves=lettered).overlaid, envelope=None, spread=())
+    overlaid = replace(chart, curves=lettered).overlaid
+    data = overlaid._replace(envelope=None, spread=())
     rows = ChartRenderer().rows(data, *_SIZE)
     return masked("\n".join(text_of(row).rstrip() for row in rows))
 

@@ -5,7 +5,7 @@ Points are reduced, smoothed and scaled as on the screen.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, NamedTuple
 
 from verl_tui.rendering.charts.alarms import alarmed_polylines
@@ -120,7 +120,7 @@ def picture_of(chart: ReportChart) -> ChartDrawing | None:
     whole = cache.without_flat_envelope(whole, *shown)
     if _only_averages(chart, whole.smoothing):
         lines = (_averaged(line, whole.smoothing, cache) for line in whole.lines)
-        whole = replace(whole, lines=tuple(lines))
+        whole = whole._replace(lines=tuple(lines))
     scale = cache.scale(whole, *shown)
     if scale is None:
         return None
@@ -133,7 +133,7 @@ def _only_averages(chart: ReportChart, smoothing: float) -> bool:
 
 
 def _averaged(line: ChartLine, smoothing: float, cache: ChartCache) -> ChartLine:
-    return replace(line, points=cache.smoothed(line.points, smoothing))
+    return line._replace(points=cache.smoothed(line.points, smoothing))
 
 
 class _Drawing:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from itertools import chain
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -78,8 +78,7 @@ class ReportChart:
         first = self.curves[0].data
         if self.alone:
             return first
-        return replace(
-            first,
+        return first._replace(
             lines=tuple(filter(None, map(_lettered, self.curves))),
             envelope=None,
             spread=(),
@@ -96,9 +95,9 @@ def _lettered(curve: RunCurve) -> ChartLine | None:
         return None
     label = one_line(curve.run, 40)
     if curve.place is None:
-        return replace(main, role="raw", sign="·", label=label)
+        return main._replace(role="raw", sign="·", label=label)
     role = RUNS[curve.place]
-    return replace(main, role=role, sign=LETTERS[curve.place], label=label)
+    return main._replace(role=role, sign=LETTERS[curve.place], label=label)
 
 
 @dataclass(frozen=True, slots=True)

@@ -330,7 +330,6 @@ class Feed:
                 *directories[:_MOST_WATCHED],
                 watch_filter=None,
                 debounce=100,
-                step=20,
                 stop_event=stop,
                 rust_timeout=int(POLL * 1000),
                 yield_on_timeout=True,

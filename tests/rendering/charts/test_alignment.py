@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -43,7 +41,7 @@ def lined_up(*charts: ChartData, width: int = 60, height: int = 8) -> list[Chart
     """Return charts of one column with axes that line up."""
     aligned = on_one_axis(charts)
     needed = [(0, ChartRenderer().label_cells(one, width, height)) for one in aligned]
-    return [replace(one, gutter=Gutters().of(None, needed)[0]) for one in aligned]
+    return [one._replace(gutter=Gutters().of(None, needed)[0]) for one in aligned]
 
 
 def test_ticks_of_charts_below_each_other_stand_in_the_same_columns() -> None:
@@ -96,11 +94,11 @@ def test_a_few_points_are_not_squeezed_by_a_long_curve() -> None:
 
 
 def test_a_zoom_stays_what_it_is() -> None:
-    zoomed = replace(DENSE, first_step=20, last_step=80)
-    (one, other) = on_one_axis([zoomed, replace(SPARSE, first_step=20, last_step=80)])
+    zoomed = DENSE._replace(first_step=20, last_step=80)
+    (one, other) = on_one_axis([zoomed, SPARSE._replace(first_step=20, last_step=80)])
     assert shown_reach(one) == shown_reach(other) == (20, 80)
     (one, other) = on_one_axis(
-        [replace(DENSE, first_step=20), replace(SPARSE, first_step=20)]
+        [DENSE._replace(first_step=20), SPARSE._replace(first_step=20)]
     )
     assert shown_reach(one) == shown_reach(other) == (20, 200), (
         "it follows the newest step"
@@ -160,9 +158,9 @@ def test_sparklines_below_each_other_are_as_long_and_over_the_same_steps() -> No
 
 def test_names_in_rows_differ() -> None:
     charts = [
-        replace(DENSE, key=f"perf/{end}", label="step time") for end in ("step", "wall")
+        DENSE._replace(key=f"perf/{end}", label="step time") for end in ("step", "wall")
     ]
-    charts += [replace(DENSE, key="other", label="entropy")]
+    charts += [DENSE._replace(key="other", label="entropy")]
     named = with_short_names(charts, [38, 39, 38], ascii_only=False)
     assert [one.short for one in named] == ["perf/step", "perf/wall", "entropy"]
     assert with_short_names([], [], ascii_only=False) == []

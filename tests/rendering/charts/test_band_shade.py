@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from math import inf
 
 import pytest
@@ -59,5 +58,5 @@ def test_the_band_is_a_shade_where_there_are_backgrounds_and_else_lines():
     assert on == [*range(on[0], 10)]
     assert 4 <= len(on) <= 5
     assert all(sum(len(text) for text, _ in row) == 60 for row in shaded[1:])
-    without = drawing.rows(replace(data, band=(None, None)), 60, 12)
+    without = drawing.rows(data._replace(band=(None, None)), 60, 12)
     assert not any(style.endswith(ON_BAND) for row in without for _, style in row)

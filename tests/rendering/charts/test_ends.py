@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from math import nan
 
 import pytest
@@ -46,21 +45,21 @@ def signs(data: ChartData, sign: str, *, ascii_only: bool = False) -> list[str]:
     ("ascii_only", "end", "best"), [(False, "●", "★"), (True, "*", "B")]
 )
 def test_the_end_and_the_best_value_are_marked(ascii_only, end, best):
-    data = replace(DATA, best="highest")
+    data = DATA._replace(best="highest")
     assert signs(data, end, ascii_only=ascii_only) == ["reward"]
     assert signs(data, best, ascii_only=ascii_only) == ["reward"]
     assert signs(DATA, best, ascii_only=ascii_only) == []
 
 
 def test_an_end_that_a_finding_is_about_has_its_colour():
-    assert signs(replace(DATA, band=(None, 0.45), alarms=(Alarm(2, 1),)), "●") == [
+    assert signs(DATA._replace(band=(None, 0.45), alarms=(Alarm(2, 1),)), "●") == [
         "critical"
     ]
 
 
 def test_the_end_is_the_last_number():
     points = Column(range(7), [*VALUES, nan])
-    assert signs(replace(DATA, lines=(ChartLine(points),)), "●") == ["line"]
+    assert signs(DATA._replace(lines=(ChartLine(points),)), "●") == ["line"]
 
 
 def test_after_a_restart_the_end_is_that_of_the_present_segment():
@@ -76,11 +75,11 @@ def test_after_a_restart_the_end_is_that_of_the_present_segment():
     present = ChartData(
         "r", lines=(ChartLine(Column(range(4), VALUES[:4])),), reach=(0, 5)
     )
-    assert at(replace(DATA, end=3)) == at(present) < at(DATA)
+    assert at(DATA._replace(end=3)) == at(present) < at(DATA)
 
 
 def test_the_best_value_out_of_sight_is_not_marked():
-    assert signs(replace(DATA, best="highest", first_step=3, last_step=5), "★") == []
+    assert signs(DATA._replace(best="highest", first_step=3, last_step=5), "★") == []
 
 
 @pytest.mark.parametrize(

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from array import array
-from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -152,7 +151,7 @@ def test_a_path_that_goes_back_is_drawn_back() -> None:
 
 
 def test_findings_are_marked_at_their_step() -> None:
-    data = replace(rising_and_falling(), marks=(Mark(40, "breach", "warning"),))
+    data = rising_and_falling()._replace(marks=(Mark(40, "breach", "warning"),))
     assert sum(row.count("▲") for row in drawn(data)) == 1
 
 
@@ -179,7 +178,7 @@ def test_the_axes_stay_where_they_are_while_a_path_grows_within_them() -> None:
 
 
 def test_the_cursor_reads_step_kl_and_reward() -> None:
-    data = replace(rising_and_falling(), label="reward over KL")
+    data = rising_and_falling()._replace(label="reward over KL")
     (only,) = cursor_values(data, 12, UNICODE, ChartCache())
     assert str(only) == "step 12: KL 0.12, reward 0.4"
     assert "0.4 at KL 0.12 @ 12" in drawn(data, cursor=12)[0]
@@ -238,7 +237,7 @@ def test_other_runs_have_paths_of_their_own_over_their_own_kl() -> None:
     data = chart(view, REWARD)
     assert [line.sign for line in data.lines] == ["A", "B"]
     assert data.notes == (f"KL: {KL}, none of c",)
-    rows = drawn(replace(data, label="r"))
+    rows = drawn(data._replace(label="r"))
     assert sum(row.count("○") for row in rows[1:]) == 1, "both begin at the same place"
     readings = [str(one) for one in cursor_values(data, 12, ASCII, ChartCache())]
     assert [one.split(" step")[0] for one in readings[:2]] == ["A a", "B b"]
@@ -255,7 +254,7 @@ def test_the_kl_of_a_path_is_in_the_table_as_it_was_logged() -> None:
 
 @pytest.mark.parametrize("smoothing", [0.0, 0.9])
 def test_smoothing_and_zoom_leave_a_path(smoothing: float) -> None:
-    data = replace(
-        rising_and_falling(), smoothing=smoothing, first_step=20, last_step=40
+    data = rising_and_falling()._replace(
+        smoothing=smoothing, first_step=20, last_step=40
     )
     assert sum(row.count("○") for row in drawn(data)) == 1

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from array import array
-from dataclasses import replace
 
 import pytest
 from hypothesis import given
@@ -151,7 +150,7 @@ def test_a_narrow_row_has_the_score_beside_a_short_sparkline(
 
 def test_a_sparkline_beside_a_score_stays_as_long_while_digits_change() -> None:
     def spark(score: str) -> str:
-        data = replace(paired(), beside=(f"val {score}",))
+        data = paired()._replace(beside=(f"val {score}",))
         row = "".join(part for part, _ in chart_row(data, 40, None, UNICODE))
         return row.partition("val")[0].rstrip()
 

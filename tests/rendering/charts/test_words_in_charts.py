@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from array import array
-from dataclasses import replace
 
 import pytest
 
@@ -34,7 +33,7 @@ RUNS_OVER_EACH_OTHER = ChartData(
     ),
 )
 ENTROPY = ChartData("entropy", lines=(ChartLine(Points(9.0), role="entropy"),))
-LOSS = replace(ENTROPY, key="loss", lines=(ChartLine(Points(1.0), role="loss"),))
+LOSS = ENTROPY._replace(key="loss", lines=(ChartLine(Points(1.0), role="loss"),))
 
 
 @pytest.mark.parametrize("cursor", [None, 30])

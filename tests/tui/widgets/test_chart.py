@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from array import array
-from dataclasses import replace
 from itertools import product
 from math import inf, nan
 
@@ -128,7 +127,7 @@ def test_every_size_is_filled_exactly(points):
 
     for data in (
         everything(points),
-        replace(everything(points), smoothing=0.9, log_y=True),
+        everything(points)._replace(smoothing=0.9, log_y=True),
     ):
         for (width, height), ascii_only in product(SIZES, (False, True)):
             drawn = rows(data, width, height, ascii_only=ascii_only, focus=True)
@@ -159,8 +158,8 @@ async def test_every_size_on_a_screen():
 )
 def test_any_number_can_be_drawn(values, gap, log_y, smoothing):
     points = Column(range(0, len(values) * gap, gap), values)
-    data = replace(
-        everything(points), log_y=log_y, smoothing=smoothing, band=(1e308, -1e308)
+    data = everything(points)._replace(
+        log_y=log_y, smoothing=smoothing, band=(1e308, -1e308)
     )
     for width, height in ((80, 15), (30, 5), (20, 1)):
         rows(data, width, height)
@@ -186,7 +185,7 @@ async def test_nothing_new_repaints_nothing():
     async with app.run_test(size=(60, 15)) as pilot:
         await pilot.pause()
         app.chart.refreshed.clear()
-        app.chart.show(replace(data))
+        app.chart.show(data._replace())
         assert app.chart.refreshed == []
 
 
@@ -238,8 +237,8 @@ def test_the_title_has_an_arrow_only_for_a_change_that_is_seen_in_the_chart():
         "entropy", lines=(ChartLine(Column(range(80), [4.7] * 40 + creeping)),)
     )
     assert "0.0378 →" in rows(data)[0]
-    assert "0.0378 ↑" in rows(replace(data, first_step=45))[0]
-    assert "0.0378 ↑" in rows(replace(data, log_y=True))[0]
+    assert "0.0378 ↑" in rows(data._replace(first_step=45))[0]
+    assert "0.0378 ↑" in rows(data._replace(log_y=True))[0]
 
 
 @pytest.mark.parametrize("height", [1, 12])
@@ -252,7 +251,7 @@ def test_the_title_tells_the_newest_value_up_to_the_end(height):
     title = rows(data, height=height)[0]
     assert "0.25 →" in title
     assert "19" not in title
-    assert "0.25" not in rows(replace(data, end=0), height=height)[0]
+    assert "0.25" not in rows(data._replace(end=0), height=height)[0]
 
 
 def test_marks_stand_on_the_axis():
@@ -292,7 +291,7 @@ def test_a_target_is_a_dashed_line_unlike_the_band(ascii_only):
     points = Column(range(200), [0.5 + (i % 7) / 1000 for i in range(200)])
     data = ChartData("kl", lines=(ChartLine(points),), band=(0.502, None))
     drawing = ChartRenderer(ascii_only=ascii_only)
-    styled = drawing.rows(replace(data, target=0.507), 60, 12)
+    styled = drawing.rows(data._replace(target=0.507), 60, 12)
     dashes = [text for row in styled for text, role in row if role == "target"]
     assert dashes
     band = {text for row in styled for text, role in row if role == "band"}
@@ -323,8 +322,8 @@ def test_the_axis_reaches_for_a_target_that_is_near_and_points_at_one_that_is_fa
 
 def test_a_target_is_said_rather_than_the_unit():
     data = ChartData("actor/kl", "KL", "nats/token", lines=(ChartLine(ramp()),))
-    labelled = replace(
-        data, target=0.9, notes=("target 0.9 reached at step 180", "target 0.9 @ 180")
+    labelled = data._replace(
+        target=0.9, notes=("target 0.9 reached at step 180", "target 0.9 @ 180")
     )
     assert "nats/token" in rows(data, 36)[0]
     assert "target 0.9 @ 180" in rows(labelled, 36)[0]
@@ -430,7 +429,7 @@ BROKEN = [nan if i % 3 else 0.0 for i in range(200)], [1.0] * 200
 def test_an_envelope_that_says_nothing_is_left_out(edges):
     data = enveloped(*edges)
     assert ChartRenderer().rows(data, 80, 24) == ChartRenderer().rows(
-        replace(data, envelope=None), 80, 24
+        data._replace(envelope=None), 80, 24
     )
 
 
@@ -445,8 +444,8 @@ def test_an_envelope_that_would_press_the_curve_flat_is_left_out():
         [0.0] * 200, [4.0 if i < 20 else 1.0 + 0.01 * i for i in range(200)]
     )
     drawn = ChartRenderer().rows(data, 80, 24)
-    assert drawn == ChartRenderer().rows(replace(data, envelope=None), 80, 24)
-    late = replace(data, lines=(ChartLine(Column(range(200), [2.0] * 200)),))
+    assert drawn == ChartRenderer().rows(data._replace(envelope=None), 80, 24)
+    late = data._replace(lines=(ChartLine(Column(range(200), [2.0] * 200)),))
     assert any(
         role == "envelope"
         for row in ChartRenderer().rows(late, 80, 24)
@@ -459,7 +458,7 @@ def test_an_envelope_counts_where_it_is_looked_at():
     high = [1.0] * 100 + [0.7 + 0.001 * i for i in range(100)]
     data = enveloped(low, high)
     early, late = (
-        replace(data, first_step=first, last_step=first + 99) for first in (0, 100)
+        data._replace(first_step=first, last_step=first + 99) for first in (0, 100)
     )
     labelled = [
         any(
@@ -470,7 +469,7 @@ def test_an_envelope_counts_where_it_is_looked_at():
         for one in (early, late)
     ]
     assert labelled == [False, True]
-    one = replace(data, first_step=5, last_step=5)
+    one = data._replace(first_step=5, last_step=5)
     assert any(
         role == "envelope"
         for row in ChartRenderer().rows(one, 80, 24)
@@ -510,10 +509,10 @@ async def test_only_a_change_by_the_owner_moves_the_cursor():
         await pilot.press("tab", "home")
         app.chart.show(data)
         assert app.chart.cursor == 0
-        app.chart.show(replace(data, cursor=50))
+        app.chart.show(data._replace(cursor=50))
         assert app.chart.cursor == 50
         await pilot.press("escape")
-        app.chart.show(replace(data, cursor=50))
+        app.chart.show(data._replace(cursor=50))
         assert app.chart.cursor is None
 
 

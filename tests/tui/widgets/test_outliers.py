@@ -5,7 +5,6 @@ in both widgets.
 from __future__ import annotations
 
 from array import array
-from dataclasses import replace
 from math import inf, isfinite, isnan, nan
 
 import pytest
@@ -67,8 +66,9 @@ def wave(count=400, **spikes):
 
 
 def chart_of(points, **changes):
-    return replace(
-        ChartData("actor/loss", "loss", lines=(ChartLine(points, label="loss"),)),
+    return ChartData(
+        "actor/loss", "loss", lines=(ChartLine(points, label="loss"),)
+    )._replace(
         **changes,
     )
 
@@ -409,7 +409,7 @@ async def test_a_second_axis_comes_and_goes():
     async with app.run_test(size=(100, 30)) as pilot:
         await pilot.pause()
         two = app.lines
-        app.chart.show(replace(both(), right=None))
+        app.chart.show(both()._replace(right=None))
         one = app.lines
         assert not any("0.002" in line for line in one)
         app.chart.show(both())
@@ -425,7 +425,7 @@ def test_everything_in_a_chart_is_read():
         Column([0, 200], [0.25, 0.75]), "points", "validation", "gsm8k"
     )
     data = both(points, envelope=(points, points), smoothing=0.6)
-    data = replace(data, lines=(*data.lines, validation))
+    data = data._replace(lines=(*data.lines, validation))
     labelled = [str(one) for one in cursor_values(data, 210, UNICODE, ChartCache())]
     assert labelled[0] == "step 210"
     assert labelled[1].startswith("a loss 0.625 (smooth 0.")
@@ -474,7 +474,7 @@ def test_names_have_the_room_there_is():
 
 def test_of_a_moment_step_and_time_are_read():
     axis = Axis("time", time=True, exact=lambda second: f"{second}s")
-    data = replace(both(), axis=axis)
+    data = both()._replace(axis=axis)
     assert (
         str(cursor_values(data, 210, UNICODE, ChartCache(), at=7)[0]) == "step 7 · 210s"
     )

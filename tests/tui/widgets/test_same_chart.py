@@ -5,7 +5,6 @@ other.
 from __future__ import annotations
 
 from array import array
-from dataclasses import replace
 from math import inf, nan
 from typing import TYPE_CHECKING, Any
 
@@ -57,7 +56,7 @@ MARKS = (Mark(30, "breach"), Mark(60, "restart"), Mark(120, "checkpoint"))
 
 
 def chart(values: Sequence[float] = FLAT, **changes: Any) -> ChartData:
-    return replace(ChartData("k", "K", lines=(ChartLine(Column(values)),)), **changes)
+    return ChartData("k", "K", lines=(ChartLine(Column(values)),))._replace(**changes)
 
 
 def around(low: float, high: float) -> tuple[Column, Column]:
@@ -78,7 +77,7 @@ CASES = {
     "smoothed": (chart(OUTLIERS, smoothing=0.9), {"line", "raw"}),
     "logarithmic": (chart([10.0**i for i in range(8)], log_y=True), {"line"}),
     "runs": (chart(lines=RUNS), {"run-1", "run-2"}),
-    "runs smoothed": (chart(lines=(replace(RUNS[0], points=Column(OUTLIERS)), RUNS[1]), smoothing=0.9),
+    "runs smoothed": (chart(lines=(RUNS[0]._replace(points=Column(OUTLIERS)), RUNS[1]), smoothing=0.9),
                       {"run-1", "run-2", "run-1-raw"}),
     "two axes": (chart(right=RIGHT), {"line", "right"}),
     "cursor": (chart(cursor=60), {"line", "cursor"}),

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import sys
 from array import array
-from dataclasses import replace
 from itertools import product
 from math import inf, isfinite, nan
 
@@ -62,7 +61,7 @@ def data_of(values, gap=1, **changes):
         marks=marks,
         band=(0.2, None),
     )
-    return replace(data, envelope=(points, points), **changes)
+    return data._replace(envelope=(points, points), **changes)
 
 
 WAVE = [0.5 + (i % 40) / 80 for i in range(200)]
@@ -113,11 +112,11 @@ async def test_an_envelope_that_says_nothing_is_left_out_and_widens_no_axis():
     bare = ChartData("reward", lines=(ChartLine(mean),))
     async with App().run_test(size=(100, 30)) as pilot:
         await pilot.app.mount(
-            mute := ZoomedChart(replace(bare, envelope=edges)),
+            mute := ZoomedChart(bare._replace(envelope=edges)),
             without := ZoomedChart(bare),
         )
         assert mute.draw(100, 30) == without.draw(100, 30)
-        mute.show(replace(bare, envelope=edges, cursor=50))
+        mute.show(bare._replace(envelope=edges, cursor=50))
         assert str(mute.cursor_values()[-1]) == "min 0 max 1", "it can be read"
 
 
@@ -215,7 +214,7 @@ async def test_an_unchanged_picture_is_not_drawn_twice(monkeypatch):
     async with app.run_test(size=(100, 30)) as pilot:
         await pilot.pause()
         before = len(drawn)
-        app.chart.show(replace(data))
+        app.chart.show(data._replace())
         assert len(drawn) == before == 1
 
 

@@ -144,14 +144,18 @@ def _outside(
     stretch: range, runs: Sequence[DotSpan | None], about: CurveAlarms
 ) -> Iterator[tuple[int, DotSpan | None, list[DotSpan]]]:
     """Yield the dot columns that leave the band: column, the part within, the parts outside."""
-    for x in stretch:
-        run = runs[x]
-        if run is None:
-            continue
+    top, bottom = about.healthy
+    leaving = [
+        (x, run)
+        for x in stretch
+        if (run := runs[x]) is not None
+        and (run[0] < top or run[1] > bottom or about.outside[x])
+    ]
+    for x, run in leaving:
         within, pieces = about.healthy.split(run)
         if pieces:
             yield x, within, pieces
-        elif about.outside[x]:
+        else:
             yield x, None, [run]
 
 

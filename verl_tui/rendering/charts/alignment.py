@@ -5,7 +5,6 @@ equally wide, so that one step is in the same column of the screen in all charts
 from __future__ import annotations
 
 from collections import Counter
-from dataclasses import replace
 from statistics import median
 from typing import TYPE_CHECKING
 
@@ -42,7 +41,7 @@ def on_one_axis(charts: Sequence[ChartData]) -> list[ChartData]:
     firsts, lasts = zip(*ends, strict=True)
     reach = (min(firsts), max(lasts))
     return [
-        _with_own_steps(data) if data.key in far else replace(data, reach=reach)
+        _with_own_steps(data) if data.key in far else data._replace(reach=reach)
         for data in charts
     ]
 
@@ -80,7 +79,7 @@ def _points(data: ChartData) -> int:
 def _with_own_steps(data: ChartData) -> ChartData:
     first, last = extent(data) or (0, 0)
     words = f"steps {exact_step(first)} to {exact_step(last)}"
-    return replace(data, notes=data.notes or (words, "other steps"))
+    return data._replace(notes=data.notes or (words, "other steps"))
 
 
 def with_short_names(
@@ -95,8 +94,7 @@ def with_short_names(
     cells = name_cells(min(widths, default=0))
     short = distinct_names(names, cells, ascii_only=ascii_only)
     return [
-        replace(
-            data,
+        data._replace(
             short=short[name],
             in_row=data.in_row and not (sparklines and _points(data) == 1),
         )

@@ -5,7 +5,6 @@ quick and pictures stay still.
 from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
-from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from verl_tui.rendering.charts.axes import Scale, Window, fit_scale
@@ -149,9 +148,9 @@ class ChartCache:
         there, and none that would press the curve flat; no quantiles that say nothing.
         """
         if self._has_idle_spread(data, first, last):
-            data = replace(data, spread=())
+            data = data._replace(spread=())
         if self._has_idle_envelope(data, first, last):
-            data = replace(data, envelope=None)
+            data = data._replace(envelope=None)
         return data
 
     def _has_idle_envelope(self, data: ChartData, first: int, last: int) -> bool:
@@ -193,7 +192,7 @@ class ChartCache:
             points.steps, shown[0]
         )
         weight = self._weight_for(points) if within > cells else 0.0
-        return replace(data, smoothing=weight, by_noise=weight > 0)
+        return data._replace(smoothing=weight, by_noise=weight > 0)
 
     def _weight_for(self, points: Points) -> float:
         """Return the smoothing for a series; found again when it has doubled, so that pictures

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal, NamedTuple, Protocol
 
 from verl_tui.rendering.text.numbers import exact_step
@@ -30,8 +29,7 @@ class Points(Protocol):
         """The pyramid over both columns, caught up."""
 
 
-@dataclass(frozen=True, slots=True)
-class ChartLine:
+class ChartLine(NamedTuple):
     """One series within a chart."""
 
     points: Points
@@ -58,8 +56,7 @@ ALARM_ROLES: tuple[AlarmRole, ...] = ("info", "warning", "critical")
 """By severity."""
 
 
-@dataclass(frozen=True, slots=True, order=True)
-class Alarm:
+class Alarm(NamedTuple):
     """The steps, or times, at which a finding about a metric held."""
 
     severity: int
@@ -110,8 +107,7 @@ class Axis(NamedTuple):
 STEPS = Axis()
 
 
-@dataclass(frozen=True, slots=True)
-class ChartData:
+class ChartData(NamedTuple):
     """Everything one chart shows."""
 
     key: str

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from statistics import median_low
 from typing import TYPE_CHECKING
 
@@ -54,7 +53,7 @@ def have_few_values(quantiles: Iterable[Points], first: int, last: int) -> bool:
 def presses_flat(data: ChartData, first: int, last: int) -> bool:
     """Return whether the curve would take little of the height beside its envelope."""
     whole = values_between(data, first, last)
-    curve = values_between(replace(data, envelope=None), first, last)
+    curve = values_between(data._replace(envelope=None), first, last)
     if data.log_y or whole is None or curve is None:
         return False
     # halves: the difference of two may be too large

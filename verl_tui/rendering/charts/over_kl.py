@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from verl_tui.metrics import describe
@@ -33,10 +32,9 @@ def over_kl(data: ChartData, run: Run, key: str | None) -> ChartData:
     main = data.main
     if key is None or over is None or main is None:
         return data
-    return replace(
-        data,
+    return data._replace(
         label=f"{data.title} over KL",
-        lines=(replace(main, over=over, kind="line"),),
+        lines=(main._replace(over=over, kind="line"),),
         envelope=None,
         spread=(),
         beside=(),

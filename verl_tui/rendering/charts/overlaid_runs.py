@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from verl_tui.indicators import factor
@@ -53,7 +52,7 @@ def overlaid(
             lines.append(_marked(_line(points, run, data), run, view, labels))
     lines += _one_kind_of_points(data)
     notes = _notes(data, lacking)
-    return replace(data, lines=tuple(lines), right=None, beside=(), notes=notes)
+    return data._replace(lines=tuple(lines), right=None, beside=(), notes=notes)
 
 
 def _one_kind_of_points(data: ChartData) -> list[ChartLine]:
@@ -137,5 +136,5 @@ def _marked(line: ChartLine, run: Run, view: View, names: dict[str, str]) -> Cha
     label = names[run.name]
     place = view.selection.place(run.name)
     if place is None:
-        return replace(line, role="line", label=label, sign=_OTHER)
-    return replace(line, role=RUNS[place], label=label, sign=LETTERS[place])
+        return line._replace(role="line", label=label, sign=_OTHER)
+    return line._replace(role=RUNS[place], label=label, sign=LETTERS[place])

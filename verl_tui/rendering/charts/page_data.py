@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import TYPE_CHECKING, Protocol
 
 from verl_tui.rendering.charts.alignment import on_one_axis, with_short_names
@@ -55,6 +54,6 @@ def page_data(
     subject = (view.run, page.charts, room, look.log_y, look.usual_y)
     cells = gutters.of(subject, needed)
     return [
-        replace(one, gutter=cells.get(tile.column, 0))
+        one._replace(gutter=cells.get(tile.column, 0))
         for one, tile in zip(data, tiles, strict=True)
     ]

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
 from difflib import get_close_matches
 from itertools import chain
 from typing import TYPE_CHECKING, NamedTuple
@@ -35,8 +34,7 @@ _GROUPS = (
 )  # fmt: skip
 
 
-@dataclass(frozen=True, slots=True)
-class ChartLook:
+class ChartLook(NamedTuple):
     """How charts are drawn."""
 
     axis: str = "step"
@@ -51,7 +49,7 @@ class ChartLook:
 
     def next_axis(self) -> ChartLook:
         """Return the look with the next kind of x axis."""
-        return replace(self, axis=next_choice(AXES, self.axis))
+        return self._replace(axis=next_choice(AXES, self.axis))
 
     def words(self, run: Run | None = None) -> Iterable[str]:
         """Yield what differs from the usual look, for people."""

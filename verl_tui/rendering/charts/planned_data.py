@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import TYPE_CHECKING, Literal
 
 from verl_tui.indicators import factor
@@ -130,9 +129,8 @@ def with_right(data: ChartData, other: ChartData) -> ChartData:
         return data
     # Runs laid over each other have letters of their own.
     sign = "r" if any(line.sign for line in data.lines) else ""
-    own = replace(other.main, role="right", right=True, label=other.title, sign=sign)
-    right = replace(
-        other,
+    own = other.main._replace(role="right", right=True, label=other.title, sign=sign)
+    right = other._replace(
         lines=(own,),
         envelope=None,
         spread=(),
@@ -140,9 +138,9 @@ def with_right(data: ChartData, other: ChartData) -> ChartData:
         target=None,
         marks=(),
     )
-    lines = tuple(replace(line, label=line.label or data.title) for line in data.lines)
+    lines = tuple(line._replace(label=line.label or data.title) for line in data.lines)
     marks = (*data.marks, *_further_breaches(data, other))
-    return replace(data, lines=lines, right=right, marks=marks)
+    return data._replace(lines=lines, right=right, marks=marks)
 
 
 def _further_breaches(data: ChartData, other: ChartData) -> list[Mark]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from verl_tui.rendering.charts.axis_labels import (
@@ -95,7 +94,7 @@ class ChartRenderer:
         # In ASCII, the shading cannot be distinguished from the curve.
         shades = height >= _ENVELOPE_FROM and self.symbols is not ASCII
         if not shades and data.around:
-            data = replace(data, envelope=None, spread=())
+            data = data._replace(envelope=None, spread=())
         return self.cache.without_flat_envelope(data, *shown), height, axes
 
     def _below_title(

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from textual.binding import Binding
@@ -111,18 +110,18 @@ def look_after(
         case "axis":
             return look.next_axis()
         case "log":
-            return replace(look, log_y=not look.log_y)
+            return look._replace(log_y=not look.log_y)
         case "usual":
-            return replace(look, usual_y=not look.usual_y)
+            return look._replace(usual_y=not look.usual_y)
         case "smoother" | "rougher":
             at = SMOOTHINGS.index(look.smoothing) + (1 if what == "smoother" else -1)
-            return replace(
-                look, smoothing=SMOOTHINGS[max(0, min(at, len(SMOOTHINGS) - 1))]
+            return look._replace(
+                smoothing=SMOOTHINGS[max(0, min(at, len(SMOOTHINGS) - 1))]
             )
     whole = run.reach if run is not None else None
     if run is None or whole is None:
         return look
-    return replace(look, span=_span_after(look.span, what, run, whole, cursor))
+    return look._replace(span=_span_after(look.span, what, run, whole, cursor))
 
 
 def _span_after(
@@ -187,7 +186,7 @@ def with_step_in_sight(
     whole = run.reach if run is not None else None
     if look.span is None or whole is None or cursor is None:
         return look
-    return replace(look, span=zoom_window.holding(look.span, whole, cursor))
+    return look._replace(span=zoom_window.holding(look.span, whole, cursor))
 
 
 def step_at(run: Run | None, key: str, look: ChartLook, position: int) -> int | None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import replace
 from typing import TYPE_CHECKING, ClassVar
 
 from textual import on
@@ -154,8 +153,8 @@ class ZoomScreen(BufferedScreen[ChartLook]):
         data = chart_data(self._plan, self._view, self._look)
         run = self._view.run
         if run is not None and run.series(self._plan.key) is None:
-            data = replace(data, empty=f"{run.name} has no {self._plan.key}")
-        data = replace(data, run=self._whose())
+            data = data._replace(empty=f"{run.name} has no {self._plan.key}")
+        data = data._replace(run=self._whose())
         if self._right is None:
             return data
         return with_right(data, chart_data(self._right, self._view, self._look))

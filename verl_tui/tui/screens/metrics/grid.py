@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from itertools import pairwise
 from time import monotonic
 from typing import TYPE_CHECKING, NamedTuple
@@ -182,7 +181,7 @@ class MetricGrid(ContainedWidget, Container):
         subject = (run, keys, self.size, self._shape, look.log_y, look.usual_y)
         cells = self._gutters.of(subject, needed)
         return {
-            chart.key: replace(chart, gutter=cells.get(sizes[tile].column, 0))
+            chart.key: chart._replace(gutter=cells.get(sizes[tile].column, 0))
             for tile, chart in zip(tiles, data, strict=True)
         }
 
