@@ -47,9 +47,9 @@ _PLAUSIBLE = pattern(rb"(?!\0\0\0)(?=[\s\S]{2}[\0-\x3f]\0{5})")
 
 
 @cache
-def checksum_tables() -> list[list[int]]:
-    """Return what each byte adds to the checksum, by the number of bytes that follow it and the
-    byte.
+def checksum_tables(reach: int) -> list[list[int]]:
+    """Return what each byte adds to the checksum, by the number of bytes that follow it, fewer than
+    `reach`, and the byte.
     """
     first = []
     for byte in range(256):
@@ -58,14 +58,15 @@ def checksum_tables() -> list[list[int]]:
             crc = crc >> 1 ^ (_POLYNOMIAL if crc & 1 else 0)
         first.append(crc)
     found = [first]
-    while len(found) < REACH:
+    while len(found) < reach:
         found.append([first[crc & 0xFF] ^ crc >> 8 for crc in found[-1]])
     return found
 
 
 def crc32c(data: bytes) -> int:
     """Return the CRC-32C of bytes."""
-    by_distance = checksum_tables()
+    # All tables take 10 ms: too long to see by a header what a file is.
+    by_distance = checksum_tables(REACH if len(data) > _HEADER else _HEADER)
     crc = _ALL
     for at in range(0, len(data), REACH):
         block = data[at : at + REACH][::-1]

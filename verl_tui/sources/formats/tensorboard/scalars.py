@@ -124,7 +124,7 @@ def _quarters(data: bytes) -> Iterator[bytes]:
 def _translations(distance: int) -> Sequence[bytes]:
     """Return what each byte adds to a checksum, as four tables, each for one byte of it."""
     added = b"".join(
-        turned(crc).to_bytes(4, "little") for crc in checksum_tables()[distance]
+        turned(crc).to_bytes(4, "little") for crc in checksum_tables(REACH)[distance]
     )
     return tuple(added[part::4] for part in range(4))
 
