@@ -21,6 +21,8 @@ from verl_tui.runs.run import Run
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
+    from scenarios.failures import Failure
+
     from verl_tui.health.finding import Verdict
     from verl_tui.records import Record
 
@@ -85,6 +87,14 @@ def finished(
     columns: Columns, dialect: str, settings: Mapping[str, object], step: int
 ) -> set[Reported]:
     """Return what is reported of a run that is read at once as it was at a step."""
+    run = run_of(columns, dialect, settings, step)
+    return reported(Judge(load_guide(), run).verdict(1.0))
+
+
+def run_of(
+    columns: Columns, dialect: str, settings: Mapping[str, object], step: int
+) -> Run:
+    """Return a run that is read at once as it was at a step."""
     run = Run("r")
     status = (
         STATUS._replace(format="tutorial JSONL") if dialect == "tutorial" else STATUS
@@ -98,7 +108,7 @@ def finished(
             rows({key: [value for _, value in points]}, [at for at, _ in points])
         )
     run.apply(batch(*records, status=status), now=0.0)
-    return reported(Judge(load_guide(), run).verdict(1.0))
+    return run
 
 
 def compare(
@@ -206,6 +216,26 @@ def test_a_history_judged_rule_by_rule_gives_the_same_verdict(*, grows: bool) ->
     assert judges[1].verdict(1.0) == expected
     assert not judges[1].begins
     assert failure.id in {one.id for one in expected.findings}
+
+
+@pytest.mark.parametrize(
+    "failure",
+    [
+        pytest.param(one, id=one.id, marks=() if at % 3 == 0 else pytest.mark.thorough)
+        for at, one in enumerate(FAILURES)
+        if not one.form
+    ],
+)
+def test_a_history_judged_in_stretches_gives_the_same_verdict(
+    failure: Failure,
+) -> None:
+    world, _ = failing(failure, failure.dialects[0], 0)
+    run = run_of(world.columns, world.dialect, world.settings, world.steps)
+    expected = Judge(load_guide(), run).verdict(1.0)
+    for stretch in (7, 50):
+        watching = Judge(load_guide(), run)
+        assert sum(1 for _ in watching.catch_up(1.0, stretch)) > world.steps / stretch
+        assert watching.verdict(1.0) == expected
 
 
 # -- found by runs without a fault -----------------------------------------------------------------

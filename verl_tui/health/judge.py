@@ -5,7 +5,7 @@ from __future__ import annotations
 from contextlib import suppress
 from functools import partial
 from itertools import chain
-from typing import TYPE_CHECKING, Protocol, TypeAlias
+from typing import TYPE_CHECKING, ClassVar, Protocol, TypeAlias
 
 from verl_tui import debug_log
 from verl_tui.health.consequences import step_before, with_causes
@@ -30,6 +30,8 @@ if TYPE_CHECKING:
     from verl_tui.health.rule_context import RuleContext
     from verl_tui.runs.run import Run
 
+_STRETCH = 2000
+"""Points that a rule judges at a time while a screen waits: the slowest takes 30 ms."""
 _RuleResult: TypeAlias = "Finding | tuple[Finding, ...] | NotJudged | None"
 
 
@@ -37,6 +39,10 @@ class _RuleJudge(Protocol):
     """A rule or a diagnosis with its state for one run."""
 
     rule: Rule
+    by_stretches: ClassVar[bool]
+    """True if it may be judged up to one step after the other: that leaves the same as all at
+    once.
+    """
 
     @property
     def episodes(self) -> Iterable[Episode]:
@@ -108,20 +114,27 @@ class Judge:
         """
         return not self._by_numbers and self._revision != self.run.revision
 
-    def catch_up(self, now: float) -> Iterator[None]:
-        """Make one rule after the other read the run so far, and yield in between; then a verdict
-        costs little.
+    def catch_up(self, now: float, stretch: int = _STRETCH) -> Iterator[None]:
+        """Make one rule after the other read the run so far, a stretch at a time, and yield in
+        between; then a verdict costs little.
 
         Args:
             now: Seconds since the epoch.
+            stretch: Points that a rule reads at a time.
         """
         context = rule_context(self.run, self.guide, now)
         self._by_numbers = self._by_numbers or _by_numbers(self.guide)
+        ends = _ends(context, stretch)
         for judge in self._by_numbers:
-            if judge.rule.id not in self.guide.silenced:
+            if judge.rule.id in self.guide.silenced:
+                continue
+            for end in ends if judge.by_stretches else ():
                 with suppress(Exception):  # the verdict says why
-                    self._result(judge, context)
+                    self._result(judge, context.at(end))
                 yield
+            with suppress(Exception):
+                self._result(judge, context)
+            yield
 
     def rest(self) -> None:
         """Forget all but the verdict, for a run that will hardly go on; if it does, it is read
@@ -169,6 +182,15 @@ class Judge:
         for id, variants in results.items():
             merged += _merge(id, variants)
         return merged, episodes
+
+
+def _ends(context: RuleContext, stretch: int) -> Sequence[int]:
+    """Return the steps up to which a long run is judged one after the other: every so many points
+    of the metric that has most.
+    """
+    known = [context.known(key) for key in {*context.indicators.values()}]
+    longest = max((one.steps for one in known if one is not None), key=len, default=())
+    return longest[stretch - 1 : -1 : stretch]
 
 
 def _by_numbers(guide: Guide) -> Sequence[_RuleJudge]:

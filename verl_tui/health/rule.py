@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from dataclasses import replace
 from fnmatch import fnmatchcase
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, ClassVar, NamedTuple
 
 from verl_tui.health.applicability import DEPEND_ON_VALUES, EXEMPTIONS
 from verl_tui.health.breach_filter import BreachFilter
@@ -61,6 +61,8 @@ class _Basis(NamedTuple):
 
 class RuleOnRun:
     """One rule with its state for one run."""
+
+    by_stretches: ClassVar[bool] = True
 
     def __init__(self, rule: Rule) -> None:
         self.rule = rule

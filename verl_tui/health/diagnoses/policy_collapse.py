@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from bisect import bisect_left, bisect_right
 from statistics import median
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, ClassVar, NamedTuple
 
 from verl_tui.health.causes import drift_causes
 from verl_tui.health.condition_feed import ConditionFeed
@@ -115,6 +115,8 @@ class _Loops(NamedTuple):
 
 class PolicyCollapse(Diagnosis):
     """A cliff in the reward, with a KL out of its band or samples that repeat themselves."""
+
+    by_stretches: ClassVar[bool] = True
 
     def __init__(self, rule: Rule) -> None:
         super().__init__(rule)
