@@ -1,5 +1,5 @@
 """Runs the app with a task that wakes every 5 ms, and writes how late it woke while the log was
-loading.
+loading and judged.
 
 python ticking.py LOG RESULT SECONDS
 """
@@ -36,7 +36,7 @@ class Ticking(VerlApp):
             before = perf_counter()
             await asyncio.sleep(_WAKE)
             late.append(perf_counter() - before - _WAKE)
-            if self._loading is False and self.monitor.runs and most > 30:
+            if most > 30 and self._is_judged():
                 break
         seconds = perf_counter() - began
         Path(sys.argv[2]).write_text(
@@ -45,6 +45,13 @@ class Ticking(VerlApp):
             )
         )
         self.exit(0)
+
+    def _is_judged(self) -> bool:
+        """Return whether all of the log has been read and judged."""
+        monitor = self.monitor
+        if not monitor.runs or monitor.is_loading:
+            return False
+        return monitor.runs.keys() <= monitor.verdicts.keys()
 
 
 Ticking([sys.argv[1]], Config()).run()

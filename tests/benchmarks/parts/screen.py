@@ -24,7 +24,9 @@ _LAST = 199
 
 
 def loop(folder: Path, effort: Effort) -> Iterator[Row]:
-    """How late the screen's loop wakes while a log loads, beside a loop that loads nothing."""
+    """How late the screen's loop wakes while a log loads and is judged, beside a loop that loads
+    nothing.
+    """
     megabytes = effort.size(100, 5)
     big = folder / "big.jsonl"
     small = folder / "small.jsonl"
@@ -42,7 +44,7 @@ def loop(folder: Path, effort: Effort) -> Iterator[Row]:
     )
     idle, loading = (one["memory"] for one in found)
     yield Row(
-        f"delay of the screen's loop while {megabytes} MB load, p95; worst",
+        f"delay of the screen's loop while {megabytes} MB load and are judged, p95; worst",
         f"{usual * 1e3:.1f} ms; {worst * 1e3:.0f} ms",
         f"nothing to load: {quiet * 1e3:.1f} ms",
         goal="≤ 25 ms; ≤ 100 ms",

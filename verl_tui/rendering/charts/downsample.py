@@ -190,16 +190,28 @@ class Smoothed:
 
     def _extend(self, stop: int) -> None:
         fresh = self._points.values[len(self._average) : stop]
-        taken = 0
-        sound = isfinite(sum(fresh))  # or only huge, which merely takes longer
-        for value in fresh:
-            if sound and self._state[1] == 1.0:
-                break
+        taken = self._take_many(fresh[:-1])
+        for value in fresh[taken:]:
             self._take(value)
-            taken += 1
-        if taken < len(fresh):
-            self._take_rest(fresh[taken:])
         self._last_source = fresh[-1:]
+
+    def _take_many(self, values: array[float]) -> int:
+        """Take in all of some numbers, or none of them where one is not finite or so large that
+        sums round it up to infinity; return how many were taken.
+        """
+        weight = self.weight
+        rest = 1 - weight
+        total, norm = self._state
+        averages = [
+            (total := weight * total + rest * value)
+            / (norm := new if (new := weight * norm + rest) < _SETTLED else 1.0)
+            for value in values
+        ]
+        if not isfinite(sum(averages)):
+            return 0
+        self._state = (total, norm)
+        self._average.fromlist(averages)
+        return len(averages)
 
     def _take(self, value: float) -> None:
         self._before = total, norm = self._state
@@ -210,21 +222,6 @@ class Smoothed:
         norm = self.weight * norm + (1 - self.weight)
         self._state = (_finite(total), norm if norm < _SETTLED else 1.0)
         self._average.append(_finite(total / self._state[1]))
-
-    def _take_rest(self, values: array[float]) -> None:
-        """Take in numbers once there is nothing to be corrected any more."""
-        total = self._state[0]
-        weight = self.weight
-        rest = 1 - self.weight
-        averages = [total := weight * total + rest * value for value in values]
-        # rounded up from the largest numbers: it would never be finite again
-        if not isfinite(total):
-            for value in values:
-                self._take(value)
-            return
-        self._before = (averages[-2] if len(averages) > 1 else self._state[0], 1.0)
-        self._state = (total, 1.0)
-        self._average.fromlist(averages)
 
 
 def _finite(value: float) -> float:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from math import inf
+from time import monotonic
 from typing import TYPE_CHECKING
 
 from verl_tui.tui.widgets.chart import Chart
@@ -13,6 +15,11 @@ if TYPE_CHECKING:
     from textual.geometry import Size
 
     from verl_tui.rendering.charts.chart_data import ChartData
+
+_FRAME = 0.05
+"""Seconds of drawing after which the charts that are left wait for the next frame: a key may have
+been pressed. The first charts of a run of 100,000 steps take longer.
+"""
 
 
 class ChartTiles(Tiles):
@@ -57,12 +64,13 @@ class ChartTiles(Tiles):
         """
         filled = [*zip(self.first(len(data)), data, strict=False)]
         now = len(filled) if at_once is None else at_once
+        self._waiting = filled
         if in_layout:
             for number, (chart, _) in enumerate(filled):
                 chart.expect_layout(blank=number >= now)
-        for chart, shown in filled[:now]:
-            chart.show(shown)
-        self._waiting = filled[now:]
+            self._fill(now, seconds=inf)
+        else:
+            self._fill(now)
         if in_layout or self._waiting:
             self.call_after_refresh(self._fill_waiting)
 
@@ -72,7 +80,17 @@ class ChartTiles(Tiles):
         """
         for chart in self._charts:
             chart.catch_up()
-        waiting = self._waiting
-        self._waiting = []
-        for chart, data in waiting:
+        self._fill(len(self._waiting))
+        if self._waiting:
+            self.call_after_refresh(self._fill_waiting)
+
+    def _fill(self, most: int, seconds: float = _FRAME) -> None:
+        """Draw the first of the waiting charts, no more after so many seconds."""
+        until = monotonic() + seconds
+        drawn = 0
+        for chart, data in self._waiting[:most]:
             chart.show(data)
+            drawn += 1
+            if monotonic() > until:
+                break
+        del self._waiting[:drawn]

@@ -1,0 +1,80 @@
+"""Charts that take long are drawn over several frames."""
+
+from __future__ import annotations
+
+from itertools import count, pairwise
+from typing import TYPE_CHECKING
+
+import pytest
+from textual.app import App, ComposeResult
+
+from verl_tui.rendering.charts.chart_data import ChartData
+from verl_tui.tui.widgets import chart_tiles
+from verl_tui.tui.widgets.chart import Chart
+from verl_tui.tui.widgets.chart_tiles import ChartTiles
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from textual.geometry import Size
+
+CHARTS = [ChartData(key) for key in ("reward", "kl", "loss", "entropy")]
+
+
+class Tiled(App[None]):
+    def compose(self) -> ComposeResult:
+        yield ChartTiles(self.tiles)
+
+    def tiles(self, size: Size) -> Sequence[tuple[int, int, int, int]]:
+        height = size.height // len(CHARTS)
+        return [(0, height * at, size.width, height) for at in range(len(CHARTS))]
+
+    @property
+    def keys(self) -> list[str]:
+        return [chart.data.key for chart in self.query(Chart)]
+
+
+@pytest.mark.parametrize("seconds", [0.0, 1.0])
+async def test_charts_that_take_long_are_drawn_one_a_frame(
+    monkeypatch: pytest.MonkeyPatch, seconds: float
+) -> None:
+    clock = count(0.0, seconds)
+    monkeypatch.setattr(chart_tiles, "monotonic", lambda: next(clock))
+    seen: list[list[str]] = []
+    app = Tiled()
+    async with app.run_test(size=(60, 40)) as pilot:
+        tiles = app.query_one(ChartTiles)
+        tiles.have(len(CHARTS), ascii_only=False)
+        await pilot.pause()
+        show = Chart.show
+
+        def shown(chart: Chart, data: ChartData) -> None:
+            show(chart, data)
+            seen.append(app.keys)
+
+        monkeypatch.setattr(Chart, "show", shown)
+        tiles.fill(CHARTS)
+        at_once = app.keys
+        await pilot.pause()
+        assert app.keys == [data.key for data in CHARTS]
+    first = ["reward", "", "", ""] if seconds else [data.key for data in CHARTS]
+    assert at_once == first
+    assert len(seen) == len(CHARTS)
+    for before, after in pairwise(seen):
+        assert sum(map(bool, after)) == sum(map(bool, before)) + 1
+
+
+async def test_what_is_filled_anew_replaces_what_still_waits(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    clock = count(0.0, 1.0)
+    monkeypatch.setattr(chart_tiles, "monotonic", lambda: next(clock))
+    app = Tiled()
+    async with app.run_test(size=(60, 40)) as pilot:
+        tiles = app.query_one(ChartTiles)
+        tiles.have(len(CHARTS), ascii_only=False)
+        await pilot.pause()
+        tiles.fill(CHARTS)
+        tiles.fill(CHARTS[::-1])
+        await pilot.pause()
+        assert app.keys == [data.key for data in CHARTS[::-1]]
