@@ -91,6 +91,14 @@ class Clock:
         share = (step - before) / (steps[at] - before)
         return times[at - 1] + share * (times[at] - times[at - 1])
 
+    def at_each(self, steps: Sequence[int]) -> Sequence[float]:
+        """Return when the run reached each of several ascending steps, nan where unknown."""
+        first = bisect_left(self.steps, steps[0]) if len(steps) else 0
+        stop = first + len(steps)
+        if self.steps[first:stop] == steps:
+            return self.times[first:stop]
+        return [self.at(step) for step in steps]
+
 
 def moment(stated: float, step: int, clocks: Sequence[Clock]) -> float:
     """Return the time of a step: as its record states it, else by the first clock that knows it,
@@ -98,6 +106,28 @@ def moment(stated: float, step: int, clocks: Sequence[Clock]) -> float:
     """
     known = (clock.at(step) for clock in clocks)
     return next((time for time in (stated, *known) if not math.isnan(time)), _NAN)
+
+
+def moments(
+    stated: Sequence[float], steps: Sequence[int], clocks: Sequence[Clock]
+) -> Sequence[float]:
+    """Return the time of each of several steps, see `moment`.
+
+    Args:
+        stated: The time that the record of each step states, nan where it states none.
+        steps: Ascending.
+        clocks: The first that knows a step holds for it.
+    """
+    found = stated
+    for clock in clocks:
+        if not any(map(math.isnan, found)):
+            break
+        known = clock.at_each(steps)
+        found = [
+            other if math.isnan(time) else time
+            for time, other in zip(found, known, strict=True)
+        ]
+    return found
 
 
 def counted_back(

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from weakref import WeakKeyDictionary
 
 from verl_tui.rendering.charts.chart_data import STEPS, Axis
-from verl_tui.runs.clock import moment
+from verl_tui.runs.clock import moment, moments
 from verl_tui.runs.pyramid import Pyramid
 from verl_tui.runs.time.step_clocks import clocks
 
@@ -255,7 +255,7 @@ def _midnight(second: float) -> float:
 
 def _first_times(run: Run) -> Iterator[float]:
     """Return the first time that a record states; short logs have one before they have a clock."""
-    for key in run.keys:
+    for key in run.keys if run.stated else ():
         series = run.series(key)
         if series is not None and len(series) and not math.isnan(series.times[0]):
             yield series.times[0]
@@ -290,18 +290,34 @@ def _extend(
     found: _TimedSeries, series: Series, clocks: Sequence[Clock], later: int
 ) -> None:
     """Take in the points that have come since; one whose time goes back is left out."""
-    for i, time in enumerate(series.times[found.taken :], found.taken):
-        step = series.steps[i]
-        when = moment(time, step, clocks)
+    start = found.taken
+    steps = series.steps[start:]
+    times = moments(series.times[start:], steps, clocks)
+    if _ascend(times, found, later):
+        found.steps.extend([int(when) + later for when in times])
+        found.values.extend(series.values[start:])
+        found.origins.extend(steps)
+        found.taken = start + len(steps)
+        return
+    for at, (step, when) in enumerate(zip(steps, times, strict=True), start):
         unknown = math.isnan(when)
         if unknown and any(clock.steps[-1] < step for clock in clocks):
             break  # the clock has not come so far yet
-        found.taken = i + 1
+        found.taken = at + 1
         if unknown:
             continue
         second = int(when) + later
         if found.steps and second < found.steps[-1]:
             continue
         found.steps.append(second)
-        found.values.append(series.values[i])
+        found.values.append(series.values[at])
         found.origins.append(step)
+
+
+def _ascend(times: Sequence[float], found: _TimedSeries, later: int) -> bool:
+    """Return whether all times are known and none goes back."""
+    if not times or any(map(math.isnan, times)):
+        return False
+    if found.steps and int(times[0]) + later < found.steps[-1]:
+        return False
+    return list(times) == sorted(times)
