@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 JUDGING = 0.05
 """Seconds of judging before the screen answers: a small log is judged before it is seen."""
-_SLICE = 0.005
+_SLICE = 0.01
 """Seconds of further judging at a stretch."""
 _BREATH = 0.002
 """Seconds between two stretches, in which keys are heard."""
