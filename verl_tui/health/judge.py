@@ -124,12 +124,14 @@ class Judge:
         """
         context = rule_context(self.run, self.guide, now)
         self._by_numbers = self._by_numbers or _by_numbers(self.guide)
-        ends = _ends(context, stretch)
+        ends: Sequence[int] = ()
+        with suppress(Exception):  # the verdict says why, as it does of all below
+            ends = _ends(context, stretch)
         for judge in self._by_numbers:
             if judge.rule.id in self.guide.silenced:
                 continue
             for end in ends if judge.by_stretches else ():
-                with suppress(Exception):  # the verdict says why
+                with suppress(Exception):
                     self._result(judge, context.at(end))
                 yield
             with suppress(Exception):
