@@ -26,6 +26,7 @@ from verl_tui.sources.formats.console.leads import LeadReader, LineWithLead, pri
 from verl_tui.sources.formats.console.printed_tables import TableBlock
 from verl_tui.sources.formats.console.progress_lines import (
     WHOLE_BAR,
+    has_bar,
     named_bars,
     stated_progress,
 )
@@ -267,7 +268,7 @@ class ConsoleDecoder:
         if self._blank:
             self._blank = False
             # A bar right behind it was not cleared: it replaces another one that has ended.
-            if b"%|" not in part:
+            if not has_bar(part):
                 self._add_dict(out, self._dicts.cleared())
         return bool(part)
 
@@ -276,7 +277,7 @@ class ConsoleDecoder:
     ) -> None:
         """Read the text between two carriage returns that the Ray actor `prefix` printed."""
         inside = self._sample.holds(prefix)
-        if not inside and b"%|" in part:
+        if not inside and has_bar(part):
             part = self._read_bars(out, prefix, part, number)
             if not part.strip():
                 return
@@ -366,7 +367,7 @@ class ConsoleDecoder:
 
     def _read_progress(self, out: list[MetricRow | Record], part: bytes) -> None:
         """Read a progress bar, or another line that states how far the run is."""
-        if b"%|" in part:
+        if has_bar(part):
             out.extend(named_bars(part))
             self._add_dict(out, self._dicts.bar(part))
         elif not self._dicts.words(part):

@@ -404,7 +404,9 @@ class StepResolver:
         self, one: PrintedDict, step: int, *, counted: bool = False
     ) -> PlacedDict:
         if self.total is not None and one.step is None:
-            step = min(step, self.total - one.ahead)
+            # a bar may go on beyond its length
+            most = max(self.total, self.at or 0)
+            step = min(step, most - one.ahead)
         first = one.training and self._another
         if one.training:
             if self._last is not None and step > self._last:

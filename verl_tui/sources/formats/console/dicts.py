@@ -55,6 +55,10 @@ _BAR = pattern(
     rb"\s*(?:Train: *)?\d{1,3}%\|[^|]{0,1000}\|\s{0,40}(?P<at>\d{1,15})/(?P<total>\d{1,15}) \["
 )
 """The nameless bar of a training; ms-swift names it."""
+_BEYOND = pattern(rb"\s*(?P<at>\d{1,15})it \[")
+"""The same bar where it has gone beyond its length, as that of TRL's RLOO up to 0.21 does, which is
+half as long as the training.
+"""
 _EVERY = pattern(rb"logging_steps['\"]?\s{0,40}[=: ]\s{0,40}(\d{1,9})\b")
 _CONTINUED = pattern(rb"Continuing training from global step (\d{1,15})(?!\d)")
 _PER_EPOCH = pattern(rb"Num update steps per epoch = ([\d,]{1,12})(?!\d)")
@@ -111,6 +115,8 @@ class DictReader:
         """Number of the last dict's line."""
         self._reached: int | None = None
         """Step of the last dict of training."""
+        self._counting = False
+        """True if something else has been counted since the training's bar was drawn."""
 
     def read(self, part: bytes, number: int) -> Sequence[MetricRow | Record] | None:
         """Return the records of a line with a dict in it, None if it is no dict of metrics."""
@@ -142,13 +148,30 @@ class DictReader:
         """Take a line that ends with a bar; return the dicts it places, and the progress."""
         found = _BAR.match(part)
         if found is None:
-            return ()
+            return self._beyond(part)
         at = int(found["at"])
         total = int(found["total"])
         out = self._rows(self._steps.bar(at, total))
         if total == self._steps.total:
+            self._counting = False
             out.insert(0, Progress(at, total, elapsed(part, found.end())))
         return out
+
+    def _beyond(self, part: bytes) -> Sequence[MetricRow | Record]:
+        """Take a line that ends with a count without a length: the training's bar, where that has
+        been at its end, and nothing else has been counted since.
+        """
+        found = _BEYOND.match(part)
+        reached = self._steps.at
+        total = self._steps.total
+        if found is None:
+            return ()
+        at = int(found["at"])
+        if reached is None or total is None or not reached >= total < at:
+            self._counting = True
+        if self._counting or total is None:
+            return ()
+        return [Progress(at), *self._rows(self._steps.bar(at, total))]
 
     def cleared(self) -> Sequence[MetricRow | Record]:
         """Take the clearing of the bars; return the dicts that it places."""

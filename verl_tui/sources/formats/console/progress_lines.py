@@ -19,8 +19,11 @@ _NAMED_BAR = pattern(
 )
 WHOLE_BAR = pattern(
     rb"\d{1,3}%\|[^|]{0,1000}\|\s{0,40}[^\s/]{1,30}/\S{1,30} \[[^\]\r\n]{0,1000}\]"
+    rb"|\b\d{1,15}it \[[\d:]{5,20}, [^\]\r\n]{0,100}\]"
 )
-"""A bar up to the end of tqdm's text; bounded, since a line of millions of bars may have no end."""
+"""A bar up to the end of tqdm's text, also of one that has gone beyond its length; bounded, since a
+line of millions of bars may have no end.
+"""
 _ELAPSED = pattern(rb"(?:(\d{1,9}):)?(\d\d):(\d\d)<")
 """The time that tqdm writes behind a bar's `[`."""
 _TOTAL = pattern(rb"Total (?:training steps:|optimization steps =) ([\d,]{1,15})(?!\d)")
@@ -32,8 +35,20 @@ _BROKEN_BARS = 8
 glued to something.
 """
 _DIGITS = 3
-WORDS = ("%|", "Total training", "Total optimization", "Size of train", "epoch ")
+WORDS = (
+    "%|",
+    "it [",
+    "Total training",
+    "Total optimization",
+    "Size of train",
+    "epoch ",
+)
 """Every line that this module reads contains one of these."""
+
+
+def has_bar(part: bytes) -> bool:
+    """Return whether a text may hold a bar of tqdm: a percentage, or a count without a length."""
+    return b"%|" in part or b"it [" in part
 
 
 def elapsed(part: bytes, at: int) -> float | None:
