@@ -279,7 +279,7 @@ def test_a_training_that_fails_is_a_crash_with_its_cause(
     trained = train("raise", 4)
     terminal = watch(trained.directory)
     trained.reaches(3, terminal.read)
-    comes(terminal, "running")
+    comes(terminal, "running", "crashed")  # it may have failed before it is looked at
     trained.ends()
     comes(terminal, "crashed", within=30)
     holds(trained.directory, trained.history, 3)
