@@ -11,9 +11,11 @@ from textual.app import App, ComposeResult
 from textual.color import Color
 from textual.strip import Strip
 
+from verl_tui.rendering.charts.roles import ROLES
 from verl_tui.rendering.text.hues import Hue
 from verl_tui.tui.terminal.themes import PLAIN
 from verl_tui.tui.widgets.line import Line
+from verl_tui.tui.widgets.plot import Plot
 from verl_tui.tui.widgets.role_styled import RoleStyled
 
 if TYPE_CHECKING:
@@ -107,3 +109,8 @@ async def test_a_look_is_a_colour_for_each_ground_or_words_of_markup() -> None:
     assert ansi["gauge"].bgcolor == Color.parse("ansi_bright_black").rich_color
     assert not ansi["gauge"].bold
     assert dark["faint"].color != light["faint"].color
+
+
+def test_every_role_of_a_chart_has_a_look() -> None:
+    """One without would be drawn as plain text."""
+    assert {*ROLES} == {*Plot.LOOKS}

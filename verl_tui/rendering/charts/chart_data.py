@@ -36,9 +36,7 @@ class ChartLine(NamedTuple):
     kind: Literal["line", "points"] = "line"
     """A curve, or points that have a marker each and are joined (validation)."""
     role: str = "line"
-    """Component class that colours it: `line`, `line-2` .. `line-4`, `run-1` .. `run-6`,
-    `validation`.
-    """
+    """What colours it: `line`, `line-2` .. `line-4`, `run-1` .. `run-6`, `validation`."""
     label: str = ""
     """Name in the legend, which a chart of several lines or several kinds of points has."""
     sign: str = ""

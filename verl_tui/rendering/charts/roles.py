@@ -35,4 +35,4 @@ ROLES = (
         "checkpoint",
     ),
 )
-"""The purpose of each style; the stylesheet's class of a role is `chart--` and the role."""
+"""What each style is for."""

@@ -58,7 +58,8 @@ class ChartTiles(Tiles):
 
         Args:
             data: What the first charts show; the others are left as they are.
-            at_once: How many are drawn now, the others a frame later; all where it is None.
+            at_once: How many are drawn now at most, all where it is None; what takes longer than a
+                frame may, and the others, are drawn in later frames.
             in_layout: Whether a layout is under way, which gives charts other sizes: those that are
                 drawn later are blank until then.
         """
@@ -68,9 +69,7 @@ class ChartTiles(Tiles):
         if in_layout:
             for number, (chart, _) in enumerate(filled):
                 chart.expect_layout(blank=number >= now)
-            self._fill(now, seconds=inf)
-        else:
-            self._fill(now)
+        self._draw_waiting(now, inf if in_layout else _FRAME)
         if in_layout or self._waiting:
             self.call_after_refresh(self._fill_waiting)
 
@@ -80,11 +79,11 @@ class ChartTiles(Tiles):
         """
         for chart in self._charts:
             chart.catch_up()
-        self._fill(len(self._waiting))
+        self._draw_waiting(len(self._waiting), _FRAME)
         if self._waiting:
             self.call_after_refresh(self._fill_waiting)
 
-    def _fill(self, most: int, seconds: float = _FRAME) -> None:
+    def _draw_waiting(self, most: int, seconds: float) -> None:
         """Draw the first of the waiting charts, no more after so many seconds."""
         until = monotonic() + seconds
         drawn = 0

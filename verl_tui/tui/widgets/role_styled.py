@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, ClassVar
 
 from rich.segment import Segment
 from textual.strip import Strip
-from textual.style import Style as Look
+from textual.style import Style as VisualStyle
 from textual.widget import Widget
 
 from verl_tui.patterns import pattern
@@ -52,7 +52,7 @@ class RoleStyled(ContainedWidget, Widget):
         if self._role_styles is None:
             self._role_styles = {"": self.rich_style}
         if role not in self._role_styles:
-            look = Look.parse(self._words(role))
+            look = VisualStyle.parse(self._words(role))
             self._role_styles[role] = (self.visual_style + look).rich_style
         return self._role_styles[role]
 

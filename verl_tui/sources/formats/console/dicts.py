@@ -162,14 +162,14 @@ class DictReader:
         been at its end, and nothing else has been counted since.
         """
         found = _BEYOND.match(part)
-        reached = self._steps.at
         total = self._steps.total
-        if found is None:
+        if found is None or total is None:
             return ()
         at = int(found["at"])
-        if reached is None or total is None or not reached >= total < at:
+        has_ended = (self._steps.at or 0) >= total
+        if not has_ended or at <= total:
             self._counting = True
-        if self._counting or total is None:
+        if self._counting:
             return ()
         return [Progress(at), *self._rows(self._steps.bar(at, total))]
 

@@ -24,6 +24,7 @@ WHOLE_BAR = pattern(
 """A bar up to the end of tqdm's text, also of one that has gone beyond its length; bounded, since a
 line of millions of bars may have no end.
 """
+_COUNT = pattern(rb"\dit \[\d")
 _ELAPSED = pattern(rb"(?:(\d{1,9}):)?(\d\d):(\d\d)<")
 """The time that tqdm writes behind a bar's `[`."""
 _TOTAL = pattern(rb"Total (?:training steps:|optimization steps =) ([\d,]{1,15})(?!\d)")
@@ -48,7 +49,7 @@ WORDS = (
 
 def has_bar(part: bytes) -> bool:
     """Return whether a text may hold a bar of tqdm: a percentage, or a count without a length."""
-    return b"%|" in part or b"it [" in part
+    return b"%|" in part or (b"it [" in part and _COUNT.search(part) is not None)
 
 
 def elapsed(part: bytes, at: int) -> float | None:
