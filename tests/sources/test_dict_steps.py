@@ -107,6 +107,12 @@ def test_a_count_without_a_length_is_no_step_of_a_training(tmp_path: Path) -> No
     assert state(run, 0.0) is State.FINISHED
 
 
+def test_words_that_end_as_a_count_does_are_no_bar(tmp_path: Path) -> None:
+    path = tmp_path / "train.log"
+    path.write_text(f"Total training steps: 24, limit [24]\n{kept_back((1, 2))}")
+    assert read_run(path).total_steps == 24
+
+
 @pytest.mark.parametrize("bars", [(-1, 0), (0,), (-1,), ()])
 @pytest.mark.parametrize("first", ["", bar(0, 4)])
 def test_the_steps_of_trls_ppo_without_clearings(
