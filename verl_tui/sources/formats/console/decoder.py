@@ -237,6 +237,7 @@ class ConsoleDecoder:
             or self._sample.waits
             or self._table.begun
             or self._settings.is_open
+            or self._events.framed
             or self._dicts.watching
             or self._dicts.program.looks_at(number)
         )
@@ -312,6 +313,8 @@ class ConsoleDecoder:
             self._engines.read(prefix, part)
             if part.startswith(b"wandb: "):
                 self._read_wandb(part)
+            self._read_events(out, prefix, part, number)
+        elif self._events.framed:
             self._read_events(out, prefix, part, number)
         out.extend(self._timestamps.read(part))
 
