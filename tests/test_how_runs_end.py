@@ -146,6 +146,17 @@ def test_how_a_console_says_it_ended(name: str, age: float, tmp_path: Path) -> N
     assert said[2] == end.code
 
 
+def test_an_optional_import_that_fails_at_the_start_is_no_end(tmp_path: Path) -> None:
+    log = tmp_path / "train.log"
+    begun = f"***** Running training *****\n{TRACE}ImportError: no apex\n"
+    log.write_text(begun)
+    os.utime(log, (NOW - 90, NOW - 90))
+    assert end_of(tmp_path)[0] == "crashed"
+    log.write_text(f"{begun}  Total optimization steps = 60\n")
+    os.utime(log, (NOW - 90, NOW - 90))
+    assert end_of(tmp_path) == ("waiting", "", 0)
+
+
 def end_of(path: Path) -> tuple[str, str, int]:
     """Return the state of the only run, what is said of its end, and the exit code."""
     found = report(load([str(path)], Config(), NOW), NOW)
