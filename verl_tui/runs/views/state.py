@@ -152,6 +152,13 @@ def state(run: Run, now: float) -> State:
     return State.UNKNOWN
 
 
+def _played(run: Run, _now: float) -> State | None:
+    """Return the state of a run of which a replay has more to play: no silence is one."""
+    if not any(source.status.to_come for source in run.sources.values()):
+        return None
+    return State.WAITING if run.step is None else State.RUNNING
+
+
 def _crashed(run: Run, now: float) -> State | None:
     """Return CRASHED if an error came and nothing went on after it."""
     if run.outcome is None:
@@ -347,6 +354,7 @@ def _by_silence(run: Run, now: float) -> State | None:
 
 _JUDGES = (
     _stated,
+    _played,
     _crashed,
     _evaluated,
     _by_process,
