@@ -239,3 +239,73 @@ def test_a_log_beside_wandbs_says_why_it_exited(tmp_path: Path) -> None:
     (tmp_path / "files").mkdir()
     (tmp_path / "files" / "output.log").write_text(f"{verls(9)}{TRACE}OSError: 28\n")
     assert end_of(tmp_path) == ("crashed", f"{CRASHED}OSError: 28", 2)
+
+
+BATCHES, EACH = 641, 4
+"""Batches of an epoch, and of a step: 160 steps and a quarter."""
+
+
+def share_at(step: int, steps: int | None) -> float:
+    """Return the epochs seen at a step, as Hugging Face's trainer counts batches.
+
+    Args:
+        step: The step.
+        steps: Of an epoch, with its last, shorter one; None where the next epoch makes up for it.
+    """
+    if steps is None:
+        return step * EACH / BATCHES
+    epoch, within = divmod(step - 1, steps)
+    return epoch + min(1.0, (within + 1) * EACH / BATCHES)
+
+
+@pytest.mark.parametrize(
+    ("at", "epochs", "steps", "exits", "state", "total"),
+    [
+        (320, 2, None, True, "finished", 320),  # transformers up to 4.45
+        (318, 2, None, False, "ended?", 320),
+        (
+            320,
+            2,
+            161,
+            True,
+            "finished",
+            320,
+        ),  # 4.46 to 4.49 plan the steps without rests
+        (322, 2, 161, True, "finished", 322),  # from 4.50 on
+        (320, 2, 161, False, "ended?", 322),
+        (160, 1, None, True, "finished", 160),
+        (161, 1, 161, False, "finished", 161),
+        (150, 1, 161, True, "ended?", 161),
+    ],
+)
+def test_the_last_step_by_shares_of_epochs(
+    at: int,
+    epochs: int,
+    steps: int | None,
+    exits: bool,
+    state: str,
+    total: int,
+    tmp_path: Path,
+) -> None:
+    settings = {"num_train_epochs": epochs, "max_steps": -1}
+    config = b"".join(
+        field(1, field(1, key) + field(16, str(value)))
+        for key, value in settings.items()
+    )
+    rows = [
+        history(
+            step,
+            {
+                "train/global_step": str(step),
+                "train/epoch": repr(share_at(step, steps)),
+            },
+        )
+        for step in range(1, at + 1)
+    ]
+    log = tmp_path / "run-x.wandb"
+    log.write_bytes(
+        written([field(17, field(4, config)), *rows, *([exited(0)] * exits)])
+    )
+    os.utime(log, (NOW - 7200, NOW - 7200))
+    (run,) = report(load([str(tmp_path)], Config(), NOW), NOW)["runs"]
+    assert (run["state"], run["step"], run["total_steps"]) == (state, at, total)
