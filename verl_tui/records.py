@@ -151,6 +151,7 @@ class EventKind(Enum):
     STAGE = "stage"
     """The phase of the run between two steps; reported if nothing more comes."""
     WARNING = "warning"
+    """A line of trouble that ends nothing by itself."""
 
 
 class Phase(NamedTuple):
@@ -174,6 +175,20 @@ class Event(NamedTuple):
     """The worker that said it, `AgentLoopWorker` or `rank 3`; empty for the driver, whose errors
     end the run.
     """
+    where: str = ""
+    """Its process and node, as far as they are stated: `pid 52003, ip 10.0.0.9`."""
+    rank: int | None = None
+    """Its rank."""
+    raised: bool = False
+    """True for an error that ended something: the exception of a traceback, a signal, a driver's
+    last words; False for a line that only reports trouble.
+    """
+    handling: bool = False
+    """True if it was raised while the exception before it, of the same process, was handled."""
+    frame: str = ""
+    """The innermost call of its traceback outside installed packages: `score() in reward.py:31`."""
+    processes: int = 1
+    """How many processes printed it, by Ray's note."""
     bare: bool = False
     """True if it only says that the run failed: any line that gives a reason takes precedence."""
     phase: Phase | None = None

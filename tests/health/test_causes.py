@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from planted import TUTORIAL, VERL, judge, planted
 
-from verl_tui.health.causes import drift_causes, length_cause
+from verl_tui.health.suspect_settings import drift_causes, length_cause
 
 
 @pytest.mark.parametrize(

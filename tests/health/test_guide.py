@@ -8,7 +8,6 @@ import pytest
 from planted import TUTORIAL, VERL, ids, judge, planted, reason
 
 from verl_tui.health.applicability import EXEMPTIONS
-from verl_tui.health.causes import CAUSES
 from verl_tui.health.conditions import KINDS
 from verl_tui.health.diagnoses import DIAGNOSES
 from verl_tui.health.finding import Severity
@@ -17,6 +16,7 @@ from verl_tui.health.guide_settings import load_guide
 from verl_tui.health.judging import Judging
 from verl_tui.health.limits import LIMITS
 from verl_tui.health.streams import stream
+from verl_tui.health.suspect_settings import CAUSES
 from verl_tui.indicators import INDICATORS
 
 PUBLIC = {

@@ -99,7 +99,7 @@ class Rule:
     null_rate: str = ""
     """Findings on runs without a fault, e.g. `0 of 600`; empty where figures were changed."""
     causes: str = ""
-    """Settings that may be to blame: `drift` or `length`, see `verl_tui.health.causes`."""
+    """Settings that may be to blame: `drift` or `length`, see `verl_tui.health.suspect_settings`."""
     explains: tuple[str, ...] = ()
     """Ids of its consequences, which begin no earlier, see `verl_tui.health.consequences`."""
     signs: tuple[str, ...] = ()
@@ -221,4 +221,4 @@ LIMIT_NAMES = (
 """Limits that a threshold may be a multiple of, see `verl_tui.health.limits`."""
 
 CAUSE_NAMES = ("", "drift", "length")
-"""Groups of settings that may be to blame, see `verl_tui.health.causes`."""
+"""Groups of settings that may be to blame, see `verl_tui.health.suspect_settings`."""

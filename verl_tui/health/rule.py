@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, ClassVar, NamedTuple
 
 from verl_tui.health.applicability import DEPEND_ON_VALUES, EXEMPTIONS
 from verl_tui.health.breach_filter import BreachFilter
-from verl_tui.health.causes import CAUSES
 from verl_tui.health.components import components, weights
 from verl_tui.health.condition_feed import ConditionFeed
 from verl_tui.health.conditions import make
@@ -17,6 +16,7 @@ from verl_tui.health.conditions.condition import Wording, number
 from verl_tui.health.finding import Episode, Finding, NotJudged
 from verl_tui.health.limits import LIMITS, Limit, response_limit, stated_limit
 from verl_tui.health.streams import stream
+from verl_tui.health.suspect_settings import CAUSES
 from verl_tui.indicators import INDICATORS, factor
 
 if TYPE_CHECKING:

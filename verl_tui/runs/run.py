@@ -370,9 +370,9 @@ class Run(LoggedMetrics):
             self._apply_start(state)
         elif event.kind is EventKind.RESUMED and event.step is not None:
             state.resume(event.step)
-        if event.actor or event.kind is EventKind.WARNING:
-            state.errors.add(event, state.step)
-        if event.kind is not EventKind.STAGE:
+        if event.raised or event.kind is EventKind.WARNING:
+            state.troubles.add(event, state.step)
+        if event.kind not in (EventKind.STAGE, EventKind.WARNING):
             self.events.append(event)
         state.end(event)
 

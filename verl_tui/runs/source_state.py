@@ -17,7 +17,7 @@ from verl_tui.records import (
     Unreadable,
 )
 from verl_tui.runs.life import Life
-from verl_tui.runs.reported_errors import ReportedErrors
+from verl_tui.runs.troubles import Troubles
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -67,8 +67,8 @@ class SourceState:
     """Time of its last training record, and signs that the process lives."""
     stage: Event | None = None
     """The last stage that was printed, until a further step follows."""
-    errors: ReportedErrors = field(default_factory=ReportedErrors)
-    """Errors and warnings that the run went on with."""
+    troubles: Troubles = field(default_factory=Troubles)
+    """Errors, warnings and other lines of trouble."""
     restarted: str | None = None
     """Why the source started anew, until the first row of the new segment shows at which step."""
     tables: dict[tuple[tuple[str, ...], bool, bool], Table] = field(
@@ -171,7 +171,7 @@ class SourceState:
         self.tables = {}
         self.bar_steps = array("q")
         self.bar_elapsed = array("d")
-        self.errors.clear()
+        self.troubles.clear()
 
     def resume(self, step: int) -> None:
         """Note the step that a new process goes on from."""

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING, ClassVar, NamedTuple
+from typing import TYPE_CHECKING, ClassVar
 
 from verl_tui.health.conditions.condition import number
-from verl_tui.health.conditions.trend import trend
 from verl_tui.health.diagnoses.diagnosis import Diagnosis
 from verl_tui.health.finding import Finding, NotJudged, Severity
-from verl_tui.health.limits import positive_setting
+from verl_tui.health.memory_growth import MemoryGrowth, memory_growth, memory_series
 from verl_tui.health.rule_context import minutes
 from verl_tui.patterns import pattern
 from verl_tui.runs.views.state import State
@@ -22,45 +21,14 @@ if TYPE_CHECKING:
     from verl_tui.health.rule_context import RuleContext
     from verl_tui.records import Event
 
-_USED = ("perf/cpu_memory_used_gb", "actor/perf/cpu_memory_used_gb")
-_SHARE = ("system/memory_percent", "system/memory")
-"""W&B's figure of the host: percent in use."""
-_TOTAL = ("perf/cpu_memory_total_gb", "actor/perf/cpu_memory_total_gb")
 _KILLED = pattern(
     r"killed due to memory pressure|running low on memory|was [\d.]+GB / [\d.]+GB \("
 )
 _OF = pattern(r"was ([\d.]+)GB / ([\d.]+)GB \(")
-_FULL = 0.95
-"""Share of the node at which Ray kills (Ray's RAY_memory_usage_threshold)."""
-_MOST = 200
-"""Newest points that show the slope."""
-_PARTS = 4
-_EACH = 1 / 3
-"""Every quarter must have grown by a third of an even share: one jump, or a cache that fills up, is
-no leak.
-"""
-_GOES_ON = 0.5
-"""In its second half it must have grown half as much as in its first: what fills up levels off."""
-_SURE = 8.0
 _GROWN, _GROWN_GB = 0.25, 20.0
 """Growth to report if the node's size is unknown, a quarter and 20 GB: heuristic."""
 _SOON, _AHEAD = 3600.0, 86400.0
 """Below an hour it is critical; more than a day ahead is too far to predict: heuristic."""
-
-
-class _Growth(NamedTuple):
-    """A steady growth."""
-
-    key: str
-    since: int
-    step: int
-    first: float
-    now: float
-    each: float
-    """Growth a step."""
-    full: float | None
-    """The most that Ray allows to be used, None if the node's size is unknown."""
-    unit: str
 
 
 class HostMemory(Diagnosis):
@@ -71,55 +39,41 @@ class HostMemory(Diagnosis):
 
     def __init__(self, rule: Rule) -> None:
         super().__init__(rule)
-        self._judged: tuple[int, _Growth | NotJudged | None] = (-1, None)
+        self._judged: tuple[int, MemoryGrowth | NotJudged | None] = (-1, None)
 
     def judge(self, context: RuleContext) -> Finding | NotJudged | None:
         """Judge the growth, and Ray's messages."""
         run = context.run
         if self._judged[0] != run.revision:
             self._judged = (run.revision, self._growth(context))
-        killed = [event for event in run.events if _KILLED.search(event.text)]
+        killed = [
+            trouble.last
+            for state in run.sources.values()
+            for trouble in state.troubles
+            if _KILLED.search(trouble.last.text)
+        ]
         growth = self._judged[1]
         finding = None
         if killed:
             finding = self._killed(context, killed)
-        elif isinstance(growth, _Growth) and context.state is not State.FINISHED:
+        elif isinstance(growth, MemoryGrowth) and context.state is not State.FINISHED:
             finding = self._filling(context, growth)
         self.remember(finding, run.step)
         if finding is None and isinstance(growth, NotJudged):
             return growth
         return finding
 
-    def _growth(self, context: RuleContext) -> _Growth | NotJudged | None:
-        names = context.names
-        key = next((names[name] for name in (*_USED, *_SHARE) if name in names), None)
-        series = context.run.present(key)
-        if key is None or series is None:
-            return NotJudged(self.rule.id, "the log has no memory of the host")
+    def _growth(self, context: RuleContext) -> MemoryGrowth | NotJudged | None:
+        found = memory_series(context)
         window = self.rule.window
-        if len(series) < window:
-            reason = f"needs {window} points, has {len(series)}"
+        if found is None:
+            return NotJudged(self.rule.id, "the log has no memory of the host")
+        if len(found[1]) < window:
+            reason = f"needs {window} points, has {len(found[1])}"
             return NotJudged(self.rule.id, reason)
-        share = key in {names.get(name) for name in _SHARE}
-        count = _climb(list(series.values[-_MOST:]), window)
-        if not count:
-            return None
-        values = series.values[-count:]
-        steps = series.steps[-count:]
-        each = trend(values).change / max(1, steps[-1] - steps[0])
-        full = 100 * _FULL if share else _full(context)
-        return _Growth(
-            key,
-            steps[0],
-            steps[-1],
-            values[0],
-            values[-1],
-            each,
-            full,
-            "%" if share else " GB",
-        )
+        return memory_growth(context, window)
 
-    def _filling(self, context: RuleContext, growth: _Growth) -> Finding | None:
+    def _filling(self, context: RuleContext, growth: MemoryGrowth) -> Finding | None:
         unit = growth.unit
         rise = (
             f"the host's memory grows steadily, from {number(growth.first)}{unit} "
@@ -216,54 +170,3 @@ def _when_full(steps: float, seconds: float | None, full: float, unit: str) -> s
         f"in {math.ceil(steps):,} steps{when} it reaches {amount}95% of the node, "
         "where Ray kills workers"
     )
-
-
-def _climb(values: Sequence[float], least: int) -> int:
-    """Return the newest values that climb steadily, as many as there are; 0 where they do not."""
-    if not all(map(math.isfinite, values)):
-        return 0
-    if values[-1] < max(values[:-least], default=-math.inf):
-        return 0
-    for count in (len(values), 2 * least, least):
-        before = values[:-count]
-        stretch = values[-count:]
-        # Memory that was as high before was released again: a sawtooth, not a leak.
-        was_as_high = False
-        if before:
-            rise = values[-1] - stretch[0]
-            was_as_high = values[-1] - max(before) < rise / 2
-        if _steady(stretch) and not was_as_high:
-            return len(stretch)
-    return 0
-
-
-def _steady(values: Sequence[float]) -> bool:
-    """Return whether values rise beyond doubt, and in every part of their course."""
-    if values[-1] <= values[0]:
-        return False
-    line = trend(values)
-    if line.change <= 0 or line.t < _SURE:
-        return False
-    size = len(values) // _PARTS
-    least = _EACH * line.change / _PARTS
-    for i in range(_PARTS):
-        stop = len(values) - i * size
-        if trend(values[stop - size : stop]).change < least:
-            return False
-    half = len(values) // 2
-    return trend(values[half:]).change >= _GOES_ON * trend(values[:half]).change
-
-
-def _full(context: RuleContext) -> float | None:
-    """Return how many GB of the node Ray lets be used, None where its size is not known."""
-    for name in _TOTAL:
-        series = context.run.present(context.names.get(name))
-        point = series.last_finite if series is not None else None
-        if point is not None and point.value > 0:
-            return _FULL * point.value
-    stated = positive_setting(
-        context.run, ("cpu_memory_total_gb", "wandb.memory_total_gb")
-    )
-    if stated is None:
-        return None
-    return _FULL * stated[1]

@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING, ClassVar
 
-from verl_tui.health.causes import length_cause
 from verl_tui.health.conditions.condition import number
 from verl_tui.health.diagnoses.diagnosis import (
     BlockDiagnosis,
@@ -17,6 +16,7 @@ from verl_tui.health.diagnoses.diagnosis import (
 )
 from verl_tui.health.finding import NotJudged
 from verl_tui.health.limits import known_response_limit, v1_trainer
+from verl_tui.health.suspect_settings import length_cause
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

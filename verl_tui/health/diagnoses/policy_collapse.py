@@ -7,13 +7,13 @@ from bisect import bisect_left, bisect_right
 from statistics import median
 from typing import TYPE_CHECKING, ClassVar, NamedTuple
 
-from verl_tui.health.causes import drift_causes
 from verl_tui.health.condition_feed import ConditionFeed
 from verl_tui.health.conditions.cliff import Cliff
 from verl_tui.health.conditions.condition import Breaches, number
 from verl_tui.health.diagnoses.diagnosis import Diagnosis
 from verl_tui.health.finding import Finding, NotJudged
 from verl_tui.health.limits import kl_band, target_kl
+from verl_tui.health.suspect_settings import drift_causes
 from verl_tui.means import finite
 
 if TYPE_CHECKING:

@@ -10,14 +10,14 @@ from typing import TYPE_CHECKING
 
 from verl_tui.health.diagnoses.diagnosis import Diagnosis
 from verl_tui.health.finding import Finding, NotJudged
+from verl_tui.runs.views.errors import worker_errors
 from verl_tui.runs.views.state import State
-from verl_tui.runs.views.worker_errors import worker_errors
 from verl_tui.text import one_line
 
 if TYPE_CHECKING:
     from verl_tui.health.rule_context import RuleContext
-    from verl_tui.runs.reported_errors import ReportedError
     from verl_tui.runs.run import Run
+    from verl_tui.runs.troubles import Trouble
 
 _BEFORE = 20
 """Steps before the first error that show the usual number of samples."""
@@ -38,7 +38,7 @@ class WorkerErrors(Diagnosis):
         self.remember(finding, run.step)
         return finding
 
-    def _lately(self, run: Run) -> tuple[str, ReportedError] | None:
+    def _lately(self, run: Run) -> tuple[str, Trouble] | None:
         at = run.step or 0
         for path, error in worker_errors(run):
             is_recent = at - (error.step or 0) <= self.rule.window
@@ -46,7 +46,7 @@ class WorkerErrors(Diagnosis):
                 return path, error
         return None
 
-    def _finding(self, run: Run, path: str, error: ReportedError) -> Finding:
+    def _finding(self, run: Run, path: str, error: Trouble) -> Finding:
         first = error.first
         last = error.last
         name = one_line(PurePath(path).name, 60)

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from verl_tui.patterns import pattern
 from verl_tui.records import EventKind
 from verl_tui.rendering.text.search import needle
-from verl_tui.sources.formats.console import events as console_events
+from verl_tui.sources.formats.console import errors as console_errors
 from verl_tui.sources.formats.console.leads import certain_parts
 from verl_tui.sources.formats.console.repeated import unrepeated
 from verl_tui.sources.formats.console.step_lines import STEP
@@ -99,7 +99,7 @@ def _kind(text: str, data: bytes) -> LineKind:
     if "step:" in text and STEP.search(data):
         return LineKind.STEP
     data = data[:_LOOKED_AT]
-    event = console_events.line_kind(data)
+    event = console_errors.line_kind(data)
     if event is not None:
         return _KINDS.get(event, LineKind.MARK)
     if _ALARMING.search(data):
@@ -149,7 +149,7 @@ class Alarms:
 
     def worth(self, data: bytes) -> bool:
         """Return True if bytes may contain one."""
-        return console_events.may_fail(data) or _ALARMING.search(data) is not None
+        return console_errors.may_fail(data) or _ALARMING.search(data) is not None
 
     def found(self, line: str) -> bool:
         """Return True for a line of the kind, of a traceback or a warning only the main line."""

@@ -10,6 +10,7 @@ from verl_tui.records import SAMPLES, EventKind
 from verl_tui.runs.restarts import starts
 from verl_tui.runs.time.forecast import expected_step, remaining_steps
 from verl_tui.runs.time.pace import pace
+from verl_tui.runs.views.errors import last_errors
 from verl_tui.runs.views.signs_of_life import (
     evidence,
     gpus_work,
@@ -17,7 +18,6 @@ from verl_tui.runs.views.signs_of_life import (
     unattended,
     writer,
 )
-from verl_tui.runs.views.worker_errors import last_errors
 
 if TYPE_CHECKING:
     from verl_tui.records import SourceStatus

@@ -14,6 +14,7 @@ from verl_tui.records import EventKind, Progress
 from verl_tui.sources.fields.row_batcher import MetricRow, joined_notes
 from verl_tui.sources.formats.console import dicts as console_dicts
 from verl_tui.sources.formats.console import engine_addresses as console_engines
+from verl_tui.sources.formats.console import errors as console_errors
 from verl_tui.sources.formats.console import events as console_events
 from verl_tui.sources.formats.console import progress_lines
 from verl_tui.sources.formats.console import sample_blocks as console_blocks
@@ -21,7 +22,7 @@ from verl_tui.sources.formats.console import settings_reader as console_settings
 from verl_tui.sources.formats.console import wandb_runs as console_wandb
 from verl_tui.sources.formats.console.dicts import DictReader
 from verl_tui.sources.formats.console.engine_addresses import EngineReader
-from verl_tui.sources.formats.console.events import EventReader
+from verl_tui.sources.formats.console.errors import ErrorReader
 from verl_tui.sources.formats.console.leads import LeadReader, LineWithLead, printed
 from verl_tui.sources.formats.console.printed_tables import TableBlock
 from verl_tui.sources.formats.console.progress_lines import (
@@ -63,6 +64,7 @@ _ENDS = {*_LAST, EventKind.TRACEBACK}
 _RELEVANT = any_of(
     (
         *console_events.WORDS,
+        *console_errors.WORDS,
         *console_settings.WORDS,
         *console_blocks.WORDS,
         *console_dicts.WORDS,
@@ -78,7 +80,7 @@ class ConsoleDecoder:
 
     def __init__(self) -> None:
         self._step_lines = StepLineReader()
-        self._events = EventReader()
+        self._errors = ErrorReader()
         self._engines = EngineReader()
         self._settings = SettingsReader()
         self._sample = SampleBlock()
@@ -237,7 +239,7 @@ class ConsoleDecoder:
             or self._sample.waits
             or self._table.begun
             or self._settings.is_open
-            or self._events.framed
+            or self._errors.framed
             or self._dicts.watching
             or self._dicts.program.looks_at(number)
         )
@@ -314,7 +316,7 @@ class ConsoleDecoder:
             if part.startswith(b"wandb: "):
                 self._read_wandb(part)
             self._read_events(out, prefix, part, number)
-        elif self._events.framed:
+        elif self._errors.framed:
             self._read_events(out, prefix, part, number)
         out.extend(self._timestamps.read(part))
 
@@ -326,7 +328,7 @@ class ConsoleDecoder:
     def _read_events(
         self, out: list[MetricRow | Record], prefix: bytes, part: bytes, number: int
     ) -> None:
-        for event in self._events.read(prefix, part, number):
+        for event in self._errors.read(prefix, part, number):
             if event.kind is EventKind.STARTED:
                 self._settings.begin(number)
             elif event.kind in _ENDS:
@@ -363,7 +365,7 @@ class ConsoleDecoder:
         while (found := WHOLE_BAR.search(part, at)) is not None:
             before = part[at : found.start()].rstrip()
             if before and not before.endswith(b":"):
-                out.extend(self._events.read(prefix, before, number))
+                out.extend(self._errors.read(prefix, before, number))
             self._read_progress(out, part[at : found.end()])
             at = found.end()
         return part[at:]
@@ -408,7 +410,7 @@ class ConsoleDecoder:
         out.extend(self._sample.held())
         self._step = step
         self._sample.trained()
-        self._events.step()
+        self._errors.step()
         out.extend(self._settings.end())
 
 

@@ -14,11 +14,15 @@ from verl_tui.text import one_line
 
 if TYPE_CHECKING:
     import re
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Sequence
 
 WORDS = ('File "', "ray::", "_wg.", "rollout_manager.")
 """Every line that names a call contains one of these."""
-_FRAME = pattern(rb'^\s*File "(?P<path>[^"]{1,400})", line \d+, in (?P<name>\w+)')
+_FRAME = pattern(
+    rb'^\s*File "(?P<path>[^"]{1,400})", line (?P<line>\d{1,9}), in (?P<name>\w+)'
+)
+_OF_OTHERS = pattern(rb"[/-]packages/|/lib/python\d|<")
+"""Files that users did not write."""
 _REMOTE = pattern(
     rb"\bray::(?:\w+\.)?(?:(?:actor_rollout_ref|actor_rollout|rollout|actor|critic|ref)_)?"
     rb"(?P<name>\w+)\("
@@ -146,8 +150,7 @@ class PhaseReader:
     """Reads the lines of one traceback at a time."""
 
     def __init__(self) -> None:
-        self._clear: Phase | None = None
-        self._vague: Phase | None = None
+        self.begin()
 
     @property
     def phase(self) -> Phase | None:
@@ -156,25 +159,37 @@ class PhaseReader:
 
     def begin(self) -> None:
         """Forget the traceback before."""
-        self._clear = self._vague = None
+        self._clear: Phase | None = None
+        self._vague: Phase | None = None
+        self.frame = ""
+        """The innermost call outside installed packages: `score() in reward.py:31`."""
 
-    def read(self, part: bytes, *, of_open: bool = True) -> None:
-        """Note a line, if it is one of the open traceback."""
-        if self._clear is not None or not of_open:
-            return
-        for path, name in _calls(part):
-            self._clear = self._clear or _found(_BY_CLEAR, path, name)
-            self._vague = _found(_BY_VAGUE, path, name) or self._vague
+    def read(self, part: bytes) -> None:
+        """Note a line of the traceback."""
+        frame = _FRAME.match(part)
+        if frame is not None:
+            self._note(frame["path"].rpartition(_INSTALLED)[2], frame["name"])
+            if not _OF_OTHERS.search(frame["path"]):
+                self.frame = (
+                    f"{_place(frame['path'], frame['name'])}:{int(frame['line'])}"
+                )
+        elif (call := _GROUP.match(part)) is not None:
+            self._note(b"", call["name"])
+        else:
+            for call in _REMOTE.finditer(part):
+                self._note(b"", call["name"])
+
+    def _note(self, path: bytes, name: bytes) -> None:
+        """Note a call, by its file, where it is known, and its function."""
+        self._clear = self._clear or _found(_BY_CLEAR, path, name)
+        self._vague = _found(_BY_VAGUE, path, name) or self._vague
 
 
-def _calls(part: bytes) -> Iterator[tuple[bytes, bytes]]:
-    """Yield path and name of each function that is called; without a path where none is stated."""
-    if frame := _FRAME.match(part):
-        yield frame["path"].rpartition(_INSTALLED)[2], frame["name"]
-    elif call := _GROUP.match(part):
-        yield b"", call["name"]
-    else:
-        yield from ((b"", call["name"]) for call in _REMOTE.finditer(part))
+def _place(path: bytes, name: bytes) -> str:
+    """Name a function and its file, without folders."""
+    file = path.rpartition(b"/")[2]
+    where = b"%s() in %s" % (name, file) if file else b"%s()" % name
+    return one_line(where.decode("utf-8", "replace"), 80)
 
 
 def _found(
@@ -184,7 +199,5 @@ def _found(
 ) -> Phase | None:
     for words, names, paths in table:
         if names.fullmatch(name) and paths.search(path):
-            file = path.rpartition(b"/")[2]
-            where = b"%s() in %s" % (name, file) if file else b"%s()" % name
-            return Phase(words, one_line(where.decode("utf-8", "replace"), 80))
+            return Phase(words, _place(path, name))
     return None

@@ -6,6 +6,7 @@ from verl_tui.patterns import pattern
 from verl_tui.sources.formats.console import (
     dicts,
     engine_addresses,
+    errors,
     events,
     printed_tables,
     progress_lines,
@@ -18,6 +19,7 @@ from verl_tui.text import strip_ansi
 
 _TELLING = any_of(
     (
+        *errors.WORDS,
         *events.WORDS,
         *settings_reader.WORDS,
         *dicts.WORDS,

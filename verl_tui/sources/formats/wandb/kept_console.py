@@ -8,7 +8,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from verl_tui.records import EventKind
-from verl_tui.sources.formats.console.events import EventReader, may_fail
+from verl_tui.sources.formats.console.errors import ErrorReader, may_fail
 from verl_tui.sources.formats.console.leads import printed
 from verl_tui.sources.formats.console.progress_lines import WHOLE_BAR
 
@@ -31,7 +31,7 @@ class KeptConsole:
         self._begin()
 
     def _begin(self) -> None:
-        self._events = EventReader()
+        self._events = ErrorReader()
         self._line = b""
 
     def step(self) -> None:

@@ -1,0 +1,307 @@
+"""Why a run died, or what it waits for: the entry of `causes.toml` that its log points to.
+
+All trouble that no step came after is one list, of all processes. What only reports that something
+else failed is a consequence; of the rest the first counts, not the most frequent.
+"""
+
+from __future__ import annotations
+
+import sys
+from functools import cache
+from pathlib import Path, PurePath
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from verl_tui.patterns import pattern
+from verl_tui.records import EventKind
+from verl_tui.runs.settings import number
+from verl_tui.runs.stated_sizes import gpu_count
+from verl_tui.runs.views.errors import last_troubles
+from verl_tui.text import one_line
+from verl_tui.words import number as in_words
+
+if TYPE_CHECKING:
+    import re
+    from collections.abc import Iterator, Mapping, Sequence
+
+    from verl_tui.records import Event, Phase
+    from verl_tui.runs.run import Run
+    from verl_tui.runs.troubles import Trouble
+
+_LEVELS = {"cause": 0, "symptom": 3, "report": 5}
+"""Kinds of causes, the one that explains most first."""
+_UNKNOWN, _UNKNOWN_OF_WORKER, _SURVIVED = 1, 2, 4
+"""Among them: exceptions that no entry knows, of the driver and of a worker, which may have caught
+it; and trouble of a kind that training went on with before.
+"""
+_LOOKUP = pattern(
+    r"^(?:KeyError|AttributeError|StopIteration|ImportError|ModuleNotFoundError)\b"
+)
+"""Exceptions that are often handled by trying something else."""
+_SHOWN = 200
+"""Characters of a line in a headline."""
+_MOST_RANKS = 8
+"""Ranks that are named one by one."""
+
+
+class Remedy(NamedTuple):
+    """What to do about a cause, where it applies."""
+
+    say: str
+    phase: str
+    when: re.Pattern[str] | None
+    settings: Sequence[str]
+    change: str
+
+
+class Cause(NamedTuple):
+    """An entry of `causes.toml`, which says what its fields mean."""
+
+    id: str
+    title: str
+    kind: str
+    alone: bool
+    waiting: bool
+    words: Sequence[str]
+    forms: Sequence[re.Pattern[str]]
+    remedies: Sequence[Remedy]
+
+
+class RootCause(NamedTuple):
+    """What a run's end follows from."""
+
+    words: str
+    path: str
+    """The log that says so."""
+    event: Event
+    """Its line."""
+    advice: str
+    kind: str
+    """`cause`, `symptom`, `report`, or empty for an exception that no entry knows."""
+    evidence: Sequence[str]
+
+
+@cache
+def catalogue() -> Sequence[Cause]:
+    """Return all causes, in the order of trying."""
+    if sys.version_info >= (3, 11):
+        import tomllib
+    else:
+        import tomli as tomllib
+    text = Path(__file__).with_name("causes.toml").read_text("utf-8")
+    return [_cause(id, entry) for id, entry in tomllib.loads(text).items()]
+
+
+def _cause(id: str, entry: Mapping[str, Any]) -> Cause:
+    return Cause(
+        id,
+        entry["title"],
+        entry["kind"],
+        entry.get("alone", False),
+        entry.get("waiting", False),
+        entry["words"],
+        [pattern(form) for form in entry["match"]],
+        [_remedy(one) for one in entry.get("remedy", ())],
+    )
+
+
+def _remedy(entry: Mapping[str, Any]) -> Remedy:
+    when = entry.get("when")
+    return Remedy(
+        entry["say"],
+        entry.get("phase", ""),
+        None if when is None else pattern(when),
+        entry.get("settings", ()),
+        str(entry.get("change", "")),
+    )
+
+
+def cause_of(text: str) -> tuple[Cause, re.Match[str]] | None:
+    """Return the first cause whose words a line has, with the match; None if none knows it."""
+    for cause in catalogue():
+        if any(word in text for word in cause.words):
+            for form in cause.forms:
+                if found := form.search(text):
+                    return cause, found
+    return None
+
+
+class _Suspect(NamedTuple):
+    """A kind of trouble that may be the cause."""
+
+    level: int
+    path: str
+    trouble: Trouble
+    cause: Cause | None
+    match: re.Match[str] | None
+
+
+def root_cause(run: Run, phase: Phase | None = None) -> RootCause | None:
+    """Return what a run's end follows from, None if its logs do not say.
+
+    Args:
+        run: It has ended, or makes no steps.
+        phase: What it was doing then, as far as that is known.
+    """
+    suspects = [*_suspects(run)]
+    first = min(suspects, key=lambda one: one.level, default=None)
+    if first is None:
+        return None
+    event = first.trouble.fresh
+    if phase is None or event.phase is not None:
+        phase = event.phase
+    missing = _missing_ranks(run, first)
+    title = _title(first)
+    said = one_line(event.text, _SHOWN)
+    words = f"{title}{missing}: {said}" if title else said
+    others = sum(one.trouble.count for one in suspects) - 1
+    return RootCause(
+        f"{words}{_by(event)}",
+        first.path,
+        event,
+        _advice(run, first, phase),
+        first.cause.kind if first.cause is not None else "",
+        (f"{others:,} more lines of trouble follow from it or came later",)
+        if others
+        else (),
+    )
+
+
+def _suspects(run: Run) -> Iterator[_Suspect]:
+    """Yield the trouble that no step came after, the first first; of a chain of exceptions not the
+    lookups that were handled.
+    """
+    troubles = last_troubles(run)
+    handled = _handled([trouble for _, trouble in troubles])
+    for path, trouble in troubles:
+        event = trouble.fresh
+        found = cause_of(event.text)
+        if found is None:
+            if (
+                event.raised
+                and event.kind is EventKind.TRACEBACK
+                and trouble not in handled
+            ):
+                level = _UNKNOWN_OF_WORKER if event.actor else _UNKNOWN
+                yield _Suspect(_survived(trouble, level), path, trouble, None, None)
+            continue
+        cause, match = found
+        if (
+            cause.kind in _LEVELS
+            and (cause.alone or event.raised)
+            and not cause.waiting
+        ):
+            level = _LEVELS[cause.kind]
+            yield _Suspect(_survived(trouble, level), path, trouble, cause, match)
+
+
+def _survived(trouble: Trouble, level: int) -> int:
+    """Return the level of trouble, which is lower where training went on with it before."""
+    before = trouble.since != trouble.step
+    return max(level, _SURVIVED) if before else level
+
+
+def _handled(troubles: Sequence[Trouble]) -> Sequence[Trouble]:
+    """Return the exceptions that others say they handled, if these are mere lookups."""
+    found = []
+    last: dict[tuple[str, str], Trouble] = {}
+    for trouble in troubles:
+        event = trouble.fresh
+        process = event.actor, event.where
+        before = last.get(process)
+        if event.handling and before is not None and _LOOKUP.match(before.fresh.text):
+            found.append(before)
+        if event.raised:
+            last[process] = trouble
+    return found
+
+
+def _title(suspect: _Suspect) -> str:
+    if suspect.cause is None or suspect.match is None:
+        return ""
+    groups = {
+        name: one_line(text or "?", 80)
+        for name, text in suspect.match.groupdict().items()
+    }
+    return suspect.cause.title.format_map(groups)
+
+
+def _by(event: Event) -> str:
+    """Name the process that reported a line, if it was not the driver's own."""
+    names = " ".join(filter(None, (event.actor, event.where)))
+    return f" ({one_line(names)})" if names else ""
+
+
+def _missing_ranks(run: Run, suspect: _Suspect) -> str:
+    """Name the ranks that did not report a collective's time-out: one of them fell silent first."""
+    reported = suspect.trouble.ranks
+    if suspect.cause is None or not suspect.cause.id.startswith("collective"):
+        return ""
+    count = max(*reported, (gpu_count(run.config) or 1) - 1) + 1 if reported else 0
+    missing = sorted(set(range(count)) - reported)
+    if not missing or len(missing) > len(reported):
+        return ""
+    names = ", ".join(map(str, missing[:_MOST_RANKS]))
+    more = (
+        f" and {len(missing) - _MOST_RANKS} more" if len(missing) > _MOST_RANKS else ""
+    )
+    return f" on {len(reported)} of {count} ranks, rank {names}{more} never reported"
+
+
+def _advice(run: Run, suspect: _Suspect, phase: Phase | None) -> str:
+    """Return what to try, with the settings in force: the first two remedies that apply."""
+    event = suspect.trouble.fresh
+    if suspect.cause is None:
+        where = f" at {event.frame}" if event.frame else ""
+        return (
+            f"The exception is no known one: look at the code that raised it{where}, and at what "
+            f"line {event.line} of the log stands in."
+        )
+    doing = phase.words if phase is not None else ""
+    said = [
+        _said(run, remedy)
+        for remedy in suspect.cause.remedies
+        if remedy.phase in ("", doing)
+        and (remedy.when is None or remedy.when.search(event.text))
+    ]
+    words = "; or ".join(filter(None, said[:2]))
+    return words[:1].upper() + words[1:] + "." if words else ""
+
+
+def _said(run: Run, remedy: Remedy) -> str:
+    """Return a remedy in words, with the setting to change; empty if that has been done."""
+    if not remedy.settings:
+        return remedy.say
+    stated = run.config.find(remedy.settings)
+    if stated is None:
+        return remedy.say.replace("{setting}", remedy.settings[0])
+    key, value = stated
+    new = _changed(value, remedy.change)
+    if new == str(value):
+        return ""
+    shown = f"{key} {in_words(value) if isinstance(value, float) else value}"
+    return remedy.say.replace("{setting}", f"{shown} → {new}" if new else shown)
+
+
+def _changed(value: object, change: str) -> str:
+    """Return the value to try in place of the one in force, empty if it is not known."""
+    if change.startswith("="):
+        return change[1:]
+    known = number(value)
+    if known is None or not change:
+        return ""
+    if change == "half":
+        new = known / 2
+    elif change == "double":
+        new = known * 2
+    else:
+        new = known + float(change)
+    if float(known).is_integer() and change in ("half", "double"):
+        new = float(max(1, int(new)))
+    return in_words(round(new, 6))
+
+
+def line_shown(path: str, event: Event) -> str:
+    """Return a line as evidence: its file, number and text."""
+    name = one_line(PurePath(path).name, 60)
+    text = one_line(event.text, 160)
+    return f"{name}:{event.line}: {text}" if name else f"line {event.line}: {text}"

@@ -1,0 +1,369 @@
+"""Errors on a console, of all processes that print there: tracebacks, last words, lines of trouble.
+
+A line that looks like a crash often is none: optional imports fail at the start, clean-up fails
+after a normal end, raylets report dead workers. So a line only gives its kind: the lines behind it
+decide whether it ended the run (`verl_tui.runs`), all of them together why
+(`verl_tui.health.root_cause`).
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, NamedTuple
+
+from verl_tui.patterns import pattern
+from verl_tui.records import Event, EventKind
+from verl_tui.sources.formats.console import failed_phase
+from verl_tui.sources.formats.console.events import WORDS as TURNING_POINTS
+from verl_tui.sources.formats.console.events import shown, turning_point
+from verl_tui.sources.formats.console.failed_phase import PhaseReader
+from verl_tui.sources.formats.console.repeated import unrepeated
+from verl_tui.sources.formats.console.word_search import any_of
+from verl_tui.text import one_line
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+_TROUBLE = (
+    "rror", "xception", "ailed", "ailure", "raceback", "atal", "imed out", "imeout", "illed", "died",
+    "bort", "SIG", "signal", "Terminated", "nterrupt", "Hangup", "core dumped", "egmentation", "Exit",
+    "exit code", "exit status", "exitcode", "return code =", "CANCELLED", "atchdog", "annot", "ould not",
+    "nable to", "not found", "No such", "No module", "nvalid", "efused", "aiting", "etry", "not finite",
+    "out of memory", "OOM", "memory pressure", "GB / ", "% full", "xceed", "too many", "not up",
+    "mismatch", "uplicate", "NCCL", "EI0", "EJ0", "Xid", "fault", "preempted", "e-issued", "None for",
+    "couldn't", "shutting down", "leaked", "resource_tracker", "nan", "NaN", "stalled", "unhealthy",
+    "warning", "Warning", "WARNING",
+)  # fmt: skip
+"""Every line of `causes.toml`, and every other one that may end a run, contains one of these."""
+WORDS = (
+    *_TROUBLE,
+    *failed_phase.WORDS,
+    "exception was the direct cause",
+    "another exception",
+)
+_MAY_FAIL, _RELEVANT = any_of(_TROUBLE), any_of((*WORDS, *TURNING_POINTS))
+
+_PRINTED_BY = pattern(
+    rb"\((?P<name>[A-Za-z]\w{0,60}) (?P<pid>pid=\d{1,9})\) ?"  # vLLM's own processes
+    rb"|\[rank(?P<rank>\d{1,6})\]:(?: |(?=\[|$))"  # torchrun
+    rb"|\[\d{4}-\d\d-\d\d \d\d:\d\d:\d\d(?: [A-Z]{2}\d{1,4})*\] "  # SGLang
+    rb"|\[\d{4}-\d\d-\d\d [\d:,.]{8,15} [EWIFC] \d+ \d+\] (?:\(\w+\) )?\S+:\d+: "  # Ray's C++
+    rb"|\[[EWIFC]\d{3,4} [\d:.]{8,20} \S+:\d+\] "  # PyTorch's C++
+    rb"|(?:ERROR|CRITICAL|WARNING|INFO|DEBUG) \d\d-\d\d \d\d:\d\d:\d\d \[[^\]]{1,80}\] ?"  # vLLM
+    rb"|(?:ERROR|CRITICAL|WARNING|INFO|DEBUG):[\w.]{1,80}:(?=\S)"  # Python's logging
+    rb"|\d{4}-\d\d-\d\d[ T]\d\d:\d\d:\d\d(?:[.,]\d{1,9})? ?(?:\||-)? ?"
+    rb"(?:\[?(?:ERROR|CRITICAL|WARNING|INFO|DEBUG)\]? {0,4}(?:\||-)? ?)"
+    rb"(?:[\w.<>:]{1,120} (?:-{1,2}) )?"  # other loggers
+)
+"""What processes and loggers put before their lines, behind Ray's own prefix."""
+_RAY = pattern(
+    rb"^\s?\((?:(?P<actor>[^()\s]+) )?(?P<where>pid=[^()]*)\)|^\s?\[rank(?P<rank>\d+)\]:"
+)
+_RANK = pattern(rb"\b[Rr]ank[ :=]{0,3}(\d{1,6})\b")
+_REMOTE = pattern(rb"\bray::(\w+)\S*\(\) \((pid=\d+)(?:, (ip=[\d.]+))?")
+"""Ray's name for a call in another process."""
+_IN_TABLE = pattern(rb"^\s*rank\s*: (\d{1,6}) \(local_rank")
+"""A row of torchrun's table of failures; the row of the exit code follows."""
+_EXIT_CODE = pattern(rb"^\s*exitcode\s*: (?!0\b)")
+
+_SHELL = rb"^(?:\S+: line \d+:\s+\d+ |srun: error: \S+: tasks? \S+: )?"
+"""The prefix of bash and Slurm before the way a process ended."""
+_CODES = rb"(?:-1|-2|-15|129|130|143)\b"
+"""Exit codes of what SIGHUP, SIGINT and SIGTERM end: Python's, a shell's."""
+_STOPPED = pattern(
+    rb"\*\*\* SIG(?:TERM|INT|HUP|QUIT|USR1|USR2) received|^slurmstepd: error: .*CANCELLED"
+    rb"|Received (?:\d+|Signals\.SIG\w+) death signal|SignalException: Process \d+ got signal"
+    rb"|Main process received SIG\w+, exiting|died with <Signals\.SIG(?:HUP|INT|TERM)\b"
+    rb"|failed \(exitcode: " + _CODES + rb"|exits with return code = " + _CODES
+    + rb"|^subprocess\.CalledProcessError: .*returned non-zero exit status " + _CODES
+    + rb"|^srun: error: .*Exited with exit code " + _CODES
+    + rb"|^Job entrypoint command failed with exit code " + _CODES
+    + rb"|^KeyboardInterrupt\b|" + _SHELL
+    + rb"(?:Terminated\b|(?:Interrupt|Hangup)(?:\s*$|\s{4,}))"
+)  # fmt: skip
+"""An end that came from outside: a signal, a scheduler, the user."""
+_RAY_BLOCK = pattern(
+    rb"^\W{0,8}Error:? +ray::|^ray\.exceptions\."
+    rb"(?:RayTaskError|\w+: The actor died because of an error raised in its creation task)"
+)
+"""Ray's head of an exception raised elsewhere, which is the last line of the block."""
+_FATAL = pattern(
+    rb"^Error executing job with overrides|^Job 'raysubmit_\w+' failed|^slurmstepd: error:"
+    rb"|^\[ASYNC MAIN\] Component failed with error|" + _SHELL
+    + rb"(?:Killed|Segmentation fault|Aborted|Bus error)(?: \(core dumped\))?(?:\s*$|\s{4,})"
+    rb"|\*\*\* SIG(?:SEGV|ABRT|BUS|FPE|ILL|KILL) received|^Fatal Python error:"
+    rb"|^torch\.(?:cuda\.)?OutOfMemoryError: CUDA out of memory"
+    rb"|Watchdog caught collective operation timeout"
+    rb"|^\S+\.py: error: |^Could not override '|^Key '.*' is not in struct"
+    rb"|^Cannot find primary config|^\S*python[\d.]*: (?:can't open file '|No module named \S)"
+    rb"|(?:python[\d.]*|torchrun|accelerate|deepspeed|ray|swift|llamafactory-cli|srun)"
+    rb": command not found\s*$|^ray\.exceptions\.\w+"
+)  # fmt: skip
+"""Last words of a driver; a worker's error may have been caught."""
+_HARD = pattern(
+    rb"Watchdog caught collective operation timeout|CUDA error: an illegal memory access"
+)
+"""Errors that kill a worker for good; the others hang, so nothing more may be printed."""
+_EXCEPTION = pattern(
+    rb"^(?:[A-Za-z_]\w*\.)*[A-Z]\w*"
+    rb"(?:Error|Exception|Interrupt|Exit|Died|Timeout|Failure|NotFound)\b(?::|\(|\s*$)"
+)
+_BARE = pattern(
+    rb"^(?!(?:DEBUG|INFO|WARN|WARNING|ERROR|CRITICAL)\b)"
+    rb"(?:(?:[A-Za-z_<][\w>]{0,80}\.){1,20}[A-Za-z_]\w{0,80}|[A-Z]\w{0,80})(?::\s|\s*$)"
+)
+"""An exception of any name, as which only its place behind a traceback's frames shows it:
+`bdb.BdbQuit`.
+"""
+_FRAME = pattern(rb'^\s+File "')
+_TRACEBACK = b"Traceback (most recent call last):"
+_BLOCK = pattern(r"^(?:(?:✗|✘|✖|❌|×) *|\[ERROR\] +)Error:? ".encode())
+"""The head that command lines print instead of a traceback's."""
+_CAUSED = b"The above exception was the direct cause"
+_HANDLING = b"During handling of the above exception, another"
+_MOST_PROCESSES = 64
+"""Processes whose tracebacks are followed side by side."""
+
+
+class _Process(NamedTuple):
+    """Who printed a line, and what it says without all prefixes."""
+
+    key: bytes
+    name: str
+    """`AgentLoopWorker`, `rank 3`; empty for the driver."""
+    where: str
+    text: bytes
+
+
+class _Traceback:
+    """The traceback that a process prints."""
+
+    def __init__(self) -> None:
+        self.is_open = self.is_framed = self._is_ignored = False
+        self._chained = b""
+        """The line that said that another one follows."""
+        self.phase = PhaseReader()
+        self.where = ""
+        """The process in which Ray says that it was raised."""
+
+    @property
+    def handling(self) -> bool:
+        """True if the exception before this one was being handled."""
+        return self._chained.startswith(_HANDLING)
+
+    def is_last(self, text: bytes) -> bool:
+        """Return whether a line stands right behind the frames, and may name the exception."""
+        if not self.is_open:
+            return False
+        if text[:1].isspace():
+            self.is_framed = self.is_framed or _FRAME.match(text) is not None
+            return False
+        is_behind = self.is_framed
+        self.is_framed = False
+        return is_behind and _BARE.match(text) is not None
+
+    def opened(self) -> bool:
+        """Note the head of a traceback; return whether it counts."""
+        self.is_open, self._is_ignored = not self._is_ignored, False
+        if self.is_open and not self._chained:
+            self.phase.begin()
+        return self.is_open
+
+    def takes(self, text: bytes) -> bool:
+        """Take a line that belongs to a traceback, if it says nothing by itself."""
+        if text.startswith((_CAUSED, _HANDLING)):
+            self._chained = text
+        elif text.startswith(b"Exception ignored in"):
+            self._is_ignored = True
+        elif self.is_open:
+            self.phase.read(text)
+            for found in _REMOTE.finditer(text):
+                self.where = _place(b" ".join(filter(None, found.groups())))
+            return self.is_framed and text[:1].isspace()
+        else:
+            return False
+        return True
+
+    def ends(self) -> None:
+        """Note that its exception was printed."""
+        self.is_open = self.is_framed = False
+        self._chained = b""
+
+
+def may_fail(data: bytes) -> bool:
+    """Return True if some bytes may hold a line of trouble; a quick test, since most do not."""
+    return _MAY_FAIL.search(data) is not None
+
+
+def line_kind(part: bytes) -> EventKind | None:
+    """Return the kind of event that a line by itself states, None for most.
+
+    For showing a log; an `ErrorReader` decides whether the line ended the run.
+    """
+    if not _RELEVANT.search(part):
+        return None
+    text = printed_by(b"", part).text
+    if _opens(text) or text.startswith((_CAUSED, _HANDLING)) or _EXCEPTION.match(text):
+        return EventKind.TRACEBACK
+    if any(form.search(text) for form in (_STOPPED, _HARD, _FATAL, _RAY_BLOCK)):
+        return EventKind.FATAL
+    event = turning_point(text, 0)
+    return event.kind if event is not None else None
+
+
+def printed_by(prefix: bytes, part: bytes) -> _Process:
+    """Return who printed a line.
+
+    Args:
+        prefix: Ray's prefix, or torchrun's, empty without one.
+        part: The line behind it.
+    """
+    at = 0
+    name, where, key = _named(prefix)
+    while (found := _PRINTED_BY.match(part, at)) is not None and found.end() > at:
+        at = found.end()
+        if found["name"]:
+            name, where = _text(found["name"]), _place(found["pid"])
+            key = found["name"] + found["pid"]
+        elif found["rank"] and not name:
+            name, key = f"rank {int(found['rank'])}", found["rank"]
+    return _Process(key, name, where, part[at:])
+
+
+def _named(prefix: bytes) -> tuple[str, str, bytes]:
+    """Return the name, place and key of the process in Ray's prefix or torchrun's."""
+    found = _RAY.match(prefix)
+    if found is None:
+        return "", "", b""
+    if found["rank"]:
+        return f"rank {int(found['rank'])}", "", found["rank"]
+    return _text(found["actor"] or b"worker"), _place(found["where"]), prefix
+
+
+class ErrorReader:
+    """Reads the errors of one console; remembers the newest traceback of each process."""
+
+    def __init__(self) -> None:
+        self._tracebacks: dict[bytes, _Traceback] = {}
+        self._died = False
+        """True behind an exception of the driver until a step: signals only follow from it."""
+        self._row = b""
+        """The rank of the last row of torchrun's table."""
+
+    @property
+    def is_open(self) -> bool:
+        """True while a traceback is printed."""
+        return any(one.is_open for one in self._tracebacks.values())
+
+    @property
+    def framed(self) -> bool:
+        """True while frames are printed: any line behind them may name the exception."""
+        return any(one.is_framed for one in self._tracebacks.values())
+
+    def step(self) -> None:
+        """Note that a step was printed: nothing before it ended the run."""
+        self._died = False
+        self._tracebacks.clear()
+
+    def read(self, prefix: bytes, part: bytes, number: int) -> Iterator[Event]:
+        """Yield the events that a line states.
+
+        Args:
+            prefix: Names the Ray actor that printed it, empty for the driver.
+            part: The line without the prefix.
+            number: Its number.
+        """
+        if not (_RELEVANT.search(part) or self.framed):
+            return
+        by = printed_by(prefix, part)
+        traceback = self._traceback(by.key)
+        is_last = traceback.is_last(by.text)
+        if not (is_last or _RELEVANT.search(by.text)):
+            return
+        event = turning_point(by.text, number)
+        if event is not None:
+            yield event
+        elif _opens(by.text) and (by.name or not _RAY_BLOCK.match(by.text)):
+            if traceback.opened() and not by.name:
+                # A worker's is reported by its last line: there may be hundreds.
+                yield Event(EventKind.TRACEBACK, shown(by.text), number)
+        elif not traceback.takes(by.text):
+            yield from self._failure(by, traceback, number, is_last=is_last)
+
+    def _traceback(self, key: bytes) -> _Traceback:
+        """Return the newest traceback of a process."""
+        if key not in self._tracebacks and len(self._tracebacks) >= _MOST_PROCESSES:
+            self._tracebacks.pop(next(iter(self._tracebacks)))
+        return self._tracebacks.setdefault(key, _Traceback())
+
+    def _failure(
+        self, by: _Process, traceback: _Traceback, number: int, *, is_last: bool
+    ) -> Iterator[Event]:
+        text = by.text
+        # A rank's excepthook only sees what was not caught.
+        is_driver = not by.name or by.name.startswith("rank")
+        if is_driver and _STOPPED.search(text):
+            if not self._died:
+                yield self._event(EventKind.STOPPED, by, traceback, number)
+            self._died = True
+            traceback.is_open = traceback.is_framed = False
+        elif not by.name and _RAY_BLOCK.match(text):
+            traceback.opened()
+            traceback.takes(text)
+            yield self._event(EventKind.FATAL, by, traceback, number)
+        elif not by.name and _FATAL.search(text):
+            yield self._event(EventKind.FATAL, by, traceback, number)
+        elif is_last or (traceback.is_open and _EXCEPTION.match(text)):
+            self._died = self._died or is_driver
+            yield self._event(EventKind.TRACEBACK, by, traceback, number)
+            traceback.ends()
+        elif by.name and _HARD.search(text):
+            yield self._event(EventKind.TRACEBACK, by, traceback, number)
+        elif _MAY_FAIL.search(text):
+            yield self._warning(by, number)
+
+    def _warning(self, by: _Process, number: int) -> Event:
+        """Return the event of a line that only reports trouble."""
+        found = _IN_TABLE.match(by.text)
+        if _EXIT_CODE.match(by.text) and self._row:
+            by = by._replace(text=b"rank " + self._row + b": " + by.text.strip())
+        self._row = found[1] if found is not None else self._row
+        event = self._event(EventKind.WARNING, by, _Traceback(), number)
+        return event._replace(raised=False)
+
+    def _event(
+        self, kind: EventKind, by: _Process, traceback: _Traceback, number: int
+    ) -> Event:
+        text, count = unrepeated(by.text)
+        found = _RANK.search(by.name.encode() + b" " + text)
+        return Event(
+            kind,
+            shown(text),
+            number,
+            actor=by.name,
+            where=by.where or traceback.where,
+            rank=int(found[1]) if found is not None else None,
+            raised=True,
+            phase=traceback.phase.phase if traceback.is_open else None,
+            frame=traceback.phase.frame if traceback.is_open else "",
+            handling=traceback.handling,
+            processes=count,
+        )
+
+
+def _opens(part: bytes) -> bool:
+    """Return True if a line opens a traceback, maybe behind text printed without a line end."""
+    return (
+        part.startswith(_TRACEBACK)
+        or part.rstrip().endswith(_TRACEBACK)
+        or _BLOCK.match(part) is not None
+    )
+
+
+def _place(data: bytes) -> str:
+    """Return Ray's words for a process: `pid 52003 on 10.0.0.9`."""
+    words = data.replace(b"pid=", b"pid ").replace(b",", b"").replace(b"ip=", b"on ")
+    return _text(words)
+
+
+def _text(data: bytes) -> str:
+    return one_line(data.decode("utf-8", "replace"), 60)
