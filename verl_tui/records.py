@@ -183,12 +183,16 @@ class Event(NamedTuple):
     """True for an error that ended something: the exception of a traceback, a signal, a driver's
     last words; False for a line that only reports trouble.
     """
-    handling: bool = False
-    """True if it was raised while the exception before it, of the same process, was handled."""
+    chained: str = ""
+    """`handled` if it was raised while the exception before it, of the same process, was handled;
+    `caused` if that was its cause.
+    """
     frame: str = ""
     """The innermost call of its traceback outside installed packages: `score() in reward.py:31`."""
     processes: int = 1
     """How many processes printed it, by Ray's note."""
+    clock: int | None = None
+    """Seconds of the day at which it was printed, as the line states them."""
     bare: bool = False
     """True if it only says that the run failed: any line that gives a reason takes precedence."""
     phase: Phase | None = None

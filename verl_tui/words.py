@@ -38,3 +38,11 @@ def with_spread(value: float, spread: float) -> str:
     if 0 <= decimals <= _MOST_DECIMALS and abs(value) < 1e6:
         return f"{value:,.{decimals}f} ± {spread:,.{decimals}f}"
     return f"{number(value)} ± {rounded(spread, 2)}"
+
+
+def lowered(sentence: str) -> str:
+    """Return a sentence as it continues after a colon; names and abbreviations stay as they are."""
+    usual = sentence[:1].isupper() and (sentence[1:2].islower() or sentence[1:2] == " ")
+    if not usual:
+        return sentence
+    return sentence[0].lower() + sentence[1:]

@@ -15,7 +15,7 @@ from verl_tui.runs.views.checkpoints import usable
 from verl_tui.runs.views.signs_of_life import evidence
 from verl_tui.runs.views.state import State, ahead, is_evaluation, remaining
 from verl_tui.times import age, duration
-from verl_tui.words import counted, number
+from verl_tui.words import counted, lowered, number
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -188,21 +188,13 @@ def _why(described: Mapping[str, Any], run: Run, word: str, judged: int) -> str:
 def _next(described: Mapping[str, Any], run: Run) -> str:
     for finding in _primary(described)[:1]:
         if finding["advice"]:
-            return _lowered(finding["advice"]).rstrip(".") + _checkpoint_before(
+            return lowered(finding["advice"]).rstrip(".") + _checkpoint_before(
                 finding, run
             )
         return "look at what the finding names below"
     if described["state"] == "finished" and (keep := _worth_keeping(described["best"])):
         return keep
     return _NEXT.get(described["state"], "nothing to do")
-
-
-def _lowered(sentence: str) -> str:
-    """Return a sentence as it continues after a colon; names and abbreviations stay as they are."""
-    usual = sentence[:1].isupper() and (sentence[1:2].islower() or sentence[1:2] == " ")
-    if not usual:
-        return sentence
-    return sentence[0].lower() + sentence[1:]
 
 
 def _checkpoint_before(finding: Mapping[str, Any], run: Run) -> str:

@@ -17,6 +17,7 @@ from verl_tui.runs.settings import number
 from verl_tui.runs.stated_sizes import gpu_count
 from verl_tui.runs.views.errors import last_troubles
 from verl_tui.text import one_line
+from verl_tui.words import lowered
 from verl_tui.words import number as in_words
 
 if TYPE_CHECKING:
@@ -37,6 +38,9 @@ _LOOKUP = pattern(
     r"^(?:KeyError|AttributeError|StopIteration|ImportError|ModuleNotFoundError)\b"
 )
 """Exceptions that are often handled by trying something else."""
+_REPEATED = 5
+"""Lines of one kind since the last step that make a wait: heuristic."""
+_DAY = 86400
 _SHOWN = 200
 """Characters of a line in a headline."""
 _MOST_RANKS = 8
@@ -152,7 +156,7 @@ def root_cause(run: Run, phase: Phase | None = None) -> RootCause | None:
     missing = _missing_ranks(run, first)
     title = _title(first)
     said = one_line(event.text, _SHOWN)
-    words = f"{title}{missing}: {said}" if title else said
+    words = f"{lowered(title)}{missing}: {said}" if title else said
     others = sum(one.trouble.count for one in suspects) - 1
     return RootCause(
         f"{words}{_by(event)}",
@@ -166,6 +170,55 @@ def root_cause(run: Run, phase: Phase | None = None) -> RootCause | None:
     )
 
 
+class Waiting(NamedTuple):
+    """What a run waits for, as its log repeats."""
+
+    words: str
+    seconds: float | None
+    """For how long, None where its lines state no times."""
+    times: int
+    path: str
+    event: Event
+    """The first of the lines."""
+    advice: str
+
+
+def waiting(run: Run) -> Waiting | None:
+    """Return what a run says again and again since its last step, None if it says nothing so."""
+    newest = 0
+    found = None
+    for path, trouble in last_troubles(run):
+        known = cause_of(trouble.fresh.text)
+        if (
+            known is None
+            or not known[0].alone
+            or known[0].kind not in ("cause", "symptom")
+        ):
+            continue
+        if trouble.count >= _REPEATED and trouble.last.line > newest:
+            newest = trouble.last.line
+            found = path, trouble, known
+    if found is None:
+        return None
+    path, trouble, (cause, match) = found
+    suspect = _Suspect(0, path, trouble, cause, match)
+    event = trouble.fresh
+    began, ended = event.clock, trouble.last.clock
+    seconds = None
+    if began is not None and ended is not None:
+        seconds = float((ended - began) % _DAY)
+    title = lowered(_title(suspect))
+    words = title if cause.waiting else f"its log repeats: {title}"
+    return Waiting(
+        f"{words}: {one_line(event.text, _SHOWN)}{_by(event)}",
+        seconds,
+        trouble.count,
+        path,
+        event,
+        _advice(run, suspect, None),
+    )
+
+
 def _suspects(run: Run) -> Iterator[_Suspect]:
     """Yield the trouble that no step came after, the first first; of a chain of exceptions not the
     lookups that were handled.
@@ -174,13 +227,11 @@ def _suspects(run: Run) -> Iterator[_Suspect]:
     handled = _handled([trouble for _, trouble in troubles])
     for path, trouble in troubles:
         event = trouble.fresh
+        if trouble in handled:
+            continue
         found = cause_of(event.text)
         if found is None:
-            if (
-                event.raised
-                and event.kind is EventKind.TRACEBACK
-                and trouble not in handled
-            ):
+            if event.raised and event.kind is EventKind.TRACEBACK:
                 level = _UNKNOWN_OF_WORKER if event.actor else _UNKNOWN
                 yield _Suspect(_survived(trouble, level), path, trouble, None, None)
             continue
@@ -201,15 +252,19 @@ def _survived(trouble: Trouble, level: int) -> int:
 
 
 def _handled(troubles: Sequence[Trouble]) -> Sequence[Trouble]:
-    """Return the exceptions that others say they handled, if these are mere lookups."""
+    """Return the exceptions that others followed from and that say little themselves: lookups that
+    were handled, and those without a message.
+    """
     found = []
     last: dict[tuple[str, str], Trouble] = {}
     for trouble in troubles:
         event = trouble.fresh
         process = event.actor, event.where
         before = last.get(process)
-        if event.handling and before is not None and _LOOKUP.match(before.fresh.text):
-            found.append(before)
+        if event.chained and before is not None:
+            is_lookup = event.chained == "handled" and _LOOKUP.match(before.fresh.text)
+            if is_lookup or ":" not in before.fresh.text:
+                found.append(before)
         if event.raised:
             last[process] = trouble
     return found
@@ -263,23 +318,25 @@ def _advice(run: Run, suspect: _Suspect, phase: Phase | None) -> str:
         if remedy.phase in ("", doing)
         and (remedy.when is None or remedy.when.search(event.text))
     ]
-    words = "; or ".join(filter(None, said[:2]))
+    new = [words for words, done in said if not done] or [one[0] for one in said[-1:]]
+    words = "; or ".join(new[:2])
     return words[:1].upper() + words[1:] + "." if words else ""
 
 
-def _said(run: Run, remedy: Remedy) -> str:
-    """Return a remedy in words, with the setting to change; empty if that has been done."""
+def _said(run: Run, remedy: Remedy) -> tuple[str, bool]:
+    """Return a remedy in words, with the setting to change, and whether that has been done."""
     if not remedy.settings:
-        return remedy.say
+        return remedy.say, False
     stated = run.config.find(remedy.settings)
     if stated is None:
-        return remedy.say.replace("{setting}", remedy.settings[0])
+        return remedy.say.replace("{setting}", remedy.settings[0]), False
     key, value = stated
     new = _changed(value, remedy.change)
     if new == str(value):
-        return ""
+        return remedy.say.replace("{setting}", f"{key} (it is {value})"), True
     shown = f"{key} {in_words(value) if isinstance(value, float) else value}"
-    return remedy.say.replace("{setting}", f"{shown} → {new}" if new else shown)
+    arrow = f"{shown} → {new}" if new else shown
+    return remedy.say.replace("{setting}", arrow), False
 
 
 def _changed(value: object, change: str) -> str:

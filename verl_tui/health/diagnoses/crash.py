@@ -48,7 +48,7 @@ class Crash(Diagnosis):
         event = run.outcome
         if event is not None and event.kind in _ENDS and state is not State.FINISHED:
             finding = self._finding(context, event)
-        elif state is State.CRASHED or (state is State.ENDED and _is_gone(run)):
+        elif state is State.CRASHED or (state is State.ENDED and _tells(run)):
             finding = self._without_a_word(context)
         else:
             self.remember(None, run.step)
@@ -139,6 +139,12 @@ class Crash(Diagnosis):
             advice=advice,
             source=self.rule.source,
         )
+
+
+def _tells(run: Run) -> bool:
+    """Return whether it shows how a run ended that has no closing line."""
+    cause = root_cause(run)
+    return _is_gone(run) or (cause is not None and cause.kind in ("cause", "symptom"))
 
 
 def _is_gone(run: Run) -> bool:

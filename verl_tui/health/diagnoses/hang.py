@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from verl_tui.health.diagnoses.diagnosis import Diagnosis
 from verl_tui.health.finding import Finding, NotJudged, Severity
+from verl_tui.health.root_cause import line_shown, waiting
 from verl_tui.health.rule_context import minutes
 from verl_tui.runs.time.forecast import expected_step
 from verl_tui.runs.views.signs_of_life import (
@@ -28,6 +29,7 @@ from verl_tui.runs.views.state import (
 )
 
 if TYPE_CHECKING:
+    from verl_tui.health.root_cause import Waiting
     from verl_tui.health.rule_context import RuleContext
     from verl_tui.runs.run import Run
 
@@ -42,6 +44,12 @@ _LONG_START = 7200.0
 """Seconds if the last message was about generating or validating, which print nothing until they
 are done: heuristic.
 """
+_WAITS = 600.0
+"""Seconds for which a run may say that it waits: as long as NCCL does by default: heuristic."""
+_WAITS_STEPS = 2
+"""Nor as long as this many usual steps."""
+_MANY = 20
+"""Lines that make a wait long where they state no times: heuristic."""
 _GENERATES = (
     "validation generation",
     "test_gen_batch",
@@ -86,6 +94,9 @@ class Hang(Diagnosis):
         run = context.run
         quiet = waited(context.run, context.now) or 0.0
         holder = writer(run)
+        wait = waiting(run)
+        if wait is not None and _is_long(context, wait):
+            return self._waits(context, wait, quiet)
         if context.state is State.WAITING:
             return self._before_the_first(context)
         if context.state is not State.STALLED:
@@ -99,6 +110,33 @@ class Hang(Diagnosis):
         if holder is not None and holder.stopped:
             return self._stopped(context, holder.words)
         return self._stalled(context, quiet)
+
+    def _waits(self, context: RuleContext, wait: Waiting, quiet: float) -> Finding:
+        """Report what a run has been waiting for, by its own words."""
+        run = context.run
+        since = (
+            "no first step yet"
+            if run.step is None
+            else f"no step since step {run.step}"
+        )
+        lasts = f"for {minutes(wait.seconds)}, " if wait.seconds else ""
+        stalled = context.state is State.STALLED
+        facts = (
+            line_shown(wait.path, wait.event),
+            f"{wait.times:,} such lines, none of a step among them",
+            f"no step for {minutes(quiet)}" if stalled else None,
+            phase(run),
+        )
+        return Finding(
+            self.rule.id,
+            self.rule.severity if stalled else Severity.WARNING,
+            f"{since}: {lasts}{wait.words}",
+            step=run.step,
+            since_step=run.step,
+            evidence=tuple(filter(None, facts)),
+            advice=wait.advice,
+            source=self.rule.source,
+        )
 
     def _stalled(self, context: RuleContext, quiet: float) -> Finding:
         run = context.run
@@ -180,6 +218,17 @@ class Hang(Diagnosis):
             advice=_START_ADVICE,
             source=self.rule.source,
         )
+
+
+def _is_long(context: RuleContext, wait: Waiting) -> bool:
+    """Return whether a run that goes on has waited longer than it may."""
+    if context.state not in (State.WAITING, State.RUNNING, State.STALLED):
+        return False
+    if wait.seconds is None:
+        return wait.times >= _MANY
+    due = expected_step(context.run)
+    usual = due.seconds if due is not None else 0.0
+    return wait.seconds >= max(_WAITS, _WAITS_STEPS * usual)
 
 
 def _generates(run: Run) -> bool:

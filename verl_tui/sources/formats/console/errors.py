@@ -28,7 +28,7 @@ _TROUBLE = (
     "bort", "SIG", "signal", "Terminated", "nterrupt", "Hangup", "core dumped", "egmentation", "Exit",
     "exit code", "exit status", "exitcode", "return code =", "CANCELLED", "atchdog", "annot", "ould not",
     "nable to", "not found", "No such", "No module", "nvalid", "efused", "aiting", "etry", "not finite",
-    "out of memory", "OOM", "memory pressure", "GB / ", "% full", "xceed", "too many", "not up",
+    "out of memory", "OOM", "memory pressure", "GB / ", "% full", "No available", "not respond", "not reached", "pool is full", "times out", "xceed", "too many", "not up",
     "mismatch", "uplicate", "NCCL", "EI0", "EJ0", "Xid", "fault", "preempted", "e-issued", "None for",
     "couldn't", "shutting down", "leaked", "resource_tracker", "nan", "NaN", "stalled", "unhealthy",
     "warning", "Warning", "WARNING",
@@ -55,6 +55,9 @@ _PRINTED_BY = pattern(
     rb"(?:[\w.<>:]{1,120} (?:-{1,2}) )?"  # other loggers
 )
 """What processes and loggers put before their lines, behind Ray's own prefix."""
+_CLOCK = pattern(rb"\b(\d\d):(\d\d):(\d\d)\b")
+_STAMPS = 80
+"""First bytes of a line, among which its time is."""
 _RAY = pattern(
     rb"^\s?\((?:(?P<actor>[^()\s]+) )?(?P<where>pid=[^()]*)\)|^\s?\[rank(?P<rank>\d+)\]:"
 )
@@ -132,6 +135,8 @@ class _Process(NamedTuple):
     """`AgentLoopWorker`, `rank 3`; empty for the driver."""
     where: str
     text: bytes
+    clock: int | None
+    """Seconds of the day at which the line was printed."""
 
 
 class _Traceback:
@@ -146,9 +151,11 @@ class _Traceback:
         """The process in which Ray says that it was raised."""
 
     @property
-    def handling(self) -> bool:
-        """True if the exception before this one was being handled."""
-        return self._chained.startswith(_HANDLING)
+    def chained(self) -> str:
+        """How the exception follows from the one before it; empty if it does not."""
+        if not self._chained:
+            return ""
+        return "handled" if self._chained.startswith(_HANDLING) else "caused"
 
     def is_last(self, text: bytes) -> bool:
         """Return whether a line stands right behind the frames, and may name the exception."""
@@ -226,7 +233,12 @@ def printed_by(prefix: bytes, part: bytes) -> _Process:
             key = found["name"] + found["pid"]
         elif found["rank"] and not name:
             name, key = f"rank {int(found['rank'])}", found["rank"]
-    return _Process(key, name, where, part[at:])
+    found = _CLOCK.search(part, 0, _STAMPS)
+    hours, minutes, seconds = (
+        map(int, found.groups()) if found is not None else (0, 0, 0)
+    )
+    clock = None if found is None else hours * 3600 + minutes * 60 + seconds
+    return _Process(key, name, where, part[at:], clock)
 
 
 def _named(prefix: bytes) -> tuple[str, str, bytes]:
@@ -345,8 +357,9 @@ class ErrorReader:
             raised=True,
             phase=traceback.phase.phase if traceback.is_open else None,
             frame=traceback.phase.frame if traceback.is_open else "",
-            handling=traceback.handling,
+            chained=traceback.chained,
             processes=count,
+            clock=by.clock,
         )
 
 
