@@ -26,7 +26,9 @@ _ERROR = pattern(
     _LEVEL % rb"ERROR|CRITICAL|FATAL"
     + rb"|^[Ee]rror:|^Fatal Python error:|\*\*\* SIG\w+ received"
 )
-_WARNING = pattern(_LEVEL % rb"WARNING|WARN" + rb"|Warning: |warnings\.warn\(")
+_WARNING = pattern(
+    _LEVEL % rb"WARNING|WARN" + rb"|Warning: |warnings\.warn\(|worker died|memory pressure"
+)
 """Python's logging and warnings; vLLM, SGLang and Ray write levels the same way."""
 _QUOTED = pattern(r"\s*warnings\.warn\(")
 """The source line that Python prints after a warning."""
@@ -37,7 +39,8 @@ _AROUND = (
 )
 """Lines around the one that names an exception."""
 _ALARMING = pattern(
-    rb"ERROR|CRITICAL|FATAL|[Ee]rror:|WARN|Warning: |warnings\.warn\(|\*\*\* SIG"
+    rb"ERROR|CRITICAL|FATAL|[Ee]rror:|WARN|Warning: |warnings\.warn\(|worker died"
+    rb"|memory pressure|\*\*\* SIG"
 )
 _ACTOR = pattern(r"\(?([^\s()\[\]:=]+)")
 

@@ -49,10 +49,10 @@ _PRINTED_BY = pattern(
     rb"|\[\d{4}-\d\d-\d\d [\d:,.]{8,15} [EWIFC] \d+ \d+\] (?:\(\w+\) )?\S+:\d+: "  # Ray's C++
     rb"|\[[EWIFC]\d{3,4} [\d:.]{8,20} \S+:\d+\] "  # PyTorch's C++
     rb"|(?:ERROR|CRITICAL|WARNING|INFO|DEBUG) \d\d-\d\d \d\d:\d\d:\d\d \[[^\]]{1,80}\] ?"  # vLLM
-    rb"|(?:ERROR|CRITICAL|WARNING|INFO|DEBUG):[\w.]{1,80}:(?=\S)"  # Python's logging
-    rb"|\d{4}-\d\d-\d\d[ T]\d\d:\d\d:\d\d(?:[.,]\d{1,9})? ?(?:\||-)? ?"
-    rb"(?:\[?(?:ERROR|CRITICAL|WARNING|INFO|DEBUG)\]? {0,4}(?:\||-)? ?)"
-    rb"(?:[\w.<>:]{1,120} (?:-{1,2}) )?"  # other loggers
+    rb"|(?:ERROR|CRITICAL|WARNING|INFO|DEBUG):(?:[\w.]{1,80}|[\d :,.-]{1,40}):(?=\S)"  # logging
+    rb"|\[?\d{4}-\d\d-\d\d[ T]\d\d:\d\d:\d\d(?:[.,]\d{1,9})?\]?[ \t]{1,3}(?:[|-] )?"
+    rb"\[?(?:ERROR|CRITICAL|WARNING|INFO|DEBUG)\]?[ \t]{0,8}(?:[|-] )?"
+    rb"(?:[\w.<>:]{1,120} ?-{1,2} )?"  # other loggers, Ray's own among them
 )
 """What processes and loggers put before their lines, behind Ray's own prefix."""
 _CLOCK = pattern(rb"\b(\d\d):(\d\d):(\d\d)\b")
@@ -318,10 +318,11 @@ class ErrorReader:
                 yield self._event(EventKind.STOPPED, by, traceback, number)
             self._died = True
             traceback.is_open = traceback.is_framed = False
-        elif not by.name and _RAY_BLOCK.match(text):
+        elif _RAY_BLOCK.match(text):
             traceback.opened()
             traceback.takes(text)
-            yield self._event(EventKind.FATAL, by, traceback, number)
+            if not by.name:
+                yield self._event(EventKind.FATAL, by, traceback, number)
         elif not by.name and _FATAL.search(text):
             yield self._event(EventKind.FATAL, by, traceback, number)
         elif is_last or (traceback.is_open and _EXCEPTION.match(text)):
