@@ -104,6 +104,23 @@ def test_samples_are_in_it_on_request_only(tmp_path: Path) -> None:
     assert "private words" in files["logs/01-train.log.txt"]
 
 
+@pytest.mark.parametrize(
+    ("rows", "kept"), [((3,), 3), ((8, 7), 15), ((20,), 20), ((30, 5), 20)]
+)
+def test_the_newest_samples_are_those_of_the_last_dumps_however_few(
+    tmp_path: Path, rows: tuple[int, ...], kept: int
+) -> None:
+    dumps = tmp_path / "run" / "rollouts"
+    dumps.mkdir(parents=True)
+    (tmp_path / "run" / "m.jsonl").write_text('{"step": 1, "data": {"loss": 2}}\n')
+    for step, count in enumerate(rows, 1):
+        row = json.dumps({"input": "2+2", "output": "4", "score": 1.0, "step": step})
+        (dumps / f"{step}.jsonl").write_text(f"{row}\n" * count)
+    out = tmp_path / "out.zip"
+    main(["bundle", str(tmp_path / "run"), "-o", str(out), "--samples"])
+    assert len(json.loads(_read(out)["samples.json"])) == kept
+
+
 def test_it_is_bounded_and_says_so(tmp_path: Path) -> None:
     out = tmp_path / "out.zip"
     main(["bundle", str(_log(tmp_path)), "-o", str(out), "--lines", "2"])
