@@ -38,7 +38,9 @@ def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     (tmp_path / "elsewhere").mkdir()
     (tmp_path / "elsewhere" / "four").symlink_to(tmp_path / "logs" / "run_4")
     (tmp_path / "elsewhere" / "five").symlink_to(tmp_path / "run_5" / "outputs")
-    (tmp_path / "elsewhere" / "now.log").symlink_to(tmp_path / "run_5/outputs/train.log")
+    (tmp_path / "elsewhere" / "now.log").symlink_to(
+        tmp_path / "run_5/outputs/train.log"
+    )
     monkeypatch.setenv("HOME", str(tmp_path))
     return tmp_path
 

@@ -124,6 +124,8 @@ class CommandParser(argparse.ArgumentParser):
         # All words after `--` are paths, or the guard's command; argparse's intermixed parsing
         # would take them for options.
         end = argv.index("--") if "--" in argv else len(argv)
+        if any(map(_is_empty, argv if self.rest == "paths" else argv[:end])):
+            self.error("a path or value is empty: is a variable not set?")
         options, unknown = self.parse_known_intermixed_args(argv[:end])
         if unknown:
             self.error(self._unknown(unknown))
@@ -205,6 +207,14 @@ class ProgramParser(CommandParser):
         return next(
             iter(get_close_matches(word, self.commands, n=1, cutoff=_LIKE)), None
         )
+
+
+def _is_empty(word: str) -> bool:
+    """Return whether a word of a command line is blank, or an option's value in it is; as a path
+    it would mean the current directory.
+    """
+    option, sign, value = word.partition("=")
+    return not (value if sign and option.startswith("--") else word).strip()
 
 
 def did_you_mean(word: str, known: Iterable[str]) -> str:
