@@ -112,7 +112,7 @@ def test_what_makes_no_sense_exits_64(
 TAKING_PATHS = [
     "", "check", "guard", "compare", "replay", "web", "doctor", "watch", "notify --show",
     "report -o x.html", "bundle -o x.zip", "export csv", "export tensorboard -o x",
-    "export prometheus", *(f"get {one}" for one in "state metrics samples log findings runs".split()),
+    "export prometheus", *(f"get {one}" for one in ["state", "metrics", "samples", "log", "findings", "runs"]),
 ]  # fmt: skip
 
 
