@@ -83,6 +83,7 @@ def test_the_schema_to_the_letter(tmp_path: Path) -> None:
     assert list(run) == [
         *(
             "name",
+            "id",
             "paths",
             "dialect",
             "state",
@@ -94,6 +95,7 @@ def test_the_schema_to_the_letter(tmp_path: Path) -> None:
             "findings",
         ),
         *("not_judged", "sources", "best", "targets", "history", "identity", "losses"),
+        *("remaining_s", "phase", "verdict", "why", "next"),
     ]
     assert list(run["identity"]) == [
         "project",

@@ -239,6 +239,13 @@ Record = (
 )
 
 
+def digest(*parts: str) -> str:
+    """Return a short word that stands for these, as good as only for them."""
+    from hashlib import sha256
+
+    return sha256("\0".join(parts).encode("utf-8", "surrogateescape")).hexdigest()[:12]
+
+
 class Writer(NamedTuple):
     """The process on this host that holds a log open for writing, or created it."""
 
@@ -292,6 +299,10 @@ class SourceStatus(NamedTuple):
     """Addresses of the engines that it names."""
     reported: tuple[str, ...] = ()
     """The ids of the W&B runs that it names as its own, in their order."""
+    origin: str = ""
+    """Made of where a log lies and of its first line, which stay while it grows; empty for what is
+    no log.
+    """
 
     @property
     def title(self) -> str:

@@ -91,7 +91,7 @@ def checked(path: Path, capsys: pytest.CaptureFixture[str]) -> dict[str, Any]:
 
 
 def test_the_fields_of_each_answer(get: Callable[..., Any], run: Path) -> None:
-    read = ["version", "run", "read", "bytes_read"]
+    read = ["version", "run", "run_id", "read", "bytes_read"]
     state = "state step total_steps progress remaining_s last_record_age_s last_record_by verdict"
     assert list(get("state", run)) == [
         *read,
@@ -125,6 +125,7 @@ def test_the_fields_of_each_answer(get: Callable[..., Any], run: Path) -> None:
     assert list(log) == [
         "version",
         "run",
+        "run_id",
         "path",
         "size",
         "more_before",

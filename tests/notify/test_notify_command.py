@@ -139,6 +139,37 @@ def test_the_next_check_sends_what_changed(
     assert capsys.readouterr().err == ""
 
 
+def test_a_run_is_known_by_its_id_and_not_by_its_name(
+    server: Webhook, tmp_path: Path
+) -> None:
+    def crash(place: str) -> str:
+        log = tmp_path / place / "run_7" / "train.log"
+        log.parent.mkdir(parents=True)
+        log.write_text(
+            "".join(f"step:{at} - critic/score/mean:0.5\n" for at in range(1, 9))
+            + "Traceback (most recent call last):\nValueError: bad\n"
+        )
+        os.utime(log, (1_700_000_000, 1_700_000_000))
+        return str(log.parent)
+
+    def sent(*paths: str) -> list[tuple[str, str]]:
+        before = len(server.received)
+        state = str(tmp_path / "state.json")
+        main(["check", "--notify", "--state", state, *paths])
+        return [
+            (one.data["run"], one.data["finding"]) for one in server.received[before:]
+        ]
+
+    first = crash("a")
+    assert sent(first) == [("run_7", "crash")]
+    second = crash("b")
+    assert sent(second) == [("run_7", "crash")], "of the same name, with the same crash"
+    assert sent(first, second) == [], "both have another name now"
+    third = crash("c")
+    assert sent(first, second, third) == [("run_7 (c)", "crash")]
+    assert sent(first) == []
+
+
 def test_a_state_that_cannot_be_kept_is_said(
     server: Webhook, broken: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

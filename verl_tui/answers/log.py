@@ -65,7 +65,7 @@ def log_of(
         why = os.strerror(error.errno).lower() if error.errno else str(error)
         raise NothingError(f"{one_line(str(path))}: {why}") from error
     return {
-        "run": reading.run.name,
+        **reading.named,
         "path": str(path),
         "size": size,
         "more_before": before,

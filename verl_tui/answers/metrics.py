@@ -38,7 +38,6 @@ def metrics_of(reading: Reading, pattern: str | None = None) -> dict[str, Any]:
         if series is not None:
             metrics.append(_summary(series, run.meanings.get(key)))
     return {
-        "run": run.name,
         **reading.part,
         "total": len(run.keys),
         "left_out": len(run.keys) - len(metrics),
@@ -95,7 +94,6 @@ def points_of(
     times = factor(metric, series.key) if key != metric else 1
     total = len(series) if reading.whole else None
     return {
-        "run": run.name,
         **reading.part,
         "key": series.key,
         "indicator": run.meanings.get(key),

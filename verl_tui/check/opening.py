@@ -13,7 +13,7 @@ from verl_tui.indicators import INDICATORS
 from verl_tui.patterns import pattern
 from verl_tui.runs.views.checkpoints import usable
 from verl_tui.runs.views.signs_of_life import evidence
-from verl_tui.runs.views.state import State, ahead, is_evaluation, remaining
+from verl_tui.runs.views.state import State, ahead, is_evaluation
 from verl_tui.times import age, duration
 from verl_tui.words import counted, number
 
@@ -32,6 +32,27 @@ _NEXT: Mapping[str, str] = {
     "ended?": "if it should still run, look at the end of its log and at its process",
 }
 """States -> what to do where no finding says so."""
+
+
+def judgement(
+    described: Mapping[str, Any], run: Run, guide: Guide
+) -> dict[str, str | None]:
+    """Return the verdict, why, and what to do next; the latter not of what nobody trains.
+
+    Args:
+        described: The run, as in the report without these.
+        run: The same run.
+        guide: The rules in force.
+    """
+    judged = judging_rules(described, guide)
+    word = verdict(described, judged)
+    found: dict[str, str | None] = {"verdict": word or None, "why": None, "next": None}
+    if described["state"] != State.NO_TRAINING.value and not _is_evaluated(
+        described, run
+    ):
+        found["why"] = _why(described, run, word, judged)
+        found["next"] = _next(described, run)
+    return found
 
 
 def judging_rules(described: Mapping[str, Any], guide: Guide) -> int:
@@ -58,32 +79,32 @@ def verdict(described: Mapping[str, Any], judged: int) -> str:
     return ""
 
 
-def opening(
-    described: Mapping[str, Any], run: Run, judged: int, now: float
-) -> Iterator[Text]:
+def opening(described: Mapping[str, Any], run: Run, now: float) -> Iterator[Text]:
     """Yield the three lines; fewer for an evaluation, which nobody trains, and for
     files that hold no training.
 
     Args:
         described: The run, as in the report.
         run: The same run.
-        judged: Number of rules that judged it.
         now: Seconds since the epoch.
     """
     if described["state"] == State.NO_TRAINING.value:
         yield Text.assemble((described["name"], "bold"), ": no training found in it")
         return
-    word = verdict(described, judged)
-    yield _headline(described, run, word, now)
-    if is_evaluation(run) and not described["findings"]:
-        return
-    yield Text(f"why: {_why(described, run, word, judged)}")
-    yield Text(f"next: {_next(described, run)}")
+    yield _headline(described, run, now)
+    for line in ("why", "next"):
+        if described[line] is not None:
+            yield Text(f"{line}: {described[line]}")
 
 
-def _headline(described: Mapping[str, Any], run: Run, word: str, now: float) -> Text:
-    evaluation = is_evaluation(run) and not described["findings"]
-    head = _evaluated(run) if evaluation else word or "no verdict yet"
+def _is_evaluated(described: Mapping[str, Any], run: Run) -> bool:
+    return is_evaluation(run) and not described["findings"]
+
+
+def _headline(described: Mapping[str, Any], run: Run, now: float) -> Text:
+    evaluation = _is_evaluated(described, run)
+    word = described["verdict"] or "no verdict yet"
+    head = _evaluated(run) if evaluation else word
     at = "" if evaluation else _at(described)
     return Text.assemble(
         (described["name"], "bold"),
@@ -138,7 +159,7 @@ def _condition(described: Mapping[str, Any], run: Run) -> Text:
 
 
 def _times(described: Mapping[str, Any], run: Run, now: float) -> Iterator[str]:
-    left = remaining(run, now)
+    left = described["remaining_s"]
     quiet = described["last_record_age_s"]
     if left is not None:
         yield f"about {duration(left)} left"

@@ -26,7 +26,7 @@ _REFUSED = (
 )
 _FIELDS = """fields of the JSON object, on one line:
   version     1; grows when a field changes its meaning or goes
-  run         name of the run"""
+  run, run_id name of the run, and its id, which stays when the name changes"""
 READ = """  read        "whole", or "end" if only the end of a long log was read
   bytes_read  bytes of logs that were read for it"""
 

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 from verl_tui.check import NOTHING_READABLE, exit_code, report
 from verl_tui.config import Config
 from verl_tui.doctor.evidence import format_evidence
+from verl_tui.runs.run_id import run_id
 from verl_tui.runs.views.state import state
 from verl_tui.sources.discovery import passed_over
 from verl_tui.text import one_line
@@ -107,6 +108,7 @@ def _faults(source: Mapping[str, Any]) -> Iterator[str]:
 def _run(run: Run, now: float) -> dict[str, Any]:
     return {
         "name": run.name,
+        "id": run_id(run),
         "state": state(run, now).value,
         "step": run.step,
         "sources": [_source(one) for one in run.sources.values()],

@@ -6,6 +6,7 @@ import os
 from typing import TYPE_CHECKING
 
 from verl_tui.guard.commands import event, variables
+from verl_tui.runs.run_id import run_id
 from verl_tui.runs.views.best import best
 
 if TYPE_CHECKING:
@@ -105,6 +106,7 @@ def best_facts(run: Run, found: Best) -> dict[str, str]:
     return variables(
         {
             "RUN": run.name,
+            "RUN_ID": run_id(run),
             "PATHS": os.pathsep.join(run.paths),
             "METRIC": found.metric,
             "KEY": found.key,

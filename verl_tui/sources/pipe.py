@@ -14,7 +14,7 @@ from verl_tui.sources.files.tail import CHUNK, Chunk
 from verl_tui.sources.formats import HEAD
 from verl_tui.sources.formats.catalog import FORMATS
 from verl_tui.sources.formats.console import reader as console
-from verl_tui.sources.source import FileSource
+from verl_tui.sources.source import FIRST, FileSource
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -159,6 +159,8 @@ class PipeTail:
         self.patience = 0.0
         """Seconds to wait where there is nothing; above 0, it is read to its end."""
         self.ended = False
+        self.opening = b""
+        """Its first bytes."""
 
     def read(self, limit: int = CHUNK) -> Chunk:
         """Read at most `limit` bytes.
@@ -174,6 +176,7 @@ class PipeTail:
         if data:
             self.offset = self.size = self.offset + len(data)
             self.modified = time()
+            self.opening += data[: FIRST - len(self.opening)]
         self.ended = not data
         return Chunk(data, more=bool(data))
 
@@ -184,6 +187,13 @@ class PipeSource(FileSource):
     def __init__(self, format: Format, ordinal: int = 0) -> None:
         self._pipe = PipeTail()
         super().__init__(PATH, format, ordinal, tail=self._pipe)
+
+    @property
+    def _place(self) -> str:
+        return str(PATH)  # which leads to another place in each process
+
+    def _opening(self) -> bytes:
+        return self._pipe.opening
 
     @property
     def _found(self) -> Format | None:
@@ -201,7 +211,7 @@ class PipeSource(FileSource):
 
     def status(self) -> SourceStatus:
         """Return how the source is doing, as one of the format that it has turned out to be."""
-        status = super().status()
+        status = super().status()._replace(origin=self._known_by())
         found = self._found
         if found is None:
             return status

@@ -5,11 +5,11 @@ from __future__ import annotations
 import os
 from typing import TYPE_CHECKING, Protocol
 
-from verl_tui.records import Histogram, Record, SourceStatus, Unreadable
+from verl_tui.records import Histogram, Record, SourceStatus, Unreadable, digest
 from verl_tui.sources.fields.row_batcher import joined_notes
 from verl_tui.sources.fields.sample_figures import SampleFigures
-from verl_tui.sources.files.compressed import CompressedTail, uncompressed_name
-from verl_tui.sources.files.rotated import RotatedTail
+from verl_tui.sources.files.compressed import CompressedTail, head, uncompressed_name
+from verl_tui.sources.files.rotated import RotatedTail, parts
 from verl_tui.sources.files.tail import CHUNK, NEWEST, NewestTail, Tail
 from verl_tui.sources.formats.format import SeparableReader
 
@@ -27,6 +27,8 @@ _SMALL = 4 * 2**20
 """Bytes up to which all files are read as much at a time: of a metric that several small logs of a
 run name differently, the turns decide which name comes first.
 """
+FIRST = 4096
+"""Bytes of a log's first line by which it is known."""
 _REPORTED_UNREADABLE = 1000
 """Unreadable lines handed on one by one; further ones are only counted, a binary file has
 millions.
@@ -102,6 +104,8 @@ class FileSource:
         self._problem: str | None = None
         self._lost: str | None = None
         """The older parts of the file that could not be read, and why."""
+        self._origin = ""
+        """What it is known by, once that is certain."""
 
     def read(self) -> tuple[tuple[Record, ...], bool]:
         """Return the records of the next bytes, and whether more wait."""
@@ -189,7 +193,38 @@ class FileSource:
             program=getattr(self._reader, "program", None),
             engines=getattr(self._reader, "engines", ()),
             reported=getattr(self._reader, "reported", ()),
+            origin=self._known_by() if self.format.anchor else "",
         )
+
+    def _known_by(self) -> str:
+        """Return what it is known by: its place, and its first line once that is complete."""
+        if self._origin:
+            return self._origin
+        first = self._first_line()
+        origin = digest(self._place, first or "")
+        if first is not None:
+            self._origin = origin
+        return origin
+
+    @property
+    def _place(self) -> str:
+        return os.path.realpath(uncompressed_name(self.path))
+
+    def _first_line(self) -> str | None:
+        """Return the first line of a log to which lines are appended, None before it is complete;
+        empty for files that are written anew as they grow, and for those that are no text.
+        """
+        if uncompressed_name(self.path).suffix.lower() not in _ROTATED:
+            return ""
+        try:
+            data = self._opening()
+        except OSError:
+            return None
+        line, end, _ = data.partition(b"\n")
+        return line.decode("latin-1") if end or len(data) == FIRST else None
+
+    def _opening(self) -> bytes:
+        return head((*parts(self.path), self.path)[0], FIRST)
 
     def _next(self) -> Chunk:
         """Read the next bytes; raise OSError where that cannot be done."""
