@@ -52,7 +52,7 @@ def log_of(
         full: Whether lines are given in full, up to the 16 KiB that are read of one.
 
     Raises:
-        NothingError: It has no log as text, or it cannot be read.
+        NothingError: It has no log as text, it cannot be read, or the step is still to come.
         RunError: The log has no such line.
     """
     path = _path(reading, place)
@@ -100,6 +100,10 @@ def _lines(
         return _matching(file, place.grep, count)
     if place.step is not None:
         start = _last_match(file, StepLine(place.step))
+        run = reading.run
+        if start is None and (run.step or 0) < place.step <= (run.total_steps or 0):
+            of = f"{run.step or 0} of {run.total_steps}"
+            raise NothingError(f"{one_line(run.name)} has reached step {of} so far")
         if start is None:
             raise RunError(f"{one_line(str(path))} has no line of step {place.step}")
         return _around(file, start, count)

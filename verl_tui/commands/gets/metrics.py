@@ -42,6 +42,8 @@ with --metric:
   key, indicator
               the log's own key, and what it means in `check --json`, or null
   points      list of {{"step", "value", "time": seconds since the epoch or null}}, by step
+with several --metric:
+  metrics     list of {{"key", "indicator", "total", "left_out", "points"}}
 A value that is not finite is null, with "finite": false beside it. Of a step that was logged
 twice the newest value holds; steps from before a restart that lie ahead are not given.
 Logs above 2 MiB are read from their end, as far as the points lie back. A metric that does not
@@ -50,8 +52,8 @@ occur in the last 16 MiB is refused; --whole looks for it in all of the log."""
 
 def options(parser: CommandParser) -> None:
     """Add its options."""
-    metric = "the log's own key, or an indicator such as reward or policy_kl"
-    parser.add_argument("--metric", metavar="KEY", help=metric)
+    metric = "the log's own key, or an indicator such as reward or policy_kl; may be repeated"
+    parser.add_argument("--metric", metavar="KEY", action="append", help=metric)
     keys = "only metrics whose key matches a quoted glob such as 'actor/*'"
     parser.add_argument("--filter", metavar="GLOB", help=keys)
     last = f"the last N points (default: {_POINTS}); with --around, how many in all"
@@ -89,16 +91,21 @@ def run(options: argparse.Namespace) -> int:
 def _points(
     options: argparse.Namespace, paths: Sequence[str], now: float
 ) -> dict[str, Any]:
-    from verl_tui.answers.metrics import LONG, points_of
+    from verl_tui.answers.metrics import LONG, points_of, several_points
     from verl_tui.answers.run_reading import Reading, from_end, read_whole
 
     def answer(reading: Reading) -> dict[str, Any] | None:
         if reading.whole:
             report_missing(reading)
-        found = points_of(reading, options.metric, options.last, options.around)
-        if found is not None and not reading.whole:
+        found = []
+        for metric in dict.fromkeys(options.metric):
+            points = points_of(reading, metric, options.last, options.around)
+            if points is None:
+                return None
+            found.append(points)
+        if not reading.whole:
             report_missing(reading)
-        return found
+        return found[0] if len(found) == 1 else several_points(found)
 
     with answering():
         if not options.whole:
