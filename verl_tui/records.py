@@ -243,7 +243,7 @@ def digest(*parts: str) -> str:
     """Return a short word that stands for these, as good as only for them."""
     from hashlib import sha256
 
-    return sha256("\0".join(parts).encode("utf-8", "surrogateescape")).hexdigest()[:12]
+    return sha256("\0".join(parts).encode("utf-8", "surrogatepass")).hexdigest()[:12]
 
 
 class Writer(NamedTuple):

@@ -106,14 +106,12 @@ def _run(run: Run, monitor: Monitor, now: float, by: BestBy) -> dict[str, Any]:
     quiet = silence(run, now)
     dated_by = "file" if run.dated_by_file else "record"
     verdict = monitor.verdicts.get(run.name, Verdict())
-    current = state(run, now)
-    left = remaining(run, now)
     described = {
         "name": run.name,
         "id": run_id(run),
         "paths": list(run.paths),
         "dialect": run.dialect,
-        "state": current.value,
+        "state": state(run, now).value,
         "step": run.step,
         "total_steps": run.total_steps,
         "last_record_age_s": None if quiet is None else round(quiet, 3),
@@ -131,10 +129,18 @@ def _run(run: Run, monitor: Monitor, now: float, by: BestBy) -> dict[str, Any]:
         "history": [_episode(episode) for episode in verdict.history],
         "identity": dict(as_data(identity(run))),
         "losses": _losses(run),
-        "remaining_s": None if left is None else round(left, 3),
-        "phase": None if current is State.FINISHED else phase(run),
+        **_course(run, now),
     }
     return {**described, **judgement(described, run, monitor.guide)}
+
+
+def _course(run: Run, now: float) -> dict[str, Any]:
+    """Return what a run is at and how long it will take."""
+    left = remaining(run, now)
+    return {
+        "remaining_s": None if left is None else round(left, 3),
+        "phase": None if state(run, now) is State.FINISHED else phase(run),
+    }
 
 
 def _episode(episode: Episode) -> dict[str, Any]:

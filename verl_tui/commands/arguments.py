@@ -219,8 +219,9 @@ def _is_empty(word: str) -> bool:
 
 def did_you_mean(word: str, known: Iterable[str]) -> str:
     """Return the end of a sentence that asks for the nearest word, empty if none is near."""
-    near = get_close_matches(word, list(known), n=1)
-    return f", did you mean {near[0]}?" if near else ""
+    plain = {one.lstrip("-"): one for one in known}
+    near = get_close_matches(word.lstrip("-"), plain, n=1)
+    return f", did you mean {plain[near[0]]}?" if near else ""
 
 
 def _ending(command: CommandModule, more: str | None) -> str:

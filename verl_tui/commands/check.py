@@ -256,15 +256,18 @@ def _widths(bands: Sequence[tuple[str, float | None]]) -> Mapping[str, Width]:
 
 
 def _report_missing(found: Mapping[str, Any], best_by: str, *, strict: bool) -> None:
-    from verl_tui.check import is_readable
-
     runs = found["runs"]
     if best_by != "reward" and runs and not any(run["best"] for run in runs):
         print_message(f"--best-by {best_by}: no run logs it")
-    unjudged = [run["name"] for run in runs if run["verdict"] is None]
-    if runs and not is_readable(found):
-        print_message(
-            "nothing readable so far in " + ", ".join(run["name"] for run in runs)
-        )
+    _report_unjudged(found, strict=strict)
+
+
+def _report_unjudged(found: Mapping[str, Any], *, strict: bool) -> None:
+    from verl_tui.check import is_readable
+
+    names = [run["name"] for run in found["runs"]]
+    unjudged = [run["name"] for run in found["runs"] if run["verdict"] is None]
+    if names and not is_readable(found):
+        print_message(f"nothing readable so far in {', '.join(names)}")
     elif strict and unjudged:
         print_message(f"--strict: no verdict on {', '.join(unjudged)}")

@@ -120,7 +120,8 @@ def check_target(path: Path | str, *, replaces: bool = False) -> None:
     Raises:
         CommandError: It is there, or is a link: through that another file would be overwritten.
     """
-    if replaces and is_link(path):
+    into_folder = os.path.isdir(path)  # noqa: PTH112 - pathlib raises where it is unreadable
+    if replaces and is_link(path) and not into_folder:
         raise CommandError(f"{path}: {NO_LINK}", EXIT_OUTPUT)
     if not replaces and is_taken(path):
         sentence = f"{path}: exists already, and is not overwritten"

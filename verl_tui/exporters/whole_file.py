@@ -41,7 +41,7 @@ def replacing(path: Path, *, ours: bool = False, new: bool = False) -> Iterator[
     """
     if is_link(path) and not (ours or new):
         raise OSError(errno.ELOOP, NO_LINK, str(path))
-    if not (new or is_link(path)) and is_there(path) and not path.is_file():
+    if not new and _is_device(path):
         with os.fdopen(await_reader(path), "w", encoding="utf-8", newline="") as file:
             yield file
         return
@@ -66,6 +66,11 @@ def replacing(path: Path, *, ours: bool = False, new: bool = False) -> Iterator[
         if temporary is not None:
             with suppress(OSError):
                 temporary.unlink()
+
+
+def _is_device(path: Path) -> bool:
+    """Return whether something other than a file is there: a device, a pipe."""
+    return not is_link(path) and is_there(path) and not path.is_file()
 
 
 def usual_rights() -> int:

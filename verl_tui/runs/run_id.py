@@ -5,11 +5,12 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from verl_tui.patterns import pattern
-from verl_tui.records import SourceStatus, digest
+from verl_tui.records import digest
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Iterator
 
+    from verl_tui.records import SourceStatus
     from verl_tui.runs.run import Run
 
 _WANDB = pattern(
@@ -20,27 +21,24 @@ _WANDB = pattern(
 
 def run_id(run: Run) -> str:
     """Return the id of a run: W&B's, of its first start, else one made of where its log lies and
-    what that begins with.
+    what that begins with; of what only a server has, of its name there.
     """
-    return id_of([state.status for state in run.sources.values()], run.name)
+    sources = [state.status for state in run.sources.values()]
+    started = min(_wandb_starts(sources), default=None)
+    if started is not None:
+        return started[1]
+    first = min(sources, key=_age, default=None)
+    if first is not None and first.origin:
+        return first.origin
+    path = first.path if first is not None else ""
+    return digest(path, "" if path.startswith("/") else run.name)
 
 
-def id_of(sources: Iterable[SourceStatus], name: str) -> str:
-    """Return the id of a run with these sources, see `run_id`.
-
-    Args:
-        sources: The states of its sources, of which more may be found later.
-        name: Its name, by which a server knows it.
-    """
-    known = list(sources)
-    starts = [found for one in known if (found := _WANDB.search(one.path))]
-    if starts:
-        return min((one["start"] or "~", one["id"] or one["log"]) for one in starts)[1]
-    first = min(known, key=_age, default=None)
-    if first is None or not first.origin:
-        path = first.path if first is not None else ""
-        return digest(path, "" if path.startswith("/") else name)
-    return first.origin
+def _wandb_starts(sources: Iterable[SourceStatus]) -> Iterator[tuple[str, str]]:
+    """Yield times and ids of the starts that W&B has kept; those of unknown time sort last."""
+    for source in sources:
+        if found := _WANDB.search(source.path):
+            yield found["start"] or "~", found["id"] or found["log"]
 
 
 def _age(source: SourceStatus) -> tuple[bool, bool, int, str]:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import io
 import sys
 import time
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 from verl_tui.commands.arguments import CommandError, completes_paths
@@ -23,7 +22,6 @@ from verl_tui.commands.output import (
     print_note,
     unwritten,
 )
-from verl_tui.sources.files.paths import is_folder
 
 if TYPE_CHECKING:
     import argparse
@@ -58,8 +56,7 @@ def run(options: argparse.Namespace) -> int:
     from verl_tui.monitor import load
 
     paths = paths_of(options, "verl-tui export csv logs/run_7 -o run_7.csv")
-    if not is_folder(Path(options.output)):
-        check_target(options.output, replaces=True)
+    check_target(options.output, replaces=True)
     monitor = load(paths, configuration(options), time.time())
     print_messages(monitor.sentences)
     runs = [run for run in monitor.runs.values() if run.keys]
