@@ -96,6 +96,19 @@ def test_the_same_evidence_gives_the_same_bytes(tmp_path: Path) -> None:
     assert made() == made()
 
 
+def test_a_secret_is_hidden_in_every_file_once_one_names_it(tmp_path: Path) -> None:
+    key, out = "Zq7wXk29Lm4t", tmp_path / "out.zip"
+    log = _log(
+        tmp_path, f"JUDGE_TOKEN={key} is sent to http://judge-3.corp.example:8000/v1"
+    )
+    with log.open("a") as file:
+        file.write(f"RuntimeError: 401 for {key} at judge-3.corp.example\n")
+    main(["bundle", str(log), "-o", str(out)])
+    everything = "\n".join(_read(out).values())
+    assert "401 for *** at HOST" in everything
+    assert not [one for one in (key, "corp.example") if one in everything]
+
+
 def test_samples_are_in_it_on_request_only(tmp_path: Path) -> None:
     out = tmp_path / "out.zip"
     main(["bundle", str(_log(tmp_path)), "-o", str(out), "--samples"])

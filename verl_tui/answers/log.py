@@ -22,6 +22,8 @@ if TYPE_CHECKING:
     from verl_tui.answers.run_reading import Reading
     from verl_tui.on_demand.log.log_blocks import LogLine
     from verl_tui.rendering.text.search import Search
+    from verl_tui.runs.run import Run
+    from verl_tui.secrets import Mask
 
 LONG = 2 * 2**20
 """Bytes from which on only the end of a log is read for its last lines."""
@@ -41,7 +43,12 @@ class LogPlace(NamedTuple):
 
 
 def log_of(
-    reading: Reading, count: int, place: LogPlace, *, full: bool = False
+    reading: Reading,
+    count: int,
+    place: LogPlace,
+    *,
+    full: bool = False,
+    mask: Mask | None = None,
 ) -> dict[str, Any]:
     """Return lines of the run's log.
 
@@ -50,6 +57,7 @@ def log_of(
         count: Most lines.
         place: Where to look.
         full: Whether lines are given in full, up to the 16 KiB that are read of one.
+        mask: Hides what is not for others, None to hide nothing.
 
     Raises:
         NothingError: It has no log as text, it cannot be read, or the step is still to come.
@@ -64,9 +72,14 @@ def log_of(
     except OSError as error:
         why = os.strerror(error.errno).lower() if error.errno else str(error)
         raise NothingError(f"{one_line(str(path))}: {why}") from error
+    if mask is not None:
+        masked = mask.lines([line.text for line in lines])
+        lines = [
+            one._replace(text=text) for one, text in zip(lines, masked, strict=True)
+        ]
     return {
         **reading.named,
-        "path": str(path),
+        "path": str(path) if mask is None else mask.text(str(path)),
         "size": size,
         "more_before": before,
         "more_after": after,
@@ -100,12 +113,8 @@ def _lines(
         return _matching(file, place.grep, count)
     if place.step is not None:
         start = _last_match(file, StepLine(place.step))
-        run = reading.run
-        if start is None and (run.step or 0) < place.step <= (run.total_steps or 0):
-            of = f"{run.step or 0} of {run.total_steps}"
-            raise NothingError(f"{one_line(run.name)} has reached step {of} so far")
         if start is None:
-            raise RunError(f"{one_line(str(path))} has no line of step {place.step}")
+            raise _no_step(reading.run, path, place.step)
         return _around(file, start, count)
     line = error_target(reading.run).line if place.error else None
     if line is not None:
@@ -113,6 +122,15 @@ def _lines(
         return _around(file, start, count)
     found = _before(file, file.size, count)
     return found, None, bool(found) and found[0].start > 0, False
+
+
+def _no_step(run: Run, path: Path, step: int) -> Exception:
+    """Return the error that a log has no line of a step, which may be still to come."""
+    reached = run.step or 0
+    if reached < step <= (run.total_steps or 0):
+        of = f"{reached} of {run.total_steps}"
+        return NothingError(f"{one_line(run.name)} has reached step {of} so far")
+    return RunError(f"{one_line(str(path))} has no line of step {step}")
 
 
 def _matching(file: LogFile, search: Search, count: int) -> _Found:
