@@ -181,6 +181,17 @@ def test_a_state_that_cannot_be_kept_is_said(
     assert server.received
 
 
+def test_a_state_is_neither_read_nor_written_through_a_link(
+    server: Webhook, broken: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = tmp_path / "state.json"
+    path.symlink_to("elsewhere")
+    assert main(["check", "--notify", "--state", str(path), str(broken)]) == 64
+    assert f"{path}: is a link" in capsys.readouterr().err
+    assert not (tmp_path / "elsewhere").exists()
+    assert not server.received
+
+
 def test_a_check_whose_messages_fail_keeps_its_exit_code(
     server: Webhook, broken: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

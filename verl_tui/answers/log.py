@@ -72,20 +72,21 @@ def log_of(
     except OSError as error:
         why = os.strerror(error.errno).lower() if error.errno else str(error)
         raise NothingError(f"{one_line(str(path))}: {why}") from error
+    answer: dict[str, Any] = {
+        **reading.named,
+        "path": str(path),
+        "size": size,
+        "more_before": before,
+        "more_after": after,
+        "gave_up": place.grep is not None and place.grep.given_up,
+    }
     if mask is not None:
         masked = mask.lines([line.text for line in lines])
         lines = [
             one._replace(text=text) for one, text in zip(lines, masked, strict=True)
         ]
-    return {
-        **reading.named,
-        "path": str(path) if mask is None else mask.text(str(path)),
-        "size": size,
-        "more_before": before,
-        "more_after": after,
-        "gave_up": place.grep is not None and place.grep.given_up,
-        "lines": [_described(line, mark, full=full) for line in lines],
-    }
+        answer = mask.data(answer)
+    return {**answer, "lines": [_described(line, mark, full=full) for line in lines]}
 
 
 def _path(reading: Reading, place: LogPlace) -> Path:
@@ -126,9 +127,9 @@ def _lines(
 
 def _no_step(run: Run, path: Path, step: int) -> Exception:
     """Return the error that a log has no line of a step, which may be still to come."""
-    reached = run.step or 0
-    if reached < step <= (run.total_steps or 0):
-        of = f"{reached} of {run.total_steps}"
+    reached, last = run.step or 0, run.total_steps
+    if reached < step <= (last or step):
+        of = f"{reached} of {last}" if last else f"{reached}"
         return NothingError(f"{one_line(run.name)} has reached step {of} so far")
     return RunError(f"{one_line(str(path))} has no line of step {step}")
 

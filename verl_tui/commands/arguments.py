@@ -146,7 +146,8 @@ class CommandParser(argparse.ArgumentParser):
         others = [
             f"`{name}`" for name, one in commands if options[0] in one._option_names()
         ]
-        owner = f", but {' and '.join(others)} has it" if others else ""
+        have = "has" if len(others) == 1 else "have"
+        owner = f", but {' and '.join(others)} {have} it" if others else ""
         return f"`{self.prog}` has no option {options[0]}{owner}"
 
     def _option_names(self) -> list[str]:
