@@ -43,6 +43,8 @@ _LIMIT = 64 * 2**20
 """Bytes of an answer: 300,000 points of Prometheus come to 10 MB."""
 _CHUNK = 64 * 1024
 _REDIRECTS = 3
+_ENDS = (b"\n", b"}")
+"""Last bytes of a page of metrics, and of JSON, that are whole."""
 _MOVED = {
     HTTPStatus.MOVED_PERMANENTLY,
     HTTPStatus.FOUND,
@@ -202,6 +204,7 @@ class Client:
     def _body(self, response: http.client.HTTPResponse) -> bytes:
         parts = []
         size = 0
+        stated = response.length
         while part := response.read1(_CHUNK):
             size += len(part)
             self.received += len(part)
@@ -215,7 +218,12 @@ class Client:
             parts.append(part)
         if self._late:
             raise TimeoutError
-        return b"".join(parts)
+        body = b"".join(parts)
+        # Without a stated length nothing but the text itself shows that it was cut.
+        silent = stated is None and not response.chunked
+        if size < (stated or 0) or (silent and body and not body.endswith(_ENDS)):
+            raise http.client.IncompleteRead(b"")
+        return body
 
     def _cut(self) -> None:
         self._late = True
@@ -262,6 +270,7 @@ _SENTENCES: tuple[tuple[type[Exception], Callable[[Any], str]], ...] = (
         http.client.RemoteDisconnected,
         lambda _: "closes the connection without an answer",
     ),
+    (http.client.IncompleteRead, lambda _: "breaks off in the middle of its answer"),
     (
         OSError,
         lambda error: str(error.strerror or error or "cannot be reached").lower(),
