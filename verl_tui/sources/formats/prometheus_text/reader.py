@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from verl_tui.patterns import pattern
 from verl_tui.records import Unreadable
 from verl_tui.sources.fields.row_batcher import RowBatcher, joined_notes
-from verl_tui.sources.files.paths import is_file
+from verl_tui.sources.files.paths import escaped, file_and_part
 from verl_tui.sources.formats.prometheus_text.scraped_rows import ScrapedRows, runs_in
 from verl_tui.sources.formats.prometheus_text.scrapes import (
     PrometheusSample,
@@ -61,7 +61,6 @@ _PLAIN = pattern(
 )
 _LABEL = pattern(r'(?<!\w)([A-Za-z_][A-Za-z0-9_]*)="([^"]*)"')
 _EXEMPLAR = pattern(r" # \{[^\n]*$")
-_ESCAPED = str.maketrans({"%": "%25", "/": "%2F", "\0": "%00"})
 
 
 class MetricsPage(NamedTuple):
@@ -189,16 +188,6 @@ def _shown(text: str) -> str:
     return one_line(text, 300)
 
 
-def file_and_part(path: Path) -> tuple[Path, str | None]:
-    """Return the file in which a run lies, and the part of its page; the path itself where it names
-    no part.
-    """
-    above = path.parent
-    if above.name and is_file(above):
-        return (above, path.name)
-    return (path, None)
-
-
 @lru_cache(maxsize=2)
 def parts_of(
     data: bytes,
@@ -232,7 +221,7 @@ def _parts(scrape: Scrape) -> dict[str, Scrape]:
 def _part(run: str, project: str, found: Iterable[tuple[str, str]]) -> str:
     """Return the name of a run's part: with its project where another one has its name."""
     alone = sum(run == other for other, _ in found) == 1
-    name = (run if alone or not project else f"{project}/{run}").translate(_ESCAPED)
+    name = escaped(run if alone or not project else f"{project}/{run}")
     if name.strip(".") not in ("", NOBODYS):
         return name
     return "".join(f"%{ord(sign):02X}" for sign in name)
