@@ -190,7 +190,7 @@ class CsvDecoder:
         Raises:
             ValueError: It does not fit the header, or states no step.
         """
-        if len(fields) != columns:
+        if len(fields) != columns or not fields:
             raise ValueError(f"{len(fields)} fields where the header has {columns}")
         row = dict(zip(self._names, fields, strict=True))
         numbers = {}
@@ -211,7 +211,7 @@ class CsvDecoder:
         neither stands in quotes, nor is left out, nor has as many decimals as all before.
         """
         fields = _fields(line)
-        if len(fields) != len(self.header):
+        if len(fields) != len(self.header) or not fields:
             return None
         decimals = len(fields[-1].partition(".")[2])
         is_whole = (
