@@ -22,7 +22,7 @@ from operator import itemgetter
 from typing import TYPE_CHECKING, NamedTuple, TypeGuard
 
 from verl_tui.records import MetricRows, Progress, Restart, Settings
-from verl_tui.sources.files.compressed import uncompressed_name
+from verl_tui.sources.files.compressed import is_compressed
 from verl_tui.sources.files.paths import file_and_part
 from verl_tui.sources.files.tail import opened
 from verl_tui.sources.formats import HEAD
@@ -60,7 +60,7 @@ def has_parts(format: Format | None, path: Path) -> TypeGuard[PartedFormat]:
     """
     return (
         isinstance(format, PartedFormat)
-        and uncompressed_name(path) == path
+        and not is_compressed(path)
         and file_and_part(path)[1] is None
     )
 

@@ -8,9 +8,13 @@ from typing import TYPE_CHECKING, Protocol
 from verl_tui.records import Histogram, Record, SourceStatus, Unreadable
 from verl_tui.sources.fields.row_batcher import joined_notes
 from verl_tui.sources.fields.sample_figures import SampleFigures
-from verl_tui.sources.files.compressed import CompressedTail, uncompressed_name
+from verl_tui.sources.files.compressed import (
+    CompressedTail,
+    is_compressed,
+    uncompressed_name,
+)
 from verl_tui.sources.files.rotated import RotatedTail
-from verl_tui.sources.files.tail import CHUNK, NEWEST, NewestTail, Tail
+from verl_tui.sources.files.tail import CHUNK, NEWEST, Follower, NewestTail, Tail
 from verl_tui.sources.formats.format import SeparableReader
 
 if TYPE_CHECKING:
@@ -50,29 +54,6 @@ class Source(Protocol):
 
     def status(self) -> SourceStatus:
         """Return how the source is doing."""
-        ...
-
-
-class Follower(Protocol):
-    """Gives the bytes of something that grows, as `Tail` those of a file."""
-
-    @property
-    def offset(self) -> int:
-        """Bytes read so far."""
-        ...
-
-    @property
-    def size(self) -> int:
-        """Bytes there are, counted alike."""
-        ...
-
-    @property
-    def modified(self) -> float | None:
-        """Time of the last change."""
-        ...
-
-    def read(self, limit: int) -> Chunk:
-        """Read at most `limit` new bytes; raise OSError where that cannot be done."""
         ...
 
 
@@ -214,7 +195,7 @@ class FileSource:
 
 def follower(path: Path) -> Follower:
     """Return what follows a file."""
-    if uncompressed_name(path) != path:
+    if is_compressed(path):
         return CompressedTail(path)
     if path.parent.name == NEWEST:
         return NewestTail(path)

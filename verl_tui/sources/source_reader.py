@@ -9,7 +9,7 @@ from verl_tui import debug_log
 from verl_tui.records import Batch, SourceStatus
 from verl_tui.sources import pipe
 from verl_tui.sources.discovery.trackio_runs import is_trackio
-from verl_tui.sources.files.compressed import uncompressed_name
+from verl_tui.sources.files.compressed import is_compressed
 from verl_tui.sources.files.paths import file_and_part, is_folder
 from verl_tui.sources.folders.completion_tables import TableFolder
 from verl_tui.sources.folders.dumps import DumpSource
@@ -143,7 +143,7 @@ def source_of(file: FoundFile, ordinal: int) -> Source:
     """Return the source that reads a file or a directory of dumps."""
     if file.format is None:
         return SettingsSource(file.path, ordinal)
-    if file.format is rollouts and uncompressed_name(file.path) == file.path:
+    if file.format is rollouts and not is_compressed(file.path):
         return DumpSource(file.path, ordinal)
     if file.format is parquet and is_folder(file.path):
         return TableFolder(file.path, ordinal)
