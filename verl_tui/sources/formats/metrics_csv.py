@@ -24,6 +24,7 @@ from verl_tui.sources.fields.steps import (
     TRAINED,
     StepTracker,
     is_sure_name,
+    listed_thing,
     step_fields,
 )
 from verl_tui.sources.files.paths import escaped, file_and_part
@@ -56,28 +57,44 @@ _CHART = [_WALL, "Step", "Value"]
 """Header of a chart saved in TensorBoard."""
 _TAG = pattern(r"(?:run-.*-)?tag-(?P<tag>.+)", re.IGNORECASE)
 """Name of its file, without suffix."""
+_FIRST_ROWS = 8
+_OF_RUNS = frozenset({"Name", "State"})
+"""Columns of W&B's table of runs, which has a row for each."""
 _TRUTH = {"true": 1.0, "false": 0.0}
 _BOM = "\ufeff"
 
 
 def matches(path: Path, head: bytes) -> bool:
-    """Return True for a `.csv` whose header names a step or a metric of trainings only."""
+    """Return True for a `.csv` whose header names a step or a metric of trainings only, and whose
+    rows are not of one thing after the other.
+    """
     if path.suffix.lower() != ".csv":
         return False
-    lines = head.split(b"\n", 2)
+    lines = head.split(b"\n", _FIRST_ROWS)
     header = _names(_charted(_told_apart(_fields(lines[0]))))
     fields = step_fields(header)
     telling = list(fields.steps)
     if fields.epoch:
         telling.append(fields.epoch)
     telling = telling or list(filter(_is_trained, header))
-    if not telling or len(header) < 2:
+    if not telling or len(header) < 2 or _OF_RUNS.issubset(header):
         return False
-    if len(lines) < 2 or not lines[1].strip():
+    rows = [_typed(header, line) for line in lines[1:_FIRST_ROWS] if line.strip()]
+    if not rows:
         return True
-    row = dict(zip(header, _fields(lines[1]), strict=False))
-    values = [row.get(name, "").partition("/")[0] for name in telling]
-    return any(_number(value) is not None for value in values)
+    values = [str(rows[0].get(name, "")).partition("/")[0] for name in telling]
+    told = any(_number(value) is not None for value in values)
+    return told and listed_thing(rows) is None
+
+
+def _typed(header: Sequence[str], line: bytes) -> dict[str, object]:
+    """Return the fields of a row, numbers as such."""
+    pairs = zip(header, _fields(line), strict=False)
+    numbers = {name: (field, _number(field)) for name, field in pairs}
+    return {
+        name: field if value is None else value
+        for name, (field, value) in numbers.items()
+    }
 
 
 def _is_trained(name: str) -> bool:
