@@ -13,6 +13,7 @@ from verl_tui.sources.files.paths import unescaped
 from verl_tui.sources.formats import metrics_csv
 from verl_tui.sources.formats.prometheus_text import reader as exposition
 from verl_tui.sources.formats.prometheus_text.reader import NOBODYS, parts_of
+from verl_tui.sources.formats.prometheus_text.scraped_rows import MOST_RUNS
 from verl_tui.sources.formats.prometheus_text.scrapes import Scrapes
 
 if TYPE_CHECKING:
@@ -21,10 +22,6 @@ if TYPE_CHECKING:
 
     from verl_tui.sources.discovery.found import FoundFile
     from verl_tui.sources.formats.prometheus_text.scrapes import Scrape
-
-_MOST = 100
-"""Runs of one page that are shown: as many as our exporter writes by default."""
-
 
 _LONGEST_HEADER = 2**20
 """Bytes of a table's header that are looked at."""
@@ -40,6 +37,7 @@ class PageRuns:
 
     def __init__(self) -> None:
         self._known: dict[Path, tuple[tuple[float, int], tuple[str, ...]]] = {}
+        self._left_out: dict[Path, int] = {}
 
     def of(self, file: FoundFile) -> tuple[str, ...]:
         """Return the parts of a file that are runs; none where it is one run, or cannot be read."""
@@ -51,11 +49,19 @@ class PageRuns:
             stamp = found.st_mtime, found.st_size
             known = self._known.get(path)
             if known is None or known[0] != stamp:
-                known = (stamp, _parts(file)[:_MOST])
-                self._known[path] = known
+                parts, left_out = _parts(file)
+                known = self._known[path] = (stamp, parts[: MOST_RUNS + 1])
+                self._left_out[path] = left_out + len(parts) - len(known[1])
         except (OSError, ImportError, ValueError):
             return ()
         return known[1]
+
+    @property
+    def passed(self) -> Iterator[tuple[Path, str]]:
+        """The files some of whose runs are not shown, and how many."""
+        for path, count in self._left_out.items():
+            if count:
+                yield path, f"{count:,} further runs in it are not shown"
 
     def split(self, runs: Iterable[FoundRun]) -> Iterator[FoundRun]:
         """Yield runs, and each part of a page as a run unless it is of the logs beside it."""
@@ -97,12 +103,12 @@ def _other_runs(
             yield FoundRun(name, whole.path / part, (_within(whole, part),))
 
 
-def _parts(file: FoundFile) -> tuple[str, ...]:
-    """Return the parts of a file that are runs."""
+def _parts(file: FoundFile) -> tuple[tuple[str, ...], int]:
+    """Return the parts of a file that are runs, and how many further ones there are."""
     if file.format is metrics_csv:
-        return metrics_csv.runs_in(head(file.path, _LONGEST_HEADER))
-    pages, _ = parts_of(head(file.path, exposition.LARGEST))
-    return _parts_with_figures(pages)
+        return metrics_csv.runs_in(head(file.path, _LONGEST_HEADER)), 0
+    found = parts_of(head(file.path, exposition.LARGEST))
+    return _parts_with_figures(found.pages), found.left_out
 
 
 def _own(parts: Sequence[str], called: Collection[str] | None) -> str | None:

@@ -62,8 +62,9 @@ _QUOTED = pattern(
     re.IGNORECASE,
 )
 _WORDS = NamePattern(
-    r"(?:.*[/._])?(?:name|model|version|date|time|tag|hash|commit|revision|run|experiment|text|content"
-    r"|prompt|response|answer|output|input|label|solution)",
+    r"(?:.*[/._])?(?:name|model|version|date|time|tag|hash|commit|revision|run|experiment|text"
+    r"|content|prompt|response|answer|output|input|label|solution|question|completion|prediction"
+    r"|pred|target|reference|choice|ground_truth|gts?)",
     re.IGNORECASE,
 )
 """Fields whose texts stay texts though they may be digits."""

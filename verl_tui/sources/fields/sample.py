@@ -182,10 +182,8 @@ def score_of(value: object) -> float | None:
     """Return a score, the sum of one that is given in parts; None for anything else."""
     if not isinstance(value, list):
         return number(value)
-    if not value or any(isinstance(one, bool) for one in value):
-        return None
-    parts = [score_of(one) for one in value]
-    if any(part is None for part in parts):
+    parts = [None if isinstance(one, bool) else score_of(one) for one in value]
+    if not parts or None in parts:
         return None
     return math.fsum(part for part in parts if part and not math.isnan(part))
 

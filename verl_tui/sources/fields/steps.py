@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-import re
 from bisect import bisect_left
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from verl_tui.patterns import pattern
-from verl_tui.sources.fields.jsonl import integer, number
+from verl_tui.sources.fields.jsonl import integer
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterable, Mapping, Sequence
+    from collections.abc import Collection, Iterable, Mapping
 
 LOCAL = "step"
 """May count within the epoch if other records state a global step as well."""
@@ -50,20 +49,6 @@ _PARENT = pattern(
 _OF_TOTAL = pattern(rf"(.+)/(?:{'|'.join(_TOTALS)})")
 """ms-swift: `"global_step/max_steps": "10/438"`."""
 _PAIR = pattern(r"\s*(\d{1,17})\s*/\s*(\d{1,17})\s*")
-
-
-_NO_THING = pattern(
-    r"(?:.*[/_.])?(?:time|timestamp|date|datetime|elapsed|eta|remaining|duration|message|msg|log|line)"
-)
-"""Fields whose texts differ from record to record though they name nothing."""
-_MEASURED = pattern(r"\s*[-+.]?\d.*|\s*[-+]?(?:nan|inf(?:inity)?)\s*", re.IGNORECASE)
-"""Texts that are numbers, durations, dates."""
-_NUMBER_OF = pattern(r"(?:.*_)?(?:id|idx|index)")
-_SPOKEN = pattern(
-    r"(?:.*[/_.])?(?:prompt|question|problem|instruction|response|answer|output|completion|prediction"
-    r"|generation|generated_text|solution|content|trajectory)s?"
-)
-"""Fields that hold what somebody says."""
 
 
 class StepFields(NamedTuple):
@@ -139,55 +124,6 @@ def stated_step(
 def is_sure_name(name: str) -> bool:
     """Return True if a field of that name certainly is a step."""
     return _plain(name) in _SURE
-
-
-def listed_thing(records: Sequence[Mapping[str, Any]]) -> str | None:
-    """Return the field that names another thing in each of the first records of a file, where these
-    are no steps: tasks of a benchmark, questions of a data set. None where there is none.
-    """
-    steps = [
-        step if is_sure_name(name) else None for step, name in map(_stated, records)
-    ]
-    stated = not all(step is None for step in steps)
-    repeats = len(steps) > 2 and len(set(steps)) == 1
-    if len(records) < 2 or (stated and not repeats) or _rise(records):
-        return None
-    trained = any(not TRAINED.isdisjoint(record) for record in records)
-    names = [name for name in records[0] if not stated or _SPOKEN.fullmatch(name)]
-    return next((name for name in names if _differs(name, records, trained)), None)
-
-
-def _stated(record: Mapping[str, Any]) -> tuple[int | None, str]:
-    """Return the step that a record states, and the name of its field."""
-    try:
-        return stated_step(record, step_fields(record))[:2]
-    except ValueError:
-        return None, ""
-
-
-def _rise(records: Sequence[Mapping[str, Any]]) -> bool:
-    """Return whether records have an epoch, or count upwards in a field that may be a step."""
-    for record in records:
-        if number(record.get(step_fields(record).epoch or "", "")) is not None:
-            return True
-    counts = [step for step, _ in map(_stated, records) if step is not None]
-    return len(records) == len(counts) > 1 and counts == sorted(set(counts))
-
-
-def _differs(name: str, records: Sequence[Mapping[str, Any]], trained: bool) -> bool:
-    """Return whether a field names another thing in each record."""
-    values = [record.get(name) for record in records]
-    texts = [value for value in values if isinstance(value, str)]
-    if len(texts) < len(values):
-        numbers = (
-            not trained and len(values) > 1 and all(type(one) is int for one in values)
-        )
-        return bool(numbers and _NUMBER_OF.fullmatch(name)) and len(set(values)) == len(
-            values
-        )
-    if _NO_THING.fullmatch(name.lower()) or any(map(_MEASURED.fullmatch, texts)):
-        return False
-    return len(set(texts)) == len(texts)
 
 
 class StepTracker:

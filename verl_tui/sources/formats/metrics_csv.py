@@ -13,18 +13,19 @@ import csv
 import math
 import re
 from collections import Counter
+from operator import itemgetter
 from typing import TYPE_CHECKING
 
 from verl_tui.metrics import slashed
 from verl_tui.patterns import pattern
 from verl_tui.records import Progress
 from verl_tui.sources.fields.jsonl import integer, unreadable
+from verl_tui.sources.fields.listed_things import listed_thing
 from verl_tui.sources.fields.row_batcher import MetricRow, joined_notes
 from verl_tui.sources.fields.steps import (
     TRAINED,
     StepTracker,
     is_sure_name,
-    listed_thing,
     step_fields,
 )
 from verl_tui.sources.files.paths import escaped, file_and_part
@@ -72,12 +73,8 @@ def matches(path: Path, head: bytes) -> bool:
         return False
     lines = head.split(b"\n", _FIRST_ROWS)
     header = _names(_charted(_told_apart(_fields(lines[0]))))
-    fields = step_fields(header)
-    telling = list(fields.steps)
-    if fields.epoch:
-        telling.append(fields.epoch)
-    telling = telling or list(filter(_is_trained, header))
-    if not telling or len(header) < 2 or _OF_RUNS.issubset(header):
+    telling = _telling(header)
+    if not telling:
         return False
     rows = [_typed(header, line) for line in lines[1:_FIRST_ROWS] if line.strip()]
     if not rows:
@@ -85,6 +82,15 @@ def matches(path: Path, head: bytes) -> bool:
     values = [str(rows[0].get(name, "")).partition("/")[0] for name in telling]
     told = any(_number(value) is not None for value in values)
     return told and listed_thing(rows) is None
+
+
+def _telling(header: Sequence[str]) -> Sequence[str]:
+    """Return the columns that show that a table is a training's."""
+    if len(header) < 2 or _OF_RUNS.issubset(header):
+        return ()
+    fields = step_fields(header)
+    places = (*fields.steps, *filter(None, [fields.epoch]))
+    return places or tuple(filter(_is_trained, header))
 
 
 def _typed(header: Sequence[str], line: bytes) -> dict[str, object]:
@@ -320,12 +326,14 @@ def _charted(header: list[str], tag: str = "", run: str | None = None) -> Sequen
 def _runs(header: Sequence[str]) -> list[str]:
     """Return the runs that a chart saved at W&B is of; none if a header is of none."""
     columns = [_OF_RUN.fullmatch(field) for field in header[1:]]
-    found = [column for column in columns if column is not None]
+    found = list(filter(None, columns))
     if not found or len(found) < len(columns):
         return []
-    runs = dict.fromkeys(column["run"] for column in found)
-    stepped = is_sure_name(header[0]) and _SPLITS.isdisjoint(map(str.lower, runs))
-    return list(runs) if stepped or any(column["bound"] for column in found) else []
+    runs = list(dict.fromkeys(column["run"] for column in found))
+    if any(map(itemgetter("bound"), found)):
+        return runs
+    parts = not _SPLITS.isdisjoint(map(str.lower, runs))
+    return runs if is_sure_name(header[0]) and not parts else []
 
 
 def _bounds(header: Iterable[str]) -> list[str]:

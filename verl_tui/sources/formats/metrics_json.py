@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import re
 from contextlib import suppress
-from itertools import islice
+from itertools import islice, zip_longest
 from typing import TYPE_CHECKING, Any
 
 from verl_tui.patterns import pattern
@@ -56,7 +56,14 @@ def matches(path: Path, head: bytes) -> bool:
     records = first_records(head, _FIRST)
     if len(records) == 1 and not _RECORDS.match(head):
         records = []  # a document of its own, such as a model's settings
-    return tutorial.are_measured(records) or _has_columns(head)
+    return _are_of_steps(records) or _has_columns(head)
+
+
+def _are_of_steps(records: Sequence[dict[str, Any]]) -> bool:
+    """Return whether records are a training's by more than the length of an episode."""
+    names = {name for record in records for name in record}
+    sure = any(map(is_sure_name, names)) or not names.isdisjoint({*TRAINED, "epoch"})
+    return sure and tutorial.are_measured(records)
 
 
 def _is_a_line(head: bytes) -> bool:
@@ -98,9 +105,14 @@ def _has_columns(head: bytes) -> bool:
     found = [
         (one[1].decode("utf-8", "replace"), one[2]) for one in _COLUMN.finditer(head)
     ]
-    if any(is_sure_name(name) for name, opens in found if not opens):
+    if any(_is_place(name) for name, opens in found if not opens):
         return False
     return _are_telling([name for name, opens in found if opens])
+
+
+def _is_place(name: str) -> bool:
+    """Return whether a number of that name is the step of a record, and not how many there are."""
+    return is_sure_name(name) and not name.startswith(("num_", "n_"))
 
 
 def _are_telling(names: Sequence[str]) -> bool:
@@ -148,37 +160,34 @@ class MetricsJsonReader(DocumentReader):
 
 def _records(values: Sequence[Any]) -> list[dict[str, Any]]:
     """Return the records of a document: of its first list of records, at its top or below it."""
-    if len(values) > 1:
-        return [value for value in values if isinstance(value, dict)]
-    (document,) = values or [None]
+    document = values[0] if len(values) == 1 else list(values)
     if isinstance(document, list):
-        return [record for record in document if isinstance(record, dict)]
+        return list(filter(_is_record, document))
     if not isinstance(document, dict):
         return []
-    if all(integer(key) is not None for key in document):
-        return [
-            {"step": integer(key), **record}
-            for key, record in document.items()
-            if isinstance(record, dict)
-        ]
+    if None not in map(integer, document):
+        pairs = ((key, one) for key, one in document.items() if _is_record(one))
+        return [{"step": integer(key), **record} for key, record in pairs]
     below = (_records([value]) for value in document.values())
     found = (_columns(document), *below)
-    return next((one for one in found if tutorial.are_measured(one[:_FIRST])), [])
+    return next((one for one in found if _are_of_steps(one[:_FIRST])), [])
 
 
 def _columns(document: dict[str, Any]) -> list[dict[str, Any]]:
-    """Return the records of a document with a list for each metric, none if it has no such."""
-    lists = {
-        key: value
-        for key, value in document.items()
-        if isinstance(value, list)
-        and value
-        and not any(isinstance(one, list | dict) for one in value)
-    }
+    """Return the records of a document with a list for each metric, none if it has no such; null
+    stands where a metric was not logged.
+    """
+    lists = {key: value for key, value in document.items() if _is_column(value)}
     if not _are_telling([*lists]):
         return []
-    longest = max(map(len, lists.values()))
+    rows = zip_longest(*lists.values())
     return [
-        {key: value[at] for key, value in lists.items() if at < len(value)}
-        for at in range(longest)
+        {key: value for key, value in zip(lists, row, strict=True) if value is not None}
+        for row in rows
     ]
+
+
+def _is_column(value: object) -> bool:
+    if not isinstance(value, list) or not value:
+        return False
+    return not any(isinstance(one, list | dict) for one in value)

@@ -9,9 +9,10 @@ from typing import TYPE_CHECKING, Any
 from verl_tui.patterns import pattern
 from verl_tui.sources.fields.device_fields import unquoted
 from verl_tui.sources.fields.jsonl import first_value, flatten
+from verl_tui.sources.fields.listed_things import listed_thing
 from verl_tui.sources.fields.lists import split
 from verl_tui.sources.fields.sample import read_sample
-from verl_tui.sources.fields.steps import is_sure_name, listed_thing
+from verl_tui.sources.fields.steps import is_sure_name
 from verl_tui.sources.formats import metrics_json, tutorial
 from verl_tui.sources.formats.console.collected import as_printed
 from verl_tui.text import one_line
@@ -64,26 +65,28 @@ def reason(head: bytes) -> str | None:
     """Return what a file of JSON is that no format recognises, None where it may become a log."""
     if _OWN.match(head):
         return OWN
+    records = metrics_json.first_records(head, _MOST)
     if as_printed(head):
         return None
-    records = metrics_json.first_records(head, _MOST)
     if _is_chat(records):
         return _CHAT
     if _is_document(head):
         return _DOCUMENT
+    return _reason_of(records) if records else None
+
+
+def _reason_of(records: Sequence[dict[str, Any]]) -> str | None:
+    """Return what records on lines are, None where they may be a training's."""
     thing = listed_thing(records[:_FIRST])
     if thing is None and any(map(tutorial.measures, records)):
         return None
-    sample = read_sample(records[0]) if records else None
+    sample = read_sample(records[0])
     if sample is not None and sample.step is None and sample.score is None:
         return _SAMPLES
     if thing is not None:
         return _THINGS.format(one_line(thing, 60))
-    if len(records) > 1 and not any(
-        split(unquoted(flatten(one))).numbers() for one in records
-    ):
-        return _TEXTS
-    return None
+    numbers = any(split(unquoted(flatten(one))).numbers() for one in records)
+    return None if numbers or len(records) == 1 else _TEXTS
 
 
 def is_single(head: bytes) -> bool:

@@ -25,6 +25,7 @@ from verl_tui.sources.fields.jsonl import (
     flatten,
     number,
 )
+from verl_tui.sources.fields.listed_things import listed_thing
 from verl_tui.sources.fields.lists import histograms, split
 from verl_tui.sources.fields.row_batcher import MetricRow, joined_notes
 from verl_tui.sources.fields.sample import read_sample
@@ -33,7 +34,6 @@ from verl_tui.sources.fields.steps import (
     StepFields,
     StepTracker,
     is_sure_name,
-    listed_thing,
     stated_step,
     step_fields,
 )

@@ -219,9 +219,7 @@ class Client:
         if self._late:
             raise TimeoutError
         body = b"".join(parts)
-        # Without a stated length nothing but the text itself shows that it was cut.
-        silent = stated is None and not response.chunked
-        if size < (stated or 0) or (silent and body and not body.endswith(_ENDS)):
+        if _is_cut(body, stated, chunked=bool(response.chunked)):
             raise http.client.IncompleteRead(b"")
         return body
 
@@ -236,6 +234,15 @@ class Client:
         if isinstance(error, TimeoutError) or self._late:
             return f"gives no complete answer within {self._deadline:g} s"
         return failure_reason(error)
+
+
+def _is_cut(body: bytes, stated: int | None, *, chunked: bool) -> bool:
+    """Return whether an answer is shorter than it was to be; one of no stated length must end as a
+    page of metrics or JSON does. Of one in chunks http.client knows.
+    """
+    if stated is not None:
+        return len(body) < stated
+    return not chunked and bool(body) and not body.endswith(_ENDS)
 
 
 def failure_reason(error: Exception) -> str:

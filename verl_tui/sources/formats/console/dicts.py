@@ -289,9 +289,7 @@ class DictReader:
         what = found["what"]
         step = int(found["step"])
         read = read_dict(written)
-        metrics = {
-            key: value for key, value in read.values.items() if value is not None
-        }
+        metrics = read.numbers
         if what == b"Global step":
             fits = bool(_TRAINED & metrics.keys() or "policy_loss" in metrics)
         else:
@@ -345,6 +343,11 @@ class ReadDict(NamedTuple):
     """Values that are lists."""
     behind: bytes = b""
     """What is printed behind it."""
+
+    @property
+    def numbers(self) -> dict[str, float]:
+        """Its numbers alone."""
+        return {key: value for key, value in self.values.items() if value is not None}
 
 
 def read_dict(written: bytes) -> ReadDict:

@@ -40,6 +40,8 @@ _GLUED = pattern(
 )
 """A piece that goes on behind its number with what cannot be a part of one; a date is told."""
 _ANOTHER = pattern(ANOTHER)
+_MOST_SCHEMAS = 1000
+"""Remembered sets of keys: a log may have others in every line."""
 _NUMBERS = {int, float}
 _TRUTH = {"True": 1.0, "False": 0.0}
 
@@ -50,6 +52,8 @@ class StepLineReader:
     def __init__(self) -> None:
         self.schemas: dict[tuple[str, ...], tuple[str, ...]] = {}
         """Keys as they are written -> as they are shown."""
+        self._known: set[str] = set()
+        """All of these keys."""
         self.behind = b""
         """What another process printed behind the last line that was read."""
         self.unread = 0
@@ -69,41 +73,50 @@ class StepLineReader:
             sure: Accept only a line with `SURE` pieces, since a model may have written it.
         """
         step = int(found.group(1))
-        rest = found.group(2)
-        self.behind = b""
+        rest = self._first(found.group(2))
         self.unread = 0
-        if b"[repeated " in rest:
-            rest = unrepeated(rest)[0]
-        if b"step:" in rest and (further := _NEXT.search(rest)):
-            self.behind = rest[further.start() :]
-            rest = rest[: further.start()]
         numbers = _by_json(rest)
         if numbers is None:
             numbers = self._by_piece(rest)
-        keys = tuple(numbers or ())
+        keys = tuple(numbers)
         known = self.schemas.get(keys)
         sure = sure or (found.re is _BEHIND_TEXT and known is None)
         if not numbers or (sure and len(numbers) < SURE):
             return None
         if known is None:
-            known = self.schemas[keys] = tuple(safe(key, 300) for key in keys)
+            known = self._learn(keys)
         return MetricRow(step, known, tuple(numbers.values()))
 
-    def _by_piece(self, rest: bytes) -> dict[str, float] | None:
-        """Return the numbers of a step line; None if fewer than half of its pieces are
+    def _first(self, rest: bytes) -> bytes:
+        """Return what belongs to the first of several step lines; keep what is behind it."""
+        self.behind = b""
+        if b"[repeated " in rest:
+            rest = unrepeated(rest)[0]
+        further = _NEXT.search(rest) if b"step:" in rest else None
+        if further is None:
+            return rest
+        self.behind = rest[further.start() :]
+        return rest[: further.start()]
+
+    def _learn(self, keys: tuple[str, ...]) -> tuple[str, ...]:
+        """Return keys as they are shown; remember them, of a broken file not all."""
+        shown = tuple(safe(key, 300) for key in keys)
+        if len(self.schemas) < _MOST_SCHEMAS:
+            self.schemas[keys] = shown
+            self._known.update(keys)
+        return shown
+
+    def _by_piece(self, rest: bytes) -> dict[str, float]:
+        """Return the numbers of a step line; none if fewer than half of its pieces are
         `key:number`.
         """
         pieces = rest.decode("utf-8", "replace").split(" - ")
         numbers: dict[str, float] = {}
+        own = len(pieces)
         for at, piece in enumerate(pieces, 1):
-            found = _PIECE.fullmatch(piece.strip())
-            if found is None and (parts := _parts(piece)):
-                numbers |= parts
-                continue
-            if ":" in (found["key"] if found is not None else piece):
-                found = self._glued(piece, pieces[at:]) or found
-                self.unread += found is None
+            found = self._piece(piece, pieces[at:])
             if found is None:
+                numbers |= _parts(piece)
                 continue
             value = found["value"]
             numbers[found["key"].lstrip()] = (
@@ -112,11 +125,19 @@ class StepLineReader:
             text = found.groupdict().get("text")
             if text and not self._knows(pieces[at:]):
                 self.behind = " - ".join([text, *pieces[at:]]).encode() + self.behind
-                pieces = pieces[:at]
+                own = at
                 break
-        if 2 * len(numbers) < len(pieces):
-            return None
-        return numbers
+        return numbers if 2 * len(numbers) >= own else {}
+
+    def _piece(self, piece: str, later: list[str]) -> re.Match[str] | None:
+        """Return the key and number of a piece, also with another's text behind them; None, and
+        count it, where it has a value that is none.
+        """
+        found = _PIECE.fullmatch(piece.strip())
+        if ":" in (found["key"] if found is not None else piece):
+            found = self._glued(piece, later) or found
+            self.unread += found is None and ":{'" not in piece
+        return found
 
     def _glued(self, piece: str, later: list[str]) -> re.Match[str] | None:
         """Return the key and number of a piece with another process's text behind them."""
@@ -130,17 +151,16 @@ class StepLineReader:
 
     def _knows(self, pieces: list[str]) -> bool:
         """Return whether a piece has a key that earlier lines had."""
-        known = set().union(*self.schemas)
-        return any(piece.partition(":")[0].strip() in known for piece in pieces)
+        return any(piece.partition(":")[0].strip() in self._known for piece in pieces)
 
 
 def _parts(piece: str) -> dict[str, float]:
     """Return the numbers of a dict in a piece, by `key/name`."""
     key, _, written = piece.strip().partition(":")
-    found = read_dict(written.encode()).values if written.startswith("{'") else {}
-    return {
-        f"{key}/{name}": value for name, value in found.items() if value is not None
-    }
+    if not written.startswith("{'"):
+        return {}
+    numbers = read_dict(written.encode()).numbers
+    return {f"{key}/{name}": value for name, value in numbers.items()}
 
 
 def unread_note(values: int) -> str | None:

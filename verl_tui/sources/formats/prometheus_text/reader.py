@@ -7,7 +7,7 @@ that it does not understand costs nothing but itself.
 
 from __future__ import annotations
 
-from collections import deque
+from collections import Counter, deque
 from functools import lru_cache
 from importlib.util import find_spec
 from itertools import chain
@@ -17,7 +17,11 @@ from verl_tui.patterns import pattern
 from verl_tui.records import Unreadable
 from verl_tui.sources.fields.row_batcher import RowBatcher, joined_notes
 from verl_tui.sources.files.paths import escaped, file_and_part
-from verl_tui.sources.formats.prometheus_text.scraped_rows import ScrapedRows, runs_in
+from verl_tui.sources.formats.prometheus_text.scraped_rows import (
+    ScrapedRows,
+    count_left_out,
+    runs_in,
+)
 from verl_tui.sources.formats.prometheus_text.scrapes import (
     PrometheusSample,
     Scrape,
@@ -188,12 +192,20 @@ def _shown(text: str) -> str:
     return one_line(text, 300)
 
 
+class PageParts(NamedTuple):
+    """The figures of a page by part: each run, and none."""
+
+    pages: Sequence[Mapping[str, Scrape]]
+    """Mostly one; more where pages were saved one behind the other."""
+    flaws: Sequence[Unreadable]
+    """Lines that could not be parsed."""
+    left_out: int
+    """Runs that are no part, since there are too many."""
+
+
 @lru_cache(maxsize=2)
-def parts_of(
-    data: bytes,
-) -> tuple[Sequence[Mapping[str, Scrape]], Sequence[Unreadable]]:
-    """Return the figures of a page by part (each run, and none), and the lines that could not be
-    parsed.
+def parts_of(data: bytes) -> PageParts:
+    """Return the figures of a page by part.
 
     All runs of a page are read from the same bytes, so that they are gone through once.
 
@@ -203,25 +215,41 @@ def parts_of(
     Raises:
         ImportError: prometheus-client is not installed.
     """
-    page = read_page(data)
-    return [_parts(scrape) for scrape in page.scrapes], page.flaws
+    end = data.rfind(b"\n") + 1
+    cut = data[end:].strip()
+    whole = not cut or cut.startswith(b"#")
+    page = read_page(data if whole else data[:end])
+    flaws = [*page.flaws]
+    if not whole:
+        shown = one_line(cut.decode("utf-8", "replace"), 80)
+        flaws.append(
+            Unreadable(data.count(b"\n") + 1, "its last line has no end", shown)
+        )
+    left_out = max(map(count_left_out, page.scrapes), default=0)
+    return PageParts([_parts(scrape) for scrape in page.scrapes], flaws, left_out)
 
 
 def _parts(scrape: Scrape) -> dict[str, Scrape]:
     found = runs_in(scrape)
     shared = found.pop(("", ""), None)
+    called = Counter(run for run, _ in found)
     if len(found) < 2:
-        return {_part(*run, found): scrape for run in found} or {NOBODYS: scrape}
-    parts = {_part(*run, found): part for run, part in found.items()}
+        return {_part(*run, called): scrape for run in found} or {NOBODYS: scrape}
+    parts = {_part(*run, called): part for run, part in found.items()}
     if shared is None:
         return parts
     return {**parts, NOBODYS: shared}
 
 
-def _part(run: str, project: str, found: Iterable[tuple[str, str]]) -> str:
-    """Return the name of a run's part: with its project where another one has its name."""
-    alone = sum(run == other for other, _ in found) == 1
-    name = escaped(run if alone or not project else f"{project}/{run}")
+def _part(run: str, project: str, called: Mapping[str, int]) -> str:
+    """Return the name of a run's part: with its project where another one has its name.
+
+    Args:
+        run: Its name.
+        project: Its project's.
+        called: How many runs have each name.
+    """
+    name = escaped(run if called[run] == 1 or not project else f"{project}/{run}")
     if name.strip(".") not in ("", NOBODYS):
         return name
     return "".join(f"%{ord(sign):02X}" for sign in name)
@@ -278,7 +306,7 @@ class PageReader:
         data = bytes(self._data)
         self._data.clear()
         try:
-            pages, flaws = parts_of(data)
+            pages, flaws, _ = parts_of(data)
         except ImportError:
             self._missing = True
             return (Unreadable(1, MISSING, ""),)
