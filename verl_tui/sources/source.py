@@ -5,7 +5,8 @@ from __future__ import annotations
 import os
 from typing import TYPE_CHECKING, Protocol
 
-from verl_tui.records import Histogram, Record, SourceStatus, Unreadable
+from verl_tui.records import Histogram, MetricRows, Record, SourceStatus, Unreadable
+from verl_tui.sources.fields.kept_metrics import KeptMetrics
 from verl_tui.sources.fields.row_batcher import joined_notes
 from verl_tui.sources.fields.sample_figures import SampleFigures
 from verl_tui.sources.files.compressed import (
@@ -78,6 +79,7 @@ class FileSource:
         self._tail = tail or follower(path)
         self._reader = format.reader(uncompressed_name(path))
         self._figures = SampleFigures()
+        self._metrics = KeptMetrics()
         self._records = 0
         self._unreadable = 0
         self._problem: str | None = None
@@ -164,6 +166,7 @@ class FileSource:
             problem=self._problem,
             note=joined_notes(
                 self._reader.note,
+                self._metrics.note,
                 self._tail.note if isinstance(self._tail, RotatedTail) else None,
             ),
             absolute=getattr(self.format, "absolute", False),
@@ -182,7 +185,12 @@ class FileSource:
         those lines that are only counted.
         """
         kept = []
-        for record in records:
+        for found in records:
+            record: Record | None = found
+            if isinstance(found, MetricRows | Histogram):
+                record = self._metrics.of(found)
+            if record is None:
+                continue
             if isinstance(record, Unreadable):
                 self._unreadable += 1
                 if self._unreadable > _REPORTED_UNREADABLE:

@@ -5,7 +5,7 @@ those of a training's steps.
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from verl_tui.patterns import NamePattern, pattern
 from verl_tui.sources.fields.jsonl import number
@@ -17,7 +17,7 @@ from verl_tui.sources.fields.steps import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 _NO_THING = NamePattern(
     r"(?:.*[/_.])?(?:time|timestamp|date|datetime|elapsed|eta|remaining|duration|message|msg|log"
@@ -38,35 +38,52 @@ def listed_thing(records: Sequence[Mapping[str, Any]]) -> str | None:
     """Return the field that names another thing in each of the first records of a file, where these
     are no steps. None where there is none.
     """
-    if len(records) < 2 or _rise(records):
+    places = list(_places(records))
+    if len(records) < 2 or any(place.has_epoch for place in places):
         return None
-    steps = {
-        step if is_sure_name(name) else None for step, name in map(_stated, records)
-    }
-    names = list(records[0])
-    if steps != {None}:
-        # Several texts of one step are its samples; several figures may be one record.
-        names = list(filter(_SPOKEN.fullmatch, names))
-        if len(steps) > 1 or len(records) == 2:
-            return None
+    names = _names(list(records[0]), places)
     return next((name for name in names if _differs(name, records)), None)
 
 
-def _stated(record: Mapping[str, Any]) -> tuple[int | None, str]:
-    """Return the step that a record states, and the name of its field."""
-    try:
-        return stated_step(record, step_fields(record))[:2]
-    except ValueError:
-        return None, ""
+def _names(fields: Sequence[str], places: Sequence[_Place]) -> Sequence[str]:
+    """Return the fields that may name a thing in records of some places."""
+    if _rise([place.step for place in places]):
+        return ()
+    steps = {place.step if is_sure_name(place.name) else None for place in places}
+    if steps == {None}:
+        return fields
+    # Several texts of one step are its samples; several figures may be one record.
+    repeats = len(steps) == 1 and len(places) > 2
+    return list(filter(_SPOKEN.fullmatch, fields)) if repeats else ()
 
 
-def _rise(records: Sequence[Mapping[str, Any]]) -> bool:
-    """Return whether records have an epoch, or count upwards in a field that may be a step."""
+class _Place(NamedTuple):
+    """What a record states of its place in a training."""
+
+    step: int | None
+    name: str
+    """The field that states the step."""
+    has_epoch: bool
+
+
+def _places(records: Iterable[Mapping[str, Any]]) -> Iterator[_Place]:
+    keys = None
     for record in records:
-        if number(record.get(step_fields(record).epoch or "", "")) is not None:
-            return True
-    counts = [step for step, _ in map(_stated, records) if step is not None]
-    return len(records) == len(counts) and counts == sorted(set(counts))
+        if record.keys() != keys:
+            keys = record.keys()
+            fields = step_fields(keys)
+        has_epoch = number(record.get(fields.epoch or "", "")) is not None
+        try:
+            step, name, _ = stated_step(record, fields)
+        except ValueError:
+            step, name = None, ""
+        yield _Place(step, name, has_epoch)
+
+
+def _rise(steps: Sequence[int | None]) -> bool:
+    """Return whether all records count upwards in a field that may be a step."""
+    known = [step for step in steps if step is not None]
+    return len(known) == len(steps) and known == sorted(set(known))
 
 
 def _differs(name: str, records: Sequence[Mapping[str, Any]]) -> bool:

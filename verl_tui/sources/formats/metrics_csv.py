@@ -59,6 +59,7 @@ _CHART = [_WALL, "Step", "Value"]
 _TAG = pattern(r"(?:run-.*-)?tag-(?P<tag>.+)", re.IGNORECASE)
 """Name of its file, without suffix."""
 _FIRST_ROWS = 8
+_VARY = -1
 _OF_RUNS = frozenset({"Name", "State"})
 """Columns of W&B's table of runs, which has a row for each."""
 _TRUTH = {"true": 1.0, "false": 0.0}
@@ -153,8 +154,8 @@ class CsvDecoder:
         """Columns that hold metrics."""
         self._where = step_fields(())
         self._place = StepTracker()
-        self._decimals: set[int] = set()
-        """How many decimals the values of the last column have."""
+        self._decimals: int | None = None
+        """How many decimals all values of the last column have, `_VARY` where these differ."""
         self._total: int | None = None
         """Total of steps last passed on."""
         if header:
@@ -183,7 +184,7 @@ class CsvDecoder:
         place = self._place.standing
         if place is None:
             return None
-        return (self._header, place, self._total)
+        return (self._header, place, self._total, self._decimals)
 
     @property
     def counts_steps(self) -> bool:
@@ -216,18 +217,23 @@ class CsvDecoder:
         if len(fields) != columns or not fields:
             raise ValueError(f"{len(fields)} fields where the header has {columns}")
         row = dict(zip(self._names, fields, strict=True))
-        numbers = {}
-        for name, field in row.items():
-            value = _number(field) if name in self._metrics else None
-            if value is not None:
-                numbers[name] = value
+        numbers = self._numbers(row)
         steps = self._where.steps
         if steps and all(_step(row[name]) is None for name in steps):
             raise ValueError(f"no step in column {self._names.index(steps[0]) + 1}")
         row |= {name: _whole(row[name]) for name in steps}
         step = self._place.of(row, self._where, keys=numbers)
-        self._decimals.add(len(fields[-1].partition(".")[2]))
+        self._note_decimals(fields[-1])
         return MetricRow(step, tuple(numbers), tuple(numbers.values()), _time(row))
+
+    def _numbers(self, row: Mapping[str, str]) -> dict[str, float]:
+        """Return the values of a row's metrics, without those that are missing."""
+        found = {name: _number(row[name]) for name in row if name in self._metrics}
+        return {name: value for name, value in found.items() if value is not None}
+
+    def _note_decimals(self, field: str) -> None:
+        decimals = _decimals(field)
+        self._decimals = decimals if self._decimals in (None, decimals) else _VARY
 
     def last(self, line: bytes, number: int) -> Sequence[MetricRow | Record] | None:
         """Return the row of a line without an end, None where its last number may lack digits: it
@@ -236,11 +242,11 @@ class CsvDecoder:
         fields = _fields(line)
         if len(fields) != len(self.header) or not fields:
             return None
-        decimals = len(fields[-1].partition(".")[2])
+        decimals = _decimals(fields[-1])
         is_whole = (
             (line.endswith((b'"', b'"\r')) and line.count(b'"') % 2 == 0)
             or self._names[-1] in ("", *self._bounds)
-            or (decimals > 0 and self._decimals == {decimals})
+            or 0 < decimals == self._decimals
         )
         return self.decode(line, number) if is_whole else None
 
@@ -268,6 +274,10 @@ class CsvDecoder:
             return ()
         self._total = self._place.total
         return (Progress(total=self._total),)
+
+
+def _decimals(field: str) -> int:
+    return len(field.partition(".")[2])
 
 
 def _fields(line: bytes) -> list[str]:

@@ -166,11 +166,19 @@ def _records(values: Sequence[Any]) -> list[dict[str, Any]]:
     if not isinstance(document, dict):
         return []
     if None not in map(integer, document):
-        pairs = ((key, one) for key, one in document.items() if _is_record(one))
-        return [{"step": integer(key), **record} for key, record in pairs]
+        return _by_step(document)
     below = (_records([value]) for value in document.values())
     found = (_columns(document), *below)
     return next((one for one in found if _are_of_steps(one[:_FIRST])), [])
+
+
+def _by_step(document: dict[str, Any]) -> list[dict[str, Any]]:
+    """Return the records of a document that has each under its step."""
+    return [
+        {"step": integer(key), **record}
+        for key, record in document.items()
+        if isinstance(record, dict)
+    ]
 
 
 def _columns(document: dict[str, Any]) -> list[dict[str, Any]]:

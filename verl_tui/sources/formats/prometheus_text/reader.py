@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from verl_tui.patterns import pattern
 from verl_tui.records import Unreadable
 from verl_tui.sources.fields.row_batcher import RowBatcher, joined_notes
+from verl_tui.sources.files.compressed import head
 from verl_tui.sources.files.paths import escaped, file_and_part
 from verl_tui.sources.formats.prometheus_text.scraped_rows import (
     ScrapedRows,
@@ -267,7 +268,10 @@ class PageReader:
 
     def __init__(self, path: Path) -> None:
         self._path, self._part = file_and_part(path)
+        self._size = 0
+        """Bytes of the page so far."""
         self._data = bytearray()
+        """The page so far, unless only a part of it is read."""
         self._lines = 0
         """Lines of the pages before."""
         self._others = 0
@@ -289,8 +293,11 @@ class PageReader:
 
     def feed(self, data: bytes) -> tuple[Record, ...]:
         """Take bytes; only at their end is the page known to be complete."""
-        self._data += data
-        if len(self._data) > LARGEST:
+        self._size += len(data)
+        if self._part is None:
+            self._data += data
+        if self._size > LARGEST:
+            self._size = 0
             self._data.clear()
             reported = self._too_large
             self._too_large = True
@@ -301,17 +308,26 @@ class PageReader:
 
     def finish(self) -> tuple[Record, ...]:
         """Return the records of the page, which is only complete at its end."""
-        if not self._data or self._missing or self._too_large:
+        if not self._size or self._missing or self._too_large:
             return ()
-        data = bytes(self._data)
-        self._data.clear()
         try:
+            data = self._page()
             pages, flaws, _ = parts_of(data)
         except ImportError:
             self._missing = True
             return (Unreadable(1, MISSING, ""),)
+        except OSError:
+            return ()  # gone meanwhile, which the source says
         before = self._lines
         self._lines += data.count(b"\n")
+        self._take(pages)
+        unreadable = [
+            Unreadable(flaw.line + before, flaw.reason, flaw.excerpt) for flaw in flaws
+        ]
+        return (*unreadable, *self._batcher.take())
+
+    def _take(self, pages: Sequence[Mapping[str, Scrape]]) -> None:
+        """Take pages, each as one scrape."""
         time = self._time() if len(pages) == 1 else None
         for parts in pages:
             scrape = self._own(parts)
@@ -320,15 +336,26 @@ class PageReader:
                     {"": scrape}, {"": time} if time is not None else {}
                 )
                 self._batcher.add(self._rows.take(figures, time))
-        unreadable = [
-            Unreadable(flaw.line + before, flaw.reason, flaw.excerpt) for flaw in flaws
-        ]
-        return (*unreadable, *self._batcher.take())
+
+    def _page(self) -> bytes:
+        """Return the page, and forget it; each of the runs in a file holding its own would take a
+        hundred times the memory.
+
+        Raises:
+            OSError: The file cannot be read.
+        """
+        self._size = 0
+        if self._part is not None:
+            return head(self._path, LARGEST)
+        data = bytes(self._data)
+        self._data.clear()
+        return data
 
     def restart(self, reason: str) -> tuple[Record, ...]:  # noqa: ARG002
         """Take what follows for a further page: node_exporter's textfiles are replaced as a
         whole.
         """
+        self._size = 0
         self._data.clear()
         self._lines = 0
         self._too_large = False
