@@ -169,7 +169,7 @@ class ConsoleDecoder:
         """Return the records that only wait for lines that may never come."""
         out: list[MetricRow | Record] = []
         self._add_dict(out, self._dicts.settle())
-        out.extend(self._sample.held())
+        out.extend(self._sample.held(self._step))
         out.extend(self._table.held())
         return out
 
@@ -224,7 +224,7 @@ class ConsoleDecoder:
         self._number = number
         if self._lead:
             out.extend(self._timestamps.read(self._lead))
-        if part or self._sample.begun:
+        if part or self._sample.begun or self._sample.listens:
             self._read_part(out, self._prefix, part, number)
         return out
 
@@ -423,7 +423,7 @@ class ConsoleDecoder:
 
     def _reach(self, out: list[MetricRow | Record], step: int) -> None:
         """Note that training has reached a step."""
-        out.extend(self._sample.held())
+        out.extend(self._sample.held(self._step))
         self._step = step
         self._sample.trained()
         self._events.step()
