@@ -37,6 +37,9 @@ TEXTS = {
     "below a trainer's name": json.dumps({"log_history": RECORDS}),
     "columns": json.dumps(COLUMNS, indent=1),
     "columns on one line": json.dumps({"history": COLUMNS}),
+    "columns of many names": json.dumps(
+        {"steps": STEPS, "loss": COLUMNS["loss"], "rewards": [0.5] * len(STEPS)}
+    ),
     "by step": json.dumps({str(one["step"]): one for one in RECORDS}, indent=1),
     "lines of verl in a list": json.dumps(LOGGED),
     "records over several lines": "\n".join(
@@ -70,6 +73,15 @@ def test_metrics_of_trainings_without_a_step_are_counted(tmp_path: Path) -> None
     assert "counted in the order of the file" in (
         run.sources[str(path)].status.note or ""
     )
+
+
+def test_further_lists_are_said(tmp_path: Path) -> None:
+    path = tmp_path / "history.json"
+    path.write_text(json.dumps({"train": RECORDS, "val": RECORDS[:2], "n": [1]}))
+    run = read_run(path)
+    assert values(run, "loss") == LOSS
+    note = run.sources[str(path)].status.note
+    assert note == "further records are not read: those below val"
 
 
 def test_a_document_that_is_written_anew_is_followed(tmp_path: Path) -> None:
@@ -115,6 +127,7 @@ def test_on_standard_input(tmp_path: Path) -> None:
         '{"results": {"gsm8k": {"acc": 0.5, "alias": "gsm8k"}},\n "n-shot": {"gsm8k": 5}}',
         '[{"id": 1, "text": "a"}, {"id": 2, "text": "b"}]',
         "[1, 2, 3]",
+        '{\n "trajectories": [{"reward": 1, "num_steps": 3, "steps": [{"reward": 1}]}]\n}',
     ],
 )
 def test_a_document_of_something_else_is_said_to_be_one(

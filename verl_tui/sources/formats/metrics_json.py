@@ -10,7 +10,7 @@ from __future__ import annotations
 import re
 from contextlib import suppress
 from itertools import islice, zip_longest
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from verl_tui.patterns import pattern
 from verl_tui.records import Unreadable
@@ -19,6 +19,7 @@ from verl_tui.sources.fields.row_batcher import joined_notes
 from verl_tui.sources.fields.steps import TRAINED, is_sure_name
 from verl_tui.sources.formats import filelogger, tutorial
 from verl_tui.sources.formats.documents import DocumentReader
+from verl_tui.text import one_line
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -42,6 +43,8 @@ _RECORDS = pattern(
 )
 """What stands before the first record: a list's beginning, also below a name, or a step."""
 _COLUMN = pattern(rb'"([^"\n]{1,300})"\s*:\s*(\[\s*)?(?:-?\d|NaN|null)')
+_SIGNS = frozenset({*TRAINED, "epoch", "steps"})
+"""Fields by which records are a training's, besides those that certainly are a step."""
 _CHOSEN = frozenset({"lr", "learning_rate"})
 """Metrics of which a search for good settings has lists, too."""
 
@@ -61,8 +64,8 @@ def matches(path: Path, head: bytes) -> bool:
 
 def _are_of_steps(records: Sequence[dict[str, Any]]) -> bool:
     """Return whether records are a training's by more than the length of an episode."""
-    names = {name for record in records for name in record}
-    sure = any(map(is_sure_name, names)) or not names.isdisjoint({*TRAINED, "epoch"})
+    names = {name for record in records for name in _scalars(record)}
+    sure = any(map(is_sure_name, names)) or not names.isdisjoint(_SIGNS)
     return sure and tutorial.are_measured(records)
 
 
@@ -119,7 +122,8 @@ def _are_telling(names: Sequence[str]) -> bool:
     """Return whether lists of these names are columns of a training's metrics."""
     told = TRAINED - _CHOSEN
     return len(names) > 1 and any(
-        is_sure_name(name) or name.rpartition("/")[2] in told for name in names
+        is_sure_name(name.removesuffix("s")) or name.rpartition("/")[2] in told
+        for name in names
     )
 
 
@@ -134,15 +138,20 @@ class MetricsJsonReader(DocumentReader):
     def __init__(self) -> None:
         super().__init__(_LARGEST)
         self._decoder: JsonDecoder = tutorial.TutorialDecoder()
+        self._others: tuple[str, ...] = ()
 
     @property
     def note(self) -> str | None:
-        """Return how steps were found, and what is to be said of replaced records."""
-        return joined_notes(self._decoder.note, super().note)
+        """Return how steps were found, and what is not read or was replaced."""
+        others = None
+        if self._others:
+            names = one_line(", ".join(self._others), 200)
+            others = f"further records are not read: those below {names}"
+        return joined_notes(self._decoder.note, others, super().note)
 
     def read(self, values: list[Any]) -> Iterator[MetricRow | Record]:
         """Yield what a whole document adds to those before."""
-        records = _records(values)
+        records, self._others = _records(values)
         logged = bool(records) and isinstance(records[0].get("data"), dict)
         kind = filelogger.FileLoggerDecoder if logged else tutorial.TutorialDecoder
         self._decoder = kind()
@@ -158,18 +167,30 @@ class MetricsJsonReader(DocumentReader):
             yield from entry
 
 
-def _records(values: Sequence[Any]) -> list[dict[str, Any]]:
+class _Found(NamedTuple):
+    """The records of a document."""
+
+    records: Sequence[dict[str, Any]]
+    others: tuple[str, ...] = ()
+    """Names below which there are further ones, of unknown meaning, which are not read."""
+
+
+def _records(values: Sequence[Any]) -> _Found:
     """Return the records of a document: of its first list of records, at its top or below it."""
     document = values[0] if len(values) == 1 else list(values)
     if isinstance(document, list):
-        return list(filter(_is_record, document))
+        return _Found(list(filter(_is_record, document)))
     if not isinstance(document, dict):
-        return []
+        return _Found(())
     if None not in map(integer, document):
-        return _by_step(document)
-    below = (_records([value]) for value in document.values())
-    found = (_columns(document), *below)
-    return next((one for one in found if _are_of_steps(one[:_FIRST])), [])
+        return _Found(_by_step(document))
+    own = ("", _Found(_columns(document)))
+    below = [own, *((name, _records([value])) for name, value in document.items())]
+    telling = [one for one in below if _are_of_steps(one[1].records[:_FIRST])]
+    if not telling:
+        return _Found(())
+    (_, found), *others = telling
+    return _Found(found.records, (*found.others, *(name for name, _ in others)))
 
 
 def _by_step(document: dict[str, Any]) -> list[dict[str, Any]]:
