@@ -12,7 +12,7 @@ from verl_tui.on_demand.log.line_search import SearchJob, search_next
 from verl_tui.on_demand.log.log_blocks import BLOCK, LogFile, read_block
 from verl_tui.rendering.log.line_kinds import StepLine, TextQuery
 from verl_tui.rendering.log.target import error_target, texts
-from verl_tui.sources.files.compressed import uncompressed_name
+from verl_tui.sources.files.compressed import is_compressed
 from verl_tui.sources.files.tail import CHUNK, opened
 from verl_tui.text import one_line
 
@@ -96,7 +96,7 @@ def _path(reading: Reading, place: LogPlace) -> Path:
     path = Path(target) if target is not None else next(iter(known), None)
     if path is None:
         raise NothingError(f"{one_line(reading.run.name)} has no log as text")
-    if uncompressed_name(path) != path:
+    if is_compressed(path):
         raise NothingError(
             f"{one_line(str(path))}: compressed, unpack it to look at its text"
         )

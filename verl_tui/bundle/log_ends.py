@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from verl_tui.patterns import pattern
-from verl_tui.sources.files.compressed import CompressedTail, uncompressed_name
+from verl_tui.sources.files.compressed import CompressedTail, is_compressed
 from verl_tui.sources.files.tail import opened
 from verl_tui.text import safe, strip_ansi
 from verl_tui.words import counted
@@ -90,7 +90,7 @@ def read_end(path: Path, most: int) -> LogEnd:
 
 def _ends(path: Path) -> tuple[bytes, bytes, int]:
     """Return the beginning and the end of a log, which do not overlap, and its size."""
-    if uncompressed_name(path) != path:
+    if is_compressed(path):
         return _unpacked(path)
     with opened(path) as file:
         size = file.seek(0, 2)

@@ -179,11 +179,20 @@ def _times(described: Mapping[str, Any], run: Run, now: float) -> Iterator[str]:
 
 
 def _evaluated(run: Run) -> str:
-    """Describe the result of an evaluation."""
-    count, score = (run.series(f"val_{PREFIX}{name}") for name in ("count", "score"))
+    """Describe the result of an evaluation, or the newest samples of a training whose log is not
+    there.
+    """
+    prefix = PREFIX if run.series(f"{PREFIX}count") is not None else f"val_{PREFIX}"
+    count, score = (run.series(f"{prefix}{name}") for name in ("count", "score"))
     words = "an evaluation"
     if count is not None:
-        words += f" of {counted(int(count.values[-1]), 'sample')}"
+        samples = counted(int(count.values[-1]), "sample")
+        trained = prefix == PREFIX
+        words = (
+            f"{samples} of step {count.steps[-1]}"
+            if trained
+            else f"{words} of {samples}"
+        )
     if score is not None and len(score.values):
         words += f", mean score {score.values[-1]:.4g}"
     return words

@@ -14,6 +14,7 @@ from verl_tui.doctor.evidence import format_evidence
 from verl_tui.runs.run_id import run_id
 from verl_tui.runs.views.state import state
 from verl_tui.sources.discovery import passed_over
+from verl_tui.sources.formats import no_logs
 from verl_tui.text import one_line
 from verl_tui.words import counted
 
@@ -78,7 +79,7 @@ def wrong(found: Mapping[str, Any]) -> list[str]:
     sentences += [
         f"{one['path']}: {one['reason']}"
         for one in found["passed_over"]
-        if one["reason"] not in _USUAL
+        if one["reason"] not in _USUAL and not one["reason"].startswith(no_logs.BEGIN)
     ]
     for run in found["runs"]:
         sentences += [

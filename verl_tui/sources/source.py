@@ -5,12 +5,25 @@ from __future__ import annotations
 import os
 from typing import TYPE_CHECKING, Protocol
 
-from verl_tui.records import Histogram, Record, SourceStatus, Unreadable, digest
+from verl_tui.records import (
+    Histogram,
+    MetricRows,
+    Record,
+    SourceStatus,
+    Unreadable,
+    digest,
+)
+from verl_tui.sources.fields.kept_metrics import KeptMetrics
 from verl_tui.sources.fields.row_batcher import joined_notes
 from verl_tui.sources.fields.sample_figures import SampleFigures
-from verl_tui.sources.files.compressed import CompressedTail, head, uncompressed_name
+from verl_tui.sources.files.compressed import (
+    CompressedTail,
+    head,
+    is_compressed,
+    uncompressed_name,
+)
 from verl_tui.sources.files.rotated import RotatedTail, parts
-from verl_tui.sources.files.tail import CHUNK, NEWEST, NewestTail, Tail
+from verl_tui.sources.files.tail import CHUNK, NEWEST, Follower, NewestTail, Tail
 from verl_tui.sources.formats.format import SeparableReader
 
 if TYPE_CHECKING:
@@ -55,29 +68,6 @@ class Source(Protocol):
         ...
 
 
-class Follower(Protocol):
-    """Gives the bytes of something that grows, as `Tail` those of a file."""
-
-    @property
-    def offset(self) -> int:
-        """Bytes read so far."""
-        ...
-
-    @property
-    def size(self) -> int:
-        """Bytes there are, counted alike."""
-        ...
-
-    @property
-    def modified(self) -> float | None:
-        """Time of the last change."""
-        ...
-
-    def read(self, limit: int) -> Chunk:
-        """Read at most `limit` new bytes; raise OSError where that cannot be done."""
-        ...
-
-
 class FileSource:
     """A file of one format, followed as it grows."""
 
@@ -99,6 +89,7 @@ class FileSource:
         self._tail = tail or follower(path)
         self._reader = format.reader(uncompressed_name(path))
         self._figures = SampleFigures()
+        self._metrics = KeptMetrics()
         self._records = 0
         self._unreadable = 0
         self._problem: str | None = None
@@ -187,6 +178,7 @@ class FileSource:
             problem=self._problem,
             note=joined_notes(
                 self._reader.note,
+                self._metrics.note,
                 self._tail.note if isinstance(self._tail, RotatedTail) else None,
             ),
             absolute=getattr(self.format, "absolute", False),
@@ -236,7 +228,12 @@ class FileSource:
         those lines that are only counted.
         """
         kept = []
-        for record in records:
+        for found in records:
+            record: Record | None = found
+            if isinstance(found, MetricRows | Histogram):
+                record = self._metrics.of(found)
+            if record is None:
+                continue
             if isinstance(record, Unreadable):
                 self._unreadable += 1
                 if self._unreadable > _REPORTED_UNREADABLE:
@@ -249,7 +246,7 @@ class FileSource:
 
 def follower(path: Path) -> Follower:
     """Return what follows a file."""
-    if uncompressed_name(path) != path:
+    if is_compressed(path):
         return CompressedTail(path)
     if path.parent.name == NEWEST:
         return NewestTail(path)

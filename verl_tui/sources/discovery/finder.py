@@ -113,6 +113,7 @@ class Finder:
                 self._find(path)
         runs = self._pages.split(self._trackio.split(named_runs(self._folders)))
         owners = with_checkpoints(list(runs), self._homes)
+        self._pass_over(self._pages.passed)
         shown = {str(file.path) for run in owners for file in run.files}
         passed = dict.fromkeys(self._passed_over)
         return Discovery(

@@ -30,6 +30,8 @@ def one_spelling(path: str) -> Path:
         return real
     return absolute
 
+_ESCAPED = str.maketrans({"%": "%25", "/": "%2F", "\0": "%00"})
+
 
 def is_folder(path: Path | os.DirEntry[str]) -> bool:
     """Return whether a directory can be seen at a path."""
@@ -53,6 +55,26 @@ def file_size(path: Path) -> int:
         return path.stat().st_size
     except OSError:
         return 0
+
+
+def file_and_part(path: Path) -> tuple[Path, str | None]:
+    """Return the file in which a run lies, and the part of it that is the run; the path itself
+    where it names no part.
+    """
+    above = path.parent
+    if above.name and is_file(above):
+        return (above, path.name)
+    return (path, None)
+
+
+def escaped(name: str) -> str:
+    """Return a name as the last part of a path."""
+    return name.translate(_ESCAPED)
+
+
+def unescaped(part: str) -> str:
+    """Return the name that the last part of a path stands for."""
+    return part.replace("%2F", "/").replace("%25", "%").replace("%00", "")
 
 
 class RealPaths:

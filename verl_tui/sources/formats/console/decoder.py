@@ -32,13 +32,14 @@ from verl_tui.sources.formats.console.progress_lines import (
 )
 from verl_tui.sources.formats.console.sample_blocks import SampleBlock
 from verl_tui.sources.formats.console.settings_reader import SettingsReader
-from verl_tui.sources.formats.console.silent_lines import Noise
+from verl_tui.sources.formats.console.silent_lines import Noise, without_hole
 from verl_tui.sources.formats.console.step_lines import (
     KEPT_BY_WANDB,
     STEP,
     StepLineReader,
     cut_note,
     is_cut,
+    unread_note,
     without_last,
 )
 from verl_tui.sources.formats.console.timestamps import TimestampReader
@@ -58,6 +59,8 @@ _LEAD = pattern(
 """Ray's prefix with its colours, empty where there is none."""
 _CLEARED = 10
 """Fewest spaces that clear a bar."""
+_MOST_BEHIND = 16
+"""Metrics on one line that are read: two processes may print at once, a broken file anything."""
 _LAST = {EventKind.FINISHED, EventKind.EXITED, EventKind.STOPPED, EventKind.FATAL}
 _ENDS = {*_LAST, EventKind.TRACEBACK}
 _RELEVANT = any_of(
@@ -95,6 +98,8 @@ class ConsoleDecoder:
         """True if the line that is read is as long as W&B lets lines become."""
         self._cut = 0
         """Step lines that were cut."""
+        self._unread = 0
+        """Values of step lines that could not be read."""
         self._leads = LeadReader()
         self._lead = self._prefix = b""
         """The prefixes of the last line: the one added after printing, and Ray's own."""
@@ -105,10 +110,11 @@ class ConsoleDecoder:
     def note(self) -> str | None:
         """Say which steps were estimated or shifted, and how rewards were summed."""
         return joined_notes(
-            _estimated(self._dicts.counted),
+            self._dicts.note,
             FROM_ZERO_NOTE if self._from_zero else None,
             self._table.note,
             cut_note(self._cut),
+            unread_note(self._unread + self._dicts.unread),
         )
 
     def restart(self) -> Sequence[MetricRow | Record]:
@@ -122,7 +128,7 @@ class ConsoleDecoder:
         """Return the records of a line without an end; a step line only if it has all the keys of
         one before, as far as there was any.
         """
-        line = _without_hole(strip_ansi(line))
+        line = without_hole(strip_ansi(line))
         found = STEP.search(line)
         if found is not None:
             known = set(self._step_lines.schemas.values())
@@ -163,7 +169,7 @@ class ConsoleDecoder:
         """Return the records that only wait for lines that may never come."""
         out: list[MetricRow | Record] = []
         self._add_dict(out, self._dicts.settle())
-        out.extend(self._sample.held())
+        out.extend(self._sample.held(self._step))
         out.extend(self._table.held())
         return out
 
@@ -210,7 +216,7 @@ class ConsoleDecoder:
     def _decode(self, line: bytes, number: int) -> Sequence[MetricRow | Record]:
         out: list[MetricRow | Record] = []
         self._is_cut = len(line) >= KEPT_BY_WANDB and is_cut(line)
-        line = _without_hole(strip_ansi(line))
+        line = without_hole(strip_ansi(line))
         if b"\r" in line or self._blank or number == self._number:
             self._read_overwritten(out, line, number)
             return out
@@ -218,7 +224,7 @@ class ConsoleDecoder:
         self._number = number
         if self._lead:
             out.extend(self._timestamps.read(self._lead))
-        if part or self._sample.begun:
+        if part or self._sample.begun or self._sample.listens:
             self._read_part(out, self._prefix, part, number)
         return out
 
@@ -275,22 +281,34 @@ class ConsoleDecoder:
     def _read_part(
         self, out: list[MetricRow | Record], prefix: bytes, part: bytes, number: int
     ) -> None:
-        """Read the text between two carriage returns that the Ray actor `prefix` printed."""
+        """Read a text that the Ray actor `prefix` printed, and what others printed behind it."""
+        for _ in range(_MOST_BEHIND):
+            part = self._read_first(out, prefix, part, number)
+            if not part.strip():
+                return
+            _, prefix, part = printed(part.lstrip())
+        self._unread += 1
+
+    def _read_first(
+        self, out: list[MetricRow | Record], prefix: bytes, part: bytes, number: int
+    ) -> bytes:
+        """Read a text up to the end of the first metrics in it; return what stands behind them."""
         inside = self._sample.holds(prefix)
         if not inside and has_bar(part):
             part = self._read_bars(out, prefix, part, number)
             if not part.strip():
-                return
+                return b""
         if b"step:" in part and self._read_step_line(out, part, inside=inside):
-            return
+            return self._step_lines.behind
         out.extend(self._sample.feed(prefix, part, self._step))
         if inside or self._sample.holds(prefix):
-            return
+            return b""
         records = self._dicts.read(part, number) if b"{'" in part else None
-        if records is not None:
-            self._add_dict(out, records)
-        else:
+        if records is None:
             self._read_other(out, prefix, part, number)
+            return b""
+        self._add_dict(out, records)
+        return self._dicts.behind
 
     def _read_other(
         self, out: list[MetricRow | Record], prefix: bytes, part: bytes, number: int
@@ -336,14 +354,15 @@ class ConsoleDecoder:
     def _read_step_line(
         self, out: list[MetricRow | Record], part: bytes, *, inside: bool
     ) -> bool:
-        """Read a step line and the bar before it; return False if it only looks like one."""
-        found = STEP.search(
+        """Read a step line and what stands around it; return False if it only looks like one."""
+        found = self._step_lines.find(
             without_last(part) if self._is_cut and b" - " in part else part
         )
         row = self._step_lines.row(found, sure=inside) if found is not None else None
         if found is None or row is None:
             return False
         self._cut += self._is_cut
+        self._unread += self._step_lines.unread
         self._reach(out, row.step)
         self._dicts.program.metrics(VERL)
         if inside:
@@ -359,7 +378,9 @@ class ConsoleDecoder:
         at = 0
         while (found := WHOLE_BAR.search(part, at)) is not None:
             before = part[at : found.start()].rstrip()
-            if before and not before.endswith(b":"):
+            if b"step:" in before or b"{'" in before:
+                self._read_part(out, prefix, before, number)
+            elif before and not before.endswith(b":"):
                 out.extend(self._events.read(prefix, before, number))
             self._read_progress(out, part[at : found.end()])
             at = found.end()
@@ -402,26 +423,8 @@ class ConsoleDecoder:
 
     def _reach(self, out: list[MetricRow | Record], step: int) -> None:
         """Note that training has reached a step."""
-        out.extend(self._sample.held())
+        out.extend(self._sample.held(self._step))
         self._step = step
         self._sample.trained()
         self._events.step()
         out.extend(self._settings.end())
-
-
-def _without_hole(line: bytes) -> bytes:
-    """Return a line without the zeros that a crash or a cut file with an open writer leaves before
-    it: there may be gigabytes.
-    """
-    if not line.startswith(b"\0"):
-        return line
-    return line.lstrip(b"\0")
-
-
-def _estimated(records: int) -> str | None:
-    """Say how many records have an estimated step, None if none has."""
-    if not records:
-        return None
-    if records == 1:
-        return "the step of 1 record is estimated: the console does not state it"
-    return f"the steps of {records:,} records are estimated: the console does not state them"

@@ -15,12 +15,13 @@ rollout: they are averaged as one step of the rollout before them, as verl does 
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from verl_tui.patterns import pattern
 from verl_tui.records import Event, EventKind, Progress
 from verl_tui.sources.fields.row_batcher import MetricRow
 from verl_tui.sources.formats.console.dict_steps import PrintedDict, StepResolver
+from verl_tui.sources.formats.console.leads import ANOTHER
 from verl_tui.sources.formats.console.progress_lines import elapsed
 from verl_tui.sources.formats.console.trainer_detector import (
     OPENRLHF,
@@ -38,17 +39,23 @@ if TYPE_CHECKING:
 
 _NUMBER = r"[-+]?(?:\d+(?:\.\d*)?(?:e[-+]?\d+)?|\.\d+(?:e[-+]?\d+)?|nan|inf)"
 _PAIR = pattern(
-    r"'(?P<key>[^'\n]{1,300})': (?:"
-    r"'(?P<of>\d{1,15})/(?P<all>\d{1,15})'|(?P<none>None)|"
-    rf"(?P<quote>')?(?P<call>tensor\(|np\.\w+\()?(?P<number>{_NUMBER})"
+    r"'(?P<key>[^'\n]{1,300})': (?:(?P<nested>\{(?='))|(?:"
+    r"'(?P<of>\d{1,15})/(?P<all>\d{1,15})'|(?P<none>None)|(?P<true>True)|(?P<false>False)|"
+    rf"(?P<quote>')?(?P<call>tensor\(|array\(|np\.\w+\()?(?P<number>{_NUMBER})"
     r"(?(call)(?:, [^()]*)?\))(?(quote)')"
-    r"|'[^'\n]*'|\"[^\"\n]*\"|True|False"
-    r"|(?:tensor\(|array\()?\[[^\[\]]*\](?:[^(){}\[\]]*\))?"
-    r")(?=, '|\}$)"
+    r"|'[^'\n]*'|\"[^\"\n]*\"|\{\}|\[\]"
+    r"|(?P<list>(?:tensor\(|array\()?\[(?:[^\[\]]|\[[^\[\]]*\])*\](?:[^(){}\[\]]*\))?)"
+    r")(?=, '|\}))"
 )
 _NAMED = pattern(
     rb"(?:^|[\s\]])(?P<what>rollout|step|perf|eval|Global step) (?P<step>\d{1,15}): $"
 )
+_ENDS_TEXT = pattern(rb"^\s*$|\]\s*$|[\w.!%)]$")
+"""What may stand before a dict: nothing, a bar, or what was printed right before it."""
+_BEHIND = pattern(rf"\s*(?:$|\d{{1,3}}%\|)|{ANOTHER}|[\w(\[{{]")
+"""What may stand behind one: what was printed right behind it, and the same with a bar's or another
+process's beginning behind spaces.
+"""
 _NAME = 40
 """Bytes before a dict that may name it."""
 _BAR = pattern(
@@ -92,7 +99,7 @@ _PPO = {"objective/rlhf_reward", "loss/value_avg"}
 _HINT = pattern(
     rb"\{'[^{}\n]{0,4000}?(?<=')"
     rb"(?:loss|reward|grad_norm|learning_rate|objective/rlhf_reward|eval_\w+|train_runtime)': "
-    rb"[^{}\n]{0,4000}?'epoch': '?\d"
+    rb"[^\n]{0,4000}?'epoch': '?\d"
     rb"|(?:rollout|step|perf) \d+: \{'(?:rollout|train|perf)/|Global step \d+: \{'"
 )
 
@@ -117,27 +124,46 @@ class DictReader:
         """Step of the last dict of training."""
         self._counting = False
         """True if something else has been counted since the training's bar was drawn."""
+        self.behind = b""
+        """What another process printed behind the last dict."""
+        self.unread = 0
+        """Values that are not read: lists, and dicts with something that is no literal."""
 
     def read(self, part: bytes, number: int) -> Sequence[MetricRow | Record] | None:
         """Return the records of a line with a dict in it, None if it is no dict of metrics."""
         at = part.find(b"{'")
+        self.behind = b""
         # Most lines with a brace are something else, and long: check the cheap things first.
-        if not part.rstrip().endswith(b"}"):
+        if part.rfind(b"}") < at:
             return None
         if part.startswith(b": ", at - 2):
             named = _NAMED.search(part[max(0, at - _NAME) : at])
             if named is None:
                 return None
             return self._named(named, part[at:]) or None
-        before = part[:at].rstrip()
-        found = _dict(part[at:]) if not before or before.endswith(b"]") else {}
+        if not _ENDS_TEXT.search(part, 0, at):
+            return None
+        found = read_dict(part[at:])
         written = {
-            key: math.nan if value is None else value for key, value in found.items()
+            key: math.nan if value is None else value
+            for key, value in found.values.items()
         }
         step, total = _stated(written)
         if not _is_metrics(written, stated=step is not None):
+            self.unread += not written and hinted(part[at:])
             return None
-        return self._printed(written, step, total, part, number)
+        self._note(found)
+        end = len(part) - len(found.behind)
+        return self._printed(written, step, total, part[:end], number)
+
+    def _note(self, found: ReadDict) -> None:
+        self.behind = found.behind
+        self.unread += found.lists
+
+    @property
+    def note(self) -> str | None:
+        """Say how many steps were estimated."""
+        return _estimated(self.counted)
 
     @property
     def watching(self) -> bool:
@@ -262,13 +288,15 @@ class DictReader:
     ) -> tuple[MetricRow | Record, ...]:
         what = found["what"]
         step = int(found["step"])
-        metrics = _numbers(written)
+        read = read_dict(written)
+        metrics = read.numbers
         if what == b"Global step":
             fits = bool(_TRAINED & metrics.keys() or "policy_loss" in metrics)
         else:
             fits = any(key.startswith(_NAMES[what]) for key in metrics)
         if not fits:
             return ()
+        self._note(read)
         self.program.metrics(OPENRLHF if what == b"Global step" else SLIME)
         update = what == b"step"
         if what == b"rollout":
@@ -283,7 +311,7 @@ def _is_metrics(written: Mapping[str, float], *, stated: bool) -> bool:
     if not (stated or "epoch" in written):
         return False
     return (
-        bool(_TRAINED & written.keys())
+        bool(_TRAINED & {*written, *(key.partition("/")[0] for key in written)})
         or _is_evaluation(written)
         or (stated and any(map(_METRIC.search, written)))
     )
@@ -306,25 +334,63 @@ def _whole(value: float | None) -> int | None:
     return int(value)
 
 
-def _numbers(written: bytes) -> dict[str, float]:
-    """Return the numbers of a flat dict as `repr` writes it, {} if it cannot be parsed."""
-    return {key: value for key, value in _dict(written).items() if value is not None}
+class ReadDict(NamedTuple):
+    """What a printed dict says."""
+
+    values: Mapping[str, float | None]
+    """Its numbers and None values; those of dicts in it under `name/name`."""
+    lists: int = 0
+    """Values that are lists."""
+    behind: bytes = b""
+    """What is printed behind it."""
+
+    @property
+    def numbers(self) -> dict[str, float]:
+        """Its numbers alone."""
+        return {key: value for key, value in self.values.items() if value is not None}
 
 
-def _dict(written: bytes) -> dict[str, float | None]:
-    """Return the numbers and None values of a flat dict, {} if it cannot be parsed."""
+def read_dict(written: bytes) -> ReadDict:
+    """Read a dict as `repr` writes it; without values if it cannot be parsed."""
     text = written.decode("utf-8", "replace").rstrip()
-    numbers: dict[str, float | None] = {}
+    values: dict[str, float | None] = {}
+    lists = 0
+    within = [""]
     at = 1
-    while found := _PAIR.match(text, at):
-        if found["number"] is not None:
-            numbers[safe(found["key"], 300)] = float(found["number"])
-        elif found["none"] is not None:
-            numbers[safe(found["key"], 300)] = None
-        elif found["of"] is not None and found["key"] == _OF:
-            numbers[_OF] = float(found["of"])
-            numbers[_ALL] = float(found["all"])
-        at = found.end() + 2
-    if at == len(text) + 1:
-        return numbers
+    while within and (found := _PAIR.match(text, at)):
+        at = found.end()
+        name = within[-1] + safe(found["key"], 300)
+        if found["nested"] is not None:
+            within.append(f"{name}/")
+            continue
+        lists += found["list"] is not None
+        values |= _value(found, name)
+        while within and text.startswith("}", at):
+            within.pop()
+            at += 1
+        at += 2 if within else 0
+    if within or not _BEHIND.match(text, at):
+        return ReadDict({})
+    return ReadDict(values, lists, text[at:].strip().encode())
+
+
+def _value(found: re.Match[str], name: str) -> Mapping[str, float | None]:
+    """Return the value of a pair by its name, as far as it is a number or None."""
+    if found["number"] is not None:
+        return {name: float(found["number"])}
+    if found["none"] is not None:
+        return {name: None}
+    if found["true"] or found["false"]:
+        return {name: float(found["true"] is not None)}
+    if found["of"] is not None and name == _OF:
+        return {_OF: float(found["of"]), _ALL: float(found["all"])}
     return {}
+
+
+def _estimated(records: int) -> str | None:
+    """Say how many records have an estimated step, None if none has."""
+    if not records:
+        return None
+    if records == 1:
+        return "the step of 1 record is estimated: the console does not state it"
+    return f"the steps of {records:,} records are estimated: the console does not state them"

@@ -61,3 +61,12 @@ class Noise:
             self._seen.clear()
         self._seen.add(alike)
         return True
+
+
+def without_hole(line: bytes) -> bytes:
+    """Return a line without the zeros that a crash or a cut file with an open writer leaves before
+    it: there may be gigabytes.
+    """
+    if not line.startswith(b"\0"):
+        return line
+    return line.lstrip(b"\0")
