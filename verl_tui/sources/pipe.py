@@ -118,6 +118,10 @@ class LateReader:
             return begun
         return (*begun, *self._reader.finish())
 
+    def caught_up(self) -> Sequence[Record]:
+        """Return what waited for more of what is there."""
+        return getattr(self._reader, "caught_up", tuple)()
+
     def restart(self, reason: str) -> Sequence[Record]:
         """Nothing starts anew here."""
         if self._reader is None:

@@ -162,7 +162,10 @@ class FileSource:
         again: Sequence[Record] = ()
         if chunk.restarted is not None:
             again = self._reader.restart(chunk.restarted)
-        return self.counted((*again, *self._reader.feed(chunk.data))), chunk.more
+        records = (*again, *self._reader.feed(chunk.data))
+        if not chunk.more:
+            records = (*records, *getattr(self._reader, "caught_up", tuple)())
+        return self.counted(records), chunk.more
 
     def finish(self) -> tuple[Record, ...]:
         """Return what only waits for its end."""

@@ -12,10 +12,9 @@ from typing import TYPE_CHECKING
 from verl_tui.patterns import pattern
 from verl_tui.records import EventKind, Progress
 from verl_tui.sources.fields.row_batcher import MetricRow, joined_notes
-from verl_tui.sources.formats.console import dicts as console_dicts
 from verl_tui.sources.formats.console import engine_addresses as console_engines
 from verl_tui.sources.formats.console import events as console_events
-from verl_tui.sources.formats.console import progress_lines
+from verl_tui.sources.formats.console import intervals, progress_lines
 from verl_tui.sources.formats.console import sample_blocks as console_blocks
 from verl_tui.sources.formats.console import settings_reader as console_settings
 from verl_tui.sources.formats.console import wandb_runs as console_wandb
@@ -65,7 +64,7 @@ _RELEVANT = any_of(
         *console_events.WORDS,
         *console_settings.WORDS,
         *console_blocks.WORDS,
-        *console_dicts.WORDS,
+        *intervals.WORDS,
         *console_engines.WORDS,
         *progress_lines.WORDS,
     )
@@ -165,6 +164,12 @@ class ConsoleDecoder:
         self._add_dict(out, self._dicts.settle())
         out.extend(self._sample.held())
         out.extend(self._table.held())
+        return out
+
+    def caught_up(self) -> Sequence[MetricRow | Record]:
+        """Return the records that wait for the training's end, which is not there yet."""
+        out: list[MetricRow | Record] = []
+        self._add_dict(out, self._dicts.caught_up())
         return out
 
     def decode_all(self, text: bytes, number: int) -> Sequence[MetricRow | Record]:
@@ -307,6 +312,7 @@ class ConsoleDecoder:
             within_settings = self._settings.holds(prefix, part)
             out.extend(self._settings.read(prefix, part, number))
             if within_settings:
+                self._add_dict(out, self._dicts.words(part, None))
                 return
             self._sample.notice(part)
             self._read_progress(out, part)
@@ -373,8 +379,10 @@ class ConsoleDecoder:
         if has_bar(part):
             out.extend(named_bars(part))
             self._add_dict(out, self._dicts.bar(part))
-        elif not self._dicts.words(part):
+        else:
             progress = stated_progress(part)
+            total = progress.total if progress is not None else None
+            self._add_dict(out, self._dicts.words(part, total))
             # Step lines state the step better than the line that only announces it.
             if progress is not None and (progress.step is None or self._step is None):
                 out.append(progress)

@@ -52,6 +52,10 @@ class ConsoleLayer:
         """Return the records that only wait for lines that may never come."""
         return self.console.held()
 
+    def caught_up(self) -> Iterable[MetricRow | Record]:
+        """Return the records that wait for the end of a training that goes on."""
+        return self.console.caught_up()
+
     def restart(self) -> Iterable[MetricRow | Record]:
         """Forget everything: the file starts anew."""
         return self.console.restart()
