@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from verl_tui.answers.run_reading import RunError
 from verl_tui.indicators import factor
+from verl_tui.runs.views.provenance import has_estimated_steps
 from verl_tui.text import one_line
 
 if TYPE_CHECKING:
@@ -40,6 +41,7 @@ def metrics_of(reading: Reading, pattern: str | None = None) -> dict[str, Any]:
     return {
         "run": run.name,
         **reading.part,
+        "steps_estimated": has_estimated_steps(run),
         "total": len(run.keys),
         "left_out": len(run.keys) - len(metrics),
         "metrics": metrics,
@@ -99,6 +101,7 @@ def points_of(
         **reading.part,
         "key": series.key,
         "indicator": run.meanings.get(key),
+        "steps_estimated": has_estimated_steps(run),
         "total": total,
         "left_out": None if total is None else total - (stop - start),
         "points": [_point(series, at, times) for at in range(start, stop)],

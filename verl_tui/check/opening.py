@@ -12,6 +12,7 @@ from verl_tui.evaluation import PREFIX
 from verl_tui.indicators import INDICATORS
 from verl_tui.patterns import pattern
 from verl_tui.runs.views.checkpoints import usable
+from verl_tui.runs.views.provenance import has_estimated_steps
 from verl_tui.runs.views.signs_of_life import evidence
 from verl_tui.runs.views.state import State, ahead, is_evaluation, remaining
 from verl_tui.times import age, duration
@@ -92,6 +93,7 @@ def _headline(described: Mapping[str, Any], run: Run, word: str, now: float) -> 
         at,
         ", ",
         _condition(described, run),
+        ", steps estimated" if has_estimated_steps(run) else "",
         *(f", {fact}" for fact in _times(described, run, now)),
     )
 

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 from verl_tui.check import NOTHING_READABLE, exit_code, report
 from verl_tui.config import Config
 from verl_tui.doctor.evidence import format_evidence
+from verl_tui.runs.views.provenance import has_estimated_steps
 from verl_tui.runs.views.state import state
 from verl_tui.sources.discovery import passed_over
 from verl_tui.text import one_line
@@ -109,6 +110,7 @@ def _run(run: Run, now: float) -> dict[str, Any]:
         "name": run.name,
         "state": state(run, now).value,
         "step": run.step,
+        "steps_estimated": has_estimated_steps(run),
         "sources": [_source(one) for one in run.sources.values()],
     }
 

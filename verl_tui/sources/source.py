@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from verl_tui.sources.files.tail import Chunk
-    from verl_tui.sources.formats.format import Format
+    from verl_tui.sources.formats.format import Format, Reader
     from verl_tui.sources.formats.placed import Placed
 
 _ROTATED = {".log", ".jsonl", ".out", ".err", ".txt", ""}
@@ -192,6 +192,7 @@ class FileSource:
             program=getattr(self._reader, "program", None),
             engines=getattr(self._reader, "engines", ()),
             reported=getattr(self._reader, "reported", ()),
+            counts_steps=_counts_steps(self._reader),
         )
 
     def _next(self) -> Chunk:
@@ -213,6 +214,14 @@ class FileSource:
                 self._records += len(getattr(record, "steps", (0,)))
             kept.append(record)
         return self._figures.complete(kept)
+
+
+def _counts_steps(reader: Reader) -> bool:
+    """Return whether most records of a file state no step."""
+    decoder = getattr(reader, "decoder", None)
+    return bool(
+        getattr(decoder, "counts_most", getattr(decoder, "counts_steps", False))
+    )
 
 
 def follower(path: Path) -> Follower:

@@ -138,6 +138,11 @@ class ConsoleDecoder:
         return bool(self._dicts.counted)
 
     @property
+    def counts_most(self) -> bool:
+        """True if most steps were counted."""
+        return 2 * self._dicts.counted > self._dicts.placed
+
+    @property
     def program(self) -> str | None:
         """The console's name after the trainer that writes it, None while nothing shows it."""
         return self._dicts.program.name

@@ -106,6 +106,8 @@ class DictReader:
         self._rollout: int | None = None
         self.counted = 0
         """Dicts whose steps were counted, not stated."""
+        self.placed = 0
+        """All dicts with metrics so far."""
         self.program = TrainerDetector()
         self._line = 0
         """Number of the last dict's line."""
@@ -240,6 +242,7 @@ class DictReader:
     def _rows(self, settled: Sequence[PlacedDict]) -> list[MetricRow | Record]:
         """Return rows for dicts with known steps, and where another training starts or resumes."""
         self.counted += sum(one.counted and bool(one.printed.keys) for one in settled)
+        self.placed += sum(bool(one.printed.keys) for one in settled)
         out: list[MetricRow | Record] = []
         for one in settled:
             printed = one.printed

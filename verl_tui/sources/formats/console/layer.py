@@ -48,6 +48,11 @@ class ConsoleLayer:
         """True if steps depend on the lines before."""
         return bool(getattr(self.console, "counts_steps", False))
 
+    @property
+    def counts_most(self) -> bool:
+        """True if most steps were counted."""
+        return bool(getattr(self.console, "counts_most", False))
+
     def held(self) -> Iterable[MetricRow | Record]:
         """Return the records that only wait for lines that may never come."""
         return self.console.held()
