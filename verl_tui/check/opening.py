@@ -14,7 +14,13 @@ from verl_tui.patterns import pattern
 from verl_tui.runs.views.checkpoints import usable
 from verl_tui.runs.views.provenance import has_estimated_steps
 from verl_tui.runs.views.signs_of_life import evidence
-from verl_tui.runs.views.state import State, ahead, is_evaluation, remaining
+from verl_tui.runs.views.state import (
+    State,
+    ahead,
+    is_evaluation,
+    remaining,
+    unread_form,
+)
 from verl_tui.times import age, duration
 from verl_tui.words import counted, number
 
@@ -26,6 +32,7 @@ if TYPE_CHECKING:
 
 _GO_BACK = pattern(r"\bgo back to\b", re.IGNORECASE)
 _GOES_ON = ("waiting", "running", "stalled")
+_UNREAD = "have it write its metrics with their steps as JSONL or CSV, to TensorBoard or to W&B"
 _NEXT: Mapping[str, str] = {
     "waiting": "wait for the first steps",
     "stalled": "look at the end of its log and at its processes: no step comes",
@@ -131,6 +138,8 @@ def _condition(described: Mapping[str, Any], run: Run) -> Text:
         return Text.assemble(words, f" after all {total} steps")
     if described["step"] is not None or is_evaluation(run):
         return words
+    if unread_form(run):
+        return Text.assemble(words, ", its steps cannot be read")
     first = f"the first of {total} steps" if total else "the first step"
     if state in ("waiting", "crashed", "ended?"):
         return Text.assemble(
@@ -184,6 +193,8 @@ def _why(described: Mapping[str, Any], run: Run, word: str, judged: int) -> str:
         return message
     if word:
         return f"{counted(judged, 'rule')} judged, none found anything"
+    if said := unread_form(run):
+        return said
     return "no step to judge yet" if run.step is None else "too few steps to judge"
 
 
@@ -196,6 +207,8 @@ def _next(described: Mapping[str, Any], run: Run) -> str:
         return "look at what the finding names below"
     if described["state"] == "finished" and (keep := _worth_keeping(described["best"])):
         return keep
+    if unread_form(run):
+        return _UNREAD
     return _NEXT.get(described["state"], "nothing to do")
 
 

@@ -9,7 +9,7 @@ from rich.cells import cell_len
 from verl_tui.health.finding import Severity, unjudged, unjudged_rules
 from verl_tui.rendering.text.piece import cells_of
 from verl_tui.rendering.text.printable import cut, middle, printable, wrapped
-from verl_tui.runs.views.state import State, is_evaluation, state
+from verl_tui.runs.views.state import State, is_evaluation, state, unread_form
 from verl_tui.words import counted
 
 if TYPE_CHECKING:
@@ -210,6 +210,7 @@ class FindingWriter:
             words = "no training to judge"
         elif view.run.step is None:
             words = "waiting for the first step"
+            words = "its steps cannot be read" if unread_form(view.run) else words
         elif view.run.name not in view.monitor.verdicts:
             words = "no verdict yet"
         elif _judged(view) == 0:

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from verl_tui.records import Record, SourceStatus
-    from verl_tui.sources.formats.format import Format, Reader
+    from verl_tui.sources.formats.format import Decoder, Format, Reader
 
 name = "standard input"
 rank = 3
@@ -98,6 +98,11 @@ class LateReader:
         if self._reader is None:
             return None
         return self._reader.note
+
+    @property
+    def decoder(self) -> Decoder | None:
+        """What decodes the lines of what it has turned out to be."""
+        return getattr(self._reader, "decoder", None)
 
     def feed(self, data: bytes) -> Sequence[Record]:
         """Return the records of these bytes, once the format is known."""

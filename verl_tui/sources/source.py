@@ -193,6 +193,9 @@ class FileSource:
             engines=getattr(self._reader, "engines", ()),
             reported=getattr(self._reader, "reported", ()),
             counts_steps=_counts_steps(self._reader),
+            unread_form=getattr(
+                getattr(self._reader, "decoder", None), "unread_form", ""
+            ),
         )
 
     def _next(self) -> Chunk:

@@ -42,6 +42,7 @@ from verl_tui.sources.formats.console.step_lines import (
 )
 from verl_tui.sources.formats.console.timestamps import TimestampReader
 from verl_tui.sources.formats.console.trainer_detector import VERL
+from verl_tui.sources.formats.console.unknown_lines import UnknownLines
 from verl_tui.sources.formats.console.word_search import any_of
 from verl_tui.sources.formats.trainer_state import FROM_ZERO, FROM_ZERO_NOTE
 from verl_tui.text import strip_ansi
@@ -84,6 +85,7 @@ class ConsoleDecoder:
         self._table = TableBlock()
         self._dicts = DictReader()
         self._noise = Noise()
+        self._unknown = UnknownLines()
         self._reported: dict[str, None] = {}
         self._step: int | None = None
         self._from_zero = False
@@ -108,6 +110,7 @@ class ConsoleDecoder:
             FROM_ZERO_NOTE if self._from_zero else None,
             self._table.note,
             cut_note(self._cut),
+            self.unread_form or None,
         )
 
     def restart(self) -> Sequence[MetricRow | Record]:
@@ -136,6 +139,11 @@ class ConsoleDecoder:
     def counts_steps(self) -> bool:
         """True if steps depend on the lines before."""
         return bool(self._dicts.counted)
+
+    @property
+    def unread_form(self) -> str:
+        """Say which lines look like metrics that cannot be read, where no step is known."""
+        return self._unknown.words if self._step is None else ""
 
     @property
     def counts_most(self) -> bool:
@@ -249,6 +257,7 @@ class ConsoleDecoder:
             or self._settings.is_open
             or self._events.framed
             or self._dicts.watching
+            or (self._step is None and self._unknown.watches)
             or self._dicts.program.looks_at(number)
         )
 
@@ -313,6 +322,8 @@ class ConsoleDecoder:
         if self._table.holds(part):
             out.extend(self._table.feed(part, self._step))
             return
+        if self._step is None:
+            self._unknown.read(part, number)
         if self._settings.is_open or _RELEVANT.search(part):
             within_settings = self._settings.holds(prefix, part)
             out.extend(self._settings.read(prefix, part, number))

@@ -53,6 +53,11 @@ class ConsoleLayer:
         """True if most steps were counted."""
         return bool(getattr(self.console, "counts_most", False))
 
+    @property
+    def unread_form(self) -> str:
+        """Say which lines look like metrics that cannot be read, where no step is known."""
+        return str(getattr(self.console, "unread_form", ""))
+
     def held(self) -> Iterable[MetricRow | Record]:
         """Return the records that only wait for lines that may never come."""
         return self.console.held()
