@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from verl_tui.sources.files.tail import Chunk
-    from verl_tui.sources.formats.format import Format, Reader
+    from verl_tui.sources.formats.format import Format
     from verl_tui.sources.formats.placed import Placed
 
 _ROTATED = {".log", ".jsonl", ".out", ".err", ".txt", ""}
@@ -173,6 +173,7 @@ class FileSource:
 
     def status(self) -> SourceStatus:
         """Return how the source is doing."""
+        decoder = getattr(self._reader, "decoder", None)
         return SourceStatus(
             path=str(self.path),
             format=self.format.name,
@@ -192,10 +193,8 @@ class FileSource:
             program=getattr(self._reader, "program", None),
             engines=getattr(self._reader, "engines", ()),
             reported=getattr(self._reader, "reported", ()),
-            counts_steps=_counts_steps(self._reader),
-            unread_form=getattr(
-                getattr(self._reader, "decoder", None), "unread_form", ""
-            ),
+            counts_steps=getattr(decoder, "counts_most", False),
+            unread_form=getattr(decoder, "unread_form", ""),
         )
 
     def _next(self) -> Chunk:
@@ -217,14 +216,6 @@ class FileSource:
                 self._records += len(getattr(record, "steps", (0,)))
             kept.append(record)
         return self._figures.complete(kept)
-
-
-def _counts_steps(reader: Reader) -> bool:
-    """Return whether most records of a file state no step."""
-    decoder = getattr(reader, "decoder", None)
-    return bool(
-        getattr(decoder, "counts_most", getattr(decoder, "counts_steps", False))
-    )
 
 
 def follower(path: Path) -> Follower:
