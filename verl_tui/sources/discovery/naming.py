@@ -46,6 +46,13 @@ arguments.
 """
 _NAMERS = pattern(rb"(?:^|[^A-Za-z0-9_])(?:experiment|(?:wandb_)?run|exp)$")
 """Before `_name`: whose name it is."""
+_STANDS_FOR_ONE = pattern(
+    r"(?:\w+_)?(?:NAME|TEXT|STRING|VALUE)"  # in a usage text
+    r"|(?:\w+_)?(?:run|exp|experiment)_name|name|string|text|value"  # an argument's own
+    r"|(?:\w*args?|cfg|config|conf|self|opts?|options|FLAGS)\.[\w.]+"  # a line of a program
+    r"|.*[<>{}()%].*"
+)
+"""What stands where a name would: in usage texts, templates and lines of programs."""
 _NO_NAME = "(no name)"
 _UNSAID = {"none", "null", "", "???", "true", "false", "str", "optional[str]", "=", ":"}
 
@@ -71,9 +78,20 @@ def experiment_name(text: bytes) -> str:
             b"",
         )
         name = value.decode("utf-8", "replace").strip().rstrip("/").rpartition("/")[2]
-        if name.lower() not in _UNSAID and "$" not in name and not is_generic(name):
+        goes_on = text[found.end() : found.end() + 1] in (
+            b"'",
+            b'"',
+        )  # as f"{...}" does
+        if _is_a_name(name) and not goes_on:
             return one_line(name, 120)
     return ""
+
+
+def _is_a_name(name: str) -> bool:
+    """Return whether a value is an experiment's name, and not what stands for one."""
+    if name.lower() in _UNSAID or "$" in name or is_generic(name):
+        return False
+    return _STANDS_FOR_ONE.fullmatch(name) is None
 
 
 def place_name(relative: Sequence[str], above: Sequence[str]) -> str:
