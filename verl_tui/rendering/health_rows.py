@@ -20,6 +20,10 @@ if TYPE_CHECKING:
     from verl_tui.rendering.text.piece import Pieces
 
 
+_TITLE = "health "
+"""Begins the only row of a panel without an edge."""
+
+
 class FindingSymbols(NamedTuple):
     """Signs before rows."""
 
@@ -227,6 +231,8 @@ class FindingWriter:
         fits.
         """
         row = self.beginning(self.quiet(view), 1)[0]
+        if cells_of(row) + len(_TITLE) <= self.width:
+            row = [(_TITLE, "text"), *row]
         rules = view.verdict.not_judged
         if view.loading or view.run is None or view.run.step is None or not rules:
             return row
