@@ -21,7 +21,12 @@ from verl_tui.sources.formats.console import wandb_runs as console_wandb
 from verl_tui.sources.formats.console.dicts import DictReader
 from verl_tui.sources.formats.console.engine_addresses import EngineReader
 from verl_tui.sources.formats.console.events import EventReader
-from verl_tui.sources.formats.console.leads import LeadReader, LineWithLead, printed
+from verl_tui.sources.formats.console.leads import (
+    LeadReader,
+    LineWithLead,
+    printed,
+    without_hole,
+)
 from verl_tui.sources.formats.console.printed_tables import TableBlock
 from verl_tui.sources.formats.console.progress_lines import (
     WHOLE_BAR,
@@ -106,7 +111,7 @@ class ConsoleDecoder:
     def note(self) -> str | None:
         """Say which steps were estimated or shifted, and how rewards were summed."""
         return joined_notes(
-            _estimated(self._dicts.counted),
+            self._dicts.note,
             FROM_ZERO_NOTE if self._from_zero else None,
             self._table.note,
             cut_note(self._cut),
@@ -124,7 +129,7 @@ class ConsoleDecoder:
         """Return the records of a line without an end; a step line only if it has all the keys of
         one before, as far as there was any.
         """
-        line = _without_hole(strip_ansi(line))
+        line = without_hole(strip_ansi(line))
         found = STEP.search(line)
         if found is not None:
             known = set(self._step_lines.schemas.values())
@@ -148,7 +153,7 @@ class ConsoleDecoder:
     @property
     def counts_most(self) -> bool:
         """True if most steps were counted."""
-        return 2 * self._dicts.counted > self._dicts.placed
+        return self._dicts.counts_most
 
     @property
     def program(self) -> str | None:
@@ -228,7 +233,7 @@ class ConsoleDecoder:
     def _decode(self, line: bytes, number: int) -> Sequence[MetricRow | Record]:
         out: list[MetricRow | Record] = []
         self._is_cut = len(line) >= KEPT_BY_WANDB and is_cut(line)
-        line = _without_hole(strip_ansi(line))
+        line = without_hole(strip_ansi(line))
         if b"\r" in line or self._blank or number == self._number:
             self._read_overwritten(out, line, number)
             return out
@@ -333,17 +338,13 @@ class ConsoleDecoder:
             self._sample.notice(part)
             self._read_progress(out, part)
             self._engines.read(prefix, part)
-            if part.startswith(b"wandb: "):
-                self._read_wandb(part)
+            run = console_wandb.reports_to(part)
+            if run is not None:
+                self._reported[run] = None
             self._read_events(out, prefix, part, number)
         elif self._events.framed:
             self._read_events(out, prefix, part, number)
         out.extend(self._timestamps.read(part))
-
-    def _read_wandb(self, part: bytes) -> None:
-        run = console_wandb.reports_to(part)
-        if run is not None:
-            self._reported[run] = None
 
     def _read_events(
         self, out: list[MetricRow | Record], prefix: bytes, part: bytes, number: int
@@ -434,21 +435,3 @@ class ConsoleDecoder:
         self._sample.trained()
         self._events.step()
         out.extend(self._settings.end())
-
-
-def _without_hole(line: bytes) -> bytes:
-    """Return a line without the zeros that a crash or a cut file with an open writer leaves before
-    it: there may be gigabytes.
-    """
-    if not line.startswith(b"\0"):
-        return line
-    return line.lstrip(b"\0")
-
-
-def _estimated(records: int) -> str | None:
-    """Say how many records have an estimated step, None if none has."""
-    if not records:
-        return None
-    if records == 1:
-        return "the step of 1 record is estimated: the console does not state it"
-    return f"the steps of {records:,} records are estimated: the console does not state them"

@@ -16,16 +16,15 @@ they are counted by the logging interval, as are the dicts of a console without 
 from __future__ import annotations
 
 import math
-from bisect import bisect_left
 from collections import deque
 from typing import TYPE_CHECKING
 
 from verl_tui.sources.formats.console.intervals import (
-    BetweenBars,
+    BarGuess,
+    CountedEpochs,
     StatedSteps,
     first_is_alone,
     likeliest_interval,
-    nearer_bar,
 )
 from verl_tui.sources.formats.console.printed_dicts import PlacedDict
 
@@ -73,8 +72,7 @@ class StepResolver:
         """Step of the last training dict."""
         self._stride: int | None = None
         """Steps between the last two training dicts."""
-        self._by_epoch: tuple[list[float], list[int]] = ([], [])
-        """Epochs and steps of counted dicts, both ascending."""
+        self._by_epoch = CountedEpochs()
         self.cleared = False
         """True while the bar is cleared and not yet painted again."""
         self._painted: dict[int, int] = {}
@@ -83,10 +81,7 @@ class StepResolver:
         """Dicts since the clearing."""
         self._other = False
         """True if other text was printed since the clearing."""
-        self._moves = 0
-        """Single steps of the bar since the last dict."""
-        self._place: BetweenBars | None = None
-        """Where the last dict stood that was between the bars of two steps in a row."""
+        self._guess = BarGuess()
 
     # -- events on the console ---------------------------------------------------------------------
 
@@ -174,7 +169,7 @@ class StepResolver:
             self._first.setdefault(total, at)
         before = self._last_at(total)
         if not self._waiting:
-            self._moves = self._moves + 1 if before in (at, at - 1) else 0
+            self._guess.moved(before, at)
         self._drawn = at, total
         if total == self.total:
             self.at = at
@@ -304,9 +299,7 @@ class StepResolver:
             return last + interval
         if before != at - 1 or before == last:
             return at
-        first = self._place
-        self._place = BetweenBars(before, at, self._waiting[-1].epoch)
-        return nearer_bar(first, self._place, others=self._moves > 1)
+        return self._guess.step(before, self._waiting[-1].epoch)
 
     def _before_move(self, before: int | None, at: int) -> int:
         """Return the likeliest step where the bar is behind: it moves after a dict is printed."""
@@ -408,16 +401,9 @@ class StepResolver:
         known = self.stated.step_at(epoch)
         if known is not None:
             return known or step
-        epochs, steps = self._by_epoch
         if epoch is None or self._drawn is not None:
             return step
-        if epochs and epoch < epochs[-1]:
-            at = bisect_left(epochs, epoch)
-            step = steps[at]
-            del epochs[at:], steps[at:]
-        epochs.append(epoch)
-        steps.append(step)
-        return step
+        return self._by_epoch.step(epoch, step)
 
     def _before(self, waiting: Sequence[PrintedDict]) -> int | None:
         """Return the step to count some dicts from, None if the console does not show it."""

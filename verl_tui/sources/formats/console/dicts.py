@@ -106,7 +106,7 @@ class DictReader:
         self._rollout: int | None = None
         self.counted = 0
         """Dicts whose steps were counted, not stated."""
-        self.placed = 0
+        self._placed = 0
         """All dicts with metrics so far."""
         self.program = TrainerDetector()
         self._line = 0
@@ -137,6 +137,21 @@ class DictReader:
         if not _is_metrics(written, stated=step is not None):
             return None
         return self._printed(written, step, total, part, number)
+
+    @property
+    def counts_most(self) -> bool:
+        """True if most steps were counted."""
+        return 2 * self.counted > self._placed
+
+    @property
+    def note(self) -> str | None:
+        """Say how many records have an estimated step, None if none has."""
+        if not self.counted:
+            return None
+        if self.counted == 1:
+            return "the step of 1 record is estimated: the console does not state it"
+        many = f"{self.counted:,} records"
+        return f"the steps of {many} are estimated: the console does not state them"
 
     @property
     def watching(self) -> bool:
@@ -242,7 +257,7 @@ class DictReader:
     def _rows(self, settled: Sequence[PlacedDict]) -> list[MetricRow | Record]:
         """Return rows for dicts with known steps, and where another training starts or resumes."""
         self.counted += sum(one.counted and bool(one.printed.keys) for one in settled)
-        self.placed += sum(bool(one.printed.keys) for one in settled)
+        self._placed += sum(bool(one.printed.keys) for one in settled)
         out: list[MetricRow | Record] = []
         for one in settled:
             printed = one.printed

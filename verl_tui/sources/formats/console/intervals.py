@@ -5,7 +5,8 @@ the dicts' own.
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING, NamedTuple
+from bisect import bisect_left
+from typing import TYPE_CHECKING
 
 from verl_tui.patterns import pattern
 
@@ -112,33 +113,57 @@ class StatedSteps:
         return _roundest(math.ceil(least), math.floor(most), count)
 
 
-class BetweenBars(NamedTuple):
-    """A dict between the bars of two steps in a row."""
+class CountedEpochs:
+    """Epochs of counted dicts with their steps, both ascending."""
 
-    before: int
-    at: int
-    """Position of the bar behind it."""
-    epoch: float | None
+    def __init__(self) -> None:
+        self._epochs: list[float] = []
+        self._steps: list[int] = []
+
+    def step(self, epoch: float, step: int) -> int:
+        """Return the step of a counted dict: an epoch that goes back is that of a restart."""
+        epochs, steps = self._epochs, self._steps
+        if epochs and epoch < epochs[-1]:
+            at = bisect_left(epochs, epoch)
+            step = steps[at]
+            del epochs[at:], steps[at:]
+        epochs.append(epoch)
+        steps.append(step)
+        return step
 
 
-def nearer_bar(first: BetweenBars | None, second: BetweenBars, *, others: bool) -> int:
-    """Return the step of a dict: by the epochs of two, as the same bar of both, else by whether one
-    chooses to log at each so many steps.
+class BarGuess:
+    """Guesses which of two bars in a row has the step of the dict between them."""
 
-    Args:
-        first: The dict before.
-        second: The dict.
-        others: Whether steps without a dict were seen right before it.
-    """
-    if first is not None and first.epoch and second.epoch and first.before:
-        ratio = second.epoch / first.epoch
-        by_before = abs(ratio - second.before / first.before)
-        by_at = abs(ratio - second.at / first.at)
-        if _CLEARLY * by_at < by_before:
-            return second.at
-        if _CLEARLY * by_before < by_at:
-            return second.before
-    return second.at if others and _is_round(second.at) else second.before
+    def __init__(self) -> None:
+        self._moves = 0
+        """Single steps of the bar since the last dict."""
+        self._last: tuple[int, float | None] | None = None
+        """Bar before the last such dict, and its epoch."""
+
+    def moved(self, before: int | None, at: int) -> None:
+        """Take a bar without a dict before it."""
+        self._moves = self._moves + 1 if before in (at, at - 1) else 0
+
+    def step(self, before: int, epoch: float | None) -> int:
+        """Return the step of a dict: by the epochs of two, as the same bar of both, else by whether
+        one chooses to log at each so many steps, where some had no dict.
+
+        Args:
+            before: Position of the bar before the dict; that behind it is one further.
+            epoch: The dict's.
+        """
+        first, first_epoch = self._last or (0, None)
+        self._last = before, epoch
+        if first and first_epoch and epoch:
+            ratio = epoch / first_epoch
+            by_before = abs(ratio - before / first)
+            by_behind = abs(ratio - (before + 1) / (first + 1))
+            if _CLEARLY * by_behind < by_before:
+                return before + 1
+            if _CLEARLY * by_before < by_behind:
+                return before
+        return before + (self._moves > 1 and _is_round(before + 1))
 
 
 def _is_round(step: int) -> bool:
