@@ -9,18 +9,23 @@ from collections import Counter
 from verl_tui.patterns import pattern
 from verl_tui.text import one_line
 
-_METRIC = pattern(rb"(?i)loss|reward|return|score|entropy|grad|accuracy|\bkl\b|kl_|_kl")
-"""Words in a line of a training's metrics."""
+_METRIC = pattern(
+    rb"(?i)loss|entropy|grad|\bkl\b|kl_|_kl"
+    rb"|(?:mean|avg|average|std)[ _]?(?:reward|return|score)"
+    rb"|(?:reward|return|score)s?[ _]?(?:mean|avg|std)"
+)
+"""Words in a line of a training's metrics; a reward alone may be that of one sample."""
+_STEP = pattern(rb"(?i)\b(?:step|iter(?:ation)?|epoch|update)s?\b[^\w\n]{0,20}\d")
 _PAIR = pattern(
-    rb"(?<!\w)([A-Za-z][\w/.-]{1,40})(?: ?[=:] ?| )"
-    rb"[-+]?(?:\d{1,15}(?:\.\d{0,20})?|\.\d{1,20})(?:e[-+]?\d{1,3})?"
-    rb"(?=[%\s,;|)\]}]|[a-z]{1,3}\b|$)"
+    rb"(?i)(?<!\w)([a-z][\w/.-]{1,40})(?:['\"]? {0,20}[=:] {0,20}| {1,20})"
+    rb"([-+]?(?:\d{1,15}(?:\.\d{0,20})?|\.\d{1,20})(?:e[-+]?\d{1,3})?)"
+    rb"(?=[%\s,;:/|)\]}]|[a-z]{1,3}\b|$)"
 )
 """A name and its number."""
 _LONGEST = 4000
 """Bytes of a line that are looked at."""
 _PAIRS = 3
-"""Fewest numbers of a line of metrics: heuristic."""
+"""Fewest numbers of a line of metrics, one less where it has a step: heuristic."""
 _ALIKE = 5
 """Lines with the same names that are no chance: heuristic."""
 _MOST_KINDS = 100
@@ -36,6 +41,9 @@ class UnknownLines:
         self._last = ""
         """The last one, with its number."""
         self._alike = Counter[tuple[bytes, ...]]()
+        """Lines by the names in them, where the numbers change: each worker may print settings."""
+        self._numbers: dict[tuple[bytes, ...], tuple[bytes, ...]] = {}
+        """The last numbers by the names."""
         self._seen = 0
 
     @property
@@ -57,10 +65,15 @@ class UnknownLines:
         self._seen += 1
         if not self.watches or _METRIC.search(part, 0, _LONGEST) is None:
             return
-        names = tuple(_PAIR.findall(part[:_LONGEST]))
-        if len(names) < _PAIRS or (
-            names not in self._alike and len(self._alike) >= _MOST_KINDS
-        ):
+        pairs = _PAIR.findall(part[:_LONGEST])
+        if len(pairs) < _PAIRS - (_STEP.search(part, 0, _LONGEST) is not None):
+            return
+        names, numbers = zip(*pairs, strict=True)
+        if len(self._numbers) >= _MOST_KINDS and names not in self._numbers:
+            return
+        before = self._numbers.get(names)
+        self._numbers[names] = numbers
+        if before == numbers:
             return
         self._alike[names] += 1
         if self._alike[names] >= _ALIKE:
