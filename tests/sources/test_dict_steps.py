@@ -260,6 +260,8 @@ DUMPED = "GRPOConfig(\n_n_gpu=1,\nmax_steps={},\nseed=1,\n)\n"
         (PLANNED, "", 800, 20, False),
         (UNSLOTH, "{'train_runtime': 9.5, 'epoch': 0.3}\n", 120, 5, False),
         (DUMPED, "{'train_runtime': 9.5, 'epoch': 0.3}\n", 120, 5, False),
+        ("--max_steps {}\n", "{'train_runtime': 9.5, 'epoch': 0.3}\n", 120, 5, False),
+        ("agent.max_steps=6{}\n", closing(350, 4100.0), 350, 10, False),
     ],
 )
 def test_without_a_bar_the_end_or_the_plan_tells_the_interval(
@@ -271,6 +273,12 @@ def test_without_a_bar_the_end_or_the_plan_tells_the_interval(
     run = read_run(path)
     assert values(run, "loss") == {at: at / 8 for at in logged}
     assert "are estimated" in (run.sources[str(path)].status.note or "")
+
+
+def test_more_dicts_than_can_wait_for_an_end_are_counted(tmp_path: Path) -> None:
+    path = tmp_path / "train.log"
+    path.write_text("".join(map(printed, range(1, 10_051))) + closing(10_050, 900.0))
+    assert list(values(read_run(path), "loss")) == list(range(1, 10_051))
 
 
 def test_a_plan_that_a_limit_cuts_short_tells_no_steps_of_an_epoch(

@@ -35,6 +35,8 @@ if TYPE_CHECKING:
 
 _PATIENCE = 32
 """Training dicts without a bar among them after which the steps are counted."""
+_MOST_WAITING = 10_000
+"""Dicts that wait for the training's end: memory."""
 _MOST_BARS = 100
 """Bars whose first position is remembered: a console has a handful, a broken one any number."""
 
@@ -148,7 +150,8 @@ class StepResolver:
             return [*out, self._settle(new, new.step)]
         self._waiting.append(new)
         if self._waits:
-            return out
+            full = len(self._waiting) >= _MOST_WAITING
+            return [*out, *(self.caught_up() if full else ())]
         if self._kept_back:
             return out + self._pair()
         if (

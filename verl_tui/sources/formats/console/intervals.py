@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
 _EVERY = pattern(rb"logging_steps['\"]?\s{0,40}[=: ]\s{0,40}(\d{1,9})\b")
-_LIMIT = pattern(rb"max_steps['\"]?\s{0,40}[=:]\s{0,40}([1-9]\d{0,9})\b")
+_LIMIT = pattern(rb"max_steps['\"]?\s{0,40}[=: ]\s{0,40}([1-9]\d{0,9})\b")
 _CONTINUED = pattern(rb"Continuing training from global step (\d{1,15})(?!\d)")
 _EPOCHS = pattern(rb"Num Epochs = ([\d,]{1,12})(?!\d)")
 _PER_EPOCH = pattern(rb"Num update steps per epoch = ([\d,]{1,12})(?!\d)")
@@ -104,12 +104,13 @@ class StatedSteps:
             seconds: How long it took.
             rate: Its steps a second, 0 where that is not stated.
         """
-        if self._planned:
-            return likeliest_interval(self._planned, count)
-        if not 0 < seconds * rate < _MOST:
-            return 1
         least = max(0.0, rate - _RATE_ROUNDING) * seconds
         most = (rate + _RATE_ROUNDING) * seconds
+        is_known = 0 < seconds * rate < _MOST
+        if self._planned and (not is_known or least <= self._planned <= most):
+            return likeliest_interval(self._planned, count)
+        if not is_known:
+            return 1
         return _roundest(math.ceil(least), math.floor(most), count)
 
 
