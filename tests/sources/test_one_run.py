@@ -166,6 +166,8 @@ def test_what_ray_writes_of_itself_is_no_log(tree):
         b"experiment_name: null\nrun_name: qwen-7b\n",
         b"experiment_name: ${name}\nexp_name: 'qwen-7b'\n",
         b"usage: rl.py [--run_name RUN_NAME]\npython rl.py --run_name qwen-7b\n",
+        b"['trainer.experiment_name=qwen-7b', 'trainer.nnodes=1']",
+        b'python rl.py "run_name=qwen-7b"',
     ],
 )
 def test_what_settings_call_the_experiment(text):
@@ -187,6 +189,7 @@ def test_what_settings_call_the_experiment(text):
         b"    wandb.init(project=p, run_name=args.run_name)\n",
         b"    run_name=f\"{model}-{seed}\",\n    exp_name='{model}_%d',\n",
         b"experiment_name=os.path.join(root, sub)",
+        b"run_name=config['title']",
     ],
 )
 def test_settings_that_call_it_nothing(text):
