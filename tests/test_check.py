@@ -632,6 +632,62 @@ def test_a_run_is_only_done_to_the_full_hundred_at_its_end(tmp_path: Path) -> No
     assert "step 999 of 1000 (99%)" in note(tmp_path / "run")
 
 
+@pytest.mark.parametrize(
+    "form",
+    [
+        "[Iter {at}/90] loss=-0.0{at} | reward=0.3{at} (std=0.2) | seq_len=2{at}",
+        "2026-03-01 10:00:{at},104 - rl - INFO - rl_loss: -0.1{at}, reward: 0.2{at}, l2_norm: 0.14",
+        "epoch 0 step {at} loss 0.{at} kl 0.0{at} acc 0.4{at}% 12s",
+        "Epoch:[1/3]({at}/90), Reward: -0.{at}, KL_ref: 0.0{at}, Actor Loss: 0.0{at}",
+        "{at} | Return: 1{at}.5 | Entropy: 1.{at} | Grad norm: 3e-0{at}",
+        "iteration       {at}/  700 | samples:      {at}0 | lm loss: 1.{at}0E+00 |",
+        "step {at}: loss 0.{at}",
+        'train {{"iteration": {at}, "loss": 0.{at}, "rewards": {{"mean": 0.{at}}}}}',
+    ],
+)
+def test_steps_in_no_known_form_are_said_to_be_there(form: str, tmp_path: Path) -> None:
+    head = "Loading the model\nConfig: lr=5e-06, groups=8, kl=0.1\n"
+    lines = [form.format(at=at) for at in range(10, 90)]
+    log = write(tmp_path / "own" / "train.log", [head, *lines], age=7200.0)
+    found, monitor = look(log)
+    shown = note_text(found, monitor, NOW)
+    assert "its steps cannot be read" in shown.splitlines()[0]
+    assert (
+        f"80 lines with metrics are in no known form, as line {len(lines) + 3}: "
+        in shown
+    )
+    (run,) = found["runs"]
+    assert run["step"] is None
+    assert run["state"] == "ended?"
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "reward function: score=0.{at} len=1{at} format=1.0",  # of a sample
+        "(Worker pid=4{at}) entropy_coeff=0.1, kl_loss_coef=0.01, mini_batch=64",
+        "[env 2] step {at} reward 0.5 turns 3",
+    ],
+)
+def test_numbers_before_the_first_step_are_not_taken_for_steps(
+    line: str, tmp_path: Path
+) -> None:
+    begun = ["INFO: Total training steps: 90"]
+    lines = [line.format(at=at) for at in range(10, 40)]
+    shown = note(write(tmp_path / "verl" / "train.log", [*begun, *lines]))
+    assert "waiting for the first of 90 steps" in shown
+    assert "no known form" not in shown
+
+
+def test_lines_that_look_like_metrics_beside_known_steps_are_not_spoken_of(
+    tmp_path: Path,
+) -> None:
+    printed = [f"loss={at}.5 reward={at} kl=0.{at}" for at in range(10)]
+    steps = [f"step:{at} - actor/entropy:0.4 - actor/kl_loss:0.1" for at in range(9)]
+    log = write(tmp_path / "verl" / "train.log", [*printed, *steps])
+    assert "no known form" not in note(log)
+
+
 def test_a_file_without_a_line_of_a_training_is_said_to_have_none(
     tmp_path: Path,
 ) -> None:

@@ -320,6 +320,12 @@ class SourceStatus(NamedTuple):
     """True if all of this host's processes were looked at, and none holds the file, which lies on
     this host's disk.
     """
+    counts_steps: bool = False
+    """True if it does not state the steps of most records: they were counted or estimated."""
+    unread_form: str = ""
+    """Says which lines look like metrics that cannot be read, where it shows no step."""
+    to_come: bool = False
+    """True while a replay has more of it to play."""
 
 
 class Reread(NamedTuple):

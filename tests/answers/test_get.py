@@ -92,10 +92,15 @@ def checked(path: Path, capsys: pytest.CaptureFixture[str]) -> dict[str, Any]:
 
 def test_the_fields_of_each_answer(get: Callable[..., Any], run: Path) -> None:
     read = ["version", "run", "run_id", "read", "bytes_read"]
-    state = "state step total_steps progress remaining_s last_record_age_s last_record_by verdict"
+    state = (
+        "state step total_steps steps_estimated progress remaining_s last_record_age_s"
+        " last_record_by verdict"
+    )
     assert list(get("state", run)) == [
         *read,
         *state.split(),
+        "last_record_by",
+        "verdict",
         "finding",
         "findings",
         "phase",
@@ -103,7 +108,7 @@ def test_the_fields_of_each_answer(get: Callable[..., Any], run: Path) -> None:
     findings = get("findings", run)
     assert list(findings) == [*read, "total", "left_out", "not_judged", "findings"]
     metrics = get("metrics", run)
-    assert list(metrics) == [*read, "total", "left_out", "metrics"]
+    assert list(metrics) == [*read, "steps_estimated", "total", "left_out", "metrics"]
     assert list(metrics["metrics"][0]) == [
         "key",
         "indicator",
@@ -114,7 +119,10 @@ def test_the_fields_of_each_answer(get: Callable[..., Any], run: Path) -> None:
         "max",
     ]
     points = get("metrics", run, "--metric", "policy_kl", "--last", "2")
-    assert list(points) == [*read, "key", "indicator", "total", "left_out", "points"]
+    assert list(points) == [
+        *read,
+        *("key", "indicator", "steps_estimated", "total", "left_out", "points"),
+    ]
     assert points["points"] == [
         {"step": step, "value": 0.4, "time": None} for step in (39, 40)
     ]

@@ -97,6 +97,13 @@ def test_forward_only_more_is_delivered_and_backward_all_is_delivered_anew(playb
     assert playback.now() == BEGAN
 
 
+def test_what_was_taken_before_the_start_does_not_come_again(playback, wall):
+    assert steps(playback) == [1]
+    playback.start()
+    wall.now += 5
+    assert steps(playback) == [2]
+
+
 def test_whoever_stops_taking_goes_on_where_it_was(playback):
     playback.go(BEGAN + 9 * GAP)
     taken = playback.take()

@@ -178,12 +178,15 @@ def test_any_bytes_are_survived(pieces: list[bytes]) -> None:
     points(pieces)
 
 
+DICT = b"{'loss': 0.5, 'epoch': 0.1}\n"
+
+
 def test_a_console_is_known_by_its_first_telling_line() -> None:
     reader = LateReader()
     assert not list(reader.feed(DICTS[: DICTS.index(b"{")]))
     assert [
         record
-        for record in reader.feed(b"{'loss': 0.5, 'epoch': 0.1}\n")
+        for record in (*reader.feed(DICT), *reader.caught_up())
         if isinstance(record, MetricRows)
     ]
     assert not console.matches(Path("stdin"), b"pip install\n")

@@ -12,6 +12,7 @@ from verl_tui.answers.run_reading import NothingError, RunError
 from verl_tui.indicators import INDICATORS, factor
 from verl_tui.metrics import describe
 from verl_tui.metrics.catalogue import known_metrics
+from verl_tui.runs.views.provenance import has_estimated_steps
 from verl_tui.text import one_line
 
 if TYPE_CHECKING:
@@ -43,6 +44,7 @@ def metrics_of(reading: Reading, pattern: str | None = None) -> dict[str, Any]:
             metrics.append(_summary(series, run.meanings.get(key)))
     return {
         **reading.part,
+        "steps_estimated": has_estimated_steps(run),
         "total": len(run.keys),
         "left_out": len(run.keys) - len(metrics),
         "metrics": metrics,
@@ -102,6 +104,7 @@ def points_of(
         **reading.part,
         "key": series.key,
         "indicator": run.meanings.get(key),
+        "steps_estimated": has_estimated_steps(run),
         "total": total,
         "left_out": None if total is None else total - (stop - start),
         "points": [_point(series, at, times) for at in range(start, stop)],

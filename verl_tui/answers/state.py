@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from verl_tui.check.opening import judging_rules, verdict
 from verl_tui.health.judge import Judge
+from verl_tui.runs.views.provenance import has_estimated_steps
 from verl_tui.runs.views.signs_of_life import phase
 from verl_tui.runs.views.state import State, remaining, silence, state
 from verl_tui.text import one_line
@@ -41,6 +42,7 @@ def state_of(reading: Reading, guide: Guide, now: float) -> dict[str, Any] | Non
         "state": state(run, now).value,
         "step": run.step,
         "total_steps": run.total_steps,
+        "steps_estimated": has_estimated_steps(run),
         "progress": _progress(run),
         "remaining_s": _seconds(remaining(run, now)),
         **_age(run, now),
@@ -100,6 +102,8 @@ def state_line(found: Mapping[str, Any]) -> str:
     if step is not None:
         of = f" of {total} ({int(100 * progress)}%)" if progress is not None else ""
         parts.append(f"step {step}{of}")
+    if found["steps_estimated"]:
+        parts.append("steps estimated")
     if found["remaining_s"] is not None:
         parts.append(f"about {duration(found['remaining_s'])} left")
     if found["last_record_age_s"] is not None:

@@ -12,8 +12,9 @@ from verl_tui.evaluation import PREFIX
 from verl_tui.indicators import INDICATORS
 from verl_tui.patterns import pattern
 from verl_tui.runs.views.checkpoints import usable
+from verl_tui.runs.views.provenance import has_estimated_steps
 from verl_tui.runs.views.signs_of_life import evidence
-from verl_tui.runs.views.state import State, ahead, is_evaluation
+from verl_tui.runs.views.state import State, ahead, is_evaluation, unread_form
 from verl_tui.times import age, duration
 from verl_tui.words import counted, number
 
@@ -25,6 +26,7 @@ if TYPE_CHECKING:
 
 _GO_BACK = pattern(r"\bgo back to\b", re.IGNORECASE)
 _GOES_ON = ("waiting", "running", "stalled")
+_UNREAD = "have it write its metrics with their steps as JSONL or CSV, to TensorBoard or to W&B"
 _NEXT: Mapping[str, str] = {
     "waiting": "wait for the first steps",
     "stalled": "look at the end of its log and at its processes: no step comes",
@@ -113,6 +115,7 @@ def _headline(described: Mapping[str, Any], run: Run, now: float) -> Text:
         at,
         ", ",
         _condition(described, run),
+        ", steps estimated" if has_estimated_steps(run) else "",
         *(f", {fact}" for fact in _times(described, run, now)),
     )
 
@@ -150,6 +153,8 @@ def _condition(described: Mapping[str, Any], run: Run) -> Text:
         return Text.assemble(words, f" after all {total} steps")
     if described["step"] is not None or is_evaluation(run):
         return words
+    if unread_form(run):
+        return Text.assemble(words, ", its steps cannot be read")
     first = f"the first of {total} steps" if total else "the first step"
     if state in ("waiting", "crashed", "ended?"):
         return Text.assemble(
@@ -212,6 +217,8 @@ def _why(described: Mapping[str, Any], run: Run, word: str, judged: int) -> str:
         return message
     if word:
         return f"{counted(judged, 'rule')} judged, none found anything"
+    if said := unread_form(run):
+        return said
     return "no step to judge yet" if run.step is None else "too few steps to judge"
 
 
@@ -224,6 +231,8 @@ def _next(described: Mapping[str, Any], run: Run) -> str:
         return "look at what the finding names below"
     if described["state"] == "finished" and (keep := _worth_keeping(described["best"])):
         return keep
+    if unread_form(run):
+        return _UNREAD
     return _NEXT.get(described["state"], "nothing to do")
 
 

@@ -9,7 +9,7 @@ from rich.cells import cell_len
 from verl_tui.health.finding import Severity, unjudged, unjudged_rules
 from verl_tui.rendering.text.piece import cells_of
 from verl_tui.rendering.text.printable import cut, middle, printable, wrapped
-from verl_tui.runs.views.state import State, is_evaluation, state
+from verl_tui.runs.views.state import State, is_evaluation, state, unread_form
 from verl_tui.words import counted
 
 if TYPE_CHECKING:
@@ -18,6 +18,10 @@ if TYPE_CHECKING:
     from verl_tui.health.finding import Finding, Verdict
     from verl_tui.rendering.session.snapshot import View
     from verl_tui.rendering.text.piece import Pieces
+
+
+_TITLE = "health "
+"""Begins the only row of a panel without an edge."""
 
 
 class FindingSymbols(NamedTuple):
@@ -210,6 +214,7 @@ class FindingWriter:
             words = "no training to judge"
         elif view.run.step is None:
             words = "waiting for the first step"
+            words = "its steps cannot be read" if unread_form(view.run) else words
         elif view.run.name not in view.monitor.verdicts:
             words = "no verdict yet"
         elif _judged(view) == 0:
@@ -226,6 +231,8 @@ class FindingWriter:
         fits.
         """
         row = self.beginning(self.quiet(view), 1)[0]
+        if cells_of(row) + len(_TITLE) <= self.width:
+            row = [(_TITLE, "text"), *row]
         rules = view.verdict.not_judged
         if view.loading or view.run is None or view.run.step is None or not rules:
             return row

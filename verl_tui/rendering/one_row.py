@@ -24,6 +24,7 @@ from verl_tui.rendering.text.printable import middle
 from verl_tui.rendering.text.short_names import short_names
 from verl_tui.runs.time.rates import steps_per_minute
 from verl_tui.runs.views.kl import shown_kl
+from verl_tui.runs.views.provenance import has_estimated_steps
 from verl_tui.runs.views.state import State, ahead, is_evaluation, remaining, silence
 from verl_tui.text import one_line
 from verl_tui.times import age, duration
@@ -155,6 +156,8 @@ def _identity(view: View, run: Run) -> Iterator[RowPart]:
     yield words
     if run.step is not None:
         yield _step(run.step, run.total_steps, current)
+    if has_estimated_steps(run):
+        yield [_text(8, "steps estimated", "dim")]
 
 
 def _step(step: int, total: int | None, current: State | Unread) -> RowPart:

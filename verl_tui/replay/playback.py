@@ -108,14 +108,12 @@ class Playback:
         """True while records are delivered up to another position."""
         self.notify: Callable[[], object] = lambda: None
         """Called when news can be taken."""
+        recording.rewind()
 
     # -- as `NewsSource` ---------------------------------------------------------------------------
 
     def start(self) -> None:
-        """Deliver everything again up to the present position."""
-        self.recording.rewind()
-        self.seeking = True
-        self._delivered_until = float("-inf")
+        """Say that everything up to the present position can be taken."""
         self.notify()
 
     def stop(self) -> None:
@@ -194,9 +192,10 @@ class Playback:
             self.until = None
         back = moment < self._delivered_until
         if back:
-            self.start()
-        else:
-            self.notify()
+            self.recording.rewind()
+            self.seeking = True
+            self._delivered_until = float("-inf")
+        self.notify()
         return back
 
     def status(self, run: str | None) -> ReplayStatus:

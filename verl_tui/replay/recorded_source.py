@@ -183,6 +183,7 @@ class RecordedSource:
             bytes_read=size,
             size=size,
             modified=None if status.modified is None else moment,
+            to_come=taken < len(self.moments),
         )
 
 

@@ -145,12 +145,14 @@ class Run(LoggedMetrics):
         for state in reversed(self.sources.values()):
             if state.total is not None and state.total >= reached:
                 return state.total
-        planned = self._planned_steps
-        return planned if planned is not None and planned >= reached else None
+        least, most = self._planned_steps or (0, 0)
+        if least == reached and self.outcome and self.outcome.kind is EventKind.EXITED:
+            return least or None  # it has ended well there
+        return most if most >= max(1, reached) else None
 
     @property
     @cached_by_revision
-    def _planned_steps(self) -> int | None:
+    def _planned_steps(self) -> tuple[int, int] | None:
         lengths = [
             state.per_epoch
             for state in self.sources.values()

@@ -130,6 +130,8 @@ class SourceState:
             progress.per_epoch if progress.per_epoch is not None else self.per_epoch
         )
         if progress.step is None:
+            if self.ending is not None and self.ending.kind is EventKind.TRACEBACK:
+                self.ending = None  # an optional import failed: the start went on
             return False
         if progress.elapsed is not None and self._is_later(
             progress.step, progress.elapsed

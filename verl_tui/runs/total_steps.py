@@ -37,15 +37,21 @@ _BATCHES = (
 )
 """Prompts of a step. A bare `batch_size` may be that of each device, so it is not used."""
 _TRIED = 4
-"""Newest shares of epochs that are looked at."""
+"""Newest shares of epochs that are looked at, and as many of the first."""
+_ROUNDING = 1e-6
+"""Share of its size by which a number in single precision may be off."""
+
+StepRange = tuple[float, float]
+"""Fewest and most steps, where it is not known what becomes of an epoch's last batches."""
 
 
 def planned_steps(
     settings: RunSettings,
     series: Callable[[str], Series | None],
     per_epoch: int | None = None,
-) -> int | None:
-    """Return the total number of steps by the settings, None if they do not show it.
+) -> tuple[int, int] | None:
+    """Return the fewest and the most steps that the settings may mean, None if they do not show
+    them.
 
     Args:
         settings: Of the run.
@@ -55,14 +61,21 @@ def planned_steps(
     for key in _TOTALS:
         total = as_whole_number(settings.values.get(key))
         if total is not None:
-            return total
+            return total, total
     epochs = _stated_epochs(settings)
     if epochs is None:
         return None
-    each = per_epoch or _by_data(settings) or _steps_per_epoch(series)
-    if each is not None and 0 < epochs * each < 1e12:
-        return round(epochs * each)
+    each = per_epoch or _by_data(settings)
+    least, most = (each, each) if each else _steps_per_epoch(series) or (0, 0)
+    if 0 < epochs * most < 1e12:
+        return _whole(epochs * least), _whole(epochs * most)
     return None
+
+
+def _whole(steps: float) -> int:
+    """Return a number of steps; a part of one is one, as Hugging Face's trainer counts."""
+    near = round(steps)
+    return near if abs(steps - near) <= _ROUNDING * steps else math.ceil(steps)
 
 
 def _stated_epochs(settings: RunSettings) -> float | None:
@@ -86,25 +99,47 @@ def _by_data(settings: RunSettings) -> int | None:
     return None
 
 
-def _steps_per_epoch(series: Callable[[str], Series | None]) -> float | None:
+def _steps_per_epoch(series: Callable[[str], Series | None]) -> StepRange | None:
     """Return the steps of an epoch: known when the log has seen one end, or where it counts parts
     of epochs exactly.
     """
     counted = series("training/epoch")
     if counted is not None:
-        return _between_epochs(counted)
+        each = _between_epochs(counted)
+        return (each, each) if each is not None else None
     shares = series("train/epoch") or series("epoch")
-    if shares is None:
+    return _by_shares(shares) if shares is not None else None
+
+
+def _by_shares(shares: Series) -> StepRange | None:
+    """Return the steps of an epoch by the shares of the data that Hugging Face's trainer has seen.
+
+    Its last, incomplete step is dropped (transformers up to 4.45, where the next epoch makes up for
+    it, and 4.46 to 4.49, where it is made, but not planned) or made (from 4.50 on).
+    """
+    newest, oldest = slice(None, -_TRIED, -1), slice(_TRIED)
+    last = _exact(shares, newest)
+    if last is None:
         return None
-    # TRL: the share of the data seen so far; some versions round it, and then it says too little.
+    first = _exact(shares, oldest) or last
+    each = last[0] / last[1]
+    if abs(each - round(each)) <= _ROUNDING * each:
+        return round(each), round(each)
+    made_up = last[1] > 1 and abs(first[0] / first[1] - each) <= _ROUNDING * each
+    return math.floor(each), math.floor(each) if made_up else math.ceil(each)
+
+
+def _exact(shares: Series, part: slice) -> tuple[int, float] | None:
+    """Return the first step of a part with a share that was not rounded, as some versions do: it
+    says too little then.
+    """
+    pairs = zip(shares.steps[part], shares.values[part], strict=True)
     exact = (
-        step / value
-        for step, value in zip(
-            shares.steps[:-_TRIED:-1], shares.values[:-_TRIED:-1], strict=True
-        )
-        if math.isfinite(value)
-        and value > 0 < step
-        and abs(value - round(value, 4)) > 1e-6 * max(1.0, value)
+        (step, share)
+        for step, share in pairs
+        if math.isfinite(share)
+        and share > 0 < step
+        and abs(share - round(share, 4)) > _ROUNDING * max(1.0, share)
     )
     return next(exact, None)
 

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from verl_tui.records import Record, SourceStatus
-    from verl_tui.sources.formats.format import Format, Reader
+    from verl_tui.sources.formats.format import Decoder, Format, Reader
 
 name = "standard input"
 rank = 3
@@ -104,6 +104,11 @@ class LateReader:
             return None
         return self._reader.note
 
+    @property
+    def decoder(self) -> Decoder | None:
+        """What decodes the lines of what it has turned out to be."""
+        return getattr(self._reader, "decoder", None)
+
     def feed(self, data: bytes) -> Sequence[Record]:
         """Return the records of these bytes, once the format is known."""
         if self._reader is not None:
@@ -124,6 +129,10 @@ class LateReader:
         if self._reader is None:
             return begun
         return (*begun, *self._reader.finish())
+
+    def caught_up(self) -> Sequence[Record]:
+        """Return what waited for more of what is there."""
+        return getattr(self._reader, "caught_up", tuple)()
 
     def restart(self, reason: str) -> Sequence[Record]:
         """Nothing starts anew here."""

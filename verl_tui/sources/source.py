@@ -157,7 +157,10 @@ class FileSource:
         again: Sequence[Record] = ()
         if chunk.restarted is not None:
             again = self._reader.restart(chunk.restarted)
-        return self.counted((*again, *self._reader.feed(chunk.data))), chunk.more
+        records = (*again, *self._reader.feed(chunk.data))
+        if not chunk.more:
+            records = (*records, *getattr(self._reader, "caught_up", tuple)())
+        return self.counted(records), chunk.more
 
     def finish(self) -> tuple[Record, ...]:
         """Return what only waits for its end."""
@@ -165,6 +168,7 @@ class FileSource:
 
     def status(self) -> SourceStatus:
         """Return how the source is doing."""
+        decoder = getattr(self._reader, "decoder", None)
         return SourceStatus(
             path=str(self.path),
             format=self.format.name,
@@ -186,6 +190,8 @@ class FileSource:
             engines=getattr(self._reader, "engines", ()),
             reported=getattr(self._reader, "reported", ()),
             origin=self._known_by() if self.format.anchor else "",
+            counts_steps=getattr(decoder, "counts_most", False),
+            unread_form=getattr(decoder, "unread_form", ""),
         )
 
     def _known_by(self) -> str:

@@ -54,6 +54,7 @@ def run(options: argparse.Namespace) -> int:
     """Write the tables; return the exit code."""
     from verl_tui.exporters.csv import ExportError, export
     from verl_tui.monitor import load
+    from verl_tui.runs.views.provenance import ESTIMATED, has_estimated_steps
 
     paths = paths_of(options, "verl-tui export csv logs/run_7 -o run_7.csv")
     check_target(options.output, replaces=True)
@@ -72,6 +73,8 @@ def run(options: argparse.Namespace) -> int:
         raise
     except OSError as error:
         raise unwritten(error, options.output) from error
+    for one in filter(has_estimated_steps, runs):
+        print_note(f"{one.name}: {ESTIMATED}")
     for path in exported.files:
         print_note(f"wrote {path}")
     print_messages(exported.problems)

@@ -16,10 +16,11 @@ from verl_tui.commands.answering import (
     write_answer,
 )
 from verl_tui.commands.arguments import CommandError, count, step
+from verl_tui.commands.output import print_note
 
 if TYPE_CHECKING:
     import argparse
-    from collections.abc import Sequence
+    from collections.abc import Iterable, Sequence
 
     from verl_tui.commands.arguments import CommandParser
 
@@ -35,6 +36,8 @@ _POINTS = 20
 _FIELDS = f"""{READ}
   total       without --metric: number of metrics; with it: of its points, null if read is "end"
   left_out    how many of them are not in the list, null if that is not known
+  steps_estimated
+              true where no source states the steps: they were counted or estimated
 without --metric, all of the log is read:
   metrics     list of {{"key", "indicator": id or null, "step", "value": the last one, "count",
               "min", "max"}}
@@ -76,7 +79,7 @@ def run(options: argparse.Namespace) -> int:
         if options.filter is not None:
             raise CommandError("--filter chooses among all metrics, --metric names one")
         found = _points(options, paths, now)
-        write_answer(found, points_lines(found), options)
+        _write(found, points_lines(found), options)
         return 0
     if options.around is not None:
         raise CommandError("--around needs the metric: --metric KEY")
@@ -84,8 +87,19 @@ def run(options: argparse.Namespace) -> int:
         reading = read_whole(paths, options.named, now)
     report_missing(reading)
     found = metrics_of(reading, options.filter)
-    write_answer(found, metrics_lines(found), options)
+    _write(found, metrics_lines(found), options)
     return 0
+
+
+def _write(
+    found: dict[str, Any], lines: Iterable[str], options: argparse.Namespace
+) -> None:
+    """Write the answer; in text, standard error says whether the steps are those of the log."""
+    from verl_tui.runs.views.provenance import ESTIMATED
+
+    if found["steps_estimated"] and not options.json:
+        print_note(f"{found['run']}: {ESTIMATED}")
+    write_answer(found, lines, options)
 
 
 def _points(

@@ -12,7 +12,7 @@ from verl_tui.patterns import pattern
 from verl_tui.records import EventKind
 from verl_tui.runs.views.signs_of_life import writer
 from verl_tui.runs.views.state import State, interrupted
-from verl_tui.runs.views.worker_errors import worker_errors
+from verl_tui.runs.views.worker_errors import last_errors
 from verl_tui.text import one_line
 
 if TYPE_CHECKING:
@@ -80,6 +80,10 @@ _ADVICE: tuple[tuple[re.Pattern[str], str], ...] = tuple(
             "later.",
         ),
         (
+            r"\bBdbQuit\b",
+            "A user quit the debugger: take the breakpoint out, or let it go on with `c`.",
+        ),
+        (
             r"DUE TO TIME LIMIT",
             "The job's time was up: ask for more, or resume from the newest checkpoint.",
         ),
@@ -117,10 +121,13 @@ _ENDS = (EventKind.FATAL, EventKind.TRACEBACK, EventKind.STOPPED)
 _CONSEQUENCE = pattern(
     r"ChildFailedError|CalledProcessError|Sync replay buffer selected terminal groups"
     r"|Received an empty list as keys"
-    r"|RayTaskError|^Traceback|^Error executing job|^Job 'raysubmit_|Component failed with error"
+    r"|RayTaskError|Traceback \(most recent|^Error executing job|^Job 'raysubmit_"
+    r"|Component failed with error"
     r"|ActorDiedError|RayActorError|WorkerCrashedError|SignalException"
 )
 """Last words of a driver that only report that something else has failed."""
+_UNNAMED = "Traceback (most recent call last):"
+"""Ends the first line of an exception whose name the log does not hold."""
 _BY_USER = "Nothing is wrong: Ctrl+C ended it."
 _OTHERWISE = (
     "Read the log upwards from the error: the first one names the cause, later ones only follow "
@@ -214,8 +221,8 @@ class Crash(Diagnosis):
 
 def _is_like(one: Event, event: Event) -> bool:
     """Return whether another line of the driver belongs to the same end."""
-    other = one.kind is event.kind and one.line != event.line and not one.actor
-    return other and not one.text.startswith("Traceback")
+    other = one.kind is event.kind and one.text != event.text and not one.actor
+    return other and not one.text.endswith(_UNNAMED)
 
 
 def _is_gone(run: Run) -> bool:
@@ -250,7 +257,9 @@ def _cause(run: Run, event: Event, same: Sequence[Event]) -> Blamed:
     worker = blamed(run, event)
     if worker is None:
         lines = tuple(_line(path, one) for one in (event, *same[-3:]))
-        return Blamed(one_line(event.text), lines, event.phase)
+        unnamed = event.text.endswith(_UNNAMED)
+        words = "its log ends within a traceback" if unnamed else one_line(event.text)
+        return Blamed(words, lines, event.phase)
     lines = (*worker.lines, _line(path, event))
     return Blamed(worker.words, lines, event.phase or worker.phase)
 
@@ -270,14 +279,14 @@ def blamed(run: Run, event: Event) -> Blamed | None:
     """Return the workers' error that the driver's last words follow from; None where these name the
     cause.
     """
-    if event.bare or _CONSEQUENCE.search(event.text):
-        return _most(run)
-    return None
+    if interrupted(run) or not (event.bare or _CONSEQUENCE.search(event.text)):
+        return None
+    return _most(run)
 
 
 def _most(run: Run) -> Blamed | None:
-    """Return the most frequent error of the workers, of equals the first."""
-    path, worst = next(iter(worker_errors(run)), ("", None))
+    """Return the workers' most frequent error since the last step, of equals the first."""
+    path, worst = next(iter(last_errors(run)), ("", None))
     if worst is None:
         return None
     first = worst.first

@@ -17,7 +17,7 @@ from verl_tui.runs.views.signs_of_life import (
     unattended,
     writer,
 )
-from verl_tui.runs.views.worker_errors import worker_errors
+from verl_tui.runs.views.worker_errors import last_errors
 
 if TYPE_CHECKING:
     from verl_tui.records import SourceStatus
@@ -55,7 +55,11 @@ _CLOCKS = 3600.0
 """Seconds by which the clocks of two hosts may differ: what is dated later than that proves nothing
 of the present: heuristic.
 """
-_CTRL_C = pattern(r"KeyboardInterrupt|SIGINT")
+_CTRL_C = pattern(
+    r"KeyboardInterrupt|SIGINT|Received 2 death|got signal: 2\b|\bInterrupt\s*$|\d Interrupt\s"
+    r"|(?:code|status)[\s:=]{1,4}(?:-2|130)\b"
+)
+"""What says that it was SIGINT, by name, number or exit code, of an end that came from outside."""
 _QUIET_CRASH = 60.0
 """A traceback alone may be harmless; with this much silence after it the run is called crashed,
 until it goes on.
@@ -148,6 +152,13 @@ def state(run: Run, now: float) -> State:
     return State.UNKNOWN
 
 
+def _played(run: Run, _now: float) -> State | None:
+    """Return the state of a run of which a replay has more to play: no silence is one."""
+    if not any(source.status.to_come for source in run.sources.values()):
+        return None
+    return State.WAITING if run.step is None else State.RUNNING
+
+
 def _crashed(run: Run, now: float) -> State | None:
     """Return CRASHED if an error came and nothing went on after it."""
     if run.outcome is None:
@@ -234,7 +245,7 @@ def has_no_training(run: Run) -> bool:
 
 def _read_in_vain(status: SourceStatus) -> bool:
     """Return whether a source has been read whole, and nothing of a training was in it."""
-    if status.records or status.unreadable or status.problem:
+    if status.records or status.unreadable or status.problem or status.unread_form:
         return False
     return status.whole
 
@@ -248,6 +259,12 @@ def _abandoned(run: Run, idle: float | None) -> bool:
     return all(
         source.status.unheld for source in run.sources.values() if source.status.size
     )
+
+
+def unread_form(run: Run) -> str:
+    """Say which lines look like metrics that cannot be read; empty for a run with steps."""
+    said = (source.status.unread_form for source in run.sources.values())
+    return "" if run.step is not None else next(filter(None, said), "")
 
 
 def is_evaluation(run: Run) -> bool:
@@ -302,7 +319,7 @@ def _gone(run: Run) -> State:
     """Return the state of a run whose process is gone without a message."""
     if _nearly(run):
         return State.FINISHED
-    return State.CRASHED if worker_errors(run) else State.ENDED
+    return State.CRASHED if last_errors(run) else State.ENDED
 
 
 def interrupted(run: Run) -> bool:
@@ -331,18 +348,19 @@ def _by_silence(run: Run, now: float) -> State | None:
     # A file's time alone may be that of a copy.
     sign = evidence(run, now)
     if sign is None:
-        return State.ENDED
+        return _gone(run)
     if sign.latest is None:
         return State.STALLED
     usual = pace(run)
     long = max(_ENDED_AFTER, _ENDED_PACES * (usual.seconds if usual else 0.0))
     if max(0.0, now - sign.latest) > long:
-        return State.ENDED
+        return _gone(run)
     return State.STALLED
 
 
 _JUDGES = (
     _stated,
+    _played,
     _crashed,
     _evaluated,
     _by_process,

@@ -1,4 +1,4 @@
-"""The errors that a run's workers reported while training went on."""
+"""The errors that a run's workers reported, and those that no step came after."""
 
 from __future__ import annotations
 
@@ -18,3 +18,12 @@ def worker_errors(run: Run) -> list[tuple[str, ReportedError]]:
         if error.first.actor
     ]
     return sorted(found, key=lambda one: -one[1].count)
+
+
+def last_errors(run: Run) -> list[tuple[str, ReportedError]]:
+    """Return those behind the last step of their log: the others were caught."""
+    return [
+        (path, error)
+        for path, error in worker_errors(run)
+        if error.step == run.sources[path].step
+    ]

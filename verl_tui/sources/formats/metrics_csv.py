@@ -187,6 +187,11 @@ class CsvDecoder:
         return (self._header, place, self._total, self._decimals)
 
     @property
+    def counts_most(self) -> bool:
+        """True if steps were counted: none is stated."""
+        return self._place.counts_all
+
+    @property
     def counts_steps(self) -> bool:
         """True if steps depend on the rows before: they were counted, or count within epochs."""
         return self._place.relative

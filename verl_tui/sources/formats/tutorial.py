@@ -168,6 +168,11 @@ class TutorialDecoder(JsonDecoder):
         return self._place.step
 
     @property
+    def counts_most(self) -> bool:
+        """True if steps were counted: none is stated."""
+        return self._place.counts_all
+
+    @property
     def counts_steps(self) -> bool:
         """True if steps depend on the records before: they were counted, or count within epochs."""
         return self._place.relative

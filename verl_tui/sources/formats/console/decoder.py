@@ -12,17 +12,21 @@ from typing import TYPE_CHECKING
 from verl_tui.patterns import pattern
 from verl_tui.records import EventKind, Progress
 from verl_tui.sources.fields.row_batcher import MetricRow, joined_notes
-from verl_tui.sources.formats.console import dicts as console_dicts
 from verl_tui.sources.formats.console import engine_addresses as console_engines
 from verl_tui.sources.formats.console import events as console_events
-from verl_tui.sources.formats.console import progress_lines
+from verl_tui.sources.formats.console import intervals, progress_lines
 from verl_tui.sources.formats.console import sample_blocks as console_blocks
 from verl_tui.sources.formats.console import settings_reader as console_settings
 from verl_tui.sources.formats.console import wandb_runs as console_wandb
 from verl_tui.sources.formats.console.dicts import DictReader
 from verl_tui.sources.formats.console.engine_addresses import EngineReader
 from verl_tui.sources.formats.console.events import EventReader
-from verl_tui.sources.formats.console.leads import LeadReader, LineWithLead, printed
+from verl_tui.sources.formats.console.leads import (
+    LeadReader,
+    LineWithLead,
+    printed,
+    without_hole,
+)
 from verl_tui.sources.formats.console.printed_tables import TableBlock
 from verl_tui.sources.formats.console.progress_lines import (
     WHOLE_BAR,
@@ -32,7 +36,7 @@ from verl_tui.sources.formats.console.progress_lines import (
 )
 from verl_tui.sources.formats.console.sample_blocks import SampleBlock
 from verl_tui.sources.formats.console.settings_reader import SettingsReader
-from verl_tui.sources.formats.console.silent_lines import Noise, without_hole
+from verl_tui.sources.formats.console.silent_lines import Noise
 from verl_tui.sources.formats.console.step_lines import (
     KEPT_BY_WANDB,
     STEP,
@@ -44,6 +48,7 @@ from verl_tui.sources.formats.console.step_lines import (
 )
 from verl_tui.sources.formats.console.timestamps import TimestampReader
 from verl_tui.sources.formats.console.trainer_detector import VERL
+from verl_tui.sources.formats.console.unknown_lines import UnknownLines
 from verl_tui.sources.formats.console.word_search import any_of
 from verl_tui.sources.formats.trainer_state import FROM_ZERO, FROM_ZERO_NOTE
 from verl_tui.text import strip_ansi
@@ -68,7 +73,7 @@ _RELEVANT = any_of(
         *console_events.WORDS,
         *console_settings.WORDS,
         *console_blocks.WORDS,
-        *console_dicts.WORDS,
+        *intervals.WORDS,
         *console_engines.WORDS,
         *progress_lines.WORDS,
     )
@@ -88,6 +93,7 @@ class ConsoleDecoder:
         self._table = TableBlock()
         self._dicts = DictReader()
         self._noise = Noise()
+        self._unknown = UnknownLines()
         self._reported: dict[str, None] = {}
         self._step: int | None = None
         self._from_zero = False
@@ -115,6 +121,7 @@ class ConsoleDecoder:
             self._table.note,
             cut_note(self._cut),
             unread_note(self._unread + self._dicts.unread),
+            self.unread_form or None,
         )
 
     def restart(self) -> Sequence[MetricRow | Record]:
@@ -145,6 +152,16 @@ class ConsoleDecoder:
         return bool(self._dicts.counted)
 
     @property
+    def unread_form(self) -> str:
+        """Say which lines look like metrics that cannot be read, where no step is known."""
+        return self._unknown.words if self._step is None else ""
+
+    @property
+    def counts_most(self) -> bool:
+        """True if most steps were counted."""
+        return self._dicts.counts_most
+
+    @property
     def program(self) -> str | None:
         """The console's name after the trainer that writes it, None while nothing shows it."""
         return self._dicts.program.name
@@ -171,6 +188,12 @@ class ConsoleDecoder:
         self._add_dict(out, self._dicts.settle())
         out.extend(self._sample.held(self._step))
         out.extend(self._table.held())
+        return out
+
+    def caught_up(self) -> Sequence[MetricRow | Record]:
+        """Return the records that wait for the training's end, which is not there yet."""
+        out: list[MetricRow | Record] = []
+        self._add_dict(out, self._dicts.caught_up())
         return out
 
     def decode_all(self, text: bytes, number: int) -> Sequence[MetricRow | Record]:
@@ -243,7 +266,9 @@ class ConsoleDecoder:
             or self._sample.waits
             or self._table.begun
             or self._settings.is_open
+            or self._events.framed
             or self._dicts.watching
+            or (self._step is None and self._unknown.watches)
             or self._dicts.program.looks_at(number)
         )
 
@@ -320,23 +345,24 @@ class ConsoleDecoder:
         if self._table.holds(part):
             out.extend(self._table.feed(part, self._step))
             return
+        if self._step is None:
+            self._unknown.read(part, number)
         if self._settings.is_open or _RELEVANT.search(part):
             within_settings = self._settings.holds(prefix, part)
             out.extend(self._settings.read(prefix, part, number))
             if within_settings:
+                self._add_dict(out, self._dicts.words(part, None))
                 return
             self._sample.notice(part)
             self._read_progress(out, part)
             self._engines.read(prefix, part)
-            if part.startswith(b"wandb: "):
-                self._read_wandb(part)
+            run = console_wandb.reports_to(part)
+            if run is not None:
+                self._reported[run] = None
+            self._read_events(out, prefix, part, number)
+        elif self._events.framed:
             self._read_events(out, prefix, part, number)
         out.extend(self._timestamps.read(part))
-
-    def _read_wandb(self, part: bytes) -> None:
-        run = console_wandb.reports_to(part)
-        if run is not None:
-            self._reported[run] = None
 
     def _read_events(
         self, out: list[MetricRow | Record], prefix: bytes, part: bytes, number: int
@@ -391,8 +417,10 @@ class ConsoleDecoder:
         if has_bar(part):
             out.extend(named_bars(part))
             self._add_dict(out, self._dicts.bar(part))
-        elif not self._dicts.words(part):
+        else:
             progress = stated_progress(part)
+            total = progress.total if progress is not None else None
+            self._add_dict(out, self._dicts.words(part, total))
             # Step lines state the step better than the line that only announces it.
             if progress is not None and (progress.step is None or self._step is None):
                 out.append(progress)

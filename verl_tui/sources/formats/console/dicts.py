@@ -18,11 +18,13 @@ import math
 from typing import TYPE_CHECKING, NamedTuple
 
 from verl_tui.patterns import pattern
-from verl_tui.records import Event, EventKind, Progress
+from verl_tui.records import Event, EventKind, Progress, Restart
 from verl_tui.sources.fields.row_batcher import MetricRow
-from verl_tui.sources.formats.console.dict_steps import PrintedDict, StepResolver
+from verl_tui.sources.formats.console.bar_restarts import BarRestarts
+from verl_tui.sources.formats.console.dict_steps import StepResolver
 from verl_tui.sources.formats.console.leads import ANOTHER
-from verl_tui.sources.formats.console.progress_lines import elapsed
+from verl_tui.sources.formats.console.printed_dicts import PrintedDict
+from verl_tui.sources.formats.console.progress_lines import DRAWN, elapsed
 from verl_tui.sources.formats.console.trainer_detector import (
     OPENRLHF,
     SLIME,
@@ -35,7 +37,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from verl_tui.records import Record
-    from verl_tui.sources.formats.console.dict_steps import PlacedDict
+    from verl_tui.sources.formats.console.printed_dicts import PlacedDict
 
 _NUMBER = r"[-+]?(?:\d+(?:\.\d*)?(?:e[-+]?\d+)?|\.\d+(?:e[-+]?\d+)?|nan|inf)"
 _PAIR = pattern(
@@ -59,19 +61,13 @@ process's beginning behind spaces.
 _NAME = 40
 """Bytes before a dict that may name it."""
 _BAR = pattern(
-    rb"\s*(?:Train: *)?\d{1,3}%\|[^|]{0,1000}\|\s{0,40}(?P<at>\d{1,15})/(?P<total>\d{1,15}) \["
+    rb"\s*(?:Train: *)?" + DRAWN + rb"(?P<at>\d{1,15})/(?P<total>\d{1,15}) \["
 )
 """The nameless bar of a training; ms-swift names it."""
 _BEYOND = pattern(rb"\s*(?P<at>\d{1,15})it \[")
 """The same bar where it has gone beyond its length, as that of TRL's RLOO up to 0.21 does, which is
 half as long as the training.
 """
-_EVERY = pattern(rb"logging_steps['\"]?\s{0,40}[=: ]\s{0,40}(\d{1,9})\b")
-_CONTINUED = pattern(rb"Continuing training from global step (\d{1,15})(?!\d)")
-_PER_EPOCH = pattern(rb"Num update steps per epoch = ([\d,]{1,12})(?!\d)")
-"""transformers from 5 on."""
-WORDS = ("logging_steps", "Continuing training", "update steps per epoch")
-"""Every line that states steps in words contains one of these."""
 _OF, _ALL = "global_step/max_steps", "max_steps"
 """Both halves of ms-swift's `10/438`."""
 _STEPS = (
@@ -117,11 +113,14 @@ class DictReader:
         self._rollout: int | None = None
         self.counted = 0
         """Dicts whose steps were counted, not stated."""
+        self._placed = 0
+        """All dicts with metrics so far."""
         self.program = TrainerDetector()
         self._line = 0
         """Number of the last dict's line."""
         self._reached: int | None = None
         """Step of the last dict of training."""
+        self._bar = BarRestarts()
         self._counting = False
         """True if something else has been counted since the training's bar was drawn."""
         self.behind = b""
@@ -166,6 +165,11 @@ class DictReader:
         return _estimated(self.counted)
 
     @property
+    def counts_most(self) -> bool:
+        """True if most steps were counted."""
+        return 2 * self.counted > self._placed
+
+    @property
     def watching(self) -> bool:
         """True while the bars are cleared, so that the next text matters."""
         return self._steps.cleared
@@ -180,7 +184,11 @@ class DictReader:
         out = self._rows(self._steps.bar(at, total))
         if total == self._steps.total:
             self._counting = False
-            out.insert(0, Progress(at, total, elapsed(part, found.end())))
+            seconds = elapsed(part, found.end())
+            out.insert(0, Progress(at, total, seconds))
+            before = self._bar.follow(at, seconds)
+            if before is not None:
+                out.insert(0, Restart(f"the bar began again behind step {before:,}"))
         return out
 
     def _beyond(self, part: bytes) -> Sequence[MetricRow | Record]:
@@ -211,17 +219,19 @@ class DictReader:
         """Return the dicts that wait for a bar, at their likeliest steps."""
         return self._rows(self._steps.settle())
 
-    def words(self, part: bytes) -> bool:
-        """Take a line that may state steps in words; return True if it does."""
-        if b"logging_steps" in part and (found := _EVERY.search(part)):
-            self._steps.every = max(1, int(found.group(1)))
-        elif b"Continuing training" in part and (found := _CONTINUED.search(part)):
-            self._steps.resumed(int(found.group(1)))
-        elif b"per epoch" in part and (found := _PER_EPOCH.search(part)):
-            self._steps.per_epoch = int(found.group(1).replace(b",", b""))
-        else:
-            return False
-        return True
+    def caught_up(self) -> Sequence[MetricRow | Record]:
+        """Return the dicts that wait for the training's end, which is not there yet."""
+        return self._rows(self._steps.caught_up())
+
+    def words(self, part: bytes, total: int | None) -> Sequence[MetricRow | Record]:
+        """Take a line that may state steps in words; return the dicts that it places.
+
+        Args:
+            part: The line.
+            total: The steps of the whole training, where it states them.
+        """
+        step = self._steps.stated.read(part, total)
+        return () if step is None else self._rows(self._steps.resumed(step))
 
     def _printed(
         self,
@@ -248,7 +258,11 @@ class DictReader:
         new = PrintedDict(
             keys, tuple(metrics.values()), training, written.get("epoch"), step, ahead
         )
-        out = self._rows(self._steps.printed(new))
+        out = []
+        if ended:
+            rate = written.get("train_steps_per_second", 0.0)
+            out += self._rows(self._steps.ended(written["train_runtime"], rate))
+        out += self._rows(self._steps.printed(new))
         if step is not None and not ended:
             out.insert(0, Progress(step, total))
         if ended:
@@ -259,6 +273,7 @@ class DictReader:
     def _rows(self, settled: Sequence[PlacedDict]) -> list[MetricRow | Record]:
         """Return rows for dicts with known steps, and where another training starts or resumes."""
         self.counted += sum(one.counted and bool(one.printed.keys) for one in settled)
+        self._placed += sum(bool(one.printed.keys) for one in settled)
         out: list[MetricRow | Record] = []
         for one in settled:
             printed = one.printed

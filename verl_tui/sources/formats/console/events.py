@@ -29,7 +29,7 @@ _TROUBLE = (
     "SIG", "Terminated", "core dumped", "Segmentation fault", "Bus error", "CANCELLED",
     ".py: error: ", "Fatal Python error", "Component failed", "CUDA OOM", "Could not override",
     "' is not in struct", "Cannot find primary", "memory pressure", "GB / ", "command not found",
-    "can't open file", "No module named",
+    "can't open file", "No module named", "exitcode", "exit code", "exit status", "return code =",
 )  # fmt: skip
 WORDS = (
     *_TROUBLE,
@@ -109,10 +109,25 @@ _GENERIC, _RAY, _CAUSE = 1, 2, 3
 """How much a fatal line says about the cause: an error, an error that Ray reports, the error."""
 _SHELL = rb"^(?:\S+: line \d+:\s+\d+ |srun: error: \S+: tasks? \S+: )?"
 """The prefix of bash and Slurm before the way a process ended."""
+_CODES = rb"(?:-1|-2|-15|129|130|143)\b"
+"""Exit codes of what SIGHUP, SIGINT and SIGTERM end: Python's, a shell's."""
 _STOPPED = pattern(
     rb"\*\*\* SIG(?:TERM|INT|HUP|QUIT|USR1|USR2) received|^slurmstepd: error: .*CANCELLED"
     rb"|Received (?:\d+|Signals\.SIG\w+) death signal|SignalException: Process \d+ got signal"
-    rb"|^KeyboardInterrupt\b|" + _SHELL + rb"Terminated\b"
+    rb"|Main process received SIG\w+, exiting|died with <Signals\.SIG(?:HUP|INT|TERM)\b"
+    rb"|failed \(exitcode: "
+    + _CODES
+    + rb"|exits with return code = "
+    + _CODES
+    + rb"|^subprocess\.CalledProcessError: .*returned non-zero exit status "
+    + _CODES
+    + rb"|^srun: error: .*Exited with exit code "
+    + _CODES
+    + rb"|^Job entrypoint command failed with exit code "
+    + _CODES
+    + rb"|^KeyboardInterrupt\b|"
+    + _SHELL
+    + rb"(?:Terminated\b|(?:Interrupt|Hangup)(?:\s*$|\s{4,}))"
 )
 """An end that came from outside: a signal, a scheduler, the user."""
 _RAY_REPORT = pattern(
@@ -173,6 +188,14 @@ _EXCEPTION = pattern(
     rb"^(?:[A-Za-z_]\w*\.)*[A-Z]\w*"
     rb"(?:Error|Exception|Interrupt|Exit|Died|Timeout|Failure|NotFound)\b(?::|\(|\s*$)"
 )
+_BARE = pattern(
+    rb"^(?!(?:DEBUG|INFO|WARN|WARNING|ERROR|CRITICAL)\b)"
+    rb"(?:(?:[A-Za-z_<][\w>]{0,80}\.){1,20}[A-Za-z_]\w{0,80}|[A-Z]\w{0,80})(?::\s|\s*$)"
+)
+"""An exception of any name, as which only its place behind a traceback's frames shows it:
+`bdb.BdbQuit`.
+"""
+_FRAME = pattern(rb'^\s+File "')
 _TRACEBACK = b"Traceback (most recent call last):"
 _BLOCK = pattern(r"^(?:(?:✗|✘|✖|❌|×) *|\[ERROR\] +)Error:? ".encode())
 """The head that command lines print instead of a traceback's."""
@@ -215,14 +238,23 @@ class EventReader:
         """Actor whose traceback is being printed."""
         self._ignored: bytes | None = None
         """Actor that announced a traceback to be ignored."""
+        self.framed = False
+        """True while the open traceback's frames are printed: any line behind them may name its
+        exception.
+        """
         self._chained = False
         """True if the open traceback continues a chain."""
         self._phase = PhaseReader()
 
+    @property
+    def is_open(self) -> bool:
+        """True while a traceback is printed."""
+        return self._open is not None
+
     def step(self) -> None:
         """Note that a step was printed: nothing before it ended the run."""
         self._known = 0
-        self._died = False
+        self._died = self.framed = False
         self._open = None
 
     def read(self, prefix: bytes, part: bytes, number: int) -> Iterator[Event]:
@@ -233,7 +265,8 @@ class EventReader:
             part: The line without the prefix.
             number: Its number.
         """
-        if not _RELEVANT.search(part):
+        is_last = self._is_behind_frames(prefix, part)
+        if not (is_last or _RELEVANT.search(part)):
             return
         part = _LOGGING.sub(b"", part)
         if part.startswith(b"Exception ignored in"):
@@ -254,7 +287,20 @@ class EventReader:
                 )
                 return
         self._phase.read(part, of_open=self._open == prefix)
-        yield from self._failure(prefix, part, number)
+        yield from self._failure(prefix, part, number, is_last=is_last)
+
+    def _is_behind_frames(self, prefix: bytes, part: bytes) -> bool:
+        """Return whether a line stands right behind the frames of the open traceback, and may name
+        its exception.
+        """
+        if self._open != prefix:
+            return False
+        if part[:1].isspace():
+            self.framed = self.framed or _FRAME.match(part) is not None
+            return False
+        is_behind = self.framed
+        self.framed = False
+        return is_behind and _BARE.match(part) is not None
 
     def _opened(self, prefix: bytes, part: bytes, number: int) -> Iterator[Event]:
         if self._ignored == prefix:
@@ -267,7 +313,9 @@ class EventReader:
             # A worker's traceback is reported by its last line: there may be hundreds.
             yield _event(EventKind.TRACEBACK, part, number)
 
-    def _failure(self, prefix: bytes, part: bytes, number: int) -> Iterator[Event]:
+    def _failure(
+        self, prefix: bytes, part: bytes, number: int, *, is_last: bool
+    ) -> Iterator[Event]:
         if (not prefix or _actor(prefix).startswith("rank")) and _STOPPED.search(part):
             yield from self._stopped(part, number)
             return
@@ -278,7 +326,7 @@ class EventReader:
         known = 0 if prefix else _cause(part)
         if known:
             yield from self._fatal(known, part, number)
-        elif self._open == prefix and _EXCEPTION.match(part):
+        elif is_last or (self._open == prefix and _EXCEPTION.match(part)):
             yield from self._exception(prefix, part, number)
 
     def _fatal(self, known: int, part: bytes, number: int) -> Iterator[Event]:
@@ -297,7 +345,8 @@ class EventReader:
             return
         chained = self._chained
         self._chained = False
-        self._died = self._died or not prefix
+        # A rank's excepthook only sees what was not caught.
+        self._died = self._died or not prefix or _actor(prefix).startswith("rank")
         if not prefix and self._known and (self._known < _CAUSE or chained):
             self._known = _CAUSE
             yield self._last(EventKind.FATAL, part, number)

@@ -70,6 +70,15 @@ class LineWithLead(NamedTuple):
     text: bytes
 
 
+def without_hole(line: bytes) -> bytes:
+    """Return a line without the zeros that a crash or a cut file with an open writer leaves before
+    it: there may be gigabytes.
+    """
+    if not line.startswith(b"\0"):
+        return line
+    return line.lstrip(b"\0")
+
+
 def printed(line: bytes) -> LineWithLead:
     """Return the parts of a line as it was printed."""
     prefix = PREFIX.match(line)

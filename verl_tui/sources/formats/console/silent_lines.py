@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from verl_tui.patterns import pattern
 from verl_tui.sources.formats.console import (
-    dicts,
     engine_addresses,
     events,
+    intervals,
     printed_tables,
     progress_lines,
     sample_blocks,
@@ -20,7 +20,7 @@ _TELLING = any_of(
     (
         *events.WORDS,
         *settings_reader.WORDS,
-        *dicts.WORDS,
+        *intervals.WORDS,
         *engine_addresses.WORDS,
         *progress_lines.WORDS,
         *sample_blocks.WORDS,
@@ -61,12 +61,3 @@ class Noise:
             self._seen.clear()
         self._seen.add(alike)
         return True
-
-
-def without_hole(line: bytes) -> bytes:
-    """Return a line without the zeros that a crash or a cut file with an open writer leaves before
-    it: there may be gigabytes.
-    """
-    if not line.startswith(b"\0"):
-        return line
-    return line.lstrip(b"\0")

@@ -29,6 +29,7 @@ from verl_tui.sources.formats.wandb.items import (
     text_of,
     values_of,
 )
+from verl_tui.sources.formats.wandb.kept_console import KeptConsole
 from verl_tui.text import one_line, safe
 
 if TYPE_CHECKING:
@@ -40,6 +41,8 @@ if TYPE_CHECKING:
 
 # Field numbers, by message.
 _HISTORY, _CONFIG, _STATS, _RUN, _EXIT, _ENVIRONMENT = 2, 5, 7, 17, 18, 26  # Record
+_OUTPUT, _OUTPUT_RAW = 4, 13  # Record: a line of the console, a piece of it
+_OUTPUT_TEXT = 3  # OutputRecord, OutputRawRecord
 _HISTORY_STEP, _STEP_NUM = 2, 1  # HistoryRecord, HistoryStep
 _STATS_TIME = 2  # StatsRecord
 _SECONDS, _NANOS = 1, 2  # google.protobuf.Timestamp
@@ -65,6 +68,8 @@ _ENVIRONMENT_TEXTS = {
     25: "cudaVersion",
 }  # EnvironmentRecord
 _EXIT_CODE = 1  # RunExitRecord
+_CTRL_C = 255
+"""The exit code that wandb states for a KeyboardInterrupt (wandb/sdk/lib/exit_hooks.py)."""
 
 _STEPS = (
     "train/global_step",
@@ -115,12 +120,16 @@ class RecordDecoder:
         """Number of the current record."""
         self._schemas: dict[tuple[str, frozenset[str]], _Schema] = {}
         """By what begins their keys, and their names."""
+        self._console = KeptConsole()
         self._read: dict[int, Callable[[bytes, Span], Iterable[MetricRow | Record]]] = {
             _HISTORY: self._history,
             _STATS: self._stats,
             _CONFIG: self._config,
             _RUN: self._run,
             _ENVIRONMENT: self._environment,
+            _OUTPUT: self._output,
+            _OUTPUT_RAW: self._output,
+            _EXIT: self._exit,
         }
 
     @property
@@ -161,10 +170,11 @@ class RecordDecoder:
         self._step = later._step
         self._counted += later._counted
         self._schemas = later._schemas | self._schemas
+        self._console = later._console
 
     def goes_on_with(self, later: RecordDecoder) -> bool:
         """Return whether records that another one has decoded apart have steps as those here."""
-        return self._stated is later._began_stated
+        return self._stated is later._began_stated and self._console.last is None
 
     def decode(self, record: bytes, number: int) -> Iterable[MetricRow | Record]:
         """Return the rows and other records of one message.
@@ -182,8 +192,6 @@ class RecordDecoder:
                 continue
             if field in self._read:
                 return tuple(self._read[field](record, span))
-            if field == _EXIT:
-                return (_exit(record, span, number),)
         return ()
 
     def _history(self, data: bytes, span: Span) -> Iterator[MetricRow | Record]:
@@ -198,6 +206,8 @@ class RecordDecoder:
             values = tuple(map(numbers.__getitem__, schema.names))
             done = schema.is_step
             time = numbers.get("_timestamp")
+            if done:
+                self._console.step()
             yield MetricRow(
                 self._step, schema.keys, values, time, mean=not done, progress=done
             )
@@ -285,19 +295,36 @@ class RecordDecoder:
         if values := _texts(data, span, _ENVIRONMENT_TEXTS):
             yield Settings(flatten_settings({"wandb": values}), self._origin)
 
+    def _output(self, data: bytes, span: Span) -> Iterable[Event]:
+        """Take a piece of the console, whose words on an end count once there is one."""
+        is_news = self._console.concerns(data[slice(*span)])
+        for field, _, part in fields(data, *span) if is_news else ():
+            if field == _OUTPUT_TEXT and isinstance(part, tuple):
+                self._console.read(data[slice(*part)], self._number)
+        return ()
+
+    def _exit(self, data: bytes, span: Span) -> Iterator[Event]:
+        """Yield the end of the run with its exit code, and its cause where the console has it."""
+        code = _integer(data, span, _EXIT_CODE)
+        said = f"W&B: the run exited with code {code}"
+        self._console.read(b"\n", self._number)
+        cause = self._console.last
+        kind = EventKind.FATAL if code else EventKind.EXITED
+        if code == _CTRL_C and cause is None:
+            kind = EventKind.STOPPED
+            said += ", that of a KeyboardInterrupt"
+        yield Event(kind, said, self._number, bare=bool(code))
+        if code and cause is not None:
+            stopped = cause.kind is EventKind.STOPPED
+            kind = cause.kind if stopped else EventKind.FATAL
+            yield cause._replace(kind=kind, bare=not stopped)
+
 
 def _is_step(names: Iterable[str]) -> bool:
     """Return True if a record of the history is of a finished step, not only of a part of one."""
     if any(not name.startswith(_TIMED) and name not in _STEPS for name in names):
         return True
     return not any(name.startswith(_TIMED) for name in names)
-
-
-def _exit(data: bytes, span: Span, number: int) -> Event:
-    """Return the end of the run with its exit code."""
-    code = _integer(data, span, _EXIT_CODE)
-    kind = EventKind.FATAL if code else EventKind.EXITED
-    return Event(kind, f"W&B: the run exited with code {code}", number, bare=bool(code))
 
 
 def _integer(data: bytes, span: Span, number: int) -> int:

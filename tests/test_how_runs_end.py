@@ -1,0 +1,311 @@
+"""How a run is said to have ended: its state, the reason and the exit code of `check`, at any age."""
+
+from __future__ import annotations
+
+import os
+from typing import TYPE_CHECKING, NamedTuple
+
+import pytest
+from wandb_writing import field, history, written
+
+from verl_tui.check import exit_code, report
+from verl_tui.config import Config
+from verl_tui.monitor import load
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+NOW = 1_790_000_000.0
+AGES = (90.0, 7200.0, 3 * 86400.0)
+FRAMES = '  File "/opt/job/train.py", line 41, in <module>\n    main(config)\n'
+TRACE = f"Traceback (most recent call last):\n{FRAMES}"
+INTERRUPTED = "the run was interrupted by its user at step 9: "
+STOPPED = "the run was stopped from outside at step 9: "
+CRASHED = "the run crashed at step 9: "
+
+
+def verls(*steps: int) -> str:
+    return "".join(
+        f"(TaskRunner pid=31) step:{at} - actor/entropy:0.4 - critic/rewards/mean:0.3\n"
+        for at in steps
+    )
+
+
+def prefixed(prefix: str, text: str) -> str:
+    return "".join(f"{prefix}{line}\n" for line in text.splitlines())
+
+
+class End(NamedTuple):
+    text: str
+    state: str
+    why: str = ""
+    """The message about the end, empty where there is none."""
+    code: int = 0
+
+
+ELASTIC = "W0411 09:12:55.104 811 torch/distributed/elastic/agent/server/api.py:723] Received {} death signal, shutting down workers"
+ENDS = {
+    "elastic's SIGINT": End(f"^C{ELASTIC.format(2)}", "ended?", INTERRUPTED),
+    "its name": End(ELASTIC.format("Signals.SIGINT"), "ended?", INTERRUPTED),
+    "its exception": End(
+        f"{TRACE}torch.distributed.elastic.multiprocessing.api.SignalException: Process 811 got signal: 2",
+        "ended?",
+        INTERRUPTED,
+    ),
+    "a rank's": End(
+        prefixed("[rank2]: ", f"{TRACE}KeyboardInterrupt"), "ended?", INTERRUPTED
+    ),
+    "a child's code": End(
+        "E0411 09:12:55.104 811 elastic/multiprocessing/api.py:874] failed (exitcode: -2) local_rank: 0 (pid: 812)",
+        "ended?",
+        INTERRUPTED,
+    ),
+    "a job step's code": End(
+        "srun: error: gpu-7: task 0: Exited with exit code 130", "ended?", INTERRUPTED
+    ),
+    "a launcher's child": End(
+        f"{TRACE}subprocess.CalledProcessError: Command '['python']' died with <Signals.SIGINT: 2>.",
+        "ended?",
+        INTERRUPTED,
+    ),
+    "elastic's SIGTERM": End(ELASTIC.format(15), "crashed", STOPPED, 2),
+    "SIGTERM's name": End(ELASTIC.format("Signals.SIGTERM"), "crashed", STOPPED, 2),
+    "a shell's code of SIGTERM": End(
+        "srun: error: gpu-7: task 0: Exited with exit code 143", "crashed", STOPPED, 2
+    ),
+    "SIGINT behind a rank's error": End(
+        prefixed("[rank1]: ", f"{TRACE}ValueError: no prompt") + ELASTIC.format(2),
+        "crashed",
+        "the run crashed at step 9: ValueError: no prompt",
+        2,
+    ),
+    "a debugger that was left": End(
+        f"(Pdb) q\n{TRACE}bdb.BdbQuit", "crashed", f"{CRASHED}bdb.BdbQuit", 2
+    ),
+    "a rank's debugger": End(
+        "(Pdb) q\n" + prefixed("[rank0]: ", f"{TRACE}bdb.BdbQuit"),
+        "crashed",
+        f"{CRASHED}bdb.BdbQuit",
+        2,
+    ),
+    "a word in capitals": End(
+        f"{TRACE}queue.Empty", "crashed", f"{CRASHED}queue.Empty", 2
+    ),
+    "one of their own": End(
+        f"{TRACE}    ~~~~^^^\nrollout.pool.<locals>.Starved: 3 of 8 workers",
+        "crashed",
+        f"{CRASHED}rollout.pool.<locals>.Starved: 3 of 8 workers",
+        2,
+    ),
+    "behind another": End(
+        f"{TRACE}queue.Empty\n\nDuring handling of the above exception, another exception occurred:\n\n{TRACE}GaveUp",
+        "crashed",
+        f"{CRASHED}GaveUp",
+        2,
+    ),
+    "a log that ends in a traceback": End(
+        TRACE, "crashed", f"{CRASHED}its log ends within a traceback", 2
+    ),
+    "nothing": End("", "ended?"),
+    "a worker's last error": End(
+        prefixed("(RewardLoopWorker pid=44) ", f"{TRACE}queue.Empty"),
+        "crashed",
+        f"{CRASHED}queue.Empty (RewardLoopWorker)",
+        2,
+    ),
+    "a caught error of a worker": End(
+        prefixed("(AgentLoopWorker pid=44) ", f"{TRACE}TimeoutError: a tool took 20 s")
+        + verls(10, 11),
+        "ended?",
+    ),
+    "an old error, then the driver's own end": End(
+        prefixed("(AgentLoopWorker pid=44) ", f"{TRACE}TimeoutError: a tool took 20 s")
+        + verls(10, 11)
+        + f"{TRACE}ray.exceptions.RayActorError: The actor died unexpectedly.",
+        "crashed",
+        "the run crashed at step 11: ray.exceptions.RayActorError",
+        2,
+    ),
+}
+
+
+@pytest.mark.parametrize("age", AGES)
+@pytest.mark.parametrize("name", ENDS)
+def test_how_a_console_says_it_ended(name: str, age: float, tmp_path: Path) -> None:
+    end = ENDS[name]
+    log = tmp_path / "train.log"
+    start = prefixed(
+        "(WorkerDict pid=50) ", f"{TRACE}ModuleNotFoundError: No module named 'apex'"
+    )
+    log.write_text(f"{start}{verls(*range(1, 10))}{end.text}\n")
+    os.utime(log, (NOW - age, NOW - age))
+    said = end_of(tmp_path)
+    assert said[0] == end.state
+    assert said[1].startswith(end.why)
+    assert bool(said[1]) is bool(end.why)
+    assert said[2] == end.code
+
+
+def test_an_optional_import_that_fails_at_the_start_is_no_end(tmp_path: Path) -> None:
+    log = tmp_path / "train.log"
+    begun = f"***** Running training *****\n{TRACE}ImportError: no apex\n"
+    log.write_text(begun)
+    os.utime(log, (NOW - 90, NOW - 90))
+    assert end_of(tmp_path)[0] == "crashed"
+    log.write_text(f"{begun}  Total optimization steps = 60\n")
+    os.utime(log, (NOW - 90, NOW - 90))
+    assert end_of(tmp_path) == ("waiting", "", 0)
+
+
+def end_of(path: Path) -> tuple[str, str, int]:
+    """Return the state of the only run, what is said of its end, and the exit code."""
+    found = report(load([str(path)], Config(), NOW), NOW)
+    (run,) = found["runs"]
+    ends = [one["message"] for one in run["findings"] if one["id"] == "crash"]
+    return run["state"], "".join(ends), exit_code(found)
+
+
+def kept(text: str, *, raw: bool = True) -> list[bytes]:
+    """Return the records with which wandb keeps what was printed, the pieces as they were
+    written.
+    """
+    pieces = [one for line in text.splitlines() for one in (line, "\n")]
+    kind = 13 if raw else 4
+    return [field(kind, field(1, 1) + field(3, one)) for one in pieces]
+
+
+def exited(code: int) -> bytes:
+    return field(18, field(1, code) if code else b"")
+
+
+JUDGE = (
+    f"\r 40%|####      | 8/20 [00:05<00:09,  1.31it/s]{TRACE}queue.Empty: no answer\n"
+)
+
+
+@pytest.mark.parametrize("raw", [True, False])
+@pytest.mark.parametrize(
+    ("console", "late", "code", "state", "why", "exits"),
+    [
+        (f"{TRACE}KeyboardInterrupt\n", False, 255, "ended?", INTERRUPTED, 0),
+        ("", False, 255, "ended?", INTERRUPTED, 0),
+        (JUDGE, False, 1, "crashed", f"{CRASHED}queue.Empty: no answer", 2),
+        (
+            JUDGE,
+            True,
+            1,
+            "crashed",
+            "the run crashed at step 10: queue.Empty: no answer",
+            2,
+        ),
+        (JUDGE, False, 255, "crashed", f"{CRASHED}queue.Empty: no answer", 2),
+        (JUDGE, False, 0, "finished", "", 0),
+        (
+            prefixed("[rank0]: ", f"{TRACE}queue.Empty"),
+            False,
+            1,
+            "crashed",
+            f"{CRASHED}queue.Empty",
+            2,
+        ),
+        ("", False, 1, "crashed", f"{CRASHED}W&B: the run exited with code 1", 2),
+    ],
+)
+def test_how_wandbs_own_log_says_it_ended(
+    console: str,
+    late: bool,
+    code: int,
+    state: str,
+    why: str,
+    exits: int,
+    raw: bool,
+    tmp_path: Path,
+) -> None:
+    steps = [history(at, {"reward": "0.5"}) for at in range(1, 10)]
+    # wandb holds a step back until the next begins, or the run ends
+    held = [history(10, {"reward": "0.5"})] if late else []
+    earlier = kept(f"{TRACE}ImportError: no apex\n", raw=raw)
+    data = written([*earlier, *steps, *kept(console, raw=raw), *held, exited(code)])
+    (tmp_path / "run-x.wandb").write_bytes(data)
+    said = end_of(tmp_path)
+    assert (said[0], said[2]) == (state, exits)
+    assert said[1].startswith(why)
+    assert bool(said[1]) is bool(why)
+
+
+def test_a_log_beside_wandbs_says_why_it_exited(tmp_path: Path) -> None:
+    steps = [history(at, {"reward": "0.5"}) for at in range(1, 10)]
+    (tmp_path / "run-x.wandb").write_bytes(written([*steps, exited(255)]))
+    (tmp_path / "files").mkdir()
+    (tmp_path / "files" / "output.log").write_text(f"{verls(9)}{TRACE}OSError: 28\n")
+    assert end_of(tmp_path) == ("crashed", f"{CRASHED}OSError: 28", 2)
+
+
+BATCHES, EACH = 641, 4
+"""Batches of an epoch, and of a step: 160 steps and a quarter."""
+
+
+def share_at(step: int, steps: int | None) -> float:
+    """Return the epochs seen at a step, as Hugging Face's trainer counts batches.
+
+    Args:
+        step: The step.
+        steps: Of an epoch, with its last, shorter one; None where the next epoch makes up for it.
+    """
+    if steps is None:
+        return step * EACH / BATCHES
+    epoch, within = divmod(step - 1, steps)
+    return epoch + min(1.0, (within + 1) * EACH / BATCHES)
+
+
+@pytest.mark.parametrize(
+    ("at", "epochs", "steps", "exits", "state", "total"),
+    [
+        (320, 2, None, True, "finished", 320),  # transformers up to 4.45
+        (318, 2, None, False, "ended?", 320),
+        (
+            320,
+            2,
+            161,
+            True,
+            "finished",
+            320,
+        ),  # 4.46 to 4.49 plan the steps without rests
+        (322, 2, 161, True, "finished", 322),  # from 4.50 on
+        (320, 2, 161, False, "ended?", 322),
+        (160, 1, None, True, "finished", 160),
+        (161, 1, 161, False, "finished", 161),
+        (150, 1, 161, True, "ended?", 161),
+    ],
+)
+def test_the_last_step_by_shares_of_epochs(
+    at: int,
+    epochs: int,
+    steps: int | None,
+    exits: bool,
+    state: str,
+    total: int,
+    tmp_path: Path,
+) -> None:
+    settings = {"num_train_epochs": epochs, "max_steps": -1}
+    config = b"".join(
+        field(1, field(1, key) + field(16, str(value)))
+        for key, value in settings.items()
+    )
+    rows = [
+        history(
+            step,
+            {
+                "train/global_step": str(step),
+                "train/epoch": repr(share_at(step, steps)),
+            },
+        )
+        for step in range(1, at + 1)
+    ]
+    log = tmp_path / "run-x.wandb"
+    log.write_bytes(
+        written([field(17, field(4, config)), *rows, *([exited(0)] * exits)])
+    )
+    os.utime(log, (NOW - 7200, NOW - 7200))
+    (run,) = report(load([str(tmp_path)], Config(), NOW), NOW)["runs"]
+    assert (run["state"], run["step"], run["total_steps"]) == (state, at, total)
