@@ -7,6 +7,7 @@ from functools import lru_cache
 from statistics import fmean
 from typing import TYPE_CHECKING
 
+from verl_tui.indicators import TUTORIALS_OWN
 from verl_tui.runs.views.devices import memory_key
 
 if TYPE_CHECKING:
@@ -69,6 +70,15 @@ def unused_device(context: RuleContext, key: str) -> str | None:
     )
 
 
+def another_name(_context: RuleContext, key: str) -> str | None:
+    """Exempt a metric whose name is not the tutorials' own: home-made logs have the names without a
+    scope, too, for other quantities, e.g. a loss with further terms.
+    """
+    if "/" in key and any(key in names for names in TUTORIALS_OWN.values()):
+        return None
+    return f"{key} is none of the verl tutorials' own names"
+
+
 def asynchronous(context: RuleContext, _key: str) -> str | None:
     """Exempt what compares engine and trainer at the same weights where samples are older than the
     weights.
@@ -114,6 +124,7 @@ METRIC_EXEMPTIONS: Mapping[str, Callable[[RuleContext, str], str | None]] = {
     "has-utilization": has_utilization,
     "judged-as-idle": judged_as_idle,
     "unused-device": unused_device,
+    "another-name": another_name,
     "asynchronous": asynchronous,
     "synchronous": synchronous,
     "no-factor": no_factor,

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from verl_tui.health.conditions.condition import number
 from verl_tui.health.diagnoses.dead_share import NO_SPREAD, SHARES
+from verl_tui.health.learnt import scale_top
 from verl_tui.means import finite
 from verl_tui.runs.settings import number as as_number
 
@@ -29,9 +30,10 @@ _TOP, _BOTTOM = 0.95, 0.05
 """A mean reward from here on, or down to here, on a scale from 0 to 1, is a solved or a hopeless
 task: heuristic.
 """
-_BEST, _BEGUN = 0.9, 5
-"""On other scales it is solved at nine tenths of the range so far, if its first points lay below
-half: heuristic.
+_BEST, _NEARLY, _BEGUN = 0.9, 0.85, 5
+"""Otherwise it is solved at nine tenths of its range so far or, if its scale ends at 1, at so much
+of the way there, as a penalty may take some of it; its first points must have lain below half.
+Heuristic.
 """
 _EARLY, _GROUPS, _ENOUGH = 50, "samples/groups", 160
 """Within so many points and groups a hard task that scores now and then may still be learnt."""
@@ -173,8 +175,8 @@ def seen_by(context: RuleContext) -> Hashable:
 
 
 def _at_its_top(reward: Sequence[float]) -> bool:
-    """Return whether the reward is next to 1, the end of its scale, or at its best and far above
-    its beginning.
+    """Return whether the reward is next to the top of its scale and, but for 1, far above its
+    beginning.
     """
     if not reward:
         return False
@@ -186,8 +188,10 @@ def _at_its_top(reward: Sequence[float]) -> bool:
     if len(reward) <= _LATELY:
         return False
     begun = fmean(reward[:_BEGUN])
-    reach = high - low
-    return lately >= low + _BEST * reach and begun <= low + _LOST * reach
+    top = scale_top(high)
+    share = _NEARLY if top == 1 else _BEST
+    reach = top - low
+    return lately >= low + share * reach and begun <= low + _LOST * reach
 
 
 def _constant(score: float) -> DeadCause:
