@@ -172,6 +172,20 @@ def decayed(i: int) -> Row:
     return trl(i, learning_rate=max(0.0, 1e-6 * (1 - i / 170)))
 
 
+def shared_host(i: int) -> Row:
+    """Work on devices 1 and 2; others hold memory on 0 and 3, and 4 is empty."""
+    devices = ((0.0, 40.0), (88.0, 60.0), (85.0, 60.0), (2.0, 90.0), (0.0, 0.4))
+    figures = {}
+    for device, (busy, held) in enumerate(devices):
+        figures[f"system/gpu.{device}.gpu"] = busy
+        figures[f"system/gpu.{device}.memoryAllocated"] = held
+    return trl(i, **figures)
+
+
+def idle_host(i: int) -> Row:
+    return trl(i, **{"system/gpu.0.gpu": 20.0 + ripple(i, 5), "system/gpu.1.gpu": 22.0})
+
+
 def switched_off(i: int) -> Row:
     return trl(i, kl=0.0, learning_rate=1e-6 if i < 100 else 0.0)
 
@@ -192,6 +206,8 @@ CRITICAL = {"policy-collapse": "critical"}
         (dead_at_once, 25, {"entropy-collapse": "critical", "dead-groups": "warning"}),
         (half_way, 120, {"dead-groups": "warning"}),
         (switched_off, 200, {"nothing-learns": "warning"}),
+        (shared_host, 60, {}),
+        (idle_host, 60, {"gpu-idle": "warning"}),
     ],
 )
 def test_what_is_found(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+from collections import Counter
 from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
@@ -13,7 +14,7 @@ from rich.text import Text
 
 from verl_tui.check.colours import STYLES
 from verl_tui.check.gate import gate_lines
-from verl_tui.check.opening import judging_rules, opening, verdict
+from verl_tui.check.opening import judging_rules, opening, spoken, verdict
 from verl_tui.health.finding import KINDS_OF_REASONS, kind_of_reason, unjudged_rules
 from verl_tui.indicators import INDICATORS
 from verl_tui.metrics import describe
@@ -65,7 +66,7 @@ def note_text(
     for described in report["runs"]:
         run = monitor.runs[described["name"]]
         judged = judging_rules(described, monitor.guide)
-        verdicts.append(verdict(described, judged))
+        verdicts.append(spoken(described, verdict(described, judged)))
         lines += [_NoteLine(0, Text())] if lines else []
         first, *others = opening(described, run, judged, now)
         lines.append(_NoteLine(0, first))
@@ -95,11 +96,15 @@ def note_text(
 
 def _summary(verdicts: Sequence[str]) -> Text:
     """Return the number of runs with each verdict."""
-    counts = [
-        (verdicts.count(word), word) for word in ("critical", "warning", "healthy")
+    counts = Counter(verdicts)
+    parts = [
+        (f"{counts[word]} {word}", STYLES[word])
+        for word in ("critical", "warning", "healthy")
+        if counts[word]
     ]
-    parts = [(f"{count} {word}", STYLES[word]) for count, word in counts if count]
-    if unknown := verdicts.count(""):
+    if quiet := counts["no warning"]:
+        parts.append((f"{quiet} without a warning", ""))
+    if unknown := counts["no verdict"] + counts["no verdict yet"]:
         parts.append((f"{unknown} without a verdict", ""))
     return Text.assemble(
         f"{len(verdicts)} runs: ", Text(", ").join(Text(*part) for part in parts)

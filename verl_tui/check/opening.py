@@ -9,6 +9,8 @@ from rich.text import Text
 
 from verl_tui.check.colours import STYLES
 from verl_tui.evaluation import PREFIX
+from verl_tui.health.coverage import coverage
+from verl_tui.health.finding import KINDS_OF_REASONS, kind_of_reason
 from verl_tui.indicators import INDICATORS
 from verl_tui.patterns import pattern
 from verl_tui.runs.views.checkpoints import usable
@@ -20,6 +22,7 @@ from verl_tui.words import counted, number
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
+    from verl_tui.health.coverage import Coverage
     from verl_tui.health.guide import Guide
     from verl_tui.runs.run import Run
 
@@ -58,6 +61,33 @@ def verdict(described: Mapping[str, Any], judged: int) -> str:
     return ""
 
 
+def spoken(described: Mapping[str, Any], word: str) -> str:
+    """Return the verdict as the first line says it: healthy is only what was judged in all that a
+    training is judged by.
+
+    Args:
+        described: The run, as in the report.
+        word: Its verdict, see `verdict`.
+    """
+    if word == "healthy" and not _coverage(described).complete:
+        return "no warning"
+    if word:
+        return word
+    is_early = described["step"] is None or _awaits_steps(described)
+    return "no verdict yet" if is_early else "no verdict"
+
+
+def _coverage(described: Mapping[str, Any]) -> Coverage:
+    skipped = {rule["id"] for rule in described["not_judged"]}
+    return coverage(described["indicators"], skipped)
+
+
+def _awaits_steps(described: Mapping[str, Any]) -> bool:
+    """Return whether some rule will judge when there are more steps."""
+    kinds = {kind_of_reason(rule["reason"]) for rule in described["not_judged"]}
+    return bool(described["indicators"]) and KINDS_OF_REASONS[-1] in kinds
+
+
 def opening(
     described: Mapping[str, Any], run: Run, judged: int, now: float
 ) -> Iterator[Text]:
@@ -83,7 +113,7 @@ def opening(
 
 def _headline(described: Mapping[str, Any], run: Run, word: str, now: float) -> Text:
     evaluation = is_evaluation(run) and not described["findings"]
-    head = _evaluated(run) if evaluation else word or "no verdict yet"
+    head = _evaluated(run) if evaluation else spoken(described, word)
     at = "" if evaluation else _at(described)
     return Text.assemble(
         (described["name"], "bold"),
@@ -91,7 +121,7 @@ def _headline(described: Mapping[str, Any], run: Run, word: str, now: float) -> 
         (head, STYLES.get(head, "")),
         at,
         ", ",
-        _condition(described, run),
+        _condition(described, run, calm=head == "healthy"),
         *(f", {fact}" for fact in _times(described, run, now)),
     )
 
@@ -120,11 +150,14 @@ def _complete(described: Mapping[str, Any]) -> bool:
     )
 
 
-def _condition(described: Mapping[str, Any], run: Run) -> Text:
-    """Return the state, with details that the verdict's step does not give."""
+def _condition(described: Mapping[str, Any], run: Run, *, calm: bool) -> Text:
+    """Return the state, with details that the verdict's step does not give; green only if all is
+    calm.
+    """
     state = described["state"]
     total = described["total_steps"]
-    words = Text(state, STYLES.get(state, ""))
+    style = STYLES.get(state, "")
+    words = Text(state, style if calm or style != STYLES["healthy"] else "")
     if _complete(described):
         return Text.assemble(words, f" after all {total} steps")
     if described["step"] is not None or is_evaluation(run):
@@ -178,11 +211,19 @@ def _why(described: Mapping[str, Any], run: Run, word: str, judged: int) -> str:
         more = f" (and {counted(len(findings) - 1, 'more finding')} below)"
         message: str = findings[0]["message"] + (more if len(findings) > 1 else "")
         if word == "healthy":
-            return f"{counted(judged, 'rule')} judged, no warning; noted: {message}"
+            missing = _coverage(described).words
+            return f"{counted(judged, 'rule')} judged, no warning{missing}; noted: {message}"
         return message
     if word:
-        return f"{counted(judged, 'rule')} judged, none found anything"
-    return "no step to judge yet" if run.step is None else "too few steps to judge"
+        missing = _coverage(described).words
+        return f"{counted(judged, 'rule')} judged, none found anything{missing}"
+    if run.step is None:
+        return "no step to judge yet"
+    if not described["indicators"]:
+        return "no indicator of this log is known, nothing to judge"
+    if _awaits_steps(described):
+        return "too few steps to judge"
+    return "no rule applies to what this log has"
 
 
 def _next(described: Mapping[str, Any], run: Run) -> str:

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from verl_tui.check import report as check_report
-from verl_tui.check.opening import judging_rules, opening, verdict
+from verl_tui.check.opening import judging_rules, opening, spoken, verdict
 from verl_tui.comparison.compare import Comparison, compare
 from verl_tui.report.run_charts import COLOURED, charts_of, drawn_runs
 from verl_tui.runs.views.best import best
@@ -190,7 +190,7 @@ def _run(
     judged = judging_rules(described, monitor.guide)
     headline, *more = (line.plain for line in opening(described, run, judged, now))
     word = verdict(described, judged)
-    head = word or "no verdict yet"
+    head = spoken(described, word)
     condition = (
         headline.removeprefix(f"{run.name}: ")
         .removeprefix(head)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from verl_tui.check.opening import spoken
 from verl_tui.comparison.tables import tables
 from verl_tui.comparison.text_table import TextTable
 from verl_tui.report.masked import masked
@@ -93,7 +94,7 @@ def more_findings(run: ReportedRun) -> str:
 
 def verdict_word(run: ReportedRun) -> str:
     """Return the verdict as a word."""
-    return run.verdict or "no verdict"
+    return spoken(run.described, run.verdict) if run.verdict else "no verdict"
 
 
 def comparison_tables(report: Report) -> list[TextTable]:

@@ -263,8 +263,19 @@ def previewed(*findings: Finding) -> View:
     return shown
 
 
+def judged_in_all() -> View:
+    """Return a view of a run whose reward, KL, entropy and response length were judged."""
+    keys = ("actor/ppo_kl", "actor/entropy", "response_length/mean")
+    run = make_run(columns={key: [1.0] * 120 for key in keys})
+    return make_view(run, verdicts={"grpo": Verdict((), SKIPPED[:1])})
+
+
 NOTHING = (
-    (view(skipped=SKIPPED[:1]), "✓ nothing found by 2 rules"),
+    (judged_in_all(), "✓ nothing found by 2 rules"),
+    (
+        view(skipped=SKIPPED[:1]),
+        "○ nothing found by 2 of 3 rules; not logged: KL, entr",
+    ),
     (
         view(
             skipped=tuple(NotJudged(r, "") for r in ("kl-high", "kl-low", "reward-low"))
@@ -276,7 +287,7 @@ NOTHING = (
     (make_view(make_run()), "○ no verdict yet"),
     (replace(view(), loading=True), "○ reading 45%"),
     (previewed(), "○ reading 45%; a preview is shown"),
-    (replace(view(skipped=()), ascii_only=True), "+ nothing found by 3 rules"),
+    (replace(judged_in_all(), ascii_only=True), "+ nothing found by 2 rules"),
 )
 """What is shown, and what is said where no finding is."""
 

@@ -8,7 +8,7 @@ from statistics import fmean
 from typing import TYPE_CHECKING
 
 from verl_tui.indicators import TUTORIALS_OWN
-from verl_tui.runs.views.devices import memory_key
+from verl_tui.runs.views.devices import is_of_wandb, memory_key
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -19,6 +19,8 @@ _LATELY, _IDLE = 10, 50.0
 """Newest points of a GPU's utilisation, and the percentage below which it is idle (the guide)."""
 _HELD = 3.0
 """Percent of a device's memory that a process holds at least: a context alone takes less."""
+_WORKED = 5.0
+"""Percent of utilisation that a device which works for the run reaches at least once."""
 _FACTOR = 0.999
 """A mean of factors from 1 upwards cannot be below, but for rounding."""
 _STALENESS = (
@@ -58,16 +60,20 @@ def judged_as_idle(context: RuleContext, key: str) -> str | None:
 
 
 def unused_device(context: RuleContext, key: str) -> str | None:
-    """Exempt a device whose memory holds next to nothing: W&B logs all devices of a host, not only
-    the run's.
+    """Exempt a device whose memory holds next to nothing, or that has never worked: W&B logs all
+    devices of a host, not only the run's, and others may hold memory there.
     """
     memory = context.run.present(memory_key(key))
     point = memory.last_finite if memory is not None else None
-    if memory is None or point is None or memory.highest >= _HELD:
+    if memory is not None and point is not None and memory.highest < _HELD:
+        return (
+            "the run does not use this device: "
+            f"{memory.key} has never reached {_HELD:g}%"
+        )
+    busy = context.run.present(key)
+    if busy is None or not is_of_wandb(key) or busy.highest >= _WORKED:
         return None
-    return (
-        f"the run does not use this device: {memory.key} has never reached {_HELD:g}%"
-    )
+    return f"whether the run uses this device is unknown: {key} has never reached {_WORKED:g}%"
 
 
 def another_name(_context: RuleContext, key: str) -> str | None:

@@ -96,7 +96,7 @@ def utilization_keys(run: Run) -> list[str]:
     for key, named in _device_keys(run):
         if named.field != "gpu" or key.startswith(_CLUSTER):
             continue
-        if _is_of_wandb(key) or _passes_one(run, key):
+        if is_of_wandb(key) or _passes_one(run, key):
             found.setdefault((named.node, named.device), key)
     return [found[place] for place in sorted(found)]
 
@@ -114,7 +114,7 @@ def logs_cluster(run: Run) -> bool:
     return any(key.startswith(_CLUSTER) for key in run.keys)
 
 
-def _is_of_wandb(key: str) -> bool:
+def is_of_wandb(key: str) -> bool:
     """Return whether a device's utilisation was measured by W&B: in percent, however small."""
     return key.partition("/l:")[0].endswith(".gpu")
 
@@ -172,7 +172,7 @@ def _logged(
     if "gpu" in figures:
         key = figures["gpu"].key
         history = run.measured(key, COLUMNS)
-        if not _is_of_wandb(key):
+        if not is_of_wandb(key):
             history = _in_percent(history)
     factors = {field: figure.factor for field, figure in figures.items()}
     used, total = _memory(last, factors)
