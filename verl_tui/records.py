@@ -292,6 +292,8 @@ class SourceStatus(NamedTuple):
     """Addresses of the engines that it names."""
     reported: tuple[str, ...] = ()
     """The ids of the W&B runs that it names as its own, in their order."""
+    findings: tuple[tuple[str, str], ...] = ()
+    """Ids and severities of the findings that verl-tui's exporter states now."""
 
     @property
     def title(self) -> str:

@@ -189,6 +189,7 @@ class FileSource:
             program=getattr(self._reader, "program", None),
             engines=getattr(self._reader, "engines", ()),
             reported=getattr(self._reader, "reported", ()),
+            findings=getattr(self._reader, "findings", ()),
         )
 
     def _next(self) -> Chunk:

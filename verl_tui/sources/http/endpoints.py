@@ -99,6 +99,11 @@ class PageRun:
             stepless = "no page states a step: each page counts as one"
         return joined_notes(self._scrapes.note, stepless)
 
+    @property
+    def findings(self) -> tuple[tuple[str, str], ...]:
+        """Return what our exporter has found."""
+        return self._scrapes.findings
+
     def put(self, address: str, time: float, scrape: Scrape) -> None:
         """Take a page, or the part of it that is of this run."""
         self.workers.setdefault(address, deque(maxlen=_KEPT)).append((time, scrape))
