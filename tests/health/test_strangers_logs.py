@@ -293,3 +293,13 @@ def test_one_bad_point_of_many_is_no_collapse(tmp_path: Path) -> None:
     rows[30] |= {"reward": 0.05, "kl": 9.0}
     assert "policy-collapse" not in found(rows[:31], tmp_path)
     assert "policy-collapse" not in found(rows, tmp_path)
+
+
+def test_the_memory_of_single_devices_is_not_called_missing(tmp_path: Path) -> None:
+    rows = [trl(i) | {"gpu_0_memory_used_mib": 70_000.0} for i in range(1, 30)]
+    reasons = {
+        one["id"]: one["reason"] for one in checked(rows, tmp_path)["not_judged"]
+    }
+    assert reasons["gpu-memory-high"] == (
+        "the log has the memory of single devices alone"
+    )

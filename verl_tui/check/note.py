@@ -166,10 +166,9 @@ def _measured(described: Mapping[str, Any]) -> Iterator[_NoteLine]:
 def _with_unit(value: float | None, unit: str) -> str:
     if value is None:
         return "not finite"
-    return f"{number(value)} {_UNITS.get(unit, unit)}".rstrip()
-
-
-_UNITS: Mapping[str, str] = {"percent": "%", "share": ""}
+    if unit in ("percent", "share"):
+        return f"{number(value * (100 if unit == 'share' else 1))} %"
+    return f"{number(value)} {unit}".rstrip()
 
 
 def _best_sentences(best: Mapping[str, Any]) -> Iterator[str]:

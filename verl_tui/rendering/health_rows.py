@@ -39,6 +39,7 @@ class FindingSymbols(NamedTuple):
 
 _UNICODE = FindingSymbols()
 _ASCII = FindingSymbols("X", "!", "i", "+", "-", ">", "v", "-", ">", ", ", "~")
+_OVER = (State.FINISHED, State.CRASHED, State.ENDED)
 _NARROW = 12
 """Width up to which nothing is indented, in cells."""
 
@@ -210,7 +211,11 @@ class FindingWriter:
         elif state(view.run, view.now) is State.NO_TRAINING:
             words = "no training to judge"
         elif view.run.step is None:
-            words = "waiting for the first step"
+            words = (
+                "no step was logged"
+                if state(view.run, view.now) in _OVER
+                else "waiting for the first step"
+            )
         elif view.run.name not in view.monitor.verdicts:
             words = "no verdict yet"
         elif _judged(view) == 0:

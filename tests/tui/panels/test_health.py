@@ -7,9 +7,10 @@ from typing import TYPE_CHECKING
 
 import pytest
 from panel_host import SIZES, Host, count_paints
-from run_views import HOSTILE, make_run, make_view
+from run_views import HOSTILE, NOW, make_run, make_view
 
 from verl_tui.health.finding import Finding, NotJudged, Severity, Verdict
+from verl_tui.records import Batch, Event, EventKind, SourceStatus
 from verl_tui.tui.panels.health import HealthPanel
 
 if TYPE_CHECKING:
@@ -270,6 +271,14 @@ def judged_in_all() -> View:
     return make_view(run, verdicts={"grpo": Verdict((), SKIPPED[:1])})
 
 
+def stepless() -> View:
+    """Return a view of a run that ended before its first step."""
+    run = make_run(steps=0)
+    ended = Event(EventKind.FINISHED, "done", 1)
+    run.apply(Batch("grpo", SourceStatus("/logs/grpo", "verl"), (ended,)), NOW)
+    return make_view(run)
+
+
 NOTHING = (
     (judged_in_all(), "✓ nothing found by 2 rules"),
     (
@@ -284,6 +293,7 @@ NOTHING = (
     ),
     (make_view(), "○ waiting for a run"),
     (view(steps=0), "○ waiting for the first step"),
+    (stepless(), "○ no step was logged"),
     (make_view(make_run()), "○ no verdict yet"),
     (replace(view(), loading=True), "○ reading 45%"),
     (previewed(), "○ reading 45%; a preview is shown"),

@@ -8,7 +8,7 @@ from statistics import fmean
 from typing import TYPE_CHECKING
 
 from verl_tui.indicators import TUTORIALS_OWN
-from verl_tui.runs.views.devices import is_of_wandb, memory_key
+from verl_tui.runs.views.devices import WORKED, memory_key, never_worked
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -19,8 +19,6 @@ _LATELY, _IDLE = 10, 50.0
 """Newest points of a GPU's utilisation, and the percentage below which it is idle (the guide)."""
 _HELD = 3.0
 """Percent of a device's memory that a process holds at least: a context alone takes less."""
-_WORKED = 5.0
-"""Percent of utilisation that a device which works for the run reaches at least once."""
 _FACTOR = 0.999
 """A mean of factors from 1 upwards cannot be below, but for rounding."""
 _STALENESS = (
@@ -70,10 +68,9 @@ def unused_device(context: RuleContext, key: str) -> str | None:
             "the run does not use this device: "
             f"{memory.key} has never reached {_HELD:g}%"
         )
-    busy = context.run.present(key)
-    if busy is None or not is_of_wandb(key) or busy.highest >= _WORKED:
+    if not never_worked(context.run, key):
         return None
-    return f"whether the run uses this device is unknown: {key} has never reached {_WORKED:g}%"
+    return f"whether the run uses this device is unknown: {key} has never reached {WORKED:g}%"
 
 
 def another_name(_context: RuleContext, key: str) -> str | None:

@@ -32,6 +32,8 @@ _LATELY = 15
 """Number of readings that distinguish an idle device from one between two kernels: half a minute at
 the usual pace.
 """
+WORKED = 5.0
+"""Utilisation in percent that a device has reached where it was ever used: heuristic."""
 _LATELY_LOGGED = 4
 """The same in W&B's measurements, each the mean of several seconds."""
 
@@ -48,6 +50,10 @@ class Device(NamedTuple):
     """Mean utilisation over the last readings, None where it is unknown."""
     span: float | None = None
     """Seconds that the history covers, None where it is unknown."""
+    worked: bool = True
+    """False if a run has logged it with all the others of its host, and it has never been at work
+    there: it may not be the run's.
+    """
 
 
 class DeviceHistory:
@@ -108,6 +114,11 @@ def _device_keys(run: Run) -> list[tuple[str, DeviceKey]]:
     return [(key, name) for key, name in named if name is not None]
 
 
+def logs_device_memory(run: Run) -> bool:
+    """Return whether a run has logged the memory of single devices."""
+    return any(named.field.startswith("memory") for _, named in _device_keys(run))
+
+
 @cached_by_keys
 def logs_cluster(run: Run) -> bool:
     """Return whether a run has figures of a cluster's machines, which it may or may not use."""
@@ -117,6 +128,14 @@ def logs_cluster(run: Run) -> bool:
 def is_of_wandb(key: str) -> bool:
     """Return whether a device's utilisation was measured by W&B: in percent, however small."""
     return key.partition("/l:")[0].endswith(".gpu")
+
+
+def never_worked(run: Run, key: str) -> bool:
+    """Return whether a device has idled since the run began, by W&B's measurements: those are of
+    all devices of a host, whoever uses them.
+    """
+    busy = run.present(key)
+    return busy is not None and is_of_wandb(key) and busy.highest < WORKED
 
 
 def _passes_one(run: Run, key: str) -> bool:
@@ -169,11 +188,13 @@ def _logged(
 
     name = run.settings.get("wandb.gpu")
     history: Sequence[float] = ()
+    worked = True
     if "gpu" in figures:
         key = figures["gpu"].key
         history = run.measured(key, COLUMNS)
         if not is_of_wandb(key):
             history = _in_percent(history)
+        worked = not never_worked(run, key)
     factors = {field: figure.factor for field, figure in figures.items()}
     used, total = _memory(last, factors)
     gpu = Gpu(
@@ -186,7 +207,8 @@ def _logged(
         last("powerWatts"),
         last("enforcedPowerLimitWatts"),
     )
-    return Device(gpu, node, tuple(history), _mean(history[-_LATELY_LOGGED:]))
+    lately = _mean(history[-_LATELY_LOGGED:])
+    return Device(gpu, node, tuple(history), lately, worked=worked)
 
 
 def _last_finite(values: Sequence[float]) -> float | None:
