@@ -65,7 +65,11 @@ def _why_no_chart(run: Run, now: State | Unread) -> str:
         return _crashed(run)
     if run.step is not None:
         return "no metrics: the log only counts steps"
-    return "no training found in it" if now is State.NO_TRAINING else "no step yet"
+    if now is State.NO_TRAINING:
+        return "no training found in it"
+    if now in (State.FINISHED, State.ENDED):
+        return "no step was logged"
+    return "no step yet"
 
 
 def _crashed(run: Run) -> str:

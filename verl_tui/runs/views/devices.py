@@ -7,6 +7,7 @@ from __future__ import annotations
 import math
 from collections import deque
 from pathlib import Path
+from statistics import median
 from typing import TYPE_CHECKING, NamedTuple
 
 from verl_tui.records import Gpu
@@ -34,6 +35,10 @@ the usual pace.
 """
 WORKED = 5.0
 """Utilisation in percent that a device has reached where it was ever used: heuristic."""
+_MOST = 64
+"""Most devices that one is compared with."""
+_ALIKE = 0.1
+"""Shares of memory that differ by no more of themselves are alike: heuristic."""
 _LATELY_LOGGED = 4
 """The same in W&B's measurements, each the mean of several seconds."""
 
@@ -131,11 +136,32 @@ def is_of_wandb(key: str) -> bool:
 
 
 def never_worked(run: Run, key: str) -> bool:
-    """Return whether a device has idled since the run began, by W&B's measurements: those are of
-    all devices of a host, whoever uses them.
+    """Return whether a device has idled since the run began and does not hold as much memory as
+    those that work: W&B measures all devices of a host, whoever uses them.
     """
+    if not is_of_wandb(key) or not _idled(run, key):
+        return False
+    held = _held(run, key)
+    others = [
+        _held(run, one) for one in utilization_keys(run)[:_MOST] if not _idled(run, one)
+    ]
+    known = [share for share in others if share is not None]
+    if held is None or not known:
+        return True
+    # What holds as much as those that work was set up by the same run.
+    return abs(held - median(known)) > _ALIKE * median(known)
+
+
+def _idled(run: Run, key: str) -> bool:
     busy = run.present(key)
-    return busy is not None and is_of_wandb(key) and busy.highest < WORKED
+    return busy is not None and busy.highest < WORKED
+
+
+def _held(run: Run, key: str) -> float | None:
+    """Return the newest share of a device's memory in use, given the key of its utilisation."""
+    memory = run.present(memory_key(key))
+    point = memory.last_finite if memory is not None else None
+    return None if point is None else point.value
 
 
 def _passes_one(run: Run, key: str) -> bool:
