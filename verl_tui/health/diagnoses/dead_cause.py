@@ -8,8 +8,10 @@ from bisect import bisect_right
 from statistics import fmean
 from typing import TYPE_CHECKING, NamedTuple
 
+from verl_tui.health.components import components
 from verl_tui.health.conditions.condition import number
 from verl_tui.health.diagnoses.dead_share import NO_SPREAD, SHARES
+from verl_tui.health.diagnoses.never_scored import silent_parts
 from verl_tui.health.learnt import scale_top
 from verl_tui.means import finite
 from verl_tui.runs.settings import number as as_number
@@ -106,7 +108,7 @@ def dead_cause(context: RuleContext, step: int) -> DeadCause | None:
     if _is_constant(reward) and (reward[-1] != 1 or _always_dead(context, step)):
         return _constant(reward[-1])
     if _at_its_top(reward):
-        return _SOLVED
+        return _without_a_part(context.at(step)) or _SOLVED
     cold = _temperature(context)
     if cold is not None:
         name, value = cold
@@ -117,6 +119,19 @@ def dead_cause(context: RuleContext, step: int) -> DeadCause | None:
     if alike is not None and alike.advice == _VARIETY:
         return alike
     return _hopeless(context, reward, step) or alike
+
+
+def _without_a_part(context: RuleContext) -> DeadCause | None:
+    """Return that a reward is at its top although a part of it has never scored, None where all
+    have.
+    """
+    parts = components(context.run.keys, context.indicators.get("reward"))
+    silent = silent_parts(context, parts, _LATELY) if len(parts) > 1 else ()
+    if not silent:
+        return None
+    names = ", ".join(one.key for one in silent)
+    words = f"the reward is at its top without {names}, which never scored"
+    return DeadCause(words, _EASIER, calm=True)
 
 
 def _hopeless(

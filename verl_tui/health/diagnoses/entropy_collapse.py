@@ -259,7 +259,14 @@ def _dead(context: RuleContext) -> str | None:
         return "the gradient norm is 0"
     spread = _newest(context, context.indicators.get("reward_std"))
     shares = _newest(context, context.first_key(SHARES))
-    if (spread and max(spread) <= NO_SPREAD) or min(shares, default=0.0) >= 1:
+    advantages = [
+        *_newest(context, context.names.get("critic/advantages/max")),
+        *_newest(context, context.names.get("critic/advantages/min")),
+    ]
+    alike = min(shares, default=0.0) >= 1
+    if alike or any(
+        known and max(map(abs, known)) <= NO_SPREAD for known in (spread, advantages)
+    ):
         return "all answers to a prompt have the same score"
     return None
 

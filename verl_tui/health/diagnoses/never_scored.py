@@ -42,13 +42,7 @@ class NeverScored(Diagnosis):
             return NotJudged(rule.id, "the log has no components of the reward")
         if len(reward) < rule.window:
             return NotJudged(rule.id, f"needs {rule.window} points, has {len(reward)}")
-        known = weights(context.run, parts)
-        counted = [key for key in parts if known.get(key, 1.0) > 0 and _is_score(key)]
-        silent = [
-            one
-            for one in map(context.known, counted)
-            if one is not None and len(one) >= rule.window and _is_at_its_floor(one)
-        ]
+        silent = silent_parts(context, parts, rule.window)
         finding = self._finding(reward, silent) if silent else None
         self.remember(finding, reward.steps[-1])
         return finding
@@ -80,6 +74,21 @@ class NeverScored(Diagnosis):
             source=rule.source,
             key=silent[0].key,
         )
+
+
+def silent_parts(
+    context: RuleContext, parts: Sequence[str], least: int
+) -> Sequence[Series]:
+    """Return the parts of a reward that count in it, have so many points at least, and have never
+    scored.
+    """
+    known = weights(context.run, parts)
+    counted = [key for key in parts if known.get(key, 1.0) > 0 and _is_score(key)]
+    return [
+        one
+        for one in map(context.known, counted)
+        if one is not None and len(one) >= least and _is_at_its_floor(one)
+    ]
 
 
 def _is_score(key: str) -> bool:
