@@ -218,10 +218,10 @@ class FindingWriter:
             )
         elif view.run.name not in view.monitor.verdicts:
             words = "no verdict yet"
+        elif not view.run.indicators:
+            words = "nothing to judge: no indicator of this log is known"
         elif _judged(view) == 0:
             words = "no rule could judge it yet"
-            if not view.run.indicators:
-                words = "no rule could judge it: no indicator of this log is known"
         else:
             missing = coverage_of(view.run, view.verdict)
             words = f"nothing found{_by_rules(view, partly=not missing.complete)}"

@@ -351,6 +351,8 @@ def _nothing(view: View) -> RowPart:
     marks, role = ("✓+", "good") if _is_good(view) else ("○-", "dim")
     mark = marks[view.ascii_only]
     nothing = "nothing new" if view.verdict.findings else "nothing found"
+    if view.run is not None and not view.run.indicators:
+        nothing = "nothing to judge"
     return [_text(26, f"{mark} {nothing}", role), _text(44, mark, role)]
 
 

@@ -10,7 +10,8 @@ from panel_host import SIZES, Host, count_paints
 from run_views import HOSTILE, NOW, make_run, make_view
 
 from verl_tui.health.finding import Finding, NotJudged, Severity, Verdict
-from verl_tui.records import Batch, Event, EventKind, SourceStatus
+from verl_tui.records import Batch, Event, EventKind, MetricRows, SourceStatus
+from verl_tui.runs.run import Run
 from verl_tui.tui.panels.health import HealthPanel
 
 if TYPE_CHECKING:
@@ -271,6 +272,14 @@ def judged_in_all() -> View:
     return make_view(run, verdicts={"grpo": Verdict((), SKIPPED[:1])})
 
 
+def unknown() -> View:
+    """Return a view of a run that logs nothing known."""
+    run = Run("grpo")
+    rows = MetricRows(("my_number",), [1, 2], [[0.1, 0.2]], [0, 1])
+    run.apply(Batch("grpo", SourceStatus("/logs/grpo", "JSONL"), (rows,)), NOW)
+    return make_view(run, verdicts={"grpo": Verdict((), SKIPPED[:1])})
+
+
 def stepless() -> View:
     """Return a view of a run that ended before its first step."""
     run = make_run(steps=0)
@@ -291,6 +300,7 @@ NOTHING = (
         ),
         "○ no rule could judge it",
     ),
+    (unknown(), "○ nothing to judge: no indicator of this log is known"),
     (make_view(), "○ waiting for a run"),
     (view(steps=0), "○ waiting for the first step"),
     (stepless(), "○ no step was logged"),

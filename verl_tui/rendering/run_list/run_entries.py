@@ -187,8 +187,10 @@ def _badge(view: View, run: Run) -> HealthBadge:
 
 
 def _is_judged(view: View, run: Run, verdict: Verdict) -> bool:
-    """True if a rule could judge the run and not only its end, or if the rules are unknown."""
-    if run.preview:
+    """True if a rule could judge an indicator of the run, and not only its end, or if the rules are
+    unknown.
+    """
+    if run.preview or not run.indicators:
         return False
     if view.acknowledgements.open(run.name, verdict.primary):
         return True
