@@ -303,6 +303,8 @@ class SourceStatus(NamedTuple):
     """Made of where a log lies and of its first line, which stay while it grows; empty for what is
     no log.
     """
+    findings: tuple[tuple[str, str], ...] = ()
+    """Ids and severities of the findings that verl-tui's exporter states now."""
 
     @property
     def title(self) -> str:

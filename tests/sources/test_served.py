@@ -541,6 +541,19 @@ def test_a_step_that_goes_on_over_several_answers_is_said_once() -> None:
     )
 
 
+def test_what_our_exporter_has_found_holds_until_it_is_over() -> None:
+    rows = AnswerRows()
+    labels = {"id": "kl-high", "severity": "warning"}
+    for begin, on in ((0, "1"), (4, "0")):
+        ats = [float(at) for at in range(begin, begin + 4)]
+        steps = AnswerSeries(
+            "verl_training_steps_total", {}, dict(zip(ats, ats, strict=True))
+        )
+        active = AnswerSeries("verl_finding_active", labels, dict.fromkeys(ats, on))
+        assert list(rows.metrics([steps, active], {})) == []
+        assert rows.findings == ((("kl-high", "warning"),) if on == "1" else ())
+
+
 def test_a_server_that_finds_a_question_too_large_is_asked_for_less() -> None:
     asked: list[str] = []
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+from collections import Counter
 from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
@@ -94,11 +95,15 @@ def note_text(
 
 def _summary(verdicts: Sequence[str | None]) -> Text:
     """Return the number of runs with each verdict."""
-    counts = [
-        (verdicts.count(word), word) for word in ("critical", "warning", "healthy")
+    counts = Counter(verdicts)
+    parts = [
+        (f"{counts[word]} {word}", STYLES[word])
+        for word in ("critical", "warning", "healthy")
+        if counts[word]
     ]
-    parts = [(f"{count} {word}", STYLES[word]) for count, word in counts if count]
-    if unknown := verdicts.count(None):
+    if quiet := counts["no warning"]:
+        parts.append((f"{quiet} without a warning", ""))
+    if unknown := counts[None]:
         parts.append((f"{unknown} without a verdict", ""))
     return Text.assemble(
         f"{len(verdicts)} runs: ", Text(", ").join(Text(*part) for part in parts)
@@ -160,10 +165,9 @@ def _measured(described: Mapping[str, Any]) -> Iterator[_NoteLine]:
 def _with_unit(value: float | None, unit: str) -> str:
     if value is None:
         return "not finite"
-    return f"{number(value)} {_UNITS.get(unit, unit)}".rstrip()
-
-
-_UNITS: Mapping[str, str] = {"percent": "%", "share": ""}
+    if unit in ("percent", "share"):
+        return f"{number(value * (100 if unit == 'share' else 1))} %"
+    return f"{number(value)} {unit}".rstrip()
 
 
 def _best_sentences(best: Mapping[str, Any]) -> Iterator[str]:

@@ -9,6 +9,8 @@ from rich.text import Text
 
 from verl_tui.check.colours import STYLES
 from verl_tui.evaluation import PREFIX
+from verl_tui.health.coverage import coverage
+from verl_tui.health.finding import KINDS_OF_REASONS, kind_of_reason
 from verl_tui.indicators import INDICATORS
 from verl_tui.patterns import pattern
 from verl_tui.runs.views.checkpoints import usable
@@ -21,6 +23,7 @@ from verl_tui.words import counted, number
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
+    from verl_tui.health.coverage import Coverage
     from verl_tui.health.guide import Guide
     from verl_tui.runs.run import Run
 
@@ -66,7 +69,8 @@ def judging_rules(described: Mapping[str, Any], guide: Guide) -> int:
 
 
 def verdict(described: Mapping[str, Any], judged: int) -> str:
-    """Return `critical`, `warning`, `healthy`, or nothing where there is nothing to judge.
+    """Return `critical`, `warning`, `healthy`, or nothing where there is nothing to judge; `no
+    warning` where reward, KL, entropy or response length could not be judged.
 
     Args:
         described: The run, as in the report.
@@ -76,9 +80,26 @@ def verdict(described: Mapping[str, Any], judged: int) -> str:
     for severity in ("critical", "warning"):
         if severity in found:
             return severity
-    if found or (judged and described["indicators"]):
-        return "healthy"
-    return ""
+    if not found and not (judged and described["indicators"]):
+        return ""
+    return "healthy" if _coverage(described).complete else "no warning"
+
+
+def no_verdict(described: Mapping[str, Any]) -> str:
+    """Say that there is no verdict, and whether one may come with more steps."""
+    early = described["step"] is None or _awaits_steps(described)
+    return "no verdict yet" if early else "no verdict"
+
+
+def _coverage(described: Mapping[str, Any]) -> Coverage:
+    skipped = {rule["id"] for rule in described["not_judged"]}
+    return coverage(described["indicators"], skipped)
+
+
+def _awaits_steps(described: Mapping[str, Any]) -> bool:
+    """Return whether some rule will judge when there are more steps."""
+    kinds = {kind_of_reason(rule["reason"]) for rule in described["not_judged"]}
+    return bool(described["indicators"]) and KINDS_OF_REASONS[-1] in kinds
 
 
 def opening(described: Mapping[str, Any], run: Run, now: float) -> Iterator[Text]:
@@ -105,8 +126,8 @@ def _is_evaluated(described: Mapping[str, Any], run: Run) -> bool:
 
 def _headline(described: Mapping[str, Any], run: Run, now: float) -> Text:
     evaluation = _is_evaluated(described, run)
-    word = described["verdict"] or "no verdict yet"
-    head = _evaluated(run) if evaluation else word
+    head = described["verdict"] or no_verdict(described)
+    head = _evaluated(run) if evaluation else head
     at = "" if evaluation else _at(described)
     return Text.assemble(
         (described["name"], "bold"),
@@ -114,7 +135,7 @@ def _headline(described: Mapping[str, Any], run: Run, now: float) -> Text:
         (head, STYLES.get(head, "")),
         at,
         ", ",
-        _condition(described, run),
+        _condition(described, run, calm=head == "healthy"),
         ", steps estimated" if has_estimated_steps(run) else "",
         *(f", {fact}" for fact in _times(described, run, now)),
     )
@@ -144,11 +165,14 @@ def _complete(described: Mapping[str, Any]) -> bool:
     )
 
 
-def _condition(described: Mapping[str, Any], run: Run) -> Text:
-    """Return the state, with details that the verdict's step does not give."""
+def _condition(described: Mapping[str, Any], run: Run, *, calm: bool) -> Text:
+    """Return the state, with details that the verdict's step does not give; green only if all is
+    calm.
+    """
     state = described["state"]
     total = described["total_steps"]
-    words = Text(state, STYLES.get(state, ""))
+    style = STYLES.get(state, "")
+    words = Text(state, style if calm or style != STYLES["healthy"] else "")
     if _complete(described):
         return Text.assemble(words, f" after all {total} steps")
     if described["step"] is not None or is_evaluation(run):
@@ -212,14 +236,22 @@ def _why(described: Mapping[str, Any], run: Run, word: str, judged: int) -> str:
     if findings:
         more = f" (and {counted(len(findings) - 1, 'more finding')} below)"
         message: str = findings[0]["message"] + (more if len(findings) > 1 else "")
-        if word == "healthy":
-            return f"{counted(judged, 'rule')} judged, no warning; noted: {message}"
+        if word in ("healthy", "no warning"):
+            missing = _coverage(described).words
+            return f"{counted(judged, 'rule')} judged, no warning{missing}; noted: {message}"
         return message
     if word:
-        return f"{counted(judged, 'rule')} judged, none found anything"
+        missing = _coverage(described).words
+        return f"{counted(judged, 'rule')} judged, none found anything{missing}"
     if said := unread_form(run):
         return said
-    return "no step to judge yet" if run.step is None else "too few steps to judge"
+    if run.step is None:
+        return "no step to judge yet"
+    if not described["indicators"]:
+        return "no indicator of this log is known, nothing to judge"
+    if _awaits_steps(described):
+        return "too few steps to judge"
+    return "no rule applies to what this log has"
 
 
 def _next(described: Mapping[str, Any], run: Run) -> str:

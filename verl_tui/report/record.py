@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from verl_tui.check import report as check_report
-from verl_tui.check.opening import opening
+from verl_tui.check.opening import no_verdict, opening
 from verl_tui.comparison.compare import Comparison, compare
 from verl_tui.report.run_charts import COLOURED, charts_of, drawn_runs
 from verl_tui.runs.views.best import best
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 MOST_DETAILED = 20
 """Runs whose findings are written out: the worst of many."""
-_ORDER = ("critical", "warning", "healthy", None)
+_ORDER = ("critical", "warning", "healthy", "no warning", None)
 """Verdicts from the worst on."""
 
 
@@ -58,7 +58,7 @@ class ReportedRun:
     place: int | None
     """Its place among those with a colour."""
     verdict: str
-    """`critical`, `warning`, `healthy`, or empty without one."""
+    """`critical`, `warning`, `healthy`, `no warning`, or empty without one."""
     condition: str
     """Step, state and age, as `check` says them."""
     why: str
@@ -181,7 +181,7 @@ def _run(
     detailed: bool,
 ) -> ReportedRun:
     headline = next(opening(described, run, now)).plain
-    head = described["verdict"] or "no verdict yet"
+    head = described["verdict"] or no_verdict(described)
     condition = (
         headline.removeprefix(f"{run.name}: ")
         .removeprefix(head)

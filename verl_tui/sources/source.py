@@ -192,6 +192,7 @@ class FileSource:
             origin=self._known_by() if self.format.anchor else "",
             counts_steps=getattr(decoder, "counts_most", False),
             unread_form=getattr(decoder, "unread_form", ""),
+            findings=getattr(self._reader, "findings", ()),
         )
 
     def _known_by(self) -> str:

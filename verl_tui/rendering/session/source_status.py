@@ -67,7 +67,11 @@ def _why_no_chart(run: Run, now: State | Unread) -> str:
         return "no metrics: the log only counts steps"
     if said := unread_form(run):
         return said
-    return "no training found in it" if now is State.NO_TRAINING else "no step yet"
+    if now is State.NO_TRAINING:
+        return "no training found in it"
+    if now in (State.FINISHED, State.ENDED):
+        return "no step was logged"
+    return "no step yet"
 
 
 def _crashed(run: Run) -> str:

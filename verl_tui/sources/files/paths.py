@@ -30,6 +30,7 @@ def one_spelling(path: str) -> Path:
         return real
     return absolute
 
+
 _ESCAPED = str.maketrans({"%": "%25", "/": "%2F", "\0": "%00"})
 
 

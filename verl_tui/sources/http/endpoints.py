@@ -108,6 +108,11 @@ class PageRun:
             others = f"{self.left_out:,} further runs of the page are not shown"
         return joined_notes(self._scrapes.note, stepless, others)
 
+    @property
+    def findings(self) -> tuple[tuple[str, str], ...]:
+        """Return what our exporter has found."""
+        return self._scrapes.findings
+
     def put(self, address: str, time: float, scrape: Scrape) -> None:
         """Take a page, or the part of it that is of this run."""
         self.workers.setdefault(address, deque(maxlen=_KEPT)).append((time, scrape))

@@ -291,6 +291,11 @@ class PageReader:
             return MISSING
         return joined_notes(self._scrapes.note, others)
 
+    @property
+    def findings(self) -> tuple[tuple[str, str], ...]:
+        """Return what our exporter has found."""
+        return self._scrapes.findings
+
     def feed(self, data: bytes) -> tuple[Record, ...]:
         """Take bytes; only at their end is the page known to be complete."""
         self._size += len(data)
