@@ -83,6 +83,7 @@ def test_the_schema_to_the_letter(tmp_path: Path) -> None:
     assert list(run) == [
         *(
             "name",
+            "id",
             "paths",
             "dialect",
             "state",
@@ -94,6 +95,7 @@ def test_the_schema_to_the_letter(tmp_path: Path) -> None:
             "findings",
         ),
         *("not_judged", "sources", "best", "targets", "history", "identity", "losses"),
+        *("remaining_s", "phase", "verdict", "why", "next"),
     ]
     assert list(run["identity"]) == [
         "project",
@@ -463,12 +465,70 @@ def test_a_healthy_run_says_what_was_judged(tmp_path: Path) -> None:
     judged = len({rule.id for rule in monitor.guide.rules} - skipped)
     assert judged > 1
     lines = note_text(found, monitor, NOW).splitlines()
-    assert ": healthy at step 30 (total unknown), running, " in lines[0]
+    assert ": no warning at step 30 (total unknown), running, " in lines[0]
     assert lines[1:3] == [
-        f"  why: {judged} rules judged, none found anything",
+        f"  why: {judged} rules judged, none found anything; "
+        "not logged: entropy, response length",
         "  next: nothing to do",
     ]
     assert "nothing found" not in "\n".join(lines[3:])
+
+
+def complete(step: int) -> dict[str, Any]:
+    """Return a step with all that a training is judged by."""
+    wave = (step % 7) / 100
+    return {
+        "step": step,
+        "data": {
+            "critic/score/mean": 0.3 + 0.001 * step + wave,
+            "actor/ppo_kl": 0.0001,
+            "actor/entropy": 0.5 + wave,
+            "response_length/mean": 300.0 + 100 * wave,
+            "actor/grad_norm": 0.5 + wave,
+        },
+    }
+
+
+@pytest.mark.parametrize(
+    ("steps", "left_out", "said"),
+    [
+        (80, "", "healthy"),
+        (80, "actor/entropy", "not logged: entropy"),
+        (25, "", "not judged: reward, entropy, response length"),
+    ],
+)
+def test_only_what_was_judged_in_all_is_called_healthy(
+    steps: int, left_out: str, said: str, tmp_path: Path
+) -> None:
+    lines = [complete(step) for step in range(1, steps + 1)]
+    for line in lines:
+        line["data"].pop(left_out, None)
+    write(tmp_path / "run" / "log.jsonl", lines)
+    first, why, *_ = note(tmp_path / "run", colour=True).splitlines()
+    green = "\x1b[32mhealthy" in first
+    assert green is (said == "healthy")
+    assert said in why or green
+    assert green or "32m" not in first
+    assert exit_code(look(tmp_path / "run")[0]) == HEALTHY
+
+
+@pytest.mark.parametrize(
+    ("row", "why"),
+    [
+        ({"task_success": 0.5}, "no indicator of this log is known, nothing to judge"),
+        (
+            {"grad_norm": 0.5},
+            "rules judged, none found anything; not logged: reward, KL, entropy, response length",
+        ),
+    ],
+)
+def test_what_cannot_be_judged_is_not_too_short(
+    row: dict[str, float], why: str, tmp_path: Path
+) -> None:
+    write(tmp_path / "run" / "log.jsonl", [{"step": i, **row} for i in range(1, 1558)])
+    first, second, *_ = note(tmp_path / "run").splitlines()
+    assert second.endswith(why)
+    assert "yet" not in first
 
 
 def test_rules_that_were_not_judged_are_named_on_request(tmp_path: Path) -> None:
@@ -506,7 +566,9 @@ def test_a_finished_run_says_which_checkpoint_to_keep(tmp_path: Path) -> None:
     write(tmp_path / "run" / "verl_logs.jsonl", lines)
     (tmp_path / "run" / "global_step_30").mkdir()
     first, _, next_, *_ = note(tmp_path / "run").splitlines()
-    assert first.startswith("run: healthy, finished after all 30 steps, last record ")
+    assert first.startswith(
+        "run: no warning, finished after all 30 steps, last record "
+    )
     assert next_ == (
         "  next: keep the checkpoint of step 30, the nearest to the best reward (2.51 at step 20)"
     )
@@ -535,7 +597,7 @@ def test_several_runs_are_summed_up(tmp_path: Path) -> None:
     )
     text = note(tmp_path)
     assert text.endswith(
-        "\n\n5 runs: 1 critical, 1 warning, 2 healthy, 1 without a verdict\n"
+        "\n\n5 runs: 1 critical, 1 warning, 2 without a warning, 1 without a verdict\n"
     )
     assert "runs:" not in note(tmp_path / "a")
 
@@ -549,7 +611,7 @@ def test_the_note_knows_the_time_left(tmp_path: Path) -> None:
     write(tmp_path / "run" / "exp.jsonl", data)
     with (tmp_path / "run" / "exp.jsonl").open("a"):  # somebody goes on writing it
         assert note(tmp_path / "run").startswith(
-            "run: healthy at step 10 of 100 (10%), running, about 1h 30m left, last record"
+            "run: no warning at step 10 of 100 (10%), running, about 1h 30m left, last record"
         )
 
 
@@ -571,7 +633,7 @@ def test_runs_stand_apart(tmp_path: Path) -> None:
     found, monitor = look(tmp_path)
     assert [run["name"] for run in found["runs"]] == ["run_a", "run_b"]
     text = note_text(found, monitor, NOW)
-    assert "\n\nrun_b: healthy at step 2 (total unknown), running" in text
+    assert "\n\nrun_b: no warning at step 2 (total unknown), running" in text
 
 
 def test_foreign_text_is_no_markup_and_no_escape(tmp_path: Path) -> None:
@@ -628,6 +690,62 @@ def test_a_run_is_only_done_to_the_full_hundred_at_its_end(tmp_path: Path) -> No
     ]
     write(tmp_path / "run" / "exp.jsonl", data)
     assert "step 999 of 1000 (99%)" in note(tmp_path / "run")
+
+
+@pytest.mark.parametrize(
+    "form",
+    [
+        "[Iter {at}/90] loss=-0.0{at} | reward=0.3{at} (std=0.2) | seq_len=2{at}",
+        "2026-03-01 10:00:{at},104 - rl - INFO - rl_loss: -0.1{at}, reward: 0.2{at}, l2_norm: 0.14",
+        "epoch 0 step {at} loss 0.{at} kl 0.0{at} acc 0.4{at}% 12s",
+        "Epoch:[1/3]({at}/90), Reward: -0.{at}, KL_ref: 0.0{at}, Actor Loss: 0.0{at}",
+        "{at} | Return: 1{at}.5 | Entropy: 1.{at} | Grad norm: 3e-0{at}",
+        "iteration       {at}/  700 | samples:      {at}0 | lm loss: 1.{at}0E+00 |",
+        "step {at}: loss 0.{at}",
+        'train {{"iteration": {at}, "loss": 0.{at}, "rewards": {{"mean": 0.{at}}}}}',
+    ],
+)
+def test_steps_in_no_known_form_are_said_to_be_there(form: str, tmp_path: Path) -> None:
+    head = "Loading the model\nConfig: lr=5e-06, groups=8, kl=0.1\n"
+    lines = [form.format(at=at) for at in range(10, 90)]
+    log = write(tmp_path / "own" / "train.log", [head, *lines], age=7200.0)
+    found, monitor = look(log)
+    shown = note_text(found, monitor, NOW)
+    assert "its steps cannot be read" in shown.splitlines()[0]
+    assert (
+        f"80 lines with metrics are in no known form, as line {len(lines) + 3}: "
+        in shown
+    )
+    (run,) = found["runs"]
+    assert run["step"] is None
+    assert run["state"] == "ended?"
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "reward function: score=0.{at} len=1{at} format=1.0",  # of a sample
+        "(Worker pid=4{at}) entropy_coeff=0.1, kl_loss_coef=0.01, mini_batch=64",
+        "[env 2] step {at} reward 0.5 turns 3",
+    ],
+)
+def test_numbers_before_the_first_step_are_not_taken_for_steps(
+    line: str, tmp_path: Path
+) -> None:
+    begun = ["INFO: Total training steps: 90"]
+    lines = [line.format(at=at) for at in range(10, 40)]
+    shown = note(write(tmp_path / "verl" / "train.log", [*begun, *lines]))
+    assert "waiting for the first of 90 steps" in shown
+    assert "no known form" not in shown
+
+
+def test_lines_that_look_like_metrics_beside_known_steps_are_not_spoken_of(
+    tmp_path: Path,
+) -> None:
+    printed = [f"loss={at}.5 reward={at} kl=0.{at}" for at in range(10)]
+    steps = [f"step:{at} - actor/entropy:0.4 - actor/kl_loss:0.1" for at in range(9)]
+    log = write(tmp_path / "verl" / "train.log", [*printed, *steps])
+    assert "no known form" not in note(log)
 
 
 def test_a_file_without_a_line_of_a_training_is_said_to_have_none(

@@ -46,6 +46,37 @@ def test_check_writes_json(
     assert found["runs"][0]["indicators"]["policy_kl"]["value"] == 0.021
 
 
+@pytest.mark.parametrize(("kl", "code"), [(0.02, 0), (0.15, 1), (0.3, 2)])
+def test_the_report_for_programs_says_what_the_one_for_people_says(
+    log: Callable[..., Path], capsys: pytest.CaptureFixture[str], kl: float, code: int
+) -> None:
+    path = str(log(*[kl] * 30))
+    assert main(["check", path, "--json"]) == code
+    (found,) = json.loads(capsys.readouterr().out)["runs"]
+    assert main(["check", path]) == code
+    head, why, then, *_ = capsys.readouterr().out.splitlines()
+    assert head.startswith(f"run: {found['verdict'] or 'no verdict yet'} at step 30")
+    assert [why, then] == [f"  why: {found['why']}", f"  next: {found['next']}"]
+
+
+def test_without_a_verdict_a_strict_check_fails(
+    log: Callable[..., Path], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    table = tmp_path / "table.csv"
+    table.write_text("step,foo\n1,2\n2,3\n")
+    assert main(["check", str(table), "--json"]) == 0
+    (found,) = json.loads(capsys.readouterr().out)["runs"]
+    assert found["verdict"] is None
+    assert found["why"]
+    assert main(["check", str(table), "--strict"]) == 3
+    said = capsys.readouterr()
+    assert said.err == "verl-tui: --strict: no verdict on table\n"
+    assert said.out.startswith("table: no verdict yet at step 2")
+    paths = [str(table), str(log(*[0.15] * 30))]
+    assert [main(["check", *paths]), main(["check", *paths, "--strict"])] == [1, 3]
+    assert main(["check", str(table), str(log(*[0.3] * 30)), "--strict"]) == 2
+
+
 def test_check_of_a_path_that_does_not_exist(
     capsys: pytest.CaptureFixture[str],
 ) -> None:

@@ -109,6 +109,30 @@ def test_what_makes_no_sense_exits_64(
     assert "see `verl-tui " in complaint(capsys)
 
 
+TAKING_PATHS = [
+    "", "check", "guard", "compare", "replay", "web", "doctor", "watch", "notify --show",
+    "report -o x.html", "bundle -o x.zip", "export csv", "export tensorboard -o x",
+    "export prometheus", *(f"get {one}" for one in ["state", "metrics", "samples", "log", "findings", "runs"]),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("command", TAKING_PATHS)
+@pytest.mark.parametrize(
+    "words", [[""], [" \t"], ["a", ""], ["a", "--config", ""], ["a", "--config= "]]
+)
+def test_an_empty_path_is_no_directory(
+    command: str, words: list[str], capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main([*command.split(), *words]) == 64
+    assert "is empty: is a variable not set?" in complaint(capsys)
+
+
+def test_the_command_of_a_guard_may_have_empty_words(tmp_path: Path) -> None:
+    argv = ["guard", str(tmp_path), "--", "sh", "-c", ""]
+    assert build_parser().read(argv).command == ["sh", "-c", ""]
+    assert main(["guard", "", "--", "sh"]) == 64
+
+
 @pytest.mark.parametrize("argv", [[], ["check"], ["export", "csv"], ["--ascii"]])
 def test_without_a_path_there_is_an_example(
     argv: list[str], capsys: pytest.CaptureFixture[str]

@@ -55,7 +55,7 @@ def run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
             64,
             "pipe: is no file",
         ),
-        ("export csv run.log -o circle", 0, "wrote circle"),
+        ("export csv run.log -o circle", 73, "circle: is a link"),
         ("doctor LONG", 3, "no such file or directory"),
         ("LONG --snapshot a.txt", 3, "no such file or directory"),
         ("report run.log -o LONG.html", 73, "file name too long"),
@@ -72,6 +72,33 @@ def test_what_is_said_of_it(
     assert main(command.replace("LONG", "n" * 300).split()) == code
     said = capsys.readouterr()
     assert words in said.err + said.out
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        "run.log --snapshot LINK.txt",
+        "run.log --snapshot LINK.svg",
+        "export csv run.log -o LINK.csv",
+        "export prometheus run.log --textfile LINK.prom",
+        "export prometheus run.log --textfile LINK.prom --follow",
+        "report run.log -o LINK.md",
+        "bundle run.log --yes -o LINK.zip",
+        "check run.log --debug-log LINK.log",
+    ],
+)
+@pytest.mark.parametrize("target", ["theirs", "nowhere"])
+def test_nothing_is_written_through_a_link(
+    run: Path, command: str, target: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (run / "theirs").write_text("theirs")
+    named = next(word for word in command.split() if word.startswith("LINK"))
+    (run / named).symlink_to(target)
+    assert main(command.split()) == 73
+    assert named in capsys.readouterr().err
+    assert (run / named).is_symlink()
+    assert (run / "theirs").read_text() == "theirs"
+    assert not (run / "nowhere").exists()
 
 
 def test_certificates_are_not_awaited(

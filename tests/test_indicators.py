@@ -160,6 +160,32 @@ def test_the_keys_of_an_indicator_agree_with_their_descriptions() -> None:
             "perf/throughput_per_gpu",
         ),
         (["verl_gpu_memory_used_bytes", "ray_node_gram_used"], "gpu_memory", None),
+        (["train/policy_kl_error"], "policy_kl", None),
+        (["policy_kl_error", "gen_kl_error"], "engine_mismatch", "gen_kl_error"),
+        (["logprobs_diff", "kl"], "engine_mismatch", None),
+        (["logprobs_diff", "vllm_kl"], "engine_mismatch", "vllm_kl"),
+        (["rollout/rewards"], "reward", None),
+        (
+            [
+                "train/agg/all/agent/reward/mean",
+                "train/agg/effective/agent/reward/mean",
+            ],
+            "reward",
+            "train/agg/effective/agent/reward/mean",
+        ),
+        (["kl", "ratio", "forward_time_s"], "policy_kl", "kl"),
+        (["kl", "ratio", "forward_time_s"], "reference_kl", None),
+        (["train/kl", "reward"], "reference_kl", "train/kl"),
+        (["train/kl", "reward"], "policy_kl", None),
+        (["mean_reward", "std_reward"], "reward", "mean_reward"),
+        (["mean_reward", "std_reward"], "reward_std", "std_reward"),
+        (["mean_kl"], "reference_kl", "mean_kl"),
+        (["kl_divergence"], "reference_kl", "kl_divergence"),
+        (["train/kl_mean"], "policy_kl", None),
+        (["reward/total", "reward/format"], "reward", "reward/total"),
+        (["avg_completion_len"], "response_length", "avg_completion_len"),
+        (["entropy_mean"], "entropy", "entropy_mean"),
+        (["eval/perplexity", "eval/error_rate"], "validation", None),
     ],
 )
 def test_preferences_and_traps(
@@ -177,10 +203,10 @@ FRAMEWORKS = {
     ),
     "OpenRLHF": (
         "train/reward train/group_reward_std train/response_length train/response_clip_ratio train/kl train/ppo_kl "
-        "train/logprobs_diff train/entropy_loss train/policy_loss train/critic_loss train/actor_grad_norm "
+        "train/vllm_kl train/logprobs_diff train/ppo_clip_ratio train/entropy_loss train/policy_loss train/critic_loss train/actor_grad_norm "
         "timing/step_total timing/generation train/actor_lr",
-        "reward reward_std policy_kl reference_kl policy_loss value_loss entropy grad_norm response_length "
-        "truncated_share step_time generation_time engine_mismatch",
+        "reward reward_std policy_kl reference_kl policy_loss value_loss entropy clip_fraction grad_norm "
+        "response_length truncated_share step_time generation_time engine_mismatch",
     ),
     "TRL's PPO": (
         "eps objective/kl objective/entropy objective/non_score_reward objective/rlhf_reward objective/scores "
@@ -202,13 +228,13 @@ FRAMEWORKS = {
     "prime-rl": (
         "reward/mean mismatch_kl/all/mean entropy/all/mean loss/mean optim/grad_norm optim/lr time/step "
         "time/wait_for_batch perf/throughput perf/throughput_per_gpu perf/mfu progress/total_tokens eval/aime24",
-        "reward policy_loss entropy grad_norm throughput step_time generation_time validation engine_mismatch",
+        "reward policy_loss entropy grad_norm throughput step_time validation engine_mismatch",
     ),
     "NeMo-RL": (
         "train/reward train/mean_gen_tokens_per_sample train/kl_penalty train/policy_kl_error train/gen_kl_error "
         "train/approx_entropy train/loss train/grad_norm train/lr timing/train/total_step_time timing/train/generation "
         "performance/tokens_per_sec_per_gpu validation/accuracy",
-        "reward policy_kl reference_kl policy_loss entropy grad_norm response_length throughput step_time "
+        "reward reference_kl policy_loss entropy grad_norm response_length throughput step_time "
         "generation_time validation engine_mismatch",
     ),
 }
@@ -231,9 +257,11 @@ PRIME_RL = "prime-rl"
 NEMO_RL = "NeMo-RL"
 NAMES: list[tuple[str, str, str, dict[str, str]]] = [
     ("reward", "reward", "", {
-        TRL: "reward objective/scores", OPENRLHF: "reward", SLIME: "rollout/raw_reward rollout/rewards",
-        PRIME_RL: "reward/mean train/agg/all/agent/reward/mean", NEMO_RL: "reward",
+        TRL: "reward objective/scores", OPENRLHF: "reward", SLIME: "rollout/raw_reward",
+        PRIME_RL: "reward/mean train/agg/effective/agent/reward/mean train/agg/all/agent/reward/mean",
+        NEMO_RL: "reward",
     }),
+    ("", "reward", "", {SLIME: "rollout/rewards"}),
     ("reward_std", "reward", "", {TRL: "reward_std", OPENRLHF: "group_reward_std"}),
     ("", "samples", "share", {
         TRL: "frac_reward_zero_std", OPENRLHF: "dynamic_filtering_pass_rate",
@@ -255,10 +283,12 @@ NAMES: list[tuple[str, str, str, dict[str, str]]] = [
     ("reference_kl", "kl", "nats/token", {
         TRL: "kl", OPENRLHF: "kl", SLIME: "train/kl_loss", NEMO_RL: "kl_penalty",
     }),
-    ("policy_kl", "kl", "nats/token", {OPENRLHF: "ppo_kl", SLIME: "train/ppo_kl", NEMO_RL: "policy_kl_error"}),
+    ("policy_kl", "kl", "nats/token", {OPENRLHF: "ppo_kl", SLIME: "train/ppo_kl"}),
+    ("", "kl", "nats/token", {OPENRLHF: "logprobs_diff"}),
     ("engine_mismatch", "engine", "nats/token", {
-        TRL: "sampling/sampling_logp_difference/mean", OPENRLHF: "logprobs_diff",
-        SLIME: "train/train_rollout_logprob_abs_diff", PRIME_RL: "mismatch_kl/all/mean", NEMO_RL: "gen_kl_error",
+        TRL: "sampling/sampling_logp_difference/mean", OPENRLHF: "vllm_kl",
+        SLIME: "train/train_rollout_logprob_abs_diff", PRIME_RL: "mismatch_kl/all/mean",
+        NEMO_RL: "gen_kl_error policy_kl_error",
     }),
     ("engine_mismatch", "engine", "", {NEMO_RL: "token_mult_prob_error"}),
     ("", "engine", "nats/token", {TRL: "sampling/sampling_logp_difference/max"}),
@@ -272,7 +302,9 @@ NAMES: list[tuple[str, str, str, dict[str, str]]] = [
     ("policy_loss", "loss", "", {
         TRL: "loss loss/policy_avg", OPENRLHF: "policy_loss", SLIME: "train/pg_loss", PRIME_RL: "loss/mean", NEMO_RL: "loss",
     }),
-    ("clip_fraction", "optimisation", "share", {TRL: "clip_ratio/region_mean", SLIME: "train/pg_clipfrac"}),
+    ("clip_fraction", "optimisation", "share", {
+        TRL: "clip_ratio/region_mean", OPENRLHF: "ppo_clip_ratio", SLIME: "train/pg_clipfrac",
+    }),
     ("", "optimisation", "share", {
         TRL: "clip_ratio/low_mean clip_ratio/high_mean clip_ratio/low_min clip_ratio/high_max",
     }),
@@ -291,8 +323,9 @@ NAMES: list[tuple[str, str, str, dict[str, str]]] = [
         NEMO_RL: "timing/train/total_step_time",
     }),
     ("generation_time", "timing", "s", {
-        OPENRLHF: "timing/generation", PRIME_RL: "time/wait_for_batch", NEMO_RL: "timing/train/generation",
+        OPENRLHF: "timing/generation", NEMO_RL: "timing/train/generation",
     }),
+    ("", "timing", "s", {PRIME_RL: "time/wait_for_batch"}),
     ("", "timing", "s", {
         TRL: "profiling/Time taken: GRPOTrainer._prepare_inputs", NEMO_RL: "timing/train/policy_training",
     }),

@@ -271,9 +271,9 @@ def test_describes() -> None:
         ("system/cpu", "CPU of the process", "percent", "system"),
         ("system/memory_percent/l:node-1", "host memory", "percent", "system"),
         ("system/disk./.usagePercent", "disk / used", "percent", "system"),
-        ("system/disk./mnt/data.usageGB", "disk mnt data used", "GB", "system"),
-        ("system/disk.in", "disk read", "MB", "system"),
-        ("system/disk.vda.in", "disk vda read", "MB", "system"),
+        ("system/disk./mnt/data.usageGB", "disk mnt data used", "GiB", "system"),
+        ("system/disk.in", "disk read", "MiB", "system"),
+        ("system/disk.vda.in", "disk vda read", "MiB", "system"),
         ("system/network.recv", "network received", "bytes", "system"),
     ]:
         metric = describe(key)

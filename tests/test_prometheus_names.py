@@ -27,7 +27,7 @@ VALID = re.compile(r"[a-zA-Z_][a-zA-Z0-9_]*")
         (
             "system/proc.memory.availableMB",
             "verl_system_proc_memory_available_bytes",
-            1e6,
+            2.0**20,
         ),
         (
             "system/disk.sda.usagePercent/l:node1",

@@ -56,7 +56,7 @@ _CLEAR: dict[Dialect, NamePattern] = {
         r"(?:train/)?(?:rewards/.+|completions?[/_].+|sampling/.+|clip_ratio/.+"
         r"|frac_reward_zero_std|group_reward_std"
         r"|response_length|response_clip_ratio|ppo_kl|critic_loss|logprobs_diff|gen_kl_error"
-        r"|token_mult_prob_error"
+        r"|token_mult_prob_error|vllm_kl|ppo_clip_ratio"
         r"|policy_kl_error|approx_entropy|mean_gen_tokens_per_sample|baseline_reward/.+|kl_penalty)"
         r"|train/(?:kl|kl_loss|reward_std|learning_rate|policy_loss|pg_\w+|entropy_loss|lr-pg_\d+"
         r"|actor_\w+|ois|agg/.+"

@@ -18,6 +18,9 @@ _OFTEN = 0.05
 """Seconds between two checks whether there is one."""
 
 
+NO_LINK = "is a link, and nothing is written through one"
+
+
 def is_there(path: Path | str) -> bool:
     """Return whether something can be seen at a path; pathlib raises where a name is too long."""
     return os.path.exists(path)  # noqa: PTH110
@@ -26,6 +29,11 @@ def is_there(path: Path | str) -> bool:
 def is_taken(path: Path | str) -> bool:
     """Return whether something has this name, even if only a dangling link."""
     return os.path.lexists(path)
+
+
+def is_link(path: Path | str) -> bool:
+    """Return whether a path is a link; pathlib raises where it cannot be looked at."""
+    return os.path.islink(path)  # noqa: PTH114
 
 
 def is_ordinary(path: Path | str) -> bool:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from functools import cache, lru_cache
 from types import MappingProxyType
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 
 from verl_tui.distributions import one_each, spreads
 from verl_tui.metrics import Direction, Group, modern
@@ -45,8 +45,8 @@ _NO_SCORE = (
     # TRL's PPO, RLOO and online DPO call figures of the value function and of responses `val/…`.
     r"(?!val/(?:ratio|ratio_var|clipfrac_avg|num_eos_tokens|(?:model_|ref_)?contain_eos_token)$)"
     r"(?!.*(?<![a-z])(?:loss|runtime|per_second|lengths?|len|kl|entropy|logps?|logits|chosen"
-    r"|rejected|clip|clipped|truncated|frac|time|epoch"
-    r"|steps?|turns|tokens|std)(?![a-z])|validation/(?:off_policy|filter_groups|rollout_failure)/)"
+    r"|rejected|clip|clipped|truncated|cancelled|frac|time|timing|epoch|perplexity|ppl|nll|errors?"
+    r"|steps?|turns|tokens|samples|count|norm|lr|std)(?![a-z])|validation/(?:off_policy|filter_groups|rollout_failure)/)"
 )
 _CORE: tuple[NamePattern, ...] = tuple(
     NamePattern(form)
@@ -73,63 +73,82 @@ _AUXILIARY: tuple[NamePattern, ...] = tuple(
 )
 
 # id, label, unit, direction, group; then spellings in order of preference: verl's, the tutorials',
-# and those of TRL, OpenRLHF, slime, prime-rl and NeMo-RL, whose writers often put `train/` before a
-# name: each is tried both ways.
-_TABLE: tuple[tuple[str, str, str, Direction, Group, str, str, str], ...] = (
+# those of TRL, OpenRLHF, slime, prime-rl and NeMo-RL, whose writers often put `train/` before a
+# name: each is tried both ways; and those of home-made logs, which say that they are means in
+# several ways.
+_Row: TypeAlias = tuple[str, str, str, Direction, Group, str, str, str, str]
+_TABLE: tuple[_Row, ...] = (
     (
         *("reward", "reward", "", "up", "reward"),
         "critic/score/mean critic/rewards/mean",
         "rollout/reward_mean reward/mean avg_reward train/reward verl_average_reward reward_mean"
         " reward/reward",
-        "reward rollout/raw_reward rollout/rewards agg/all/agent/reward/mean objective/scores",
+        # slime's `rollout/rewards` is normalised within groups (`ray/rollout.py`): no reward.
+        # prime-rl trains on the effective episodes, `all` holds failed and cancelled ones.
+        "reward rollout/raw_reward agg/effective/agent/reward/mean agg/all/agent/reward/mean"
+        " objective/scores reward/total",
+        "reward",
     ),
     (
         *("reward_std", "reward spread", "", "", "reward"),
         "",
         "rollout/reward_std reward/std",
-        "reward_std group_reward_std",
+        "reward_std group_reward_std std_reward",
+        "",
     ),
     (
+        # OpenRLHF `models/loss.py:229`, slime `megatron_utils/loss.py`: old minus new
+        # log-probability; TRL `ppo_trainer.py`; `async_grpo_trainer.py:1026` calls it `kl`.
         *("policy_kl", "policy KL", "nats/token", "near", "kl"),
         "actor/ppo_kl",
         "ppo/kl_div rollout/kl_div kl_div",
-        "ppo_kl policy_kl_error policy/approxkl_avg",
+        "ppo_kl policy/approxkl_avg kl",
+        "",
     ),
     (
+        # TRL `grpo_trainer.py:3238`, OpenRLHF `ray/ppo_actor.py:332`, slime, NeMo-RL
+        # `loss_functions.py` (without its coefficient). Whoever logs a mean KL of his own making
+        # penalises the distance from the reference with it.
         *("reference_kl", "reference KL", "nats/token", "near", "kl"),
         "actor/kl_loss actor/reward_kl_penalty",
         "kl/divergence train/kl_div kl",
         "kl kl_loss kl_penalty",
+        "kl kl_divergence",
     ),
     (
         *("policy_loss", "policy loss", "", "", "loss"),
         "actor/pg_loss",
         "ppo/policy_loss policy/loss policy_loss",
         "policy_loss pg_loss loss/policy_avg loss loss/mean",
+        "",
     ),
     (
         *("value_loss", "value loss", "", "down", "loss"),
         "critic/vf_loss",
         "ppo/value_loss value/loss value_loss",
         "critic_loss loss/value_avg",
+        "",
     ),
     (
         *("entropy", "entropy", "nats/token", "", "optimisation"),
         "actor/entropy actor/entropy_loss",
         "ppo/entropy ppo/entropy_loss entropy",
         "entropy entropy_loss approx_entropy rollout/entropy entropy/all/mean policy/entropy_avg",
+        "entropy",
     ),
     (
         *("clip_fraction", "clip fraction", "share", "", "optimisation"),
         "actor/pg_clipfrac",
         "ppo/clip_ratio clip_ratio",
-        "clip_ratio/region_mean clip_ratio pg_clipfrac policy/clipfrac_avg",
+        "clip_ratio/region_mean clip_ratio pg_clipfrac ppo_clip_ratio policy/clipfrac_avg",
+        "",
     ),
     (
         *("grad_norm", "gradient norm", "", "", "optimisation"),
         "actor/grad_norm",
         "ppo/grad_norm grad_norm",
         "grad_norm actor_grad_norm optim/grad_norm",
+        "",
     ),
     (
         *("response_length", "response length", "tokens", "", "length"),
@@ -137,17 +156,20 @@ _TABLE: tuple[tuple[str, str, str, Direction, Group, str, str, str], ...] = (
         "rollout/response_length_mean generation/length",
         "completions/mean_length completion_length response_length rollout/response_len/mean "
         "rollout/response_lengths mean_gen_tokens_per_sample",
+        "completion_len completion_length response_len response_length",
     ),
     (
         *("truncated_share", "truncated share", "share", "down", "length"),
         "response_length/clip_ratio",
         "",
         "completions/clipped_ratio response_clip_ratio rollout/truncated_ratio",
+        "",
     ),
     (
         *("log_prob", "log-probability", "nats/token", "", "engine"),
         "rollout_corr/rollout_log_ppl",
         "generation/log_prob",
+        "",
         "",
     ),
     (
@@ -156,24 +178,28 @@ _TABLE: tuple[tuple[str, str, str, Direction, Group, str, str, str], ...] = (
         "perf/throughput_per_gpu perf/throughput",
         "throughput/samples_per_second",
         "perf/tokens_per_gpu_per_sec performance/tokens_per_sec_per_gpu",
+        "",
     ),
     (
         *("step_time", "step time", "s", "down", "timing"),
         "timing_s/step perf/time_per_step train/time(s)",
         "",
         "step_time timing/step_total perf/step_time time/step timing/train/total_step_time",
+        "",
     ),
     (
         *("generation_time", "generation time", "s", "down", "timing"),
         "timing_s/gen",
         "verl_sample_generation_seconds",
-        "timing/generation time/wait_for_batch timing/train/generation",
+        "timing/generation timing/train/generation",
+        "",
     ),
     (
         *("gpu_utilization", "GPU utilisation", "percent", "up", "system"),
         "",
         "system/gpu_util system/gpu_utilization gpu_util gpu_utilization",
         "ray_node_gpus_utilization DCGM_FI_DEV_GPU_UTIL",
+        "",
     ),
     (
         # Memory in MiB or bytes is left out: an amount is no share of what there is.
@@ -181,28 +207,38 @@ _TABLE: tuple[tuple[str, str, str, Direction, Group, str, str, str], ...] = (
         "",
         "system/memory_util memory_util",
         "",
+        "",
     ),
-    ("validation", "validation", "", "up", "validation", "", "", ""),
+    ("validation", "validation", "", "up", "validation", "", "", "", ""),
     (
+        # OpenRLHF `models/loss.py:218`; NeMo-RL `docs/guides/grpo.md:631-645`, of whose two KLs the
+        # second is ruled by single tokens; TRL `grpo_trainer.py:2785`; prime-rl `rl/train.py`.
         *("engine_mismatch", "engine mismatch", "", "near", "engine"),
         "training/rollout_probs_diff_mean rollout_corr/kl actor/rollout_corr/kl",
         "",
-        "sampling/sampling_logp_difference/mean logprobs_diff train_rollout_logprob_abs_diff "
-        "mismatch_kl/all/mean gen_kl_error token_mult_prob_error",
+        "sampling/sampling_logp_difference/mean vllm_kl train_rollout_logprob_abs_diff "
+        "mismatch_kl/all/mean gen_kl_error token_mult_prob_error policy_kl_error",
+        "",
     ),
 )
+_MEANS = ("{}", "mean_{}", "avg_{}", "average_{}", "{}_mean", "{}_avg")
+"""How home-made logs call a mean."""
 
 
-def _spellings(verl: str, tutorial: str, others: str) -> tuple[str, ...]:
+def _means(own: str) -> list[str]:
+    names = [form.format(name) for name in own.split() for form in _MEANS]
+    return [spelling for name in names for spelling in (name, f"train/{name}")]
+
+
+def _spellings(verl: str, tutorial: str, others: str, own: str) -> tuple[str, ...]:
     prefixed = (
         spelling for name in others.split() for spelling in (name, f"train/{name}")
     )
-    return tuple(dict.fromkeys((*verl.split(), *tutorial.split(), *prefixed)))
+    known = (*verl.split(), *tutorial.split(), *prefixed, *_means(own))
+    return tuple(dict.fromkeys(known))
 
 
-def _indicator(
-    row: tuple[str, str, str, Direction, Group, str, str, str],
-) -> Indicator:
+def _indicator(row: _Row) -> Indicator:
     if row[0] == "validation":
         return Indicator(*row[:5], spellings=(*_CORE, *_AUXILIARY))
     return Indicator(*row[:5], spellings=_spellings(*row[5:]))
@@ -212,6 +248,21 @@ INDICATORS: Mapping[str, Indicator] = MappingProxyType(
     {row[0]: _indicator(row) for row in _TABLE}
 )
 """Indicator id -> indicator, in the order of showing."""
+
+HOME_MADE = frozenset(
+    name
+    for *_, verl, tutorial, others, own in _TABLE
+    for name in _means(own)
+    if name not in _spellings(verl, tutorial, others, "")
+)
+"""Spellings of home-made logs alone: nobody says whether they are per token or of a whole
+response.
+"""
+
+TUTORIALS_OWN: Mapping[str, frozenset[str]] = MappingProxyType(
+    {row[0]: frozenset(row[6].split()) for row in _TABLE}
+)
+"""Indicator id -> the spellings of verl's tutorials."""
 
 _LOSSES = ("train/loss", "loss", "loss/mean")
 """Losses that are a policy's only beside a reward; alone they are those of supervised fine-tuning,
@@ -223,6 +274,10 @@ responses (`trl/trainer/rloo_trainer.py`): its KL is no KL per token.
 """
 _OF_PPO = "loss/value_avg"
 """The metric that only PPO has: RLOO has no critic."""
+_OF_ASYNC_GRPO = "forward_time_s"
+"""The metric that only TRL's asynchronous GRPO has: its `kl` is to the policy that sampled, as it
+knows no reference.
+"""
 
 _SCORES = pattern(r"(^|/)scores?$")
 """Other names of a list of rewards."""
@@ -252,7 +307,7 @@ def resolve(keys: Collection[str]) -> dict[str, str]:
                 if (
                     isinstance(name, str)
                     and name in known
-                    and _means_it(name, known, found)
+                    and _means_it(indicator.id, name, known, found)
                 ):
                     found.setdefault(indicator.id, known[name])
                     break
@@ -261,18 +316,24 @@ def resolve(keys: Collection[str]) -> dict[str, str]:
     return found
 
 
-def _means_it(name: str, known: Collection[str], found: Collection[str]) -> bool:
+def _means_it(
+    id: str, name: str, known: Collection[str], found: Collection[str]
+) -> bool:
     """Return whether a name that others use for something else means its indicator.
 
     Args:
-        name: One of the indicator's spellings.
+        id: The indicator.
+        name: One of its spellings.
         known: All names in the log.
         found: The indicators that were found before.
     """
     if name in _LOSSES:
         return "reward" in found
     prefix = "train/" if name.startswith("train/") else ""
-    return name.removeprefix(prefix) not in _PER_TOKEN or prefix + _OF_PPO in known
+    own = name.removeprefix(prefix)
+    if own == "kl":
+        return (prefix + _OF_ASYNC_GRPO in known) == (id == "policy_kl")
+    return own not in _PER_TOKEN or prefix + _OF_PPO in known
 
 
 def loss_alone(keys: Collection[str]) -> str | None:

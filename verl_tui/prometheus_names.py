@@ -33,6 +33,8 @@ GENERATION_BUCKETS = (0.1, 0.5, 1.0, 2.0, 5.0, 10.0)
 
 INFO = "verl_metric_info"
 """Always 1; its labels `name` and `key` say which of the log's keys a name stands for."""
+RUN = "verl_run_info"
+"""Always 1; its labels `run` and `run_id` say by which id a run is known elsewhere."""
 INDICATOR = "verl_indicator"
 """The metric of the indicators, by `run` and `indicator`, whatever the framework calls them."""
 BAND = "verl_indicator_band"
@@ -71,6 +73,7 @@ OWN = frozenset(
             GPU_MEMORY,
             REWARD,
             INFO,
+            RUN,
             INDICATOR,
             BAND,
             FINDING,

@@ -258,6 +258,13 @@ Record = (
 )
 
 
+def digest(*parts: str) -> str:
+    """Return a short word that stands for these, as good as only for them."""
+    from hashlib import sha256
+
+    return sha256("\0".join(parts).encode("utf-8", "surrogatepass")).hexdigest()[:12]
+
+
 class Writer(NamedTuple):
     """The process on this host that holds a log open for writing, or created it."""
 
@@ -311,6 +318,12 @@ class SourceStatus(NamedTuple):
     """Addresses of the engines that it names."""
     reported: tuple[str, ...] = ()
     """The ids of the W&B runs that it names as its own, in their order."""
+    origin: str = ""
+    """Made of where a log lies and of its first line, which stay while it grows; empty for what is
+    no log.
+    """
+    findings: tuple[tuple[str, str], ...] = ()
+    """Ids and severities of the findings that verl-tui's exporter states now."""
 
     @property
     def title(self) -> str:
@@ -328,6 +341,10 @@ class SourceStatus(NamedTuple):
     """True if all of this host's processes were looked at, and none holds the file, which lies on
     this host's disk.
     """
+    counts_steps: bool = False
+    """True if it does not state the steps of most records: they were counted or estimated."""
+    unread_form: str = ""
+    """Says which lines look like metrics that cannot be read, where it shows no step."""
     to_come: bool = False
     """True while a replay has more of it to play."""
 

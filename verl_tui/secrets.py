@@ -7,7 +7,7 @@ stays as it is.
 
 On the screen of its owner a line loses no more than that. A text for others loses more (`Mask`):
 all values under such names, the values of this environment's own keys, home directories, and the
-names of users and hosts.
+names of users and hosts; and what is a secret in one of several texts is hidden in all of them.
 """
 
 from __future__ import annotations
@@ -17,43 +17,33 @@ import re
 from typing import TYPE_CHECKING, Any
 
 from verl_tui.patterns import LONGEST_NAME, NamePattern, pattern
+from verl_tui.secret_forms import (
+    ANY_NAME,
+    FORMS,
+    NAMES,
+    NEXT,
+    PLACES,
+    PUBLIC,
+    SAYS_NOTHING,
+    SUSPECT,
+    WEBHOOK,
+)
 from verl_tui.text import safe
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Callable, Iterable, Mapping, Sequence
 
 HIDDEN = "***"
 
-_NAMES = (
-    r"(?:api|access|secret|private|auth|account|wandb|swanlab|comet|license)[_-]?key"
-    r"|(?:api|hub|hf|hugging[_-]?face|auth|access|wandb|swanlab|github|gitlab|bearer|session"
-    r"|refresh|bot|login)[_-]?token"
-    r"|secret|password|passwd|passphrase|credentials?|(?:web[_-]?hook|notify)[_-]?url"
-)
-_NAME = NamePattern(rf"(?:.*[._/-])?(?:\w*(?:{_NAMES})(?:_id)?|token)", re.IGNORECASE)
+_NAME = NamePattern(rf"(?:.*[._/-])?(?:\w*(?:{NAMES})(?:_id)?|token)", re.IGNORECASE)
 _MAYBE = NamePattern(r".*(?:key|token|wandb|swanlab|comet|login)", re.IGNORECASE)
 """Names of settings that may hold a key, if what they hold looks like one."""
 _RANDOM = pattern(r"(?=(?:\D*\d){3})(?=.*[A-Za-z])[\w-]{20,}")
 _STATED = pattern(
-    rf"((?:{_NAMES})(?:_id)?['\"]?(?:\s{{0,3}}[=:]\s{{0,3}}|[ ]['\"]?)['\"]?)"
+    rf"((?:{NAMES})(?:_id)?['\"]?(?:\s{{0,3}}[=:]\s{{0,3}}|[ ]['\"]?)['\"]?)"
     r"([^\s'\",;)\]}]{8,})",
     re.IGNORECASE,
 )
-_FORMS = pattern(
-    r"\b(?:hf_[A-Za-z0-9]{20,}|sk-[\w-]{20,}|gh[pousr]_[A-Za-z0-9]{20,}|github_pat_\w{20,}"
-    r"|glpat-[\w-]{16,}"
-    r"|A[KS]IA[0-9A-Z]{16}|xox[abeprs]-[\w-]{10,}|wandb_v\d_\w{20,}|nvapi-[\w-]{20,}|AIza[\w-]{35}"
-    r"|npm_[A-Za-z0-9]{30,}|pypi-[\w-]{40,}|gsk_\w{20,}|LTAI[A-Za-z0-9]{12,}"
-    r"|eyJ[\w-]{10,1000}\.[\w-]{10,}\.[\w-]*)"
-)
-"""Keys of Hugging Face, OpenAI and those after it, GitHub, GitLab, AWS, Slack, W&B, NVIDIA, Google,
-npm, PyPI, Groq and Alibaba; JSON web tokens.
-"""
-_WEBHOOK = pattern(
-    r"((?:hooks\.slack\.com/(?:services|workflows)|discord(?:app)?\.com/api/webhooks|ntfy\.sh"
-    r"|/open-apis/bot/v2/hook|webhook\.office\.com)/)[^\s'\"<>]+"
-)
-"""Addresses that let anybody write to a chat."""
 _IN_ADDRESS = pattern(r"(://[^\s:/@]{1,100}:)[^\s/@]{1,200}(?=@)")
 """A password in an address: `postgres://user:password@host`."""
 
@@ -76,8 +66,8 @@ def hide_setting(name: str, value: object) -> object:
 
 def hide(text: str) -> str:
     """Return a line of text with keys, tokens and passwords hidden."""
-    text = _FORMS.sub(HIDDEN, _STATED.sub(_hidden, text))
-    return _WEBHOOK.sub(rf"\1{HIDDEN}", _IN_ADDRESS.sub(rf"\1{HIDDEN}", text))
+    text = FORMS.sub(HIDDEN, _STATED.sub(_hidden, text))
+    return WEBHOOK.sub(rf"\1{HIDDEN}", _IN_ADDRESS.sub(rf"\1{HIDDEN}", text))
 
 
 def _hidden(found: re.Match[str]) -> str:
@@ -92,38 +82,6 @@ def _hidden(found: re.Match[str]) -> str:
     return found[0]
 
 
-_SAYS_NOTHING = (
-    r"(?:None|null|nil|True|False|true|false"
-    r"|-?\d{1,6}(?:\.\d+)?|<[\w |-]+>|\$\{?[\w.:]+\}?)"
-)
-"""Values that are no secrets under any name: switches, counts, references."""
-_ANY_NAME = (
-    rf"(?:{_NAMES})(?:_id)?|(?<![A-Za-z0-9_])(?:token|pwd|sig|signature|x-amz-\w+)"
-)
-_ASSIGNED = pattern(
-    rf"((?:{_ANY_NAME})\\?['\"]?\s{{0,3}}[=:]\s{{0,3}})"
-    rf"(?!\\?['\"]?{_SAYS_NOTHING}(?:[\s'\"\\,;)\]}}&]|$))"
-    r"(?:\"[^\"\n]*(?:\"|$)|'[^'\n]*(?:'|$)|[^\s'\",;)\]}&]+)",
-    re.IGNORECASE | re.MULTILINE,
-)
-_OPTION = pattern(
-    rf"((?<![\w.-])--?[\w.-]{{0,60}}?(?:{_NAMES}|token)(?:_id)?['\"]?,?[ ]+)(?!['\"]?-)"
-    r"(?:\"[^\"\n]*(?:\"|$)|'[^'\n]*(?:'|$)|[^\s'\",;]+)",
-    re.IGNORECASE | re.MULTILINE,
-)
-"""A word of a command line and the one behind it, also where the words stand as a list."""
-_SUSPECT = pattern(
-    r"key|token|secret|pass(?:w|p)|credential|pwd|sig|x-amz|auth|bearer|login|://|hook|ntfy",
-    re.IGNORECASE,
-)
-"""Every line with a secret that is recognised by its name, or is part of an address, has one of
-these.
-"""
-_HEADER = pattern(
-    r"(\bauthorization\b['\"]?\s{0,3}[:=]\s{0,3}['\"]?(?:\w+ )?|\bbearer )[^\s'\",;]+",
-    re.IGNORECASE,
-)
-_LOGIN = pattern(r"(\blogin (?:-\S{1,100} ){0,10})[\w-]{20,}")
 _WORD = pattern(r"[^\s'\"<>]+")
 _USER_INFO = pattern(r"(?<=://)(?!\d+/)(?:[^/@:]*:(?!\d+/).*|[^/@:]+@)")
 """A user, or a user and a password whatever is in it, at the beginning of what stands before the
@@ -149,11 +107,27 @@ _IP = pattern(
     r"|(?<=ip=)\d{1,3}(?:\.\d{1,3}){3}|(?<=[/@])\d{1,3}(?:\.\d{1,3}){3}(?=:\d)"
 )
 """Addresses of machines; `12.1.3.1` is also the version of a library, so others stay."""
+_ADDRESS = pattern(
+    r"(?P<before>\b(?:https?|wss?|ssh|s?ftp|git|grpcs?|tcp|udp|ray|rediss?|postgres\w{0,6}|mysql"
+    r"|mongodb|amqps?|hdfs|nfs|smb|ldaps?|socks5h?|kafka|nats|etcd|zmq)(?:\+[a-z0-9]{1,10})?://"
+    r"(?:[^\s/@'\"<>]{0,300}@)?"
+    r"|\b(?:host(?:name)?(?:=|['\"]?:)|connect to host)\s?['\"]?(?=[\w-]{1,100}[.\d-])"
+    r"|(?<![\w.+-])[\w.+-]{1,32}@(?=[\w.-]{1,250}:[~/]))(?P<host>[A-Za-z0-9][\w.-]{0,250})"
+)
+"""The host of an address, of an error of connection, or of a shell's prompt: `root@gpu-7:~#`."""
+_DESCRIBED = pattern(r"\s*['\"]?desc['\"]?\s{0,3}:")
+_NO_KEY = pattern(
+    rf"[/~$<{{]|.*(?:://|\*\*\*)|[A-Z][A-Z_]*$|{SAYS_NOTHING}$|-?[\d.]+e[+-]?\d+$"
+)
 _EVERYBODY = frozenset(
     {"root", "user", "users", "ubuntu", "admin", "runner", "shared", "public"}
 )
 _SHORTEST_NAME = 3
 _SHORTEST_KEY = 6
+_LONG_KEY, _LONG_PHRASE, _LONGEST_KEY = 12, 16, 400
+_MOST_LEARNT = 1000
+"""Secrets, users or hosts that are looked for everywhere: each takes its time in each text."""
+_MOST_ITEMS = 100
 _OWN = ("VERL_TUI_NOTIFY_", "VERL_TUI_LOGIN")
 """Variables of verl-tui itself that hold an address, or a login, for nobody else."""
 
@@ -198,6 +172,8 @@ class Mask:
         )
         self._keep_names = keep_names
         self._spared: frozenset[str] = frozenset()
+        self._learnt: set[str] = set()
+        """What was a secret in some text."""
         self._users: set[str] = set()
         self._hosts: set[str] = set()
         self._add(self._users, user)
@@ -211,30 +187,39 @@ class Mask:
         self._spared |= {word.lower() for word in words}
 
     def learn(self, text: str) -> None:
-        """Take note of the names of users and hosts that a text's paths hold."""
+        """Take note of a text's secrets, and of the users and hosts in its paths and addresses."""
         for found in _HOME.finditer(text):
             self._add(self._users, found[1] or found[2] or "")
         for found in _EVENT_HOST.finditer(text):
             self._add(self._hosts, found[2])
+        for found in _ADDRESS.finditer(text):
+            if _is_private(found["host"]):
+                self._add(self._hosts, found["host"])
+        # lines of texts that stand in JSON end so
+        _without_secrets(safe(text).replace("\\n", "\n"), self._note)
 
     def text(self, text: str) -> str:
         """Return a text without escape sequences, secrets, homes and names; lines stay lines."""
         text = _PRIVATE_KEY.sub(HIDDEN, safe(text))
         for key in self._keys:
             text = text.replace(key, HIDDEN)
-        if _SUSPECT.search(text):
-            lines = text.split("\n")
-            for at, line in enumerate(lines):
-                if _SUSPECT.search(line):
-                    lines[at] = _strictly_hidden(line)
-            text = "\n".join(lines)
-        text = _FORMS.sub(HIDDEN, text)
+        if self._learnt:
+            text = _any_of(self._learnt).sub(HIDDEN, text)
+        text = FORMS.sub(HIDDEN, _without_secrets(text, len))
         if self._home is not None:
             text = self._home.sub("~", text)
         text = _HOME.sub("~", text)
         if self._keep_names:
             return text
         return self._without_names(text)
+
+    def lines(self, lines: Sequence[str]) -> list[str]:
+        """Return as many lines, masked as one text: what a secret is may stand in another line."""
+        text = _PRIVATE_KEY.sub(
+            lambda key: re.sub(r"[^\n]+", HIDDEN, key[0]), safe("\n".join(lines))
+        )
+        self.learn(text)
+        return self.text(text).split("\n")
 
     def data(self, value: Any, name: str = "") -> Any:
         """Return data for JSON with all of its texts masked, those under the name of a secret as a
@@ -246,7 +231,9 @@ class Mask:
         """
         if isinstance(value, dict):
             return {
-                self.text(str(key)): self.data(one, str(key))
+                self.text(str(key)): self.data(
+                    one, name if key == "value" else str(key)
+                )
                 for key, one in value.items()
             }
         if isinstance(value, list | tuple):
@@ -257,9 +244,21 @@ class Mask:
             return value
         return self.text(value)
 
+    def _note(self, value: str) -> None:
+        """Take note of a secret, where it is not an everyday word."""
+        plain = value.strip("\\'\"[] ")
+        for one in (plain, plain.partition(":")[2]):
+            if (
+                len(self._learnt) < _MOST_LEARNT
+                and _is_telling(one)
+                and one.lower() not in self._spared
+            ):
+                self._learnt.add(one)
+
     def _add(self, known: set[str], name: str) -> None:
         if (
-            len(name) >= _SHORTEST_NAME
+            len(known) < _MOST_LEARNT
+            and len(name) >= _SHORTEST_NAME
             and name.lower() not in _EVERYBODY
             and not name.isdigit()
         ):
@@ -268,15 +267,11 @@ class Mask:
     def _without_names(self, text: str) -> str:
         text = _MAIL.sub("EMAIL", text)
         text = _EVENT_HOST.sub(r"\1HOST", text)
+        text = _ADDRESS.sub(_without_host, text)
         for known, sign in ((self._hosts, "HOST"), (self._users, "USER")):
             names = {name for name in known if name.lower() not in self._spared}
             if names:
-                any_of = "|".join(
-                    re.escape(one) for one in sorted(names, key=len, reverse=True)
-                )
-                text = re.sub(
-                    rf"(?<![A-Za-z0-9])(?:{any_of})(?![A-Za-z0-9])", sign, text
-                )
+                text = _any_of(names).sub(sign, text)
         return _IP.sub("IP", text)
 
 
@@ -293,28 +288,107 @@ def own_mask(*, keep_names: bool = False) -> Mask:
     return Mask(user=user, host=platform.node(), keep_names=keep_names)
 
 
-def _strictly_hidden(line: str) -> str:
-    """Return a line without the values under names of secrets and in addresses."""
+def _without_secrets(text: str, note: Callable[[str], object]) -> str:
+    """Return a text without what its place makes a secret, each of which is noted."""
+    if not SUSPECT.search(text.lower()):
+        return text
+    lines = text.split("\n")
+    for at, line in enumerate(lines):
+        if SUSPECT.search(line.lower()):
+            lines[at] = _strictly_hidden(line, note)
+            for end, value in NEXT:
+                opened = end.search(line[-LONGEST_NAME:])
+                if opened is not None:
+                    _hide_next(lines, at + 1, value, note, opened[0].rstrip()[-1])
+                    break
+    return "\n".join(lines)
+
+
+def _strictly_hidden(line: str, note: Callable[[str], object]) -> str:
+    def hidden(found: re.Match[str]) -> str:
+        note(found["value"])
+        return found["before"] + HIDDEN
+
+    def without_user(word: re.Match[str]) -> str:
+        before, sign, host = word[0].rpartition("@")
+        for user in _USER_INFO.findall(before + sign):
+            note(user.removesuffix("@"))
+        return _USER_INFO.sub(f"{HIDDEN}@", before + sign) + host
+
     if "://" in line and "@" in line:
-        line = _WORD.sub(_without_user, line)
-    line = _HEADER.sub(rf"\1{HIDDEN}", line)
-    line = _ASSIGNED.sub(rf"\1{HIDDEN}", line)
-    line = _OPTION.sub(rf"\1{HIDDEN}", line)
-    return _LOGIN.sub(rf"\1{HIDDEN}", hide(line))
+        line = _WORD.sub(without_user, line)
+    small = line.lower()
+    for sign, place in PLACES:
+        if sign.search(small):
+            line = place.sub(hidden, line)
+    return line
 
 
-def _without_user(word: re.Match[str]) -> str:
-    """Return a word without the users and passwords before the hosts of addresses."""
-    before, sign, host = word[0].rpartition("@")
-    return _USER_INFO.sub(f"{HIDDEN}@", before + sign) + host
+def _hide_next(
+    lines: list[str],
+    at: int,
+    form: re.Pattern[str],
+    note: Callable[[str], object],
+    opened: str,
+) -> None:
+    """Hide the value of a name at the end of the line before, or the values of a list; W&B's files
+    describe it first.
+    """
+    for number in range(at, min(at + _MOST_ITEMS, len(lines))):
+        line = lines[number]
+        found = form.match(line)
+        if found is not None:
+            note(found["value"])
+            lines[number] = found["before"] + HIDDEN + line[found.end() :]
+            if opened != "[" and not (opened == ":" and found["before"].endswith("- ")):
+                return
+        elif not _DESCRIBED.match(line):
+            return
+
+
+def _is_telling(value: str) -> bool:
+    """Return whether a secret is no word, number, path or name that stands elsewhere, too."""
+    if not _SHORTEST_KEY <= len(value) <= _LONGEST_KEY or _NO_KEY.match(value):
+        return False
+    digits = any(map(str.isdigit, value))
+    letters = any(map(str.isalpha, value))
+    mixed = value.lower() != value != value.upper()
+    return letters and (
+        digits
+        or (mixed and len(value) >= _LONG_KEY)
+        or (len(value) >= _LONG_PHRASE and "/" not in value)
+    )
+
+
+def _any_of(words: Iterable[str]) -> re.Pattern[str]:
+    longest = "|".join(map(re.escape, sorted(words, key=len, reverse=True)))
+    return re.compile(rf"(?<![A-Za-z0-9])(?:{longest})(?![A-Za-z0-9])")
+
+
+def _without_host(address: re.Match[str]) -> str:
+    if _is_private(address["host"]):
+        return address["before"] + "HOST"
+    return address[0]
+
+
+def _is_private(host: str) -> bool:
+    """Return whether a host is a machine, or of a domain, that says who writes."""
+    name = host.rstrip(".").lower()
+    top = name.rpartition(".")[2]
+    if name.startswith("localhost") or top.isdecimal():
+        return False
+    if top == name:
+        return "-" in name or any(map(str.isdigit, name))
+    return not any(name == known or name.endswith(f".{known}") for known in PUBLIC)
 
 
 def _is_hidden(name: str, value: object) -> bool:
     """Return whether a value is a secret, judged by its name."""
     if isinstance(value, bool) or not isinstance(value, str | int) or not str(value):
         return False
-    if re.fullmatch(_SAYS_NOTHING, str(value)):
+    if re.fullmatch(SAYS_NOTHING, str(value)):
         return False
-    return hide_setting(name, str(value)) == HIDDEN or bool(
-        _NAME.fullmatch(name[-LONGEST_NAME:])
-    )
+    end = name[-LONGEST_NAME:]
+    if _NAME.fullmatch(end) or ANY_NAME.search(end):
+        return True
+    return hide_setting(name, str(value)) == HIDDEN

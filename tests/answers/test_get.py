@@ -91,11 +91,16 @@ def checked(path: Path, capsys: pytest.CaptureFixture[str]) -> dict[str, Any]:
 
 
 def test_the_fields_of_each_answer(get: Callable[..., Any], run: Path) -> None:
-    read = ["version", "run", "read", "bytes_read"]
-    state = "state step total_steps progress remaining_s last_record_age_s last_record_by verdict"
+    read = ["version", "run", "run_id", "read", "bytes_read"]
+    state = (
+        "state step total_steps steps_estimated progress remaining_s last_record_age_s"
+        " last_record_by verdict"
+    )
     assert list(get("state", run)) == [
         *read,
         *state.split(),
+        "last_record_by",
+        "verdict",
         "finding",
         "findings",
         "phase",
@@ -103,7 +108,7 @@ def test_the_fields_of_each_answer(get: Callable[..., Any], run: Path) -> None:
     findings = get("findings", run)
     assert list(findings) == [*read, "total", "left_out", "not_judged", "findings"]
     metrics = get("metrics", run)
-    assert list(metrics) == [*read, "total", "left_out", "metrics"]
+    assert list(metrics) == [*read, "steps_estimated", "total", "left_out", "metrics"]
     assert list(metrics["metrics"][0]) == [
         "key",
         "indicator",
@@ -114,7 +119,10 @@ def test_the_fields_of_each_answer(get: Callable[..., Any], run: Path) -> None:
         "max",
     ]
     points = get("metrics", run, "--metric", "policy_kl", "--last", "2")
-    assert list(points) == [*read, "key", "indicator", "total", "left_out", "points"]
+    assert list(points) == [
+        *read,
+        *("key", "indicator", "steps_estimated", "total", "left_out", "points"),
+    ]
     assert points["points"] == [
         {"step": step, "value": 0.4, "time": None} for step in (39, 40)
     ]
@@ -125,6 +133,7 @@ def test_the_fields_of_each_answer(get: Callable[..., Any], run: Path) -> None:
     assert list(log) == [
         "version",
         "run",
+        "run_id",
         "path",
         "size",
         "more_before",
@@ -132,6 +141,18 @@ def test_the_fields_of_each_answer(get: Callable[..., Any], run: Path) -> None:
         "gave_up",
         "lines",
     ]
+
+
+def test_a_step_that_is_planned_is_not_mistyped(
+    answered: Callable[..., tuple[int, str, str]], tmp_path: Path
+) -> None:
+    log = tmp_path / "train.log"
+    bar = "Training Progress:   2%|2         | 2/100 [00:10<08:10, 5.00s/it]\n"
+    log.write_text("".join(f"step:{at} - actor/ppo_kl:0.1\n" for at in (1, 2)) + bar)
+    code, _, err = answered("log", log, "--around", "50")
+    assert code == 3
+    assert err.endswith(" has reached step 2 of 100 so far\n")
+    assert answered("log", log, "--around", "101")[0] == 64
 
 
 def test_every_field_is_in_the_help(get: Callable[..., Any], run: Path) -> None:
@@ -168,6 +189,20 @@ def test_points_around_a_step(get: Callable[..., Any], run: Path) -> None:
         "metrics", run, "--metric", "rollout/kl_div", "--around", "900", "--last", "2"
     )
     assert [point["step"] for point in near["points"]] == [39, 40]
+
+
+def test_several_metrics_are_answered_at_once(
+    get: Callable[..., Any], run: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    words = ["--metric", "policy_kl", "--metric", "ppo/policy_loss", "--last", "2"]
+    found = get("metrics", run, *words)
+    alone = [get("metrics", run, *words[at : at + 2], "--last", "2") for at in (0, 2)]
+    own = ("key", "indicator", "total", "left_out", "points")
+    assert found["metrics"] == [{name: one[name] for name in own} for one in alone]
+    assert main(["get", "metrics", str(run), *words]) == 0
+    assert capsys.readouterr().out == (
+        "step\trollout/kl_div\tppo/policy_loss\n39\t0.4\t\n40\t0.4\tnot finite\n"
+    )
 
 
 def test_metrics_are_filtered_by_their_keys(get: Callable[..., Any], run: Path) -> None:
@@ -337,6 +372,31 @@ def test_an_expression_that_takes_too_long_is_given_up(
         ),
         (["metrics", "logs/run_7", "--around", "3"], 64, "--around needs the metric"),
         (
+            ["metrics", "logs/run_7", "--metric", "validation"],
+            3,
+            "no value of validation so far",
+        ),
+        (
+            ["metrics", "logs/run_7", "--metric", "critic/score/max"],
+            3,
+            "no value of critic/score/max so far",
+        ),
+        (
+            ["metrics", "logs/run_7", "--metric", "val-core/gsm8k/acc"],
+            3,
+            "no value of val-core/gsm8k/acc so far",
+        ),
+        (
+            ["metrics", "logs/run_7", "--metric", "rollout/reward_mena"],
+            64,
+            "no metric rollout/reward_mena; alike",
+        ),
+        (
+            ["metrics", "logs/run_7", "--metric", "reward", "--metric", "rewrd"],
+            64,
+            "no metric rewrd",
+        ),
+        (
             ["metrics", "logs/run_7", "--metric", "x", "--filter", "y"],
             64,
             "--metric names one",
@@ -346,7 +406,7 @@ def test_an_expression_that_takes_too_long_is_given_up(
             3,
             "run_7 has no validation samples",
         ),
-        (["log", "logs/run_7", "--around", "999"], 64, "no line of step 999"),
+        (["log", "logs/run_7", "--around", "999"], 3, "has reached step 40 so far"),
         (["log", "logs/run_7", "--error"], 64, "no error has ended run_7"),
         (["log", "logs/run_7", "--grep", "("], 64, "missing )"),
         (["findings"], 64, "name a log"),

@@ -96,12 +96,42 @@ def test_the_same_evidence_gives_the_same_bytes(tmp_path: Path) -> None:
     assert made() == made()
 
 
+def test_a_secret_is_hidden_in_every_file_once_one_names_it(tmp_path: Path) -> None:
+    key, out = "Zq7wXk29Lm4t", tmp_path / "out.zip"
+    log = _log(
+        tmp_path, f"JUDGE_TOKEN={key} is sent to http://judge-3.corp.example:8000/v1"
+    )
+    with log.open("a") as file:
+        file.write(f"RuntimeError: 401 for {key} at judge-3.corp.example\n")
+    main(["bundle", str(log), "-o", str(out)])
+    everything = "\n".join(_read(out).values())
+    assert "401 for *** at HOST" in everything
+    assert not [one for one in (key, "corp.example") if one in everything]
+
+
 def test_samples_are_in_it_on_request_only(tmp_path: Path) -> None:
     out = tmp_path / "out.zip"
     main(["bundle", str(_log(tmp_path)), "-o", str(out), "--samples"])
     files = _read(out)
     assert json.loads(files["samples.json"])[0]["prompt"] == "private words"
     assert "private words" in files["logs/01-train.log.txt"]
+
+
+@pytest.mark.parametrize(
+    ("rows", "kept"), [((3,), 3), ((8, 7), 15), ((20,), 20), ((30, 5), 20)]
+)
+def test_the_newest_samples_are_those_of_the_last_dumps_however_few(
+    tmp_path: Path, rows: tuple[int, ...], kept: int
+) -> None:
+    dumps = tmp_path / "run" / "rollouts"
+    dumps.mkdir(parents=True)
+    (tmp_path / "run" / "m.jsonl").write_text('{"step": 1, "data": {"loss": 2}}\n')
+    for step, count in enumerate(rows, 1):
+        row = json.dumps({"input": "2+2", "output": "4", "score": 1.0, "step": step})
+        (dumps / f"{step}.jsonl").write_text(f"{row}\n" * count)
+    out = tmp_path / "out.zip"
+    main(["bundle", str(tmp_path / "run"), "-o", str(out), "--samples"])
+    assert len(json.loads(_read(out)["samples.json"])) == kept
 
 
 def test_it_is_bounded_and_says_so(tmp_path: Path) -> None:

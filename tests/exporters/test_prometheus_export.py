@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from contextlib import ExitStack, closing
 from typing import TYPE_CHECKING
 
 import pytest
@@ -11,16 +12,19 @@ from hypothesis import strategies as st
 from prometheus_client import generate_latest
 from prometheus_client.parser import text_string_to_metric_families
 
+from verl_tui.check import CRITICAL, exit_code, report
 from verl_tui.config import Config
+from verl_tui.exporters.endpoint import MetricsServer
 from verl_tui.exporters.prometheus import ExportLimits, ExpositionBuilder
 from verl_tui.health.finding import Episode, Finding, Severity, Verdict
-from verl_tui.monitor import Monitor
+from verl_tui.monitor import Monitor, load
 from verl_tui.prometheus_names import named
 from verl_tui.records import Batch, Gpu, GpuReading, MetricRows, SourceStatus
 from verl_tui.runs.views.state import State
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
+    from pathlib import Path
 
     from verl_tui.health.guide import Guide
     from verl_tui.runs.run import Run
@@ -201,6 +205,32 @@ def test_findings_are_reported_by_cause_and_those_that_are_over_are_0(
     }
     follows = of(run="a", id="kl-high", severity="warning", cause="policy-collapse")
     assert found["verl_finding_follows"] == {follows: 1}
+
+
+@pytest.mark.parametrize("served", [False, True])
+def test_what_an_exporter_has_found_is_no_healthy_run_for_who_reads_it(
+    monitor: Monitor, tmp_path: Path, *, served: bool
+) -> None:
+    feed(monitor, "a", {"actor/ppo_kl": [0.01, 0.02]})
+    cause = Finding("policy-collapse", Severity.CRITICAL, "it collapsed")
+    over = Episode("grad-norm-spike", Severity.WARNING, 1, 1, 2)
+    monitor.verdicts["a"] = Verdict((cause,), history=(over,))
+    exposition = ExpositionBuilder().build(monitor, NOW)
+    page = tmp_path / "page.prom"
+    page.write_bytes(generate_latest(exposition))
+    with ExitStack() as running:
+        place = str(page)
+        if served:
+            server = running.enter_context(closing(MetricsServer("127.0.0.1", 0)))
+            server.show(exposition)
+            place = server.address
+        reading = load([place], Config(), NOW)
+    found = report(reading, NOW)
+    (run,) = found["runs"]
+    (told,) = run["findings"]
+    assert (told["id"], told["severity"]) == ("policy-collapse", "critical")
+    assert told["message"].startswith("stated by verl-tui's exporter")
+    assert exit_code(found) == CRITICAL
 
 
 def test_the_health_of_sources_is_reported_by_format(monitor: Monitor) -> None:

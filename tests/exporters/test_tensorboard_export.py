@@ -11,6 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from verl_tui.cli import main
 from verl_tui.config import Config
 from verl_tui.distributions import of_values
 from verl_tui.exporters import event_files
@@ -288,6 +289,23 @@ def test_another_program_s_files_are_left_alone_and_reported(tmp_path: Path) -> 
     assert [path.name for path in theirs.parent.iterdir()] == [theirs.name]
     assert scalars(tmp_path / "b", "a") == [(1, 1.0)]
     assert list(board.write(runs, NOW)) == []
+
+
+def test_an_export_that_writes_nothing_fails_and_says_so(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    theirs, board = tmp_path / "theirs", tmp_path / "board"
+    theirs.mkdir()
+    board.mkdir()
+    (board / "a").symlink_to(theirs)
+    logs = [tmp_path / f"{name}.jsonl" for name in "ab"]
+    for log in logs:
+        log.write_text('{"step": 1, "data": {"loss": 0.5}}\n')
+    argv = ["export", "tensorboard", "-o", str(board), str(logs[0])]
+    assert main(argv) == 3
+    assert capsys.readouterr().err.endswith("verl-tui: nothing was written\n")
+    assert main([*argv, str(logs[1])]) == 0, "one of two was"
+    assert main([*argv, str(logs[1])]) == 0, "all is there already"
 
 
 def test_two_exports_do_not_write_one_directory_at_once(tmp_path: Path) -> None:

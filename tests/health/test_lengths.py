@@ -66,7 +66,7 @@ def collapse(
         ("rollout/response_length_mean", "rollout/reward_mean", TUTORIAL),
         ("completions/mean_length", "reward", OTHER),
         ("train/completion_length", "train/reward", OTHER),
-        ("rollout/response_len/mean", "rollout/rewards", OTHER),
+        ("rollout/response_len/mean", "rollout/raw_reward", OTHER),
         ("mean_gen_tokens_per_sample", "reward", OTHER),
     ],
 )

@@ -144,11 +144,17 @@ def test_a_device_that_the_run_does_not_use_is_left_out() -> None:
     assert not ids(verdict) & {"gpu-uneven", "gpu-idle", "gpu-low"}
 
 
+def test_what_never_worked_and_holds_other_memory_may_be_another_ones() -> None:
+    verdict = judge(planted(eight([4, 5], 0.0, held=55.0)))
+    assert not ids(verdict) & {"gpu-uneven", "gpu-idle", "gpu-low"}
+
+
 def test_devices_of_several_hosts_are_distinguished() -> None:
     devices = {
-        f"system/gpu.{i}.gpu/l:node{node}": wave(
-            30, 3.0 if (i, node) == (1, 2) else 88.0, 2.0
-        )
+        f"system/gpu.{i}.gpu/l:node{node}": [
+            70.0,
+            *wave(30, 3.0 if (i, node) == (1, 2) else 88.0, 2.0),
+        ]
         for i in range(2)
         for node in (1, 2)
     }

@@ -139,6 +139,37 @@ def test_the_next_check_sends_what_changed(
     assert capsys.readouterr().err == ""
 
 
+def test_a_run_is_known_by_its_id_and_not_by_its_name(
+    server: Webhook, tmp_path: Path
+) -> None:
+    def crash(place: str) -> str:
+        log = tmp_path / place / "run_7" / "train.log"
+        log.parent.mkdir(parents=True)
+        log.write_text(
+            "".join(f"step:{at} - critic/score/mean:0.5\n" for at in range(1, 9))
+            + "Traceback (most recent call last):\nValueError: bad\n"
+        )
+        os.utime(log, (1_700_000_000, 1_700_000_000))
+        return str(log.parent)
+
+    def sent(*paths: str) -> list[tuple[str, str]]:
+        before = len(server.received)
+        state = str(tmp_path / "state.json")
+        main(["check", "--notify", "--state", state, *paths])
+        return [
+            (one.data["run"], one.data["finding"]) for one in server.received[before:]
+        ]
+
+    first = crash("a")
+    assert sent(first) == [("run_7", "crash")]
+    second = crash("b")
+    assert sent(second) == [("run_7", "crash")], "of the same name, with the same crash"
+    assert sent(first, second) == [], "both have another name now"
+    third = crash("c")
+    assert sent(first, second, third) == [("run_7 (c)", "crash")]
+    assert sent(first) == []
+
+
 def test_a_state_that_cannot_be_kept_is_said(
     server: Webhook, broken: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -148,6 +179,17 @@ def test_a_state_that_cannot_be_kept_is_said(
         f"verl-tui: {path}: no such file or directory; the next check sends the same again\n"
     )
     assert server.received
+
+
+def test_a_state_is_neither_read_nor_written_through_a_link(
+    server: Webhook, broken: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = tmp_path / "state.json"
+    path.symlink_to("elsewhere")
+    assert main(["check", "--notify", "--state", str(path), str(broken)]) == 64
+    assert f"{path}: is a link" in capsys.readouterr().err
+    assert not (tmp_path / "elsewhere").exists()
+    assert not server.received
 
 
 def test_a_check_whose_messages_fail_keeps_its_exit_code(

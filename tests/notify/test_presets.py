@@ -44,6 +44,7 @@ def test_json_has_the_documented_fields() -> None:
             "time",
             "event",
             "run",
+            "run_id",
             "finding",
             "key",
             "severity",

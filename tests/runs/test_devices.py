@@ -74,6 +74,12 @@ def test_history_is_the_mean_of_some_readings_and_of_whole_columns_only() -> Non
     assert second.lately is None
 
 
+def test_what_has_never_worked_may_be_another_ones() -> None:
+    idle = {"system/gpu.1.gpu": [0.0, 4.0, 0.0, 0.0]}
+    devices, _ = logged_devices(logged({"system/gpu.0.gpu": [0.0, 9.0] * 2, **idle}))
+    assert [device.worked for device in devices] == [True, False]
+
+
 def test_history_knows_how_long_it_is_from_the_first_column_on() -> None:
     history = DeviceHistory()
     for second in range(3 * READINGS):

@@ -22,6 +22,12 @@ def test_steps_per_minute_are_those_of_the_usual_pace() -> None:
     assert (rate.value, rate.unit) == (pytest.approx(5.0), "steps/min")
 
 
+def test_a_step_of_minutes_says_how_many() -> None:
+    rate = steps_per_minute(training({"timing_s/step": [840.0] * 40}))
+    assert rate is not None
+    assert (rate.value, rate.unit) == (pytest.approx(14.0), "min a step")
+
+
 def test_the_percentile_is_that_of_numpy() -> None:
     times = [float(n % 17) for n in range(60)]
     latency = generation_latency(training({"timing_s/gen": times}))

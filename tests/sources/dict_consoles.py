@@ -16,6 +16,15 @@ def bar(at: int, total: int) -> str:
     )
 
 
+def bare_bar(at: int, total: int, seconds: float = 30.0) -> str:
+    """Return a bar on a line of its own as Colab and Kaggle print it, without what it draws."""
+    took = [round(seconds * steps) for steps in (at, total - at)]
+    past, coming = (f"{one // 60:02d}:{one % 60:02d}" for one in took)
+    return (
+        f"{100 * at // total:3d}% {at}/{total} [{past}<{coming}, {seconds:.2f}s/it]\n"
+    )
+
+
 CLEAR = "\r" + " " * 40 + "\r"
 
 

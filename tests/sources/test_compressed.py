@@ -223,3 +223,17 @@ def test_a_log_that_is_no_gzip_is_reported(tmp_path: Path) -> None:
     (reported,) = Finder([str(tmp_path)]).scan().passed
     assert reported.path.endswith("metrics.jsonl.gz")
     assert reported.reason.startswith("damaged gzip data near byte 0")
+
+
+@pytest.mark.parametrize("name", ["metrics.jsonl", "train.log", "job.out", "odd.weird"])
+@pytest.mark.parametrize("named", [True, False])
+def test_what_is_compressed_under_a_plain_name_is_read(
+    tmp_path: Path, name: str, named: bool
+) -> None:
+    path = tmp_path / name
+    path.write_bytes(gzip.compress(PLAIN))
+    run = read_run(path if named else tmp_path)
+    assert run.step == 3999
+    (source,) = (one for one in run.sources.values() if one.status.records)
+    assert source.status.bytes_read == path.stat().st_size
+    assert source.status.unreadable == 0

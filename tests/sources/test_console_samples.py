@@ -13,7 +13,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from log_reading import drain, feed_in_pieces
 
-from verl_tui.records import MetricRows, Sample, Unreadable
+from verl_tui.records import Event, EventKind, MetricRows, Sample, Unreadable
 from verl_tui.sources.formats.console import reader as console
 from verl_tui.sources.source import FileSource
 
@@ -280,3 +280,119 @@ def test_real_consoles() -> None:
     assert [sample.step for sample in printed] == [
         step for step in range(1, 301) for _ in range(8)
     ]
+
+
+# -- as forks print them ---------------------------------------------------------------------------
+
+SEARCHED = """\
+(main_task pid=7) epoch 0, step 4
+(main_task pid=7) --------------------------------
+(main_task pid=7) Golden answers: ['Lake Ohrid']
+(main_task pid=7) Extracted answer: Lake Prespa
+(main_task pid=7) Solution string: <|im_start|>user
+(main_task pid=7) Which lake?<|im_end|>
+(main_task pid=7) <|im_start|>assistant
+(main_task pid=7) <think>step: it is in the south</think>
+(WorkerDict pid=9) Traceback (most recent call last):
+(WorkerDict pid=9) ValueError: no such index
+(main_task pid=7)
+(main_task pid=7) <answer>Lake Prespa</answer>
+(main_task pid=7) --------------------------------
+(main_task pid=7) Target: 24 | Numbers: [3 8]
+(main_task pid=7) Extracted equation: 3*8
+(main_task pid=7) Solution string: Assistant: 3*8
+(main_task pid=7) epoch 0, step 5
+(main_task pid=7) Golden answers: ['cut']
+(main_task pid=7) Solution string: half of
+"""
+REASONED = """\
+validation generation end
+============================ Processing New Sample =============================
+[Ground Truth] Final identities: {'Mia': 'knight'}
+
+[Model Response]
+<think>She is.</think>
+
+<answer>Mia is a knight</answer>
+
+[Structure Validation]
+  Format score: 1
+[Content Validation]
+  Content validation: FULL MATCH
+--------------------------------- Final Score ----------------------------------
+  Format: 1
+  Answer: 2
+  Total: 3
+================================================================================
+<|im_start|>system
+step:0 - val/test_score/kk:0.25
+[Ground Truth] Final identities: {'Leo': 'knave'}
+[Model Response]
+Leo is a knight
+[Structure Validation]
+  Total: -1.5
+"""
+
+
+def test_blocks_of_search_r1_and_tinyzero(tmp_path: Path) -> None:
+    first, second, third = samples_in(tmp_path / "a.log", SEARCHED)
+    assert first == Sample(
+        4,
+        "<|im_start|>user\nWhich lake?<|im_end|>\n",
+        "<think>step: it is in the south</think>\n\n<answer>Lake Prespa</answer>",
+        None,
+        "['Lake Ohrid']",
+        extras={"extracted_answer": "Lake Prespa"},
+    )
+    assert (second.step, second.response, second.ground_truth) == (
+        4,
+        "Assistant: 3*8",
+        "24 | Numbers: [3 8]",
+    )
+    assert (third.step, third.response) == (5, "half of")
+
+
+def test_blocks_of_logic_rl(tmp_path: Path) -> None:
+    first, second = samples_in(tmp_path / "a.log", REASONED)
+    assert first == Sample(
+        0,
+        "",
+        "<think>She is.</think>\n\n<answer>Mia is a knight</answer>",
+        3.0,
+        "Final identities: {'Mia': 'knight'}",
+        extras={"format": 1.0, "answer": 2.0},
+        validation=True,
+    )
+    assert (second.step, second.score, second.validation) == (1, -1.5, False)
+
+
+def test_what_stands_in_such_a_block_is_read_as_ever(tmp_path: Path) -> None:
+    path = tmp_path / "a.log"
+    path.write_text(
+        SEARCHED + "(main_task pid=7) step:5 - actor/loss:0.5 - critic/x:1\n"
+    )
+    records = drain(FileSource(path, console))
+    assert [one.kind for one in records if isinstance(one, Event)] == [
+        EventKind.TRACEBACK
+    ]
+    assert [
+        step for one in records if isinstance(one, MetricRows) for step in one.steps
+    ] == [5]
+
+
+@pytest.mark.parametrize("text", [SEARCHED, REASONED], ids=["search-r1", "logic-rl"])
+@given(cuts=st.lists(st.integers(0, 10**6), max_size=12))
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None)
+def test_any_cut_gives_the_same_blocks(
+    tmp_path: Path, text: str, cuts: list[int]
+) -> None:
+    _, records = feed_in_pieces(
+        tmp_path / "b.log", console, text.encode(), cuts, to_the_end=True
+    )
+    found = [record for record in records if isinstance(record, Sample)]
+    assert found == samples_in(tmp_path / "a.log", text)
+
+
+def test_a_block_without_an_end_is_given_up(tmp_path: Path) -> None:
+    lines = "(T pid=1) Golden answers: ['x']\n(T pid=1) Solution string: a\n"
+    assert samples_in(tmp_path / "a.log", lines + "(T pid=1) b\n" * 3000) == []

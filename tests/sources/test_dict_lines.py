@@ -169,7 +169,7 @@ def test_openrlhf(tmp_path: Path) -> None:
         "{'epoch': 1, 'role': 'user', 'content': 'hi'}",
         "The model said {'loss': 0.5, 'epoch': 1}",
         "{'loss': 0.5, 'epoch': 1} is what it said",
-        "{'loss': 0.5, 'epoch': 1, 'x': {'y': 1}}",
+        "{'loss': 0.5, 'epoch': 1, 'x': {1, 2}}",
         "{'loss': 0.5, 'epoch': 1, 'x': f(2)}",
         "{'loss': 0.5, 'epoch': 1",
         "{'loss': '0.5s', 'epoch': 1.5.2}",

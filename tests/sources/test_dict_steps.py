@@ -15,6 +15,7 @@ from dict_consoles import (
     EVALUATED,
     TRL,
     bar,
+    bare_bar,
     kept_back,
     trained,
 )
@@ -26,6 +27,7 @@ from verl_tui.sources.formats.console import reader as console
 from verl_tui.sources.source import FileSource
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
     from pathlib import Path
 
 
@@ -189,6 +191,133 @@ def test_without_a_bar_steps_follow_from_epochs_where_the_console_says_how_many_
     run = read_run(path)
     assert list(values(run, "loss")) == [5, 10, 15]
     assert list(values(run, "eval_loss")) == [15]
+
+
+def printed(at: int, each: int = 400) -> str:
+    """Return a dict of a step, so many of which are an epoch."""
+    return f"{{'loss': {at / 8}, 'reward': {at / 100}, 'epoch': {at / each:.4g}}}\n"
+
+
+def is_logged(at: int, every: int, *, first: bool = False) -> bool:
+    return at % every == 0 or (first and at == 1)
+
+
+@pytest.mark.parametrize("draw", [bar, bare_bar])
+@pytest.mark.parametrize(
+    ("total", "every", "first"),
+    [
+        (40, 1, False),
+        (45, 5, False),
+        (70, 10, False),
+        (150, 25, False),
+        (32, 8, False),
+        (60, 10, True),
+        (80, 20, True),
+    ],
+)
+def test_the_bar_that_was_cleared_for_a_dict_is_missing_in_a_copy(
+    draw: Callable[[int, int], str],
+    total: int,
+    every: int,
+    first: bool,
+    tmp_path: Path,
+) -> None:
+    steps = range(1, total + 1)
+    logged = [at for at in steps if is_logged(at, every, first=first)]
+    lines = (
+        printed(at) * (at in logged) + draw(at, total).strip("\r\n") + "\n"
+        for at in steps
+    )
+    path = tmp_path / "train.log"
+    path.write_text("".join(lines))
+    run = read_run(path)
+    assert values(run, "loss") == {at: at / 8 for at in logged}
+    assert (run.step, run.total_steps) == (total, total)
+    assert state(run, 0.0) is State.FINISHED
+
+
+def closing(steps: int, seconds: float) -> str:
+    logs = {
+        "train_runtime": seconds,
+        "train_steps_per_second": round(steps / seconds, 3),
+    }
+    return f"{logs | {'train_loss': 0.1, 'epoch': 1.0}}\n"
+
+
+PLANNED = "  Num Epochs = 2\n  Total optimization steps = {}\n"
+UNSLOTH = "   \\\\   /|    Num examples = 900 | Num Epochs = 1 | Total steps = {}\n"
+DUMPED = "GRPOConfig(\n_n_gpu=1,\nmax_steps={},\nseed=1,\n)\n"
+
+
+@pytest.mark.parametrize(
+    ("said", "end", "steps", "every", "first"),
+    [
+        ("", closing(350, 4100.0), 350, 10, False),
+        ("", closing(356, 2500.5), 356, 25, False),
+        ("", closing(90, 700.0), 90, 10, True),
+        ("", closing(30, 700.0), 30, 1, False),
+        (PLANNED, "{'train_runtime': 9.5, 'epoch': 1.0}\n", 800, 20, False),
+        (PLANNED, "", 800, 20, False),
+        (UNSLOTH, "{'train_runtime': 9.5, 'epoch': 0.3}\n", 120, 5, False),
+        (DUMPED, "{'train_runtime': 9.5, 'epoch': 0.3}\n", 120, 5, False),
+        ("--max_steps {}\n", "{'train_runtime': 9.5, 'epoch': 0.3}\n", 120, 5, False),
+        ("agent.max_steps=6{}\n", closing(350, 4100.0), 350, 10, False),
+    ],
+)
+def test_without_a_bar_the_end_or_the_plan_tells_the_interval(
+    said: str, end: str, steps: int, every: int, first: bool, tmp_path: Path
+) -> None:
+    logged = [at for at in range(1, steps + 1) if is_logged(at, every, first=first)]
+    path = tmp_path / "train.log"
+    path.write_text(said.format(steps) + "".join(map(printed, logged)) + end)
+    run = read_run(path)
+    assert values(run, "loss") == {at: at / 8 for at in logged}
+    assert "are estimated" in (run.sources[str(path)].status.note or "")
+
+
+def test_more_dicts_than_can_wait_for_an_end_are_counted(tmp_path: Path) -> None:
+    path = tmp_path / "train.log"
+    path.write_text("".join(map(printed, range(1, 10_051))) + closing(10_050, 900.0))
+    assert list(values(read_run(path), "loss")) == list(range(1, 10_051))
+
+
+def test_a_plan_that_a_limit_cuts_short_tells_no_steps_of_an_epoch(
+    tmp_path: Path,
+) -> None:
+    path = tmp_path / "train.log"
+    said = DUMPED.format(300) + PLANNED.format(300)
+    path.write_text(said + "".join(printed(at, 1000) for at in (10, 20, 30)))
+    assert list(values(read_run(path), "loss")) == [1, 2, 3]
+
+
+def test_without_a_dict_a_bar_that_begins_again_is_another_attempt(
+    tmp_path: Path,
+) -> None:
+    attempts = [range(5), range(7)]
+    dicts = "".join(f"{printed(at)}{bare_bar(at, 90)}" for at in (50, 60, 70))
+    path = tmp_path / "train.log"
+    path.write_text(
+        dicts
+        + "".join(
+            f"worker exited, attempt {n} of 3\n"
+            + "".join(bare_bar(at, 90) for at in one)
+            for n, one in enumerate(attempts)
+        )
+    )
+    run = read_run(path)
+    assert (run.step, run.total_steps) == (6, 90)
+    assert state(run, 0.0) is not State.FINISHED
+
+
+def test_the_bar_of_an_evaluation_as_long_as_the_training_is_no_other_attempt(
+    tmp_path: Path,
+) -> None:
+    evaluation = "".join(bare_bar(at, 90, 1.0) for at in range(91))
+    dicts = "".join(f"{printed(at)}{bare_bar(at, 90)}" for at in (50, 60))
+    path = tmp_path / "train.log"
+    path.write_text(f"{dicts}{evaluation}{bare_bar(60, 90)}{bare_bar(61, 90)}")
+    run = read_run(path)
+    assert run.restarts == []
 
 
 def test_a_second_training_in_one_log_is_a_restart(tmp_path: Path) -> None:

@@ -118,6 +118,25 @@ def test_rewards_in_parts_are_added(tmp_path: Path) -> None:
     assert values(read_run(path), "val_samples/score") == {0: 1.5}
 
 
+@pytest.mark.parametrize("scores", ["reward", "score"])
+def test_a_reward_for_each_token_is_summed(tmp_path: Path, scores: str) -> None:
+    """As SkyRL writes examples of its training, and its evaluations."""
+    path = tmp_path / "step_7_examples.jsonl"
+    parts: list[Any] = [[0, 0, 1.0], [0, None, 0.0], [[0, 0.5], [0, 0, 0]], [0.0, -0.5]]
+    record = {"global_step": 7, "input_prompt": "2+5?", "output_response": "It is 7."}
+    path.write_text(
+        "".join(json.dumps({**record, scores: one}) + "\n" for one in parts)
+    )
+    run = read_run(path)
+    assert values(run, "samples/score") == {7: 0.25}
+    assert values(run, "samples/count") == {7: 4.0}
+    note = run.sources[str(path)].status.note
+    assert note == f"the score of a sample is the sum of its list {scores}"
+    monitor = load([str(path)], Config(), NOW)
+    text = note_text(report(monitor, NOW), monitor, NOW)
+    assert "4 samples of step 7, mean score 0.25" in text
+
+
 @pytest.mark.parametrize(
     "text",
     [

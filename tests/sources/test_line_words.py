@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import pytest
 
-from verl_tui.sources.formats.console import dicts as console_dicts
 from verl_tui.sources.formats.console import events as console_events
+from verl_tui.sources.formats.console import intervals
 from verl_tui.sources.formats.console import sample_blocks as console_blocks
 from verl_tui.sources.formats.console import settings_reader as console_settings
 from verl_tui.sources.formats.console.word_search import any_of
 
 WORDS = (
     *console_blocks.WORDS,
-    *console_dicts.WORDS,
+    *intervals.WORDS,
     *console_events.WORDS,
     *console_settings.WORDS,
 )

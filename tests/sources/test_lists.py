@@ -179,6 +179,19 @@ def test_a_bad_histogram_is_reported_and_costs_nothing_else(
     assert run.unreadable == 1
 
 
+@pytest.mark.parametrize(
+    "notes", [[None, None], ["a", None], [None, "b"], [[None], []], [["a"], [None]]]
+)
+def test_texts_of_which_some_are_missing_are_no_numbers(tmp_path, notes):
+    path = written(
+        tmp_path, {"scope": "ppo", "step": 1, "kl": [None, None], "notes": notes}
+    )
+    records = drain(FileSource(path, tutorial))
+    assert [one.reason for one in records if isinstance(one, Unreadable)] == [
+        "kl: 2 of 2 values are not finite"
+    ]
+
+
 NUMBER = st.integers(-3, 3) | st.floats() | st.none() | st.booleans() | st.just(10**400)
 VALUE = st.recursive(
     NUMBER | st.text(max_size=3),

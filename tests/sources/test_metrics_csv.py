@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from log_reading import feed_in_pieces, own_keys, read_run, values
+from log_reading import feed_in_pieces, read_run, read_runs, values
 
 from verl_tui.exporters.csv import export
 from verl_tui.sources.formats import metrics_csv
@@ -156,12 +156,82 @@ def test_a_chart_saved_at_wandb_has_the_metrics_own_names(tmp_path: Path) -> Non
     assert "__MIN, __MAX) are left out" in note
 
 
-def test_a_chart_of_several_runs_keeps_their_names(tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("text", "found"),
+    [
+        (
+            "Step,a - reward,a - reward__MIN,b - reward,b - reward__MIN\n"
+            "3,0.5,0.5,1,1\n4,0.75,0.75,,\n",
+            {"a": {"reward": {3: 0.5, 4: 0.75}}, "b": {"reward": {3: 1.0}}},
+        ),
+        (
+            "Step,x/a - loss,x/a - kl,b - loss,b - kl\n3,1,2,3,4\n",
+            {
+                "x/a": {"loss": {3: 1.0}, "kl": {3: 2.0}},
+                "b": {"loss": {3: 3.0}, "kl": {3: 4.0}},
+            },
+        ),
+        (
+            "Relative Time (Wall),a - _step,a - loss,a - loss__MAX,b - _step,b - loss,"
+            "b - loss__MAX\n0.5,3,1,1,7,2,2\n",
+            {"a": {"loss": {3: 1.0}}, "b": {"loss": {7: 2.0}}},
+        ),
+        (
+            "Step,same - loss,same - loss__MIN,same - loss,same - loss__MIN\n3,1,1,2,2\n",
+            {"same": {"loss": {3: 1.0}}, "same (2)": {"loss": {3: 2.0}}},
+        ),
+    ],
+    ids=["that end apart", "without bounds", "by time", "of one name"],
+)
+@pytest.mark.parametrize("whole", [True, False])
+def test_a_chart_of_several_runs_is_several_runs(
+    tmp_path: Path, text: str, found: dict[str, dict[str, object]], whole: bool
+) -> None:
     path = tmp_path / "wandb_export.csv"
-    path.write_text(
-        "Step,a - reward,a - reward__MIN,b - reward,b - reward__MIN\n3,0.5,0.5,1,1\n"
-    )
-    assert own_keys(read_run(path)) == {"a - reward", "b - reward"}
+    path.write_text(text if whole else text + text.splitlines()[-1])
+    runs = read_runs(tmp_path)
+    assert {
+        name: {key: values(run, key) for key in run.keys} for name, run in runs.items()
+    } == found
+
+
+def test_of_a_chart_on_standard_input_the_first_run_is_shown_and_the_rest_is_said() -> (
+    None
+):
+    reader = metrics_csv.reader(Path("stdin.csv"))
+    reader.feed(b"Step,a - loss,b - loss,c - loss\n1,2,3,4\n")
+    assert reader.note == "holds 3 runs; the first one is shown"
+
+
+def test_parts_of_metrics_are_no_runs(tmp_path: Path) -> None:
+    path = tmp_path / "m.csv"
+    path.write_text("step,train - loss,val - loss\n1,2,3\n")
+    assert set(read_run(path).keys) == {"train - loss", "val - loss"}
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ('"Step","a"\n"1","0.25"\n"2","0.5"', {1: 0.25, 2: 0.5}),
+        ('"Step","a"\r\n"1","0.25"\r\n"2","0.5"\r', {1: 0.25, 2: 0.5}),
+        ('"Step","a"\n"1","0.25"\n"2","0.', {1: 0.25}),
+        ('"Step","a"\n"1","0.25"\n"2","', {1: 0.25}),
+        ('"Step","a"\n"1","0.25"\n"2"', {1: 0.25}),
+        ("Step,a\n1,0.25\n2,0.50", {1: 0.25, 2: 0.5}),
+        ("Step,a\n1,0.25\n2,0.5", {1: 0.25}),
+        ("Step,a\n1,25\n2,50", {1: 25.0}),
+        ("Step,r - a,r - a__MAX\n1,25,25\n2,50,5", {1: 25.0, 2: 50.0}),
+    ],
+)
+def test_a_last_row_without_an_end_counts_where_it_is_whole(
+    tmp_path: Path, text: str, said: dict[int, float]
+) -> None:
+    path = tmp_path / "m.csv"
+    path.write_text(text)
+    run = read_run(path)
+    assert values(run, "a") == said
+    note = run.sources[str(path)].status.note or ""
+    assert ("last line has no end" in note) is (2 not in said)
 
 
 def test_a_chart_saved_in_tensorboard_is_named_by_its_file(tmp_path: Path) -> None:

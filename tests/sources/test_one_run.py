@@ -165,6 +165,9 @@ def test_what_ray_writes_of_itself_is_no_log(tree):
         b"run_name:\n  desc: null\n  value: qwen-7b\n",
         b"experiment_name: null\nrun_name: qwen-7b\n",
         b"experiment_name: ${name}\nexp_name: 'qwen-7b'\n",
+        b"usage: rl.py [--run_name RUN_NAME]\npython rl.py --run_name qwen-7b\n",
+        b"['trainer.experiment_name=qwen-7b', 'trainer.nnodes=1']",
+        b'python rl.py "run_name=qwen-7b"',
     ],
 )
 def test_what_settings_call_the_experiment(text):
@@ -179,6 +182,14 @@ def test_what_settings_call_the_experiment(text):
         b"run_name=None",
         b"run_name: ./out/",
         b"run_name='1a2b3c4'",
+        b"usage: train.py [-h] [--run_name RUN_NAME] [--lr LR]\n",
+        b"  --wandb_run_name WANDB_RUN_NAME\n  --exp_name NAME  of the run\n",
+        b"run_name=<your run>",
+        b"run_name: your_run_name",
+        b"    wandb.init(project=p, run_name=args.run_name)\n",
+        b"    run_name=f\"{model}-{seed}\",\n    exp_name='{model}_%d',\n",
+        b"experiment_name=os.path.join(root, sub)",
+        b"run_name=config['title']",
     ],
 )
 def test_settings_that_call_it_nothing(text):

@@ -4,6 +4,8 @@ for.
 
 from __future__ import annotations
 
+import bz2
+import gzip
 import itertools
 import json
 import os
@@ -21,6 +23,7 @@ from verl_tui.records import MetricRows
 from verl_tui.runs.run import Run
 from verl_tui.sources import pipe
 from verl_tui.sources.feed import Feed
+from verl_tui.sources.files.binary import PACKED
 from verl_tui.sources.formats import HEAD
 from verl_tui.sources.formats.console import reader as console
 from verl_tui.sources.pipe import LateReader
@@ -175,12 +178,15 @@ def test_any_bytes_are_survived(pieces: list[bytes]) -> None:
     points(pieces)
 
 
+DICT = b"{'loss': 0.5, 'epoch': 0.1}\n"
+
+
 def test_a_console_is_known_by_its_first_telling_line() -> None:
     reader = LateReader()
     assert not list(reader.feed(DICTS[: DICTS.index(b"{")]))
     assert [
         record
-        for record in reader.feed(b"{'loss': 0.5, 'epoch': 0.1}\n")
+        for record in (*reader.feed(DICT), *reader.caught_up())
         if isinstance(record, MetricRows)
     ]
     assert not console.matches(Path("stdin"), b"pip install\n")
@@ -213,3 +219,16 @@ def test_export() -> None:
         program("export", "csv", "-", data=CSV).stdout
         == b"step,reward\n1,0.5\n2,0.25\n"
     )
+
+
+def test_what_is_compressed_is_read(end: int) -> None:
+    os.write(end, gzip.compress(FLAT[:30]) + gzip.compress(FLAT[30:]))
+    os.close(end)
+    assert values(read_run("-"), "reward") == {1: 0.5, 2: 0.25}
+
+
+def test_what_is_compressed_otherwise_is_said(end: int) -> None:
+    os.write(end, bz2.compress(FLAT))
+    os.close(end)
+    (state,) = read_run("-").sources.values()
+    assert [line.reason for line in state.unreadable] == [PACKED]

@@ -129,6 +129,20 @@ def test_all_further_fields() -> None:
     }  # fmt: skip
 
 
+@pytest.mark.parametrize(
+    ("reward", "score"),
+    [
+        ([0, 0, 1], 1.0),
+        ([[0.5], [0.25, None]], 0.75),
+        ([True, False], None),
+        ([], None),
+        (["1"], None),
+    ],
+)
+def test_a_score_in_parts(reward: object, score: float | None) -> None:
+    assert read(input_prompt="q", output_response="a", reward=reward).score == score
+
+
 def test_facts() -> None:
     fact = read_fact(
         {"input": "q", "output": "abc", "score": 1, "acc": True, "n": 2, "pred": "x"},

@@ -44,6 +44,9 @@ if TYPE_CHECKING:
     from verl_tui.sources.discovery.finder import Discovery
 
 Talk = "Callable[[socket.socket, str], None]"
+BREAKS_OFF = "breaks off in the middle of its answer"
+UNTOLD = b"HTTP/1.1 200 OK\r\n\r\n"
+CHUNKED = b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n"
 PAGE = b"# TYPE verl_average_reward gauge\nverl_average_reward %b\nverl_training_steps_total %b\n"
 
 
@@ -156,6 +159,11 @@ def test_an_answer_without_end_is_not_kept() -> None:
         (answer(b"", "500 Oops"), "answers with HTTP 500"),
         (answer(b"", "799 What"), "answers with HTTP 799"),
         (b"", "closes the connection without an answer"),
+        (answer(b"loss 0.5\nkl 0.25\n")[:-4], BREAKS_OFF),
+        (answer(b"loss 0.5\n", "503 Busy")[:-1], BREAKS_OFF),
+        (UNTOLD + b"loss 0.5\nkl 0.2", BREAKS_OFF),
+        (CHUNKED + b"9\r\nloss 0.5\n\r\n8\r\nkl 0.", BREAKS_OFF),
+        (CHUNKED + b"9\r\nloss 0.5\n\r\n", BREAKS_OFF),
         (b"SSH-2.0-OpenSSH_9.2\r\n", "does not speak HTTP: SSH-2.0-OpenSSH_9.2"),
         (
             answer(b"", "302 Found", "Location: http://elsewhere.example/"),
@@ -531,6 +539,19 @@ def test_a_step_that_goes_on_over_several_answers_is_said_once() -> None:
         [0.0, 0.1],
         [0.0, 6.0],
     )
+
+
+def test_what_our_exporter_has_found_holds_until_it_is_over() -> None:
+    rows = AnswerRows()
+    labels = {"id": "kl-high", "severity": "warning"}
+    for begin, on in ((0, "1"), (4, "0")):
+        ats = [float(at) for at in range(begin, begin + 4)]
+        steps = AnswerSeries(
+            "verl_training_steps_total", {}, dict(zip(ats, ats, strict=True))
+        )
+        active = AnswerSeries("verl_finding_active", labels, dict.fromkeys(ats, on))
+        assert list(rows.metrics([steps, active], {})) == []
+        assert rows.findings == ((("kl-high", "warning"),) if on == "1" else ())
 
 
 def test_a_server_that_finds_a_question_too_large_is_asked_for_less() -> None:

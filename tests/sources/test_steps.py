@@ -208,3 +208,20 @@ def test_any_cut_of_any_records_gives_the_same(
         key: repr(values(cut, key)) for key in cut.keys
     }
     assert whole.status().note == next(iter(cut.sources.values())).status.note
+
+
+def test_numbers_that_were_written_as_texts(tmp_path: Path) -> None:
+    records = [
+        {
+            "step": f"{n}",
+            "loss": f"0.{n}",
+            "lr": "1e-06",
+            "kl": "nan",
+            "seed": "7",
+            "version": "2.1",
+        }
+        for n in (1, 2)
+    ]
+    run = read_run(written(tmp_path / "metrics.jsonl", records))
+    assert values(run, "loss") == {1: 0.1, 2: 0.2}
+    assert set(run.keys) == {"loss", "lr", "kl"}

@@ -32,7 +32,6 @@ def findings_of(
         one for one in verdict.findings if one.severity >= Severity[least.upper()]
     ]
     return {
-        "run": reading.run.name,
         **reading.part,
         "total": len(verdict.findings),
         "left_out": len(verdict.findings) - len(listed),

@@ -12,7 +12,7 @@ from verl_tui.on_demand.log.line_search import SearchJob, search_next
 from verl_tui.on_demand.log.log_blocks import BLOCK, LogFile, read_block
 from verl_tui.rendering.log.line_kinds import StepLine, TextQuery
 from verl_tui.rendering.log.target import error_target, texts
-from verl_tui.sources.files.compressed import uncompressed_name
+from verl_tui.sources.files.compressed import is_compressed
 from verl_tui.sources.files.tail import CHUNK, opened
 from verl_tui.text import one_line
 
@@ -22,6 +22,8 @@ if TYPE_CHECKING:
     from verl_tui.answers.run_reading import Reading
     from verl_tui.on_demand.log.log_blocks import LogLine
     from verl_tui.rendering.text.search import Search
+    from verl_tui.runs.run import Run
+    from verl_tui.secrets import Mask
 
 LONG = 2 * 2**20
 """Bytes from which on only the end of a log is read for its last lines."""
@@ -41,7 +43,12 @@ class LogPlace(NamedTuple):
 
 
 def log_of(
-    reading: Reading, count: int, place: LogPlace, *, full: bool = False
+    reading: Reading,
+    count: int,
+    place: LogPlace,
+    *,
+    full: bool = False,
+    mask: Mask | None = None,
 ) -> dict[str, Any]:
     """Return lines of the run's log.
 
@@ -50,9 +57,10 @@ def log_of(
         count: Most lines.
         place: Where to look.
         full: Whether lines are given in full, up to the 16 KiB that are read of one.
+        mask: Hides what is not for others, None to hide nothing.
 
     Raises:
-        NothingError: It has no log as text, or it cannot be read.
+        NothingError: It has no log as text, it cannot be read, or the step is still to come.
         RunError: The log has no such line.
     """
     path = _path(reading, place)
@@ -64,15 +72,21 @@ def log_of(
     except OSError as error:
         why = os.strerror(error.errno).lower() if error.errno else str(error)
         raise NothingError(f"{one_line(str(path))}: {why}") from error
-    return {
-        "run": reading.run.name,
+    answer: dict[str, Any] = {
+        **reading.named,
         "path": str(path),
         "size": size,
         "more_before": before,
         "more_after": after,
         "gave_up": place.grep is not None and place.grep.given_up,
-        "lines": [_described(line, mark, full=full) for line in lines],
     }
+    if mask is not None:
+        masked = mask.lines([line.text for line in lines])
+        lines = [
+            one._replace(text=text) for one, text in zip(lines, masked, strict=True)
+        ]
+        answer = mask.data(answer)
+    return {**answer, "lines": [_described(line, mark, full=full) for line in lines]}
 
 
 def _path(reading: Reading, place: LogPlace) -> Path:
@@ -82,7 +96,7 @@ def _path(reading: Reading, place: LogPlace) -> Path:
     path = Path(target) if target is not None else next(iter(known), None)
     if path is None:
         raise NothingError(f"{one_line(reading.run.name)} has no log as text")
-    if uncompressed_name(path) != path:
+    if is_compressed(path):
         raise NothingError(
             f"{one_line(str(path))}: compressed, unpack it to look at its text"
         )
@@ -101,7 +115,7 @@ def _lines(
     if place.step is not None:
         start = _last_match(file, StepLine(place.step))
         if start is None:
-            raise RunError(f"{one_line(str(path))} has no line of step {place.step}")
+            raise _no_step(reading.run, path, place.step)
         return _around(file, start, count)
     line = error_target(reading.run).line if place.error else None
     if line is not None:
@@ -109,6 +123,15 @@ def _lines(
         return _around(file, start, count)
     found = _before(file, file.size, count)
     return found, None, bool(found) and found[0].start > 0, False
+
+
+def _no_step(run: Run, path: Path, step: int) -> Exception:
+    """Return the error that a log has no line of a step, which may be still to come."""
+    reached, last = run.step or 0, run.total_steps
+    if reached < step <= (last or step):
+        of = f"{reached} of {last}" if last else f"{reached}"
+        return NothingError(f"{one_line(run.name)} has reached step {of} so far")
+    return RunError(f"{one_line(str(path))} has no line of step {step}")
 
 
 def _matching(file: LogFile, search: Search, count: int) -> _Found:

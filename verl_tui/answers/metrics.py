@@ -6,19 +6,24 @@ import math
 from bisect import bisect_left
 from difflib import get_close_matches
 from fnmatch import fnmatchcase
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NoReturn
 
-from verl_tui.answers.run_reading import RunError
-from verl_tui.indicators import factor
+from verl_tui.answers.run_reading import NothingError, RunError
+from verl_tui.indicators import INDICATORS, factor
+from verl_tui.metrics import describe
+from verl_tui.metrics.catalogue import known_metrics
+from verl_tui.runs.views.provenance import has_estimated_steps
 from verl_tui.text import one_line
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Iterator, Mapping, Sequence
 
     from verl_tui.answers.run_reading import Reading
     from verl_tui.runs.run import Run
     from verl_tui.runs.series import Series
 
+_TYPO = 0.85
+"""Similarity from which on a key of the run is what was meant: one wrong letter in seven."""
 LONG = 2 * 2**20
 """Bytes from which on a log is read from its end for the newest points."""
 
@@ -38,8 +43,8 @@ def metrics_of(reading: Reading, pattern: str | None = None) -> dict[str, Any]:
         if series is not None:
             metrics.append(_summary(series, run.meanings.get(key)))
     return {
-        "run": run.name,
         **reading.part,
+        "steps_estimated": has_estimated_steps(run),
         "total": len(run.keys),
         "left_out": len(run.keys) - len(metrics),
         "metrics": metrics,
@@ -78,14 +83,15 @@ def points_of(
         around: The step that they are nearest to, None for the last points.
 
     Raises:
-        RunError: The run has no such metric.
+        RunError: There is no such metric.
+        NothingError: The run has no value of it so far.
     """
     run = reading.run
     key = metric if metric in run.keys else run.indicators.get(metric, metric)
     series = run.present(key)
     if series is None:
         if reading.searched is not None:
-            raise RunError(_unknown(run, metric, reading.searched))
+            _refuse(run, metric, reading.searched)
         return None
     wanted = _window(series, count, around)
     if not _holds(series, reading, wanted, around):
@@ -95,10 +101,10 @@ def points_of(
     times = factor(metric, series.key) if key != metric else 1
     total = len(series) if reading.whole else None
     return {
-        "run": run.name,
         **reading.part,
         "key": series.key,
         "indicator": run.meanings.get(key),
+        "steps_estimated": has_estimated_steps(run),
         "total": total,
         "left_out": None if total is None else total - (stop - start),
         "points": [_point(series, at, times) for at in range(start, stop)],
@@ -136,14 +142,37 @@ def _point(series: Series, at: int, times: float) -> dict[str, Any]:
     }
 
 
-def _unknown(run: Run, metric: str, where: str) -> str:
+def several_points(found: Sequence[dict[str, Any]]) -> dict[str, Any]:
+    """Return the points of several metrics of a run as one answer."""
+    own = ("key", "indicator", "total", "left_out", "points")
+    shared = {name: value for name, value in found[0].items() if name not in own}
+    return {**shared, "metrics": [{name: one[name] for name in own} for one in found]}
+
+
+def _refuse(run: Run, metric: str, where: str) -> NoReturn:
+    """Raise the error that a run has no value of a metric, or that there is no such metric."""
+    name = one_line(metric, 80)
     if metric in run.keys:
-        return f"{one_line(run.name)} has no value of {one_line(metric, 80)} up to step {run.step}"
+        raise NothingError(
+            f"{one_line(run.name)} has no value of {name} up to step {run.step}"
+        )
     near = get_close_matches(metric, [*run.keys, *run.indicators], n=3, cutoff=0.5)
     within = [key for key in run.keys if metric in key][:3]
     like = list(dict.fromkeys([*within, *near]))[:3]
     hint = f"; alike: {', '.join(one_line(one, 80) for one in like)}" if like else ""
-    return f"{one_line(run.name)} has no metric {one_line(metric, 80)}{where}{hint}"
+    if _is_known(metric, run):
+        raise NothingError(f"{one_line(run.name)} has no value of {name} so far{where}")
+    raise RunError(f"{one_line(run.name)} has no metric {name}{where}{hint}")
+
+
+def _is_known(metric: str, run: Run) -> bool:
+    """Return whether some trainer logs a metric of this name; one of a family that resembles a key
+    of the run was more likely mistyped.
+    """
+    if metric in INDICATORS or metric in known_metrics():
+        return True
+    of_family = describe(metric).label != metric
+    return of_family and not get_close_matches(metric, run.keys, cutoff=_TYPO)
 
 
 def metrics_lines(found: Mapping[str, Any]) -> Iterator[str]:
@@ -157,10 +186,15 @@ def metrics_lines(found: Mapping[str, Any]) -> Iterator[str]:
 
 
 def points_lines(found: Mapping[str, Any]) -> Iterator[str]:
-    """Yield one line for each point: step and value, separated by a tab."""
-    yield f"step\t{one_line(found['key'], 300)}"
-    for point in found["points"]:
-        yield f"{point['step']}\t{_number(point['value'])}"
+    """Yield one line for each step: the step and the value of each metric, separated by tabs."""
+    metrics = found.get("metrics", [found])
+    yield "\t".join(["step", *(one_line(one["key"], 300) for one in metrics)])
+    values = [
+        {point["step"]: _number(point["value"]) for point in one["points"]}
+        for one in metrics
+    ]
+    for step in sorted(set().union(*values)):
+        yield "\t".join([str(step), *(column.get(step, "") for column in values)])
 
 
 def _number(value: float | None) -> str:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, NamedTuple, TypeVar
 
 from verl_tui.runs.run import Run
+from verl_tui.runs.run_id import run_id
 from verl_tui.sources.discovery.passed_over import sentences
 from verl_tui.sources.end_source import EndSource
 from verl_tui.sources.feed import Feed
@@ -76,9 +77,15 @@ class Reading(NamedTuple):
         return f" in the last {self.wanted >> 20} MiB of its log (--whole reads all)"
 
     @property
+    def named(self) -> dict[str, object]:
+        """Whose answer it is, as fields of it."""
+        return {"run": self.run.name, "run_id": run_id(self.run)}
+
+    @property
     def part(self) -> dict[str, object]:
-        """How much was read, as fields of an answer."""
-        return {"read": "whole" if self.whole else "end", "bytes_read": self.bytes_read}
+        """Whose answer it is, and how much was read for it, as fields of it."""
+        read = "whole" if self.whole else "end"
+        return {**self.named, "read": read, "bytes_read": self.bytes_read}
 
 
 def run_names(specs: Sequence[str]) -> tuple[tuple[str, ...], tuple[str, ...]]:

@@ -102,7 +102,6 @@ def samples_of(
     if not reading.whole and not _is_enough(known, around, count, chosen, order):
         return None
     return {
-        "run": reading.run.name,
         **reading.part,
         "order": order,
         "step": place.step,

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from verl_tui.health.finding import Severity
+from verl_tui.check.opening import judging_rules, verdict
 from verl_tui.health.judge import Judge
+from verl_tui.runs.views.provenance import has_estimated_steps
 from verl_tui.runs.views.signs_of_life import phase
 from verl_tui.runs.views.state import State, remaining, silence, state
 from verl_tui.text import one_line
@@ -34,20 +35,20 @@ def state_of(reading: Reading, guide: Guide, now: float) -> dict[str, Any] | Non
     run = reading.run
     if not reading.whole and run.step is None:
         return None
-    verdict = Judge(guide, run).verdict(now) if reading.whole else None
-    findings = () if verdict is None else verdict.findings
+    found = Judge(guide, run).verdict(now) if reading.whole else None
+    findings = () if found is None else found.findings
     return {
-        "run": run.name,
         **reading.part,
         "state": state(run, now).value,
         "step": run.step,
         "total_steps": run.total_steps,
+        "steps_estimated": has_estimated_steps(run),
         "progress": _progress(run),
         "remaining_s": _seconds(remaining(run, now)),
         **_age(run, now),
-        "verdict": _word(run, guide, verdict),
+        "verdict": None if found is None else _word(run, guide, found),
         "finding": findings[0].id if findings else None,
-        "findings": None if verdict is None else len(findings),
+        "findings": None if found is None else len(findings),
         "phase": _phase(reading, now),
     }
 
@@ -84,17 +85,14 @@ def _phase(reading: Reading, now: float) -> str | None:
     return phase(run)
 
 
-def _word(run: Run, guide: Guide, verdict: Verdict | None) -> str | None:
-    """Return `critical`, `warning`, `healthy`, or None where there is nothing to judge by."""
-    if verdict is None:
-        return None
-    worst = max((finding.severity for finding in verdict.findings), default=None)
-    if worst is not None:
-        return "healthy" if worst is Severity.INFO else worst.word
-    judged = {rule.id for rule in guide.rules} - {
-        rule.id for rule in verdict.not_judged
+def _word(run: Run, guide: Guide, found: Verdict) -> str | None:
+    """Return the verdict as `check` says it, None where there is nothing to judge by."""
+    described = {
+        "findings": [finding.as_data() for finding in found.findings],
+        "not_judged": [{"id": rule.id} for rule in found.not_judged],
+        "indicators": run.indicators,
     }
-    return "healthy" if judged and run.indicators else None
+    return verdict(described, judging_rules(described, guide)) or None
 
 
 def state_line(found: Mapping[str, Any]) -> str:
@@ -104,6 +102,8 @@ def state_line(found: Mapping[str, Any]) -> str:
     if step is not None:
         of = f" of {total} ({int(100 * progress)}%)" if progress is not None else ""
         parts.append(f"step {step}{of}")
+    if found["steps_estimated"]:
+        parts.append("steps estimated")
     if found["remaining_s"] is not None:
         parts.append(f"about {duration(found['remaining_s'])} left")
     if found["last_record_age_s"] is not None:

@@ -7,8 +7,9 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from verl_tui.patterns import pattern
-from verl_tui.sources.files.compressed import CompressedTail, uncompressed_name
+from verl_tui.sources.files.compressed import CompressedTail, is_compressed
 from verl_tui.sources.files.tail import opened
+from verl_tui.sources.formats.console.progress_lines import has_bar
 from verl_tui.text import safe, strip_ansi
 from verl_tui.words import counted
 
@@ -90,7 +91,7 @@ def read_end(path: Path, most: int) -> LogEnd:
 
 def _ends(path: Path) -> tuple[bytes, bytes, int]:
     """Return the beginning and the end of a log, which do not overlap, and its size."""
-    if uncompressed_name(path) != path:
+    if is_compressed(path):
         return _unpacked(path)
     with opened(path) as file:
         size = file.seek(0, 2)
@@ -128,7 +129,7 @@ def _lines(data: bytes) -> Iterator[str]:
     for line in data.removesuffix(b"\n").split(b"\n"):
         printed = line.rstrip(b"\r").split(b"\r")
         states = [state for state in printed if state.strip()] or [b""]
-        others = [state for state in states[:-1] if b"%|" not in state]
+        others = [state for state in states[:-1] if not has_bar(state)]
         for state in (*others, states[-1]):
             text = strip_ansi(state[: 4 * LINE_BYTES]).decode("utf-8", "replace")
             yield safe(text, LINE_BYTES).replace("\n", " ").rstrip()

@@ -48,7 +48,7 @@ def _of(run: Run, place: Place, most: int) -> Iterator[Sample]:
     if dump is None or run.samples.kept(place):
         return
     file = DumpFile(dump.path, dump.step, validation=dump.validation)
-    while not file.index() and file.count_so_far < most:
+    while file.index() and file.count_so_far < most:
         pass
     for index in range(min(most, file.count_so_far)):
         row = file.row(index)

@@ -3,7 +3,7 @@ for cron.
 """
 
 from verl_tui.check.codes import CRITICAL, HEALTHY, NOTHING_READABLE, WARNING
-from verl_tui.check.data import VERSION, exit_code, report
+from verl_tui.check.data import VERSION, exit_code, is_readable, report
 
 __all__ = [
     "CRITICAL",
@@ -12,5 +12,6 @@ __all__ = [
     "VERSION",
     "WARNING",
     "exit_code",
+    "is_readable",
     "report",
 ]

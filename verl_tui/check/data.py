@@ -7,13 +7,16 @@ from typing import TYPE_CHECKING, Any
 
 from verl_tui.check.codes import CRITICAL, HEALTHY, NOTHING_READABLE, WARNING
 from verl_tui.check.gate import against_data, gate_code
+from verl_tui.check.opening import judgement
 from verl_tui.health.finding import Verdict
 from verl_tui.indicators import INDICATORS, factor
+from verl_tui.runs.run_id import run_id
 from verl_tui.runs.views.best import BestBy, best
 from verl_tui.runs.views.checkpoints import called_best
 from verl_tui.runs.views.identity import as_data, identity
 from verl_tui.runs.views.losses import losses
-from verl_tui.runs.views.state import silence, state
+from verl_tui.runs.views.signs_of_life import phase
+from verl_tui.runs.views.state import State, remaining, silence, state
 from verl_tui.runs.views.targets import targets_of
 from verl_tui.sources.formats.catalog import FORMATS
 from verl_tui.sources.http import prometheus_server as prometheus
@@ -60,18 +63,28 @@ def report(
     return {"version": VERSION, "runs": runs, "passed_over": passed}
 
 
-def exit_code(report: Mapping[str, Any]) -> int:
+def exit_code(report: Mapping[str, Any], *, strict: bool = False) -> int:
     """Return 0 for healthy, 1 if the worst finding is a warning, 2 if it is critical, 3 if nothing
     is readable; runs compared with a baseline are also judged by that, see `gate_code`.
+
+    Args:
+        report: What `report` returned.
+        strict: Whether 3 is also returned for a run without a verdict, unless another is critical.
     """
     runs = report["runs"]
-    if not any(
-        _is_log_with_records(source) for run in runs for source in run["sources"]
-    ):
+    if not is_readable(report):
         return NOTHING_READABLE
     codes = [gate_code(run["against"]) for run in runs if "against" in run]
     codes.append(_health_code(runs))
+    if strict and any(run["verdict"] is None for run in runs):
+        codes.append(NOTHING_READABLE)
     return CRITICAL if CRITICAL in codes else max(codes)
+
+
+def is_readable(report: Mapping[str, Any]) -> bool:
+    """Return whether there was a record in any log."""
+    sources = [source for run in report["runs"] for source in run["sources"]]
+    return any(map(_is_log_with_records, sources))
 
 
 def _health_code(runs: Sequence[Mapping[str, Any]]) -> int:
@@ -93,8 +106,9 @@ def _run(run: Run, monitor: Monitor, now: float, by: BestBy) -> dict[str, Any]:
     quiet = silence(run, now)
     dated_by = "file" if run.dated_by_file else "record"
     verdict = monitor.verdicts.get(run.name, Verdict())
-    return {
+    described = {
         "name": run.name,
+        "id": run_id(run),
         "paths": list(run.paths),
         "dialect": run.dialect,
         "state": state(run, now).value,
@@ -115,6 +129,17 @@ def _run(run: Run, monitor: Monitor, now: float, by: BestBy) -> dict[str, Any]:
         "history": [_episode(episode) for episode in verdict.history],
         "identity": dict(as_data(identity(run))),
         "losses": _losses(run),
+        **_course(run, now),
+    }
+    return {**described, **judgement(described, run, monitor.guide)}
+
+
+def _course(run: Run, now: float) -> dict[str, Any]:
+    """Return what a run is at and how long it will take."""
+    left = remaining(run, now)
+    return {
+        "remaining_s": None if left is None else round(left, 3),
+        "phase": None if state(run, now) is State.FINISHED else phase(run),
     }
 
 

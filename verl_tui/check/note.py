@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+from collections import Counter
 from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
@@ -13,7 +14,7 @@ from rich.text import Text
 
 from verl_tui.check.colours import STYLES
 from verl_tui.check.gate import gate_lines
-from verl_tui.check.opening import judging_rules, opening, verdict
+from verl_tui.check.opening import opening
 from verl_tui.health.finding import KINDS_OF_REASONS, kind_of_reason, unjudged_rules
 from verl_tui.indicators import INDICATORS
 from verl_tui.metrics import describe
@@ -64,10 +65,9 @@ def note_text(
     verdicts = []
     for described in report["runs"]:
         run = monitor.runs[described["name"]]
-        judged = judging_rules(described, monitor.guide)
-        verdicts.append(verdict(described, judged))
+        verdicts.append(described["verdict"])
         lines += [_NoteLine(0, Text())] if lines else []
-        first, *others = opening(described, run, judged, now)
+        first, *others = opening(described, run, now)
         lines.append(_NoteLine(0, first))
         lines += [_NoteLine(2, line) for line in others]
         lines += _held(described)
@@ -93,13 +93,17 @@ def note_text(
     return out.getvalue()
 
 
-def _summary(verdicts: Sequence[str]) -> Text:
+def _summary(verdicts: Sequence[str | None]) -> Text:
     """Return the number of runs with each verdict."""
-    counts = [
-        (verdicts.count(word), word) for word in ("critical", "warning", "healthy")
+    counts = Counter(verdicts)
+    parts = [
+        (f"{counts[word]} {word}", STYLES[word])
+        for word in ("critical", "warning", "healthy")
+        if counts[word]
     ]
-    parts = [(f"{count} {word}", STYLES[word]) for count, word in counts if count]
-    if unknown := verdicts.count(""):
+    if quiet := counts["no warning"]:
+        parts.append((f"{quiet} without a warning", ""))
+    if unknown := counts[None]:
         parts.append((f"{unknown} without a verdict", ""))
     return Text.assemble(
         f"{len(verdicts)} runs: ", Text(", ").join(Text(*part) for part in parts)
@@ -161,10 +165,9 @@ def _measured(described: Mapping[str, Any]) -> Iterator[_NoteLine]:
 def _with_unit(value: float | None, unit: str) -> str:
     if value is None:
         return "not finite"
-    return f"{number(value)} {_UNITS.get(unit, unit)}".rstrip()
-
-
-_UNITS: Mapping[str, str] = {"percent": "%", "share": ""}
+    if unit in ("percent", "share"):
+        return f"{number(value * (100 if unit == 'share' else 1))} %"
+    return f"{number(value)} {unit}".rstrip()
 
 
 def _best_sentences(best: Mapping[str, Any]) -> Iterator[str]:

@@ -20,13 +20,14 @@ if TYPE_CHECKING:
 
 VERSION = 1
 """Version of the answers: grows when a field is removed or changes its meaning."""
-CODES = "0 answered, 3 nothing readable or nothing of this kind in the run"
+CODES = "0 answered, 3 nothing readable or nothing of this kind in the run so far"
 _REFUSED = (
-    "Several runs and no --run, and no such run, metric or step, are wrong usage (64)."
+    "Several runs and no --run, and no such run, metric or step, are wrong usage (64); a metric "
+    "or step that is known and still to come is not (3)."
 )
 _FIELDS = """fields of the JSON object, on one line:
   version     1; grows when a field changes its meaning or goes
-  run         name of the run"""
+  run, run_id name of the run, and its id, which stays when the name changes"""
 READ = """  read        "whole", or "end" if only the end of a long log was read
   bytes_read  bytes of logs that were read for it"""
 

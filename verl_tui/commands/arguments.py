@@ -124,6 +124,8 @@ class CommandParser(argparse.ArgumentParser):
         # All words after `--` are paths, or the guard's command; argparse's intermixed parsing
         # would take them for options.
         end = argv.index("--") if "--" in argv else len(argv)
+        if any(map(_is_empty, argv if self.rest == "paths" else argv[:end])):
+            self.error("a path or value is empty: is a variable not set?")
         options, unknown = self.parse_known_intermixed_args(argv[:end])
         if unknown:
             self.error(self._unknown(unknown))
@@ -144,7 +146,8 @@ class CommandParser(argparse.ArgumentParser):
         others = [
             f"`{name}`" for name, one in commands if options[0] in one._option_names()
         ]
-        owner = f", but {' and '.join(others)} has it" if others else ""
+        have = "has" if len(others) == 1 else "have"
+        owner = f", but {' and '.join(others)} {have} it" if others else ""
         return f"`{self.prog}` has no option {options[0]}{owner}"
 
     def _option_names(self) -> list[str]:
@@ -207,10 +210,19 @@ class ProgramParser(CommandParser):
         )
 
 
+def _is_empty(word: str) -> bool:
+    """Return whether a word of a command line is blank, or an option's value in it is; as a path
+    it would mean the current directory.
+    """
+    option, sign, value = word.partition("=")
+    return not (value if sign and option.startswith("--") else word).strip()
+
+
 def did_you_mean(word: str, known: Iterable[str]) -> str:
     """Return the end of a sentence that asks for the nearest word, empty if none is near."""
-    near = get_close_matches(word, list(known), n=1)
-    return f", did you mean {near[0]}?" if near else ""
+    plain = {one.lstrip("-"): one for one in known}
+    near = get_close_matches(word.lstrip("-"), plain, n=1)
+    return f", did you mean {plain[near[0]]}?" if near else ""
 
 
 def _ending(command: CommandModule, more: str | None) -> str:

@@ -17,12 +17,11 @@ from verl_tui.commands.options import (
 )
 from verl_tui.commands.output import (
     EXIT_NOTHING,
-    EXIT_OUTPUT,
+    check_target,
     print_messages,
     print_note,
     unwritten,
 )
-from verl_tui.given_files import is_taken
 
 if TYPE_CHECKING:
     import argparse
@@ -120,10 +119,7 @@ def _check_target(path: Path | None) -> None:
         )
     if path.suffix != ".zip":
         raise CommandError(f"{path} must end in .zip")
-    if is_taken(path):
-        raise CommandError(
-            f"{path}: exists already, and is not overwritten", EXIT_OUTPUT
-        )
+    check_target(path)
 
 
 def _loaded(paths: Sequence[str], options: argparse.Namespace, now: float) -> Monitor:

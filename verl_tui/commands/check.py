@@ -17,7 +17,6 @@ from verl_tui.commands.options import (
     paths_of,
 )
 from verl_tui.commands.output import (
-    EXIT_NOTHING,
     close_stdout,
     colour,
     print_message,
@@ -42,7 +41,9 @@ EXAMPLES = (
     "verl-tui check logs/run_7",
     "verl-tui check 'logs/run_*' --json | jq .runs[0].state",
 )
-EXITS = "0 healthy, 1 warning, 2 critical, 3 nothing readable"
+EXITS = (
+    "0 healthy, 1 warning, 2 critical, 3 nothing readable, or with --strict no verdict"
+)
 
 
 def options(parser: CommandParser) -> None:
@@ -77,6 +78,8 @@ def options(parser: CommandParser) -> None:
     parser.add_argument(
         "--band", metavar="FIGURE=SHARE", action="append", type=_band, help=band
     )
+    strict = "also exit with 3 where a run has no verdict, and none is critical: for gates in CI"
+    parser.add_argument("--strict", action="store_true", help=strict)
     notify = (
         "send what was found (see `verl-tui notify --help`); with --state, what is new"
     )
@@ -145,8 +148,8 @@ def run(options: argparse.Namespace) -> int:
             unfolded=options.consequences,
             verbose=options.verbose,
         )
-    code = exit_code(found)
-    _report_missing(found["runs"], by.metric, code)
+    code = exit_code(found, strict=options.strict)
+    _report_missing(found, by.metric, strict=options.strict)
     try:
         print(text, end="", flush=True)
     except BrokenPipeError:
@@ -252,10 +255,19 @@ def _widths(bands: Sequence[tuple[str, float | None]]) -> Mapping[str, Width]:
     return widths
 
 
-def _report_missing(runs: Sequence[Mapping[str, Any]], best_by: str, code: int) -> None:
+def _report_missing(found: Mapping[str, Any], best_by: str, *, strict: bool) -> None:
+    runs = found["runs"]
     if best_by != "reward" and runs and not any(run["best"] for run in runs):
         print_message(f"--best-by {best_by}: no run logs it")
-    if code == EXIT_NOTHING and runs:
-        print_message(
-            "nothing readable so far in " + ", ".join(run["name"] for run in runs)
-        )
+    _report_unjudged(found, strict=strict)
+
+
+def _report_unjudged(found: Mapping[str, Any], *, strict: bool) -> None:
+    from verl_tui.check import is_readable
+
+    names = [run["name"] for run in found["runs"]]
+    unjudged = [run["name"] for run in found["runs"] if run["verdict"] is None]
+    if names and not is_readable(found):
+        print_message(f"nothing readable so far in {', '.join(names)}")
+    elif strict and unjudged:
+        print_message(f"--strict: no verdict on {', '.join(unjudged)}")

@@ -6,8 +6,7 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 from verl_tui import debug_log
-from verl_tui.commands.arguments import CommandError
-from verl_tui.commands.output import EXIT_OUTPUT, print_message, unwritten
+from verl_tui.commands.output import check_target, print_message, unwritten
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -33,11 +32,9 @@ def debugging(path: Path | None, words: Sequence[str]) -> Iterator[None]:
     from verl_tui.secrets import own_mask
 
     with ExitStack() as stack:
+        check_target(path)
         try:
             log = stack.enter_context(debug_log.recording(path, own_mask()))
-        except FileExistsError as error:
-            sentence = f"{path}: exists already, and is not overwritten"
-            raise CommandError(sentence, EXIT_OUTPUT) from error
         except OSError as error:
             raise unwritten(error, path) from error
         try:

@@ -52,10 +52,10 @@ def options(parser: CommandParser) -> None:
     """Add its options."""
     parser.usage = "verl-tui guard [OPTION]... PATH... [-- CMD [ARG]...]"
     parser.epilog = (
-        "CMD gets these facts as environment variables: VERL_TUI_RUN, _PATHS, _STATE, _FINDING, "
-        "_SEVERITY, _STEP, "
+        "CMD gets these facts as environment variables: VERL_TUI_RUN, _RUN_ID, _PATHS, _STATE, "
+        "_FINDING, _SEVERITY, _STEP, "
         "_SINCE_STEP, _KEY, _MESSAGE, _EVIDENCE and _ADVICE; with --on-best in VERL_TUI_RUN, "
-        "_PATHS, _METRIC, _KEY, "
+        "_RUN_ID, _PATHS, _METRIC, _KEY, "
         "_STEP, _VALUE, _PATH (the checkpoint of that step), _NEAREST_STEP and _NEAREST_PATH. "
         "Events are one line of JSON each."
     )

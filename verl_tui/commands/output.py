@@ -10,10 +10,12 @@ from time import monotonic
 from typing import TYPE_CHECKING
 
 from verl_tui.commands.arguments import CommandError
+from verl_tui.given_files import NO_LINK, is_link, is_taken
 from verl_tui.text import one_line
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
+    from pathlib import Path
     from typing import TextIO
 
 EXIT_NOTHING = 3
@@ -106,6 +108,24 @@ def reading_progress(
         if shown:
             where.write("\r\x1b[K")
             where.flush()
+
+
+def check_target(path: Path | str, *, replaces: bool = False) -> None:
+    """Refuse a file that must not be written, before anything is read.
+
+    Args:
+        path: What the user named.
+        replaces: Whether the command replaces a file that is there.
+
+    Raises:
+        CommandError: It is there, or is a link: through that another file would be overwritten.
+    """
+    into_folder = os.path.isdir(path)  # noqa: PTH112 - pathlib raises where it is unreadable
+    if replaces and is_link(path) and not into_folder:
+        raise CommandError(f"{path}: {NO_LINK}", EXIT_OUTPUT)
+    if not replaces and is_taken(path):
+        sentence = f"{path}: exists already, and is not overwritten"
+        raise CommandError(sentence, EXIT_OUTPUT)
 
 
 def unwritten(error: OSError, wanted: object) -> CommandError:

@@ -14,7 +14,12 @@ from verl_tui.commands.options import (
     paths_argument,
     screen_options,
 )
-from verl_tui.commands.output import EXIT_NOTHING, print_messages, unwritten
+from verl_tui.commands.output import (
+    EXIT_NOTHING,
+    check_target,
+    print_messages,
+    unwritten,
+)
 
 if TYPE_CHECKING:
     import argparse
@@ -65,6 +70,8 @@ def run(options: argparse.Namespace) -> int:
     paths, config = paths_and_config(options, EXAMPLE)
     if options.snapshot is None:
         need_terminal(paths)
+    else:
+        check_target(options.snapshot, replaces=True)
     found = _search(paths)
     print_messages(found.problems)
     if not found.runs and not found.pending:

@@ -8,6 +8,7 @@ import math
 from typing import TYPE_CHECKING, Any
 
 from verl_tui.comparison.outcomes import FIGURES, KINDS
+from verl_tui.runs.run_id import run_id
 from verl_tui.runs.views.settings_diff import ABSENT
 from verl_tui.text import cell
 
@@ -59,6 +60,7 @@ def _setting(setting: DifferingSetting, runs: Sequence[ComparedRun]) -> dict[str
 def _run(one: ComparedRun) -> dict[str, Any]:
     return {
         "name": one.name,
+        "id": run_id(one.run),
         "paths": list(one.run.paths),
         "group": one.group,
         "state": one.state,

@@ -5,6 +5,7 @@ progress bars, noise.
 from __future__ import annotations
 
 import pprint
+import weakref
 from datetime import datetime, timezone
 from typing import TYPE_CHECKING, Any
 
@@ -29,17 +30,17 @@ _HINT = (
 
 
 class Console:
-    """The console log of a run as `2>&1 | tee train.log` keeps it."""
+    """The console log of a run as `2>&1 | tee train.log` keeps it, open until its end."""
 
     def __init__(self, path: Path, total: int) -> None:
-        self._path = path
+        self._file = path.open("wb", buffering=0)
+        weakref.finalize(self, self._file.close)
         self._total = total
         """Steps of the run, the denominator of the progress bar."""
         self._started = 0.0
         self._last = 0.0
         self._bar = ""
         self._hinted = False
-        path.write_bytes(b"")
 
     def ray(self, time: float) -> None:
         """Print Ray's first line, before there is a worker to prefix it."""
@@ -109,12 +110,12 @@ class Console:
         self.driver(self._bar)
 
     def close(self) -> None:
-        """Close the bar: tqdm draws it once more."""
+        """Close the bar, which tqdm draws once more, and the log."""
         self.driver(self._bar)
+        self._file.close()
 
     def _append(self, text: str) -> None:
-        with self._path.open("ab") as file:
-            file.write(text.encode())
+        self._file.write(text.encode())
 
 
 def shown(key: str, value: float) -> str:

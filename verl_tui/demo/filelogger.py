@@ -4,6 +4,7 @@ time.
 
 from __future__ import annotations
 
+import weakref
 from typing import TYPE_CHECKING
 
 import orjson
@@ -14,14 +15,19 @@ if TYPE_CHECKING:
 
 
 class FileLogger:
-    """One `{project}/{experiment}.jsonl`. Like verl's, it empties the file when it starts."""
+    """One `{project}/{experiment}.jsonl`: emptied at the start and open until the end, as verl does
+    it.
+    """
 
     def __init__(self, path: Path) -> None:
-        self._path = path
         path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_bytes(b"")
+        self._file = path.open("wb", buffering=0)
+        weakref.finalize(self, self._file.close)
 
     def log(self, data: Mapping[str, float], step: int) -> None:
         """Append one step; each call leaves a whole line behind."""
-        with self._path.open("ab", buffering=0) as file:
-            file.write(orjson.dumps({"step": step, "data": dict(data)}) + b"\n")
+        self._file.write(orjson.dumps({"step": step, "data": dict(data)}) + b"\n")
+
+    def close(self) -> None:
+        """Close the file: the run is over."""
+        self._file.close()

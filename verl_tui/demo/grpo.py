@@ -87,6 +87,7 @@ class GrpoRun:
         """Write the only line that marks the end of a verl run."""
         self._console.structure(validation_text("Final", self._validated))
         self._console.close()
+        self._metrics.close()
 
     def _introduce(self, time: float) -> None:
         console = self._console

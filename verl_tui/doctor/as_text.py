@@ -28,6 +28,7 @@ def doctor_text(found: Mapping[str, Any]) -> str:
     )
     for run in found["runs"]:
         step = "" if run["step"] is None else f", step {run['step']:,}"
+        step += ", steps estimated" if run["steps_estimated"] else ""
         rows = [row for source in run["sources"] for row in _source(source)]
         lines += _part(f"run {run['name']}: {run['state']}{step}", rows)
     passed = [f"{one['path']}: {one['reason']}" for one in found["passed_over"]]

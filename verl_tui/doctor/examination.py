@@ -11,8 +11,11 @@ from typing import TYPE_CHECKING, Any
 from verl_tui.check import NOTHING_READABLE, exit_code, report
 from verl_tui.config import Config
 from verl_tui.doctor.evidence import format_evidence
-from verl_tui.runs.views.state import state
+from verl_tui.runs.run_id import run_id
+from verl_tui.runs.views.provenance import has_estimated_steps
+from verl_tui.runs.views.state import state, unread_form
 from verl_tui.sources.discovery import passed_over
+from verl_tui.sources.formats import no_logs
 from verl_tui.text import one_line
 from verl_tui.words import counted
 
@@ -77,9 +80,11 @@ def wrong(found: Mapping[str, Any]) -> list[str]:
     sentences += [
         f"{one['path']}: {one['reason']}"
         for one in found["passed_over"]
-        if one["reason"] not in _USUAL
+        if one["reason"] not in _USUAL and not one["reason"].startswith(no_logs.BEGIN)
     ]
     for run in found["runs"]:
+        if run["unread_form"]:
+            sentences.append(f"{run['name']}: {run['unread_form']}")
         sentences += [
             sentence for source in run["sources"] for sentence in _faults(source)
         ]
@@ -107,8 +112,11 @@ def _faults(source: Mapping[str, Any]) -> Iterator[str]:
 def _run(run: Run, now: float) -> dict[str, Any]:
     return {
         "name": run.name,
+        "id": run_id(run),
         "state": state(run, now).value,
         "step": run.step,
+        "steps_estimated": has_estimated_steps(run),
+        "unread_form": unread_form(run),
         "sources": [_source(one) for one in run.sources.values()],
     }
 

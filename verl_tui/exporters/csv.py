@@ -70,8 +70,7 @@ def export(runs: Sequence[Run], target: str) -> Exported:
     if target == "-":
         write_csv(runs[0], sys.stdout)
         return Exported([])
-    # A link that the user names is kept, and its target replaced; pathlib raises for a circle.
-    _write(runs[0], Path(os.path.realpath(path)))
+    _write(runs[0], path)
     return Exported([path])
 
 
@@ -148,7 +147,7 @@ def _problem(run: Run, path: Path) -> str:
         OSError: The file cannot be written.
     """
     try:
-        _write(run, path)
+        _write(run, path, ours=True)
     except OSError:
         raise
     except Exception as error:  # noqa: BLE001 - one run's failure is no other's
@@ -158,6 +157,6 @@ def _problem(run: Run, path: Path) -> str:
     return ""
 
 
-def _write(run: Run, path: Path) -> None:
-    with replacing(path) as file:
+def _write(run: Run, path: Path, *, ours: bool = False) -> None:
+    with replacing(path, ours=ours) as file:
         write_csv(run, file)

@@ -19,6 +19,7 @@ from verl_tui.health.limits import response_limit
 from verl_tui.indicators import INDICATORS, factor
 from verl_tui.means import finite
 from verl_tui.prometheus_names import names_of
+from verl_tui.runs.run_id import run_id
 from verl_tui.runs.views.devices import logged_devices
 from verl_tui.runs.views.state import State, state
 from verl_tui.text import one_line
@@ -86,6 +87,10 @@ _KINDS = {
     names.SOURCE_CHANGED: ("gauge", "When a file was changed last, by format."),
     names.LEFT_OUT: ("gauge", "How much is beyond the exporter's limits."),
     names.INFO: ("gauge", "Always 1: which of the log's keys a name stands for."),
+    names.RUN: (
+        "gauge",
+        "Always 1: the id of a run, which stays when its name changes.",
+    ),
 }
 _OF_LOG = ("gauge", "The log's metric; its key is in verl_metric_info.")
 """Family -> its type and help text."""
@@ -263,6 +268,7 @@ def _progress(out: _Families, run: Run, label: str, now: float) -> None:
     for name, value in progress.items():
         if value is not None:
             out.add(name, value, run=label)
+    out.add(names.RUN, 1, run=label, run_id=one_line(run_id(run)))
     current = state(run, now)
     for one in State:
         out.add(names.STATE, one is current, run=label, state=one.value)

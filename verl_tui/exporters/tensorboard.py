@@ -88,6 +88,11 @@ class RunLogDirectory:
             raise TakenError(f"{error} is of another program") from error
         self._file: EventFile | None = None
 
+    @property
+    def is_empty(self) -> bool:
+        """True if nothing has been written into it, neither now nor before."""
+        return not (self._written.scalars or self._written.last)
+
     def write(self, run: Run, now: float) -> WriteResult:
         """Write the new points, histograms and samples.
 
@@ -259,6 +264,12 @@ class LogDirectories:
                 self.failed = True
                 why = note_failure(f"exporting {run.name}", error)
                 yield f"{self._path(run)}: cannot be exported any further: {why}"
+
+    @property
+    def is_empty(self) -> bool:
+        """True if the export of no run holds anything."""
+        known = [one for one in self._runs.values() if one is not None]
+        return all(directory.is_empty for directory in known)
 
     def _path(self, run: Run) -> Path:
         return self.directory / self._names[run.name]

@@ -1,14 +1,17 @@
-"""Files that are written whole or not at all: readers see the old content, then the new."""
+"""Files that are written whole or not at all: readers see the old content, then the new. Nothing is
+written through a link.
+"""
 
 from __future__ import annotations
 
+import errno
 import os
 import tempfile
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from verl_tui.given_files import await_reader, is_there
+from verl_tui.given_files import NO_LINK, await_reader, is_link, is_there
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -20,20 +23,25 @@ _SHOWN = 60
 
 
 @contextmanager
-def replacing(path: Path) -> Iterator[TextIO]:
+def replacing(path: Path, *, ours: bool = False, new: bool = False) -> Iterator[TextIO]:
     """Open a file that takes the place of the target once it is complete.
 
     Until then it lies beside the target under a name that nobody can foresee: in a directory that
     others may write to, a link in its place would lead elsewhere.
 
     Args:
-        path: The target; a link there is replaced itself, a device or a pipe is written to.
+        path: The target; a device or a pipe is written to.
+        ours: Whether a link there is replaced itself, as its name is one of ours or the user wants
+            to have replaced what is there; else it is refused.
+        new: Whether whatever is there is refused.
 
     Raises:
         OSError: It cannot be written; its `filename` is the target's. Or it is a pipe that nobody
             reads.
     """
-    if not path.is_symlink() and is_there(path) and not path.is_file():
+    if is_link(path) and not (ours or new):
+        raise OSError(errno.ELOOP, NO_LINK, str(path))
+    if not new and _is_device(path):
         with os.fdopen(await_reader(path), "w", encoding="utf-8", newline="") as file:
             yield file
         return
@@ -46,6 +54,8 @@ def replacing(path: Path) -> Iterator[TextIO]:
         with os.fdopen(handle, "w", encoding="utf-8", newline="") as file:
             yield file
         temporary.chmod(usual_rights())
+        if new:
+            path.open("xb").close()  # not by a link: some file systems have none
         temporary.replace(path)
     except OSError as error:
         # the user does not know the other one
@@ -56,6 +66,11 @@ def replacing(path: Path) -> Iterator[TextIO]:
         if temporary is not None:
             with suppress(OSError):
                 temporary.unlink()
+
+
+def _is_device(path: Path) -> bool:
+    """Return whether something other than a file is there: a device, a pipe."""
+    return not is_link(path) and is_there(path) and not path.is_file()
 
 
 def usual_rights() -> int:

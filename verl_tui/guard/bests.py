@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import math
 import os
-from typing import TYPE_CHECKING
+from decimal import Decimal
+from typing import TYPE_CHECKING, NamedTuple
 
 from verl_tui.guard.commands import event, variables
+from verl_tui.runs.run_id import run_id
+from verl_tui.runs.table import origin_of
 from verl_tui.runs.views.best import best
 
 if TYPE_CHECKING:
@@ -14,6 +18,20 @@ if TYPE_CHECKING:
     from verl_tui.guard.commands import EventLine, Process
     from verl_tui.runs.run import Run
     from verl_tui.runs.views.best import Best, BestBy
+
+
+_LOOKED_AT = 100
+"""Newest values of a source by which its digits are known."""
+
+
+class _Known(NamedTuple):
+    """The best of a run when it was reported."""
+
+    best: Best
+    origin: object
+    """The source of its value."""
+    digits: int
+    """Decimals that this source writes."""
 
 
 class BestKeeper:
@@ -43,7 +61,7 @@ class BestKeeper:
         self._dry_run = dry_run
         self._seen: dict[str, int] = {}
         """Revision of each run at the last look."""
-        self._best: dict[str, Best | None] = {}
+        self._best: dict[str, _Known | None] = {}
         self._waiting: dict[str, tuple[Run, Best]] = {}
         self._running: dict[str, tuple[Run, Process]] = {}
 
@@ -60,11 +78,13 @@ class BestKeeper:
         found = best(run, self._by.metric, lowest=self._by.lowest)
         known = self._best.get(run.name)
         first = run.name not in self._best
-        if found is not None and known is not None and not _is_better(found, known):
-            return
-        self._best[run.name] = found
         if found is None:
+            self._best[run.name] = None
             return
+        present = _Known(found, *_precision(run, found))
+        if known is not None and not _is_better(present, known):
+            return
+        self._best[run.name] = present
         path = None if found.checkpoint is None else found.checkpoint.path
         yield event(
             "best", now, run, metric=found.metric, key=found.key, step=found.step,
@@ -105,6 +125,7 @@ def best_facts(run: Run, found: Best) -> dict[str, str]:
     return variables(
         {
             "RUN": run.name,
+            "RUN_ID": run_id(run),
             "PATHS": os.pathsep.join(run.paths),
             "METRIC": found.metric,
             "KEY": found.key,
@@ -117,10 +138,35 @@ def best_facts(run: Run, found: Best) -> dict[str, str]:
     )
 
 
-def _is_better(found: Best, known: Best) -> bool:
-    """Return whether a best is a new and better one; a restarted run may lose its earlier best."""
-    return (
-        found.step != known.step
-        and (found.value > known.value) is not found.lowest
-        and found.value != known.value
-    )
+def _precision(run: Run, found: Best) -> tuple[object, int]:
+    """Return the source that a best is from, and the decimals of the values that it writes."""
+    series = run.series(found.key)
+    order = series.order_at(found.step) if series is not None else None
+    source = None if order is None else origin_of(order)
+    written = [found.value]
+    for state in run.sources.values():
+        if (state.status.rank, state.status.ordinal) == source:
+            for table in state.tables.values():
+                if found.key in table.keys:
+                    column = table.columns[table.keys.index(found.key)]
+                    written += column[-_LOOKED_AT:]
+    return source, max(map(_decimals, filter(math.isfinite, written)))
+
+
+def _decimals(value: float) -> int:
+    exponent = Decimal(repr(value)).as_tuple().exponent
+    return max(0, -exponent) if isinstance(exponent, int) else 0
+
+
+def _is_better(present: _Known, known: _Known) -> bool:
+    """Return whether a best is a new and better one, and not the same in the digits of another
+    source; a restarted run may lose its earlier best.
+    """
+    found, before = present.best, known.best
+    if present.origin == known.origin:
+        alike = found.value == before.value
+    else:
+        digits = min(present.digits, known.digits)
+        alike = round(found.value, digits) == round(before.value, digits)
+    higher = found.value > before.value
+    return found.step != before.step and higher is not found.lowest and not alike

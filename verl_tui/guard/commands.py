@@ -8,13 +8,15 @@ import sys
 from datetime import datetime, timezone
 from typing import TYPE_CHECKING, Any, Protocol
 
+from verl_tui.runs.run_id import run_id
+
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from verl_tui.runs.run import Run
 
 EventLine = dict[str, Any]
-"""One line of output: `event` is its kind, `time` its time, `run` the run's name."""
+"""One line of output: `event` is its kind, `time` its time, `run` and `run_id` whose it is."""
 
 
 class Process(Protocol):
@@ -50,4 +52,4 @@ def variables(facts: Mapping[str, object]) -> dict[str, str]:
 def event(kind: str, now: float, run: Run, **more: object) -> EventLine:
     """Return one line of output."""
     time = datetime.fromtimestamp(now, timezone.utc).isoformat(timespec="milliseconds")
-    return {"time": time, "event": kind, "run": run.name, **more}
+    return {"time": time, "event": kind, "run": run.name, "run_id": run_id(run), **more}

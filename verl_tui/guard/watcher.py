@@ -14,6 +14,7 @@ from verl_tui.health.finding import Severity
 from verl_tui.monitor import Monitor
 from verl_tui.reading import refreshes
 from verl_tui.runs.run import Run
+from verl_tui.runs.run_id import run_id
 from verl_tui.runs.views.signs_of_life import unattended
 from verl_tui.runs.views.state import State, patience, state, waited
 from verl_tui.text import one_line
@@ -266,6 +267,7 @@ def finding_facts(run: Run, finding: Finding, current: State) -> dict[str, str]:
     return variables(
         {
             "RUN": run.name,
+            "RUN_ID": run_id(run),
             "PATHS": os.pathsep.join(run.paths),
             "STATE": current.value,
             "FINDING": finding.id,

@@ -34,7 +34,7 @@ _NO_COMPONENT = NamePattern(
     r"|index|level"
     r"|difficulty|weight|temperature|loss|rate_limit|retries|calls|ratio|coef|coeff|mean)"
     r"|/(?:num|n|is|has)_.+|/(?:rewards?|scores?|total|sum|overall)"
-    r"|/(?:chosen|rejected|margins|accuracies)"
+    r"|/(?:chosen|rejected|margins|accuracies)|.*(?:penal|punish|overlong).*"
 )
 """Numbers that are no part of a reward, or are meant to fall: amounts, spreads, costs, facts of the
 task, totals; and what DPO calls rewards, of which that of the rejected answer falls as it learns.

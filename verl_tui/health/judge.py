@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, ClassVar, Protocol, TypeAlias
 from verl_tui import debug_log
 from verl_tui.health.consequences import step_before, with_causes
 from verl_tui.health.diagnoses import DIAGNOSES
+from verl_tui.health.exported import exported
 from verl_tui.health.finding import (
     TOO_LARGE,
     Finding,
@@ -97,6 +98,7 @@ class Judge:
         judged, episodes = self._judge(self._by_time, context)
         judged = [*self._judged, *judged]
         findings = [one for one in judged if isinstance(one, Finding)]
+        findings += exported(self.run, self.guide, findings)
         findings.sort(key=_weight)
         not_judged = [one for one in judged if isinstance(one, NotJudged)]
         history = [*self._episodes, *episodes]

@@ -76,9 +76,16 @@ def _near_one(reward: Series, newest: Sequence[float]) -> str | None:
     return None
 
 
+def scale_top(highest: float) -> float:
+    """Return the top of a reward's scale by its highest value: 1 of shares; of penalties, and
+    beyond 1, it is not known to be higher than that value.
+    """
+    return max(1.0, highest) if highest > 0 else highest
+
+
 def _at_its_best(reward: Series, now: float) -> str | None:
     begun = fmean(_finite(reward.values[:_SCORES])[:_ENOUGH] or [now])
-    high = reward.highest
+    high = scale_top(reward.highest)
     # Below that no lowest value makes it a best, and the lowest of all takes long to look for.
     if len(reward) <= _SCORES or now < _NEAR * high + (1 - _NEAR) * begun:
         return None

@@ -18,6 +18,7 @@ from verl_tui.health.limits import LIMITS, Limit, response_limit, stated_limit
 from verl_tui.health.streams import stream
 from verl_tui.health.suspect_settings import CAUSES
 from verl_tui.indicators import INDICATORS, factor
+from verl_tui.runs.views.devices import logs_device_memory
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -137,6 +138,12 @@ class RuleOnRun:
         beside = context.key_of(rule.beside_indicator, rule.beside_metric)
         if not keys and rule.parts:
             return "the log has no components of the reward"
+        if (
+            not keys
+            and rule.indicator == "gpu_memory"
+            and logs_device_memory(context.run)
+        ):
+            return "the log has the memory of single devices alone"
         if not keys:
             return f"the log has no {_names(rule.indicator, rule.metric)}"
         if beside is None and (rule.beside_indicator or rule.beside_metric):

@@ -4,15 +4,16 @@ alike.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from verl_tui.health.finding import Severity, Verdict
 from verl_tui.notify.message import Message, of_finding, safe_key, safe_name
+from verl_tui.runs.run_id import run_id
 from verl_tui.runs.views.state import State, state
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
     from verl_tui.health.finding import Finding
     from verl_tui.monitor import Monitor
@@ -56,9 +57,9 @@ class Changes:
     def __init__(self, settings: NotifySettings) -> None:
         self._settings = settings
         self._sent: dict[str, dict[_Name, _LastMessage]] = {}
-        """Run -> the last messages about its findings."""
+        """Id of a run -> the last messages about its findings. Its name may change."""
         self._states: dict[str, tuple[str, int | None]] = {}
-        """Run -> its state at the last look, and the step."""
+        """Id of a run -> its state at the last look, and the step."""
 
     def look(
         self,
@@ -77,26 +78,27 @@ class Changes:
             is_seen: Whether the user has acknowledged a finding of a run: it is not sent.
         """
         messages: list[Message] = []
-        for run in monitor.runs.values():
+        for id, run in _by_id(monitor.runs.values()):
             verdict = monitor.verdicts.get(run.name, Verdict())
-            found = [*self._of_run(run, verdict, now, is_seen)]
+            found = [*self._of_run(id, run, verdict, now, is_seen)]
             if is_news(run.name):
                 messages += found
             else:
-                self._silence(run.name)
+                self._silence(id)
         return messages
 
     def forget(self, message: Message) -> None:
         """Forget that a message was sent: it could not be."""
-        for run, sent in self._sent.items():
-            for name in [name for name in sent if _is_of(message, run, name)]:
-                del sent[name]
+        id = message.run_id or ""
+        sent = self._sent.get(id, {})
+        for name in [name for name in sent if _is_of(message, name)]:
+            del sent[name]
         if message.event == "state":
-            for run in [run for run in self._states if safe_name(run) == message.run]:
-                del self._states[run]
+            self._states.pop(id, None)
 
     def _of_run(
         self,
+        id: str,
         run: Run,
         verdict: Verdict,
         now: float,
@@ -107,14 +109,14 @@ class Changes:
         for finding in verdict.primary:
             wanted = choice.wants(finding.id, finding.severity)
             if wanted and not is_seen(run.name, finding):
-                yield from self._of_finding(run.name, finding, current, now)
-        yield from self._cleared(run, verdict.findings, choice, now)
-        yield from self._of_state(run, current, choice, now)
+                yield from self._of_finding(id, run, finding, current, now)
+        yield from self._cleared(id, run, verdict.findings, choice, now)
+        yield from self._of_state(id, run, current, choice, now)
 
     def _of_finding(
-        self, run: str, finding: Finding, current: State, now: float
+        self, id: str, run: Run, finding: Finding, current: State, now: float
     ) -> Iterator[Message]:
-        sent = self._sent.setdefault(run, {})
+        sent = self._sent.setdefault(id, {})
         name = (finding.id, finding.key)
         known = sent.get(name)
         is_new = known is None or known.is_other(finding)
@@ -124,20 +126,20 @@ class Changes:
         sent[name] = _LastMessage(
             finding.since_step, finding.severity, now, silent=False
         )
-        by_state = _SAME.get(finding.id) is current and self._was_sent(run, current)
+        by_state = _SAME.get(finding.id) is current and self._was_sent(id, run, current)
         if is_due or not by_state:
-            yield of_finding(run, finding, now, repeated=not is_new)
+            yield of_finding(run.name, finding, now, run_id=id, repeated=not is_new)
 
-    def _was_sent(self, run: str, current: State) -> bool:
-        known = self._states.get(run)
+    def _was_sent(self, id: str, run: Run, current: State) -> bool:
+        known = self._states.get(id)
         if known is None or known[0] != current.value:
             return False
-        return current.value in self._settings.choice_for(run).states
+        return current.value in self._settings.choice_for(run.name).states
 
     def _cleared(
-        self, run: Run, findings: Sequence[Finding], choice: Choice, now: float
+        self, id: str, run: Run, findings: Sequence[Finding], choice: Choice, now: float
     ) -> Iterator[Message]:
-        sent = self._sent.get(run.name, {})
+        sent = self._sent.get(id, {})
         present = {(one.id, one.key) for one in findings}
         for name in [one for one in sent if one not in present]:
             known = sent[name]
@@ -145,41 +147,42 @@ class Changes:
                 # a step distinguishes other findings from those that blink
                 del sent[name]
             if choice.cleared and not known.silent:
-                yield _over(run, name, known.since, now)
+                yield replace(_over(run, name, known.since, now), run_id=id)
 
     def _of_state(
-        self, run: Run, current: State, choice: Choice, now: float
+        self, id: str, run: Run, current: State, choice: Choice, now: float
     ) -> Iterator[Message]:
-        known = self._states.get(run.name)
+        known = self._states.get(id)
         if known is not None and known[0] == current.value:
             return
-        self._states[run.name] = (current.value, run.step)
+        self._states[id] = (current.value, run.step)
         if current.value not in choice.states:
             return
-        if any(_SAME.get(id) is current for id, _ in self._sent.get(run.name, ())):
+        if any(_SAME.get(rule) is current for rule, _ in self._sent.get(id, ())):
             return
         yield Message(
             "state",
             now,
             _in_words(run, current),
             run=safe_name(run.name),
+            run_id=id,
             severity=_SEVERITIES.get(current, Severity.INFO),
             state=current.value,
             step=run.step,
         )
 
-    def _silence(self, run: str) -> None:
-        for sent in self._sent.get(run, {}).values():
+    def _silence(self, id: str) -> None:
+        for sent in self._sent.get(id, {}).values():
             sent.silent = True
 
     def as_data(self) -> dict[str, Any]:
         """Return what was sent, for a file."""
         sent = []
-        for run, findings in self._sent.items():
+        for id, findings in self._sent.items():
             for name, last in findings.items():
                 severity = int(last.severity)
-                sent.append([run, *name, last.since, severity, last.at, last.silent])
-        states = {run: list(known) for run, known in self._states.items()}
+                sent.append([id, *name, last.since, severity, last.at, last.silent])
+        states = {id: list(known) for id, known in self._states.items()}
         return {"findings": sent, "states": states}
 
     def take(self, data: Mapping[str, Any]) -> None:
@@ -188,14 +191,23 @@ class Changes:
         Raises:
             KeyError, TypeError, ValueError: The data have another form.
         """
-        for run, id, key, since, severity, at, silent in data["findings"]:
-            name = (str(id), None if key is None else str(key))
+        for id, rule, key, since, severity, at, silent in data["findings"]:
+            name = (str(rule), None if key is None else str(key))
             first = None if since is None else int(since)
             known = _LastMessage(first, Severity(severity), float(at), bool(silent))
-            self._sent.setdefault(str(run), {})[name] = known
-        for run, (value, step) in data["states"].items():
+            self._sent.setdefault(str(id), {})[name] = known
+        for id, (value, step) in data["states"].items():
             reached = None if step is None else int(step)
-            self._states[run] = (State(value).value, reached)
+            self._states[id] = (State(value).value, reached)
+
+
+def _by_id(runs: Iterable[Run]) -> Iterator[tuple[str, Run]]:
+    """Yield runs by their ids; of copies of one run the later ones also by their names."""
+    known: set[str] = set()
+    for run in runs:
+        id = run_id(run)
+        yield f"{id} {run.name}" if id in known else id, run
+        known.add(id)
 
 
 def _over(run: Run, name: _Name, since: int | None, now: float) -> Message:
@@ -214,10 +226,9 @@ def _over(run: Run, name: _Name, since: int | None, now: float) -> Message:
     )
 
 
-def _is_of(message: Message, run: str, name: _Name) -> bool:
+def _is_of(message: Message, name: _Name) -> bool:
     id, key = name
-    known = (message.run, message.finding, message.key)
-    return known == (safe_name(run), id, safe_key(key))
+    return (message.finding, message.key) == (id, safe_key(key))
 
 
 def _in_words(run: Run, current: State) -> str:

@@ -38,6 +38,7 @@ class Message:
     message: str
     """One sentence."""
     run: str | None = None
+    run_id: str | None = None
     finding: str | None = None
     """Id of the finding."""
     key: str | None = None
@@ -93,6 +94,7 @@ class Message:
             "time": time,
             "event": self.event,
             "run": self.run,
+            "run_id": self.run_id,
             "finding": self.finding,
             "key": self.key,
             "severity": self.severity.word,
@@ -124,7 +126,12 @@ def safe_key(key: str | None) -> str | None:
 
 
 def of_finding(
-    run: str, finding: Finding, now: float, *, repeated: bool = False
+    run: str,
+    finding: Finding,
+    now: float,
+    *,
+    run_id: str | None = None,
+    repeated: bool = False,
 ) -> Message:
     """Return the message about a finding; its evidence stays here, as it may quote the log."""
     return Message(
@@ -132,6 +139,7 @@ def of_finding(
         now,
         safe_message(finding.message),
         run=safe_name(run),
+        run_id=run_id,
         finding=finding.id,
         key=safe_key(finding.key),
         severity=finding.severity,

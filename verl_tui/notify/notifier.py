@@ -143,6 +143,7 @@ def limits_of(settings: NotifySettings) -> RateLimiter:
 def of_guard(event: Mapping[str, object], now: float) -> Message:
     """Return the message about one of the guard's events."""
     kind = str(event["event"])
+    id = event.get("run_id")
     failed = kind in ("problem", "unguarded") or bool(event.get("code"))
     critical = failed or kind in ("tripped", "command")
     return Message(
@@ -150,6 +151,7 @@ def of_guard(event: Mapping[str, object], now: float) -> Message:
         now,
         safe_message(_of_guard_in_words(kind, event)),
         run=safe_name(str(event["run"])),
+        run_id=None if id is None else str(id),
         severity=Severity.CRITICAL if critical else Severity.INFO,
     )
 

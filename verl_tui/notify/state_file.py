@@ -8,6 +8,7 @@ from contextlib import suppress
 from dataclasses import fields
 from typing import TYPE_CHECKING, Any
 
+from verl_tui.given_files import NO_LINK, is_link
 from verl_tui.health.finding import Severity
 from verl_tui.notify.message import Message
 
@@ -38,9 +39,8 @@ def read_state(path: Path, notifier: Notifier) -> bool:
     except FileNotFoundError:
         return False
     except OSError as error:
-        raise StateFileError(
-            f"{path}: {(error.strerror or str(error)).lower()}"
-        ) from error
+        why = NO_LINK if is_link(path) else (error.strerror or str(error)).lower()
+        raise StateFileError(f"{path}: {why}") from error
     try:
         _take(json.loads(text), notifier)
     except (

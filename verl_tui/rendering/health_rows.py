@@ -6,10 +6,11 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from rich.cells import cell_len
 
+from verl_tui.health.coverage import coverage_of
 from verl_tui.health.finding import Severity, unjudged, unjudged_rules
 from verl_tui.rendering.text.piece import cells_of
 from verl_tui.rendering.text.printable import cut, middle, printable, wrapped
-from verl_tui.runs.views.state import State, is_evaluation, state
+from verl_tui.runs.views.state import State, is_evaluation, state, unread_form
 from verl_tui.words import counted
 
 if TYPE_CHECKING:
@@ -18,6 +19,10 @@ if TYPE_CHECKING:
     from verl_tui.health.finding import Finding, Verdict
     from verl_tui.rendering.session.snapshot import View
     from verl_tui.rendering.text.piece import Pieces
+
+
+_TITLE = "health "
+"""Begins the only row of a panel without an edge."""
 
 
 class FindingSymbols(NamedTuple):
@@ -38,6 +43,7 @@ class FindingSymbols(NamedTuple):
 
 _UNICODE = FindingSymbols()
 _ASCII = FindingSymbols("X", "!", "i", "+", "-", ">", "v", "-", ">", ", ", "~")
+_OVER = (State.FINISHED, State.CRASHED, State.ENDED)
 _NARROW = 12
 """Width up to which nothing is indented, in cells."""
 
@@ -209,15 +215,22 @@ class FindingWriter:
         elif state(view.run, view.now) is State.NO_TRAINING:
             words = "no training to judge"
         elif view.run.step is None:
-            words = "waiting for the first step"
+            over = state(view.run, view.now) in _OVER
+            words = "no step was logged" if over else "waiting for the first step"
+            words = "its steps cannot be read" if unread_form(view.run) else words
         elif view.run.name not in view.monitor.verdicts:
             words = "no verdict yet"
+        elif not view.run.indicators:
+            words = "nothing to judge: no indicator of this log is known"
         elif _judged(view) == 0:
             words = "no rule could judge it yet"
         else:
-            role = "ok"
-            mark = self.symbols.ok
-            words = f"nothing found{_by_rules(view)}"
+            missing = coverage_of(view.run, view.verdict)
+            words = f"nothing found{_by_rules(view, partly=not missing.complete)}"
+            words += missing.words
+            if missing.complete:
+                role = "ok"
+                mark = self.symbols.ok
         rows = self._paragraph(f"{mark} ", words, role, indent=0)
         return rows or [[(mark[: self.width], role)]]
 
@@ -226,6 +239,8 @@ class FindingWriter:
         fits.
         """
         row = self.beginning(self.quiet(view), 1)[0]
+        if cells_of(row) + len(_TITLE) <= self.width:
+            row = [(_TITLE, "text"), *row]
         rules = view.verdict.not_judged
         if view.loading or view.run is None or view.run.step is None or not rules:
             return row
@@ -317,10 +332,17 @@ def _judged(view: View) -> int | None:
     return len({rule.id for rule in guide.rules} - skipped - guide.silenced)
 
 
-def _by_rules(view: View) -> str:
-    """Return how many rules judged the run, in words; empty if the rules are unknown."""
+def _by_rules(view: View, *, partly: bool) -> str:
+    """Return how many rules judged the run, and of how many, in words; empty if the rules are
+    unknown.
+    """
     judged = _judged(view)
-    return "" if judged is None else f" by {counted(judged, 'rule')}"
+    if judged is None:
+        return ""
+    if not partly:
+        return f" by {counted(judged, 'rule')}"
+    every = {rule.id for rule in view.monitor.guide.rules} - view.monitor.guide.silenced
+    return f" by {judged} of {counted(len(every), 'rule')}"
 
 
 def finding_counts(

@@ -5,6 +5,7 @@ from __future__ import annotations
 from math import isfinite
 from typing import TYPE_CHECKING, NamedTuple
 
+from verl_tui.health.coverage import coverage_of
 from verl_tui.health.finding import Severity
 from verl_tui.rendering.charts.downsample import TREND_POINTS, trend
 from verl_tui.rendering.charts.plan import plan_charts
@@ -24,6 +25,7 @@ from verl_tui.rendering.text.printable import middle
 from verl_tui.rendering.text.short_names import short_names
 from verl_tui.runs.time.rates import steps_per_minute
 from verl_tui.runs.views.kl import shown_kl
+from verl_tui.runs.views.provenance import has_estimated_steps
 from verl_tui.runs.views.state import State, ahead, is_evaluation, remaining, silence
 from verl_tui.text import one_line
 from verl_tui.times import age, duration
@@ -88,7 +90,9 @@ def one_row(view: View, width: int, *, alone: bool) -> list[Piece]:
     run = view.run
     assert run is not None
     parts = list(_identity(view, run))
-    parts += _figures(view, run) if alone else [_scores(view, run)]
+    parts += (
+        _figures(view, run) if alone else [_critical(view, run), _scores(view, run)]
+    )
     parts += _reading(view)
     parts += _forecast(view, run)
     parts += _sources(view, run)
@@ -149,12 +153,16 @@ def _identity(view: View, run: Run) -> Iterator[RowPart]:
     current = shown_state(view, run)
     priority = _STATE_PRIORITIES.get(current, 56)
     role = STATE_ROLES.get(current, "dim")
+    if role == "good" and not _is_good(view):
+        role = ""
     words = [_text(priority, current.value, role)]
     if current is State.STALLED and run.total_steps:
         words.insert(0, Variant(18, ((current.value, role), (": no ETA", "dim"))))
     yield words
     if run.step is not None:
         yield _step(run.step, run.total_steps, current)
+    if has_estimated_steps(run):
+        yield [_text(8, "steps estimated", "dim")]
 
 
 def _step(step: int, total: int | None, current: State | Unread) -> RowPart:
@@ -333,11 +341,29 @@ def _finding(view: View, run: Run) -> RowPart:
     ]
 
 
+def _critical(view: View, run: Run) -> RowPart:
+    """Return a critical finding by its name: what it says stands in the panel below."""
+    is_critical = view.verdict.severity is Severity.CRITICAL
+    return _finding(view, run)[1:] if is_critical else []
+
+
 def _nothing(view: View) -> RowPart:
-    """Return that there is no finding that is not acknowledged."""
-    mark = "+" if view.ascii_only else "✓"
+    """Return that there is no finding that is not acknowledged; not as good where not all was
+    judged.
+    """
+    marks, role = ("✓+", "good") if _is_good(view) else ("○-", "dim")
+    mark = marks[view.ascii_only]
     nothing = "nothing new" if view.verdict.findings else "nothing found"
-    return [_text(26, f"{mark} {nothing}", "good"), _text(44, mark, "good")]
+    if view.run is not None and not view.run.indicators:
+        nothing = "nothing to judge"
+    return [_text(26, f"{mark} {nothing}", role), _text(44, mark, role)]
+
+
+def _is_good(view: View) -> bool:
+    """Return whether all that a training is judged by was, without a warning."""
+    worst = view.verdict.severity or Severity.INFO
+    covered = view.run is not None and coverage_of(view.run, view.verdict).complete
+    return covered and worst is Severity.INFO
 
 
 def _samples(run: Run) -> RowPart:

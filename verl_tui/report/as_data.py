@@ -43,6 +43,7 @@ def as_data(report: Report) -> dict[str, Any]:
 def _run(run: ReportedRun) -> dict[str, Any]:
     return {
         "name": run.name,
+        "id": run.described["id"],
         "verdict": run.verdict or None,
         "why": run.why or None,
         "next": run.next or None,

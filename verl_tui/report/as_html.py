@@ -111,9 +111,10 @@ def _name(run: ReportedRun, *, alone: bool) -> str:
 def _verdicts(report: Report) -> Iterator[str]:
     yield '<ul class="verdicts">'
     for run in report.runs:
-        word = escape(verdict_word(run))
+        word = verdict_word(run)
+        role = "muted" if word.startswith("no ") else word
         yield f"<li><strong>{_name(run, alone=report.alone)}</strong> "
-        yield f'<span class="word {run.verdict or "muted"}">{word}</span> '
+        yield f'<span class="word {role}">{escape(word)}</span> '
         yield f'<span class="muted">{escape(line(run.condition))}</span>'
         yield f"<p>{escape(line(run.why))}</p></li>" if run.why else "</li>"
     yield "</ul>"

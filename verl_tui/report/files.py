@@ -2,17 +2,14 @@
 
 from __future__ import annotations
 
-import os
-import tempfile
-from contextlib import suppress
-from pathlib import Path
 from typing import TYPE_CHECKING
 
-from verl_tui.exporters.whole_file import usual_rights
+from verl_tui.exporters.whole_file import replacing
 from verl_tui.report.svg import svg
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
+    from pathlib import Path
 
     from verl_tui.report.drawing import ChartDrawing
     from verl_tui.report.run_charts import ReportChart
@@ -31,25 +28,8 @@ def write_new(path: Path, text: str, *, replace: bool = False) -> None:
     """
     if replace and path.exists() and not path.is_file():
         raise OSError(None, "not a file that could be replaced", str(path))
-    handle, name = tempfile.mkstemp(prefix=f".{path.name}.", dir=path.parent)
-    temporary = Path(name)
-    try:
-        with os.fdopen(handle, "w", encoding="utf-8", newline="") as file:
-            file.write(text)
-        temporary.chmod(usual_rights())
-        if replace:
-            temporary.replace(path)
-        else:
-            path.open("xb").close()  # not by a link: some file systems have none
-            temporary.replace(path)
-    except OSError as error:
-        # the user does not know the other one
-        error.filename = str(path)
-        error.filename2 = None
-        raise
-    finally:
-        with suppress(OSError):
-            temporary.unlink()
+    with replacing(path, ours=replace, new=not replace) as file:
+        file.write(text)
 
 
 def write_charts(

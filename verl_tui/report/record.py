@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from verl_tui.check import report as check_report
-from verl_tui.check.opening import judging_rules, opening, verdict
+from verl_tui.check.opening import no_verdict, opening
 from verl_tui.comparison.compare import Comparison, compare
 from verl_tui.report.run_charts import COLOURED, charts_of, drawn_runs
 from verl_tui.runs.views.best import best
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 MOST_DETAILED = 20
 """Runs whose findings are written out: the worst of many."""
-_ORDER = ("critical", "warning", "healthy", "")
+_ORDER = ("critical", "warning", "healthy", "no warning", None)
 """Verdicts from the worst on."""
 
 
@@ -58,7 +58,7 @@ class ReportedRun:
     place: int | None
     """Its place among those with a colour."""
     verdict: str
-    """`critical`, `warning`, `healthy`, or empty without one."""
+    """`critical`, `warning`, `healthy`, `no warning`, or empty without one."""
     condition: str
     """Step, state and age, as `check` says them."""
     why: str
@@ -114,8 +114,7 @@ def make_report(
     comparison = compare(runs, monitor.verdicts, monitor.guide, now)
     drawn = drawn_runs(runs, _finals(comparison))
     described = {one["name"]: one for one in check_report(monitor, now)["runs"]}
-    words = {run.name: _verdict(described[run.name], monitor) for run in runs}
-    worst = sorted(runs, key=lambda run: _ORDER.index(words[run.name]))
+    worst = sorted(runs, key=lambda run: _ORDER.index(described[run.name]["verdict"]))
     detailed = {run.name for run in worst[:MOST_DETAILED]}
     sampled = {run.name for run in drawn.coloured}
     reported = []
@@ -125,7 +124,6 @@ def make_report(
             _run(
                 run,
                 described[run.name],
-                monitor,
                 now,
                 drawn.place(run.name),
                 samples,
@@ -173,24 +171,17 @@ def _finals(comparison: Comparison) -> dict[str, float]:
     return found
 
 
-def _verdict(described: Mapping[str, Any], monitor: Monitor) -> str:
-    return verdict(described, judging_rules(described, monitor.guide))
-
-
 def _run(
     run: Run,
     described: Mapping[str, Any],
-    monitor: Monitor,
     now: float,
     place: int | None,
     excerpts: ReportedSamples | None,
     *,
     detailed: bool,
 ) -> ReportedRun:
-    judged = judging_rules(described, monitor.guide)
-    headline, *more = (line.plain for line in opening(described, run, judged, now))
-    word = verdict(described, judged)
-    head = word or "no verdict yet"
+    headline = next(opening(described, run, now)).plain
+    head = described["verdict"] or no_verdict(described)
     condition = (
         headline.removeprefix(f"{run.name}: ")
         .removeprefix(head)
@@ -200,21 +191,15 @@ def _run(
     return ReportedRun(
         name=run.name,
         place=place,
-        verdict=word,
+        verdict=described["verdict"] or "",
         condition=condition,
-        why=_after("why: ", more),
-        next=_after("next: ", more),
+        why=described["why"] or "",
+        next=described["next"] or "",
         described=described,
         bests=tuple(_bests(run)),
         checkpoints=len(checkpoints(run)),
         excerpts=excerpts,
         detailed=detailed,
-    )
-
-
-def _after(word: str, lines: Sequence[str]) -> str:
-    return next(
-        (line.removeprefix(word) for line in lines if line.startswith(word)), ""
     )
 
 

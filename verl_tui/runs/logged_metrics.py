@@ -48,6 +48,9 @@ class LoggedMetrics:
             path: Of their source.
         """
         table = Table(rows.keys, mean=rows.mean, estimated=rows.estimated)
+        beside = frozenset(
+            beside
+        )  # looked up for each key: there may be many thousands
         for column, key in enumerate(rows.keys):
             name = self._spellings.name(key, beside, path)
             if name not in self._tables:

@@ -22,7 +22,8 @@ from operator import itemgetter
 from typing import TYPE_CHECKING, NamedTuple, TypeGuard
 
 from verl_tui.records import MetricRows, Progress, Restart, Settings
-from verl_tui.sources.files.compressed import uncompressed_name
+from verl_tui.sources.files.compressed import is_compressed
+from verl_tui.sources.files.paths import file_and_part
 from verl_tui.sources.files.tail import opened
 from verl_tui.sources.formats import HEAD
 from verl_tui.sources.formats.format import PartedFormat
@@ -54,10 +55,14 @@ class LogPart(NamedTuple):
 
 
 def has_parts(format: Format | None, path: Path) -> TypeGuard[PartedFormat]:
-    """Return whether parts of a file can be read: its format supports it, and it is not
-    compressed.
+    """Return whether parts of a file can be read: its format supports it, and it is neither
+    compressed nor one of several runs in a file.
     """
-    return isinstance(format, PartedFormat) and uncompressed_name(path) == path
+    return (
+        isinstance(format, PartedFormat)
+        and not is_compressed(path)
+        and file_and_part(path)[1] is None
+    )
 
 
 class LogParts:

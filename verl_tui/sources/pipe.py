@@ -10,17 +10,20 @@ from pathlib import Path
 from time import time
 from typing import TYPE_CHECKING
 
+from verl_tui.records import Unreadable
+from verl_tui.sources.files.binary import why_unread
+from verl_tui.sources.files.compressed import MAGIC, CompressedTail
 from verl_tui.sources.files.tail import CHUNK, Chunk
 from verl_tui.sources.formats import HEAD
 from verl_tui.sources.formats.catalog import FORMATS
 from verl_tui.sources.formats.console import reader as console
-from verl_tui.sources.source import FileSource
+from verl_tui.sources.source import FIRST, FileSource
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from verl_tui.records import Record, SourceStatus
-    from verl_tui.sources.formats.format import Format, Reader
+    from verl_tui.sources.formats.format import Decoder, Format, Reader
 
 name = "standard input"
 rank = 3
@@ -32,6 +35,8 @@ _NAMES = (Path("stdin"), Path("stdin.csv"))
 """File names to try: some formats depend on the suffix."""
 _FIRST_LINES = 8
 """Lines that are looked at together; each of those below is looked at alone."""
+_DOCUMENTS = (b"[\n", b"{\n")
+"""Beginnings of JSON whose first record goes over many lines."""
 _PATIENCE = 0.2
 """Seconds waited for more at a time, where there is nothing else to do; other sources are read in
 between.
@@ -99,6 +104,11 @@ class LateReader:
             return None
         return self._reader.note
 
+    @property
+    def decoder(self) -> Decoder | None:
+        """What decodes the lines of what it has turned out to be."""
+        return getattr(self._reader, "decoder", None)
+
     def feed(self, data: bytes) -> Sequence[Record]:
         """Return the records of these bytes, once the format is known."""
         if self._reader is not None:
@@ -113,10 +123,16 @@ class LateReader:
         """Return what only waits for its end; what has not been recognised by now is a console."""
         begun: Sequence[Record] = ()
         if self._reader is None and self._held.strip():
-            begun = self._begin(console)
+            if (why := why_unread(self._held)) is not None:
+                return (Unreadable(1, why, ""),)
+            begun = self._begin(_format_of(self._held[:HEAD], _NAMES) or console)
         if self._reader is None:
             return begun
         return (*begun, *self._reader.finish())
+
+    def caught_up(self) -> Sequence[Record]:
+        """Return what waited for more of what is there."""
+        return getattr(self._reader, "caught_up", tuple)()
 
     def restart(self, reason: str) -> Sequence[Record]:
         """Nothing starts anew here."""
@@ -132,12 +148,12 @@ class LateReader:
             line = self._held[self._seen : end]
             self._seen = end
             self._lines += 1
-            begin = self._held[:end] if self._lines <= _FIRST_LINES else line
+            together = self._lines <= _FIRST_LINES or self._held.startswith(_DOCUMENTS)
+            begin = self._held[:end] if together else line
             # A table is known by a header with a row below it.
             names = _NAMES if 1 < self._lines <= _FIRST_LINES else _NAMES[:1]
-            for format in FORMATS:
-                if any(format.matches(path, begin) for path in names):
-                    return format
+            if (found := _format_of(begin, names)) is not None:
+                return found
         return None
 
     def _begin(self, found: Format) -> Sequence[Record]:
@@ -145,6 +161,14 @@ class LateReader:
         held = self._held
         self._held = b""
         return self._reader.feed(held)
+
+
+def _format_of(begin: bytes, names: Sequence[Path]) -> Format | None:
+    """Return the format of a text, as of a file under one of some names."""
+    return next(
+        (one for one in FORMATS if any(one.matches(path, begin) for path in names)),
+        None,
+    )
 
 
 class PipeTail:
@@ -159,6 +183,10 @@ class PipeTail:
         self.patience = 0.0
         """Seconds to wait where there is nothing; above 0, it is read to its end."""
         self.ended = False
+        self.opening = b""
+        """Its first bytes."""
+        self.back = b""
+        """Bytes that were read and are to be given once more."""
 
     def read(self, limit: int = CHUNK) -> Chunk:
         """Read at most `limit` bytes.
@@ -166,14 +194,19 @@ class PipeTail:
         Raises:
             OSError: It cannot be read.
         """
-        if self.ended:
+        if self.ended or not limit:
             return Chunk(b"")
+        if self.back:
+            data = self.back[:limit]
+            self.back = self.back[limit:]
+            return Chunk(data, more=True)
         if not select.select([descriptor], [], [], self.patience)[0]:
             return Chunk(b"", more=self.patience > 0)
         data = os.read(descriptor, limit)
         if data:
             self.offset = self.size = self.offset + len(data)
             self.modified = time()
+            self.opening += data[: FIRST - len(self.opening)]
         self.ended = not data
         return Chunk(data, more=bool(data))
 
@@ -184,6 +217,23 @@ class PipeSource(FileSource):
     def __init__(self, format: Format, ordinal: int = 0) -> None:
         self._pipe = PipeTail()
         super().__init__(PATH, format, ordinal, tail=self._pipe)
+
+    def _next(self) -> Chunk:
+        """Read the next bytes, decompressed where the first show that they are compressed."""
+        chunk = super()._next()
+        first = chunk.data and self._pipe.offset == len(chunk.data)
+        if first and chunk.data.startswith(MAGIC):
+            self._pipe.back = chunk.data
+            self._tail = CompressedTail(PATH, self._pipe)
+            return super()._next()
+        return chunk
+
+    @property
+    def _place(self) -> str:
+        return str(PATH)  # which leads to another place in each process
+
+    def _opening(self) -> bytes:
+        return self._pipe.opening
 
     @property
     def _found(self) -> Format | None:
@@ -201,7 +251,7 @@ class PipeSource(FileSource):
 
     def status(self) -> SourceStatus:
         """Return how the source is doing, as one of the format that it has turned out to be."""
-        status = super().status()
+        status = super().status()._replace(origin=self._known_by())
         found = self._found
         if found is None:
             return status

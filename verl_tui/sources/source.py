@@ -5,12 +5,25 @@ from __future__ import annotations
 import os
 from typing import TYPE_CHECKING, Protocol
 
-from verl_tui.records import Histogram, Record, SourceStatus, Unreadable
+from verl_tui.records import (
+    Histogram,
+    MetricRows,
+    Record,
+    SourceStatus,
+    Unreadable,
+    digest,
+)
+from verl_tui.sources.fields.kept_metrics import KeptMetrics
 from verl_tui.sources.fields.row_batcher import joined_notes
 from verl_tui.sources.fields.sample_figures import SampleFigures
-from verl_tui.sources.files.compressed import CompressedTail, uncompressed_name
-from verl_tui.sources.files.rotated import RotatedTail
-from verl_tui.sources.files.tail import CHUNK, NEWEST, NewestTail, Tail
+from verl_tui.sources.files.compressed import (
+    CompressedTail,
+    head,
+    is_compressed,
+    uncompressed_name,
+)
+from verl_tui.sources.files.rotated import RotatedTail, parts
+from verl_tui.sources.files.tail import CHUNK, NEWEST, Follower, NewestTail, Tail
 from verl_tui.sources.formats.format import SeparableReader
 
 if TYPE_CHECKING:
@@ -27,6 +40,8 @@ _SMALL = 4 * 2**20
 """Bytes up to which all files are read as much at a time: of a metric that several small logs of a
 run name differently, the turns decide which name comes first.
 """
+FIRST = 4096
+"""Bytes of a log's first line by which it is known."""
 _REPORTED_UNREADABLE = 1000
 """Unreadable lines handed on one by one; further ones are only counted, a binary file has
 millions.
@@ -53,29 +68,6 @@ class Source(Protocol):
         ...
 
 
-class Follower(Protocol):
-    """Gives the bytes of something that grows, as `Tail` those of a file."""
-
-    @property
-    def offset(self) -> int:
-        """Bytes read so far."""
-        ...
-
-    @property
-    def size(self) -> int:
-        """Bytes there are, counted alike."""
-        ...
-
-    @property
-    def modified(self) -> float | None:
-        """Time of the last change."""
-        ...
-
-    def read(self, limit: int) -> Chunk:
-        """Read at most `limit` new bytes; raise OSError where that cannot be done."""
-        ...
-
-
 class FileSource:
     """A file of one format, followed as it grows."""
 
@@ -97,11 +89,14 @@ class FileSource:
         self._tail = tail or follower(path)
         self._reader = format.reader(uncompressed_name(path))
         self._figures = SampleFigures()
+        self._metrics = KeptMetrics()
         self._records = 0
         self._unreadable = 0
         self._problem: str | None = None
         self._lost: str | None = None
         """The older parts of the file that could not be read, and why."""
+        self._origin = ""
+        """What it is known by, once that is certain."""
 
     def read(self) -> tuple[tuple[Record, ...], bool]:
         """Return the records of the next bytes, and whether more wait."""
@@ -162,7 +157,10 @@ class FileSource:
         again: Sequence[Record] = ()
         if chunk.restarted is not None:
             again = self._reader.restart(chunk.restarted)
-        return self.counted((*again, *self._reader.feed(chunk.data))), chunk.more
+        records = (*again, *self._reader.feed(chunk.data))
+        if not chunk.more:
+            records = (*records, *getattr(self._reader, "caught_up", tuple)())
+        return self.counted(records), chunk.more
 
     def finish(self) -> tuple[Record, ...]:
         """Return what only waits for its end."""
@@ -170,6 +168,7 @@ class FileSource:
 
     def status(self) -> SourceStatus:
         """Return how the source is doing."""
+        decoder = getattr(self._reader, "decoder", None)
         return SourceStatus(
             path=str(self.path),
             format=self.format.name,
@@ -183,13 +182,48 @@ class FileSource:
             problem=self._problem,
             note=joined_notes(
                 self._reader.note,
+                self._metrics.note,
                 self._tail.note if isinstance(self._tail, RotatedTail) else None,
             ),
             absolute=getattr(self.format, "absolute", False),
             program=getattr(self._reader, "program", None),
             engines=getattr(self._reader, "engines", ()),
             reported=getattr(self._reader, "reported", ()),
+            origin=self._known_by() if self.format.anchor else "",
+            counts_steps=getattr(decoder, "counts_most", False),
+            unread_form=getattr(decoder, "unread_form", ""),
+            findings=getattr(self._reader, "findings", ()),
         )
+
+    def _known_by(self) -> str:
+        """Return what it is known by: its place, and its first line once that is complete."""
+        if self._origin:
+            return self._origin
+        first = self._first_line()
+        origin = digest(self._place, first or "")
+        if first is not None:
+            self._origin = origin
+        return origin
+
+    @property
+    def _place(self) -> str:
+        return os.path.realpath(uncompressed_name(self.path))
+
+    def _first_line(self) -> str | None:
+        """Return the first line of a log to which lines are appended, None before it is complete;
+        empty for files that are written anew as they grow, and for those that are no text.
+        """
+        if uncompressed_name(self.path).suffix.lower() not in _ROTATED:
+            return ""
+        try:
+            data = self._opening()
+        except OSError:
+            return None
+        line, end, _ = data.partition(b"\n")
+        return line.decode("latin-1") if end or len(data) == FIRST else None
+
+    def _opening(self) -> bytes:
+        return head((*parts(self.path), self.path)[0], FIRST)
 
     def _next(self) -> Chunk:
         """Read the next bytes; raise OSError where that cannot be done."""
@@ -201,7 +235,12 @@ class FileSource:
         those lines that are only counted.
         """
         kept = []
-        for record in records:
+        for found in records:
+            record: Record | None = found
+            if isinstance(found, MetricRows | Histogram):
+                record = self._metrics.of(found)
+            if record is None:
+                continue
             if isinstance(record, Unreadable):
                 self._unreadable += 1
                 if self._unreadable > _REPORTED_UNREADABLE:
@@ -214,7 +253,7 @@ class FileSource:
 
 def follower(path: Path) -> Follower:
     """Return what follows a file."""
-    if uncompressed_name(path) != path:
+    if is_compressed(path):
         return CompressedTail(path)
     if path.parent.name == NEWEST:
         return NewestTail(path)

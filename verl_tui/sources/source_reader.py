@@ -8,16 +8,14 @@ from typing import TYPE_CHECKING
 from verl_tui import debug_log
 from verl_tui.records import Batch, SourceStatus
 from verl_tui.sources import pipe
-from verl_tui.sources.discovery.page_runs import is_page
 from verl_tui.sources.discovery.trackio_runs import is_trackio
-from verl_tui.sources.files.compressed import uncompressed_name
-from verl_tui.sources.files.paths import is_folder
+from verl_tui.sources.files.compressed import is_compressed
+from verl_tui.sources.files.paths import file_and_part, is_folder
 from verl_tui.sources.folders.completion_tables import TableFolder
 from verl_tui.sources.folders.dumps import DumpSource
 from verl_tui.sources.folders.setting_files import SettingsSource
 from verl_tui.sources.formats import filelogger, parquet, rollouts
 from verl_tui.sources.formats.console import reader as console
-from verl_tui.sources.formats.prometheus_text import reader as exposition
 from verl_tui.sources.formats.trackio.run_follower import TrackioSource
 from verl_tui.sources.formats.wandb import reader as wandb
 from verl_tui.sources.http.engines import EngineSource
@@ -145,7 +143,7 @@ def source_of(file: FoundFile, ordinal: int) -> Source:
     """Return the source that reads a file or a directory of dumps."""
     if file.format is None:
         return SettingsSource(file.path, ordinal)
-    if file.format is rollouts and uncompressed_name(file.path) == file.path:
+    if file.format is rollouts and not is_compressed(file.path):
         return DumpSource(file.path, ordinal)
     if file.format is parquet and is_folder(file.path):
         return TableFolder(file.path, ordinal)
@@ -153,11 +151,5 @@ def source_of(file: FoundFile, ordinal: int) -> Source:
         return TrackioSource(file.path, ordinal)
     if file.path == pipe.PATH:
         return PipeSource(file.format, ordinal)
-    if is_page(file):
-        return FileSource(
-            file.path,
-            file.format,
-            ordinal,
-            tail=follower(exposition.file_and_part(file.path)[0]),
-        )
-    return FileSource(file.path, file.format, ordinal)
+    whole, _ = file_and_part(file.path)
+    return FileSource(file.path, file.format, ordinal, tail=follower(whole))

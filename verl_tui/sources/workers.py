@@ -18,7 +18,7 @@ from functools import partial
 from typing import TYPE_CHECKING, NamedTuple
 
 from verl_tui import debug_log
-from verl_tui.sources.files.compressed import uncompressed_name
+from verl_tui.sources.files.compressed import is_compressed
 from verl_tui.sources.host.cores import usable_cores
 from verl_tui.sources.packing import packed
 from verl_tui.sources.source import FileSource
@@ -163,7 +163,7 @@ def _size(reader: SourceReader) -> int:
         size = path.stat().st_size
     except OSError:
         return 0
-    if uncompressed_name(path) == path:
+    if not is_compressed(path):
         return size
     return size * _PACKED
 

@@ -6,7 +6,6 @@ import gc
 import os
 import sys
 from contextlib import suppress
-from pathlib import Path
 from time import time
 from typing import TYPE_CHECKING
 
@@ -20,6 +19,7 @@ os.environ.setdefault("ESCDELAY", "15")
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
+    from pathlib import Path
 
     from textual.pilot import Pilot
 
@@ -152,7 +152,7 @@ def _draw(
             if snapshot.suffix == ".svg"
             else screen_text(app)
         )
-        with replacing(Path(os.path.realpath(snapshot))) as file:
+        with replacing(snapshot) as file:
             file.write(text)
         app.exit(0)
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 import time
-from typing import TYPE_CHECKING
 
 import pytest
 from charted_runs import KEYS, VALIDATION, add_step, rich_run, view_of
@@ -13,13 +12,13 @@ from run_views import NOW, make_run
 from verl_tui.health.finding import Finding, Severity, Verdict
 from verl_tui.records import Batch, MetricRows, Progress, SourceStatus
 from verl_tui.rendering.charts.axes import fit_window
+from verl_tui.rendering.charts.current_value import current_value
 from verl_tui.rendering.charts.plan import ChartLook, plan_charts, unknown_charts
 from verl_tui.rendering.charts.planned_data import chart_data
+from verl_tui.rendering.charts.symbols import UNICODE
 from verl_tui.rendering.charts.x_axes import on_axis
+from verl_tui.runs.run import Run
 from verl_tui.tui.keys.chart_keys import why_unchanged
-
-if TYPE_CHECKING:
-    from verl_tui.runs.run import Run
 
 
 def keys(run: Run, *wanted: str, filter_: str = "") -> list[str]:
@@ -178,6 +177,38 @@ def test_marks_stand_where_something_happened() -> None:
     assert [
         mark.role for mark in chart_data(reward, view, ChartLook(axis="time")).marks
     ] == ["checkpoint"]
+
+
+# -- which figure a title says ---------------------------------------------------------------------
+
+
+def test_a_trend_is_not_drawn_where_health_finds_none() -> None:
+    run = rich_run()
+    reward = plan_charts(run, ())[0]
+    plateau = Finding("plateau", Severity.INFO, "flat", 60, 1, key=reward.key)
+    for verdict, rises in ((Verdict(), True), (Verdict((plateau,)), False)):
+        view = view_of(run, verdicts={run.name: verdict})
+        data = chart_data(reward, view, ChartLook())
+        value = current_value(data, None, UNICODE)
+        assert value is not None
+        assert bool(value.after) is rises
+
+
+def test_a_pace_beside_the_newest_step_time_is_the_usual_one() -> None:
+    times = [30.0] * 59 + [700.0]
+    run = make_run(steps=60, columns={"timing_s/step": times})
+    chart = next(one for one in plan_charts(run, ()) if one.key == "timing_s/step")
+    assert chart_data(chart, view_of(run), ChartLook()).notes == ("usual 2 steps/min",)
+
+
+def test_the_mean_of_several_measurements_says_that_it_is_one() -> None:
+    run = Run("run")
+    key = "system/gpu.0.gpu"
+    rows = MetricRows((key,), [1, 1, 1], [[80.0, 90.0, 100.0]], [0, 1, 2], mean=True)
+    run.apply(Batch("run", SourceStatus("w.wandb", "W&B run"), (rows,)), NOW)
+    chart = next(one for one in plan_charts(run, ()) if one.key == key)
+    data = chart_data(chart, view_of(run), ChartLook())
+    assert data.notes[:1] == ("mean of 3 measurements",)
 
 
 # -- axes ------------------------------------------------------------------------------------------

@@ -55,17 +55,17 @@ def test_an_active_run_on_this_host_has_no_devices_of_its_own() -> None:
 
 def test_a_run_on_another_host_comes_first() -> None:
     view = make_view(run_on("node2"), gpus=read_on("node1"))
-    assert headings(view) == [("as logged on node2", 2), ("this host, node1", 4)]
+    assert headings(view) == [("newest logged on node2", 2), ("this host, node1", 4)]
 
 
 def test_a_run_of_which_no_host_is_known_comes_below() -> None:
     view = make_view(run_on(""), gpus=read_on("node1"))
-    assert headings(view) == [("this host, node1", 4), ("as logged by the run", 2)]
+    assert headings(view) == [("this host, node1", 4), ("newest logged by the run", 2)]
 
 
 def test_a_host_without_devices_takes_no_row_beside_those_logged() -> None:
     view = make_view(run_on("node2"), gpus=read_on("node1", ()))
-    assert headings(view) == [("as logged on node2; no GPU found here", 2)]
+    assert headings(view) == [("newest logged on node2; no GPU found here", 2)]
 
 
 @pytest.mark.parametrize("zoomed", [False, True])
@@ -87,4 +87,4 @@ def test_devices_that_fit_have_a_row_each_before_the_figures_below() -> None:
         "".join(text for text, _ in row) for row in gpu_rows(view, 80, 5, zoomed=False)
     ]
     assert ["H100" in row for row in rows[:5]] == [True] * 4 + [False]
-    assert "as logged by the run" in rows[4:][0] + rows[4:][1]
+    assert "newest logged by the run" in rows[4:][0] + rows[4:][1]

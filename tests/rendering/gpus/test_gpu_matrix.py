@@ -158,6 +158,10 @@ def test_nobody_idles_where_nobody_works() -> None:
             [device(0), *(device(i, 0.0) for i in range(1, 8))],
             ["idle: GPU 1, 2, 3, 4 +3 more"],
         ),
+        (
+            [device(0), device(1, 0.0)._replace(worked=False), device(2, 0.0)],
+            ["idle: GPU 2", "never at work, maybe not this run's: GPU 1"],
+        ),
         ([device(0, throttle=(POWER_CAP,))], []),
         (
             [device(0, throttle=("power brake", POWER_CAP), node="a")],

@@ -115,7 +115,9 @@ async def test_why_there_are_no_devices() -> None:
 async def test_what_the_run_has_logged() -> None:
     run = make_run(columns=LOGGED)
     lines = (await shown(make_view(run, gpus=READING), (80, 14))).split("\n")
-    start = next(i for i, line in enumerate(lines) if "as logged by the run" in line)
+    start = next(
+        i for i, line in enumerate(lines) if "newest logged by the run" in line
+    )
     text = "\n".join(lines[start:])
     assert "GPU utilisation" in text
     assert "80%" in text  # (120 - 1) % 7 == 0
@@ -380,7 +382,7 @@ async def test_logged_devices_are_drawn_like_those_of_this_host() -> None:
             make_view(of_wandb(8), gpus=GpuReading(NOW, (), "no driver")), (60, 16)
         )
     ).split("\n")
-    assert "as logged on node1; no driver" in lines[1]
+    assert "newest logged on node1; no driver" in lines[1]
     for i in range(8):
         assert lines[2 + i][1] == str(i)
         assert f"{90 + i}% mem 60.0/80.0 GiB" in lines[2 + i]
@@ -404,9 +406,9 @@ async def test_long_names_of_nodes_leave_room_for_values() -> None:
 
 async def test_this_host_and_that_of_the_run_are_distinguished() -> None:
     text = await shown(watched(many(2), of_wandb(2)), (60, 16))
-    assert text.index("as logged on node1") < text.index("this host, login")
+    assert text.index("newest logged on node1") < text.index("this host, login")
     text = await shown(watched(many(2), of_wandb(2, host="")), (60, 16))
-    assert text.index("this host, login") < text.index("as logged by the run")
+    assert text.index("this host, login") < text.index("newest logged by the run")
 
 
 async def test_devices_of_this_host_are_not_shown_twice() -> None:
@@ -419,7 +421,7 @@ async def test_devices_of_this_host_are_not_shown_twice() -> None:
 async def test_an_ended_run_does_not_use_what_its_host_does_now() -> None:
     run = of_wandb(2, host="login")
     text = await shown(watched(many(2), run, now=NOW + 1e6), (60, 16))
-    assert "as logged on login" in text
+    assert "newest logged on login" in text
     assert "this host, login" in text
 
 

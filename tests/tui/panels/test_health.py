@@ -7,9 +7,11 @@ from typing import TYPE_CHECKING
 
 import pytest
 from panel_host import SIZES, Host, count_paints
-from run_views import HOSTILE, make_run, make_view
+from run_views import HOSTILE, NOW, make_run, make_view
 
 from verl_tui.health.finding import Finding, NotJudged, Severity, Verdict
+from verl_tui.records import Batch, Event, EventKind, MetricRows, SourceStatus
+from verl_tui.runs.run import Run
 from verl_tui.tui.panels.health import HealthPanel
 
 if TYPE_CHECKING:
@@ -263,20 +265,49 @@ def previewed(*findings: Finding) -> View:
     return shown
 
 
+def judged_in_all() -> View:
+    """Return a view of a run whose reward, KL, entropy and response length were judged."""
+    keys = ("actor/ppo_kl", "actor/entropy", "response_length/mean")
+    run = make_run(columns={key: [1.0] * 120 for key in keys})
+    return make_view(run, verdicts={"grpo": Verdict((), SKIPPED[:1])})
+
+
+def unknown() -> View:
+    """Return a view of a run that logs nothing known."""
+    run = Run("grpo")
+    rows = MetricRows(("my_number",), [1, 2], [[0.1, 0.2]], [0, 1])
+    run.apply(Batch("grpo", SourceStatus("/logs/grpo", "JSONL"), (rows,)), NOW)
+    return make_view(run, verdicts={"grpo": Verdict((), SKIPPED[:1])})
+
+
+def stepless() -> View:
+    """Return a view of a run that ended before its first step."""
+    run = make_run(steps=0)
+    ended = Event(EventKind.FINISHED, "done", 1)
+    run.apply(Batch("grpo", SourceStatus("/logs/grpo", "verl"), (ended,)), NOW)
+    return make_view(run)
+
+
 NOTHING = (
-    (view(skipped=SKIPPED[:1]), "✓ nothing found by 2 rules"),
+    (judged_in_all(), "✓ nothing found by 2 rules"),
+    (
+        view(skipped=SKIPPED[:1]),
+        "○ nothing found by 2 of 3 rules; not logged: KL, entr",
+    ),
     (
         view(
             skipped=tuple(NotJudged(r, "") for r in ("kl-high", "kl-low", "reward-low"))
         ),
         "○ no rule could judge it",
     ),
+    (unknown(), "○ nothing to judge: no indicator of this log is known"),
     (make_view(), "○ waiting for a run"),
     (view(steps=0), "○ waiting for the first step"),
+    (stepless(), "○ no step was logged"),
     (make_view(make_run()), "○ no verdict yet"),
     (replace(view(), loading=True), "○ reading 45%"),
     (previewed(), "○ reading 45%; a preview is shown"),
-    (replace(view(skipped=()), ascii_only=True), "+ nothing found by 3 rules"),
+    (replace(judged_in_all(), ascii_only=True), "+ nothing found by 2 rules"),
 )
 """What is shown, and what is said where no finding is."""
 

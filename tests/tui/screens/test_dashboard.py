@@ -244,6 +244,16 @@ async def test_says_so_where_nothing_was_found(tmp_path: Path) -> None:
         assert "no finding to go to" in notices(app)
 
 
+async def test_says_where_else_something_was_found(tmp_path: Path) -> None:
+    app = loaded(
+        write_run(tmp_path, "a_fine"), write_run(tmp_path, "b_drifting", kl_div=0.3)
+    )
+    async with app.run_test(size=(120, 40), notifications=True) as pilot:
+        await press(pilot, "e")
+        said = "no finding to go to in this run; b_drifting has findings"
+        assert said in notices(app)
+
+
 async def test_a_chart_s_cursor_takes_the_others_along(collapse: Monitor) -> None:
     app = showing(collapse)
     async with app.run_test(size=(120, 40)) as pilot:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from typing import TYPE_CHECKING
 
 import pytest
@@ -85,9 +86,9 @@ async def test_says_what_is_waited_for(
 async def test_a_run_without_steps(tmp_path: Path) -> None:
     directory = tmp_path / "young"
     directory.mkdir()
-    (directory / "verl_logs.jsonl").write_text(
-        '{"scope": "rollout", "note": "begun"}\n', encoding="utf-8"
-    )
+    log = directory / "verl_logs.jsonl"
+    log.write_text('{"scope": "rollout", "note": "begun"}\n', encoding="utf-8")
+    os.utime(log, (NOW, NOW))
     app = loaded(directory)
     async with app.run_test(size=(120, 40)) as pilot:
         await settle(pilot)

@@ -29,6 +29,7 @@ from verl_tui.health.finding import Verdict
 from verl_tui.monitor import load
 from verl_tui.records import Gpu, GpuReading
 from verl_tui.rendering.one_row import Variant, fitting, one_row
+from verl_tui.rendering.run_list.run_entries import EntryCache
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -132,6 +133,40 @@ def test_its_place_among_the_runs_is_said_in_forty_columns(tmp_path: Path) -> No
         )
     )
     assert "/12  crashed  47  ✖ crash" in row
+
+
+FIGURES = {
+    "reward": 0.4,
+    "kl": 0.01,
+    "entropy": 0.5,
+    "completions/mean_length": 200.0,
+}
+
+
+@pytest.mark.parametrize(
+    ("figures", "said", "badge"),
+    [
+        (FIGURES, ("✓ nothing found", "good"), "ok"),
+        ({"reward": 0.4, "kl": 0.01}, ("○ nothing found", "dim"), "dim"),
+        ({"my_number": 0.4}, ("○ nothing to judge", "dim"), "nothing"),
+    ],
+)
+def test_green_is_what_was_judged_in_all(
+    figures: dict[str, float], said: tuple[str, str], badge: str, tmp_path: Path
+) -> None:
+    path = tmp_path / "log.jsonl"
+    steps = [
+        {"step": i, **{key: value + i % 7 / 100 for key, value in figures.items()}}
+        for i in range(1, 90)
+    ]
+    path.write_text("".join(json.dumps(step) + "\n" for step in steps))
+    os.utime(path, (NOW, NOW))
+    view = showing(load([str(path)], Config(), NOW)).view_at(NOW)
+    row = one_row(view, 120, alone=True)
+    assert said in row
+    assert ("good" in [role for _, role in row]) is (badge == "ok")
+    assert view.run is not None
+    assert EntryCache().badge(view, view.run).badge == badge
 
 
 def displayed(tmp_path: Path, total: int | None) -> str:

@@ -17,6 +17,7 @@ from verl_tui.commands.options import (
 from verl_tui.commands.output import (
     EXIT_NOTHING,
     EXIT_OWN_ERROR,
+    check_target,
     print_messages,
     print_note,
     unwritten,
@@ -53,8 +54,10 @@ def run(options: argparse.Namespace) -> int:
     """Write the tables; return the exit code."""
     from verl_tui.exporters.csv import ExportError, export
     from verl_tui.monitor import load
+    from verl_tui.runs.views.provenance import ESTIMATED, has_estimated_steps
 
     paths = paths_of(options, "verl-tui export csv logs/run_7 -o run_7.csv")
+    check_target(options.output, replaces=True)
     monitor = load(paths, configuration(options), time.time())
     print_messages(monitor.sentences)
     runs = [run for run in monitor.runs.values() if run.keys]
@@ -70,6 +73,8 @@ def run(options: argparse.Namespace) -> int:
         raise
     except OSError as error:
         raise unwritten(error, options.output) from error
+    for one in filter(has_estimated_steps, runs):
+        print_note(f"{one.name}: {ESTIMATED}")
     for path in exported.files:
         print_note(f"wrote {path}")
     print_messages(exported.problems)

@@ -24,6 +24,7 @@ from verl_tui.commands.options import (
 from verl_tui.commands.output import (
     EXIT_NOTHING,
     EXIT_OUTPUT,
+    check_target,
     print_message,
     print_messages,
 )
@@ -242,6 +243,7 @@ def _check(options: argparse.Namespace) -> None:
             raise CommandError(
                 f"{options.textfile} must end in .prom: node_exporter passes over other files"
             )
+        check_target(options.textfile, replaces=True)
     elif options.follow:
         raise CommandError(
             "--follow is for --textfile; a port is served until ctrl+c anyhow"

@@ -85,4 +85,8 @@ def run(options: argparse.Namespace) -> int:
         write_new(monitor)
     except OSError as error:
         raise unwritten(error, options.output) from error
-    return EXIT_OWN_ERROR if directories.failed else 0
+    if directories.failed:
+        return EXIT_OWN_ERROR
+    if directories.is_empty:
+        raise CommandError("nothing was written", EXIT_NOTHING)
+    return 0

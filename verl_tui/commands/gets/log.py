@@ -61,6 +61,8 @@ def options(parser: CommandParser) -> None:
     parser.add_argument(
         "--full", action="store_true", help="lines in full, up to 16 KiB"
     )
+    mask = "hide keys, tokens, passwords, homes and names, as a bundle does; look through it still"
+    parser.add_argument("--mask", action="store_true", help=mask)
     answer_options(parser, _FIELDS)
 
 
@@ -68,13 +70,20 @@ def run(options: argparse.Namespace) -> int:
     """Write the answer; return the exit code."""
     from verl_tui.answers.log import LONG, log_lines, log_of
     from verl_tui.answers.run_reading import glance
+    from verl_tui.secrets import own_mask
 
     now = time.time()
     with answering():
         reading = glance(run_paths(options), options.named, now, least=LONG)
         print_messages(reading.sentences)
         place = _place(options, reading, now)
-        found = log_of(reading, options.last or _LINES, place, full=options.full)
+        found = log_of(
+            reading,
+            options.last or _LINES,
+            place,
+            full=options.full,
+            mask=own_mask() if options.mask else None,
+        )
     if found["gave_up"]:
         print_message(
             f"--grep {options.grep}: some lines took too long to search, and were left out"

@@ -16,10 +16,11 @@ from verl_tui.commands.answering import (
     write_answer,
 )
 from verl_tui.commands.arguments import CommandError, count, step
+from verl_tui.commands.output import print_note
 
 if TYPE_CHECKING:
     import argparse
-    from collections.abc import Sequence
+    from collections.abc import Iterable, Sequence
 
     from verl_tui.commands.arguments import CommandParser
 
@@ -35,6 +36,8 @@ _POINTS = 20
 _FIELDS = f"""{READ}
   total       without --metric: number of metrics; with it: of its points, null if read is "end"
   left_out    how many of them are not in the list, null if that is not known
+  steps_estimated
+              true where no source states the steps: they were counted or estimated
 without --metric, all of the log is read:
   metrics     list of {{"key", "indicator": id or null, "step", "value": the last one, "count",
               "min", "max"}}
@@ -42,6 +45,8 @@ with --metric:
   key, indicator
               the log's own key, and what it means in `check --json`, or null
   points      list of {{"step", "value", "time": seconds since the epoch or null}}, by step
+with several --metric:
+  metrics     list of {{"key", "indicator", "total", "left_out", "points"}}
 A value that is not finite is null, with "finite": false beside it. Of a step that was logged
 twice the newest value holds; steps from before a restart that lie ahead are not given.
 Logs above 2 MiB are read from their end, as far as the points lie back. A metric that does not
@@ -50,8 +55,8 @@ occur in the last 16 MiB is refused; --whole looks for it in all of the log."""
 
 def options(parser: CommandParser) -> None:
     """Add its options."""
-    metric = "the log's own key, or an indicator such as reward or policy_kl"
-    parser.add_argument("--metric", metavar="KEY", help=metric)
+    metric = "the log's own key, or an indicator such as reward or policy_kl; may be repeated"
+    parser.add_argument("--metric", metavar="KEY", action="append", help=metric)
     keys = "only metrics whose key matches a quoted glob such as 'actor/*'"
     parser.add_argument("--filter", metavar="GLOB", help=keys)
     last = f"the last N points (default: {_POINTS}); with --around, how many in all"
@@ -74,7 +79,7 @@ def run(options: argparse.Namespace) -> int:
         if options.filter is not None:
             raise CommandError("--filter chooses among all metrics, --metric names one")
         found = _points(options, paths, now)
-        write_answer(found, points_lines(found), options)
+        _write(found, points_lines(found), options)
         return 0
     if options.around is not None:
         raise CommandError("--around needs the metric: --metric KEY")
@@ -82,23 +87,39 @@ def run(options: argparse.Namespace) -> int:
         reading = read_whole(paths, options.named, now)
     report_missing(reading)
     found = metrics_of(reading, options.filter)
-    write_answer(found, metrics_lines(found), options)
+    _write(found, metrics_lines(found), options)
     return 0
+
+
+def _write(
+    found: dict[str, Any], lines: Iterable[str], options: argparse.Namespace
+) -> None:
+    """Write the answer; in text, standard error says whether the steps are those of the log."""
+    from verl_tui.runs.views.provenance import ESTIMATED
+
+    if found["steps_estimated"] and not options.json:
+        print_note(f"{found['run']}: {ESTIMATED}")
+    write_answer(found, lines, options)
 
 
 def _points(
     options: argparse.Namespace, paths: Sequence[str], now: float
 ) -> dict[str, Any]:
-    from verl_tui.answers.metrics import LONG, points_of
+    from verl_tui.answers.metrics import LONG, points_of, several_points
     from verl_tui.answers.run_reading import Reading, from_end, read_whole
 
     def answer(reading: Reading) -> dict[str, Any] | None:
         if reading.whole:
             report_missing(reading)
-        found = points_of(reading, options.metric, options.last, options.around)
-        if found is not None and not reading.whole:
+        found = []
+        for metric in dict.fromkeys(options.metric):
+            points = points_of(reading, metric, options.last, options.around)
+            if points is None:
+                return None
+            found.append(points)
+        if not reading.whole:
             report_missing(reading)
-        return found
+        return found[0] if len(found) == 1 else several_points(found)
 
     with answering():
         if not options.whole:

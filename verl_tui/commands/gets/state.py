@@ -33,6 +33,8 @@ EXITS = CODES
 _FIELDS = f"""{READ}
   state       waiting, running, stalled, finished, crashed, ended?, unknown, no training
   step        newest step, or null
+  steps_estimated
+              true where no source states the steps: they were counted or estimated
   total_steps, progress
               steps planned and the share of them that is done (0..1), or null
   remaining_s seconds from the newest record to the last step, or null

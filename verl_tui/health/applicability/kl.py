@@ -6,6 +6,7 @@ from itertools import pairwise
 from typing import TYPE_CHECKING
 
 from verl_tui.health.limits import adaptive, stated_target
+from verl_tui.indicators import HOME_MADE
 from verl_tui.means import finite
 
 if TYPE_CHECKING:
@@ -91,9 +92,17 @@ def has_target(context: RuleContext, _key: str) -> str | None:
     return "judged against target_kl"
 
 
+def of_own_making(_context: RuleContext, key: str) -> str | None:
+    """Exempt a home-made log's KL from limits per token: it may be that of whole responses."""
+    if key not in HOME_MADE:
+        return None
+    return f"whether {key} is per token or per response is unknown"
+
+
 KL_EXEMPTIONS: Mapping[str, Callable[[RuleContext, str], str | None]] = {
     "stair-steps": stair_steps,
     "no-target": no_target,
     "has-target": has_target,
+    "of-own-making": of_own_making,
 }
 """Name in the guide -> exemption."""

@@ -7,7 +7,8 @@ from functools import lru_cache
 from statistics import fmean
 from typing import TYPE_CHECKING
 
-from verl_tui.runs.views.devices import memory_key
+from verl_tui.indicators import TUTORIALS_OWN
+from verl_tui.runs.views.devices import WORKED, memory_key, never_worked
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -57,16 +58,28 @@ def judged_as_idle(context: RuleContext, key: str) -> str | None:
 
 
 def unused_device(context: RuleContext, key: str) -> str | None:
-    """Exempt a device whose memory holds next to nothing: W&B logs all devices of a host, not only
-    the run's.
+    """Exempt a device whose memory holds next to nothing, or that has never worked: W&B logs all
+    devices of a host, not only the run's, and others may hold memory there.
     """
     memory = context.run.present(memory_key(key))
     point = memory.last_finite if memory is not None else None
-    if memory is None or point is None or memory.highest >= _HELD:
+    if memory is not None and point is not None and memory.highest < _HELD:
+        return (
+            "the run does not use this device: "
+            f"{memory.key} has never reached {_HELD:g}%"
+        )
+    if not never_worked(context.run, key):
         return None
-    return (
-        f"the run does not use this device: {memory.key} has never reached {_HELD:g}%"
-    )
+    return f"whether the run uses this device is unknown: {key} has never reached {WORKED:g}%"
+
+
+def another_name(_context: RuleContext, key: str) -> str | None:
+    """Exempt a metric whose name is not the tutorials' own: home-made logs have the names without a
+    scope, too, for other quantities, e.g. a loss with further terms.
+    """
+    if "/" in key and any(key in names for names in TUTORIALS_OWN.values()):
+        return None
+    return f"{key} is none of the verl tutorials' own names"
 
 
 def asynchronous(context: RuleContext, _key: str) -> str | None:
@@ -114,6 +127,7 @@ METRIC_EXEMPTIONS: Mapping[str, Callable[[RuleContext, str], str | None]] = {
     "has-utilization": has_utilization,
     "judged-as-idle": judged_as_idle,
     "unused-device": unused_device,
+    "another-name": another_name,
     "asynchronous": asynchronous,
     "synchronous": synchronous,
     "no-factor": no_factor,

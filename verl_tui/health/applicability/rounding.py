@@ -14,6 +14,10 @@ RATES = ("actor/lr", "learning_rate", "train/learning_rate", "train/lr", "lr")
 """Names of the learning rate, verl's first."""
 _NEWEST = 10
 """Newest points of a metric to check."""
+_END, _LOW = 0.9, 0.5
+"""Share of a run from which on its schedule may be over, and of its highest that a rate has come
+down to before it is 0: otherwise it was switched off.
+"""
 _DIGITS = 4
 _WHOLE_LOG = ("policy_loss", "grad_norm", "entropy", "reward_std", "reward")
 
@@ -25,6 +29,21 @@ def rate_rounded(context: RuleContext, key: str) -> str | None:
         moves = f"{kl.key} is not 0, so the policy moves"
         return f"{moves}: {key} is rounded, or has fallen to 0 at the end"
     return few_digits(context, key)
+
+
+def schedule_over(context: RuleContext, key: str) -> str | None:
+    """Exempt a learning rate that has come down to 0: at the end of its schedule there is nothing
+    left to learn; in the middle of a run it is too early for that.
+    """
+    rate = context.known(key)
+    run = context.run
+    if rate is None or rate.highest <= 0 or rate.values[-1] != 0:
+        return None
+    last = next(value for value in reversed(rate.values) if value != 0)
+    early = run.total_steps and (run.step or 0) < _END * run.total_steps
+    if early or abs(last) > _LOW * rate.highest:
+        return None
+    return f"{key} has come down to 0: it is at the end of its schedule"
 
 
 def few_digits(context: RuleContext, key: str) -> str | None:
@@ -45,6 +64,7 @@ def few_digits(context: RuleContext, key: str) -> str | None:
 
 ROUNDING_EXEMPTIONS: Mapping[str, Callable[[RuleContext, str], str | None]] = {
     "rate-rounded": rate_rounded,
+    "schedule-over": schedule_over,
     "few-digits": few_digits,
 }
 """Name in the guide -> exemption."""

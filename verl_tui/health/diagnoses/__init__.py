@@ -18,6 +18,7 @@ from verl_tui.health.diagnoses.hang import Hang
 from verl_tui.health.diagnoses.host_memory import HostMemory
 from verl_tui.health.diagnoses.length_collapse import LengthCollapse
 from verl_tui.health.diagnoses.length_explosion import LengthExplosion
+from verl_tui.health.diagnoses.never_scored import NeverScored
 from verl_tui.health.diagnoses.not_finite import NotFinite
 from verl_tui.health.diagnoses.nothing_learns import NothingLearns
 from verl_tui.health.diagnoses.plateau import Plateau
@@ -49,6 +50,7 @@ DIAGNOSES: Mapping[str, type[Diagnosis]] = {
     "repetition": Repetition,
     "dead-groups": DeadGroups,
     "component-imbalance": ComponentImbalance,
+    "component-imbalance/never-scored": NeverScored,
     "engine-mismatch": EngineMismatch,
     "slow-phase": SlowPhase,
     "host-memory": HostMemory,

@@ -39,6 +39,8 @@ _CEILING = 0.9
 _HIGH = 0.75
 """One that is never below three quarters of a scale from 0 to 1 is at its ceiling, too: heuristic.
 """
+_ROUNDING = 1e-6
+"""Share of their size by which equal values differ."""
 _SURE_T, _OWN = 4.0, 0.25
 """Or if it has gained, beyond doubt, a quarter of its own level."""
 _DONE = 0.25
@@ -168,6 +170,8 @@ def _stuck(
     reach = top - low
     if min(window) >= _CEILING * max(saturated.top, top) > 0:
         return False  # at its ceiling all along
+    if min(window) >= (1 - _ROUNDING) * top > 0:
+        return False  # at its own: all answers have got as much as any ever did
     if top <= 1 and low >= _HIGH:
         return False  # at that of a scale from 0 to 1
     if top <= 0 and fmean(window[-_NEWEST:]) >= top - _FOOT * reach > low:

@@ -8,8 +8,11 @@ from bisect import bisect_right
 from statistics import fmean
 from typing import TYPE_CHECKING, NamedTuple
 
+from verl_tui.health.components import components
 from verl_tui.health.conditions.condition import number
 from verl_tui.health.diagnoses.dead_share import NO_SPREAD, SHARES
+from verl_tui.health.diagnoses.never_scored import silent_parts
+from verl_tui.health.learnt import scale_top
 from verl_tui.means import finite
 from verl_tui.runs.settings import number as as_number
 
@@ -29,9 +32,10 @@ _TOP, _BOTTOM = 0.95, 0.05
 """A mean reward from here on, or down to here, on a scale from 0 to 1, is a solved or a hopeless
 task: heuristic.
 """
-_BEST, _BEGUN = 0.9, 5
-"""On other scales it is solved at nine tenths of the range so far, if its first points lay below
-half: heuristic.
+_BEST, _NEARLY, _BEGUN = 0.9, 0.85, 5
+"""Otherwise it is solved at nine tenths of its range so far or, if its scale ends at 1, at so much
+of the way there, as a penalty may take some of it; its first points must have lain below half.
+Heuristic.
 """
 _EARLY, _GROUPS, _ENOUGH = 50, "samples/groups", 160
 """Within so many points and groups a hard task that scores now and then may still be learnt."""
@@ -104,7 +108,7 @@ def dead_cause(context: RuleContext, step: int) -> DeadCause | None:
     if _is_constant(reward) and (reward[-1] != 1 or _always_dead(context, step)):
         return _constant(reward[-1])
     if _at_its_top(reward):
-        return _SOLVED
+        return _without_a_part(context.at(step)) or _SOLVED
     cold = _temperature(context)
     if cold is not None:
         name, value = cold
@@ -115,6 +119,19 @@ def dead_cause(context: RuleContext, step: int) -> DeadCause | None:
     if alike is not None and alike.advice == _VARIETY:
         return alike
     return _hopeless(context, reward, step) or alike
+
+
+def _without_a_part(context: RuleContext) -> DeadCause | None:
+    """Return that a reward is at its top although a part of it has never scored, None where all
+    have.
+    """
+    parts = components(context.run.keys, context.indicators.get("reward"))
+    silent = silent_parts(context, parts, _LATELY) if len(parts) > 1 else ()
+    if not silent:
+        return None
+    names = ", ".join(one.key for one in silent)
+    words = f"the reward is at its top without {names}, which never scored"
+    return DeadCause(words, _EASIER, calm=True)
 
 
 def _hopeless(
@@ -173,8 +190,8 @@ def seen_by(context: RuleContext) -> Hashable:
 
 
 def _at_its_top(reward: Sequence[float]) -> bool:
-    """Return whether the reward is next to 1, the end of its scale, or at its best and far above
-    its beginning.
+    """Return whether the reward is next to the top of its scale and, but for 1, far above its
+    beginning.
     """
     if not reward:
         return False
@@ -186,8 +203,10 @@ def _at_its_top(reward: Sequence[float]) -> bool:
     if len(reward) <= _LATELY:
         return False
     begun = fmean(reward[:_BEGUN])
-    reach = high - low
-    return lately >= low + _BEST * reach and begun <= low + _LOST * reach
+    top = scale_top(high)
+    share = _NEARLY if top == 1 else _BEST
+    reach = top - low
+    return lately >= low + share * reach and begun <= low + _LOST * reach
 
 
 def _constant(score: float) -> DeadCause:

@@ -21,11 +21,11 @@ SHARES = (
     SAMPLES,
     "frac_reward_zero_std",
     "train/frac_reward_zero_std",
-    "rollout/zero_std/all",
-    "train/zero_std_fraction",
+    "frac_zero_std",
+    "train/frac_zero_std",
 )
-"""Shares of dead groups, best first: those of the dumps, then the trainers' own (TRL and
-others).
+"""Shares of dead groups, best first: those of the dumps, then the trainers' own (TRL) and those
+of home-made logs.
 """
 _EVICTED = "training/filter_groups/evicted_samples"
 """Prompts without any spread that DAPO's filter threw out before the batch was full (verl

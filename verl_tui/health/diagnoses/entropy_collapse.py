@@ -5,6 +5,7 @@ convergence.
 from __future__ import annotations
 
 from bisect import bisect_right
+from dataclasses import replace
 from statistics import fmean
 from typing import TYPE_CHECKING, ClassVar
 
@@ -12,6 +13,7 @@ from verl_tui.health.components import components, weights
 from verl_tui.health.condition_feed import ConditionFeed
 from verl_tui.health.conditions.condition import Breaches, Wording, number
 from verl_tui.health.conditions.vanish import Vanish
+from verl_tui.health.diagnoses.dead_share import NO_SPREAD, SHARES
 from verl_tui.health.diagnoses.diagnosis import (
     BlockDiagnosis,
     BlockFinding,
@@ -20,7 +22,7 @@ from verl_tui.health.diagnoses.diagnosis import (
     column,
     course,
 )
-from verl_tui.health.finding import Finding, NotJudged
+from verl_tui.health.finding import Finding, NotJudged, Severity
 from verl_tui.health.learnt import RewardPart, all_at_top
 from verl_tui.means import finite
 
@@ -54,6 +56,10 @@ _GONE, _BACK, _RECENT, _EARLY = 0.05, 0.15, 3, 60
 """Dead from its first steps: three points in a row at a twentieth of the beginning, within the
 first 60 points; it is over beyond 0.15. Heuristic: what converges takes longer, and its reward
 rises.
+"""
+_DEAD, _NIL = 10, 0.01
+"""Newest points in a row at which there is no entropy, in nats per token, and nothing to learn:
+then the run is dead.
 """
 _WELL, _MOST_OF_IT = 0.2, 0.5
 """A reward has learnt if it has gained a fifth of its size, and half of the way to its best so far:
@@ -89,7 +95,38 @@ class EntropyCollapse(BlockDiagnosis):
         """Judge the first steps; if they show nothing, the blocks."""
         found = super().judge(context)
         early = self._early(context) if self._inputs is not None else None
-        return early if early is not None else found
+        found = early if early is not None else found
+        why = _dead(context)
+        if why is None:
+            return found
+        if isinstance(found, Finding):
+            message = f"{found.message}; the run is dead: {why}"
+            return replace(found, severity=Severity.CRITICAL, message=message)
+        return self._dead_from_the_start(context, why) or found
+
+    def _dead_from_the_start(self, context: RuleContext, why: str) -> Finding | None:
+        """Return that there has been no entropy at any point, nor a reward at its top."""
+        key = context.indicators["entropy"]
+        entropy, reward = (
+            context.known(key),
+            context.known(context.indicators["reward"]),
+        )
+        if entropy is None or reward is None or len(entropy) < 2 * _DEAD:
+            return None
+        if entropy.highest > _NIL or not 0 <= reward.highest < _TOP:
+            return None
+        return Finding(
+            self.rule.id,
+            Severity.CRITICAL,
+            f"entropy has been next to 0 at all of {len(entropy)} points, and the reward is not "
+            f"at its top; the run is dead: {why}",
+            step=entropy.steps[-1],
+            since_step=entropy.steps[0],
+            evidence=(f"{key}: {number(entropy.highest)} at most",),
+            advice=_EARLY_ADVICE,
+            source=self.rule.source,
+            key=key,
+        )
 
     def _early(self, context: RuleContext) -> Finding | None:
         key = context.indicators["entropy"]
@@ -210,6 +247,35 @@ _EARLY_ADVICE = (
     "Start over with a lower learning rate, gradient clipping and a KL term; "
     "look at the first samples and at the gradient norm of the steps before."
 )
+
+
+def _dead(context: RuleContext) -> str | None:
+    """Return why nothing can change a policy without entropy any more, None where it may change."""
+    entropy = _newest(context, context.indicators.get("entropy"))
+    if not entropy or not all(0 <= value <= _NIL for value in entropy):
+        return None
+    gradient = _newest(context, context.indicators.get("grad_norm"))
+    if gradient and max(map(abs, gradient)) <= NO_SPREAD:
+        return "the gradient norm is 0"
+    spread = _newest(context, context.indicators.get("reward_std"))
+    shares = _newest(context, context.first_key(SHARES))
+    advantages = [
+        *_newest(context, context.names.get("critic/advantages/max")),
+        *_newest(context, context.names.get("critic/advantages/min")),
+    ]
+    alike = min(shares, default=0.0) >= 1
+    if alike or any(
+        known and max(map(abs, known)) <= NO_SPREAD for known in (spread, advantages)
+    ):
+        return "all answers to a prompt have the same score"
+    return None
+
+
+def _newest(context: RuleContext, key: str | None) -> Sequence[float]:
+    """Return the newest points of a metric; none where there are too few or some are no numbers."""
+    series = context.known(key)
+    values = finite(series.tail(_DEAD)) if series is not None else ()
+    return values if len(values) == _DEAD else ()
 
 
 def _is_within_any(episode: Episode, others: Sequence[Episode]) -> bool:

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from verl_tui.health.finding import Finding
     from verl_tui.health.rule_context import RuleContext
 
-_KL, _TOP, _BOTTOM, _RATE, _OTHERS = 1, 2, 3, 4, 5
+_KL, _TOP, _BOTTOM, _RATE, _SPREAD, _OTHERS = 1, 2, 3, 4, 5, 6
 """Columns behind the reward's."""
 _MOST = 16
 """Most validation scores and parts of the reward to compare."""
@@ -62,6 +62,10 @@ _SOLVED = 0.9
 _WARM = 0.5
 """Over its first half the learning rate must have been at half of its highest: else it is only just
 warming up.
+"""
+_MIDDLE, _WIDER = 0.05, 1.5
+"""Share of a scale that is next to its middle, and by how much the spread of few answers may exceed
+that of many.
 """
 _HUGE = 1e100
 """The squares of larger numbers overflow; broken runs do log such numbers."""
@@ -136,6 +140,7 @@ class NothingLearns(BlockDiagnosis):
             context.names.get(f"{figure}max"),
             context.names.get(f"{figure}min"),
             context.first_key(RATES),
+            context.indicators.get("reward_std"),
         )
         parts = components(context.run.keys, reward)
         known = weights(context.run, parts)
@@ -151,7 +156,8 @@ class NothingLearns(BlockDiagnosis):
         if found is None and self._ends(self._history[-1]) is None:
             return NotJudged(
                 self.rule.id,
-                "the ends of the reward's scale are unknown: no gain can be called small",
+                "the ends of the reward's scale are unknown, or 0 is its middle, as in self-play: "
+                "no gain can be called small",
             )
         return found
 
@@ -191,12 +197,22 @@ class NothingLearns(BlockDiagnosis):
 
     def _ends(self, block: Block) -> tuple[float, float] | None:
         """Return the ends of the reward's scale: the extremes of single scores where they are
-        logged, or 0 and 1.
+        logged, or 0 and 1. None where they are unknown, or the reward is in the middle between
+        wins and defeats, which is where players who are equals stay.
         """
         low, high = self.reach(0)
+        mean = block.levels[0]
         if math.isfinite(block.levels[_TOP]) and math.isfinite(block.levels[_BOTTOM]):
-            return min(self.reach(_BOTTOM)[0], low), max(self.reach(_TOP)[1], high)
-        if low >= 0.0 and high <= 1.0:
+            low = min(self.reach(_BOTTOM)[0], low)
+            high = max(self.reach(_TOP)[1], high)
+            near = _MIDDLE * (high - low)
+            is_draw = low < 0 and abs(low + high) <= near and abs(mean) <= near
+            return None if is_draw else (low, high)
+        # Scores between 0 and 1 spread by the root of m(1−m) at most, of few answers by more.
+        widest = math.sqrt(max(0.0, mean * (1 - mean)))
+        if 0.0 <= low <= high <= 1.0 and not (
+            block.levels[_SPREAD] > _WIDER * widest + _MIDDLE
+        ):
             return 0.0, 1.0
         return None
 

@@ -2,24 +2,29 @@
 
 from __future__ import annotations
 
-import math
-from bisect import bisect_left, bisect_right
-from statistics import median
+from functools import partial
 from typing import TYPE_CHECKING, ClassVar, NamedTuple
 
+from verl_tui.health.collapse_signs import (
+    BEFORE,
+    Surroundings,
+    first_sign,
+    has_signs,
+    signs_of,
+)
 from verl_tui.health.condition_feed import ConditionFeed
 from verl_tui.health.conditions.cliff import Cliff
-from verl_tui.health.conditions.condition import Breaches, number
+from verl_tui.health.conditions.condition import Breach, Breaches, number
+from verl_tui.health.conditions.scale import Scaled
+from verl_tui.health.conditions.vanish import Vanish
 from verl_tui.health.diagnoses.diagnosis import Diagnosis
 from verl_tui.health.finding import Finding, NotJudged
-from verl_tui.health.limits import kl_band, target_kl
+from verl_tui.health.learnt import learning
 from verl_tui.health.suspect_settings import drift_causes
-from verl_tui.means import finite
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from verl_tui.health.conditions.condition import Breach
     from verl_tui.health.guide import Rule
     from verl_tui.health.rule_context import RuleContext
     from verl_tui.runs.series import Series
@@ -34,27 +39,13 @@ five.
 """
 _FEW_SIGMAS = 5.0
 """Standard deviations that such a fall must exceed: ten points know them poorly."""
-_STRONG = 3.0
-"""Beside a cliff of few points a KL must be so many times its threshold: a batch alone shows
-less.
+_AT_ONCE, _AT_FIRST = 0.75, 0.6
+"""In a log whose points are far apart a single one is enough that has lost so much of the level. In
+the first steps, which have no past but the first points, five that have lost so much.
 """
-_BEFORE, _AFTER = 50, 30
-"""Points before and after the cliff's edge among which a KL may have left its band."""
-_WRECK = 200
-"""Points after the edge in which the worst KL and samples are searched for."""
-_LONG_OUT = 300
-"""Points after which a KL outside its band counts as old: heuristic."""
-_FAR_FROM = 1.0
-"""A higher threshold counts as this one: three nats are far from any reference."""
-_OUT = 3
-"""Points in a row beyond its limit that make a KL leave its band."""
-_POLICY_KL = 0.1
-"""The guide's limit."""
-_OWN_PAST = 2.5
-"""Without a threshold (verl's own names) a KL of this many times its own past is out: heuristic."""
-_REPETITION = 0.3
-"""Share of repeated text that marks a step's samples as loops: heuristic, healthy text stays
-below.
+_JUMP, _JUMP_FLOOR = 100.0, 10.0
+"""A KL to the reference that is at once so many times its highest, and beyond so many nats, has no
+need of a falling reward: no healthy one, per token or of whole responses, leaps so far.
 """
 _GENERAL = (
     "Stop the run and go back to the last good checkpoint. Then a higher KL coefficient "
@@ -64,53 +55,19 @@ _TUTORIAL = (
     "Stop the run and go back to the last good checkpoint. Then kl_coef 0.02 with the adaptive "
     "controller (target_kl 0.05), kl_coef kept within [0.01, 0.1]."
 )
+_OF_MANY = Surroundings(BEFORE, 30, few=False)
+_OF_FEW = Surroundings(4 * _FEW_BEFORE, 2 * _FEW_BEFORE)
+_OF_ONE = _OF_FEW._replace(out=1)
 
 
-class _Departure(NamedTuple):
-    """A KL that has left its band."""
+class _Fall(NamedTuple):
+    """A fall of the reward that holds."""
 
-    key: str
-    step: int
-    threshold: float
-    """The guide's threshold."""
-    top: float
-    """Highest value from there on."""
-    title: str
-    usual: float
-    """Median of the values before."""
-    raised: int
-    """First step at which it was certain."""
-
-    @property
-    def times(self) -> str:
-        """How many times its threshold the metric was."""
-        return f"{number(self.top / self.threshold)} ×"
-
-    @property
-    def words(self) -> str:
-        """How far it is out, and since when."""
-        return (
-            f"{self.title} ({self.key}) is up to {self.times} "
-            f"its threshold of {number(self.threshold)} from step {self.step} "
-            f"(highest {number(self.top)})"
-        )
-
-    @property
-    def sign(self) -> str:
-        """The same in fewer words."""
-        return f"{self.title} {self.times} its threshold from step {self.step}"
-
-
-class _Loops(NamedTuple):
-    """Samples that repeat themselves."""
-
-    key: str
-    step: int
-    top: float
-    """Largest share of repeated text from there on."""
-    usual: float
-    lasts: bool
-    """True if most steps with samples from there on show it."""
+    edge: int
+    """Its first step."""
+    level: float
+    """The level before."""
+    foot: float
 
 
 class PolicyCollapse(Diagnosis):
@@ -124,42 +81,69 @@ class PolicyCollapse(Diagnosis):
         self._start_over()
 
     def _start_over(self) -> None:
-        share = self.rule.threshold
-        self._many_points = ConditionFeed(
-            lambda: Cliff(window=_LEVEL, recent=_RECENT, gap=_GAP, share=share)
-        )
-        self._few_points = ConditionFeed(
-            lambda: Cliff(
-                window=2 * _FEW_BEFORE,
-                recent=_FEW_RECENT,
-                gap=_FEW_GAP,
-                share=share,
-                sigmas=_FEW_SIGMAS,
-                unlike_all=True,
-            )
+        self._falls = _watches(self.rule.threshold)
+        self._jumps = ConditionFeed(
+            lambda: Scaled(factor=_JUMP, least=_FEW_BEFORE, floor=_JUMP_FLOOR)
         )
 
     def judge(self, context: RuleContext) -> Finding | NotJudged | None:
-        """Look for a cliff, then for a KL or samples that show it to be the policy's fault."""
+        """Look for a fall, then for a KL or samples that show it to be the policy's fault; else for
+        a KL that needs no fall.
+        """
         reward = context.run.indicator("reward")
         if reward is None:
             return NotJudged(self.rule.id, "the log has no reward")
-        if not _has_signs(context):
+        if not has_signs(context):
             return NotJudged(self.rule.id, "the log has neither a KL nor samples")
         if reward.key != self._key:
             self._key = reward.key
             self._start_over()
-        cliff, step = self._many_points.update([reward], context.end)
-        few, _ = self._few_points.update([reward], context.end)
-        if few.seen < few.needs:
-            return NotJudged(self.rule.id, f"needs {few.needs} points, has {few.seen}")
-        collapses = _collapses(cliff, context, reward, few=False)
-        in_few = _collapses(few, context, reward, few=True)
-        self._note([*collapses.values(), *in_few.values()])
-        for one, known in ((cliff, collapses), (few, in_few)):
-            if one.fall is not None and one.fall[0] in known:
-                return self._finding(context, reward, one.fall, step)
-        return None
+        found: Finding | NotJudged | None = None
+        collapses: list[Breach] = []
+        for around, feed in self._falls:
+            watch, step = feed.update([reward], context.end)
+            known = _collapses(watch, context, reward, around)
+            collapses += known.values()
+            fall = _fall(watch, reward)
+            if found is None and fall is not None and fall.edge in known:
+                found = self._finding(context, reward, fall, step)
+        if found is None and watch.seen < watch.needs:
+            found = NotJudged(
+                self.rule.id, f"needs {watch.needs} points, has {watch.seen}"
+            )
+        jumps, jump = self._jump(context)
+        self._note([*collapses, *jumps])
+        return found if isinstance(found, Finding) else jump or found
+
+    def _jump(self, context: RuleContext) -> tuple[list[Breach], Finding | None]:
+        """Return where the KL to the reference jumped beyond all bounds, with the finding while it
+        stays there and the reward does not gain.
+        """
+        kl = context.run.indicator("reference_kl")
+        if kl is None:
+            return [], None
+        jumps, step = self._jumps.update([kl], context.end)
+        breach = jumps.breaches.open
+        what = [
+            one._replace(what=f"reference KL {one.what}") for one in jumps.breaches.all
+        ]
+        if breach is None or learning(context, kl.key):
+            return what, None
+        return what, Finding(
+            self.rule.id,
+            self.rule.severity,
+            f"the policy has left the reference: reference KL {breach.what} at step "
+            f"{breach.since} and has stayed there",
+            step=step,
+            since_step=breach.since,
+            evidence=(
+                f"{kl.key}: a hundred times its highest and more, newest {number(kl.values[-1])}",
+                *(cause.words for cause in drift_causes(context.run)),
+            ),
+            advice=_GENERAL,
+            source=self.rule.source,
+            key=kl.key,
+        )
 
     def _note(self, collapses: list[Breach]) -> None:
         self.breaches = Breaches(cooldown=0)
@@ -167,43 +151,28 @@ class PolicyCollapse(Diagnosis):
         for breach in sorted(collapses, key=lambda one: (one.raised, one.since)):
             before = self.breaches.all[-1] if self.breaches.all else None
             if before is not None and breach.since <= (before.cleared or breach.since):
-                continue  # both windows saw the same fall
+                continue  # several saw the same fall
             at += 2
-            what = f"collapsed: reward {breach.what}"
+            what = f"collapsed: {breach.what}"
             self.breaches.begin(breach.since, breach.raised, what, at)
             if breach.cleared is not None:
                 self.breaches.end(breach.cleared, at + 1)
 
     def _finding(
-        self,
-        context: RuleContext,
-        reward: Series,
-        fall: tuple[int, float, float],
-        step: int | None,
+        self, context: RuleContext, reward: Series, fall: _Fall, step: int | None
     ) -> Finding:
         edge, level, foot = fall
-        stretch = _around(reward, edge, _BEFORE, _WRECK)
-        out = _departures(context, stretch)
-        loops = _loops(context, stretch)
+        signs = signs_of(context, reward, edge)
         causes = drift_causes(context.run)
         cliff = f"reward cliff at step {edge}"
         way = f"from {number(level)} to {number(foot)}"
-        evidence = [f"{cliff}: {way} ({reward.key})"]
-        evidence += [departure.words for departure in out]
-        signs = [departure.sign for departure in out[:1]]
-        if loops is not None:
-            sign = f"samples loop from step {loops.step}"
-            signs.append(sign)
-            evidence.append(
-                f"{sign}: {loops.top:.0%} of their text repeats itself, "
-                f"{loops.usual:.0%} before ({loops.key})"
-            )
+        evidence = [f"{cliff}: {way} ({reward.key})", *signs.evidence]
         evidence += [cause.words for cause in causes]
         names = {cause.name for cause in causes}
         return Finding(
             self.rule.id,
             self.rule.severity,
-            f"the policy collapsed: {cliff}, {way}; {', '.join(signs)}",
+            f"the policy collapsed: {cliff}, {way}; {signs.words}",
             step=step,
             since_step=edge,
             evidence=tuple(evidence),
@@ -213,163 +182,49 @@ class PolicyCollapse(Diagnosis):
         )
 
 
-def _has_signs(context: RuleContext) -> bool:
-    has_kl = "policy_kl" in context.indicators or "reference_kl" in context.indicators
-    return has_kl or _loops_key(context) is not None
+def _watches(
+    share: float,
+) -> Sequence[tuple[Surroundings, ConditionFeed[Cliff] | ConditionFeed[Vanish]]]:
+    """Return the watches for a fall: in many points, in few, in the first steps of all, which have
+    no level before, and at the first of few points that are far apart.
+    """
+    many = partial(Cliff, window=_LEVEL, recent=_RECENT, gap=_GAP, share=share)
+    cliff = partial(Cliff, window=2 * _FEW_BEFORE, unlike_all=True)
+    few = partial(
+        cliff, recent=_FEW_RECENT, gap=_FEW_GAP, share=share, sigmas=_FEW_SIGMAS
+    )
+    start = partial(
+        Vanish, share=1 - _AT_FIRST, back=0.5, recent=_RECENT, within=BEFORE
+    )
+    one = partial(cliff, recent=1, gap=0, share=_AT_ONCE, sigmas=1.0)
+    return (
+        (_OF_MANY, ConditionFeed(many)),
+        (_OF_FEW, ConditionFeed(few)),
+        (_OF_FEW, ConditionFeed(start)),
+        (_OF_ONE, ConditionFeed(one)),
+    )
+
+
+def _fall(watch: Cliff | Vanish, reward: Series) -> _Fall | None:
+    """Return the fall that holds, None without one."""
+    if isinstance(watch, Cliff):
+        return _Fall(*watch.fall) if watch.fall is not None else None
+    if watch.since is None:
+        return None
+    return _Fall(watch.since, watch.opening, reward.values[-1])
 
 
 def _collapses(
-    cliff: Cliff, context: RuleContext, reward: Series, *, few: bool
+    watch: Cliff | Vanish, context: RuleContext, reward: Series, around: Surroundings
 ) -> dict[int, Breach]:
     """Return the falls with a sign that they are the policy's, by their first step; each is raised
     when both were known.
     """
     found = {}
-    for breach in cliff.breaches.all:
-        sign = _first_sign(context, reward, breach.since, few=few)
+    for breach in watch.breaches.all:
+        sign = first_sign(context, reward, breach.since, around)
         if sign is not None:
-            found[breach.since] = breach._replace(raised=max(breach.raised, sign))
+            raised = max(breach.raised, sign)
+            what = f"reward {breach.what}"
+            found[breach.since] = breach._replace(raised=raised, what=what)
     return found
-
-
-def _first_sign(
-    context: RuleContext, reward: Series, edge: int, *, few: bool = False
-) -> int | None:
-    """Return the step of the first sign around a cliff that it is the policy's fault, if any.
-
-    Args:
-        context: The run.
-        reward: Its reward.
-        edge: First step of the fall.
-        few: Whether the fall was seen in few points, so that a KL must be far out.
-    """
-    if few:
-        stretch = _around(reward, edge, 4 * _FEW_BEFORE, 2 * _FEW_BEFORE)
-    else:
-        stretch = _around(reward, edge, _BEFORE, _AFTER)
-    loops = _loops(context, stretch)
-    out = _departures(context, stretch)
-    if few:
-        # A fall is less sure: what was out before it has nothing to do with it.
-        out = [one for one in out if _is_far(one) and one.step >= stretch[0]]
-    signs = [departure.raised for departure in out]
-    if loops is not None and (loops.lasts or not few):
-        signs.append(loops.step)
-    return min(signs, default=None)
-
-
-def _around(reward: Series, edge: int, before: int, after: int) -> tuple[int, int]:
-    """Return the steps of the points so many before and after a step, as far as there are any."""
-    at = bisect_left(reward.steps, edge)
-    last = min(at + after, len(reward) - 1)
-    return reward.steps[max(0, at - before)], reward.steps[last]
-
-
-def _is_far(departure: _Departure) -> bool:
-    if departure.top < _STRONG * min(departure.threshold, _FAR_FROM):
-        return False
-    return departure.top >= _OWN_PAST * departure.usual
-
-
-def _departures(context: RuleContext, stretch: tuple[int, int]) -> Sequence[_Departure]:
-    found = (
-        _departure(context, "policy_kl", "policy KL", stretch),
-        _departure(context, "reference_kl", "reference KL", stretch),
-    )
-    return [one for one in found if one is not None]
-
-
-def _departure(
-    context: RuleContext, indicator: str, title: str, stretch: tuple[int, int]
-) -> _Departure | None:
-    """Return where a KL left its band between two steps, None where it did not."""
-    series = context.run.indicator(indicator)
-    if series is None:
-        return None
-    start = bisect_left(series.steps, stretch[0])
-    stop = bisect_right(series.steps, stretch[1])
-    limit, threshold = _limits(context, indicator, series, start)
-    first = _stretch(series.values[start:stop], limit)
-    if first is None:
-        return None
-    first += start
-    raised = series.steps[first + _OUT - 1]
-    # It may have left earlier; but what was out long before has nothing to do with the cliff.
-    earliest = max(0, first - _LONG_OUT)
-    while first > earliest and series.values[first - 1] > limit:
-        first -= 1
-    if first == earliest > 0:
-        return None
-    top = max(finite(series.values[first:stop]))
-    past = finite(series.values[max(0, first - _BEFORE) : first])
-    return _Departure(
-        series.key,
-        series.steps[first],
-        threshold,
-        top,
-        title,
-        median(past) if past else 0.0,
-        raised,
-    )
-
-
-def _stretch(values: Sequence[float], limit: float) -> int | None:
-    """Return where the first stretch of values beyond a limit begins that is long enough."""
-    length = 0
-    for i, value in enumerate(values):
-        length = length + 1 if limit < value < math.inf else 0
-        if length == _OUT:
-            return i - _OUT + 1
-    return None
-
-
-def _limits(
-    context: RuleContext, indicator: str, series: Series, start: int
-) -> tuple[float, float]:
-    """Return the end of a KL's healthy band, and the threshold that it is expressed in multiples
-    of.
-    """
-    if indicator == "policy_kl":
-        return _POLICY_KL, _POLICY_KL
-    if context.run.dialect == "tutorial":
-        band = kl_band(context.run, context.guide)
-        target = target_kl(context.run, context.guide)
-        return band.value, target.value
-    past = finite(series.values[max(0, start - _BEFORE) : start + 5])
-    limit = max(_POLICY_KL, _OWN_PAST * median(past)) if past else math.inf
-    return limit, limit
-
-
-def _loops_key(context: RuleContext) -> str | None:
-    for key in ("samples/repetition", "val_samples/repetition"):
-        if key in context.names:
-            return key
-    return None
-
-
-def _loops(context: RuleContext, stretch: tuple[int, int]) -> _Loops | None:
-    """Return where samples began to repeat themselves between two steps, None where they did
-    not.
-    """
-    key = _loops_key(context)
-    series = context.run.series(key) if key else None
-    if key is None or series is None:
-        return None
-    start = bisect_left(series.steps, stretch[0])
-    stop = bisect_right(series.steps, stretch[1])
-    begin = max(0, start - _BEFORE)
-    earlier = series.values[begin:start]
-    if earlier and median(earlier) > _REPETITION:
-        return None  # they did so long before
-    usual = _usual_repetition(series.values[begin:stop])
-    least = max(_REPETITION, 2 * usual)
-    first = next((i for i in range(start, stop) if series.values[i] > least), None)
-    if first is None:
-        return None
-    found = series.values[first:stop]
-    return _Loops(key, series.steps[first], max(found), usual, median(found) > least)
-
-
-def _usual_repetition(values: Sequence[float]) -> float:
-    healthy = [value for value in values if value <= _REPETITION]
-    return median(healthy) if healthy else 0.0

@@ -11,6 +11,7 @@ from itertools import zip_longest
 from typing import TYPE_CHECKING, NamedTuple
 
 from verl_tui.sources.formats.console.collected import printed_line
+from verl_tui.sources.formats.console.progress_lines import has_bar
 from verl_tui.text import safe, strip_ansi
 
 if TYPE_CHECKING:
@@ -23,8 +24,6 @@ STRIDE = 4 * BLOCK
 """Bytes searched, or lines counted, in one go."""
 _FAR = 32 * 2**20
 """Longest distance in bytes at which the end or the beginning of a line is searched."""
-_BAR = b"%|"
-"""Characters in every tqdm progress bar."""
 
 
 class LogLine(NamedTuple):
@@ -177,9 +176,9 @@ def _states(data: bytes) -> Sequence[tuple[bytes, bool]]:
     """Return the states that a line showed in turn, of consecutive progress bars the last."""
     data = strip_ansi(data)
     if b"\r" not in data:
-        return [(data, _BAR in data)]
+        return [(data, has_bar(data))]
     states = [
-        (state, _BAR in state) for state in data.split(b"\r") if state.strip()
+        (state, has_bar(state)) for state in data.split(b"\r") if state.strip()
     ] or [(b"", False)]
     # A bar followed by another one was overwritten.
     return [

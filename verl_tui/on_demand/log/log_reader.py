@@ -14,7 +14,7 @@ from verl_tui.on_demand.log import log_blocks
 from verl_tui.on_demand.log.line_search import SearchJob, search_next
 from verl_tui.on_demand.log.log_blocks import LogFile, read_block
 from verl_tui.on_demand.worker import Worker
-from verl_tui.sources.files.compressed import uncompressed_name
+from verl_tui.sources.files.compressed import is_compressed
 from verl_tui.sources.files.tail import opened
 
 if TYPE_CHECKING:
@@ -175,7 +175,7 @@ class Log:
     @contextmanager
     def _opened(self) -> Iterator[LogFile | None]:
         """Open the file; yield None if it is unchanged and nothing must be read."""
-        if uncompressed_name(self.path) != self.path:
+        if is_compressed(self.path):
             raise OSError(
                 "a compressed log can be read from its beginning only:"
                 " unpack it to look at its text"

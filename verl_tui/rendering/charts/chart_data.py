@@ -156,6 +156,8 @@ class ChartData(NamedTuple):
     """Right end of a zoom, None = where the data ends."""
     reach: tuple[int, int] | None = None
     """First and last position that the charts around it show; it shows them, too."""
+    trendless: bool = False
+    """True if health says that it has no trend, of a longer past than that of the title's arrow."""
     gutter: int = 0
     """Cells that the numbers of the y axis take at least: as in the charts above and below it."""
     end: int | None = None

@@ -13,9 +13,9 @@ from verl_tui.rendering.charts.downsample import (
     value_at,
     value_range,
 )
-from verl_tui.rendering.charts.labels import unit_text
 from verl_tui.rendering.charts.ranges import extent
 from verl_tui.rendering.text.numbers import compact
+from verl_tui.rendering.text.units import in_words
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -61,8 +61,8 @@ def current_value(
         return None
     last = line.points.values[stop - 1]
     role = "value" if isfinite(last) else "odd"
-    reading = CurrentValue(compact(last), unit_text(data.unit), role)
-    if data.in_row:
+    reading = CurrentValue(*in_words(last, data.unit), role)
+    if data.in_row or data.trendless:
         return reading
     newest = line.points.values[max(0, stop - TREND_POINTS) : stop]
     way = trend(newest, _drawn(line, data))
@@ -87,8 +87,7 @@ def _value_at_cursor(line: ChartLine, cursor: int, data: ChartData) -> CurrentVa
     found = value_at(line.points, cursor)
     x = value_at(line.over, cursor) if line.over is not None else None
     return CurrentValue(
-        compact(found[1]) if found else "-",
-        unit_text(data.unit) if found else "",
+        *(in_words(found[1], data.unit) if found else ("-", "")),
         "cursor",
         f" at KL {compact(x[1])}" if x is not None else "",
         [(f" @ {data.axis.read(found[0] if found else cursor)}", "cursor")],

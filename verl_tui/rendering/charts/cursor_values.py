@@ -7,11 +7,11 @@ from typing import TYPE_CHECKING, NamedTuple
 from rich.cells import cell_len
 
 from verl_tui.rendering.charts.downsample import value_at
-from verl_tui.rendering.charts.labels import value_text
 from verl_tui.rendering.charts.line_signs import signs
 from verl_tui.rendering.charts.symbols import ASCII
 from verl_tui.rendering.text.numbers import compact, exact_step
 from verl_tui.rendering.text.printable import printable
+from verl_tui.rendering.text.units import in_words, value_text
 from verl_tui.rendering.text.wrap import fit
 
 if TYPE_CHECKING:
@@ -93,7 +93,8 @@ def _envelope(data: ChartData, step: int) -> Iterator[CursorValue]:
     edges = [value_at(points, step) for points in data.envelope or ()]
     low, high = edges or (None, None)
     if low is not None and high is not None:
-        yield CursorValue("", f"min {compact(low[1])} max {compact(high[1])}")
+        least, most = (in_words(edge[1], data.unit)[0] for edge in (low, high))
+        yield CursorValue("", f"min {least} max {most}")
 
 
 def _quantiles(data: ChartData, step: int, symbols: Symbols) -> Iterator[CursorValue]:
@@ -103,7 +104,7 @@ def _quantiles(data: ChartData, step: int, symbols: Symbols) -> Iterator[CursorV
     found = [value_at(points, step) for points in data.spread]
     if not found or any(point is None for point in found):
         return
-    texts = [compact(point[1]) for point in found if point is not None]
+    texts = [in_words(point[1], data.unit)[0] for point in found if point is not None]
     to = "-" if symbols is ASCII else "–"
     yield CursorValue("median", texts[2])
     yield CursorValue(f"25{to}75%", f"{texts[1]} to {texts[3]}")
@@ -134,7 +135,9 @@ def _value(
         average = cache.smoothed(line.points, data.smoothing)
         average.pyramid  # noqa: B018 - it reads what has come since
         smooth = value_at(average, step)
-        text += f" (smooth {compact(smooth[1])})" if smooth is not None else ""
+        text += (
+            f" (smooth {in_words(smooth[1], unit)[0]})" if smooth is not None else ""
+        )
     return text if found[0] == step else f"{text} @ {data.axis.exact(found[0])}"
 
 

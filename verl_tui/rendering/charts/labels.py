@@ -1,4 +1,4 @@
-"""Words that several parts of a chart write: values, sentences, and which way a target lies."""
+"""Words that several parts of a chart write: sentences, and which way a target lies."""
 
 from __future__ import annotations
 
@@ -13,16 +13,6 @@ from verl_tui.rendering.text.printable import wrapped
 if TYPE_CHECKING:
     from verl_tui.rendering.charts.axes import Scale
     from verl_tui.rendering.charts.braille import Text
-
-
-def value_text(value: float, unit: str) -> str:
-    """Write a value with its unit."""
-    return compact(value) + unit_text(unit)
-
-
-def unit_text(unit: str) -> str:
-    """Write a unit as it stands behind a number."""
-    return f" {unit}" if unit and unit != "%" else unit
 
 
 def beyond(target: float, scale: Scale, cells: int, symbols: Symbols) -> str:

@@ -11,9 +11,9 @@ from rich.cells import cell_len
 from verl_tui.rendering.charts.downsample import value_at
 from verl_tui.rendering.charts.line_signs import signs
 from verl_tui.rendering.charts.symbols import ASCII, Symbols, fit
-from verl_tui.rendering.text.numbers import compact
 from verl_tui.rendering.text.piece import cells_of
 from verl_tui.rendering.text.printable import middle
+from verl_tui.rendering.text.units import in_words
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
@@ -65,8 +65,9 @@ def _names(
         if not sign:
             continue
         found = value_at(line.points, cursor) if cursor is not None else None
+        metric = data.right if line.right and data.right is not None else data
         value = (" right" if line.right else "") + (
-            f" {compact(found[1])}" if found else ""
+            f" {in_words(found[1], metric.unit)[0]}" if found else ""
         )
         gap = "  " if names else ""
         names.append((gap + sign, line.role))
@@ -98,7 +99,7 @@ def runs_at_cursor(
     room = width - cell_len(data.title) - cells_of(at) - 4
     named = names_or_key(data, cursor, symbols, LEAST_LETTERS, room)
     values = _first_that_fits(
-        chain(named, _lettered(runs, main, cursor, symbols)), room
+        chain(named, _lettered(runs, main, data.unit, cursor, symbols)), room
     )
     if values:
         return (at, values)
@@ -111,12 +112,16 @@ def _first_that_fits(ways: Iterable[Pieces], room: int) -> Pieces:
 
 
 def _lettered(
-    runs: Sequence[ChartLine], main: ChartLine, cursor: int, symbols: Symbols
+    runs: Sequence[ChartLine],
+    main: ChartLine,
+    unit: str,
+    cursor: int,
+    symbols: Symbols,
 ) -> Iterator[Pieces]:
     """Yield the values of the runs behind their letters: of all, then of fewer and fewer."""
     for count in range(len(runs), 0, -1):
         for gap in ("  ", " "):
-            yield _lettered_values(runs, main, count, gap, cursor, symbols)
+            yield _lettered_values(runs, main, count, gap, unit, cursor, symbols)
 
 
 def _lettered_values(
@@ -124,6 +129,7 @@ def _lettered_values(
     main: ChartLine,
     count: int,
     gap: str,
+    unit: str,
     cursor: int,
     symbols: Symbols,
 ) -> Pieces:
@@ -135,7 +141,7 @@ def _lettered_values(
         side += [
             (gap if side else "", ""),
             (line.sign, line.role),
-            (f" {compact(found[1]) if found else '-'}", "value"),
+            (f" {in_words(found[1], unit)[0] if found else '-'}", "value"),
         ]
     if len(kept) == len(runs):
         return side

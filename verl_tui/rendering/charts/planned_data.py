@@ -59,8 +59,9 @@ def chart_data(found: PlannedChart, view: View, look: ChartLook) -> ChartData:
         spread=_spread(found, run, axis),
         band=_band(found, view),
         target=target,
-        notes=_since(found, own) or notes or _rate(found, run),
+        notes=_since(found, own) or notes or _rate(found, run) or _averaged(own),
         in_row=found.in_row,
+        trendless=_is_trendless(found, view),
         beside=tuple(newest_and_best(run)) if found.points else (),
         marks=tuple(_marks(found, view, along)),
         alarms=tuple(_alarms(found, view, along)),
@@ -193,12 +194,25 @@ def _rate(found: PlannedChart, run: Run) -> tuple[str, ...]:
     """
     if found.indicator == "step_time":
         rate = steps_per_minute(run)
-        return () if rate is None else (f"{compact(rate.value)} {rate.unit}",)
+        return () if rate is None else (f"usual {compact(rate.value)} {rate.unit}",)
     if found.indicator == "generation_time":
         latency = generation_latency(run)
         if latency is not None:
             return (f"p95 {compact(latency.value)} {latency.unit}",)
     return ()
+
+
+def _is_trendless(found: PlannedChart, view: View) -> bool:
+    """Return whether health finds no trend in the metric."""
+    plateaus = (one for one in view.verdict.findings if one.id == "plateau")
+    return any(one.key is not None and found.shows(one.key) for one in plateaus)
+
+
+def _averaged(series: Series | None) -> tuple[str, ...]:
+    """Return of how many measurements the newest point is the mean, nothing where it is one."""
+    if series is None or not series.counts or series.counts[-1] < 2:
+        return ()
+    return f"mean of {series.counts[-1]} measurements", f"mean of {series.counts[-1]}"
 
 
 def _since(found: PlannedChart, series: Series | None) -> tuple[str, ...]:

@@ -9,9 +9,9 @@ from rich.cells import cell_len
 
 from verl_tui.metrics import describe, modern
 from verl_tui.patterns import NamePattern
-from verl_tui.rendering.charts.labels import value_text
 from verl_tui.rendering.charts.sparkline import gauge, spark_pieces, sparkline
 from verl_tui.rendering.text.printable import cut, middle
+from verl_tui.rendering.text.units import value_text
 from verl_tui.rendering.text.wrap import ellipsis
 from verl_tui.runs.cached import cached_by_keys
 
@@ -114,7 +114,7 @@ def _value(label: str, key: str, series: Series) -> LoggedFigure:
     if unit == "percent" and not _OF_WANDB.fullmatch(key) and _in_shares(series):
         unit = "share"
     if unit == "share":
-        return LoggedFigure(label, value_text(value * 100, "%"), value, "value", series)
+        return LoggedFigure(label, value_text(value, "share"), value, "value", series)
     if unit == "percent":
         return LoggedFigure(label, value_text(value, "%"), value / 100, "value", series)
     return LoggedFigure(label, value_text(value, unit), None, "value", series)

@@ -214,4 +214,5 @@ def _heading(run: Run, run_host: str) -> str:
     """Return the source of devices that are not read here."""
     if logs_cluster(run):
         return f"of the cluster, {run_host}" if run_host else "of the cluster"
-    return f"as logged on {run_host}" if run_host else "as logged by the run"
+    where = f"logged on {run_host}" if run_host else "logged by the run"
+    return f"newest {where}"

@@ -48,11 +48,11 @@ def busy(device: Device) -> float | None:
 
 
 def idle(devices: Sequence[Device]) -> list[Device]:
-    """Return the devices that are idle while others work."""
+    """Return the devices that are idle while others work, and have not always been."""
     known = _lately(devices)
     if max((percent for percent, _ in known), default=0.0) < WORKS:
         return []
-    return [device for percent, device in known if percent < IDLE]
+    return [device for percent, device in known if percent < IDLE and device.worked]
 
 
 def _lately(devices: Iterable[Device]) -> list[tuple[float, Device]]:
@@ -124,10 +124,13 @@ def callouts(devices: Sequence[Device], *, with_idle: bool = True) -> Iterator[s
     idlers = idle(devices)
     if with_idle:
         yield from _about("idle", idlers)
+    never = [device for device in devices if not device.worked]
+    if len(never) < len(devices):
+        yield from _about("never at work, maybe not this run's", never)
     yield from _about("throttled", filter(throttled, devices), _reason)
     yield from _about("hot", filter(hot, devices), _celsius)
     yield from _about("memory full", filter(full, devices))
-    yield from _uneven([device for device in devices if device not in idlers])
+    yield from _uneven([one for one in devices if one not in (*idlers, *never)])
 
 
 def _uneven(devices: Sequence[Device]) -> Iterator[str]:

@@ -20,15 +20,16 @@ if TYPE_CHECKING:
     from verl_tui.rendering.charts.chart_data import Points
     from verl_tui.rendering.session.shown_state import Unread
 
-_BADGES = {"ok": "●", "warning": "▲", "critical": "✖", "nothing": "○"}
-_ASCII_BADGES = {"ok": "o", "warning": "!", "critical": "X", "nothing": "-"}
+_BADGES = {"ok": "●", "dim": "●", "warning": "▲", "critical": "✖", "nothing": "○"}
+_ASCII_BADGES = {"ok": "o", "dim": "o", "warning": "!", "critical": "X", "nothing": "-"}
 _HEALTH = {
     "ok": "nothing found",
     "warning": "warning",
     "critical": "critical",
+    "dim": "nothing found, not all judged",
     "nothing": "no verdict yet",
 }
-"""Meanings of the badges."""
+"""Meanings of the badges, which are named by their roles."""
 _STATE_ROLES: dict[State | Unread, str] = {
     State.RUNNING: "ok",
     State.FINISHED: "ok",

@@ -6,6 +6,7 @@ from math import isfinite
 from typing import TYPE_CHECKING, NamedTuple
 from weakref import WeakKeyDictionary
 
+from verl_tui.health.coverage import coverage_of
 from verl_tui.health.finding import Severity
 from verl_tui.indicators import factor
 from verl_tui.rendering.run_list.entry_rows import RunEntry
@@ -180,12 +181,16 @@ def _badge(view: View, run: Run) -> HealthBadge:
         worst = max(finding.severity for finding in bad)
         role = "critical" if worst is Severity.CRITICAL else "warning"
         return HealthBadge(role, str(len(bad)) if len(bad) <= _MOST else "+")
-    return HealthBadge("ok" if _is_judged(view, run, verdict) else "nothing")
+    if not _is_judged(view, run, verdict):
+        return HealthBadge()
+    return HealthBadge("ok" if coverage_of(run, verdict).complete else "dim")
 
 
 def _is_judged(view: View, run: Run, verdict: Verdict) -> bool:
-    """True if a rule could judge the run and not only its end, or if the rules are unknown."""
-    if run.preview:
+    """True if a rule could judge an indicator of the run, and not only its end, or if the rules are
+    unknown.
+    """
+    if run.preview or not run.indicators:
         return False
     if view.acknowledgements.open(run.name, verdict.primary):
         return True

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from verl_tui.rendering.session.hint_keys import HINT_KEYS
 from verl_tui.rendering.session.shown_state import Unread, shown_state
 from verl_tui.rendering.text.printable import size_text
-from verl_tui.runs.views.state import State
+from verl_tui.runs.views.state import State, unread_form
 from verl_tui.text import one_line
 from verl_tui.times import age
 from verl_tui.words import counted
@@ -65,7 +65,13 @@ def _why_no_chart(run: Run, now: State | Unread) -> str:
         return _crashed(run)
     if run.step is not None:
         return "no metrics: the log only counts steps"
-    return "no training found in it" if now is State.NO_TRAINING else "no step yet"
+    if said := unread_form(run):
+        return said
+    if now is State.NO_TRAINING:
+        return "no training found in it"
+    if now in (State.FINISHED, State.ENDED):
+        return "no step was logged"
+    return "no step yet"
 
 
 def _crashed(run: Run) -> str:

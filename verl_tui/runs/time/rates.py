@@ -30,13 +30,16 @@ def rates(run: Run) -> Iterator[SpeedFigure]:
 
 
 def steps_per_minute(run: Run) -> SpeedFigure | None:
-    """Return how many steps a minute has at the run's usual pace, None where unknown."""
+    """Return how many steps a minute has at the run's usual pace, or how many minutes a step has
+    where that is longer than one; None where unknown.
+    """
     usual = pace(run)
     if usual is None or not 0 < usual.seconds < math.inf:
         return None
-    return SpeedFigure(
-        "steps per minute", 60.0 / usual.seconds, "steps/min", usual.origin
-    )
+    minutes = usual.seconds / 60.0
+    if minutes > 1:
+        return SpeedFigure("minutes a step", minutes, "min a step", usual.origin)
+    return SpeedFigure("steps per minute", 1.0 / minutes, "steps/min", usual.origin)
 
 
 def generation_latency(run: Run) -> SpeedFigure | None:

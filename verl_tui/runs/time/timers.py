@@ -72,7 +72,8 @@ _FRAMEWORKS = (
     _TimerNames("time/step", NamePattern(r"time/([^/]+)"), _none),
 )
 _NO_PART = NamePattern(
-    r"(?:.*_)?(?:step|total_step_time|step_total|time_per_step)|.*(?:_(?:max|min|mean)|_per_.*)"
+    r"(?:.*_)?(?:step|total_step_time|step_total|time_per_step)"
+    r"|.*(?:_(?:max|min|mean|count|ratio)|_per_.*)|(?:n|num)_.*"
 )
 
 

@@ -7,6 +7,7 @@ from __future__ import annotations
 import math
 from collections import deque
 from pathlib import Path
+from statistics import median
 from typing import TYPE_CHECKING, NamedTuple
 
 from verl_tui.records import Gpu
@@ -32,6 +33,12 @@ _LATELY = 15
 """Number of readings that distinguish an idle device from one between two kernels: half a minute at
 the usual pace.
 """
+WORKED = 5.0
+"""Utilisation in percent that a device has reached where it was ever used: heuristic."""
+_MOST = 64
+"""Most devices that one is compared with."""
+_ALIKE = 0.1
+"""Shares of memory that differ by no more of themselves are alike: heuristic."""
 _LATELY_LOGGED = 4
 """The same in W&B's measurements, each the mean of several seconds."""
 
@@ -48,6 +55,10 @@ class Device(NamedTuple):
     """Mean utilisation over the last readings, None where it is unknown."""
     span: float | None = None
     """Seconds that the history covers, None where it is unknown."""
+    worked: bool = True
+    """False if a run has logged it with all the others of its host, and it has never been at work
+    there: it may not be the run's.
+    """
 
 
 class DeviceHistory:
@@ -96,7 +107,7 @@ def utilization_keys(run: Run) -> list[str]:
     for key, named in _device_keys(run):
         if named.field != "gpu" or key.startswith(_CLUSTER):
             continue
-        if _is_of_wandb(key) or _passes_one(run, key):
+        if is_of_wandb(key) or _passes_one(run, key):
             found.setdefault((named.node, named.device), key)
     return [found[place] for place in sorted(found)]
 
@@ -108,15 +119,49 @@ def _device_keys(run: Run) -> list[tuple[str, DeviceKey]]:
     return [(key, name) for key, name in named if name is not None]
 
 
+def logs_device_memory(run: Run) -> bool:
+    """Return whether a run has logged the memory of single devices."""
+    return any(named.field.startswith("memory") for _, named in _device_keys(run))
+
+
 @cached_by_keys
 def logs_cluster(run: Run) -> bool:
     """Return whether a run has figures of a cluster's machines, which it may or may not use."""
     return any(key.startswith(_CLUSTER) for key in run.keys)
 
 
-def _is_of_wandb(key: str) -> bool:
+def is_of_wandb(key: str) -> bool:
     """Return whether a device's utilisation was measured by W&B: in percent, however small."""
     return key.partition("/l:")[0].endswith(".gpu")
+
+
+def never_worked(run: Run, key: str) -> bool:
+    """Return whether a device has idled since the run began and does not hold as much memory as
+    those that work: W&B measures all devices of a host, whoever uses them.
+    """
+    if not is_of_wandb(key) or not _idled(run, key):
+        return False
+    held = _held(run, key)
+    others = [
+        _held(run, one) for one in utilization_keys(run)[:_MOST] if not _idled(run, one)
+    ]
+    known = [share for share in others if share is not None]
+    if held is None or not known:
+        return True
+    # What holds as much as those that work was set up by the same run.
+    return abs(held - median(known)) > _ALIKE * median(known)
+
+
+def _idled(run: Run, key: str) -> bool:
+    busy = run.present(key)
+    return busy is not None and busy.highest < WORKED
+
+
+def _held(run: Run, key: str) -> float | None:
+    """Return the newest share of a device's memory in use, given the key of its utilisation."""
+    memory = run.present(memory_key(key))
+    point = memory.last_finite if memory is not None else None
+    return None if point is None else point.value
 
 
 def _passes_one(run: Run, key: str) -> bool:
@@ -169,11 +214,13 @@ def _logged(
 
     name = run.settings.get("wandb.gpu")
     history: Sequence[float] = ()
+    worked = True
     if "gpu" in figures:
         key = figures["gpu"].key
         history = run.measured(key, COLUMNS)
-        if not _is_of_wandb(key):
+        if not is_of_wandb(key):
             history = _in_percent(history)
+        worked = not never_worked(run, key)
     factors = {field: figure.factor for field, figure in figures.items()}
     used, total = _memory(last, factors)
     gpu = Gpu(
@@ -186,7 +233,8 @@ def _logged(
         last("powerWatts"),
         last("enforcedPowerLimitWatts"),
     )
-    return Device(gpu, node, tuple(history), _mean(history[-_LATELY_LOGGED:]))
+    lately = _mean(history[-_LATELY_LOGGED:])
+    return Device(gpu, node, tuple(history), lately, worked=worked)
 
 
 def _last_finite(values: Sequence[float]) -> float | None:

@@ -15,6 +15,8 @@ if TYPE_CHECKING:
     from verl_tui.records import SourceStatus
     from verl_tui.runs.run import Run
 
+ESTIMATED = "its steps are estimated: no source states them"
+
 
 class Share(NamedTuple):
     """The points of a metric that one source gave."""
@@ -45,6 +47,12 @@ def leading(run: Run) -> Mapping[str, int]:
     counted = Counter(map(origin_of, run.precedences()))
     counts = ((_status(run, source), count) for source, count in counted.items())
     return {status.path: count for status, count in counts if status is not None}
+
+
+def has_estimated_steps(run: Run) -> bool:
+    """Return whether no source states the steps of a run: they were counted or estimated."""
+    told = [state.status for state in run.sources.values() if state.rows]
+    return bool(told) and all(status.counts_steps for status in told)
 
 
 def origin(run: Run, key: str, step: int) -> SourceStatus | None:

@@ -245,7 +245,7 @@ def has_no_training(run: Run) -> bool:
 
 def _read_in_vain(status: SourceStatus) -> bool:
     """Return whether a source has been read whole, and nothing of a training was in it."""
-    if status.records or status.unreadable or status.problem:
+    if status.records or status.unreadable or status.problem or status.unread_form:
         return False
     return status.whole
 
@@ -259,6 +259,12 @@ def _abandoned(run: Run, idle: float | None) -> bool:
     return all(
         source.status.unheld for source in run.sources.values() if source.status.size
     )
+
+
+def unread_form(run: Run) -> str:
+    """Say which lines look like metrics that cannot be read; empty for a run with steps."""
+    said = (source.status.unread_form for source in run.sources.values())
+    return "" if run.step is not None else next(filter(None, said), "")
 
 
 def is_evaluation(run: Run) -> bool:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
 from verl_tui.sources.discovery import naming
@@ -12,7 +14,6 @@ from verl_tui.sources.folders.checkpoint_folders import homes
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
-    from pathlib import Path
 
     from verl_tui.sources.discovery.found import FoundRun
 
@@ -33,13 +34,16 @@ class CheckpointHome(NamedTuple):
 def homes_around(directory: Path) -> list[Path]:
     """Return where the run with logs in a directory keeps its checkpoints: there, or beside it."""
     found = []
-    for place in (directory, *directory.parents)[: _HIGHEST + 1]:
+    place = directory
+    for _ in range(_HIGHEST + 1):
         found += homes(place, 0)
         for name in HOMES:
             if is_folder(place / name):
                 found += homes(place / name)
+        place = Path(os.path.realpath(place))
         if not naming.is_generic(place.name) and wandb_id(place) is None:
             break
+        place = place.parent
     return found
 
 

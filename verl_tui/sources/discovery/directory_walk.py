@@ -25,6 +25,7 @@ from verl_tui.sources.folders.checkpoint_folders import homes, is_home
 from verl_tui.sources.folders.setting_files import NAMES as SETTINGS
 from verl_tui.sources.formats import trainer_state
 from verl_tui.sources.formats.console import reader as console
+from verl_tui.sources.formats.no_logs import OWN
 
 if TYPE_CHECKING:
     import os
@@ -171,11 +172,14 @@ class DirectoryWalk:
                 FoundFile(path, known.format, sure=known.sure, title=known.title)
             )
         elif self._is_unknown_log(written, path):
-            self.unknown[written] = passed_over.why_unknown(self._probe.first(written))
+            self.unknown[written] = self._probe.why_unknown(written)
 
     def _is_unknown_log(self, written: Path, path: Path) -> bool:
         return (
-            is_worth_reporting(written.name)
+            (
+                is_worth_reporting(written.name)
+                or self._probe.why_unknown(written) == OWN
+            )
             and self._probe.size(written) > 0
             and not passed_over.is_data(path, self.top)
         )

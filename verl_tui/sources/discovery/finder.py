@@ -35,7 +35,7 @@ from verl_tui.sources.discovery.trackio_runs import RunNames
 from verl_tui.sources.discovery.wandb_copies import WandbCopies
 from verl_tui.sources.files import rotated
 from verl_tui.sources.files.checkpoint_names import HOMES, checkpoint_step
-from verl_tui.sources.files.paths import is_file, is_folder
+from verl_tui.sources.files.paths import is_file, is_folder, one_spelling
 from verl_tui.sources.folders.checkpoint_folders import homes
 from verl_tui.sources.folders.setting_files import NAMES as SETTINGS
 from verl_tui.text import one_line
@@ -113,6 +113,7 @@ class Finder:
                 self._find(path)
         runs = self._pages.split(self._trackio.split(named_runs(self._folders)))
         owners = with_checkpoints(list(runs), self._homes)
+        self._pass_over(self._pages.passed)
         shown = {str(file.path) for run in owners for file in run.files}
         passed = dict.fromkeys(self._passed_over)
         return Discovery(
@@ -144,21 +145,22 @@ class Finder:
 
     def _matches(self, spec: str) -> list[Path]:
         expanded = os.path.expanduser(spec)  # noqa: PTH111 - pathlib normalises the pattern away
+        if not expanded.strip():
+            return []  # where pathlib takes the current directory
         try:
             Path(expanded).stat()
+            return [one_spelling(expanded)]
         except PermissionError:
             # in a directory that may not be entered: reported when read
-            return [Path(expanded)]
+            return [one_spelling(expanded)]
         except (OSError, ValueError):
             pass
-        else:
-            return [Path(expanded)]
         if not glob.has_magic(expanded):
             return []
         fixed = Path(re.split(r"[*?\[]", expanded)[0] or ".")
         self.directories.add(fixed if is_folder(fixed) else fixed.parent)
         found = glob.glob(expanded, recursive=True)  # noqa: PTH207 - absolute patterns too
-        return sorted(map(Path, found))
+        return sorted(set(map(one_spelling, found)))
 
     def _find(self, path: Path) -> None:
         """Find the runs at one path; an error costs this path alone."""
@@ -216,7 +218,7 @@ class Finder:
             self._homes += walk.homes
             if naming.is_generic(path.resolve().name):
                 self._homes += [
-                    CheckpointHome(home, path) for home in homes_around(path.resolve())
+                    CheckpointHome(home, path) for home in homes_around(path)
                 ]
         else:
             self._add_bare_homes(path, walk)

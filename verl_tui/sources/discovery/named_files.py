@@ -11,8 +11,8 @@ from verl_tui.sources.discovery.probing import reason_of
 from verl_tui.sources.files import rotated
 from verl_tui.sources.files.binary import is_binary
 from verl_tui.sources.files.compressed import uncompressed_name
-from verl_tui.sources.formats import tutorial
-from verl_tui.sources.formats.catalog import FORMATS
+from verl_tui.sources.formats import no_logs, tutorial
+from verl_tui.sources.formats.catalog import format_of
 from verl_tui.sources.formats.console import reader as console
 
 if TYPE_CHECKING:
@@ -85,13 +85,14 @@ class NamedFiles:
         return self._by_beginning(path, begin, status)
 
     def _by_beginning(self, path: Path, begin: bytes, status: os.stat_result) -> Named:
-        format = next(
-            (one for one in FORMATS if one.matches(uncompressed_name(path), begin)),
-            None,
-        )
+        format = format_of(uncompressed_name(path), begin)
         look = _Look(status, begin[:_FIRST], format)
         if format is None and (before := self._before(path, look)) is not None:
             look = look._replace(format=before, inherited=True)
+        elif format is None and (what := no_logs.reason(begin)) is not None:
+            return Named(None, f"is {what}")
+        elif format is None and no_logs.is_single(begin):
+            return Named(None, f"holds {no_logs.SINGLE}", wait=True)
         elif format is None and not is_binary(begin):
             look = look._replace(format=_assumed(path))
         format = look.format

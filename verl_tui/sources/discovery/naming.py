@@ -39,13 +39,21 @@ _ID = pattern(
 _TITLE = pattern(
     rb"_name['\"]?\s*(?::|=|\s(?=[\w'\"./]))"
     rb"[ \t]*(?:\n\s+desc:[^\n]*)?(?:\n\s+value:[ \t]*)?"
-    rb"(?:'(?P<a>[^'\n]*)'|\"(?P<b>[^\"\n]*)\"|(?P<c>[^\s'\",;)}\]#]+))"
+    rb"(?:'(?P<a>[^'\n]*)'|\"(?P<b>[^\"\n]*)\""
+    rb"|(?P<c>(?![bfr]{1,2}['\"])[^\s'\",;()\[}\]#]+))"
 )
 """An experiment's name in YAML, JSON, overrides, arguments on a command line, and dumps of
 arguments.
 """
 _NAMERS = pattern(rb"(?:^|[^A-Za-z0-9_])(?:experiment|(?:wandb_)?run|exp)$")
 """Before `_name`: whose name it is."""
+_STANDS_FOR_ONE = pattern(
+    r"(?:\w+_)?(?:NAME|TEXT|STRING|VALUE)"  # in a usage text
+    r"|(?:\w+_)?(?:run|exp|experiment)_name|name|string|text|value"  # an argument's own
+    r"|(?:\w*args?|cfg|config|conf|self|opts?|options|FLAGS)\.[\w.]+"  # a line of a program
+    r"|.*(?:[<{]|%[(sd]).*"
+)
+"""What stands where a name would: in usage texts, templates and lines of programs."""
 _NO_NAME = "(no name)"
 _UNSAID = {"none", "null", "", "???", "true", "false", "str", "optional[str]", "=", ":"}
 
@@ -62,18 +70,19 @@ def experiment_name(text: bytes) -> str:
     for found in _TITLE.finditer(text):
         if not _NAMERS.search(text[max(0, found.start() - 16) : found.start()]):
             continue
-        value = next(
-            (
-                group
-                for group in (found["a"], found["b"], found["c"])
-                if group is not None
-            ),
-            b"",
-        )
+        value: bytes = found["a"] or found["b"] or found["c"] or b""
         name = value.decode("utf-8", "replace").strip().rstrip("/").rpartition("/")[2]
-        if name.lower() not in _UNSAID and "$" not in name and not is_generic(name):
+        is_called = text[found.end() : found.end() + 1] in (b"(", b"[")
+        if _is_a_name(name) and not is_called:
             return one_line(name, 120)
     return ""
+
+
+def _is_a_name(name: str) -> bool:
+    """Return whether a value is an experiment's name, and not what stands for one."""
+    if name.lower() in _UNSAID or "$" in name or is_generic(name):
+        return False
+    return _STANDS_FOR_ONE.fullmatch(name) is None
 
 
 def place_name(relative: Sequence[str], above: Sequence[str]) -> str:

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from verl_tui.patterns import pattern
 from verl_tui.sources.discovery.naming import is_generic
 from verl_tui.sources.files import binary
+from verl_tui.sources.files.binary import PACKED, WIDE
 from verl_tui.text import one_line
 
 if TYPE_CHECKING:
@@ -32,17 +33,8 @@ _SPLITS = pattern(
 )
 _DIGITS = pattern(r"\d+")
 
+__all__ = ("PACKED", "WIDE")
 UNKNOWN = "of no known format"
-PACKED = "compressed otherwise than by gzip: unpack it to have it read"
-WIDE = "UTF-16, as PowerShell writes it: convert it to UTF-8 to have it read"
-_PACKED = (
-    b"BZh",
-    b"\xfd7zXZ\0",
-    b"\x28\xb5\x2f\xfd",
-    b"\x04\x22\x4d\x18",
-    b"PK\x03\x04",
-)
-"""How bzip2, xz, zstd, lz4 and zip begin, as their specifications say."""
 UNSURE = "holds no step, unlike the log beside it"
 NO_STEP = "has no step so far, and no log beside it is said to be of it"
 NO_LOG = "no log in it"
@@ -63,11 +55,7 @@ class PassedOver(NamedTuple):
 
 def why_unknown(begin: bytes) -> str:
     """Return why a file of no known format cannot be read, by its first bytes."""
-    if begin.startswith(_PACKED):
-        return PACKED
-    if begin.startswith(binary.WIDE):
-        return WIDE
-    return UNKNOWN
+    return binary.why_unread(begin) or UNKNOWN
 
 
 def is_data(path: Path, top: Path) -> bool:

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, NamedTuple
 
 from verl_tui import debug_log
-from verl_tui.sources.discovery import naming
+from verl_tui.sources.discovery import naming, passed_over
 from verl_tui.sources.discovery.beginning import beginning
 from verl_tui.sources.discovery.name_classes import (
     NameClass,
@@ -23,10 +23,10 @@ from verl_tui.sources.discovery.name_classes import (
     suffix_of,
 )
 from verl_tui.sources.files.binary import is_binary
-from verl_tui.sources.files.compressed import head, uncompressed_name
+from verl_tui.sources.files.compressed import head, is_compressed, uncompressed_name
 from verl_tui.sources.files.tail import opened
-from verl_tui.sources.formats import HEAD
-from verl_tui.sources.formats.catalog import FORMATS
+from verl_tui.sources.formats import HEAD, no_logs
+from verl_tui.sources.formats.catalog import format_of
 from verl_tui.sources.formats.console import first_signs as console_signs
 from verl_tui.sources.formats.console import reader as console
 from verl_tui.text import one_line
@@ -89,6 +89,8 @@ class _Inspection:
     new content shows no format yet.
     """
     binary: bool = False
+    reason: str | None = None
+    """What it is, where it is known to be no log."""
 
     @property
     def is_final(self) -> bool:
@@ -181,6 +183,12 @@ class Probe:
         """Return the first bytes of a file as they were when it was looked at, if they were."""
         inspection = self._inspections.get(path)
         return inspection.first if inspection is not None else b""
+
+    def why_unknown(self, path: Path) -> str:
+        """Return why a file has no known format."""
+        inspection = self._inspections.get(path)
+        told = inspection.reason if inspection is not None else None
+        return told or passed_over.why_unknown(self.first(path))
 
     def title(self, path: Path) -> str:
         """Return what a file of settings calls the experiment, empty if it does not."""
@@ -304,8 +312,9 @@ class Probe:
             begin, inspection.begun = beginning(path)
         if not begin.strip():
             return None
-        fits = _surely if called is NameClass.ODD else _matching
+        fits = _surely if called is NameClass.ODD else format_of
         format = fits(uncompressed_name(path), begin)
+        inspection.reason = no_logs.reason(begin) if format is None else None
         if format is None:
             return None
         return Recognised(format, title=naming.experiment_name(begin))
@@ -314,7 +323,7 @@ class Probe:
         self, path: Path, inspection: _Inspection, size: int
     ) -> Recognised | None:
         """Look for a console's marks after the beginning: up to `DEEPEST`, then at the end only."""
-        if uncompressed_name(path) != path or size <= HEAD:
+        if is_compressed(path) or size <= HEAD:
             return None
         at = min(max(inspection.at, HEAD), size)
         with opened(path) as file:
@@ -348,7 +357,7 @@ def _is_doubtful(path: Path, known: Recognised) -> bool:
 def _by_signs(path: Path, size: int) -> Recognised | None:
     """Recognise a console without a step by its beginning, a bar or an error."""
     text = head(path, HEAD)
-    if uncompressed_name(path) == path and size > HEAD:
+    if not is_compressed(path) and size > HEAD:
         with opened(path) as file:
             text += b"\n" + os.pread(file.fileno(), HEAD, max(HEAD, size - HEAD))
     named = f"{path.parent.name}/{path.name}"
@@ -376,13 +385,9 @@ def _is_worth_it(
     )
 
 
-def _matching(path: Path, begin: bytes) -> Format | None:
-    return next((one for one in FORMATS if one.matches(path, begin)), None)
-
-
 def _surely(path: Path, begin: bytes) -> Format | None:
     """Return the format of a file with any name: a console needs more than a mark here."""
-    format = _matching(path, begin)
+    format = format_of(path, begin)
     if format is console and not console.is_sure(begin):
         return None
     return format

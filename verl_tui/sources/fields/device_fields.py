@@ -57,6 +57,17 @@ _LISTS = NamePattern(
     r"(?:.*[/.])?(?:gpus?|devices?|gpu_(?:stats|metrics|info)|device_(?:stats|metrics|info))"
 )
 """Lists of devices."""
+_QUOTED = pattern(
+    r"[-+]?(?:\d{1,40}(?:\.\d{0,40})?|\.\d{1,40})(?:e[-+]?\d{1,4})?|nan|[-+]?inf(?:inity)?",
+    re.IGNORECASE,
+)
+_WORDS = NamePattern(
+    r"(?:.*[/._])?(?:name|model|version|date|time|tag|hash|commit|revision|run|experiment|text"
+    r"|content|prompt|response|answer|output|input|label|solution|question|completion|prediction"
+    r"|pred|target|reference|choice|ground_truth|gts?)",
+    re.IGNORECASE,
+)
+"""Fields whose texts stay texts though they may be digits."""
 _MOST = 4096
 """Numbers from here on are not those of a device or rank."""
 
@@ -68,6 +79,19 @@ RankAndDevice = tuple["int | None", "int | None"]
 def is_name(field: str) -> bool:
     """Return True if a field's number is a name and not a measurement."""
     return _NAME.fullmatch(field) is not None
+
+
+def unquoted(fields: dict[str, Any]) -> dict[str, Any]:
+    """Return fields with numbers that were written as texts, unless these name something."""
+    if str not in map(type, fields.values()):
+        return fields
+    return {name: _unquoted(name, value) for name, value in fields.items()}
+
+
+def _unquoted(name: str, value: object) -> object:
+    if not isinstance(value, str) or not _QUOTED.fullmatch(value):
+        return value
+    return value if is_name(name) or _WORDS.fullmatch(name) else float(value)
 
 
 class DeviceFields(NamedTuple):

@@ -11,7 +11,7 @@ from verl_tui.records import Unreadable
 from verl_tui.text import one_line
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Iterable, Iterator, Sequence
 
     from verl_tui.records import Record
     from verl_tui.sources.fields.row_batcher import MetricRow
@@ -70,6 +70,20 @@ def first_value(text: bytes) -> tuple[Any, bytes]:
     return value, signs[end:].encode("utf-8", "replace")
 
 
+def values_of(text: bytes) -> list[Any]:
+    """Return the JSON values of a text, mostly one document.
+
+    Raises:
+        ValueError: It is no sequence of JSON values; the message says why, for people.
+    """
+    try:
+        return [loads(text)]
+    except ValueError:
+        found = list(values_in(text.decode("utf-8", "replace")))
+    _check_depth(found, text)
+    return found
+
+
 def objects(line: bytes) -> list[dict[str, Any]]:
     """Return the JSON objects on a line, usually one.
 
@@ -89,9 +103,21 @@ def objects(line: bytes) -> list[dict[str, Any]]:
 def _patiently(line: bytes) -> list[dict[str, Any]]:
     if line.count(b"\0") == len(line):
         raise ValueError("only zero bytes: a hole left by a crash")
-    text = line.decode("utf-8", "replace").strip("\ufeff\0 \t\r\n")
-    found: list[dict[str, Any]] = []
+    text = line.decode("utf-8", "replace")
+    found = [_only_object(value) for value in values_in(text, " \t,\r")]
+    if not found:
+        raise ValueError("empty line")
+    return found
+
+
+def values_in(text: str, between: str = " \t\r\n,") -> Iterator[Any]:
+    """Yield JSON values that stand one behind the other, with some signs between them.
+
+    Raises:
+        ValueError: Something else stands there; the message says why, for people.
+    """
     at = 0
+    text = text.strip("\ufeff\0 \t\r\n")
     while at < len(text):
         try:
             value, at = _DECODER.raw_decode(text, at)
@@ -99,12 +125,9 @@ def _patiently(line: bytes) -> list[dict[str, Any]]:
             raise ValueError(f"not JSON: {error.msg} at column {error.colno}") from None
         except RecursionError:
             raise ValueError(_TOO_DEEP) from None
-        found.append(_only_object(value))
-        while at < len(text) and text[at] in " \t,\r":
+        yield value
+        while at < len(text) and text[at] in between:
             at += 1
-    if not found:
-        raise ValueError("empty line")
-    return found
 
 
 def _check_depth(value: object, text: bytes) -> None:
@@ -221,6 +244,12 @@ class JsonDecoder:
             found = objects(line)
         except ValueError as error:
             return self.odd(line, number, str(error))
+        return self.records(found, line, number)
+
+    def records(
+        self, found: Iterable[dict[str, Any]], line: bytes, number: int
+    ) -> Sequence[MetricRow | Record]:
+        """Return the records of the objects of one line."""
         out: list[MetricRow | Record] = []
         for record in found:
             try:

@@ -41,6 +41,10 @@ _NO_METRIC = pattern(
     re.IGNORECASE,
 )
 """Lists of numbers that count or name something: ids of tokens above all."""
+_MEASURED = pattern(
+    r"reward|score|loss|kl|entropy|advantage|return|logp|ratio|norm|acc", re.IGNORECASE
+)
+"""In the name of a list of numbers: where all of them are null, none was finite."""
 _NUMBERS = {int, float, bool, type(None)}
 _DEEPEST = 4
 """Deepest nesting of a list of numbers; a list of answers for each prompt has two levels."""
@@ -139,9 +143,16 @@ def _add_list(found: FieldSplit, name: str, value: list[Any]) -> bool:
         found.add(name, of_bins, *value[::-1])
         return True
     numbers = _numbers(value)
+    if _is_void(value) and not _MEASURED.search(name):
+        return False  # texts or things of which there is none here
     if numbers is not None:
         _add_values(found, name, numbers)
     return numbers is not None
+
+
+def _is_void(value: list[Any]) -> bool:
+    """Return whether a list holds nothing but null, also in lists within."""
+    return all(one is None or (type(one) is list and _is_void(one)) for one in value)
 
 
 def _add_values(found: FieldSplit, name: str, numbers: list[float]) -> None:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from verl_tui.patterns import pattern
 from verl_tui.sources.fields import yaml_text
 from verl_tui.sources.fields.jsonl import loads, number
-from verl_tui.sources.fields.sample import SCORE_NAMES
+from verl_tui.sources.fields.sample import SCORE_NAMES, summed_score
 from verl_tui.sources.files.tail import opened
 from verl_tui.text import one_line
 
@@ -48,11 +48,15 @@ class RewardSum:
         self._weights = weights
         self._path = path
         self._added: tuple[str, ...] = ()
+        self._tokens = ""
+        """A field that holds a list, whose numbers are a sample's score together."""
 
     @property
     def note(self) -> str | None:
         """Say how the rewards were summed, None if they were not."""
         names = self._added
+        if self._tokens:
+            return f"the score of a sample is the sum of its list {self._tokens}"
         if not names:
             return None
         if len(names) == 1:
@@ -69,6 +73,9 @@ class RewardSum:
     def complete(self, record: Mapping[str, Any]) -> Mapping[str, Any]:
         """Return a sample's record with its total reward."""
         if any(number(record.get(name, "")) is not None for name in SCORE_NAMES):
+            return record
+        if (name := summed_score(record)) is not None:
+            self._tokens = one_line(name, 60)
             return record
         parts = _parts(record)
         total = self._sum(parts) if parts else None

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -22,7 +23,7 @@ terminal stutter.
 """
 _LONGEST_EXTRA = 2_000
 
-_PROMPT = ("input", "prompt", "question", "query", "instruction")
+_PROMPT = ("input", "prompt", "question", "query", "instruction", "input_prompt")
 _RESPONSE = (
     "output",
     "response",
@@ -31,6 +32,7 @@ _RESPONSE = (
     "prediction",
     "answer",
     "model_response",  # TRL's PPO
+    "output_response",  # SkyRL
 )
 _TRUTH = (
     "gts",
@@ -110,7 +112,7 @@ def read_sample(
         step=stated if stated is not None else step,
         prompt=safe(prompt, longest),
         response=safe(response, longest),
-        score=number(record[fields.score]) if fields.score is not None else None,
+        score=score_of(record[fields.score]) if fields.score is not None else None,
         ground_truth=safe(_text(truth), _LONGEST_EXTRA) if truth is not None else None,
         group=_group(record.get("uid")),
         extras={
@@ -141,7 +143,7 @@ def read_fact(
     }
     return SampleFacts(
         index,
-        number(record[fields.score]) if fields.score is not None else None,
+        score_of(record[fields.score]) if fields.score is not None else None,
         _group(record.get("uid")) or group_of(prompt),
         len(response),
         numbers or _NOTHING,
@@ -168,6 +170,22 @@ def group_of(prompt: str) -> str | None:
     from hashlib import blake2b  # with all of OpenSSL, which few logs need
 
     return blake2b(prompt.encode("utf-8", "surrogatepass"), digest_size=5).hexdigest()
+
+
+def summed_score(record: Mapping[str, Any]) -> str | None:
+    """Return the field that holds a sample's score in parts, one for each token or turn."""
+    lists = (name for name in SCORE_NAMES if isinstance(record.get(name), list))
+    return next((name for name in lists if score_of(record[name]) is not None), None)
+
+
+def score_of(value: object) -> float | None:
+    """Return a score, the sum of one that is given in parts; None for anything else."""
+    if not isinstance(value, list):
+        return number(value)
+    parts = [None if isinstance(one, bool) else score_of(one) for one in value]
+    if not parts or None in parts:
+        return None
+    return math.fsum(part for part in parts if part and not math.isnan(part))
 
 
 def all_text(record: Mapping[str, Any]) -> Iterator[str]:
@@ -200,7 +218,7 @@ def _fields(record: Mapping[str, Any]) -> _SampleFields | None:
             return None
     else:
         prompt = _first(record, _PROMPT, (str, list))
-    score = _first(record, SCORE_NAMES, (int, float))
+    score = _first(record, SCORE_NAMES, (int, float)) or summed_score(record)
     return _SampleFields(
         prompt,
         response,

@@ -152,6 +152,11 @@ class StepTracker:
         return self._known
 
     @property
+    def counts_all(self) -> bool:
+        """True if all records were counted: none has stated its step."""
+        return self._counting.records > 0 and not self._known
+
+    @property
     def relative(self) -> bool:
         """True if steps depend on earlier records: counted, taken from a field that rises, or
         within epochs.

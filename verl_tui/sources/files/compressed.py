@@ -1,16 +1,20 @@
-"""Reads gzip files as if they were not compressed: `train.log.gz`, `metrics.jsonl.gz`."""
+"""Reads gzip files as if they were not compressed: `train.log.gz`, `metrics.jsonl.gz`, and
+`train.log` where its first bytes are those of gzip.
+"""
 
 from __future__ import annotations
 
 import zlib
 from typing import TYPE_CHECKING
 
-from verl_tui.sources.files.tail import CHUNK, Chunk, Tail, opened
+from verl_tui.sources.files.tail import CHUNK, Chunk, Follower, Tail, opened
 
 if TYPE_CHECKING:
     from pathlib import Path
 
 SUFFIX = ".gz"
+MAGIC = b"\x1f\x8b"
+"""The first bytes of gzip (RFC 1952)."""
 _GZIP = zlib.MAX_WBITS | 16
 _SLICE = 16 * 1024
 """Compressed bytes taken at once: what lies before damage among them is read again, byte by
@@ -25,15 +29,28 @@ def uncompressed_name(path: Path) -> Path:
     return path.with_suffix("")
 
 
+def is_compressed(path: Path) -> bool:
+    """Return whether a file is compressed, by its name or its first bytes."""
+    if path.suffix.lower() == SUFFIX:
+        return True
+    try:
+        with opened(path) as file:
+            return file.read(len(MAGIC)) == MAGIC
+    except OSError:
+        return False
+
+
 def head(path: Path, limit: int) -> bytes:
     """Return the first bytes of a file, of a compressed one those that were compressed.
 
     Raises:
         OSError: The file cannot be read, or is no gzip file although it is called so.
     """
-    if uncompressed_name(path) == path:
+    if path.suffix.lower() != SUFFIX:
         with opened(path) as file:
-            return file.read(limit)
+            found = file.read(limit)
+        if not found.startswith(MAGIC):
+            return found
     tail = CompressedTail(path)
     found = b""
     more = True
@@ -54,8 +71,10 @@ class CompressedTail:
     whatever it holds.
     """
 
-    def __init__(self, path: Path) -> None:
-        self._tail = Tail(path)
+    def __init__(self, path: Path, tail: Follower | None = None) -> None:
+        """Begin a file; `tail` gives its bytes, unless they are read from it."""
+        self.path = path
+        self._tail: Follower = tail or Tail(path)
         self._waiting = b""
         """Compressed bytes read and not yet taken."""
         self._member: zlib._Decompress | None = zlib.decompressobj(_GZIP)
@@ -71,11 +90,6 @@ class CompressedTail:
     def __getstate__(self) -> dict[str, object]:
         """Leave zlib's state behind, which cannot be pickled."""
         return {**self.__dict__, "_member": None}
-
-    @property
-    def path(self) -> Path:
-        """The file."""
-        return self._tail.path
 
     @property
     def offset(self) -> int:
@@ -150,7 +164,7 @@ class CompressedTail:
             OSError: The file cannot be read.
         """
         twin = CompressedTail(self.path)
-        more = self._tail.is_there()
+        more = isinstance(self._tail, Tail) and self._tail.is_there()
         while more and twin._given < self._given:
             more = twin.read(min(CHUNK, self._given - twin._given)).more
         same = twin._given == self._given

@@ -5,10 +5,33 @@ Python 3.13.
 from __future__ import annotations
 
 import os
-from typing import TYPE_CHECKING
+from pathlib import Path
 
-if TYPE_CHECKING:
-    from pathlib import Path
+
+def one_spelling(path: str) -> Path:
+    """Return a path as it is written wherever the same is named: absolute, without `.` and `..`.
+
+    A link to a directory stays: what lies in it is named through it. A link to a file is followed,
+    since the run's other files lie beside the target; unless that has another ending, by which
+    formats are recognised, or lies in a hidden store (`.git/annex`), where names say nothing.
+
+    Raises:
+        OSError: The current directory is gone.
+    """
+    absolute = Path(path).absolute()
+    parts = absolute.parts
+    if ".." in parts:  # behind a link it leads to another place than the text says
+        stop = len(parts) - parts[::-1].index("..")
+        absolute = Path(os.path.realpath(Path(*parts[:stop])), *parts[stop:])
+    real = Path(os.path.realpath(absolute))
+    hidden = {part for part in real.parts if part.startswith(".")} - {*absolute.parts}
+    followed = os.path.islink(absolute) and is_file(real)  # noqa: PTH114 - see `_has_to_be_asked`
+    if followed and real.suffix == absolute.suffix and not hidden:
+        return real
+    return absolute
+
+
+_ESCAPED = str.maketrans({"%": "%25", "/": "%2F", "\0": "%00"})
 
 
 def is_folder(path: Path | os.DirEntry[str]) -> bool:
@@ -33,6 +56,26 @@ def file_size(path: Path) -> int:
         return path.stat().st_size
     except OSError:
         return 0
+
+
+def file_and_part(path: Path) -> tuple[Path, str | None]:
+    """Return the file in which a run lies, and the part of it that is the run; the path itself
+    where it names no part.
+    """
+    above = path.parent
+    if above.name and is_file(above):
+        return (above, path.name)
+    return (path, None)
+
+
+def escaped(name: str) -> str:
+    """Return a name as the last part of a path."""
+    return name.translate(_ESCAPED)
+
+
+def unescaped(part: str) -> str:
+    """Return the name that the last part of a path stands for."""
+    return part.replace("%2F", "/").replace("%25", "%").replace("%00", "")
 
 
 class RealPaths:

@@ -15,7 +15,7 @@ from functools import lru_cache
 from typing import TYPE_CHECKING
 
 from verl_tui.patterns import pattern
-from verl_tui.sources.files.compressed import SUFFIX, CompressedTail, uncompressed_name
+from verl_tui.sources.files.compressed import SUFFIX, CompressedTail, is_compressed
 from verl_tui.sources.files.tail import CHUNK, Chunk, Tail
 
 if TYPE_CHECKING:
@@ -230,7 +230,7 @@ def _is_copy(tail: Tail, path: Path) -> bool:
 
 
 def _opened(path: Path) -> Tail | CompressedTail:
-    if uncompressed_name(path) == path:
+    if not is_compressed(path):
         return Tail(path)
     return CompressedTail(path)
 
@@ -247,7 +247,7 @@ def _continued(tail: Tail, part: Path) -> Tail | CompressedTail | None:
     another.
     """
     try:
-        if uncompressed_name(part) == part:
+        if not is_compressed(part):
             if not tail.is_continued_by(part):
                 return None
             tail.path = part

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import stat
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol
 
 from verl_tui.patterns import pattern
 from verl_tui.sources.files.paths import is_file
@@ -49,6 +49,29 @@ def opened(path: Path) -> BinaryIO:
     if not stat.S_ISREG(mode) and not stat.S_ISDIR(mode):
         raise OSError("not a file; `verl-tui -` reads pipes")
     return path.open("rb", buffering=0)
+
+
+class Follower(Protocol):
+    """Gives the bytes of something that grows, as `Tail` those of a file."""
+
+    @property
+    def offset(self) -> int:
+        """Bytes read so far."""
+        ...
+
+    @property
+    def size(self) -> int:
+        """Bytes there are, counted alike."""
+        ...
+
+    @property
+    def modified(self) -> float | None:
+        """Time of the last change."""
+        ...
+
+    def read(self, limit: int) -> Chunk:
+        """Read at most `limit` new bytes; raise OSError where that cannot be done."""
+        ...
 
 
 class Tail:

@@ -9,6 +9,8 @@ from verl_tui.sources.formats import (
     filelogger,
     llama_factory,
     metrics_csv,
+    metrics_json,
+    no_logs,
     parquet,
     rollouts,
     sample_records,
@@ -24,6 +26,8 @@ from verl_tui.sources.formats.wandb import reader as wandb
 from verl_tui.sources.formats.wandb import sample_tables as wandb_tables
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from verl_tui.sources.formats.format import Format
 
 FORMATS: tuple[Format, ...] = (
@@ -41,7 +45,15 @@ FORMATS: tuple[Format, ...] = (
     completions,
     parquet,
     sample_records,
+    metrics_json,
     tutorial,
     console,
 )
 """The first format that recognises a file reads it: the narrow ones come before the broad ones."""
+
+
+def format_of(path: Path, begin: bytes) -> Format | None:
+    """Return the format of a file by its name and first bytes, None where it is no log (yet)."""
+    if no_logs.is_one(begin):
+        return None
+    return next((one for one in FORMATS if one.matches(path, begin)), None)

@@ -33,6 +33,8 @@ rank = 6
 anchor = True
 
 _LONGEST_NUMBER = 40
+_MOST_NAMES = 100_000
+"""Remembered names of metrics."""
 _MOST_SCHEMAS = 1000
 """Remembered sets of keys: a log may have others in every line."""
 
@@ -80,6 +82,8 @@ class FileLoggerDecoder(JsonDecoder):
         kept = {safe(key): value for key, value in parts.numbers().items()}
         if values is not None and len(kept) == len(data) == len(parts.rest):
             self._names.update(zip(data, kept, strict=True))
+            if len(self._names) > _MOST_NAMES:
+                self._names.clear()
         return (
             MetricRow(step, tuple(kept), tuple(kept.values())),
             *histograms(parts.found, step),

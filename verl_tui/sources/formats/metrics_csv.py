@@ -2,8 +2,9 @@
 write them.
 
 Exporters that cannot write `/` in a name write `_`: names that verl is known to log get theirs
-back. W&B's charts are saved with the run's name before each metric's, TensorBoard's with the tag in
-the name of the file.
+back. W&B's charts are saved with the run's name before each metric's, several runs in one file: a
+run within is named by a path below it, `chart.csv/run-a`. TensorBoard's have the tag in the name of
+the file.
 """
 
 from __future__ import annotations
@@ -11,14 +12,23 @@ from __future__ import annotations
 import csv
 import math
 import re
+from collections import Counter
+from operator import itemgetter
 from typing import TYPE_CHECKING
 
 from verl_tui.metrics import slashed
 from verl_tui.patterns import pattern
 from verl_tui.records import Progress
 from verl_tui.sources.fields.jsonl import integer, unreadable
+from verl_tui.sources.fields.listed_things import listed_thing
 from verl_tui.sources.fields.row_batcher import MetricRow, joined_notes
-from verl_tui.sources.fields.steps import TRAINED, StepTracker, step_fields
+from verl_tui.sources.fields.steps import (
+    TRAINED,
+    StepTracker,
+    is_sure_name,
+    step_fields,
+)
+from verl_tui.sources.files.paths import escaped, file_and_part
 from verl_tui.sources.formats.lines import LineParts, LineReader
 from verl_tui.text import safe
 from verl_tui.times import parse_time
@@ -39,33 +49,59 @@ _OF_RUN = pattern(r"(?P<run>.+) - (?P<key>.+?)(?P<bound>__(?:MIN|MAX))?")
 """A column of a chart saved at W&B: of each metric its value, and the least and the greatest of the
 steps that the chart draws as one.
 """
+_SPLITS = frozenset({"train", "val", "valid", "validation", "test", "eval"})
+"""What stands before metrics in other tables: no runs."""
+_WANDBS = frozenset({"_step", "_runtime", "_timestamp"})
+"""Columns of a chart that are no metrics."""
 _WALL = "Wall time"
 _CHART = [_WALL, "Step", "Value"]
 """Header of a chart saved in TensorBoard."""
 _TAG = pattern(r"(?:run-.*-)?tag-(?P<tag>.+)", re.IGNORECASE)
 """Name of its file, without suffix."""
+_FIRST_ROWS = 8
+_VARY = -1
+_OF_RUNS = frozenset({"Name", "State"})
+"""Columns of W&B's table of runs, which has a row for each."""
 _TRUTH = {"true": 1.0, "false": 0.0}
 _BOM = "\ufeff"
 
 
 def matches(path: Path, head: bytes) -> bool:
-    """Return True for a `.csv` whose header names a step or a metric of trainings only."""
+    """Return True for a `.csv` whose header names a step or a metric of trainings only, and whose
+    rows are not of one thing after the other.
+    """
     if path.suffix.lower() != ".csv":
         return False
-    lines = head.split(b"\n", 2)
-    header = _names(_fields(lines[0]))
-    fields = step_fields(header)
-    telling = list(fields.steps)
-    if fields.epoch:
-        telling.append(fields.epoch)
-    telling = telling or list(filter(_is_trained, header))
-    if not telling or len(header) < 2:
+    lines = head.split(b"\n", _FIRST_ROWS)
+    header = _names(_charted(_told_apart(_fields(lines[0]))))
+    telling = _telling(header)
+    if not telling:
         return False
-    if len(lines) < 2 or not lines[1].strip():
+    rows = [_typed(header, line) for line in lines[1:_FIRST_ROWS] if line.strip()]
+    if not rows:
         return True
-    row = dict(zip(header, _fields(lines[1]), strict=False))
-    values = [row.get(name, "").partition("/")[0] for name in telling]
-    return any(_number(value) is not None for value in values)
+    values = [str(rows[0].get(name, "")).partition("/")[0] for name in telling]
+    told = any(_number(value) is not None for value in values)
+    return told and listed_thing(rows) is None
+
+
+def _telling(header: Sequence[str]) -> Sequence[str]:
+    """Return the columns that show that a table is a training's."""
+    if len(header) < 2 or _OF_RUNS.issubset(header):
+        return ()
+    fields = step_fields(header)
+    places = (*fields.steps, *filter(None, [fields.epoch]))
+    return places or tuple(filter(_is_trained, header))
+
+
+def _typed(header: Sequence[str], line: bytes) -> dict[str, object]:
+    """Return the fields of a row, numbers as such."""
+    pairs = zip(header, _fields(line), strict=False)
+    numbers = {name: (field, _number(field)) for name, field in pairs}
+    return {
+        name: field if value is None else value
+        for name, (field, value) in numbers.items()
+    }
 
 
 def _is_trained(name: str) -> bool:
@@ -73,8 +109,15 @@ def _is_trained(name: str) -> bool:
 
 
 def reader(path: Path) -> LineReader:
-    """Return a reader for one file."""
-    return LineReader(CsvDecoder(tag=_tag(path)))
+    """Return a reader for one file, or for one of the runs in it."""
+    file, run = file_and_part(path)
+    return LineReader(CsvDecoder(tag=_tag(file), run=run))
+
+
+def runs_in(head: bytes) -> tuple[str, ...]:
+    """Return the runs of a chart saved at W&B, as parts of a path; none where all is of one."""
+    runs = _runs(_told_apart(_fields(head.partition(b"\n")[0])))
+    return tuple(map(escaped, runs)) if len(runs) > 1 else ()
 
 
 def _tag(path: Path) -> str:
@@ -85,23 +128,34 @@ def _tag(path: Path) -> str:
 class CsvDecoder:
     """Decodes rows by the header that the file begins with."""
 
-    def __init__(self, header: Sequence[str] = (), *, tag: str = "") -> None:
+    def __init__(
+        self, header: Sequence[str] = (), *, tag: str = "", run: str | None = None
+    ) -> None:
         """Begin a file.
 
         Args:
             header: Its header, where it is known already.
             tag: TensorBoard's name of the metric, if the file is called after one.
+            run: The run to read, of several in the file; None for the first.
         """
         self.tag = tag
         """TensorBoard's name of the metric."""
+        self.run = run
+        """The run that is read, of several."""
+        self._others = 0
+        """Runs besides the one shown, where it is unknown which is meant."""
         self._bounds: frozenset[str] = frozenset()
         """Columns of the least and greatest values."""
         self._header: list[str] | None = None
+        self._written: list[str] = []
+        """The header as the file has it, with columns of one name."""
         self._names: list[str] = []
         self._metrics: frozenset[str] = frozenset()
         """Columns that hold metrics."""
         self._where = step_fields(())
         self._place = StepTracker()
+        self._decimals: int | None = None
+        """How many decimals all values of the last column have, `_VARY` where these differ."""
         self._total: int | None = None
         """Total of steps last passed on."""
         if header:
@@ -115,12 +169,14 @@ class CsvDecoder:
     @property
     def note(self) -> str | None:
         """Say how many steps were counted, and what was left out."""
-        bounds = None
+        bounds = others = None
         if self._bounds:
             bounds = (
                 "W&B's columns of least and greatest values (__MIN, __MAX) are left out"
             )
-        return joined_notes(self._place.note, bounds)
+        if self._others:
+            others = f"holds {self._others + 1} runs; the first one is shown"
+        return joined_notes(self._place.note, bounds, others)
 
     @property
     def standing(self) -> object:
@@ -128,7 +184,12 @@ class CsvDecoder:
         place = self._place.standing
         if place is None:
             return None
-        return (self._header, place, self._total)
+        return (self._header, place, self._total, self._decimals)
+
+    @property
+    def counts_most(self) -> bool:
+        """True if steps were counted: none is stated."""
+        return self._place.counts_all
 
     @property
     def counts_steps(self) -> bool:
@@ -140,13 +201,16 @@ class CsvDecoder:
         if not line.strip():
             return ()
         fields = _fields(line)
-        if self._header is None or fields == self._header:
-            self._begin(fields)
+        if self._header is None or fields == self._written:
+            self._written = fields
+            self._begin(_told_apart(fields))
             return ()
         try:
             row = self._row(fields, len(self._header))
         except ValueError as error:
             return (unreadable(line, number, str(error)),)
+        if self._charted and not row.keys:
+            return ()  # a step of other runs
         return (*self._total_change(), row)
 
     def _row(self, fields: list[str], columns: int) -> MetricRow:
@@ -155,24 +219,41 @@ class CsvDecoder:
         Raises:
             ValueError: It does not fit the header, or states no step.
         """
-        if len(fields) != columns:
+        if len(fields) != columns or not fields:
             raise ValueError(f"{len(fields)} fields where the header has {columns}")
         row = dict(zip(self._names, fields, strict=True))
-        numbers = {}
-        for name, field in row.items():
-            value = _number(field) if name in self._metrics else None
-            if value is not None:
-                numbers[name] = value
+        numbers = self._numbers(row)
         steps = self._where.steps
         if steps and all(_step(row[name]) is None for name in steps):
             raise ValueError(f"no step in column {self._names.index(steps[0]) + 1}")
         row |= {name: _whole(row[name]) for name in steps}
         step = self._place.of(row, self._where, keys=numbers)
+        self._note_decimals(fields[-1])
         return MetricRow(step, tuple(numbers), tuple(numbers.values()), _time(row))
 
-    def last(self, line: bytes, number: int) -> Sequence[MetricRow | Record] | None:  # noqa: ARG002
-        """Return None: a row without an end may lack digits of its last number."""
-        return None
+    def _numbers(self, row: Mapping[str, str]) -> dict[str, float]:
+        """Return the values of a row's metrics, without those that are missing."""
+        found = {name: _number(row[name]) for name in row if name in self._metrics}
+        return {name: value for name, value in found.items() if value is not None}
+
+    def _note_decimals(self, field: str) -> None:
+        decimals = _decimals(field)
+        self._decimals = decimals if self._decimals in (None, decimals) else _VARY
+
+    def last(self, line: bytes, number: int) -> Sequence[MetricRow | Record] | None:
+        """Return the row of a line without an end, None where its last number may lack digits: it
+        neither stands in quotes, nor is left out, nor has as many decimals as all before.
+        """
+        fields = _fields(line)
+        if len(fields) != len(self.header) or not fields:
+            return None
+        decimals = _decimals(fields[-1])
+        is_whole = (
+            (line.endswith((b'"', b'"\r')) and line.count(b'"') % 2 == 0)
+            or self._names[-1] in ("", *self._bounds)
+            or 0 < decimals == self._decimals
+        )
+        return self.decode(line, number) if is_whole else None
 
     def restart(self) -> Sequence[MetricRow | Record]:
         """Expect a header: the file starts again."""
@@ -181,10 +262,15 @@ class CsvDecoder:
 
     def _begin(self, fields: list[str]) -> None:
         self._header = fields
-        self._names = _names(_charted(fields, self.tag))
+        runs = _runs(fields)
+        self._charted = bool(runs)
+        self._others = len(runs) - 1 if runs and self.run is None else 0
+        self._names = _names(_charted(fields, self.tag, self.run))
         self._where = step_fields(self._names)
         self._bounds = frozenset(_names(_bounds(fields)))
-        others = {_WALL, *self._bounds, *self._where.no_metrics}
+        others = {_WALL, "", *self._bounds, *self._where.no_metrics}
+        if runs:
+            others |= {self._names[0], *_WANDBS}
         self._metrics = frozenset(self._names) - others
         self._place = StepTracker()
 
@@ -193,6 +279,10 @@ class CsvDecoder:
             return ()
         self._total = self._place.total
         return (Progress(total=self._total),)
+
+
+def _decimals(field: str) -> int:
+    return len(field.partition(".")[2])
 
 
 def _fields(line: bytes) -> list[str]:
@@ -209,29 +299,56 @@ def _names(header: Iterable[str]) -> list[str]:
     return [slashed(safe(field.strip(), 200)) for field in header]
 
 
+def _told_apart(header: Iterable[str]) -> list[str]:
+    """Return a header whose columns of one name are numbered: runs at W&B may share theirs."""
+    seen: Counter[str] = Counter()
+    apart = []
+    for field in header:
+        seen[field] += 1
+        run, dash, key = field.rpartition(" - ")
+        again = f" ({seen[field]})" if seen[field] > 1 else ""
+        apart.append(f"{run}{again}{dash}{key}" if run else field + again)
+    return apart
+
+
 def _time(row: Mapping[str, str]) -> float | None:
     """Return when a row was written, as it states it."""
     return parse_time(row.get(_TIME)) or parse_time(_number(row.get(_WALL, "")))
 
 
-def _charted(header: list[str], tag: str) -> list[str]:
-    """Return a header without what saving a chart adds to the names of metrics."""
+def _charted(header: list[str], tag: str = "", run: str | None = None) -> Sequence[str]:
+    """Return a header without what saving a chart adds to the names of metrics.
+
+    Args:
+        header: As it stands in the file.
+        tag: TensorBoard's name of the metric.
+        run: The run that is read, of several in a chart; columns of others lose their names.
+    """
     if tag and header == _CHART:
         return [*header[:2], tag]
-    return _of_one_run(header) if _bounds(header) else header
+    runs = _runs(header)
+    if not runs:
+        return header
+    shown = next((one for one in runs if escaped(one) == run), runs[0])
+    columns = filter(None, map(_OF_RUN.fullmatch, header[1:]))
+    own = [
+        column["key"] + (column["bound"] or "") if column["run"] == shown else ""
+        for column in columns
+    ]
+    return [header[0], *own]
 
 
-def _of_one_run(header: list[str]) -> list[str]:
-    """Return the metrics' own names, if all columns are of the same run."""
-    own = header[:1]
-    runs = set()
-    for field in header[1:]:
-        column = _OF_RUN.fullmatch(field)
-        if column is None:
-            return header
-        own.append(column["key"] + (column["bound"] or ""))
-        runs.add(column["run"])
-    return own if len(runs) <= 1 else header
+def _runs(header: Sequence[str]) -> list[str]:
+    """Return the runs that a chart saved at W&B is of; none if a header is of none."""
+    columns = [_OF_RUN.fullmatch(field) for field in header[1:]]
+    found = list(filter(None, columns))
+    if not found or len(found) < len(columns):
+        return []
+    runs = list(dict.fromkeys(column["run"] for column in found))
+    if any(map(itemgetter("bound"), found)):
+        return runs
+    parts = not _SPLITS.isdisjoint(map(str.lower, runs))
+    return runs if is_sure_name(header[0]) and not parts else []
 
 
 def _bounds(header: Iterable[str]) -> list[str]:
@@ -283,7 +400,7 @@ class _CsvParts(LineParts):
         """Return a fresh reader that knows the header."""
         known = opening.decoder
         assert isinstance(known, CsvDecoder)
-        return LineReader(CsvDecoder(known.header, tag=known.tag))
+        return LineReader(CsvDecoder(known.header, tag=known.tag, run=known.run))
 
 
 parts = _CsvParts(CsvDecoder)

@@ -44,14 +44,18 @@ _LARGEST = 256 * 2**20
 
 
 def matches(path: Path, head: bytes) -> bool:
-    """Return whether the first object is a sample with an answer; in a document also with a score.
+    """Return whether the first object is a sample with a score, or with an answer at a step; in a
+    document with a score.
 
-    Prompts alone, and documents without scores, are what a training is fed with.
+    Texts without either are what a training is fed with.
     """
     first = first_object(head)
-    sample = read_sample(first) if first is not None and "scope" not in first else None
-    if sample is not None and (sample.response or sample.score is not None):
-        return True
+    if first is not None and "scope" not in first:
+        sample = read_sample(RewardSum().complete(first))
+        if sample is not None and (
+            sample.score is not None or (sample.response and sample.step is not None)
+        ):
+            return True
     return path.suffix.lower() == ".json" and _begins_document(head)
 
 

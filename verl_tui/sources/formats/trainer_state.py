@@ -2,35 +2,30 @@
 every checkpoint.
 
 `transformers/trainer_callback.py` (`TrainerState`) writes it into `checkpoint-N/` and, at the end,
-beside them. A longer history of the same training is no restart: only what was added is passed on.
-Old checkpoints are removed as new ones come, so `checkpoint-*` stands for the newest: see
-`verl_tui.sources.files.tail.NewestTail`.
+beside them. Old checkpoints are removed as new ones come, so `checkpoint-*` stands for the newest:
+see `verl_tui.sources.files.tail.NewestTail`.
 """
 
 from __future__ import annotations
 
+from itertools import chain
 from typing import TYPE_CHECKING, Any
 
-from verl_tui.records import (
-    Event,
-    EventKind,
-    Progress,
-    Record,
-    Restart,
-    Settings,
-    Unreadable,
-)
-from verl_tui.sources.fields.jsonl import integer, number, objects, unreadable
-from verl_tui.sources.fields.row_batcher import MetricRow, RowBatcher, joined_notes
+from verl_tui.records import Event, EventKind, Progress, Settings, Unreadable
+from verl_tui.sources.fields.jsonl import flatten, integer, number
+from verl_tui.sources.fields.row_batcher import MetricRow, joined_notes
 from verl_tui.sources.files.checkpoint_names import HOMES, checkpoint_step
 from verl_tui.sources.files.paths import is_file
 from verl_tui.sources.files.tail import NEWEST, is_checkpoint, newest_checkpoint_file
+from verl_tui.sources.formats.documents import DocumentReader
 from verl_tui.text import one_line, safe
 
 if TYPE_CHECKING:
     import os
     from collections.abc import Iterable, Iterator
     from pathlib import Path
+
+    from verl_tui.records import Record
 
 name = "trainer state"
 rank = 5
@@ -93,68 +88,24 @@ def reader(path: Path) -> TrainerStateReader:
     return TrainerStateReader(str(path))
 
 
-class TrainerStateReader:
-    """Holds the bytes of the document until it is complete; remembers the entries passed on from
-    earlier ones.
-    """
+class TrainerStateReader(DocumentReader):
+    """Reads the history of a trainer's state."""
 
     def __init__(self, origin: str) -> None:
+        super().__init__(LARGEST)
         self._origin = one_line(origin, 1000)
-        self._batcher = RowBatcher()
-        self._held = bytearray()
-        self._reported: list[int] = []
-        """A hash of each entry of the history passed on so far."""
         self._best: object = None
-        self._complained = False
         self._from_zero: str | None = None
 
     @property
     def note(self) -> str | None:
         """Return how its steps are counted, and what is to be said of replaced records."""
-        return joined_notes(self._from_zero, self._batcher.note)
+        return joined_notes(self._from_zero, super().note)
 
-    def feed(self, data: bytes) -> tuple[Record, ...]:
-        """Return the records of the document once it is complete."""
-        self._held += data
-        if len(self._held) > LARGEST:
-            self._held.clear()
-            return self._complain(
-                f"larger than {LARGEST >> 20} MiB: so long a history is not read", b""
-            )
-        if not data or not self._held[-64:].rstrip().endswith(b"}"):
-            return ()
-        try:
-            document = objects(bytes(self._held))[-1]
-        except ValueError:
-            return ()  # a brace of an entry: more follows
-        self._batcher.add(self._read(document))
-        return self._batcher.take()
-
-    def finish(self) -> tuple[Record, ...]:
-        """Return a complaint where the document is not whole and nothing more comes."""
-        if not self._held.strip():
-            return ()
-        try:
-            objects(bytes(self._held))
-        except ValueError as error:
-            return self._complain(str(error), bytes(self._held[:400]))
-        return ()
-
-    def restart(self, reason: str) -> tuple[Record, ...]:  # noqa: ARG002
-        """Take the next document, which most likely continues this one."""
-        self._held.clear()
-        self._complained = False
-        return ()
-
-    def _complain(self, reason: str, excerpt: bytes) -> tuple[Record, ...]:
-        if self._complained:
-            return ()
-        self._complained = True
-        return (unreadable(excerpt, 1, reason),)
-
-    def _read(self, document: dict[str, Any]) -> Iterator[MetricRow | Record]:
+    def read(self, values: list[Any]) -> Iterator[MetricRow | Record]:
         """Yield what a whole document adds to those before."""
-        history = document.get("log_history")
+        document = values[-1]
+        history = document.get("log_history") if isinstance(document, dict) else None
         if not isinstance(history, list):
             yield Unreadable(1, 'no list "log_history"', "")
             return
@@ -164,18 +115,13 @@ class TrainerStateReader:
             and history[0].keys() == FROM_ZERO | {"step"}
         )
         self._from_zero = FROM_ZERO_NOTE if first else None
-        entries = [tuple(_entry(entry, first)) for entry in history]
-        hashes = [hash(repr(entry)) for entry in entries]
-        if hashes[: len(self._reported)] != self._reported:
-            yield Restart("another history was written")
-            self._reported = []
-        yield from self._about(document)
-        for entry in entries[len(self._reported) :]:
-            yield from entry
-        self._reported = hashes
+        fresh, restarts = self.added([tuple(_entry(entry, first)) for entry in history])
+        yield from restarts
+        yield from self._about(document, anew=len(fresh) == len(history))
+        yield from chain.from_iterable(fresh)
         yield from self._best_checkpoint(document)
 
-    def _about(self, document: dict[str, Any]) -> Iterator[Record]:
+    def _about(self, document: dict[str, Any], *, anew: bool) -> Iterator[Record]:
         step = integer(document.get("global_step"))
         total = integer(document.get("max_steps"))
         yield Progress(step, total if total is not None and total > 0 else None)
@@ -184,7 +130,7 @@ class TrainerStateReader:
             for key in _SETTINGS
             if isinstance(document.get(key), int | float)
         }
-        if settings and not self._reported:
+        if settings and anew:
             yield Settings(settings, self._origin)
 
     def _best_checkpoint(self, document: dict[str, Any]) -> Iterator[Record]:
@@ -211,7 +157,7 @@ def _entry(entry: object, first: int) -> Iterator[MetricRow | Record]:
         return
     step += first
     numbers = {}
-    for key, raw in entry.items():
+    for key, raw in flatten(entry).items():
         value = number(raw)
         if key != "step" and value is not None:
             numbers[safe(key, 300)] = value

@@ -15,6 +15,7 @@ from verl_tui.sources.fields.device_fields import (
     devices,
     is_name,
     names_one,
+    unquoted,
     worker,
 )
 from verl_tui.sources.fields.jsonl import (
@@ -24,6 +25,7 @@ from verl_tui.sources.fields.jsonl import (
     flatten,
     number,
 )
+from verl_tui.sources.fields.listed_things import listed_thing
 from verl_tui.sources.fields.lists import histograms, split
 from verl_tui.sources.fields.row_batcher import MetricRow, joined_notes
 from verl_tui.sources.fields.sample import read_sample
@@ -87,7 +89,14 @@ def matches(path: Path, head: bytes) -> bool:
         and not any(map(is_sure_name, found[0]))
     ):
         return False  # a document of its own, such as a model's settings
-    return any(map(_measures, found))
+    return are_measured(found)
+
+
+def are_measured(records: Sequence[dict[str, Any]]) -> bool:
+    """Return whether the first records of a file are a training's: they measure steps, and not one
+    thing after the other.
+    """
+    return any(map(measures, records)) and listed_thing(records) is None
 
 
 def _first_records(head: bytes) -> Iterator[dict[str, Any]]:
@@ -97,9 +106,9 @@ def _first_records(head: bytes) -> Iterator[dict[str, Any]]:
             yield record
 
 
-def _measures(record: dict[str, Any]) -> bool:
+def measures(record: dict[str, Any]) -> bool:
     """Return True if a record has a step or epoch and a metric, or a metric of trainings only."""
-    flat = flatten(_opened(record))
+    flat = unquoted(flatten(_opened(record)))
     fields = step_fields(flat)
     step = None
     if all(_small(flat[name]) for name in fields.steps):
@@ -157,6 +166,11 @@ class TutorialDecoder(JsonDecoder):
     def step(self) -> int:
         """Step of the last record."""
         return self._place.step
+
+    @property
+    def counts_most(self) -> bool:
+        """True if steps were counted: none is stated."""
+        return self._place.counts_all
 
     @property
     def counts_steps(self) -> bool:
@@ -225,7 +239,7 @@ class TutorialDecoder(JsonDecoder):
 
     def _read(self, record: dict[str, Any]) -> Iterator[MetricRow | Record | Flaw]:
         scope = _scope(record)
-        flat = flatten(_opened(record))
+        flat = unquoted(flatten(_opened(record)))
         fields, about, named = self._schema(flat)
         of = worker(flat) if named else None
         gpus = devices(flat, of)

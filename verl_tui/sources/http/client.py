@@ -43,6 +43,8 @@ _LIMIT = 64 * 2**20
 """Bytes of an answer: 300,000 points of Prometheus come to 10 MB."""
 _CHUNK = 64 * 1024
 _REDIRECTS = 3
+_ENDS = (b"\n", b"}")
+"""Last bytes of a page of metrics, and of JSON, that are whole."""
 _MOVED = {
     HTTPStatus.MOVED_PERMANENTLY,
     HTTPStatus.FOUND,
@@ -202,6 +204,7 @@ class Client:
     def _body(self, response: http.client.HTTPResponse) -> bytes:
         parts = []
         size = 0
+        stated = response.length
         while part := response.read1(_CHUNK):
             size += len(part)
             self.received += len(part)
@@ -215,7 +218,10 @@ class Client:
             parts.append(part)
         if self._late:
             raise TimeoutError
-        return b"".join(parts)
+        body = b"".join(parts)
+        if _is_cut(body, stated, chunked=bool(response.chunked)):
+            raise http.client.IncompleteRead(b"")
+        return body
 
     def _cut(self) -> None:
         self._late = True
@@ -228,6 +234,15 @@ class Client:
         if isinstance(error, TimeoutError) or self._late:
             return f"gives no complete answer within {self._deadline:g} s"
         return failure_reason(error)
+
+
+def _is_cut(body: bytes, stated: int | None, *, chunked: bool) -> bool:
+    """Return whether an answer is shorter than it was to be; one of no stated length must end as a
+    page of metrics or JSON does. Of one in chunks http.client knows.
+    """
+    if stated is not None:
+        return len(body) < stated
+    return not chunked and bool(body) and not body.endswith(_ENDS)
 
 
 def failure_reason(error: Exception) -> str:
@@ -262,6 +277,7 @@ _SENTENCES: tuple[tuple[type[Exception], Callable[[Any], str]], ...] = (
         http.client.RemoteDisconnected,
         lambda _: "closes the connection without an answer",
     ),
+    (http.client.IncompleteRead, lambda _: "breaks off in the middle of its answer"),
     (
         OSError,
         lambda error: str(error.strerror or error or "cannot be reached").lower(),

@@ -9,7 +9,11 @@ from typing import TYPE_CHECKING
 
 from verl_tui.sources.fields.row_batcher import RowBatcher, joined_notes
 from verl_tui.sources.formats.prometheus_text import reader as exposition
-from verl_tui.sources.formats.prometheus_text.scraped_rows import ScrapedRows, runs_in
+from verl_tui.sources.formats.prometheus_text.scraped_rows import (
+    ScrapedRows,
+    count_left_out,
+    runs_in,
+)
 from verl_tui.sources.formats.prometheus_text.scrapes import (
     PrometheusSample,
     Scrape,
@@ -87,6 +91,8 @@ class PageRun:
         """By address: the pages of an endpoint that wait."""
         self.modified: float | None = None
         """When the newest page that said something was asked for."""
+        self.left_out = 0
+        """Runs of the newest page that are not shown, since it has too many."""
         self._scrapes = Scrapes()
         self._rows = ScrapedRows()
         self._batcher = RowBatcher()
@@ -97,7 +103,15 @@ class PageRun:
         stepless = None
         if self._rows.stepless:
             stepless = "no page states a step: each page counts as one"
-        return joined_notes(self._scrapes.note, stepless)
+        others = None
+        if self.left_out:
+            others = f"{self.left_out:,} further runs of the page are not shown"
+        return joined_notes(self._scrapes.note, stepless, others)
+
+    @property
+    def findings(self) -> tuple[tuple[str, str], ...]:
+        """Return what our exporter has found."""
+        return self._scrapes.findings
 
     def put(self, address: str, time: float, scrape: Scrape) -> None:
         """Take a page, or the part of it that is of this run."""
@@ -168,21 +182,26 @@ class EndpointRuns:
             for one in endpoints
             for page in _drained(one.pages)
         ]
-        parts = [(address, time, runs_in(scrape)) for address, time, scrape in waiting]
+        parts = [
+            (address, time, runs_in(scrape), count_left_out(scrape))
+            for address, time, scrape in waiting
+        ]
         self._name_nameless(parts)
-        for address, time, found in parts:
+        for address, time, found, left_out in parts:
             for (run, _), scrape in found.items():
                 name = run or self._nameless or instance_of(address)
-                self.runs.setdefault(name, PageRun(name)).put(address, time, scrape)
+                one = self.runs.setdefault(name, PageRun(name))
+                one.left_out = left_out
+                one.put(address, time, scrape)
 
     def _name_nameless(
-        self, parts: Iterable[tuple[str, float, Iterable[tuple[str, str]]]]
+        self, parts: Iterable[tuple[str, float, Iterable[tuple[str, str]], int]]
     ) -> None:
         """Decide once which run a page without a name is of."""
-        nameless = [address for address, _, found in parts if ("", "") in found]
+        nameless = [address for address, _, found, _ in parts if ("", "") in found]
         if self._nameless is None and nameless:
             named = set(self.runs)
-            for _, _, found in parts:
+            for _, _, found, _ in parts:
                 named.update(run for run, _ in found if run)
             self._nameless = (
                 next(iter(named)) if len(named) == 1 else instance_of(nameless[0])

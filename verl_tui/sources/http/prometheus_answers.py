@@ -16,6 +16,7 @@ from verl_tui.sources.formats.prometheus_text.machine_exporters import (
     node_of,
 )
 from verl_tui.sources.formats.prometheus_text.scraped_rows import held, is_now_and_then
+from verl_tui.sources.formats.prometheus_text.scrapes import stated_finding
 from verl_tui.sources.formats.prometheus_text.series_names import (
     is_metric,
     key_and_factor,
@@ -113,6 +114,8 @@ class AnswerRows:
         self._seen = -math.inf
         self._read: dict[str, float] = {}
         """Up to when metrics have been taken, and each group of readings: answers may overlap."""
+        self.findings: tuple[tuple[str, str], ...] = ()
+        """Ids and severities that our exporter states at the newest point."""
         self.newest: float | None = None
         """Time of the newest point that was taken."""
 
@@ -135,6 +138,11 @@ class AnswerRows:
             yield from self._planned(lines)
             yield from self._rows(picked, steps, columns, lines)
             yield from self._ended(lines)
+            self.findings = tuple(
+                stated_finding(line.labels)
+                for line in lines
+                if line.name == prometheus_names.FINDING and self._holds_now(line)
+            )
         yield from self._own_devices(lines)
 
     def _planned(self, lines: Sequence[AnswerSeries]) -> Iterator[Progress]:
@@ -160,14 +168,15 @@ class AnswerRows:
 
     def _newest_state(self, lines: Sequence[AnswerSeries]) -> str | None:
         """Return the state that our exporter gives the run now, None if it gives none."""
-        states: dict[str, tuple[float, object]] = {}
         for line in lines:
-            if line.name == prometheus_names.STATE and line.points:
-                states[line.labels.get("state", "")] = max(line.points.items())
-        for state, (at, on) in states.items():
-            if at >= self._seen and _number(on) == 1.0:
-                return state
+            if line.name == prometheus_names.STATE and self._holds_now(line):
+                return line.labels.get("state", "")
         return None
+
+    def _holds_now(self, line: AnswerSeries) -> bool:
+        """Return whether a series is 1 at the newest point."""
+        at, on = max(line.points.items(), default=(-math.inf, 0.0))
+        return at >= self._seen and _number(on) == 1.0
 
     def _rows(
         self,

@@ -238,6 +238,7 @@ class PageSource:
             if self.leads
             else f"taken together with the run's other {self.kind}",
             absolute=True,
+            findings=self._run.findings,
         )
 
 
@@ -282,6 +283,7 @@ class ServerSource:
             problem=self._poller.sentence,
             note=self._run.note(self._server.interval),
             absolute=True,
+            findings=self._run.rows.findings,
         )
 
 

@@ -241,11 +241,24 @@ class Dashboard(DashboardLayout):
         health = self._health()
         finding = health.choose_next(way)
         if finding is None:
-            self._say("no finding to go to")
+            self._say(f"no finding to go to{self._elsewhere()}")
             return
         if not self._reads(health):
             self._say(f"{finding.id}: {finding.message}")
         self._follow(finding)
+
+    def _elsewhere(self) -> str:
+        """Say which other runs have findings."""
+        view = self.view
+        verdicts = view.monitor.verdicts if view is not None else {}
+        shown = view.run.name if view is not None and view.run is not None else ""
+        others = [
+            name for name, one in verdicts.items() if name != shown and one.primary
+        ]
+        if not others:
+            return ""
+        more = f" and {len(others) - 1} more" if len(others) > 1 else ""
+        return f" in this run; {others[0]}{more} ha{'ve' if more else 's'} findings"
 
     @property
     def chosen_finding(self) -> Finding | None:

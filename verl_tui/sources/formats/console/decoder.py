@@ -12,18 +12,22 @@ from typing import TYPE_CHECKING
 from verl_tui.patterns import pattern
 from verl_tui.records import EventKind, Progress
 from verl_tui.sources.fields.row_batcher import MetricRow, joined_notes
-from verl_tui.sources.formats.console import dicts as console_dicts
 from verl_tui.sources.formats.console import engine_addresses as console_engines
 from verl_tui.sources.formats.console import errors as console_errors
 from verl_tui.sources.formats.console import events as console_events
-from verl_tui.sources.formats.console import progress_lines
+from verl_tui.sources.formats.console import intervals, progress_lines
 from verl_tui.sources.formats.console import sample_blocks as console_blocks
 from verl_tui.sources.formats.console import settings_reader as console_settings
 from verl_tui.sources.formats.console import wandb_runs as console_wandb
 from verl_tui.sources.formats.console.dicts import DictReader
 from verl_tui.sources.formats.console.engine_addresses import EngineReader
 from verl_tui.sources.formats.console.errors import ErrorReader
-from verl_tui.sources.formats.console.leads import LeadReader, LineWithLead, printed
+from verl_tui.sources.formats.console.leads import (
+    LeadReader,
+    LineWithLead,
+    printed,
+    without_hole,
+)
 from verl_tui.sources.formats.console.printed_tables import TableBlock
 from verl_tui.sources.formats.console.progress_lines import (
     WHOLE_BAR,
@@ -40,10 +44,12 @@ from verl_tui.sources.formats.console.step_lines import (
     StepLineReader,
     cut_note,
     is_cut,
+    unread_note,
     without_last,
 )
 from verl_tui.sources.formats.console.timestamps import TimestampReader
 from verl_tui.sources.formats.console.trainer_detector import VERL
+from verl_tui.sources.formats.console.unknown_lines import UnknownLines
 from verl_tui.sources.formats.console.word_search import any_of
 from verl_tui.sources.formats.trainer_state import FROM_ZERO, FROM_ZERO_NOTE
 from verl_tui.text import strip_ansi
@@ -59,6 +65,8 @@ _LEAD = pattern(
 """Ray's prefix with its colours, empty where there is none."""
 _CLEARED = 10
 """Fewest spaces that clear a bar."""
+_MOST_BEHIND = 16
+"""Metrics on one line that are read: two processes may print at once, a broken file anything."""
 _LAST = {EventKind.FINISHED, EventKind.EXITED, EventKind.STOPPED, EventKind.FATAL}
 _ENDS = {*_LAST, EventKind.TRACEBACK}
 _RELEVANT = any_of(
@@ -67,7 +75,7 @@ _RELEVANT = any_of(
         *console_errors.WORDS,
         *console_settings.WORDS,
         *console_blocks.WORDS,
-        *console_dicts.WORDS,
+        *intervals.WORDS,
         *console_engines.WORDS,
         *progress_lines.WORDS,
     )
@@ -87,6 +95,7 @@ class ConsoleDecoder:
         self._table = TableBlock()
         self._dicts = DictReader()
         self._noise = Noise()
+        self._unknown = UnknownLines()
         self._reported: dict[str, None] = {}
         self._step: int | None = None
         self._from_zero = False
@@ -97,6 +106,8 @@ class ConsoleDecoder:
         """True if the line that is read is as long as W&B lets lines become."""
         self._cut = 0
         """Step lines that were cut."""
+        self._unread = 0
+        """Values of step lines that could not be read."""
         self._leads = LeadReader()
         self._lead = self._prefix = b""
         """The prefixes of the last line: the one added after printing, and Ray's own."""
@@ -107,10 +118,12 @@ class ConsoleDecoder:
     def note(self) -> str | None:
         """Say which steps were estimated or shifted, and how rewards were summed."""
         return joined_notes(
-            _estimated(self._dicts.counted),
+            self._dicts.note,
             FROM_ZERO_NOTE if self._from_zero else None,
             self._table.note,
             cut_note(self._cut),
+            unread_note(self._unread + self._dicts.unread),
+            self.unread_form or None,
         )
 
     def restart(self) -> Sequence[MetricRow | Record]:
@@ -124,7 +137,7 @@ class ConsoleDecoder:
         """Return the records of a line without an end; a step line only if it has all the keys of
         one before, as far as there was any.
         """
-        line = _without_hole(strip_ansi(line))
+        line = without_hole(strip_ansi(line))
         found = STEP.search(line)
         if found is not None:
             known = set(self._step_lines.schemas.values())
@@ -139,6 +152,16 @@ class ConsoleDecoder:
     def counts_steps(self) -> bool:
         """True if steps depend on the lines before."""
         return bool(self._dicts.counted)
+
+    @property
+    def unread_form(self) -> str:
+        """Say which lines look like metrics that cannot be read, where no step is known."""
+        return self._unknown.words if self._step is None else ""
+
+    @property
+    def counts_most(self) -> bool:
+        """True if most steps were counted."""
+        return self._dicts.counts_most
 
     @property
     def program(self) -> str | None:
@@ -165,8 +188,14 @@ class ConsoleDecoder:
         """Return the records that only wait for lines that may never come."""
         out: list[MetricRow | Record] = []
         self._add_dict(out, self._dicts.settle())
-        out.extend(self._sample.held())
+        out.extend(self._sample.held(self._step))
         out.extend(self._table.held())
+        return out
+
+    def caught_up(self) -> Sequence[MetricRow | Record]:
+        """Return the records that wait for the training's end, which is not there yet."""
+        out: list[MetricRow | Record] = []
+        self._add_dict(out, self._dicts.caught_up())
         return out
 
     def decode_all(self, text: bytes, number: int) -> Sequence[MetricRow | Record]:
@@ -212,7 +241,7 @@ class ConsoleDecoder:
     def _decode(self, line: bytes, number: int) -> Sequence[MetricRow | Record]:
         out: list[MetricRow | Record] = []
         self._is_cut = len(line) >= KEPT_BY_WANDB and is_cut(line)
-        line = _without_hole(strip_ansi(line))
+        line = without_hole(strip_ansi(line))
         if b"\r" in line or self._blank or number == self._number:
             self._read_overwritten(out, line, number)
             return out
@@ -220,7 +249,7 @@ class ConsoleDecoder:
         self._number = number
         if self._lead:
             out.extend(self._timestamps.read(self._lead))
-        if part or self._sample.begun:
+        if part or self._sample.begun or self._sample.listens:
             self._read_part(out, self._prefix, part, number)
         return out
 
@@ -241,6 +270,7 @@ class ConsoleDecoder:
             or self._settings.is_open
             or self._errors.framed
             or self._dicts.watching
+            or (self._step is None and self._unknown.watches)
             or self._dicts.program.looks_at(number)
         )
 
@@ -278,22 +308,34 @@ class ConsoleDecoder:
     def _read_part(
         self, out: list[MetricRow | Record], prefix: bytes, part: bytes, number: int
     ) -> None:
-        """Read the text between two carriage returns that the Ray actor `prefix` printed."""
+        """Read a text that the Ray actor `prefix` printed, and what others printed behind it."""
+        for _ in range(_MOST_BEHIND):
+            part = self._read_first(out, prefix, part, number)
+            if not part.strip():
+                return
+            _, prefix, part = printed(part.lstrip())
+        self._unread += 1
+
+    def _read_first(
+        self, out: list[MetricRow | Record], prefix: bytes, part: bytes, number: int
+    ) -> bytes:
+        """Read a text up to the end of the first metrics in it; return what stands behind them."""
         inside = self._sample.holds(prefix)
         if not inside and has_bar(part):
             part = self._read_bars(out, prefix, part, number)
             if not part.strip():
-                return
+                return b""
         if b"step:" in part and self._read_step_line(out, part, inside=inside):
-            return
+            return self._step_lines.behind
         out.extend(self._sample.feed(prefix, part, self._step))
         if inside or self._sample.holds(prefix):
-            return
+            return b""
         records = self._dicts.read(part, number) if b"{'" in part else None
-        if records is not None:
-            self._add_dict(out, records)
-        else:
+        if records is None:
             self._read_other(out, prefix, part, number)
+            return b""
+        self._add_dict(out, records)
+        return self._dicts.behind
 
     def _read_other(
         self, out: list[MetricRow | Record], prefix: bytes, part: bytes, number: int
@@ -305,25 +347,24 @@ class ConsoleDecoder:
         if self._table.holds(part):
             out.extend(self._table.feed(part, self._step))
             return
+        if self._step is None:
+            self._unknown.read(part, number)
         if self._settings.is_open or _RELEVANT.search(part):
             within_settings = self._settings.holds(prefix, part)
             out.extend(self._settings.read(prefix, part, number))
             if within_settings:
+                self._add_dict(out, self._dicts.words(part, None))
                 return
             self._sample.notice(part)
             self._read_progress(out, part)
             self._engines.read(prefix, part)
-            if part.startswith(b"wandb: "):
-                self._read_wandb(part)
+            run = console_wandb.reports_to(part)
+            if run is not None:
+                self._reported[run] = None
             self._read_events(out, prefix, part, number)
         elif self._errors.framed:
             self._read_events(out, prefix, part, number)
         out.extend(self._timestamps.read(part))
-
-    def _read_wandb(self, part: bytes) -> None:
-        run = console_wandb.reports_to(part)
-        if run is not None:
-            self._reported[run] = None
 
     def _read_events(
         self, out: list[MetricRow | Record], prefix: bytes, part: bytes, number: int
@@ -341,14 +382,15 @@ class ConsoleDecoder:
     def _read_step_line(
         self, out: list[MetricRow | Record], part: bytes, *, inside: bool
     ) -> bool:
-        """Read a step line and the bar before it; return False if it only looks like one."""
-        found = STEP.search(
+        """Read a step line and what stands around it; return False if it only looks like one."""
+        found = self._step_lines.find(
             without_last(part) if self._is_cut and b" - " in part else part
         )
         row = self._step_lines.row(found, sure=inside) if found is not None else None
         if found is None or row is None:
             return False
         self._cut += self._is_cut
+        self._unread += self._step_lines.unread
         self._reach(out, row.step)
         self._dicts.program.metrics(VERL)
         if inside:
@@ -364,7 +406,9 @@ class ConsoleDecoder:
         at = 0
         while (found := WHOLE_BAR.search(part, at)) is not None:
             before = part[at : found.start()].rstrip()
-            if before and not before.endswith(b":"):
+            if b"step:" in before or b"{'" in before:
+                self._read_part(out, prefix, before, number)
+            elif before and not before.endswith(b":"):
                 out.extend(self._errors.read(prefix, before, number))
             self._read_progress(out, part[at : found.end()])
             at = found.end()
@@ -375,8 +419,10 @@ class ConsoleDecoder:
         if has_bar(part):
             out.extend(named_bars(part))
             self._add_dict(out, self._dicts.bar(part))
-        elif not self._dicts.words(part):
+        else:
             progress = stated_progress(part)
+            total = progress.total if progress is not None else None
+            self._add_dict(out, self._dicts.words(part, total))
             # Step lines state the step better than the line that only announces it.
             if progress is not None and (progress.step is None or self._step is None):
                 out.append(progress)
@@ -407,26 +453,8 @@ class ConsoleDecoder:
 
     def _reach(self, out: list[MetricRow | Record], step: int) -> None:
         """Note that training has reached a step."""
-        out.extend(self._sample.held())
+        out.extend(self._sample.held(self._step))
         self._step = step
         self._sample.trained()
         self._errors.step()
         out.extend(self._settings.end())
-
-
-def _without_hole(line: bytes) -> bytes:
-    """Return a line without the zeros that a crash or a cut file with an open writer leaves before
-    it: there may be gigabytes.
-    """
-    if not line.startswith(b"\0"):
-        return line
-    return line.lstrip(b"\0")
-
-
-def _estimated(records: int) -> str | None:
-    """Say how many records have an estimated step, None if none has."""
-    if not records:
-        return None
-    if records == 1:
-        return "the step of 1 record is estimated: the console does not state it"
-    return f"the steps of {records:,} records are estimated: the console does not state them"

@@ -16,46 +16,29 @@ they are counted by the logging interval, as are the dicts of a console without 
 from __future__ import annotations
 
 import math
-from bisect import bisect_left
 from collections import deque
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
+
+from verl_tui.sources.formats.console.intervals import (
+    BarGuess,
+    CountedEpochs,
+    StatedSteps,
+    first_is_alone,
+    likeliest_interval,
+)
+from verl_tui.sources.formats.console.printed_dicts import PlacedDict
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from verl_tui.sources.formats.console.printed_dicts import PrintedDict
+
 _PATIENCE = 32
 """Training dicts without a bar among them after which the steps are counted."""
+_MOST_WAITING = 10_000
+"""Dicts that wait for the training's end: memory."""
 _MOST_BARS = 100
 """Bars whose first position is remembered: a console has a handful, a broken one any number."""
-_ROUND = (1000, 500, 100, 50, 20, 10, 5, 2, 1)
-"""Logging intervals as people choose them, the roundest first."""
-
-
-class PrintedDict(NamedTuple):
-    """A dict of metrics as it was printed."""
-
-    keys: tuple[str, ...]
-    values: tuple[float, ...]
-    training: bool
-    """True if the trainer prints dicts of this kind at each logging interval."""
-    epoch: float | None = None
-    step: int | None = None
-    """The step that the dict states."""
-    ahead: int = 0
-    """Steps by which the bar is behind when the dict is printed, and with it all steps here, up to
-    that of a `PlacedDict`.
-    """
-
-
-class PlacedDict(NamedTuple):
-    """A dict whose step is known."""
-
-    printed: PrintedDict
-    step: int
-    counted: bool
-    """True if the step was counted: neither the dict nor a bar states it."""
-    first: bool = False
-    """True for the first training dict behind a new training bar."""
 
 
 class StepResolver:
@@ -66,10 +49,8 @@ class StepResolver:
         """Position of the training's bar."""
         self.total: int | None = None
         """Length of the training's bar."""
-        self.every: int | None = None
-        """Steps between two training dicts, where the console states it."""
-        self.per_epoch: int | None = None
-        """Steps of an epoch, where the console states it."""
+        self.stated = StatedSteps()
+        """What the console states of them in words."""
         self._drawn: tuple[int, int] | None = None
         """Position and length of the last bar, of the training or another one."""
         self._first: dict[int, int] = {}
@@ -93,8 +74,7 @@ class StepResolver:
         """Step of the last training dict."""
         self._stride: int | None = None
         """Steps between the last two training dicts."""
-        self._by_epoch: tuple[list[float], list[int]] = ([], [])
-        """Epochs and steps of counted dicts, both ascending."""
+        self._by_epoch = CountedEpochs()
         self.cleared = False
         """True while the bar is cleared and not yet painted again."""
         self._painted: dict[int, int] = {}
@@ -103,13 +83,45 @@ class StepResolver:
         """Dicts since the clearing."""
         self._other = False
         """True if other text was printed since the clearing."""
+        self._guess = BarGuess()
 
     # -- events on the console ---------------------------------------------------------------------
 
-    def resumed(self, step: int) -> None:
-        """Note that the trainer says it continues from a step."""
+    def resumed(self, step: int) -> Sequence[PlacedDict]:
+        """Take the trainer's word that it continues from a step."""
+        out = self.caught_up()
         self._another = self._another or self._last is not None
         self._last = step
+        return out
+
+    def caught_up(self) -> Sequence[PlacedDict]:
+        """Return the dicts that wait for the training's end, which is not there yet."""
+        return self._one_by_one(self._waiting) if self._waits else []
+
+    def ended(self, seconds: float, rate: float) -> Sequence[PlacedDict]:
+        """Take the end of a training: how many steps it made tells the interval of its dicts.
+
+        Args:
+            seconds: How long it took.
+            rate: Its steps a second.
+        """
+        waiting = self._waiting
+        epochs = [one.epoch or 0.0 for one in waiting if one.training]
+        if not self._waits or not epochs:
+            return []
+        alone = first_is_alone(epochs)
+        out = self._one_by_one(waiting[:alone])
+        self._last = 0 if alone else None
+        interval = self.stated.interval(len(epochs) - alone, seconds, rate)
+        return out + self._one_by_one(waiting[alone:], interval)
+
+    @property
+    def _waits(self) -> bool:
+        """True while nothing tells the interval of dicts but their number, once all are there."""
+        if self._drawn is not None or self._last is not None:
+            return False
+        first = self._waiting[0].epoch if self._waiting else None
+        return not self.stated.knows(first)
 
     def clearing(self) -> Sequence[PlacedDict]:
         """Take the clearing of the bars."""
@@ -137,6 +149,9 @@ class StepResolver:
                 self._writes.popleft()
             return [*out, self._settle(new, new.step)]
         self._waiting.append(new)
+        if self._waits:
+            full = len(self._waiting) >= _MOST_WAITING
+            return [*out, *(self.caught_up() if full else ())]
         if self._kept_back:
             return out + self._pair()
         if (
@@ -149,13 +164,15 @@ class StepResolver:
 
     def bar(self, at: int, total: int) -> Sequence[PlacedDict]:
         """Take a nameless bar; the training's bar is one."""
-        out: list[PlacedDict] = []
+        out = [*self.caught_up()]
         if total == self.total and at == 0 and self.at:
             out += self._count()
             self._start_training()
         if len(self._first) < _MOST_BARS:
             self._first.setdefault(total, at)
         before = self._last_at(total)
+        if not self._waiting:
+            self._guess.moved(before, at)
         self._drawn = at, total
         if total == self.total:
             self.at = at
@@ -188,7 +205,7 @@ class StepResolver:
 
     def settle(self) -> Sequence[PlacedDict]:
         """Settle the dicts that wait for a bar at their likeliest steps: none may come."""
-        return [*self._close(), *self._count()]
+        return [*self.caught_up(), *self._close(), *self._count()]
 
     # -- clearings ---------------------------------------------------------------------------------
 
@@ -270,7 +287,8 @@ class StepResolver:
         """Return the likeliest step where the bar is not behind.
 
         A step moves the bar before its dict is printed. So a dict between two steps in a row is of
-        the first, unless that one has its dict.
+        the first, unless that one has its dict, or the second is what one logs at: the bar that was
+        cleared for the dict is missing in what is copied from a terminal.
         """
         if not before:
             return at
@@ -282,9 +300,9 @@ class StepResolver:
         interval = self._interval()
         if last is not None and interval and before <= last + interval <= at:
             return last + interval
-        if before == at - 1 and before != last:
-            return before
-        return at
+        if before != at - 1 or before == last:
+            return at
+        return self._guess.step(before, self._waiting[-1].epoch)
 
     def _before_move(self, before: int | None, at: int) -> int:
         """Return the likeliest step where the bar is behind: it moves after a dict is printed."""
@@ -324,7 +342,7 @@ class StepResolver:
         self._loose = self._kept_back is None
         before = self._before(self._waiting)
         stride = self._interval() or (
-            _interval(at - before, count) if before is not None else 1
+            likeliest_interval(at - before, count) if before is not None else 1
         )
         if before is None:
             before = max(0, at - stride * count)
@@ -358,6 +376,16 @@ class StepResolver:
             out.append(self._settle(one, step, counted=True))
         return out
 
+    def _one_by_one(
+        self, waiting: Sequence[PrintedDict], stride: int = 1
+    ) -> list[PlacedDict]:
+        """Settle dicts by counting as if each had come alone."""
+        out = []
+        for one in waiting:
+            self._waiting = [one]
+            out += self._count(stride=stride)
+        return out
+
     def _begin_count(self, training: int) -> int:
         """Note that so many training dicts are counted; return the least step of the first."""
         if training > (1 if self._kept_back is None else _PATIENCE):
@@ -373,18 +401,12 @@ class StepResolver:
         """Return the step of a counted dict: by its epoch where the console says how many steps one
         has; an epoch that goes back is that of a restart.
         """
-        if epoch is not None and self.per_epoch is not None and math.isfinite(epoch):
-            return round(epoch * self.per_epoch) or step
-        epochs, steps = self._by_epoch
+        known = self.stated.step_at(epoch)
+        if known is not None:
+            return known or step
         if epoch is None or self._drawn is not None:
             return step
-        if epochs and epoch < epochs[-1]:
-            at = bisect_left(epochs, epoch)
-            step = steps[at]
-            del epochs[at:], steps[at:]
-        epochs.append(epoch)
-        steps.append(step)
-        return step
+        return self._by_epoch.step(epoch, step)
 
     def _before(self, waiting: Sequence[PrintedDict]) -> int | None:
         """Return the step to count some dicts from, None if the console does not show it."""
@@ -398,7 +420,9 @@ class StepResolver:
         return None
 
     def _interval(self) -> int | None:
-        return self.every or self._stride
+        # Where the first step is logged beside the regular ones, that is no interval.
+        regular = self._stride and (self._last or 0) % self._stride == 0
+        return self.stated.every or (self._stride if regular else None)
 
     def _settle(
         self, one: PrintedDict, step: int, *, counted: bool = False
@@ -415,18 +439,3 @@ class StepResolver:
             self._another = False
         behind = one.ahead if one.step is None else 0
         return PlacedDict(one, step + behind, counted, first)
-
-
-def _interval(span: int, count: int) -> int:
-    """Return the likeliest logging interval for `count` dicts within `span` steps."""
-    if span < count:
-        return 1
-    if span % count == 0:
-        return span // count
-    least = span // (count + 1) + 1
-    most = span // count
-    for unit in _ROUND:
-        largest = unit * (most // unit)
-        if largest >= least:
-            return largest
-    return most

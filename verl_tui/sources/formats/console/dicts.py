@@ -15,13 +15,16 @@ rollout: they are averaged as one step of the rollout before them, as verl does 
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from verl_tui.patterns import pattern
-from verl_tui.records import Event, EventKind, Progress
+from verl_tui.records import Event, EventKind, Progress, Restart
 from verl_tui.sources.fields.row_batcher import MetricRow
-from verl_tui.sources.formats.console.dict_steps import PrintedDict, StepResolver
-from verl_tui.sources.formats.console.progress_lines import elapsed
+from verl_tui.sources.formats.console.bar_restarts import BarRestarts
+from verl_tui.sources.formats.console.dict_steps import StepResolver
+from verl_tui.sources.formats.console.leads import ANOTHER
+from verl_tui.sources.formats.console.printed_dicts import PrintedDict
+from verl_tui.sources.formats.console.progress_lines import DRAWN, elapsed
 from verl_tui.sources.formats.console.trainer_detector import (
     OPENRLHF,
     SLIME,
@@ -34,37 +37,37 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from verl_tui.records import Record
-    from verl_tui.sources.formats.console.dict_steps import PlacedDict
+    from verl_tui.sources.formats.console.printed_dicts import PlacedDict
 
 _NUMBER = r"[-+]?(?:\d+(?:\.\d*)?(?:e[-+]?\d+)?|\.\d+(?:e[-+]?\d+)?|nan|inf)"
 _PAIR = pattern(
-    r"'(?P<key>[^'\n]{1,300})': (?:"
-    r"'(?P<of>\d{1,15})/(?P<all>\d{1,15})'|(?P<none>None)|"
-    rf"(?P<quote>')?(?P<call>tensor\(|np\.\w+\()?(?P<number>{_NUMBER})"
+    r"'(?P<key>[^'\n]{1,300})': (?:(?P<nested>\{(?='))|(?:"
+    r"'(?P<of>\d{1,15})/(?P<all>\d{1,15})'|(?P<none>None)|(?P<true>True)|(?P<false>False)|"
+    rf"(?P<quote>')?(?P<call>tensor\(|array\(|np\.\w+\()?(?P<number>{_NUMBER})"
     r"(?(call)(?:, [^()]*)?\))(?(quote)')"
-    r"|'[^'\n]*'|\"[^\"\n]*\"|True|False"
-    r"|(?:tensor\(|array\()?\[[^\[\]]*\](?:[^(){}\[\]]*\))?"
-    r")(?=, '|\}$)"
+    r"|'[^'\n]*'|\"[^\"\n]*\"|\{\}|\[\]"
+    r"|(?P<list>(?:tensor\(|array\()?\[(?:[^\[\]]|\[[^\[\]]*\])*\](?:[^(){}\[\]]*\))?)"
+    r")(?=, '|\}))"
 )
 _NAMED = pattern(
     rb"(?:^|[\s\]])(?P<what>rollout|step|perf|eval|Global step) (?P<step>\d{1,15}): $"
 )
+_ENDS_TEXT = pattern(rb"^\s*$|\]\s*$|[\w.!%)]$")
+"""What may stand before a dict: nothing, a bar, or what was printed right before it."""
+_BEHIND = pattern(rf"\s*(?:$|\d{{1,3}}%\|)|{ANOTHER}|[\w(\[{{]")
+"""What may stand behind one: what was printed right behind it, and the same with a bar's or another
+process's beginning behind spaces.
+"""
 _NAME = 40
 """Bytes before a dict that may name it."""
 _BAR = pattern(
-    rb"\s*(?:Train: *)?\d{1,3}%\|[^|]{0,1000}\|\s{0,40}(?P<at>\d{1,15})/(?P<total>\d{1,15}) \["
+    rb"\s*(?:Train: *)?" + DRAWN + rb"(?P<at>\d{1,15})/(?P<total>\d{1,15}) \["
 )
 """The nameless bar of a training; ms-swift names it."""
 _BEYOND = pattern(rb"\s*(?P<at>\d{1,15})it \[")
 """The same bar where it has gone beyond its length, as that of TRL's RLOO up to 0.21 does, which is
 half as long as the training.
 """
-_EVERY = pattern(rb"logging_steps['\"]?\s{0,40}[=: ]\s{0,40}(\d{1,9})\b")
-_CONTINUED = pattern(rb"Continuing training from global step (\d{1,15})(?!\d)")
-_PER_EPOCH = pattern(rb"Num update steps per epoch = ([\d,]{1,12})(?!\d)")
-"""transformers from 5 on."""
-WORDS = ("logging_steps", "Continuing training", "update steps per epoch")
-"""Every line that states steps in words contains one of these."""
 _OF, _ALL = "global_step/max_steps", "max_steps"
 """Both halves of ms-swift's `10/438`."""
 _STEPS = (
@@ -92,7 +95,7 @@ _PPO = {"objective/rlhf_reward", "loss/value_avg"}
 _HINT = pattern(
     rb"\{'[^{}\n]{0,4000}?(?<=')"
     rb"(?:loss|reward|grad_norm|learning_rate|objective/rlhf_reward|eval_\w+|train_runtime)': "
-    rb"[^{}\n]{0,4000}?'epoch': '?\d"
+    rb"[^\n]{0,4000}?'epoch': '?\d"
     rb"|(?:rollout|step|perf) \d+: \{'(?:rollout|train|perf)/|Global step \d+: \{'"
 )
 
@@ -110,34 +113,61 @@ class DictReader:
         self._rollout: int | None = None
         self.counted = 0
         """Dicts whose steps were counted, not stated."""
+        self._placed = 0
+        """All dicts with metrics so far."""
         self.program = TrainerDetector()
         self._line = 0
         """Number of the last dict's line."""
         self._reached: int | None = None
         """Step of the last dict of training."""
+        self._bar = BarRestarts()
         self._counting = False
         """True if something else has been counted since the training's bar was drawn."""
+        self.behind = b""
+        """What another process printed behind the last dict."""
+        self.unread = 0
+        """Values that are not read: lists, and dicts with something that is no literal."""
 
     def read(self, part: bytes, number: int) -> Sequence[MetricRow | Record] | None:
         """Return the records of a line with a dict in it, None if it is no dict of metrics."""
         at = part.find(b"{'")
+        self.behind = b""
         # Most lines with a brace are something else, and long: check the cheap things first.
-        if not part.rstrip().endswith(b"}"):
+        if part.rfind(b"}") < at:
             return None
         if part.startswith(b": ", at - 2):
             named = _NAMED.search(part[max(0, at - _NAME) : at])
             if named is None:
                 return None
             return self._named(named, part[at:]) or None
-        before = part[:at].rstrip()
-        found = _dict(part[at:]) if not before or before.endswith(b"]") else {}
+        if not _ENDS_TEXT.search(part, 0, at):
+            return None
+        found = read_dict(part[at:])
         written = {
-            key: math.nan if value is None else value for key, value in found.items()
+            key: math.nan if value is None else value
+            for key, value in found.values.items()
         }
         step, total = _stated(written)
         if not _is_metrics(written, stated=step is not None):
+            self.unread += not written and hinted(part[at:])
             return None
-        return self._printed(written, step, total, part, number)
+        self._note(found)
+        end = len(part) - len(found.behind)
+        return self._printed(written, step, total, part[:end], number)
+
+    def _note(self, found: ReadDict) -> None:
+        self.behind = found.behind
+        self.unread += found.lists
+
+    @property
+    def note(self) -> str | None:
+        """Say how many steps were estimated."""
+        return _estimated(self.counted)
+
+    @property
+    def counts_most(self) -> bool:
+        """True if most steps were counted."""
+        return 2 * self.counted > self._placed
 
     @property
     def watching(self) -> bool:
@@ -154,7 +184,11 @@ class DictReader:
         out = self._rows(self._steps.bar(at, total))
         if total == self._steps.total:
             self._counting = False
-            out.insert(0, Progress(at, total, elapsed(part, found.end())))
+            seconds = elapsed(part, found.end())
+            out.insert(0, Progress(at, total, seconds))
+            before = self._bar.follow(at, seconds)
+            if before is not None:
+                out.insert(0, Restart(f"the bar began again behind step {before:,}"))
         return out
 
     def _beyond(self, part: bytes) -> Sequence[MetricRow | Record]:
@@ -185,17 +219,19 @@ class DictReader:
         """Return the dicts that wait for a bar, at their likeliest steps."""
         return self._rows(self._steps.settle())
 
-    def words(self, part: bytes) -> bool:
-        """Take a line that may state steps in words; return True if it does."""
-        if b"logging_steps" in part and (found := _EVERY.search(part)):
-            self._steps.every = max(1, int(found.group(1)))
-        elif b"Continuing training" in part and (found := _CONTINUED.search(part)):
-            self._steps.resumed(int(found.group(1)))
-        elif b"per epoch" in part and (found := _PER_EPOCH.search(part)):
-            self._steps.per_epoch = int(found.group(1).replace(b",", b""))
-        else:
-            return False
-        return True
+    def caught_up(self) -> Sequence[MetricRow | Record]:
+        """Return the dicts that wait for the training's end, which is not there yet."""
+        return self._rows(self._steps.caught_up())
+
+    def words(self, part: bytes, total: int | None) -> Sequence[MetricRow | Record]:
+        """Take a line that may state steps in words; return the dicts that it places.
+
+        Args:
+            part: The line.
+            total: The steps of the whole training, where it states them.
+        """
+        step = self._steps.stated.read(part, total)
+        return () if step is None else self._rows(self._steps.resumed(step))
 
     def _printed(
         self,
@@ -222,7 +258,11 @@ class DictReader:
         new = PrintedDict(
             keys, tuple(metrics.values()), training, written.get("epoch"), step, ahead
         )
-        out = self._rows(self._steps.printed(new))
+        out = []
+        if ended:
+            rate = written.get("train_steps_per_second", 0.0)
+            out += self._rows(self._steps.ended(written["train_runtime"], rate))
+        out += self._rows(self._steps.printed(new))
         if step is not None and not ended:
             out.insert(0, Progress(step, total))
         if ended:
@@ -233,6 +273,7 @@ class DictReader:
     def _rows(self, settled: Sequence[PlacedDict]) -> list[MetricRow | Record]:
         """Return rows for dicts with known steps, and where another training starts or resumes."""
         self.counted += sum(one.counted and bool(one.printed.keys) for one in settled)
+        self._placed += sum(bool(one.printed.keys) for one in settled)
         out: list[MetricRow | Record] = []
         for one in settled:
             printed = one.printed
@@ -262,13 +303,15 @@ class DictReader:
     ) -> tuple[MetricRow | Record, ...]:
         what = found["what"]
         step = int(found["step"])
-        metrics = _numbers(written)
+        read = read_dict(written)
+        metrics = read.numbers
         if what == b"Global step":
             fits = bool(_TRAINED & metrics.keys() or "policy_loss" in metrics)
         else:
             fits = any(key.startswith(_NAMES[what]) for key in metrics)
         if not fits:
             return ()
+        self._note(read)
         self.program.metrics(OPENRLHF if what == b"Global step" else SLIME)
         update = what == b"step"
         if what == b"rollout":
@@ -283,7 +326,7 @@ def _is_metrics(written: Mapping[str, float], *, stated: bool) -> bool:
     if not (stated or "epoch" in written):
         return False
     return (
-        bool(_TRAINED & written.keys())
+        bool(_TRAINED & {*written, *(key.partition("/")[0] for key in written)})
         or _is_evaluation(written)
         or (stated and any(map(_METRIC.search, written)))
     )
@@ -306,25 +349,63 @@ def _whole(value: float | None) -> int | None:
     return int(value)
 
 
-def _numbers(written: bytes) -> dict[str, float]:
-    """Return the numbers of a flat dict as `repr` writes it, {} if it cannot be parsed."""
-    return {key: value for key, value in _dict(written).items() if value is not None}
+class ReadDict(NamedTuple):
+    """What a printed dict says."""
+
+    values: Mapping[str, float | None]
+    """Its numbers and None values; those of dicts in it under `name/name`."""
+    lists: int = 0
+    """Values that are lists."""
+    behind: bytes = b""
+    """What is printed behind it."""
+
+    @property
+    def numbers(self) -> dict[str, float]:
+        """Its numbers alone."""
+        return {key: value for key, value in self.values.items() if value is not None}
 
 
-def _dict(written: bytes) -> dict[str, float | None]:
-    """Return the numbers and None values of a flat dict, {} if it cannot be parsed."""
+def read_dict(written: bytes) -> ReadDict:
+    """Read a dict as `repr` writes it; without values if it cannot be parsed."""
     text = written.decode("utf-8", "replace").rstrip()
-    numbers: dict[str, float | None] = {}
+    values: dict[str, float | None] = {}
+    lists = 0
+    within = [""]
     at = 1
-    while found := _PAIR.match(text, at):
-        if found["number"] is not None:
-            numbers[safe(found["key"], 300)] = float(found["number"])
-        elif found["none"] is not None:
-            numbers[safe(found["key"], 300)] = None
-        elif found["of"] is not None and found["key"] == _OF:
-            numbers[_OF] = float(found["of"])
-            numbers[_ALL] = float(found["all"])
-        at = found.end() + 2
-    if at == len(text) + 1:
-        return numbers
+    while within and (found := _PAIR.match(text, at)):
+        at = found.end()
+        name = within[-1] + safe(found["key"], 300)
+        if found["nested"] is not None:
+            within.append(f"{name}/")
+            continue
+        lists += found["list"] is not None
+        values |= _value(found, name)
+        while within and text.startswith("}", at):
+            within.pop()
+            at += 1
+        at += 2 if within else 0
+    if within or not _BEHIND.match(text, at):
+        return ReadDict({})
+    return ReadDict(values, lists, text[at:].strip().encode())
+
+
+def _value(found: re.Match[str], name: str) -> Mapping[str, float | None]:
+    """Return the value of a pair by its name, as far as it is a number or None."""
+    if found["number"] is not None:
+        return {name: float(found["number"])}
+    if found["none"] is not None:
+        return {name: None}
+    if found["true"] or found["false"]:
+        return {name: float(found["true"] is not None)}
+    if found["of"] is not None and name == _OF:
+        return {_OF: float(found["of"]), _ALL: float(found["all"])}
     return {}
+
+
+def _estimated(records: int) -> str | None:
+    """Say how many records have an estimated step, None if none has."""
+    if not records:
+        return None
+    if records == 1:
+        return "the step of 1 record is estimated: the console does not state it"
+    return f"the steps of {records:,} records are estimated: the console does not state them"

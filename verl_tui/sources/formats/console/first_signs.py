@@ -13,7 +13,8 @@ from verl_tui.text import strip_ansi
 
 _BAR = pattern(
     rb"(?:^|[\r\n])(?P<name>[^\r\n|%]{0,80}?)(?:[: ]\s{0,40})?"
-    rb"\d{1,3}%\|[^|\r\n]{0,1000}\|\s*\d{1,15}/\d{1,15} \["
+    rb"\d{1,3}%(?:\|[^|\r\n]{0,1000}\|| +(?=\d{1,15}/\d{1,15} \[\d\d:))"
+    rb"\s*\d{1,15}/\d{1,15} \["
     rb"|(?:^|[\r\n])[^\S\r\n]*\d{1,15}/\d{1,15} \[\d\d:\d\d<"
 )
 """tqdm's bar, with or without a name, or only its numbers if there were too few columns."""

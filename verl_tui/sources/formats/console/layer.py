@@ -48,9 +48,23 @@ class ConsoleLayer:
         """True if steps depend on the lines before."""
         return bool(getattr(self.console, "counts_steps", False))
 
+    @property
+    def counts_most(self) -> bool:
+        """True if most steps were counted."""
+        return bool(getattr(self.console, "counts_most", False))
+
+    @property
+    def unread_form(self) -> str:
+        """Say which lines look like metrics that cannot be read, where no step is known."""
+        return str(getattr(self.console, "unread_form", ""))
+
     def held(self) -> Iterable[MetricRow | Record]:
         """Return the records that only wait for lines that may never come."""
         return self.console.held()
+
+    def caught_up(self) -> Iterable[MetricRow | Record]:
+        """Return the records that wait for the end of a training that goes on."""
+        return self.console.caught_up()
 
     def restart(self) -> Iterable[MetricRow | Record]:
         """Forget everything: the file starts anew."""

@@ -13,6 +13,8 @@ PREFIX = pattern(
     rb"^\s?(?:\((?:[^()\s]+ )?(?:pid=[^()]*|raylet[^()]*)\)|\[rank\d+\]:) ?"
 )
 """Ray's `(TaskRunner pid=12, ip=10.0.0.2) `, torchrun's `[rank0]: `."""
+ANOTHER = r"\s*(?:\((?:[^()\s]+ )?pid=|\[rank\d|\[?20\d\d-\d\d-\d\d|(?:DEBUG|INFO|WARN|ERROR)\w*\b)"
+"""Begins what another process prints, also right behind something else."""
 _TIME = rb"\d{4}-\d\d-\d\d[T ]\d\d:\d\d:\d\d(?:[.,]\d{1,9})?(?:Z|[+-]\d\d:?\d\d)?"
 _CERTAIN = pattern(
     rb"(?:(?:"
@@ -66,6 +68,15 @@ class LineWithLead(NamedTuple):
     prefix: bytes
     """Ray's prefix, or torchrun's."""
     text: bytes
+
+
+def without_hole(line: bytes) -> bytes:
+    """Return a line without the zeros that a crash or a cut file with an open writer leaves before
+    it: there may be gigabytes.
+    """
+    if not line.startswith(b"\0"):
+        return line
+    return line.lstrip(b"\0")
 
 
 def printed(line: bytes) -> LineWithLead:

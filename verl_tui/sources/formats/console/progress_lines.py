@@ -13,22 +13,34 @@ from verl_tui.records import Progress
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+DRAWN = (
+    rb"\d{1,3}%(?:\|[^|]{0,1000}\|\s{0,40}"
+    rb"|\s{1,40}(?=\d{1,15}/\d{1,15} \[\d[\d:]{3,20}<))"
+)
+"""What tqdm writes before a bar's position: its share, and the bar, which Colab and Kaggle leave
+out.
+"""
 _NAMED_BAR = pattern(
-    rb"(Training Progress|(?:Epoch |Episode \[)(\d{1,9})/(\d{1,9})\]?):"
-    rb"\s*\d{1,3}%\|[^|]{0,1000}\|\s{0,40}(\d{1,9})/(\d{1,9}) \["
+    rb"(Training Progress|(?:Epoch |Episode \[)(\d{1,9})/(\d{1,9})\]?):\s*"
+    + DRAWN
+    + rb"(\d{1,9})/(\d{1,9}) \["
 )
 WHOLE_BAR = pattern(
-    rb"\d{1,3}%\|[^|]{0,1000}\|\s{0,40}[^\s/]{1,30}/\S{1,30} \[[^\]\r\n]{0,1000}\]"
-    rb"|\b\d{1,15}it \[[\d:]{5,20}, [^\]\r\n]{0,100}\]"
+    DRAWN
+    + rb"[^\s/]{1,30}/\S{1,30} \[[^\]\r\n]{0,1000}\]"
+    + rb"|\b\d{1,15}it \[[\d:]{5,20}, [^\]\r\n]{0,100}\]"
 )
 """A bar up to the end of tqdm's text, also of one that has gone beyond its length; bounded, since a
 line of millions of bars may have no end.
 """
+_BARELY = pattern(rb"\d% {1,40}\d{1,15}/\d{1,15} \[\d")
 _COUNT = pattern(rb"\dit \[\d")
 _ELAPSED = pattern(rb"(?:(\d{1,9}):)?(\d\d):(\d\d)<")
 """The time that tqdm writes behind a bar's `[`."""
-_TOTAL = pattern(rb"Total (?:training steps:|optimization steps =) ([\d,]{1,15})(?!\d)")
-"""verl's trainers and the Trainer of transformers."""
+_TOTAL = pattern(
+    rb"Total (?:training steps:|(?:optimization )?steps =) ([\d,]{1,15})(?!\d)"
+)
+"""verl's trainers, the Trainer of transformers, and Unsloth's."""
 _PER_EPOCH = pattern(rb"Size of train dataloader: (\d{1,15})(?!\d)")
 _BEGUN = pattern(rb"^epoch \d+, step (\d{1,15})\s*$")
 _BROKEN_BARS = 8
@@ -39,8 +51,11 @@ _DIGITS = 3
 WORDS = (
     "%|",
     "it [",
+    "it/s",
+    "s/it",
     "Total training",
     "Total optimization",
+    "Total steps",
     "Size of train",
     "epoch ",
 )
@@ -49,7 +64,11 @@ WORDS = (
 
 def has_bar(part: bytes) -> bool:
     """Return whether a text may hold a bar of tqdm: a percentage, or a count without a length."""
-    return b"%|" in part or (b"it [" in part and _COUNT.search(part) is not None)
+    return (
+        b"%|" in part
+        or (b"% " in part and _BARELY.search(part) is not None)
+        or (b"it [" in part and _COUNT.search(part) is not None)
+    )
 
 
 def elapsed(part: bytes, at: int) -> float | None:
@@ -91,7 +110,7 @@ def complete_bars(line: bytes) -> int:
     """Return how many bytes of an unfinished line end with its last complete bar, 0 for none."""
     at = len(line)
     for _ in range(_BROKEN_BARS):
-        at = line.rfind(b"%|", 0, at)
+        at = line.rfind(b"%", 0, at)
         if at < 0:
             return 0
         begin = len(line[max(0, at - _DIGITS) : at].rstrip(b"0123456789"))

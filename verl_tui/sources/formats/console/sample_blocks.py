@@ -14,6 +14,8 @@ from typing import TYPE_CHECKING, Any
 from verl_tui.patterns import pattern
 from verl_tui.records import Sample
 from verl_tui.sources.fields.sample import LONGEST_TEXT
+from verl_tui.sources.formats.console import fork_blocks
+from verl_tui.sources.formats.console.fork_blocks import ForkBlock
 from verl_tui.text import safe
 
 if TYPE_CHECKING:
@@ -33,8 +35,9 @@ _VALUE = pattern(rb"^\[(\w{1,60})\] ([^\n]{0,2000})$")
 BEGIN = "[prompt]"
 """The first line of a sample contains it."""
 _VALIDATED = b"validation generation end"
-WORDS = ("validation generation end", "Setting global step")
+WORDS = ("validation generation end", "Setting global step", *fork_blocks.WORDS)
 """Every line that says which samples follow contains one of these."""
+_BEGUN = pattern(rb"epoch \d{1,9}, step (\d{1,15})\s*$")
 _RESUMED = pattern(rb"Setting global step to (\d{1,15})(?!\d)")
 
 
@@ -53,6 +56,9 @@ class SampleBlock:
         """True if a validation has been generated since the last step."""
         self._resumed: int | None = None
         """The step from which the run resumes, until a step line follows."""
+        self._reached: int | None = None
+        """The step that the console says it has begun."""
+        self._forks = ForkBlock()
 
     @property
     def begun(self) -> bool:
@@ -61,8 +67,13 @@ class SampleBlock:
 
     @property
     def waits(self) -> bool:
-        """True if a complete sample waits for further values."""
-        return self._waiting is not None
+        """True if a complete sample waits for further values, or a fork's for its end."""
+        return self._waiting is not None or self.listens
+
+    @property
+    def listens(self) -> bool:
+        """True if any line may belong to a sample, and be something else as well."""
+        return self._forks.begun
 
     def holds(self, prefix: bytes) -> bool:
         """Return True if a line of this actor is part of a sample, so that a model wrote it."""
@@ -85,8 +96,25 @@ class SampleBlock:
             self._validating = True
         elif b"Setting global step" in part and (found := _RESUMED.search(part)):
             self._resumed = int(found[1])
+        elif found := _BEGUN.match(part):
+            self._reached = int(found[1])
 
-    def held(self) -> Sequence[Sample]:
+    def held(self, step: int | None) -> Sequence[Sample]:
+        """Return the samples that only wait for lines that may never come.
+
+        Args:
+            step: Last step seen.
+        """
+        return (*self._held(), *self._placed(self._forks.held(), step))
+
+    def _placed(self, samples: Sequence[Sample], step: int | None) -> Sequence[Sample]:
+        """Return samples of forks at the step that they belong to."""
+        return [
+            one._replace(step=self._step(step), validation=self._validating)
+            for one in samples
+        ]
+
+    def _held(self) -> Sequence[Sample]:
         """Return the sample that waits for further values."""
         if self._waiting is None:
             return ()
@@ -109,12 +137,14 @@ class SampleBlock:
         if self._waiting is not None and prefix == self._prefix:
             if found is None and self._value(part):
                 return ()
-            samples = self.held()
+            samples = self._held()
         if found is not None:
             if self._enter(found[1].decode(), prefix):
                 self._add(part[found.end() :], step)
         elif self.holds(prefix):
             self._continue(part, step)
+        if not self.begun:
+            samples = (*samples, *self._placed(self._forks.feed(prefix, part), step))
         return samples
 
     def take(
@@ -233,7 +263,7 @@ class SampleBlock:
         if self._validating and self._resumed is not None:
             return self._resumed
         if step is None:
-            return 0 if self._validating else None
+            return 0 if self._validating else self._reached
         return step + 1
 
     def _text(self, field: str) -> str:

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from verl_tui.patterns import pattern
 from verl_tui.sources.formats.console import (
-    dicts,
     engine_addresses,
     errors,
     events,
+    intervals,
     printed_tables,
     progress_lines,
     sample_blocks,
@@ -22,7 +22,7 @@ _TELLING = any_of(
         *errors.WORDS,
         *events.WORDS,
         *settings_reader.WORDS,
-        *dicts.WORDS,
+        *intervals.WORDS,
         *engine_addresses.WORDS,
         *progress_lines.WORDS,
         *sample_blocks.WORDS,

@@ -1,4 +1,8 @@
-"""verl's step lines, `step:N - key:value - …` (verl/utils/logger/aggregate_logger.py)."""
+"""verl's step lines, `step:N - key:value - …` (verl/utils/logger/aggregate_logger.py).
+
+Several processes write to one console: what another one prints may stand right behind a line's last
+number, or right before the line.
+"""
 
 from __future__ import annotations
 
@@ -8,6 +12,8 @@ import orjson
 
 from verl_tui.patterns import pattern
 from verl_tui.sources.fields.row_batcher import MetricRow
+from verl_tui.sources.formats.console.dicts import read_dict
+from verl_tui.sources.formats.console.leads import ANOTHER
 from verl_tui.sources.formats.console.repeated import unrepeated
 from verl_tui.text import safe
 
@@ -18,10 +24,24 @@ SURE = 5
 """Pieces that make a step line certain even within a model's answer: models imitate step lines."""
 KEPT_BY_WANDB = 4096
 """Characters of a line that W&B keeps where it wraps the standard streams (wandb 0.31)."""
-_PIECE = pattern(
-    r"^(?P<key>.+?):(?:np\.\w+\(|tensor\()?"
-    r"(?P<value>[-+]?(?:\d+(?:\.\d*)?(?:e[-+]?\d+)?|\.\d+|nan|inf)|True|False)\)?$"
+_BEHIND_TEXT = pattern(rb"(?<=[A-Za-z0-9])step:(\d{1,15}) - (.*)$", re.DOTALL)
+"""A step line that something else was printed right before."""
+_NEXT = pattern(rb"(?<=[\d)\]}\s])step:\d{1,15} - ")
+"""Another step line behind one."""
+_VALUE = (
+    r":(?:np\.\w+\(|tensor\()?"
+    r"(?P<value>[-+]?(?:\d+(?:\.\d*)?(?:e[-+]?\d+)?|\.\d+|(?:nan|inf)(?![^\W\d_]))"
+    r"|(?:True|False)(?![^\W\d_]))(?:, [^()]*)?\)?"
 )
+_PIECE = pattern(r"(?P<key>.+?)" + _VALUE)
+_GLUED = pattern(
+    rf"(?P<key>[^:]+){_VALUE}(?P<text>(?:20\d\d-\d\d-\d\d[ T]|[^\d.:/%,+-]).*)",
+    re.DOTALL,
+)
+"""A piece that goes on behind its number with what cannot be a part of one; a date is told."""
+_ANOTHER = pattern(ANOTHER)
+_MOST_SCHEMAS = 1000
+"""Remembered sets of keys: a log may have others in every line."""
 _NUMBERS = {int, float}
 _TRUTH = {"True": 1.0, "False": 0.0}
 
@@ -32,28 +52,123 @@ class StepLineReader:
     def __init__(self) -> None:
         self.schemas: dict[tuple[str, ...], tuple[str, ...]] = {}
         """Keys as they are written -> as they are shown."""
+        self._known: set[str] = set()
+        """All of these keys."""
+        self.behind = b""
+        """What another process printed behind the last line that was read."""
+        self.unread = 0
+        """Values of the last line that are no numbers, or cannot be told from the text behind
+        them.
+        """
+
+    def find(self, part: bytes) -> re.Match[bytes] | None:
+        """Return where a step line may begin."""
+        return STEP.search(part) or _BEHIND_TEXT.search(part)
 
     def row(self, found: re.Match[bytes], *, sure: bool) -> MetricRow | None:
         """Return the row of a step line, None where it only looks like one.
 
         Args:
-            found: A match of `STEP`.
+            found: What `find` returned.
             sure: Accept only a line with `SURE` pieces, since a model may have written it.
         """
         step = int(found.group(1))
-        rest = found.group(2)
-        if b"[repeated " in rest:
-            rest = unrepeated(rest)[0]
+        rest = self._first(found.group(2))
+        self.unread = 0
         numbers = _by_json(rest)
         if numbers is None:
-            numbers = _by_piece(rest)
-        if not numbers or (sure and len(numbers) < SURE):
-            return None
+            numbers = self._by_piece(rest)
         keys = tuple(numbers)
         known = self.schemas.get(keys)
+        sure = sure or (found.re is _BEHIND_TEXT and known is None)
+        if not numbers or (sure and len(numbers) < SURE):
+            return None
         if known is None:
-            known = self.schemas[keys] = tuple(safe(key, 300) for key in keys)
+            known = self._learn(keys)
         return MetricRow(step, known, tuple(numbers.values()))
+
+    def _first(self, rest: bytes) -> bytes:
+        """Return what belongs to the first of several step lines; keep what is behind it."""
+        self.behind = b""
+        if b"[repeated " in rest:
+            rest = unrepeated(rest)[0]
+        further = _NEXT.search(rest) if b"step:" in rest else None
+        if further is None:
+            return rest
+        self.behind = rest[further.start() :]
+        return rest[: further.start()]
+
+    def _learn(self, keys: tuple[str, ...]) -> tuple[str, ...]:
+        """Return keys as they are shown; remember them, of a broken file not all."""
+        shown = tuple(safe(key, 300) for key in keys)
+        if len(self.schemas) < _MOST_SCHEMAS:
+            self.schemas[keys] = shown
+            self._known.update(keys)
+        return shown
+
+    def _by_piece(self, rest: bytes) -> dict[str, float]:
+        """Return the numbers of a step line; none if fewer than half of its pieces are
+        `key:number`.
+        """
+        pieces = rest.decode("utf-8", "replace").split(" - ")
+        numbers: dict[str, float] = {}
+        own = len(pieces)
+        for at, piece in enumerate(pieces, 1):
+            found = self._piece(piece, pieces[at:])
+            if found is None:
+                numbers |= _parts(piece)
+                continue
+            value = found["value"]
+            numbers[found["key"].lstrip()] = (
+                _TRUTH[value] if value in _TRUTH else float(value)
+            )
+            text = found.groupdict().get("text")
+            if text and not self._knows(pieces[at:]):
+                self.behind = " - ".join([text, *pieces[at:]]).encode() + self.behind
+                own = at
+                break
+        return numbers if 2 * len(numbers) >= own else {}
+
+    def _piece(self, piece: str, later: list[str]) -> re.Match[str] | None:
+        """Return the key and number of a piece, also with another's text behind them; None, and
+        count it, where it has a value that is none.
+        """
+        found = _PIECE.fullmatch(piece.strip())
+        if ":" in (found["key"] if found is not None else piece):
+            found = self._glued(piece, later) or found
+            self.unread += found is None and ":{'" not in piece
+        return found
+
+    def _glued(self, piece: str, later: list[str]) -> re.Match[str] | None:
+        """Return the key and number of a piece with another process's text behind them."""
+        found = _GLUED.fullmatch(piece)
+        if found is None:
+            return None
+        text = found["text"]
+        ends = not later and " " in text.strip()
+        is_glued = ends or _ANOTHER.match(text) or self._knows([piece])
+        return found if is_glued else None
+
+    def _knows(self, pieces: list[str]) -> bool:
+        """Return whether a piece has a key that earlier lines had."""
+        return any(piece.partition(":")[0].strip() in self._known for piece in pieces)
+
+
+def _parts(piece: str) -> dict[str, float]:
+    """Return the numbers of a dict in a piece, by `key/name`."""
+    key, _, written = piece.strip().partition(":")
+    if not written.startswith("{'"):
+        return {}
+    numbers = read_dict(written.encode()).numbers
+    return {f"{key}/{name}": value for name, value in numbers.items()}
+
+
+def unread_note(values: int) -> str | None:
+    """Say how many printed values were not read, None if all were."""
+    if not values:
+        return None
+    many = "1 printed value is" if values == 1 else f"{values:,} printed values are"
+    return f"{many} not read: no number, or one that text is glued to"
 
 
 def is_cut(line: bytes) -> bool:
@@ -86,19 +201,5 @@ def _by_json(rest: bytes) -> dict[str, float] | None:
     except orjson.JSONDecodeError:
         return None
     if _NUMBERS.issuperset(map(type, numbers.values())):
-        return numbers
-    return None
-
-
-def _by_piece(rest: bytes) -> dict[str, float] | None:
-    """Return the numbers of a step line; None if fewer than half of its pieces are `key:number`."""
-    pieces = rest.decode("utf-8", "replace").split(" - ")
-    numbers: dict[str, float] = {}
-    for piece in pieces:
-        found = _PIECE.match(piece.strip())
-        if found is not None:
-            value = found["value"]
-            numbers[found["key"]] = _TRUTH[value] if value in _TRUTH else float(value)
-    if 2 * len(numbers) >= len(pieces):
         return numbers
     return None

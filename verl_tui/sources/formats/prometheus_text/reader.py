@@ -7,7 +7,7 @@ that it does not understand costs nothing but itself.
 
 from __future__ import annotations
 
-from collections import deque
+from collections import Counter, deque
 from functools import lru_cache
 from importlib.util import find_spec
 from itertools import chain
@@ -16,8 +16,13 @@ from typing import TYPE_CHECKING, NamedTuple
 from verl_tui.patterns import pattern
 from verl_tui.records import Unreadable
 from verl_tui.sources.fields.row_batcher import RowBatcher, joined_notes
-from verl_tui.sources.files.paths import is_file
-from verl_tui.sources.formats.prometheus_text.scraped_rows import ScrapedRows, runs_in
+from verl_tui.sources.files.compressed import head
+from verl_tui.sources.files.paths import escaped, file_and_part
+from verl_tui.sources.formats.prometheus_text.scraped_rows import (
+    ScrapedRows,
+    count_left_out,
+    runs_in,
+)
 from verl_tui.sources.formats.prometheus_text.scrapes import (
     PrometheusSample,
     Scrape,
@@ -61,7 +66,6 @@ _PLAIN = pattern(
 )
 _LABEL = pattern(r'(?<!\w)([A-Za-z_][A-Za-z0-9_]*)="([^"]*)"')
 _EXEMPLAR = pattern(r" # \{[^\n]*$")
-_ESCAPED = str.maketrans({"%": "%25", "/": "%2F", "\0": "%00"})
 
 
 class MetricsPage(NamedTuple):
@@ -189,22 +193,20 @@ def _shown(text: str) -> str:
     return one_line(text, 300)
 
 
-def file_and_part(path: Path) -> tuple[Path, str | None]:
-    """Return the file in which a run lies, and the part of its page; the path itself where it names
-    no part.
-    """
-    above = path.parent
-    if above.name and is_file(above):
-        return (above, path.name)
-    return (path, None)
+class PageParts(NamedTuple):
+    """The figures of a page by part: each run, and none."""
+
+    pages: Sequence[Mapping[str, Scrape]]
+    """Mostly one; more where pages were saved one behind the other."""
+    flaws: Sequence[Unreadable]
+    """Lines that could not be parsed."""
+    left_out: int
+    """Runs that are no part, since there are too many."""
 
 
 @lru_cache(maxsize=2)
-def parts_of(
-    data: bytes,
-) -> tuple[Sequence[Mapping[str, Scrape]], Sequence[Unreadable]]:
-    """Return the figures of a page by part (each run, and none), and the lines that could not be
-    parsed.
+def parts_of(data: bytes) -> PageParts:
+    """Return the figures of a page by part.
 
     All runs of a page are read from the same bytes, so that they are gone through once.
 
@@ -214,25 +216,41 @@ def parts_of(
     Raises:
         ImportError: prometheus-client is not installed.
     """
-    page = read_page(data)
-    return [_parts(scrape) for scrape in page.scrapes], page.flaws
+    end = data.rfind(b"\n") + 1
+    cut = data[end:].strip()
+    whole = not cut or cut.startswith(b"#")
+    page = read_page(data if whole else data[:end])
+    flaws = [*page.flaws]
+    if not whole:
+        shown = one_line(cut.decode("utf-8", "replace"), 80)
+        flaws.append(
+            Unreadable(data.count(b"\n") + 1, "its last line has no end", shown)
+        )
+    left_out = max(map(count_left_out, page.scrapes), default=0)
+    return PageParts([_parts(scrape) for scrape in page.scrapes], flaws, left_out)
 
 
 def _parts(scrape: Scrape) -> dict[str, Scrape]:
     found = runs_in(scrape)
     shared = found.pop(("", ""), None)
+    called = Counter(run for run, _ in found)
     if len(found) < 2:
-        return {_part(*run, found): scrape for run in found} or {NOBODYS: scrape}
-    parts = {_part(*run, found): part for run, part in found.items()}
+        return {_part(*run, called): scrape for run in found} or {NOBODYS: scrape}
+    parts = {_part(*run, called): part for run, part in found.items()}
     if shared is None:
         return parts
     return {**parts, NOBODYS: shared}
 
 
-def _part(run: str, project: str, found: Iterable[tuple[str, str]]) -> str:
-    """Return the name of a run's part: with its project where another one has its name."""
-    alone = sum(run == other for other, _ in found) == 1
-    name = (run if alone or not project else f"{project}/{run}").translate(_ESCAPED)
+def _part(run: str, project: str, called: Mapping[str, int]) -> str:
+    """Return the name of a run's part: with its project where another one has its name.
+
+    Args:
+        run: Its name.
+        project: Its project's.
+        called: How many runs have each name.
+    """
+    name = escaped(run if called[run] == 1 or not project else f"{project}/{run}")
     if name.strip(".") not in ("", NOBODYS):
         return name
     return "".join(f"%{ord(sign):02X}" for sign in name)
@@ -250,7 +268,10 @@ class PageReader:
 
     def __init__(self, path: Path) -> None:
         self._path, self._part = file_and_part(path)
+        self._size = 0
+        """Bytes of the page so far."""
         self._data = bytearray()
+        """The page so far, unless only a part of it is read."""
         self._lines = 0
         """Lines of the pages before."""
         self._others = 0
@@ -270,10 +291,18 @@ class PageReader:
             return MISSING
         return joined_notes(self._scrapes.note, others)
 
+    @property
+    def findings(self) -> tuple[tuple[str, str], ...]:
+        """Return what our exporter has found."""
+        return self._scrapes.findings
+
     def feed(self, data: bytes) -> tuple[Record, ...]:
         """Take bytes; only at their end is the page known to be complete."""
-        self._data += data
-        if len(self._data) > LARGEST:
+        self._size += len(data)
+        if self._part is None:
+            self._data += data
+        if self._size > LARGEST:
+            self._size = 0
             self._data.clear()
             reported = self._too_large
             self._too_large = True
@@ -284,17 +313,26 @@ class PageReader:
 
     def finish(self) -> tuple[Record, ...]:
         """Return the records of the page, which is only complete at its end."""
-        if not self._data or self._missing or self._too_large:
+        if not self._size or self._missing or self._too_large:
             return ()
-        data = bytes(self._data)
-        self._data.clear()
         try:
-            pages, flaws = parts_of(data)
+            data = self._page()
+            pages, flaws, _ = parts_of(data)
         except ImportError:
             self._missing = True
             return (Unreadable(1, MISSING, ""),)
+        except OSError:
+            return ()  # gone meanwhile, which the source says
         before = self._lines
         self._lines += data.count(b"\n")
+        self._take(pages)
+        unreadable = [
+            Unreadable(flaw.line + before, flaw.reason, flaw.excerpt) for flaw in flaws
+        ]
+        return (*unreadable, *self._batcher.take())
+
+    def _take(self, pages: Sequence[Mapping[str, Scrape]]) -> None:
+        """Take pages, each as one scrape."""
         time = self._time() if len(pages) == 1 else None
         for parts in pages:
             scrape = self._own(parts)
@@ -303,15 +341,26 @@ class PageReader:
                     {"": scrape}, {"": time} if time is not None else {}
                 )
                 self._batcher.add(self._rows.take(figures, time))
-        unreadable = [
-            Unreadable(flaw.line + before, flaw.reason, flaw.excerpt) for flaw in flaws
-        ]
-        return (*unreadable, *self._batcher.take())
+
+    def _page(self) -> bytes:
+        """Return the page, and forget it; each of the runs in a file holding its own would take a
+        hundred times the memory.
+
+        Raises:
+            OSError: The file cannot be read.
+        """
+        self._size = 0
+        if self._part is not None:
+            return head(self._path, LARGEST)
+        data = bytes(self._data)
+        self._data.clear()
+        return data
 
     def restart(self, reason: str) -> tuple[Record, ...]:  # noqa: ARG002
         """Take what follows for a further page: node_exporter's textfiles are replaced as a
         whole.
         """
+        self._size = 0
         self._data.clear()
         self._lines = 0
         self._too_large = False

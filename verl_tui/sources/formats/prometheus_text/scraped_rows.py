@@ -31,6 +31,11 @@ last value.
 """
 
 
+MOST_RUNS = 100
+"""Runs of one page that are shown: as many as our exporter writes by default."""
+_NOBODYS = ("", "")
+"""Run and project of figures that belong to none."""
+
 StampedValue = tuple[float, float | None]
 """A value, and the step of the validation that it is of, see `held`."""
 
@@ -149,8 +154,15 @@ def run_of(labels: Mapping[str, str]) -> tuple[str, str]:
     return one_line(run, 120), one_line(labels.get("project", ""), 120)
 
 
+def count_left_out(scrape: Scrape) -> int:
+    """Return how many runs of a page `runs_in` leaves out."""
+    found = {run_of(dict(sample.labels)) for sample in scrape.samples}
+    return max(0, len(found - {_NOBODYS}) - MOST_RUNS)
+
+
 def runs_in(scrape: Scrape) -> dict[tuple[str, str], Scrape]:
-    """Return the figures of a page by run and project; those of no run under empty names.
+    """Return the figures of a page by run and project, of the first `MOST_RUNS`; those of no run
+    under empty names.
 
     The meaning of its names is stated once for all runs.
     """
@@ -159,8 +171,10 @@ def runs_in(scrape: Scrape) -> dict[tuple[str, str], Scrape]:
     for sample in scrape.samples:
         if sample.name == prometheus_names.INFO:
             keys.append(sample)
-        else:
-            parts.setdefault(run_of(dict(sample.labels)), []).append(sample)
+            continue
+        run = run_of(dict(sample.labels))
+        if run in parts or len(parts) < MOST_RUNS or run == _NOBODYS:
+            parts.setdefault(run, []).append(sample)
     for samples in parts.values():
         samples.extend(keys)
     return {run: Scrape(tuple(samples), scrape.kinds) for run, samples in parts.items()}

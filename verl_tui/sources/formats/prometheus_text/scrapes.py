@@ -101,6 +101,8 @@ class Scrapes:
         self._hosts = HostFigures()
         self._left_out = 0
         self._since_start = False
+        self.findings: tuple[tuple[str, str], ...] = ()
+        """Ids and severities that our exporter stated last."""
 
     @property
     def note(self) -> str | None:
@@ -148,6 +150,8 @@ class Scrapes:
             self._left_out, len(metrics) - _MOST_KEYS, len(readings) - _MOST_READINGS
         )
         self._since_start = self._totals and builder.whole
+        if builder.ours:
+            self.findings = tuple(builder.findings)
         metrics = _cut(metrics, _MOST_KEYS)
         readings = _cut(readings, _MOST_READINGS)
         return ScrapeFigures(
@@ -158,6 +162,11 @@ class Scrapes:
             readings,
             builder.validated,
         )
+
+
+def stated_finding(labels: Mapping[str, str]) -> tuple[str, str]:
+    """Return id and severity of a finding that our exporter states."""
+    return labels.get("id", ""), labels.get("severity", "")
 
 
 def instance_of(worker: str) -> str:
@@ -196,6 +205,9 @@ class _FigureBuilder:
         self.total: int | None = None
         self.stepped: float | None = None
         self.validated: float | None = None
+        self.findings: list[tuple[str, str]] = []
+        self.ours = False
+        """True if our exporter says here how the run is."""
         self.whole = False
         """True if some figure is of all the time since a process began."""
         self._before = before
@@ -221,6 +233,9 @@ class _FigureBuilder:
     ) -> None:
         """Take a sample."""
         name = sample.name
+        self.ours = self.ours or name == prometheus_names.STATE
+        if name == prometheus_names.FINDING and sample.value == 1:
+            self.findings.append(stated_finding(dict(sample.labels)))
         if self._progress(name, sample.value) or NO_METRIC.fullmatch(name):
             return
         family, part = _family(name, kinds)

@@ -1,0 +1,70 @@
+"""Values with their units, as people read them."""
+
+from __future__ import annotations
+
+import math
+
+import pytest
+
+from verl_tui.metrics import describe
+from verl_tui.rendering.text.units import in_words, value_text
+
+FIGURES = (
+    (33.5, "percent", "33.5%"),
+    (0.493, "share", "49.3%"),
+    (0.0, "share", "0%"),
+    (29.4, "%", "29.4%"),
+    (1.35e6, "MiB", "1.29 TiB"),
+    (96.4e9, "bytes", "89.8 GiB"),
+    (35.4, "GiB", "35.4 GiB"),
+    (0.25, "GiB", "256 MiB"),
+    (0.0, "bytes", "0 bytes"),
+    (12.0, "tokens", "12 tokens"),
+    (0.7, "", "0.7"),
+)
+
+
+@pytest.mark.parametrize(("value", "unit", "text"), FIGURES)
+def test_percentages_and_sizes_are_written_as_people_say_them(
+    value: float, unit: str, text: str
+) -> None:
+    assert value_text(value, unit) == text
+
+
+@pytest.mark.parametrize("unit", ["bytes", "GiB", "tokens", ""])
+def test_what_is_no_number_has_no_size(unit: str) -> None:
+    assert value_text(math.nan, unit).startswith("nan")
+    assert value_text(-math.inf, unit).startswith("-inf")
+
+
+def test_a_unit_that_the_number_is_in_is_never_left_out() -> None:
+    assert in_words(0.493, "share") == ("49.3%", "")
+    assert in_words(12.0, "tokens") == ("12", " tokens")
+
+
+def test_the_sizes_that_wandb_calls_mb_are_of_1024() -> None:
+    # wandb: `psutil.virtual_memory().available / 1024 / 1024`
+    assert describe("system/proc.memory.availableMB").unit == "MiB"
+    assert describe("system/disk./.usageGB").unit == "GiB"
+
+
+@pytest.mark.parametrize(
+    ("key", "unit"),
+    [
+        ("time/n_train_samples", ""),
+        ("time/train_samples_per_second", ""),
+        ("timing_s/rollout/total_tokens", ""),
+        ("timing_s/rollout/retry_count", ""),
+        ("timing/cache_hit_ratio", "share"),
+        ("timing_s/agent_loop/num_preempted/mean", ""),
+        ("timing_s/agent_loop/generate_sequences/mean", "s"),
+        ("timing/train/generation", "s"),
+        ("time/train_runtime", "s"),
+    ],
+)
+def test_counts_rates_and_shares_among_the_times_are_no_seconds(
+    key: str, unit: str
+) -> None:
+    found = describe(key)
+    assert found.unit == unit
+    assert found.label.endswith(" time") == (unit == "s" and "agent_loop" not in key)

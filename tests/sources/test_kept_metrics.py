@@ -1,0 +1,142 @@
+"""Files of very many metrics or runs cost what their size is worth, and what is not kept is said."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING
+
+import pytest
+from log_reading import read_run, read_runs, values
+from log_writing import event_log, wandb_log
+
+from verl_tui.sources.discovery.finder import Finder
+from verl_tui.sources.fields import kept_metrics
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from pathlib import Path
+
+MANY = 40
+"""Metrics of the files here."""
+NAMES = [f"group/metric {n}" for n in range(MANY)]
+FEW = 25
+
+
+def wide(record: Callable[[int, dict[str, float]], object]) -> str:
+    """Return two records of all metrics."""
+    return "".join(
+        f"{record(step, dict.fromkeys(NAMES, step / 4))}\n" for step in (1, 2)
+    )
+
+
+WIDE = {
+    "m.jsonl": wide(lambda step, data: json.dumps({"step": step, "data": data})),
+    "flat.jsonl": wide(lambda step, data: json.dumps({"step": step, **data})),
+    "h.json": json.dumps([{"step": n, **dict.fromkeys(NAMES, n / 4)} for n in (1, 2)]),
+    "m.csv": "step,"
+    + ",".join(NAMES)
+    + "\n1"
+    + ",0.25" * MANY
+    + "\n2"
+    + ",0.5" * MANY
+    + "\n",
+    "train.log": wide(
+        lambda step, data: (
+            f"step:{step} - "
+            + " - ".join(f"{name}:{value}" for name, value in data.items())
+        )
+    ),
+}
+
+
+@pytest.mark.parametrize("name", WIDE)
+def test_the_first_metrics_are_kept_and_the_others_said(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str
+) -> None:
+    monkeypatch.setattr(kept_metrics, "MOST", FEW)
+    path = tmp_path / name
+    path.write_text(WIDE[name])
+    run = read_run(path)
+    assert list(run.keys) == NAMES[:FEW]
+    assert values(run, NAMES[FEW - 1]) == {1: 0.25, 2: 0.5}
+    note = run.sources[str(path)].status.note or ""
+    assert f"{MANY - FEW} further metrics are not kept: only the first {FEW}" in note
+
+
+@pytest.mark.parametrize(
+    ("name", "data"),
+    [
+        ("run-1.wandb", wandb_log([1, 2])),
+        ("events.out.tfevents.1700000000.host.1.0", event_log([1, 2])),
+        ("d.jsonl", b'{"step": 1, "a": [1, 2], "b": [3, 4], "c": 5, "d": 6}\n'),
+    ],
+    ids=["wandb", "events", "lists"],
+)
+def test_in_any_format(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str, data: bytes
+) -> None:
+    monkeypatch.setattr(kept_metrics, "MOST", 1)
+    path = tmp_path / name
+    path.write_bytes(data)
+    run = read_run(path)
+    assert len(run.keys) <= 1
+    assert "not kept: only the first 1" in (run.sources[str(path)].status.note or "")
+
+
+def test_names_that_are_others_in_each_record(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(kept_metrics, "MOST", FEW)
+    path = tmp_path / "m.jsonl"
+    path.write_text(
+        "".join(
+            json.dumps({"step": n, f"m{n}": 1, "loss": n}) + "\n" for n in range(300)
+        )
+    )
+    run = read_run(path)
+    assert len(run.keys) == FEW
+    assert len(values(run, "loss")) == 300
+    assert run.step == 299
+    note = run.sources[str(path)].status.note or ""
+    assert f"{301 - FEW} further metrics" in note
+
+
+def test_of_a_page_of_thousands_of_runs_some_are_shown_and_the_others_said(
+    tmp_path: Path,
+) -> None:
+    path = tmp_path / "page.prom"
+    runs = "".join(f'r{{run="run {n}"}} {n}\n' for n in range(20_000))
+    path.write_text(f"# TYPE r gauge\n{runs}shared 5\n")
+    found = read_runs(path)
+    assert len(found) == 101
+    assert found["run 99"].tail("r", 1)[0] == 99.0
+    (passed,) = Finder([str(path)]).scan().passed
+    assert (passed.path, passed.reason) == (
+        str(path),
+        "19,900 further runs in it are not shown",
+    )
+
+
+def test_a_chart_of_very_many_runs_is_bounded_aloud(tmp_path: Path) -> None:
+    path = tmp_path / "chart.csv"
+    path.write_text(
+        "Step"
+        + "".join(f",r{n} - loss" for n in range(150))
+        + "\n1"
+        + ",2" * 150
+        + "\n"
+    )
+    discovery = Finder([str(path)]).scan()
+    assert len(discovery.runs) + 50 in (150, 151)
+    assert discovery.passed[0].reason.endswith("further runs in it are not shown")
+
+
+def test_a_page_whose_last_line_is_cut_gives_no_value_that_may_be_cut(
+    tmp_path: Path,
+) -> None:
+    path = tmp_path / "page.prom"
+    path.write_text("# TYPE a gauge\na 1.5\n# TYPE b gauge\nb 2.2")
+    run = read_run(path)
+    assert set(run.keys) == {"a"}
+    (line,) = run.sources[str(path)].unreadable
+    assert line.reason == "its last line has no end"

@@ -1,0 +1,144 @@
+"""JSON that is no JSON lines: step records in a list, below a name, by step, in columns, or over
+several lines each; followed though it is written anew.
+"""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from log_reading import NOW, drain, feed_in_pieces, read_run, values
+
+from verl_tui.records import Batch, Restart, Unreadable
+from verl_tui.runs.run import Run
+from verl_tui.sources.discovery.finder import Finder
+from verl_tui.sources.formats import metrics_json
+from verl_tui.sources.pipe import LateReader
+from verl_tui.sources.source import FileSource
+
+STEPS = [*range(2, 14, 2)]
+RECORDS: list[dict[str, Any]] = [
+    {"step": step, "loss": step / 16, "reward": {"total": step / 8, "format": 1.0}}
+    for step in STEPS
+]
+LOSS = {step: step / 16 for step in STEPS}
+COLUMNS = {"step": STEPS, "loss": [step / 16 for step in STEPS], "note": "columns"}
+LOGGED = [{"step": one["step"], "data": {"loss": one["loss"]}} for one in RECORDS]
+TEXTS = {
+    "a list": json.dumps(RECORDS, indent=2),
+    "a list on one line": json.dumps(RECORDS),
+    "below a name": json.dumps(
+        {"config": {"lr": [1, 2]}, "history": RECORDS}, indent=4
+    ),
+    "below a trainer's name": json.dumps({"log_history": RECORDS}),
+    "columns": json.dumps(COLUMNS, indent=1),
+    "columns on one line": json.dumps({"history": COLUMNS}),
+    "columns of many names": json.dumps(
+        {"steps": STEPS, "loss": COLUMNS["loss"], "rewards": [0.5] * len(STEPS)}
+    ),
+    "by step": json.dumps({str(one["step"]): one for one in RECORDS}, indent=1),
+    "lines of verl in a list": json.dumps(LOGGED),
+    "records over several lines": "\n".join(
+        json.dumps(one, indent=2) for one in RECORDS
+    ),
+    "a list that has no end yet": json.dumps(RECORDS, indent=1).rstrip("]\n") + ",\n",
+}
+
+
+@pytest.mark.parametrize("text", TEXTS.values(), ids=TEXTS)
+@pytest.mark.parametrize("name", ["history.json", "metrics.jsonl", "train.log"])
+@pytest.mark.parametrize("named", [True, False])
+def test_any_form_is_read(tmp_path: Path, name: str, text: str, named: bool) -> None:
+    path = tmp_path / name
+    path.write_text(text)
+    run = read_run(path if named else tmp_path)
+    assert values(run, "loss") == LOSS
+    if "total" in text:
+        assert values(run, "reward/total") == {step: step / 8 for step in STEPS}
+    (status,) = (one.status for one in run.sources.values() if one.status.records)
+    assert status.format == metrics_json.name
+    assert status.unreadable == 0
+    assert ("has no end" in (status.note or "")) is text.endswith(",\n")
+
+
+def test_metrics_of_trainings_without_a_step_are_counted(tmp_path: Path) -> None:
+    path = tmp_path / "history.json"
+    path.write_text(json.dumps({"loss": [0.5, 0.25], "val_loss": [1.0, None]}))
+    run = read_run(path)
+    assert values(run, "loss") == {1: 0.5, 2: 0.25}
+    assert "counted in the order of the file" in (
+        run.sources[str(path)].status.note or ""
+    )
+
+
+def test_further_lists_are_said(tmp_path: Path) -> None:
+    path = tmp_path / "history.json"
+    path.write_text(json.dumps({"train": RECORDS, "val": RECORDS[:2], "n": [1]}))
+    run = read_run(path)
+    assert values(run, "loss") == LOSS
+    note = run.sources[str(path)].status.note
+    assert note == "further records are not read: those below val"
+
+
+def test_a_document_that_is_written_anew_is_followed(tmp_path: Path) -> None:
+    path = tmp_path / "history.json"
+    source = FileSource(path, metrics_json)
+    run = Run("r")
+    records = []
+    for known in range(1, len(RECORDS) + 1):
+        path.write_text(json.dumps(RECORDS[:known], indent=2)[:-9])
+        drain(source)
+        path.write_text(json.dumps(RECORDS[:known], indent=2))
+        found = drain(source)
+        run.apply(Batch("r", source.status(), tuple(found)), NOW)
+        records += found
+        assert run.step == STEPS[known - 1]
+    assert values(run, "loss") == LOSS
+    assert not [one for one in records if isinstance(one, Restart | Unreadable)]
+    path.write_text(json.dumps([{**RECORDS[0], "loss": 9.0}]))
+    assert isinstance(drain(source)[0], Restart)
+
+
+@pytest.mark.parametrize("text", TEXTS.values(), ids=TEXTS)
+@given(cuts=st.lists(st.integers(0, 4000), max_size=6))
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None)
+def test_any_cut_gives_the_same(tmp_path: Path, text: str, cuts: list[int]) -> None:
+    run, _ = feed_in_pieces(
+        tmp_path / "h.json", metrics_json, text.encode(), cuts, to_the_end=True
+    )
+    assert values(run, "loss") == LOSS
+
+
+def test_on_standard_input(tmp_path: Path) -> None:
+    reader = LateReader()
+    records = [*reader.feed(TEXTS["a list"].encode()), *reader.finish()]
+    assert [step for one in records for step in getattr(one, "steps", ())] == STEPS
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        '{\n "max_steps": 80,\n "epoch": 1,\n "learning_rate": 1e-6\n}',
+        '{\n "lr": [1e-6, 1e-5],\n "batch_size": [8, 16]\n}',
+        '{"results": {"gsm8k": {"acc": 0.5, "alias": "gsm8k"}},\n "n-shot": {"gsm8k": 5}}',
+        '[{"id": 1, "text": "a"}, {"id": 2, "text": "b"}]',
+        "[1, 2, 3]",
+        '{\n "trajectories": [{"reward": 1, "num_steps": 3, "steps": [{"reward": 1}]}]\n}',
+    ],
+)
+def test_a_document_of_something_else_is_said_to_be_one(
+    tmp_path: Path, text: str
+) -> None:
+    assert not metrics_json.matches(Path("a.json"), text.encode())
+    path = tmp_path / "a.json"
+    path.write_text(text)
+    discovery = Finder([str(path)]).scan()
+    assert discovery.runs == ()
+    assert discovery.problems == (
+        f"{path}: is no log: a JSON document without a list of step records",
+    )
+    assert Finder([str(tmp_path)]).scan().runs == ()

@@ -1,0 +1,304 @@
+"""Signs that a fall of the reward is the policy's: a KL out of its band, samples that loop."""
+
+from __future__ import annotations
+
+import math
+from bisect import bisect_left, bisect_right
+from statistics import median
+from typing import TYPE_CHECKING, NamedTuple
+
+from verl_tui.health.conditions.condition import number
+from verl_tui.health.limits import kl_band, target_kl
+from verl_tui.indicators import HOME_MADE, INDICATORS
+from verl_tui.means import finite
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from verl_tui.health.rule_context import RuleContext
+    from verl_tui.runs.series import Series
+
+_STRONG = 3.0
+"""Beside a cliff of few points a KL must be so many times its threshold: a batch alone shows
+less.
+"""
+BEFORE = 50
+"""Points of a metric that make its past."""
+_WRECK = 200
+"""Points after the edge in which the worst KL and samples are searched for."""
+_LONG_OUT = 300
+"""Points after which a KL outside its band counts as old: heuristic."""
+_FAR_FROM = 1.0
+"""A higher threshold counts as this one: three nats are far from any reference."""
+_LEAP = 10.0
+"""A KL of unknown unit must be so many times its own past instead."""
+_PAST = 5
+"""Fewest points that make a past."""
+_OUT = 3
+"""Points in a row beyond its limit that make a KL leave its band."""
+_SPARSE = 50
+"""Steps between points from which on a single one may be trusted."""
+_POLICY_KL = 0.1
+"""The guide's limit."""
+_OWN_PAST = 2.5
+"""Without a threshold (verl's own names) a KL of this many times its own past is out: heuristic."""
+_REPETITION = 0.3
+"""Share of repeated text that marks a step's samples as loops: heuristic, healthy text stays
+below.
+"""
+
+
+class Surroundings(NamedTuple):
+    """Where signs are looked for around a fall, and how sure they must be."""
+
+    before: int
+    """Points before its edge."""
+    after: int
+    """Points after it."""
+    out: int = _OUT
+    """Points in a row beyond its limit that make a KL leave its band."""
+    few: bool = True
+    """Whether the fall was seen in few points, so that a KL must be far out."""
+
+
+class Signs(NamedTuple):
+    """What shows around a fall that it is the policy's fault."""
+
+    out: Sequence[Departure]
+    loops: Loops | None
+
+    @property
+    def words(self) -> str:
+        """The first KL that is out, and the loops, in few words."""
+        looping = [self.loops.sign] if self.loops is not None else []
+        return ", ".join([*(one.sign for one in self.out[:1]), *looping])
+
+    @property
+    def evidence(self) -> list[str]:
+        """A sentence on each."""
+        looping = [self.loops.words] if self.loops is not None else []
+        return [*(one.words for one in self.out), *looping]
+
+
+class Departure(NamedTuple):
+    """A KL that has left its band."""
+
+    key: str
+    step: int
+    threshold: float
+    """The guide's threshold."""
+    top: float
+    """Highest value from there on."""
+    title: str
+    usual: float
+    """Median of the values before."""
+    raised: int
+    """First step at which it was certain."""
+
+    @property
+    def times(self) -> str:
+        """How many times its threshold the metric was."""
+        return f"{number(self.top / self.threshold)} ×"
+
+    @property
+    def words(self) -> str:
+        """How far it is out, and since when."""
+        return (
+            f"{self.title} ({self.key}) is up to {self.times} "
+            f"its threshold of {number(self.threshold)} from step {self.step} "
+            f"(highest {number(self.top)})"
+        )
+
+    @property
+    def sign(self) -> str:
+        """The same in fewer words."""
+        return f"{self.title} {self.times} its threshold from step {self.step}"
+
+
+class Loops(NamedTuple):
+    """Samples that repeat themselves."""
+
+    key: str
+    step: int
+    top: float
+    """Largest share of repeated text from there on."""
+    usual: float
+    lasts: bool
+    """True if most steps with samples from there on show it."""
+
+    @property
+    def sign(self) -> str:
+        """Since when they do."""
+        return f"samples loop from step {self.step}"
+
+    @property
+    def words(self) -> str:
+        """The same with how much."""
+        return (
+            f"{self.sign}: {self.top:.0%} of their text repeats itself, "
+            f"{self.usual:.0%} before ({self.key})"
+        )
+
+
+def has_signs(context: RuleContext) -> bool:
+    """Return whether a log has anything that may be a sign."""
+    has_kl = "policy_kl" in context.indicators or "reference_kl" in context.indicators
+    return has_kl or _loops_key(context) is not None
+
+
+def first_sign(
+    context: RuleContext, reward: Series, edge: int, around: Surroundings
+) -> int | None:
+    """Return the step of the first sign around a fall that it is the policy's fault, if any."""
+    at = bisect_left(reward.steps, edge)
+    if around.out == 1 and edge - reward.steps[at - 1] < _SPARSE:
+        return None  # where points follow soon, there is no need to trust a single one
+    stretch = _around(reward, edge, around.before, around.after)
+    loops = _loops(context, stretch)
+    out = _departures(context, stretch, edge, around.out)
+    if around.few:
+        # A fall is less sure: what was out before it has nothing to do with it.
+        out = [one for one in out if _is_far(one) and one.step >= stretch[0]]
+    signs = [departure.raised for departure in out]
+    if loops is not None and (loops.lasts or not around.few):
+        signs.append(loops.step)
+    return min(signs, default=None)
+
+
+def signs_of(context: RuleContext, reward: Series, edge: int) -> Signs:
+    """Return the signs around a fall, with the worst that came after it."""
+    stretch = _around(reward, edge, BEFORE, _WRECK)
+    out = _departures(context, stretch, edge)
+    return Signs(
+        out or _departures(context, stretch, edge, out=1), _loops(context, stretch)
+    )
+
+
+def _around(reward: Series, edge: int, before: int, after: int) -> tuple[int, int]:
+    """Return the steps of the points so many before and after a step, as far as there are any."""
+    at = bisect_left(reward.steps, edge)
+    last = min(at + after, len(reward) - 1)
+    return reward.steps[max(0, at - before)], reward.steps[last]
+
+
+def _is_far(departure: Departure) -> bool:
+    if departure.key in HOME_MADE:
+        return departure.top >= _LEAP * departure.usual > 0
+    if departure.top < _STRONG * min(departure.threshold, _FAR_FROM):
+        return False
+    return departure.top >= _OWN_PAST * departure.usual
+
+
+def _departures(
+    context: RuleContext, stretch: tuple[int, int], edge: int, out: int = _OUT
+) -> Sequence[Departure]:
+    """Return the KLs that left their bands between two steps around a fall."""
+    return [
+        departure
+        for id in ("policy_kl", "reference_kl")
+        if (series := context.run.indicator(id)) is not None
+        and (departure := _departure(context, id, series, stretch, edge, out))
+    ]
+
+
+def _departure(
+    context: RuleContext,
+    indicator: str,
+    series: Series,
+    stretch: tuple[int, int],
+    edge: int,
+    out: int,
+) -> Departure | None:
+    """Return where a KL left its band between two steps, None where it did not."""
+    start = bisect_left(series.steps, stretch[0])
+    stop = bisect_right(series.steps, stretch[1])
+    before = max(0, start - BEFORE), min(start + _PAST, bisect_left(series.steps, edge))
+    limit, threshold = _limits(
+        context, indicator, finite(series.values[slice(*before)])
+    )
+    first = _stretch(series.values[start:stop], limit, out)
+    if first is None:
+        return None
+    first += start
+    raised = series.steps[first + out - 1]
+    # It may have left earlier; but what was out long before has nothing to do with the cliff.
+    earliest = max(0, first - _LONG_OUT)
+    while first > earliest and series.values[first - 1] > limit:
+        first -= 1
+    if first == earliest > 0:
+        return None
+    top = max(finite(series.values[first:stop]))
+    past = finite(series.values[max(0, first - BEFORE) : first])
+    return Departure(
+        series.key,
+        series.steps[first],
+        threshold,
+        top,
+        INDICATORS[indicator].label,
+        median(past) if past else 0.0,
+        raised,
+    )
+
+
+def _stretch(values: Sequence[float], limit: float, out: int) -> int | None:
+    """Return where the first stretch of values beyond a limit begins that is long enough."""
+    length = 0
+    for i, value in enumerate(values):
+        length = length + 1 if limit < value < math.inf else 0
+        if length == out:
+            return i - out + 1
+    return None
+
+
+def _limits(
+    context: RuleContext, indicator: str, past: Sequence[float]
+) -> tuple[float, float]:
+    """Return the end of a KL's healthy band, and the threshold that it is expressed in multiples
+    of.
+    """
+    if indicator == "policy_kl":
+        return _POLICY_KL, _POLICY_KL
+    if context.run.dialect == "tutorial":
+        band = kl_band(context.run, context.guide)
+        target = target_kl(context.run, context.guide)
+        return band.value, target.value
+    limit = max(_POLICY_KL, _OWN_PAST * median(past)) if past else _POLICY_KL
+    if len(past) < _PAST:
+        # The first points are no reference for themselves.
+        limit = min(limit, _FAR_FROM / _STRONG)
+    return limit, limit
+
+
+def _loops_key(context: RuleContext) -> str | None:
+    for key in ("samples/repetition", "val_samples/repetition"):
+        if key in context.names:
+            return key
+    return None
+
+
+def _loops(context: RuleContext, stretch: tuple[int, int]) -> Loops | None:
+    """Return where samples began to repeat themselves between two steps, None where they did
+    not.
+    """
+    key = _loops_key(context)
+    series = context.run.series(key) if key else None
+    if key is None or series is None:
+        return None
+    start = bisect_left(series.steps, stretch[0])
+    stop = bisect_right(series.steps, stretch[1])
+    begin = max(0, start - BEFORE)
+    earlier = series.values[begin:start]
+    if earlier and median(earlier) > _REPETITION:
+        return None  # they did so long before
+    usual = _usual_repetition(series.values[begin:stop])
+    least = max(_REPETITION, 2 * usual)
+    first = next((i for i in range(start, stop) if series.values[i] > least), None)
+    if first is None:
+        return None
+    found = series.values[first:stop]
+    return Loops(key, series.steps[first], max(found), usual, median(found) > least)
+
+
+def _usual_repetition(values: Sequence[float]) -> float:
+    healthy = [value for value in values if value <= _REPETITION]
+    return median(healthy) if healthy else 0.0

@@ -1,0 +1,222 @@
+"""Metrics in JSON that is no JSON lines: a list of step records (`json.dump(history, file)`), one
+below a name (`{"history": [...]}`), records by their step, a list for each metric, or records over
+several lines each.
+
+Such a document is written anew as a training goes on.
+"""
+
+from __future__ import annotations
+
+import re
+from contextlib import suppress
+from itertools import islice, zip_longest
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from verl_tui.patterns import pattern
+from verl_tui.records import Unreadable
+from verl_tui.sources.fields.jsonl import first_value, integer, values_in
+from verl_tui.sources.fields.row_batcher import joined_notes
+from verl_tui.sources.fields.steps import TRAINED, is_sure_name
+from verl_tui.sources.formats import filelogger, tutorial
+from verl_tui.sources.formats.documents import DocumentReader
+from verl_tui.text import one_line
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+    from pathlib import Path
+
+    from verl_tui.records import Record
+    from verl_tui.sources.fields.jsonl import JsonDecoder
+    from verl_tui.sources.fields.row_batcher import MetricRow
+
+name = "metrics JSON"
+rank = 5
+anchor = True
+
+_LARGEST = 64 * 2**20
+"""Bytes after which a document is given up."""
+_FIRST = 8
+"""Records at its beginning that are looked at."""
+_RECORDS = pattern(
+    rb'\s*(?:\{.{0,4000}?"[^"\n]{1,100}"\s*:\s*)?\[\s*(?=\{)|\s*\{\s*"\d{1,15}"\s*:\s*(?=\{)',
+    re.DOTALL,
+)
+"""What stands before the first record: a list's beginning, also below a name, or a step."""
+_COLUMN = pattern(rb'"([^"\n]{1,300})"\s*:\s*(\[\s*)?(?:-?\d|NaN|null)')
+_SIGNS = frozenset({*TRAINED, "epoch", "steps"})
+"""Fields by which records are a training's, besides those that certainly are a step."""
+_CHOSEN = frozenset({"lr", "learning_rate"})
+"""Metrics of which a search for good settings has lists, too."""
+
+
+def matches(path: Path, head: bytes) -> bool:
+    """Return whether a text begins as a document with records of steps, or a list for each
+    metric.
+    """
+    head = head.lstrip(b"\xef\xbb\xbf \t\r\n")
+    if head[:1] not in (b"[", b"{") or _is_a_line(head):
+        return False
+    records = first_records(head, _FIRST)
+    if len(records) == 1 and not _RECORDS.match(head):
+        records = []  # a document of its own, such as a model's settings
+    return _are_of_steps(records) or _has_columns(head)
+
+
+def _are_of_steps(records: Sequence[dict[str, Any]]) -> bool:
+    """Return whether records are a training's by more than the length of an episode."""
+    names = {name for record in records for name in _scalars(record)}
+    sure = any(map(is_sure_name, names)) or not names.isdisjoint(_SIGNS)
+    return sure and tutorial.are_measured(records)
+
+
+def _is_a_line(head: bytes) -> bool:
+    """Return whether the first line is a record of its own."""
+    try:
+        value, rest = first_value(head)
+    except ValueError:
+        return False
+    if not isinstance(value, dict) or b"\n" in head[: len(head) - len(rest)].strip():
+        return False
+    return bool(rest.strip()) or any(map(is_sure_name, _scalars(value)))
+
+
+def _scalars(record: dict[str, Any]) -> list[str]:
+    return [key for key, value in record.items() if not isinstance(value, list | dict)]
+
+
+def first_records(head: bytes, most: int) -> list[dict[str, Any]]:
+    """Return the first records of a document, of lines, or of those that stand one behind the
+    other.
+    """
+    begin = None if _is_a_line(head) else _RECORDS.match(head)
+    text = head[begin.end() if begin is not None else 0 :].decode("utf-8", "replace")
+    found: list[dict[str, Any]] = []
+    with suppress(ValueError):
+        # what comes before a record that is cut is kept
+        found.extend(filter(_is_record, islice(values_in(text), most)))
+    return found
+
+
+def _is_record(value: object) -> bool:
+    return isinstance(value, dict)
+
+
+def _has_columns(head: bytes) -> bool:
+    """Return whether a document has lists of numbers, one of them of steps or of a training."""
+    if not head.startswith(b"{"):
+        return False
+    found = [
+        (one[1].decode("utf-8", "replace"), one[2]) for one in _COLUMN.finditer(head)
+    ]
+    if any(_is_place(name) for name, opens in found if not opens):
+        return False
+    return _are_telling([name for name, opens in found if opens])
+
+
+def _is_place(name: str) -> bool:
+    """Return whether a number of that name is the step of a record, and not how many there are."""
+    return is_sure_name(name) and not name.startswith(("num_", "n_"))
+
+
+def _are_telling(names: Sequence[str]) -> bool:
+    """Return whether lists of these names are columns of a training's metrics."""
+    told = TRAINED - _CHOSEN
+    return len(names) > 1 and any(
+        is_sure_name(name.removesuffix("s")) or name.rpartition("/")[2] in told
+        for name in names
+    )
+
+
+def reader(path: Path) -> MetricsJsonReader:
+    """Return a reader for one file."""
+    return MetricsJsonReader()
+
+
+class MetricsJsonReader(DocumentReader):
+    """Reads the records of a document, each as a line of JSON with the same words would be."""
+
+    def __init__(self) -> None:
+        super().__init__(_LARGEST)
+        self._decoder: JsonDecoder = tutorial.TutorialDecoder()
+        self._others: tuple[str, ...] = ()
+
+    @property
+    def note(self) -> str | None:
+        """Return how steps were found, and what is not read or was replaced."""
+        others = None
+        if self._others:
+            names = one_line(", ".join(self._others), 200)
+            others = f"further records are not read: those below {names}"
+        return joined_notes(self._decoder.note, others, super().note)
+
+    def read(self, values: list[Any]) -> Iterator[MetricRow | Record]:
+        """Yield what a whole document adds to those before."""
+        records, self._others = _records(values)
+        logged = bool(records) and isinstance(records[0].get("data"), dict)
+        kind = filelogger.FileLoggerDecoder if logged else tutorial.TutorialDecoder
+        self._decoder = kind()
+        entries = [
+            self._decoder.records([record], b"", number)
+            for number, record in enumerate(records, 1)
+        ]
+        if not records:
+            yield Unreadable(1, "no record of a step in it", "")
+        fresh, restarts = self.added(entries)
+        yield from restarts
+        for entry in fresh:
+            yield from entry
+
+
+class _Found(NamedTuple):
+    """The records of a document."""
+
+    records: Sequence[dict[str, Any]]
+    others: tuple[str, ...] = ()
+    """Names below which there are further ones, of unknown meaning, which are not read."""
+
+
+def _records(values: Sequence[Any]) -> _Found:
+    """Return the records of a document: of its first list of records, at its top or below it."""
+    document = values[0] if len(values) == 1 else list(values)
+    if isinstance(document, list):
+        return _Found(list(filter(_is_record, document)))
+    if not isinstance(document, dict):
+        return _Found(())
+    if None not in map(integer, document):
+        return _Found(_by_step(document))
+    own = ("", _Found(_columns(document)))
+    below = [own, *((name, _records([value])) for name, value in document.items())]
+    telling = [one for one in below if _are_of_steps(one[1].records[:_FIRST])]
+    if not telling:
+        return _Found(())
+    (_, found), *others = telling
+    return _Found(found.records, (*found.others, *(name for name, _ in others)))
+
+
+def _by_step(document: dict[str, Any]) -> list[dict[str, Any]]:
+    """Return the records of a document that has each under its step."""
+    return [
+        {"step": integer(key), **record}
+        for key, record in document.items()
+        if isinstance(record, dict)
+    ]
+
+
+def _columns(document: dict[str, Any]) -> list[dict[str, Any]]:
+    """Return the records of a document with a list for each metric, none if it has no such; null
+    stands where a metric was not logged.
+    """
+    lists = {key: value for key, value in document.items() if _is_column(value)}
+    if not _are_telling([*lists]):
+        return []
+    rows = zip_longest(*lists.values())
+    return [
+        {key: value for key, value in zip(lists, row, strict=True) if value is not None}
+        for row in rows
+    ]
+
+
+def _is_column(value: object) -> bool:
+    if not isinstance(value, list) or not value:
+        return False
+    return not any(isinstance(one, list | dict) for one in value)
