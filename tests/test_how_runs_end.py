@@ -110,7 +110,7 @@ ENDS = {
     "a worker's last error": End(
         prefixed("(RewardLoopWorker pid=44) ", f"{TRACE}queue.Empty"),
         "crashed",
-        f"{CRASHED}queue.Empty (RewardLoopWorker)",
+        f"{CRASHED}queue.Empty (RewardLoopWorker pid 44)",
         2,
     ),
     "a caught error of a worker": End(
@@ -123,7 +123,7 @@ ENDS = {
         + verls(10, 11)
         + f"{TRACE}ray.exceptions.RayActorError: The actor died unexpectedly.",
         "crashed",
-        "the run crashed at step 11: ray.exceptions.RayActorError",
+        "the run crashed at step 11: a Ray worker died: ray.exceptions.RayActorError",
         2,
     ),
 }

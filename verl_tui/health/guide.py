@@ -99,7 +99,7 @@ class Rule:
     null_rate: str = ""
     """Findings on runs without a fault, e.g. `0 of 600`; empty where figures were changed."""
     causes: str = ""
-    """Settings that may be to blame: `drift` or `length`, see `verl_tui.health.suspect_settings`."""
+    """Settings that may be to blame: `drift` or `length`, see `suspect_settings.py`."""
     explains: tuple[str, ...] = ()
     """Ids of its consequences, which begin no earlier, see `verl_tui.health.consequences`."""
     signs: tuple[str, ...] = ()

@@ -68,6 +68,7 @@ class Cause(NamedTuple):
     words: Sequence[str]
     forms: Sequence[re.Pattern[str]]
     remedies: Sequence[Remedy]
+    line: str
 
 
 class RootCause(NamedTuple):
@@ -105,6 +106,7 @@ def _cause(id: str, entry: Mapping[str, Any]) -> Cause:
         entry["words"],
         [pattern(form) for form in entry["match"]],
         [_remedy(one) for one in entry.get("remedy", ())],
+        entry["line"],
     )
 
 

@@ -23,7 +23,7 @@ def worker_errors(run: Run) -> list[tuple[str, Trouble]]:
 
 
 def last_troubles(run: Run) -> list[tuple[str, Trouble]]:
-    """Return all trouble behind the last step of its log, the first first: the rest was survived."""
+    """Return all trouble behind the last step of its log, in its order: the rest was survived."""
     found = [
         (path, trouble)
         for path, state in run.sources.items()

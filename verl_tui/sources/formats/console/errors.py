@@ -24,14 +24,15 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
 _TROUBLE = (
-    "rror", "xception", "ailed", "ailure", "raceback", "atal", "imed out", "imeout", "illed", "died",
-    "bort", "SIG", "signal", "Terminated", "nterrupt", "Hangup", "core dumped", "egmentation", "Exit",
-    "exit code", "exit status", "exitcode", "return code =", "CANCELLED", "atchdog", "annot", "ould not",
-    "nable to", "not found", "No such", "No module", "nvalid", "efused", "aiting", "etry", "not finite",
-    "out of memory", "OOM", "memory pressure", "GB / ", "% full", "No available", "not respond", "not reached", "pool is full", "times out", "xceed", "too many", "not up",
-    "mismatch", "uplicate", "NCCL", "EI0", "EJ0", "Xid", "fault", "preempted", "e-issued", "None for",
-    "couldn't", "shutting down", "leaked", "resource_tracker", "nan", "NaN", "stalled", "unhealthy",
-    "warning", "Warning", "WARNING",
+    "rror", "xception", "ailed", "ailure", "raceback", "atal", "imed out", "imeout", "illed",
+    "died", "bort", "SIG", "signal", "Terminated", "nterrupt", "Hangup", "core dumped",
+    "egmentation", "Exit", "exit code", "exit status", "exitcode", "return code =", "CANCELLED",
+    "atchdog", "annot", "ould not", "nable to", "not found", "No such", "No module", "nvalid",
+    "efused", "aiting", "etry", "not finite", "out of memory", "OOM", "memory pressure", "GB / ",
+    "% full", "No available", "not respond", "not reached", "pool is full", "times out", "xceed",
+    "too many", "not up", "mismatch", "uplicate", "NCCL", "EI0", "EJ0", "Xid", "fault",
+    "preempted", "e-issued", "None for", "couldn't", "shutting down", "leaked",
+    "resource_tracker", "nan", "NaN", "stalled", "unhealthy", "warning", "Warning", "WARNING",
 )  # fmt: skip
 """Every line of `causes.toml`, and every other one that may end a run, contains one of these."""
 WORDS = (

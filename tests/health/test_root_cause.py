@@ -1,0 +1,201 @@
+"""The root cause: each entry of `causes.toml` by the line it was written from, and whole ends of logs
+with the reason and the remedy that `check` gives.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import pytest
+
+from verl_tui.check import report
+from verl_tui.config import Config
+from verl_tui.health.root_cause import catalogue, cause_of
+from verl_tui.monitor import load
+from verl_tui.words import lowered
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+NOW = 1_790_000_000.0
+TRACE = 'Traceback (most recent call last):\n  File "/opt/job/train.py", line 41, in <module>\n    main()\n'
+ENTRIES = {cause.id: cause for cause in catalogue()}
+
+
+def crash_of(
+    tmp_path: Path, text: str, steps: int = 9, settings: str = ""
+) -> dict[str, Any]:
+    """Return the finding on the end of a log that ends so."""
+    log = tmp_path / "run_4.log"
+    lines = "".join(
+        f"(TaskRunner pid=31) step:{at} - actor/entropy:0.4 - critic/rewards/mean:0.3\n"
+        for at in range(1, steps + 1)
+    )
+    log.write_text(f"{settings}{lines}{text}\n")
+    os.utime(log, (NOW - 7200, NOW - 7200))
+    (run,) = report(load([str(log)], Config(), NOW), NOW)["runs"]
+    return next((one for one in run["findings"] if one["id"] == "crash"), {})
+
+
+def fixed_part(title: str) -> str:
+    return max(re.split(r"\{\w+\}", lowered(title)), key=len)
+
+
+@pytest.mark.parametrize("id", ENTRIES)
+def test_an_entry_is_found_by_the_line_it_was_written_from(id: str) -> None:
+    found = cause_of(ENTRIES[id].line)
+    assert found is not None
+    assert found[0].id == id
+
+
+ENDS = [
+    id for id, cause in ENTRIES.items() if not cause.waiting and id != "interrupted"
+]
+"""Entries that say how a run ended; Ctrl+C is told otherwise."""
+
+
+@pytest.mark.parametrize("id", ENDS)
+def test_an_entry_is_the_headline_of_a_run_that_ends_so(
+    tmp_path: Path, id: str
+) -> None:
+    cause = ENTRIES[id]
+    is_exception = re.match(r"[\w.]+(?:Error|Exception)\b", cause.line)
+    is_last = is_exception or not cause.alone
+    found = crash_of(tmp_path, TRACE + cause.line if is_last else cause.line)
+    if cause.kind == "harmless" or (cause.kind == "report" and not is_last):
+        assert not found or found["message"].startswith("the run ")
+    else:
+        assert fixed_part(cause.title) in found["message"]
+        assert found["advice"]
+
+
+def prefixed(prefix: str, text: str) -> str:
+    return "".join(f"{prefix}{line}\n" for line in text.splitlines())
+
+
+OOM = "torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 1.50 GiB"
+IN_LOG_PROB = (
+    "Traceback (most recent call last):\n"
+    '  File "/opt/verl/workers/fsdp_workers.py", line 905, in compute_log_prob\n'
+    "    output = self.actor.compute_log_prob(data)\n"
+)
+DIED = f"{TRACE}ray.exceptions.ActorDiedError: The actor died unexpectedly before finishing this task."
+SETTINGS = (
+    "actor_rollout_ref.rollout.log_prob_micro_batch_size_per_gpu=24 "
+    "actor_rollout_ref.rollout.gpu_memory_utilization=0.7"
+)
+STARTED = f"+ python3 -m verl.trainer.main_ppo {SETTINGS}\n"
+TIMED_OUT = (
+    "[rank{rank}]:[E412 09:12:55.104 ProcessGroupNCCL.cpp:632] [Rank {rank}] Watchdog caught collective"
+    " operation timeout: WorkNCCL(SeqNum=8812, OpType=ALLREDUCE, NumelIn=1, NumelOut=1, "
+    "Timeout(ms)=600000) ran for 600011 milliseconds before timing out.\n"
+)
+TABLE = """\
+torch.distributed.elastic.multiprocessing.errors.ChildFailedError:
+============================================================
+train_grpo.py FAILED
+------------------------------------------------------------
+Root Cause (first observed failure):
+[0]:
+  time      : 2026-04-12_09:12:55
+  host      : node-3
+  rank      : 5 (local_rank: 5)
+  exitcode  : -9 (pid: 4121)
+  error_file: <N/A>
+  traceback : Signal 9 (SIGKILL) received by PID 4121
+"""
+
+
+class Ending(NamedTuple):
+    text: str
+    why: tuple[str, ...]
+    """What the reason says, in this order."""
+    advice: str
+    never: str = "read the log upwards"
+
+
+ENDINGS = {
+    "the cause of a dead worker is in the worker": Ending(
+        prefixed("(WorkerDict pid=411) ", f"{IN_LOG_PROB}{OOM}") + DIED,
+        ("while computing log-probabilities", "GPU's memory", "WorkerDict pid 411"),
+        "log_prob_micro_batch_size_per_gpu 24 → 12",
+        "host's memory",
+    ),
+    "the most frequent error is not the first": Ending(
+        prefixed("(AgentLoopWorker pid=7) ", f"{TRACE}KeyError: 'answer'")
+        + prefixed("(AgentLoopWorker pid=8) ", f"{TRACE}TimeoutError: tool") * 40
+        + DIED,
+        ("KeyError: 'answer'", "AgentLoopWorker pid 7"),
+        "",
+        "TimeoutError",
+    ),
+    "Ray's repetitions decide nothing": Ending(
+        prefixed("(A pid=7) ", f"{TRACE}KeyError: 'answer'")
+        + prefixed(
+            "(B pid=8) ", f"{TRACE}TimeoutError: tool [repeated 61x across cluster]"
+        )
+        + DIED,
+        ("KeyError: 'answer'",),
+        "",
+        "TimeoutError",
+    ),
+    "the innermost of chained exceptions": Ending(
+        f"{TRACE}OSError: [Errno 28] No space left on device\n\nThe above exception was the direct "
+        f"cause of the following exception:\n\n{TRACE}RuntimeError: the checkpoint was not saved",
+        ("No space left on device",),
+        "",
+        "RuntimeError",
+    ),
+    "a lookup that was handled is no cause": Ending(
+        f"{TRACE}KeyError: 'cache'\n\nDuring handling of the above exception, another exception "
+        f"occurred:\n\n{TRACE}OSError: [Errno 28] No space left on device",
+        ("No space left on device",),
+        "",
+        "'cache'",
+    ),
+    "ranks that did not report": Ending(
+        "".join(TIMED_OUT.format(rank=rank) for rank in (0, 1, 2, 4, 5, 6, 7)),
+        ("on 7 of 8 ranks, rank 3 never reported",),
+        "py-spy",
+    ),
+    "torchrun's table": Ending(TABLE, ("SIGKILL", "rank 5"), "dmesg"),
+    "an engine that died of its own error": Ending(
+        prefixed(
+            "(EngineCore_DP0 pid=91) ERROR 04-12 09:12:55 [core.py:710] ",
+            f"{TRACE}{OOM}",
+        )
+        + f"{TRACE}vllm.v1.engine.exceptions.EngineDeadError: EngineCore encountered an issue. See "
+        "stack trace (above) for the root cause.",
+        ("GPU's memory", "EngineCore_DP0"),
+        "",
+        "engine died",
+    ),
+    "an exception that no entry knows": Ending(
+        f"{TRACE}arena.MatchLost: the judge fell silent",
+        ("arena.MatchLost: the judge fell silent",),
+        "main()",
+    ),
+}
+
+
+@pytest.mark.parametrize("ending", ENDINGS.values(), ids=ENDINGS)
+def test_the_first_that_nothing_else_explains(tmp_path: Path, ending: Ending) -> None:
+    found = crash_of(tmp_path, ending.text, settings=STARTED)
+    at = 0
+    for words in ending.why:
+        assert words in found["message"][at:], found["message"]
+        at = found["message"].index(words, at)
+    assert ending.advice in found["advice"]
+    said = found["message"] + found["advice"]
+    assert ending.never not in said
+
+
+def test_a_log_of_100_000_errors_has_one_cause(tmp_path: Path) -> None:
+    first = prefixed("(WorkerDict pid=411) ", f"{TRACE}{OOM}")
+    noise = "".join(
+        f"(AgentLoopWorker pid={at % 97}) ERROR: request {at} failed: Connection refused\n"
+        for at in range(100_000)
+    )
+    assert "GPU's memory" in crash_of(tmp_path, first + noise + DIED)["message"]
