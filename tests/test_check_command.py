@@ -71,7 +71,7 @@ def test_without_a_verdict_a_strict_check_fails(
     assert main(["check", str(table), "--strict"]) == 3
     said = capsys.readouterr()
     assert said.err == "verl-tui: --strict: no verdict on table\n"
-    assert said.out.startswith("table: no verdict yet at step 2")
+    assert said.out.startswith("table: no verdict at step 2")
     paths = [str(table), str(log(*[0.15] * 30))]
     assert [main(["check", *paths]), main(["check", *paths, "--strict"])] == [1, 3]
     assert main(["check", str(table), str(log(*[0.3] * 30)), "--strict"]) == 2

@@ -46,7 +46,8 @@ _NO_SCORE = (
     r"(?!val/(?:ratio|ratio_var|clipfrac_avg|num_eos_tokens|(?:model_|ref_)?contain_eos_token)$)"
     r"(?!.*(?<![a-z])(?:loss|runtime|per_second|lengths?|len|kl|entropy|logps?|logits|chosen"
     r"|rejected|clip|clipped|truncated|cancelled|frac|time|timing|epoch|perplexity|ppl|nll|errors?"
-    r"|steps?|turns|tokens|samples|count|norm|lr|std)(?![a-z])|validation/(?:off_policy|filter_groups|rollout_failure)/)"
+    r"|steps?|turns|tokens|samples|count|norm|lr|std)(?![a-z])"
+    r"|validation/(?:off_policy|filter_groups|rollout_failure)/)"
 )
 _CORE: tuple[NamePattern, ...] = tuple(
     NamePattern(form)

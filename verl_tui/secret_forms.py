@@ -17,8 +17,9 @@ NAMES = (
     r"|secret|password|passwd|passphrase|credentials?|(?:web[_-]?hook|notify)[_-]?(?:url|key)"
 )
 _MORE = (
-    r"(?:_?id)?(?:[_-](?!(?:env|var|file|path|dir|name|type|len|length|count|num|field|header|column"
-    r"|policy|required|enabled|format|weight|rate|level)(?![A-Za-z0-9]))[A-Za-z0-9]{1,16}){0,2}"
+    r"(?:_?id)?(?:[_-](?!(?:env|var|file|path|dir|name|type|len|length|count|num|field|header"
+    r"|column|policy|required|enabled|format|weight|rate|level)(?![A-Za-z0-9]))"
+    r"[A-Za-z0-9]{1,16}){0,2}"
 )
 """What may stand behind a name without making it another: `API_KEY_PROD`, but `api_key_file`."""
 _OF_MODELS = (

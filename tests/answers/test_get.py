@@ -99,8 +99,6 @@ def test_the_fields_of_each_answer(get: Callable[..., Any], run: Path) -> None:
     assert list(get("state", run)) == [
         *read,
         *state.split(),
-        "last_record_by",
-        "verdict",
         "finding",
         "findings",
         "phase",

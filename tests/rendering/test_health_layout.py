@@ -131,7 +131,7 @@ def test_choosing_goes_round_in_a_circle() -> None:
 def test_a_run_without_findings_says_so() -> None:
     assert "nothing found" in words(laid_out(listed()))[0]
     (row,) = words(laid_out(listed(), height=1))
-    assert row.startswith("health ✓ nothing found"), "without an edge for its title"
+    assert row.startswith("health ○ nothing found"), "without an edge for its title"
     assert (
         "waiting for a run"
         in words(FindingList(make_view()).lay_out(make_view(), 60, 9))[0]

@@ -158,7 +158,7 @@ def first_sign(
     out = _departures(context, stretch, edge, around.out)
     if around.few:
         # A fall is less sure: what was out before it has nothing to do with it.
-        out = [one for one in out if _is_far(one) and one.step >= stretch[0]]
+        out = _far_behind(stretch[0], out)
     signs = [departure.raised for departure in out]
     if loops is not None and (loops.lasts or not around.few):
         signs.append(loops.step)
@@ -179,6 +179,10 @@ def _around(reward: Series, edge: int, before: int, after: int) -> tuple[int, in
     at = bisect_left(reward.steps, edge)
     last = min(at + after, len(reward) - 1)
     return reward.steps[max(0, at - before)], reward.steps[last]
+
+
+def _far_behind(step: int, departures: Sequence[Departure]) -> list[Departure]:
+    return [one for one in departures if _is_far(one) and one.step >= step]
 
 
 def _is_far(departure: Departure) -> bool:

@@ -136,16 +136,8 @@ class RuleOnRun:
         rule = self.rule
         keys = _parts(context) if rule.parts else _keys(context, rule)
         beside = context.key_of(rule.beside_indicator, rule.beside_metric)
-        if not keys and rule.parts:
-            return "the log has no components of the reward"
-        if (
-            not keys
-            and rule.indicator == "gpu_memory"
-            and logs_device_memory(context.run)
-        ):
-            return "the log has the memory of single devices alone"
         if not keys:
-            return f"the log has no {_names(rule.indicator, rule.metric)}"
+            return f"the log has {_what_is_missing(context, rule)}"
         if beside is None and (rule.beside_indicator or rule.beside_metric):
             return f"the log has no {_names(rule.beside_indicator, rule.beside_metric)}"
         return _RuleInputs(keys, beside)
@@ -344,6 +336,14 @@ def _note(rule: Rule, limit: Limit | None) -> str:
     if rule.threshold < 2:
         return f"{rule.threshold:.0%} of {limit.words}"
     return f"{number(rule.threshold)} × {limit.words}"
+
+
+def _what_is_missing(context: RuleContext, rule: Rule) -> str:
+    if rule.parts:
+        return "no components of the reward"
+    if rule.indicator == "gpu_memory" and logs_device_memory(context.run):
+        return "the memory of single devices alone"
+    return f"no {_names(rule.indicator, rule.metric)}"
 
 
 def _names(indicator: str, metrics: tuple[str, ...]) -> str:

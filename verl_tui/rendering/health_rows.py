@@ -19,10 +19,13 @@ if TYPE_CHECKING:
     from verl_tui.health.finding import Finding, Verdict
     from verl_tui.rendering.session.snapshot import View
     from verl_tui.rendering.text.piece import Pieces
+    from verl_tui.runs.run import Run
 
 
 _TITLE = "health "
 """Begins the only row of a panel without an edge."""
+_FEWEST_BEHIND_TITLE = 20
+"""Cells for what the row says, without which it does without the title."""
 
 
 class FindingSymbols(NamedTuple):
@@ -205,26 +208,8 @@ class FindingWriter:
         """Say why there is no finding."""
         role = "dim"
         mark = self.symbols.nothing
-        words = ""
-        if view.run is None:
-            words = "waiting for a run"
-        elif view.loading:
-            words = _reading(view)
-        elif is_evaluation(view.run):
-            words = "an evaluation: no training to judge"
-        elif state(view.run, view.now) is State.NO_TRAINING:
-            words = "no training to judge"
-        elif view.run.step is None:
-            over = state(view.run, view.now) in _OVER
-            words = "no step was logged" if over else "waiting for the first step"
-            words = "its steps cannot be read" if unread_form(view.run) else words
-        elif view.run.name not in view.monitor.verdicts:
-            words = "no verdict yet"
-        elif not view.run.indicators:
-            words = "nothing to judge: no indicator of this log is known"
-        elif _judged(view) == 0:
-            words = "no rule could judge it yet"
-        else:
+        words = _why_no_verdict(view)
+        if not words and view.run is not None:
             missing = coverage_of(view.run, view.verdict)
             words = f"nothing found{_by_rules(view, partly=not missing.complete)}"
             words += missing.words
@@ -239,7 +224,10 @@ class FindingWriter:
         fits.
         """
         row = self.beginning(self.quiet(view), 1)[0]
-        if cells_of(row) + len(_TITLE) <= self.width:
+        room = self.width - len(_TITLE)
+        if room >= _FEWEST_BEHIND_TITLE:
+            if cells_of(row) > room:
+                row = [*cut(row, room - 1), (self.symbols.more, "dim")]
             row = [(_TITLE, "text"), *row]
         rules = view.verdict.not_judged
         if view.loading or view.run is None or view.run.step is None or not rules:
@@ -321,6 +309,32 @@ def _reading(view: View) -> str:
     if is_part:
         return f"{words}; a preview is shown"
     return words
+
+
+def _why_no_verdict(view: View) -> str:
+    """Say why nothing was judged; empty where something was."""
+    run = view.run
+    if run is None:
+        return "waiting for a run"
+    if view.loading:
+        return _reading(view)
+    if is_evaluation(run):
+        return "an evaluation: no training to judge"
+    if run.step is None:
+        return _why_no_step(run, state(run, view.now))
+    if run.name not in view.monitor.verdicts:
+        return "no verdict yet"
+    if not run.indicators:
+        return "nothing to judge: no indicator of this log is known"
+    return "no rule could judge it yet" if _judged(view) == 0 else ""
+
+
+def _why_no_step(run: Run, now: State) -> str:
+    if now is State.NO_TRAINING:
+        return "no training to judge"
+    if unread_form(run):
+        return "its steps cannot be read"
+    return "no step was logged" if now in _OVER else "waiting for the first step"
 
 
 def _judged(view: View) -> int | None:

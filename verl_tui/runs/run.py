@@ -146,9 +146,9 @@ class Run(LoggedMetrics):
             if state.total is not None and state.total >= reached:
                 return state.total
         least, most = self._planned_steps or (0, 0)
-        if least == reached and self.outcome and self.outcome.kind is EventKind.EXITED:
-            return least or None  # it has ended well there
-        return most if most >= max(1, reached) else None
+        ended = self.outcome is not None and self.outcome.kind is EventKind.EXITED
+        planned = least if ended and least == reached else most
+        return planned if planned >= max(1, reached) else None
 
     @property
     @cached_by_revision

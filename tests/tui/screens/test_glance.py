@@ -229,7 +229,7 @@ def test_without_rewards_and_losses_the_first_chart_is_said(tmp_path: Path) -> N
     lines = [{"step": step, "data": {"distance": 2.5}} for step in (1, 2)]
     path.write_text("".join(json.dumps(line) + "\n" for line in lines))
     view = showing(load([str(path)], Config(), NOW)).view_at(NOW)
-    assert "distance ▄▄ 2.5" in words(one_row(view, 60, alone=True))
+    assert "distance ▄▄ 2.5" in words(one_row(view, 70, alone=True))
 
 
 def test_where_there_are_no_rewards_the_loss_is_said(tmp_path: Path) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import sys
 import time
+from operator import attrgetter
 from typing import TYPE_CHECKING
 
 from verl_tui.commands.arguments import CommandError, completes_paths
@@ -50,6 +51,12 @@ def options(parser: CommandParser) -> None:
     config_option(parser)
 
 
+def _write_plainly() -> None:
+    """Have standard output write tables as they are."""
+    if isinstance(sys.stdout, io.TextIOWrapper):
+        sys.stdout.reconfigure(encoding="utf-8", newline="")
+
+
 def run(options: argparse.Namespace) -> int:
     """Write the tables; return the exit code."""
     from verl_tui.exporters.csv import ExportError, export
@@ -60,11 +67,10 @@ def run(options: argparse.Namespace) -> int:
     check_target(options.output, replaces=True)
     monitor = load(paths, configuration(options), time.time())
     print_messages(monitor.sentences)
-    runs = [run for run in monitor.runs.values() if run.keys]
+    runs = list(filter(attrgetter("keys"), monitor.runs.values()))
     if not runs:
         raise CommandError("no numbers to export", EXIT_NOTHING)
-    if isinstance(sys.stdout, io.TextIOWrapper):
-        sys.stdout.reconfigure(encoding="utf-8", newline="")
+    _write_plainly()
     try:
         exported = export(runs, options.output)
     except ExportError as error:
@@ -73,9 +79,10 @@ def run(options: argparse.Namespace) -> int:
         raise
     except OSError as error:
         raise unwritten(error, options.output) from error
-    for one in filter(has_estimated_steps, runs):
-        print_note(f"{one.name}: {ESTIMATED}")
-    for path in exported.files:
-        print_note(f"wrote {path}")
+    estimated = [
+        f"{one.name}: {ESTIMATED}" for one in filter(has_estimated_steps, runs)
+    ]
+    for words in estimated + [f"wrote {path}" for path in exported.files]:
+        print_note(words)
     print_messages(exported.problems)
     return EXIT_OWN_ERROR if exported.problems else 0

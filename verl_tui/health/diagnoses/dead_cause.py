@@ -102,13 +102,23 @@ _SOLVED = DeadCause(
 )
 
 
-def dead_cause(context: RuleContext, step: int) -> DeadCause | None:
-    """Return the cause of dead groups by what was known at a step, None if it is unknown."""
-    reward = _known(context.run.present(context.indicators.get("reward")), step)
+def _of_reward(
+    context: RuleContext, reward: Sequence[float], step: int
+) -> DeadCause | None:
+    """Return what the reward alone shows: it is always the same, or at its top."""
     if _is_constant(reward) and (reward[-1] != 1 or _always_dead(context, step)):
         return _constant(reward[-1])
     if _at_its_top(reward):
         return _without_a_part(context.at(step)) or _SOLVED
+    return None
+
+
+def dead_cause(context: RuleContext, step: int) -> DeadCause | None:
+    """Return the cause of dead groups by what was known at a step, None if it is unknown."""
+    reward = _known(context.run.present(context.indicators.get("reward")), step)
+    by_reward = _of_reward(context, reward, step)
+    if by_reward is not None:
+        return by_reward
     cold = _temperature(context)
     if cold is not None:
         name, value = cold

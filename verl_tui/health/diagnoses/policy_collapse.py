@@ -86,19 +86,21 @@ class PolicyCollapse(Diagnosis):
             lambda: Scaled(factor=_JUMP, least=_FEW_BEFORE, floor=_JUMP_FLOOR)
         )
 
+    def _follow(self, key: str) -> None:
+        if key != self._key:
+            self._key = key
+            self._start_over()
+
     def judge(self, context: RuleContext) -> Finding | NotJudged | None:
         """Look for a fall, then for a KL or samples that show it to be the policy's fault; else for
         a KL that needs no fall.
         """
         reward = context.run.indicator("reward")
-        if reward is None:
-            return NotJudged(self.rule.id, "the log has no reward")
-        if not has_signs(context):
-            return NotJudged(self.rule.id, "the log has neither a KL nor samples")
-        if reward.key != self._key:
-            self._key = reward.key
-            self._start_over()
-        found: Finding | NotJudged | None = None
+        if reward is None or not has_signs(context):
+            missing = "reward" if reward is None else "KL and no samples"
+            return NotJudged(self.rule.id, f"the log has no {missing}")
+        self._follow(reward.key)
+        found: Finding | None = None
         collapses: list[Breach] = []
         for around, feed in self._falls:
             watch, step = feed.update([reward], context.end)
@@ -107,13 +109,14 @@ class PolicyCollapse(Diagnosis):
             fall = _fall(watch, reward)
             if found is None and fall is not None and fall.edge in known:
                 found = self._finding(context, reward, fall, step)
-        if found is None and watch.seen < watch.needs:
-            found = NotJudged(
-                self.rule.id, f"needs {watch.needs} points, has {watch.seen}"
-            )
         jumps, jump = self._jump(context)
         self._note([*collapses, *jumps])
-        return found if isinstance(found, Finding) else jump or found
+        return found or jump or self._early(watch)
+
+    def _early(self, watch: Cliff | Vanish) -> NotJudged | None:
+        if watch.seen >= watch.needs:
+            return None
+        return NotJudged(self.rule.id, f"needs {watch.needs} points, has {watch.seen}")
 
     def _jump(self, context: RuleContext) -> tuple[list[Breach], Finding | None]:
         """Return where the KL to the reference jumped beyond all bounds, with the finding while it

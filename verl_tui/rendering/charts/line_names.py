@@ -49,6 +49,13 @@ def names_or_key(
     return [_names(data, cursor, symbols, cells) for cells in sizes[at : at + 1]]
 
 
+def _at(data: ChartData, line: ChartLine, cursor: int | None) -> str:
+    """Return a line's value at the cursor."""
+    found = value_at(line.points, cursor) if cursor is not None else None
+    metric = data.right if line.right and data.right is not None else data
+    return f" {in_words(found[1], metric.unit)[0]}" if found else ""
+
+
 def _names(
     data: ChartData, cursor: int | None, symbols: Symbols, letters: int
 ) -> Pieces:
@@ -64,11 +71,7 @@ def _names(
     ):
         if not sign:
             continue
-        found = value_at(line.points, cursor) if cursor is not None else None
-        metric = data.right if line.right and data.right is not None else data
-        value = (" right" if line.right else "") + (
-            f" {in_words(found[1], metric.unit)[0]}" if found else ""
-        )
+        value = (" right" if line.right else "") + _at(data, line, cursor)
         gap = "  " if names else ""
         names.append((gap + sign, line.role))
         names.append((f" {_short(line, letters, symbols)}{value}", "value"))

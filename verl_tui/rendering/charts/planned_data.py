@@ -65,7 +65,7 @@ def chart_data(found: PlannedChart, view: View, look: ChartLook) -> ChartData:
         beside=tuple(newest_and_best(run)) if found.points else (),
         marks=tuple(_marks(found, view, along)),
         alarms=tuple(_alarms(found, view, along)),
-        best="" if run.preview else _best(found),
+        best=_best(found, run),
         cursor=None if view.cursor is None else along(view.cursor),
         axis=axis.axis,
         log_y=look.log_y,
@@ -93,10 +93,12 @@ def _lines(found: PlannedChart, run: Run, axis: XAxis) -> Iterator[ChartLine]:
             yield ChartLine(axis.points(series), "points", role, describe(key).label)
 
 
-def _best(found: PlannedChart) -> Literal["", "highest", "lowest"]:
+def _best(found: PlannedChart, run: Run) -> Literal["", "highest", "lowest"]:
     """Return which value of a metric is marked as its best: of rewards, and of validations where
-    more or less is better.
+    more or less is better; none of a preview, which does not know all.
     """
+    if run.preview:
+        return ""
     metric = describe(found.key)
     scored = metric.group == "validation" and metric.direction in ("up", "down")
     if found.indicator != "reward" and not scored:

@@ -20,7 +20,7 @@ from verl_tui.rendering.text.printable import wrapped
 from verl_tui.words import counted
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
     from verl_tui.runs.views.devices import Device
 
@@ -113,14 +113,18 @@ def _power(devices: Sequence[Device]) -> list[str]:
     return [f"{total / 1000:.1f} kW" if total >= 1000 else f"{total:.0f} W"]
 
 
+def _by_fault(devices: Sequence[Device]) -> Mapping[str, Sequence[Device]]:
+    found: dict[str, list[Device]] = {}
+    for device in devices:
+        if device.gpu.fault:
+            found.setdefault(device.gpu.fault, []).append(device)
+    return found
+
+
 def callouts(devices: Sequence[Device], *, with_idle: bool = True) -> Iterator[str]:
     """Yield a few words for each remark; idle devices may be left to the summary."""
-    for fault in dict.fromkeys(
-        device.gpu.fault for device in devices if device.gpu.fault
-    ):
-        yield from _about(
-            fault, [device for device in devices if device.gpu.fault == fault]
-        )
+    for fault, faulty in _by_fault(devices).items():
+        yield from _about(fault, faulty)
     idlers = idle(devices)
     if with_idle:
         yield from _about("idle", idlers)

@@ -26,10 +26,7 @@ class BarRestarts:
         that is.
         """
 
-    def follow(self, at: int, seconds: float | None) -> int | None:
-        """Take a position; return where the training before was, once it is clear that this is
-        another.
-        """
+    def _move(self, at: int, seconds: float | None) -> None:
         if at == 0 < self._at:
             self._before = self._at, self._pace
             self._pace = 0.0
@@ -37,12 +34,16 @@ class BarRestarts:
             self._pace = max(0.0, (seconds - self._seconds) / (at - self._at))
         self._at = at
         self._seconds = seconds
+
+    def follow(self, at: int, seconds: float | None) -> int | None:
+        """Take a position; return where the training before was, once it is clear that this is
+        another.
+        """
+        self._move(at, seconds)
         if self._before is None or at < _ENOUGH or not self._pace:
             return None
         top, pace = self._before
-        if at >= top:
+        is_another = at < top and _FASTER * self._pace >= pace
+        if is_another or at >= top:
             self._before = None
-        if at >= top or _FASTER * self._pace < pace:
-            return None
-        self._before = None
-        return top
+        return top if is_another else None

@@ -270,9 +270,13 @@ class ConsoleDecoder:
             or self._settings.is_open
             or self._errors.framed
             or self._dicts.watching
-            or (self._step is None and self._unknown.watches)
-            or self._dicts.program.looks_at(number)
+            or self._looks_at(number)
         )
+
+    def _looks_at(self, number: int) -> bool:
+        """Return True where lines may tell the trainer, or that its steps are in no known form."""
+        unknown = self._step is None and self._unknown.watches
+        return unknown or self._dicts.program.looks_at(number)
 
     def _read_overwritten(
         self, out: list[MetricRow | Record], line: bytes, number: int

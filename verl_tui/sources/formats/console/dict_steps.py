@@ -162,6 +162,10 @@ class StepResolver:
             out += self._count()
         return out
 
+    @property
+    def _awaits_bar(self) -> bool:
+        return bool(self._waiting) and not self._kept_back
+
     def bar(self, at: int, total: int) -> Sequence[PlacedDict]:
         """Take a nameless bar; the training's bar is one."""
         out = [*self.caught_up()]
@@ -178,11 +182,7 @@ class StepResolver:
             self.at = at
         if self.cleared:
             out += self._paint(at, total)
-        elif (
-            self._waiting
-            and not self._kept_back
-            and self._may_be_of_training(at, total)
-        ):
+        elif self._awaits_bar and self._may_be_of_training(at, total):
             self._take(at, total)
             step = self._likeliest(before, at)
             out += self._behind(at, step, counted=step not in (before, at))

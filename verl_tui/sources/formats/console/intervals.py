@@ -61,22 +61,21 @@ class StatedSteps:
             total: The steps of the whole training, if it states them.
         """
         self._planned = total or self._planned
+        self._read_plan(part)
+        if b"Continuing training" in part and (found := _CONTINUED.search(part)):
+            return int(found.group(1))
+        return None
+
+    def _read_plan(self, part: bytes) -> None:
         if b"logging_steps" in part and (found := _EVERY.search(part)):
             self.every = max(1, int(found.group(1)))
         if b"max_steps" in part and (found := _LIMIT.search(part)):
             self._planned = int(found.group(1))
             self._epochs = 0
-        if (
-            b"Num Epochs" in part
-            and self._epochs is None
-            and (found := _EPOCHS.search(part))
-        ):
+        if self._epochs is None and (found := _EPOCHS.search(part)):
             self._epochs = _number(found.group(1))
         if b"per epoch" in part and (found := _PER_EPOCH.search(part)):
             self.per_epoch = _number(found.group(1))
-        if b"Continuing training" in part and (found := _CONTINUED.search(part)):
-            return int(found.group(1))
-        return None
 
     def knows(self, epoch: float | None) -> bool:
         """Return whether the interval of dicts, or the steps of an epoch, are known.

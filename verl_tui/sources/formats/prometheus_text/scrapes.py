@@ -224,6 +224,12 @@ class _FigureBuilder:
             lambda: defaultdict(float)
         )
 
+    def _note_ours(self, sample: PrometheusSample) -> None:
+        """Note what verl-tui's own exporter states."""
+        self.ours = self.ours or sample.name == prometheus_names.STATE
+        if sample.name == prometheus_names.FINDING and sample.value == 1:
+            self.findings.append(stated_finding(dict(sample.labels)))
+
     def add(
         self,
         worker: str,
@@ -233,9 +239,7 @@ class _FigureBuilder:
     ) -> None:
         """Take a sample."""
         name = sample.name
-        self.ours = self.ours or name == prometheus_names.STATE
-        if name == prometheus_names.FINDING and sample.value == 1:
-            self.findings.append(stated_finding(dict(sample.labels)))
+        self._note_ours(sample)
         if self._progress(name, sample.value) or NO_METRIC.fullmatch(name):
             return
         family, part = _family(name, kinds)
