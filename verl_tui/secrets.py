@@ -44,6 +44,8 @@ _STATED = pattern(
     r"([^\s'\",;)\]}]{8,})",
     re.IGNORECASE,
 )
+_IN_NAMES = ("key", "token", "secret", "pass", "credential", "hook", "notify")
+"""Every name of what gives access contains one of these; most lines contain none."""
 _IN_ADDRESS = pattern(r"(://[^\s:/@]{1,100}:)[^\s/@]{1,200}(?=@)")
 """A password in an address: `postgres://user:password@host`."""
 
@@ -66,7 +68,10 @@ def hide_setting(name: str, value: object) -> object:
 
 def hide(text: str) -> str:
     """Return a line of text with keys, tokens and passwords hidden."""
-    text = FORMS.sub(HIDDEN, _STATED.sub(_hidden, text))
+    lower = text.lower()
+    if any(word in lower for word in _IN_NAMES):
+        text = _STATED.sub(_hidden, text)
+    text = FORMS.sub(HIDDEN, text)
     return WEBHOOK.sub(rf"\1{HIDDEN}", _IN_ADDRESS.sub(rf"\1{HIDDEN}", text))
 
 

@@ -53,7 +53,7 @@ def test_crash_tells_line_text_step_and_what_helps() -> None:
     assert (found.id, found.severity, found.step) == ("crash", Severity.CRITICAL, 7)
     assert "CUDA out of memory" in found.message
     assert found.evidence[0].startswith("x:812: "), "with its file"
-    assert "micro-batch" in (found.advice or "")
+    assert "ppo_max_token_len" in (found.advice or "")
 
 
 def test_a_crash_says_what_the_run_was_doing_and_which_function_tells() -> None:

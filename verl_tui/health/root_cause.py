@@ -155,7 +155,7 @@ def root_cause(run: Run, phase: Phase | None = None) -> RootCause | None:
     event = first.trouble.fresh
     if phase is None or event.phase is not None:
         phase = event.phase
-    missing = _missing_ranks(run, first)
+    missing = _missing_ranks(run, [one for one in suspects if one.cause is first.cause])
     title = _title(first)
     said = one_line(event.text, _SHOWN)
     words = f"{lowered(title)}{missing}: {said}" if title else said
@@ -288,11 +288,12 @@ def _by(event: Event) -> str:
     return f" ({one_line(names)})" if names else ""
 
 
-def _missing_ranks(run: Run, suspect: _Suspect) -> str:
+def _missing_ranks(run: Run, suspects: Sequence[_Suspect]) -> str:
     """Name the ranks that did not report a collective's time-out: one of them fell silent first."""
-    reported = suspect.trouble.ranks
-    if suspect.cause is None or not suspect.cause.id.startswith("collective"):
+    cause = suspects[0].cause
+    if cause is None or not cause.id.startswith("collective"):
         return ""
+    reported = set().union(*(one.trouble.ranks for one in suspects))
     count = max(*reported, (gpu_count(run.config) or 1) - 1) + 1 if reported else 0
     missing = sorted(set(range(count)) - reported)
     if not missing or len(missing) > len(reported):

@@ -37,7 +37,7 @@ from verl_tui.sources.formats.console.progress_lines import (
 )
 from verl_tui.sources.formats.console.sample_blocks import SampleBlock
 from verl_tui.sources.formats.console.settings_reader import SettingsReader
-from verl_tui.sources.formats.console.silent_lines import Noise
+from verl_tui.sources.formats.console.silent_lines import Noise, Repeated
 from verl_tui.sources.formats.console.step_lines import (
     KEPT_BY_WANDB,
     STEP,
@@ -95,6 +95,7 @@ class ConsoleDecoder:
         self._table = TableBlock()
         self._dicts = DictReader()
         self._noise = Noise()
+        self._repeated = Repeated()
         self._unknown = UnknownLines()
         self._reported: dict[str, None] = {}
         self._step: int | None = None
@@ -210,7 +211,7 @@ class ConsoleDecoder:
             number += 1
             if idle and self._noise.has(line):
                 continue  # nothing has changed
-            out.extend(self._decode(line, number - 1))
+            out.extend(self._decode_again(line, number - 1, idle=idle))
             if self._sample.holds(self._prefix) and not self._blank:
                 end = self._take_samples(out, text, at, line)
                 number += text.count(b"\n", at, end)
@@ -237,6 +238,19 @@ class ConsoleDecoder:
         if self._is_idle(number) and self._noise.has(line):
             return ()
         return self._decode(line, number)
+
+    def _decode_again(
+        self, line: bytes, number: int, *, idle: bool
+    ) -> Sequence[MetricRow | Record]:
+        """Return the records of a line, at once if it is trouble like what was reported before."""
+        known = self._repeated.event(line, number) if idle else None
+        if known is not None:
+            self._number = number
+            return (known,)
+        out = self._decode(line, number)
+        if idle and self._is_idle(number + 1):
+            self._repeated.note(line, out)
+        return out
 
     def _decode(self, line: bytes, number: int) -> Sequence[MetricRow | Record]:
         out: list[MetricRow | Record] = []
@@ -461,4 +475,5 @@ class ConsoleDecoder:
         self._step = step
         self._sample.trained()
         self._errors.step()
+        self._repeated.step()
         out.extend(self._settings.end())

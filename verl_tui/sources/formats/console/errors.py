@@ -32,7 +32,8 @@ _TROUBLE = (
     "% full", "No available", "not respond", "not reached", "pool is full", "times out", "xceed",
     "too many", "not up", "mismatch", "uplicate", "NCCL", "EI0", "EJ0", "Xid", "fault",
     "preempted", "e-issued", "None for", "couldn't", "shutting down", "leaked",
-    "resource_tracker", "nan", "NaN", "stalled", "unhealthy", "warning", "Warning", "WARNING",
+    "resource_tracker", "(local_rank", "nan", "NaN", "stalled", "unhealthy", "warning",
+    "Warning", "WARNING",
 )  # fmt: skip
 """Every line of `causes.toml`, and every other one that may end a run, contains one of these."""
 WORDS = (
@@ -41,7 +42,8 @@ WORDS = (
     "exception was the direct cause",
     "another exception",
 )
-_MAY_FAIL, _RELEVANT = any_of(_TROUBLE), any_of((*WORDS, *TURNING_POINTS))
+_MAY_FAIL, _MAY_TURN = any_of(_TROUBLE), any_of(TURNING_POINTS)
+_RELEVANT = any_of((*WORDS, *TURNING_POINTS))
 
 _PRINTED_BY = pattern(
     rb"\((?P<name>[A-Za-z]\w{0,60}) (?P<pid>pid=\d{1,9})\) ?"  # vLLM's own processes
@@ -191,6 +193,11 @@ class _Traceback:
             return False
         return True
 
+    @property
+    def is_empty(self) -> bool:
+        """True if it has taken nothing that matters for later lines."""
+        return not (self.is_open or self._chained or self._is_ignored)
+
     def ends(self) -> None:
         """Note that its exception was printed."""
         self.is_open = self.is_framed = False
@@ -234,12 +241,16 @@ def printed_by(prefix: bytes, part: bytes) -> _Process:
             key = found["name"] + found["pid"]
         elif found["rank"] and not name:
             name, key = f"rank {int(found['rank'])}", found["rank"]
+    return _Process(key, name, where, part[at:], clock_of(part))
+
+
+def clock_of(part: bytes) -> int | None:
+    """Return the seconds of the day at which a line says that it was printed."""
     found = _CLOCK.search(part, 0, _STAMPS)
-    hours, minutes, seconds = (
-        map(int, found.groups()) if found is not None else (0, 0, 0)
-    )
-    clock = None if found is None else hours * 3600 + minutes * 60 + seconds
-    return _Process(key, name, where, part[at:], clock)
+    if found is None:
+        return None
+    hours, minutes, seconds = map(int, found.groups())
+    return hours * 3600 + minutes * 60 + seconds
 
 
 def _named(prefix: bytes) -> tuple[str, str, bytes]:
@@ -261,20 +272,17 @@ class ErrorReader:
         """True behind an exception of the driver until a step: signals only follow from it."""
         self._row = b""
         """The rank of the last row of torchrun's table."""
+        self.framed = False
+        """True while frames are printed: any line behind them may name the exception."""
 
     @property
     def is_open(self) -> bool:
         """True while a traceback is printed."""
         return any(one.is_open for one in self._tracebacks.values())
 
-    @property
-    def framed(self) -> bool:
-        """True while frames are printed: any line behind them may name the exception."""
-        return any(one.is_framed for one in self._tracebacks.values())
-
     def step(self) -> None:
         """Note that a step was printed: nothing before it ended the run."""
-        self._died = False
+        self._died = self.framed = False
         self._tracebacks.clear()
 
     def read(self, prefix: bytes, part: bytes, number: int) -> Iterator[Event]:
@@ -288,11 +296,16 @@ class ErrorReader:
         if not (_RELEVANT.search(part) or self.framed):
             return
         by = printed_by(prefix, part)
-        traceback = self._traceback(by.key)
+        traceback = self._tracebacks.get(by.key) or _Traceback()
         is_last = traceback.is_last(by.text)
-        if not (is_last or _RELEVANT.search(by.text)):
-            return
-        event = turning_point(by.text, number)
+        if is_last or _RELEVANT.search(by.text):
+            yield from self._read(by, traceback, number, is_last=is_last)
+        self._keep(by.key, traceback)
+
+    def _read(
+        self, by: _Process, traceback: _Traceback, number: int, *, is_last: bool
+    ) -> Iterator[Event]:
+        event = turning_point(by.text, number) if _MAY_TURN.search(by.text) else None
         if event is not None:
             yield event
         elif _opens(by.text) and (by.name or not _RAY_BLOCK.match(by.text)):
@@ -302,11 +315,16 @@ class ErrorReader:
         elif not traceback.takes(by.text):
             yield from self._failure(by, traceback, number, is_last=is_last)
 
-    def _traceback(self, key: bytes) -> _Traceback:
-        """Return the newest traceback of a process."""
-        if key not in self._tracebacks and len(self._tracebacks) >= _MOST_PROCESSES:
-            self._tracebacks.pop(next(iter(self._tracebacks)))
-        return self._tracebacks.setdefault(key, _Traceback())
+    def _keep(self, key: bytes, traceback: _Traceback) -> None:
+        """Keep the newest traceback of a process for its next line."""
+        if traceback.is_empty:
+            self._tracebacks.pop(key, None)
+        else:
+            if len(self._tracebacks) >= _MOST_PROCESSES:
+                self._tracebacks.pop(next(iter(self._tracebacks)))
+            self._tracebacks[key] = traceback
+        if self.framed != traceback.is_framed:
+            self.framed = any(one.is_framed for one in self._tracebacks.values())
 
     def _failure(
         self, by: _Process, traceback: _Traceback, number: int, *, is_last: bool

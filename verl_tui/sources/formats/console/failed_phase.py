@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 WORDS = ('File "', "ray::", "_wg.", "rollout_manager.")
 """Every line that names a call contains one of these."""
 _FRAME = pattern(
-    rb'^\s*File "(?P<path>[^"]{1,400})", line (?P<line>\d{1,9}), in (?P<name>\w+)'
+    rb'^\s*File "(?P<path>[^"]{1,400})", line (?P<line>\d{1,9}), in (?P<name>\w+|<module>)'
 )
 _OF_OTHERS = pattern(rb"[/-]packages/|/lib/python\d|<")
 """Files that users did not write."""
@@ -170,9 +170,10 @@ class PhaseReader:
         if frame is not None:
             self._note(frame["path"].rpartition(_INSTALLED)[2], frame["name"])
             if not _OF_OTHERS.search(frame["path"]):
-                self.frame = (
-                    f"{_place(frame['path'], frame['name'])}:{int(frame['line'])}"
+                place = _place(frame["path"], frame["name"]).removeprefix(
+                    "<module>() in "
                 )
+                self.frame = f"{place}:{int(frame['line'])}"
         elif (call := _GROUP.match(part)) is not None:
             self._note(b"", call["name"])
         else:

@@ -1,8 +1,13 @@
-"""Lines without any information: most of a console, and mostly the same but for their digits."""
+"""Lines without any information: most of a console, and mostly the same but for their digits; and
+trouble that is reported again and again.
+"""
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from verl_tui.patterns import pattern
+from verl_tui.records import Event, EventKind
 from verl_tui.sources.formats.console import (
     engine_addresses,
     errors,
@@ -17,21 +22,23 @@ from verl_tui.sources.formats.console import (
 from verl_tui.sources.formats.console.word_search import any_of
 from verl_tui.text import strip_ansi
 
-_TELLING = any_of(
-    (
-        *errors.WORDS,
-        *events.WORDS,
-        *settings_reader.WORDS,
-        *intervals.WORDS,
-        *engine_addresses.WORDS,
-        *progress_lines.WORDS,
-        *sample_blocks.WORDS,
-        sample_blocks.BEGIN,
-        *printed_tables.BEGINNINGS,
-        step_lines.BEGIN,
-        "\r",
-    )
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+_OF_OTHERS = (
+    *events.WORDS,
+    *settings_reader.WORDS,
+    *intervals.WORDS,
+    *engine_addresses.WORDS,
+    *progress_lines.WORDS,
+    *sample_blocks.WORDS,
+    sample_blocks.BEGIN,
+    *printed_tables.BEGINNINGS,
+    step_lines.BEGIN,
+    "\r",
 )
+_TELLING = any_of((*errors.WORDS, *_OF_OTHERS))
+_MORE_THAN_TROUBLE = any_of((*_OF_OTHERS, "ank"))
 _DATE = pattern(rb"-\d\d-\d\d[ T]\d\d:")
 _ALIKE = bytes.maketrans(b"123456789", b"0" * 9)
 """No relevant word has a digit in it."""
@@ -63,3 +70,34 @@ class Noise:
             self._seen.clear()
         self._seen.add(alike)
         return True
+
+
+class Repeated:
+    """Recognises lines of trouble like ones since the last step, which state nothing else: there
+    may be hundreds of thousands.
+    """
+
+    def __init__(self) -> None:
+        self._known: dict[bytes, Event] = {}
+
+    def step(self) -> None:
+        """Note that a step was printed: the next line of each kind is read as a whole again."""
+        self._known.clear()
+
+    def event(self, line: bytes, number: int) -> Event | None:
+        """Return the event of a line like one before, None for others."""
+        known = self._known and self._known.get(line.translate(_ALIKE))
+        if not known:
+            return None
+        return known._replace(line=number, clock=errors.clock_of(line))
+
+    def note(self, line: bytes, records: Sequence[object]) -> None:
+        """Note what a line stated that changed nothing else, while no reader waits for more."""
+        if len(records) != 1 or len(line) > _LONGEST or len(self._known) >= _MOST:
+            return
+        (found,) = records
+        if not isinstance(found, Event) or found.kind is not EventKind.WARNING:
+            return
+        text = strip_ansi(line)
+        if not (_MORE_THAN_TROUBLE.search(text) or _DATE.search(text)):
+            self._known[line.translate(_ALIKE)] = found
