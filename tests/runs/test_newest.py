@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -80,10 +79,3 @@ def test_after_a_restart_they_are_of_the_newest_segment() -> None:
         "the same from a series"
     )
     assert (series.last, len(series)) == ((9, 80.0), 9), "charts keep what was"
-
-
-def test_no_series_is_made_where_steps_ascend(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(Run, "series", lambda *_: pytest.fail("a series is made"))
-    run = filled([[(step, step % 5 == 0) for step in range(1, 30)]])
-    assert list(run.tail("loss", 3)) == [260.0, 270.0, 280.0]
-    assert run.since("loss", 28) == {28: 270.0, 29: 280.0}

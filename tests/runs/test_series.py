@@ -108,7 +108,7 @@ def test_a_series_made_of_a_long_table_changes_apart_from_others() -> None:
     assert run.series("x") is series
     assert run.series("y") is other
     assert (len(series), series.values[9], series.values[-1]) == (count + 1, 7.0, 8.0)
-    assert series.order_at(10) != other.order_at(10)
+    assert series.orders[9] != other.orders[9]
     for one, last in ((series, count + 1), (other, count)):
         assert [*one.steps] == [*range(1, last + 1)]
         assert [*one.times[:count]] == [*rows.times]

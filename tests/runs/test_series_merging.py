@@ -25,50 +25,24 @@ BATCH = st.tuples(
 ROW_BITS = 40
 
 
-class Slow:
-    """What a series is, by its definition: points in order, and what one further row does to
-    them.
-    """
-
-    def __init__(self):
-        self.points = {}
-        """By step: precedence, value, time, count."""
-        self.averages = False
-
-    def put(self, step, order, value, time, mean):
-        self.averages = self.averages or mean
-        known = self.points.get(step)
-        if known is None:
-            self.points[step] = (order, value, time, 1)
-            return
-        before, old, since, count = known
-        if mean and order >> ROW_BITS == before >> ROW_BITS:
-            count += 1
-            value = old + (value - old) / count
-        elif order < before:
-            return
-        else:
-            count = 1
-        self.points[step] = (order, value, since if math.isnan(time) else time, count)
-
-    @property
-    def columns(self):
-        steps = sorted(self.points)
-        orders, values, times, counts = zip(
-            *(self.points[step] for step in steps), strict=True
-        )
-        return (
-            steps,
-            list(orders),
-            list(values),
-            list(times),
-            list(counts) if self.averages else [],
-        )
+def slow(rows, averages):
+    """What a series is, by its definition: what each row does to a step, by precedence."""
+    points = {}
+    for step, order, value, time, mean in sorted(rows, key=lambda row: row[:2]):
+        before, old, since, count = points.get(step, (-1, 0.0, math.nan, 0))
+        again = mean and count and order >> ROW_BITS == before >> ROW_BITS
+        total = [*old, value] if again else [value]
+        points[step] = (order, total, since if math.isnan(time) else time, len(total))
+    steps = sorted(points)
+    columns = zip(*(points[step] for step in steps), strict=True)
+    orders, values, times, counts = columns if steps else ((), (), (), ())
+    means = [sum(total) / len(total) for total in values]
+    return steps, list(orders), means, list(times), list(counts) if averages else []
 
 
 def same(one, other):
     return len(one) == len(other) and all(
-        a == b or (math.isnan(a) and math.isnan(b))
+        math.isclose(a, b) or (math.isnan(a) and math.isnan(b))
         for a, b in zip(one, other, strict=True)
     )
 
@@ -108,17 +82,17 @@ def write(table, number, segment, rows, at):
 )
 def test_a_merged_series_is_what_rows_put_one_by_one_make(batches, means):
     tables = [(Table(("x",), mean=number in means), 0) for number in range(3)]
-    series, slow, order = Series("x"), Slow(), 0
+    series, order, all_rows, averages = Series("x"), 0, [], False
     for batch in batches:
         rows = []
         for number, segment, some in batch:
             rows += write(tables[number][0], number % 2, segment, some, order)
             order += len(some)
         before, revision = columns(series), series.revision
-        for row in sorted(rows, key=lambda row: row[:2]):
-            slow.put(*row)
+        all_rows += rows
+        averages = averages or any(mean for *_, mean in rows)
         series.catch_up(tables)
-        assert all(map(same, columns(series), slow.columns))
+        assert all(map(same, columns(series), slow(all_rows, averages)))
         settled = len(before[0]) - 1  # all but the newest point
         if settled > 0 and not all(same(old[:settled], new[:settled]) for old, new in
                                    zip(before[:3:2], columns(series)[:3:2], strict=True)):  # fmt: skip

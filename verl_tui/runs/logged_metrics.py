@@ -2,24 +2,31 @@
 
 from __future__ import annotations
 
+from bisect import bisect_right
+from math import isclose
+from operator import itemgetter
 from typing import TYPE_CHECKING
 
 from verl_tui.dialects import dialect
 from verl_tui.distributions import one_each, spreads
 from verl_tui.indicators import loss_alone, resolve
 from verl_tui.runs.cached import cached_by_keys
-from verl_tui.runs.logged_once import LoggedOnce
-from verl_tui.runs.newest import measured, newest, since
-from verl_tui.runs.one_value import OneValue
-from verl_tui.runs.series import Series
+from verl_tui.runs.series import Series, merged
 from verl_tui.runs.spelling import Spellings
 from verl_tui.runs.table import Table
 
 if TYPE_CHECKING:
+    from array import array
     from collections.abc import Collection, Iterator, Mapping, Sequence
 
     from verl_tui.distributions import DistributionKeys
     from verl_tui.records import MetricRows
+
+
+_ENOUGH = 8
+"""Rows from which on a value may be called constant: with fewer it is unknown."""
+_SINGLE = 2.0**-23
+"""Logs of one run may differ by so much of a value: event files round to 24 bits."""
 
 
 class LoggedMetrics:
@@ -34,8 +41,6 @@ class LoggedMetrics:
         """Keys of the series that were asked for since those that were not were forgotten."""
         self._revisions: dict[str, int] = {}
         """By key of a forgotten series: the revision at which its replacement begins."""
-        self._one_value = OneValue()
-        self._logged_once = LoggedOnce()
         self.keys_revision = 0
         """Grows with every new key."""
 
@@ -92,16 +97,26 @@ class LoggedMetrics:
     @property
     def constants(self) -> frozenset[str]:
         """Keys that have had only one value, in several rows."""
-        return frozenset(self._one_value.keys(self._tables))
+        return frozenset(filter(self.is_constant, self._tables))
 
     def is_constant(self, key: str) -> bool:
-        """Return whether one of the keys is among the `constants`; no other is looked at."""
-        return self._one_value.is_constant(key, self._tables[key])
+        """Return whether one of the keys is among the `constants`.
+
+        Values count that a restart or a better log has replaced, too.
+        """
+        columns = [table.columns[at] for table, at in self._tables[key] if len(table)]
+        enough = max(map(len, columns), default=0) >= _ENOUGH
+        return enough and all(_is_one(column, columns[0][0]) for column in columns)
 
     @property
     def logged_once(self) -> frozenset[str]:
         """Keys that have been logged at one step only."""
-        return frozenset(self._logged_once.keys(self._tables))
+        return frozenset(
+            key
+            for key, parts in self._tables.items()
+            if len({step for table, _ in parts if len(table) for step in table.span})
+            == 1
+        )
 
     @property
     @cached_by_keys
@@ -153,31 +168,49 @@ class LoggedMetrics:
             self._revisions[key] = self._series.pop(key).revision + 1
         self._asked.clear()
 
-    def newest(self, key: str, count: int, end: int | None) -> Sequence[float] | None:
-        """Return the values of the last `count` steps up to `end`, None if that takes a series."""
-        key = self._names.get(key, key)
-        if key in self._series:
-            return None
-        return newest(self._tables.get(key, ()), count, end)
-
-    def since(self, key: str, step: int) -> Mapping[int, float]:
-        """Return the values from a step on, by step; unlike `series` it makes none where it can do
-        without.
+    def last_values(self, key: str, count: int, end: int | None) -> Sequence[float]:
+        """Return the values of the last `count` steps up to `end`, oldest first; unlike `series` it
+        makes none where it can do without.
         """
         key = self._names.get(key, key)
-        found = (
-            since(self._tables.get(key, ()), step) if key not in self._series else None
-        )
-        series = self.series(key) if found is None else None
-        if series is not None:
-            return series.since(step)
-        return found or {}
+        parts = self._tables.get(key, ())
+        plain = all(table.ascending and not table.estimated for table, _ in parts)
+        if key in self._series or not plain:
+            series = self.series(key)
+            return series.until(end).tail(count) if series is not None else ()
+        stops = [
+            (table, len(table) if end is None else bisect_right(table.steps, end))
+            for table, _ in parts
+        ]
+        # None of the last `count` steps lies before the last `count` rows of each table.
+        firsts = [
+            table.steps[max(0, stop - count)] for table, stop in stops if stop > 0
+        ]
+        if count < 1 or not firsts:
+            return ()
+        found = merged(parts, min(firsts))
+        stop = len(found.steps) if end is None else bisect_right(found.steps, end)
+        return found.values[max(0, stop - count) : stop]
+
+    def since(self, key: str, step: int) -> Mapping[int, float]:
+        """Return the values from a step on, by step, ascending."""
+        parts = self._tables.get(self._names.get(key, key), ())
+        if any(table.estimated for table, _ in parts):
+            series = self.series(key)
+            return series.since(step) if series is not None else {}
+        found = merged(parts, step)
+        return dict(zip(found.steps, found.values, strict=True))
 
     def measured(self, key: str, count: int) -> Sequence[float]:
         """Return the last `count` values of a metric as they were measured: of several in one step
         each.
         """
-        return measured(self._tables.get(self._names.get(key, key), ()), count)
+        parts = self._tables.get(self._names.get(key, key), ())
+        stated = [part for part in parts if not part[0].estimated]
+        rows: list[tuple[int, float]] = []
+        for table, at in (stated or parts) if count > 0 else ():
+            rows += zip(table.orders[-count:], table.columns[at][-count:], strict=True)
+        return [value for _, value in sorted(rows, key=itemgetter(0))[-count:]]
 
     def precedences(self) -> Iterator[int]:
         """Yield the highest precedence among the rows of each metric, see
@@ -192,3 +225,9 @@ class LoggedMetrics:
         if key is None:
             return None
         return self.series(key)
+
+
+def _is_one(column: array[float], value: float) -> bool:
+    """Return whether a column holds one value only, that of another log or nearly so."""
+    same = column.count(column[0]) == len(column)
+    return same and isclose(column[0], value, rel_tol=_SINGLE)

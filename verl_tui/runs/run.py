@@ -169,11 +169,7 @@ class Run(LoggedMetrics):
 
     def tail(self, key: str, count: int) -> Sequence[float]:
         """Return the last `count` values up to `end`, without making a series where possible."""
-        found = self.newest(key, count, self.end)
-        series = self.present(key) if found is None else None
-        if series is not None:
-            return series.tail(count)
-        return found or ()
+        return self.last_values(key, count, self.end)
 
     @property
     def unreadable(self) -> int:

@@ -6,24 +6,17 @@ import math
 from array import array
 from bisect import bisect_left, bisect_right
 from functools import lru_cache
-from itertools import compress
-from operator import itemgetter
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
-from verl_tui.runs.column import Column
 from verl_tui.runs.pyramid import Pyramid
-from verl_tui.runs.table import STATED, superseded
+from verl_tui.runs.table import ROW_BITS, STATED, superseded
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Sequence
+    from collections.abc import Sequence
 
-    from verl_tui.runs.column import Number
+    from numpy.typing import NDArray
+
     from verl_tui.runs.table import Table
-
-_ROW_BITS = 40
-
-_MergedPoint = tuple[int, float, float, int]
-"""Precedence, value, time and count of a point."""
 
 
 class Point(NamedTuple):
@@ -33,34 +26,38 @@ class Point(NamedTuple):
     value: float
 
 
+class Points(NamedTuple):
+    """Points ascending in step, one value a step."""
+
+    steps: array[int]
+    values: array[float]
+    times: array[float]
+    """Wall-clock time of each point in seconds since the epoch, nan where unknown."""
+    orders: array[int]
+    """The precedence of each point, see `verl_tui.runs.table.precedence`."""
+    counts: array[int]
+    """How many measurements each point is the mean of; empty where points are single values."""
+
+
 class Series:
     """Values of one metric, ascending in step, one value a step; catches up with its tables when
     asked.
-
-    Only metrics that are shown or judged become a series: all other columns cost only their bytes.
     """
 
     def __init__(self, key: str, revision: int = 0) -> None:
         self.key = key
         self.steps = array("q")
         self.values = array("d")
-        self.times: Column[float] = Column("d")
-        """Wall-clock time of each point in seconds since the epoch, nan where unknown."""
+        self.times = array("d")
         self.counts = array("q")
-        """How many measurements each point is the mean of; empty where points are single values."""
         self.revision = revision
         """Grows when a point other than the last one changes, or one is put before the last:
         readers start over.
         """
-        self._orders: Column[int] = Column("q")
-        self._cursors: dict[int, int] = {}
+        self._parts: Sequence[tuple[Table, int]] = ()
+        self._rows: Sequence[int] = ()
+        """Rows of each table that have been taken over."""
         self._pyramid: Pyramid | None = None
-        self._highest = (-1, 0, -math.inf)
-        """Revision, number of settled points, and the greatest of them."""
-        self._beyond: dict[tuple[float, bool], tuple[int, int, Point | None]] = {}
-        """Value and direction -> revision, number of settled points checked, and the first of them
-        beyond the value.
-        """
         self._cut: tuple[int, int, Series | None] = (-1, 0, None)
         """Revision, number of points, and the series of these that `until` returned last."""
 
@@ -77,47 +74,23 @@ class Series:
     @property
     def last_finite(self) -> Point | None:
         """The newest point whose value is a number."""
-        for i in range(len(self.values) - 1, -1, -1):
-            if math.isfinite(self.values[i]):
-                return Point(self.steps[i], self.values[i])
+        for step, value in zip(
+            reversed(self.steps), reversed(self.values), strict=True
+        ):
+            if math.isfinite(value):
+                return Point(step, value)
         return None
 
     @property
     def highest(self) -> float:
-        """The greatest value that is a number, `-inf` if there is none; asking again costs only the
-        new points.
-        """
-        revision, count, highest = self._highest
-        settled = max(0, len(self.values) - 1)  # the newest point may still be replaced
-        if revision != self.revision or count > settled:
-            count = 0
-            highest = -math.inf
-        highest = max([highest, *filter(math.isfinite, self.values[count:settled])])
-        self._highest = (self.revision, settled, highest)
-        return max([highest, *filter(math.isfinite, self.values[settled:])])
+        """The greatest value that is a number, `-inf` if there is none."""
+        return max(filter(math.isfinite, self.values), default=-math.inf)
 
     def first_beyond(self, value: float, *, down: bool = False) -> Point | None:
-        """Return the first point at or above a value (`down`: at or below); asking again costs only
-        the new points.
-        """
-        revision, count, found = self._beyond.get((value, down), (-1, 0, None))
-        settled = max(0, len(self.values) - 1)  # the newest point may still be replaced
-        if revision != self.revision or count > settled:
-            count = 0
-            found = None
-        if found is None:
-            found = self._find(value, count, settled, down=down)
-            self._beyond[value, down] = (self.revision, settled, found)
-        if found is not None:
-            return found
-        return self._find(value, settled, len(self.values), down=down)
-
-    def _find(self, value: float, start: int, stop: int, *, down: bool) -> Point | None:
-        values = self.values
-        for i in range(start, stop):
-            beyond = values[i] <= value if down else values[i] >= value
-            if beyond:
-                return Point(self.steps[i], values[i])
+        """Return the first point at or above a value (`down`: at or below)."""
+        for step, known in zip(self.steps, self.values, strict=True):
+            if known <= value if down else known >= value:
+                return Point(step, known)
         return None
 
     @property
@@ -130,7 +103,7 @@ class Series:
 
     def at(self, step: int) -> Point | None:
         """Return the newest point at or before `step`."""
-        i = bisect_left(self.steps, step + 1) - 1
+        i = bisect_right(self.steps, step) - 1
         if i >= 0:
             return Point(self.steps[i], self.values[i])
         return None
@@ -151,31 +124,20 @@ class Series:
             return self
         revision, count, cut = self._cut
         if cut is None or revision != self.revision or stop < count:
-            count = stop
+            count = 0
             cut = Series(self.key, self.revision)
-            cut.steps = self.steps[:stop]
-            cut.values = self.values[:stop]
-            cut.times = self.times.first(stop)
-            cut._orders = self._orders.first(stop)
+            cut._parts = self._parts
         cut.steps += self.steps[count:stop]
         cut.values += self.values[count:stop]
-        cut._orders.extend(self._orders[count:stop])
-        cut.times.extend(self.times[count:stop])
+        cut.times += self.times[count:stop]
         cut.counts = self.counts[:stop]
         self._cut = (self.revision, stop, cut)
         return cut
 
-    def order_at(self, step: int) -> int | None:
-        """Return the precedence of the point at exactly `step`, None where there is none."""
-        i = bisect_left(self.steps, step)
-        if i < len(self.steps) and self.steps[i] == step:
-            return self._orders[i]
-        return None
-
     @property
-    def orders(self) -> Sequence[int]:
+    def orders(self) -> array[int]:
         """The precedence of each point, see `verl_tui.runs.table.precedence`."""
-        return self._orders
+        return merged(self._parts).orders[: len(self)]
 
     def tail(self, count: int) -> Sequence[float]:
         """Return the last `count` values, oldest first."""
@@ -183,235 +145,145 @@ class Series:
             return self.values[-count:]
         return self.values[:0]
 
-    def catch_up(self, tables: Sequence[tuple[Table, int]]) -> None:
+    def catch_up(self, parts: Sequence[tuple[Table, int]]) -> None:
         """Take over the new rows of the tables that hold this metric.
 
         Args:
-            tables: Each table with the index of this metric's column; the order and identity of
-                tables never change, new ones are added at the end.
+            parts: The order and identity of tables never change, new ones are added at the end.
         """
-        fresh: list[_NewRows] = []
-        for number, (table, column) in enumerate(tables):
-            start = self._cursors.get(number, 0)
-            if len(table.steps) > start:
-                fresh.append(_NewRows(table, column, start))
-                self._cursors[number] = len(table.steps)
-        if not fresh:
+        rows = [len(table) for table, _ in parts]
+        known = [*self._rows, *[0] * (len(rows) - len(self._rows))]
+        if rows == known:
             return
-        if len(fresh) > 1 or not self._append(*fresh[0]):
-            self._merge(fresh)
-        if len(tables) > 1:
-            for first, last in superseded(table for table, _ in tables):
-                self._drop_estimated(first, last)
-
-    def _append(self, table: Table, column: int, start: int) -> bool:
-        """Append the rows from `start` in one go if they all come after the last point; return
-        whether they did.
-        """
-        behind = self.steps and table.steps[start] <= self.steps[-1]
-        if behind or table.mean or not table.ascending:
-            return False
-        if not self.steps and start == 0:
-            self._begin_with(table, column)
-            return True
-        self._extend(
-            table.steps[start:],
-            table.orders[start:],
-            table.columns[column][start:],
-            table.times[start:],
+        first = min(
+            table.least_step(start)
+            for (table, _), start in zip(parts, known, strict=True)
         )
-        return True
+        if any(table.estimated for table, _ in parts):
+            first = -math.inf  # whether a stated step supersedes it may show only now
+        self._lay_over(first, merged(parts, first))
+        self._parts = parts
+        self._rows = rows
 
-    def _begin_with(self, table: Table, column: int) -> None:
-        """Take over a table as a whole, and share its packed columns."""
-        self.steps.extend(table.steps)
-        self.values.extend(table.columns[column][:])
-        self._orders = table.orders.first(len(table))
-        self.times = table.times.first(len(table))
-
-    def _extend(
-        self,
-        steps: Iterable[int],
-        orders: Iterable[int],
-        values: Iterable[float],
-        times: Iterable[float],
-    ) -> None:
-        """Append points."""
-        self.steps.extend(steps)
-        self._orders.extend(orders)
-        self.values.extend(values)
-        self.times.extend(times)
-        if self.counts:
-            self.counts.extend([1] * (len(self.steps) - len(self.counts)))
-
-    def _merge(self, fresh: Sequence[_NewRows]) -> None:
-        """Merge new rows by step; where several have the same step, their order decides. Points
-        before the first new step stay as they are.
-        """
-        first = min(min(rows.table.steps[rows.start :]) for rows in fresh)
+    def _lay_over(self, first: float, new: Points) -> None:
+        """Put points in the place of those from a step on."""
         at = bisect_left(self.steps, first)
-        if at < len(self) or any(rows.table.mean for rows in fresh):
-            self._lay_over(at, sorted(_rows(fresh), key=itemgetter(0, 1)))
-            return
-        parts = tuple((rows.table, rows.start, len(rows.table)) for rows in fresh)
-        common = _common_rows(parts)
-        known = array("d")
-        for table, column, start in fresh:
-            known += table.columns[column][start:]
-        values = [known[i] for i in common.places]
-        self._extend(common.steps, common.orders, values, common.times)
-
-    def _lay_over(
-        self, at: int, rows: Sequence[tuple[int, int, float, float, int]]
-    ) -> None:
-        """Lay rows over the points from index `at` on; the rows are ascending in step and
-        precedence.
-        """
-        averages = bool(self.counts) or any(mean for *_, mean in rows)
-        steps = self.steps[at:]
-        values = self.values[at:]
-        counts = self.counts[at:] or [1] * (len(self) - at)
-        known = zip(self._orders[at:], values, self.times[at:], counts, strict=True)
-        points: dict[int, _MergedPoint] = dict(zip(steps, known, strict=True))
-        for step, order, value, time, mean in rows:
-            before = points.get(step)
-            if before is None:
-                points[step] = (order, value, time, 1)
-            else:
-                points[step] = _laid_over(before, order, value, time, mean)
-        merged = sorted(points)
-        if averages:
-            self.counts[at:] = array("q", [points[step][3] for step in merged])
-            self.counts[:0] = array("q", [1] * (at - len(self.counts) + len(merged)))
-        del self.steps[at:], self.values[at:]
-        self._orders.cut(at)
-        self.times.cut(at)
-        orders, kept, times, _ = zip(*(points[step] for step in merged), strict=True)
-        self._extend(merged, orders, kept, times)
-        self._note_changes(at, steps, values)
-
-    def _drop_estimated(self, first: float, last: float) -> None:
-        """Take away the points at estimated steps from a step to another."""
-        start = bisect_left(self.steps, first)
-        stop = bisect_right(self.steps, last)
-        if start == stop or min(self._orders[start:stop]) >= STATED:
-            return
-        stays = [order >= STATED for order in self._orders[start:stop]]
-        for numbers in (self.steps, self.counts):
-            numbers[start:stop] = array("q", compress(numbers[start:stop], stays))
-        self.values[start:stop] = array("d", compress(self.values[start:stop], stays))
-        _thin_out(self._orders, start, stays)
-        _thin_out(self.times, start, stays)
-        self.revision += 1
-        if self._pyramid is not None:
-            self._pyramid.rebuild()
-
-    def _note_changes(self, at: int, steps: array[int], values: array[float]) -> None:
-        """Make readers start over if points from index `at` on have changed.
-
-        Args:
-            at: Index of the first point that may have changed.
-            steps: Steps of the points there before.
-            values: Values of the points there before.
-        """
-        if self.steps[at : at + len(steps)] != steps:
+        settled = max(at, len(self) - 1)
+        before = self.steps[at:settled], self.values[at:settled].tobytes()
+        if new.counts or self.counts:
+            one = array("q", [1])
+            self.counts = (self.counts or one * len(self))[:at]
+            self.counts += new.counts or one * len(new.steps)
+        self.steps[at:] = new.steps
+        self.values[at:] = new.values
+        self.times[at:] = new.times
+        if before != (self.steps[at:settled], self.values[at:settled].tobytes()):
             self.revision += 1
             if self._pyramid is not None:
                 self._pyramid.rebuild()
-            return
-        pairs = zip(values, self.values[at:], strict=False)
-        changed = [i for i, pair in enumerate(pairs, at) if _differ(*pair)]
-        if any(i < len(self) - 1 for i in changed):
-            self.revision += 1
-        if self._pyramid is not None:
-            for i in changed:
-                self._pyramid.update(i)
+        elif self._pyramid is not None:
+            self._pyramid.update(settled)
 
 
-def _differ(before: float, after: float) -> bool:
-    """Return whether two values differ, of which nan is one like any other."""
-    return before != after and not (math.isnan(before) and math.isnan(after))
+def merged(parts: Sequence[tuple[Table, int]], first: float = -math.inf) -> Points:
+    """Merge tables by step: of several rows with one step the one of the highest precedence holds,
+    with the last time that is known; measurements of one source are averaged.
 
-
-class _NewRows(NamedTuple):
-    """Rows of a table that a series has not taken over yet."""
-
-    table: Table
-    column: int
-    """Index of the metric's column."""
-    start: int
-    """The first of the rows."""
-
-
-def _rows(
-    fresh: Sequence[_NewRows],
-) -> Iterator[tuple[int, int, float, float, int]]:
-    """Yield step, precedence, value, time and whether it is averaged of each new row."""
-    for table, column, start in fresh:
-        columns = (table.steps, table.orders, table.columns[column], table.times)
-        new = (numbers[start:] for numbers in columns)
-        for row in zip(*new, strict=True):
-            yield *row, table.mean
+    Args:
+        parts: Each table with the index of the metric's column.
+        first: The first step that counts.
+    """
+    found = [(table, at, table.rows_from(first)) for table, at in parts]
+    found = [(table, at, rows) for table, at, rows in found if rows.start < rows.stop]
+    if not found:
+        return Points(array("q"), array("d"), array("d"), array("q"), array("q"))
+    table, at, rows = found[0]
+    if len(found) == 1 and table.ascending:
+        return Points(
+            table.steps[rows],
+            table.columns[at][rows],
+            table.times[rows],
+            table.orders[rows],
+            array("q"),
+        )
+    tables = tuple([(table, rows.start, rows.stop) for table, _, rows in found])
+    common = _common_rows(tables, first)
+    values = array("d")
+    for table, at, rows in found:
+        values += table.columns[at][rows]
+    return Points(
+        common.steps, common.values(values), common.times, common.orders, common.counts
+    )
 
 
 class _CommonRows(NamedTuple):
-    """Rows of several tables merged into one: for each step, the row that takes precedence."""
+    """How rows of some tables become points, for each point by ascending step."""
 
     steps: array[int]
     orders: array[int]
     times: array[float]
-    places: Sequence[int]
-    """Place of each row among the rows of the tables one behind the other."""
+    counts: array[int]
+    turn: NDArray[Any]
+    """The rows of the tables, one behind the other, by step and precedence."""
+    first: NDArray[Any]
+    """The first of the rows in `turn` that a point is the mean of."""
+    last: NDArray[Any]
+    """The last one; the same where it is a single value."""
+
+    def values(self, rows: array[float]) -> array[float]:
+        """Return the value of each point, given those of all rows."""
+        import numpy as np
+
+        sorted_rows = np.array(rows)[self.turn]
+        if not self.counts:
+            return array("d", sorted_rows[self.last].tobytes())
+        edges = np.column_stack((self.first, self.last + 1)).ravel()
+        totals = np.add.reduceat(np.append(sorted_rows, 0.0), edges)[::2]
+        return array("d", (totals / (self.last + 1 - self.first)).tobytes())
 
 
-@lru_cache(maxsize=2)
-def _common_rows(tables: tuple[tuple[Table, int, int], ...]) -> _CommonRows:
-    """Return the rows of tables by their steps, of one step the row of the highest precedence with
-    the last time that is known: found once for all metrics in these tables.
+@lru_cache(maxsize=4)
+def _common_rows(
+    tables: tuple[tuple[Table, int, int], ...], first: float
+) -> _CommonRows:
+    """Find how rows become points, once for all metrics in the same tables.
 
     Args:
         tables: Each table with the first of its rows that count, and the one behind the last.
+        first: The first step that counts.
     """
-    steps = array("q")
-    orders = array("q")
-    times = array("d")
-    for table, start, stop in tables:
-        steps += table.steps[start:stop]
-        orders += table.orders[start:stop]
-        times += table.times[start:stop]
-    turn = sorted(range(len(steps)), key=orders.__getitem__)
-    highest = {steps[i]: i for i in turn}
-    merged = sorted(highest)
-    places = [highest[step] for step in merged]
-    dated = {steps[i]: times[i] for i in turn if not math.isnan(times[i])}
+    import numpy as np
+
+    parts = [(table, slice(start, stop)) for table, start, stop in tables]
+    steps = np.concatenate([np.array(table.steps[rows]) for table, rows in parts])
+    orders = np.concatenate([np.array(table.orders[rows]) for table, rows in parts])
+    times = np.concatenate([np.array(table.times[rows]) for table, rows in parts])
+    means = np.concatenate([np.full(b - a, table.mean) for table, a, b in tables])
+    turn = np.lexsort((orders, steps))
+    turn = turn[steps[turn] >= first]
+    steps, orders, times, means = steps[turn], orders[turn], times[turn], means[turn]
+    is_first, is_last = np.ones((2, len(steps)), bool)
+    is_first[1:] = is_last[:-1] = steps[1:] != steps[:-1]
+    source = orders >> ROW_BITS
+    measured_again = means & ~is_first & (source == np.roll(source, 1))
+    last = np.flatnonzero(is_last)
+    dated = np.where(np.isnan(times), -1, np.arange(len(times)))
+    dated = np.maximum.reduceat(dated, np.flatnonzero(is_first))
+    times = np.where(dated < 0, math.nan, times[dated])
+    begins = np.flatnonzero(~measured_again)
+    begins = begins[np.searchsorted(begins, last, side="right") - 1]
+    stays = np.ones(len(last), bool)
+    for low, high in superseded([table for table, *_ in tables]):
+        inside = (steps[last] >= low) & (steps[last] <= high)
+        stays &= ~(inside & (orders[last] < STATED))
+    last, begins, times = last[stays], begins[stays], times[stays]
+    counts = last + 1 - begins if means.any() else np.empty(0, np.int64)
     return _CommonRows(
-        array("q", merged),
-        array("q", [orders[i] for i in places]),
-        array("d", [dated.get(step, math.nan) for step in merged]),
-        places,
+        array("q", steps[last].tobytes()),
+        array("q", orders[last].tobytes()),
+        array("d", times.tobytes()),
+        array("q", counts.tobytes()),
+        turn,
+        begins,
+        last,
     )
-
-
-def _thin_out(column: Column[Number], start: int, stays: Sequence[bool]) -> None:
-    """Remove the numbers of a range that are not to stay."""
-    known = column[start:]
-    column.cut(start)
-    column.extend(compress(known, stays))
-    column.extend(known[len(stays) :])
-
-
-def _laid_over(
-    point: _MergedPoint, order: int, value: float, time: float, mean: int
-) -> _MergedPoint:
-    """Return what a point is once a row of the same step has come."""
-    known, before, since, count = point
-    if mean and order >> _ROW_BITS == known >> _ROW_BITS:
-        count += 1
-        value = before + (value - before) / count
-    elif order < known:
-        return point
-    else:
-        count = 1
-    if math.isnan(time):
-        time = since
-    return order, value, time, count

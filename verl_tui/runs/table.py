@@ -9,18 +9,16 @@ from bisect import bisect_left, bisect_right
 from math import inf, isfinite
 from typing import TYPE_CHECKING
 
-from verl_tui.runs.column import Column, may_be_odd
-
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
     from verl_tui.records import MetricRows
 
-_ROW_BITS = 40
+ROW_BITS = 40
 _SEGMENT_BITS = 9
 _ORDINAL_BITS = 9
 _RANK_BITS = 4
-STATED = 1 << (_ROW_BITS + _SEGMENT_BITS + _ORDINAL_BITS + _RANK_BITS)
+STATED = 1 << (ROW_BITS + _SEGMENT_BITS + _ORDINAL_BITS + _RANK_BITS)
 """The least precedence of a row whose step its log states."""
 
 
@@ -43,14 +41,14 @@ def precedence(
         estimated: Whether the row's step was estimated.
     """
     source = (min(rank, 15) << _ORDINAL_BITS) | min(ordinal, 511)
-    return (((source << _SEGMENT_BITS) | min(segment, 511)) << _ROW_BITS) | (
+    return (((source << _SEGMENT_BITS) | min(segment, 511)) << ROW_BITS) | (
         0 if estimated else STATED
     )
 
 
 def origin_of(order: int) -> tuple[int, int]:
     """Return the rank and the ordinal of the source whose row has this precedence."""
-    source = (order & (STATED - 1)) >> (_ROW_BITS + _SEGMENT_BITS)
+    source = (order & (STATED - 1)) >> (ROW_BITS + _SEGMENT_BITS)
     return source >> _ORDINAL_BITS, source & ((1 << _ORDINAL_BITS) - 1)
 
 
@@ -66,11 +64,11 @@ class Table:
         self.estimated = estimated
         """True if its steps are not stated by the log."""
         self.steps = array("q")
-        self.orders: Column[int] = Column("q")
+        self.orders = array("q")
         """Precedence of each row, see `precedence`."""
-        self.times: Column[float] = Column("d")
+        self.times = array("d")
         """Wall-clock time of each row in seconds since the epoch, nan where unknown."""
-        self.columns: Sequence[Column[float]] = tuple([Column("d") for _ in keys])
+        self.columns: Sequence[array[float]] = tuple([array("d") for _ in keys])
         self.ascending = True
         """True while every step is greater than the one before."""
         self.odd: set[str] = set()
@@ -99,11 +97,12 @@ class Table:
         self.steps.extend(rows.steps)
         self.orders.extend(map(precedence.__add__, rows.orders))
         self.times.extend(times)
-        for column, values in zip(self.columns, rows.columns, strict=True):
+        columns = zip(self.keys, self.columns, rows.columns, strict=True)
+        for key, column, values in columns:
             column.extend(values)
-        if may_be_odd(rows.columns):
-            columns = zip(self.keys, rows.columns, strict=True)
-            self.odd.update(key for key, values in columns if not isfinite(sum(values)))
+            # A sum is finite only if each term is.
+            if not isfinite(sum(values)):
+                self.odd.add(key)
 
     @property
     def span(self) -> tuple[int, int]:
@@ -111,6 +110,16 @@ class Table:
         if self.ascending:
             return self.steps[0], self.steps[-1]
         return min(self.steps), max(self.steps)
+
+    def least_step(self, start: int) -> float:
+        """Return the least step of the rows from an index on, `inf` without any."""
+        if self.ascending:
+            return self.steps[start] if start < len(self) else inf
+        return min(self.steps[start:], default=inf)
+
+    def rows_from(self, step: float) -> slice:
+        """Return the rows that hold all those from a step on; others may be among them."""
+        return slice(bisect_left(self.steps, step) if self.ascending else 0, len(self))
 
     def within(self, first: float, last: float) -> int:
         """Return the number of rows from a step to another."""

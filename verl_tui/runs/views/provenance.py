@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections import Counter
 from pathlib import PurePath
 from typing import TYPE_CHECKING, NamedTuple
@@ -60,10 +61,10 @@ def origin(run: Run, key: str, step: int) -> SourceStatus | None:
     such point.
     """
     series = run.series(key)
-    order = series.order_at(step) if series is not None else None
-    if order is None:
+    at = bisect_left(series.steps, step) if series is not None else 0
+    if series is None or series.steps[at : at + 1].tolist() != [step]:
         return None
-    return _status(run, origin_of(order))
+    return _status(run, origin_of(series.orders[at]))
 
 
 def provenance_words(run: Run, key: str) -> tuple[str, ...]:
