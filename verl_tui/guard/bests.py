@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import os
+from bisect import bisect_left
 from decimal import Decimal
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -141,8 +142,10 @@ def best_facts(run: Run, found: Best) -> dict[str, str]:
 def _precision(run: Run, found: Best) -> tuple[object, int]:
     """Return the source that a best is from, and the decimals of the values that it writes."""
     series = run.series(found.key)
-    order = series.order_at(found.step) if series is not None else None
-    source = None if order is None else origin_of(order)
+    source = None
+    if series is not None:
+        at = bisect_left(series.steps, found.step)
+        source = origin_of(series.orders[at])
     written = [found.value]
     for state in run.sources.values():
         if (state.status.rank, state.status.ordinal) == source:
