@@ -21,8 +21,6 @@ from verl_tui.runs.run import Run
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
-    from scenarios.failures import Failure
-
     from verl_tui.health.finding import Verdict
     from verl_tui.records import Record
 
@@ -216,26 +214,6 @@ def test_a_history_judged_rule_by_rule_gives_the_same_verdict(*, grows: bool) ->
     assert judges[1].verdict(1.0) == expected
     assert not judges[1].begins
     assert failure.id in {one.id for one in expected.findings}
-
-
-@pytest.mark.parametrize(
-    "failure",
-    [
-        pytest.param(one, id=one.id, marks=() if at % 3 == 0 else pytest.mark.thorough)
-        for at, one in enumerate(FAILURES)
-        if not one.form
-    ],
-)
-def test_a_history_judged_in_stretches_gives_the_same_verdict(
-    failure: Failure,
-) -> None:
-    world, _ = failing(failure, failure.dialects[0], 0)
-    run = run_of(world.columns, world.dialect, world.settings, world.steps)
-    expected = Judge(load_guide(), run).verdict(1.0)
-    for stretch in (7, 50):
-        watching = Judge(load_guide(), run)
-        assert sum(1 for _ in watching.catch_up(1.0, stretch)) > world.steps / stretch
-        assert watching.verdict(1.0) == expected
 
 
 # -- found by runs without a fault -----------------------------------------------------------------

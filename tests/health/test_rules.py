@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from itertools import pairwise
+from typing import TYPE_CHECKING
 
 import pytest
 from planted import (
@@ -20,10 +21,16 @@ from planted import (
 from rule_cases import CASES, Case
 
 from verl_tui.health import blocks
+from verl_tui.health.conditions.stays import Stays
 from verl_tui.health.finding import NotJudged, Severity, failed, unjudged
 from verl_tui.health.guide_settings import load_guide
 from verl_tui.health.judge import Judge
 from verl_tui.runs.run import Run
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from verl_tui.health.conditions.condition import Column, Spell
 
 _NAMES = [f"{case.rule}-{i}" for i, case in enumerate(CASES)]
 
@@ -205,7 +212,7 @@ def test_a_rule_that_raises_is_shown_as_failed(monkeypatch: pytest.MonkeyPatch) 
     def broken(*_: object) -> None:
         raise RuntimeError("boom")
 
-    monkeypatch.setattr("verl_tui.health.conditions.streak.Streak.feed", broken)
+    monkeypatch.setattr("verl_tui.health.conditions.streak.Streak.spells", broken)
     verdict = judge(run)
     assert "kl-high" in ids(verdict)
     assert reason(verdict, "circuit-breaker-kl") == "failed: RuntimeError('boom')"
@@ -223,7 +230,7 @@ def test_a_rule_that_raises_is_counted_as_failed(
     def broken(*_: object) -> None:
         raise UnspeakableError
 
-    monkeypatch.setattr("verl_tui.health.conditions.streak.Streak.feed", broken)
+    monkeypatch.setattr("verl_tui.health.conditions.streak.Streak.spells", broken)
     reasons = [one.reason for one in judge(run).not_judged]
     assert "failed: UnspeakableError" in reasons
     assert unjudged(reasons)[0] == f"{sum(map(failed, reasons))} failed"
@@ -245,29 +252,25 @@ def test_a_run_that_cannot_be_judged_says_so_for_each_rule(
     }
 
 
-def test_judging_costs_what_is_new() -> None:
+def test_only_metrics_with_new_points_are_judged_again() -> None:
     run = planted({"ppo/kl_div": wave(500, 0.03, 0.01)}, TUTORIAL)
     judge_ = Judge(load_guide(), run)
     judge_.verdict(1.0)
-    fed: list[int] = []
-    from verl_tui.health.conditions.stays import Stays
+    judged: list[Column] = []
+    original = Stays.spells
 
-    original = Stays.feed
-
-    def counting(self: Stays, steps: list[int], values: list[float]) -> None:
-        fed.append(len(steps))
-        original(self, steps, values)
+    def counting(self: Stays, column: Column) -> Iterator[Spell]:
+        judged.append(column)
+        return original(self, column)
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(Stays, "feed", counting)
-        run.apply(
-            batch(
-                rows({"ppo/kl_div": [0.03], "rollout/sample_count": [1.0]}, [501], 500)
-            ),
-            now=0.0,
-        )
+        patch.setattr(Stays, "spells", counting)
+        run.apply(batch(rows({"rollout/sample_count": [1.0]}, [501], 500)), now=0.0)
         judge_.verdict(2.0)
-    assert sum(fed) <= 10
+        assert not judged
+        run.apply(batch(rows({"ppo/kl_div": [0.03]}, [501], 501)), now=0.0)
+        judge_.verdict(3.0)
+    assert {len(one) for one in judged} == {501}
 
 
 @pytest.mark.parametrize("count", [1_000, 8_000])

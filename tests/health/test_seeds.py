@@ -7,6 +7,7 @@ import random
 from statistics import fmean
 from typing import TYPE_CHECKING
 
+import numpy as np
 import pytest
 from planted import (
     OTHER,
@@ -24,7 +25,7 @@ from planted import (
 from verl_tui.health.finding import Severity
 from verl_tui.health.guide_settings import load_guide
 from verl_tui.health.judge import Judge
-from verl_tui.health.kl_without_gain import KlWithoutGain
+from verl_tui.health.kl_without_gain import unbought
 from verl_tui.runs.run import Run
 
 if TYPE_CHECKING:
@@ -83,8 +84,8 @@ def test_reference_kl_that_climbs_slowly_for_nothing_counts_in_any_names(
 def test_nothing_is_held_against_a_kl_of_half_a_nat_before_the_fortieth_reward() -> (
     None
 ):
-    combine = KlWithoutGain()
-    assert [combine(0.5, 0.4) for _ in range(41)] == [0.0] * 39 + [0.5] * 2
+    found = unbought(np.full(41, 0.5), np.full(41, 0.4))
+    assert found.tolist() == [0.0] * 39 + [0.5] * 2
 
 
 @pytest.mark.parametrize("key", ["actor/kl_loss", "kl"])

@@ -5,7 +5,7 @@ from __future__ import annotations
 from contextlib import suppress
 from functools import partial
 from itertools import chain
-from typing import TYPE_CHECKING, ClassVar, Protocol, TypeAlias
+from typing import TYPE_CHECKING, Protocol, TypeAlias
 
 from verl_tui import debug_log
 from verl_tui.health.consequences import step_before, with_causes
@@ -31,8 +31,6 @@ if TYPE_CHECKING:
     from verl_tui.health.rule_context import RuleContext
     from verl_tui.runs.run import Run
 
-_STRETCH = 2000
-"""Points that a rule judges at a time while a screen waits: the slowest takes 30 ms."""
 _RuleResult: TypeAlias = "Finding | tuple[Finding, ...] | NotJudged | None"
 
 
@@ -40,10 +38,6 @@ class _RuleJudge(Protocol):
     """A rule or a diagnosis with its state for one run."""
 
     rule: Rule
-    by_stretches: ClassVar[bool]
-    """True if it may be judged up to one step after the other: that leaves the same as all at
-    once.
-    """
 
     @property
     def episodes(self) -> Iterable[Episode]:
@@ -56,7 +50,7 @@ class _RuleJudge(Protocol):
 
 
 class Judge:
-    """Judges one run. Remembers how far it has read, so that only new points cost anything."""
+    """Judges one run, anew where it has changed."""
 
     def __init__(self, guide: Guide, run: Run) -> None:
         self.guide = guide
@@ -116,29 +110,20 @@ class Judge:
         """
         return not self._by_numbers and self._revision != self.run.revision
 
-    def catch_up(self, now: float, stretch: int = _STRETCH) -> Iterator[None]:
-        """Make one rule after the other read the run so far, a stretch at a time, and yield in
-        between; then a verdict costs little.
+    def catch_up(self, now: float) -> Iterator[None]:
+        """Make one rule after the other judge the run so far, and yield in between; then a verdict
+        costs little.
 
         Args:
             now: Seconds since the epoch.
-            stretch: Points that a rule reads at a time.
         """
         context = rule_context(self.run, self.guide, now)
         self._by_numbers = self._by_numbers or _by_numbers(self.guide)
-        ends: Sequence[int] = ()
-        with suppress(Exception):  # the verdict says why, as it does of all below
-            ends = _ends(context, stretch)
         for judge in self._by_numbers:
-            if judge.rule.id in self.guide.silenced:
-                continue
-            for end in ends if judge.by_stretches else ():
-                with suppress(Exception):
-                    self._result(judge, context.at(end))
+            if judge.rule.id not in self.guide.silenced:
+                with suppress(Exception):  # the verdict says why
+                    self._result(judge, context)
                 yield
-            with suppress(Exception):
-                self._result(judge, context)
-            yield
 
     def rest(self) -> None:
         """Forget all but the verdict, for a run that will hardly go on; if it does, it is read
@@ -154,7 +139,7 @@ class Judge:
         if one not in self._overcharged:
             try:
                 return one.judge(context)
-            except OverflowError:
+            except (OverflowError, FloatingPointError):
                 self._overcharged.add(one)
         return NotJudged(one.rule.id, TOO_LARGE)
 
@@ -186,15 +171,6 @@ class Judge:
         for id, variants in results.items():
             merged += _merge(id, variants)
         return merged, episodes
-
-
-def _ends(context: RuleContext, stretch: int) -> Sequence[int]:
-    """Return the steps up to which a long run is judged one after the other: every so many points
-    of the metric that has most.
-    """
-    known = [context.known(key) for key in {*context.indicators.values()}]
-    longest = max((one.steps for one in known if one is not None), key=len, default=())
-    return longest[stretch - 1 : -1 : stretch]
 
 
 def _by_numbers(guide: Guide) -> Sequence[_RuleJudge]:

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import math
-from collections import deque
-from copy import copy
-from itertools import islice
 from typing import TYPE_CHECKING, NamedTuple
 
+import numpy as np
+
 if TYPE_CHECKING:
-    from collections.abc import Collection
+    from verl_tui.health.conditions.windows import Mask, Numbers, Places
 
 _SCORES, _FEWEST = 20, 5
 """Most and fewest rewards whose mean is the reward's level at the start and now."""
@@ -29,106 +27,103 @@ _SOLVED = 0.95
 """On a scale from 0 to 1 there is nothing left to gain: heuristic."""
 
 
-class _RewardLevel(NamedTuple):
-    """Mean and variance of rewards in a row."""
+class _Levels(NamedTuple):
+    """Mean and variance of rewards in a row, at each of some points."""
 
-    mean: float
-    variance: float
+    mean: Numbers
+    variance: Numbers
 
-    def surely_below(self, other: _RewardLevel, size: int) -> bool:
-        """Return whether it lies three standard errors of means over `size` points, and a tenth of
+    def surely_below(self, other: _Levels, size: Places) -> Mask:
+        """Return where it lies three standard errors of means over `size` points, and a tenth of
         the other's size, below another level.
         """
-        error = math.sqrt((self.variance + other.variance) / size)
-        return other.mean - self.mean > max(_GAIN * abs(other.mean), _SURELY * error)
+        error = np.sqrt((self.variance + other.variance) / size)
+        least = np.maximum(_GAIN * abs(other.mean), _SURELY * error)
+        found: Mask = other.mean - self.mean > least
+        return found
 
 
-class KlWithoutGain:
-    """Combines KL and reward: returns the KL where the reward has not risen with it, else 0."""
+def unbought(kl: Numbers, reward: Numbers, *, lately: bool = False) -> Numbers:
+    """Return the KL where the reward has not risen with it, else 0.
 
-    def __init__(self, *, lately: bool = False) -> None:
-        """Begin without points.
-
-        Args:
-            lately: Whether the reward must have risen within the last `_LATELY` points, not since
-                the beginning.
-        """
-        self._before: deque[float] = deque(maxlen=_LATELY + _SCORES if lately else None)
-        """Begins with the rewards that the newest are compared with."""
-        self._lately = lately
-        self._newest: deque[float] = deque(maxlen=_SCORES)
-        self._first: _RewardLevel | None = None
-        """Level of the first rewards, once there are enough of them."""
-        self._best: _RewardLevel | None = None
-        """The best level that the newest rewards ever had since then."""
-        self._low = math.inf
-        self._high = -math.inf
-        self._seen = 0
-
-    def __call__(self, kl: float, reward: float) -> float:
-        """Take in a point; return the KL, 0 if the reward has risen with it."""
-        if math.isfinite(reward):
-            if self._lately or len(self._before) < _SCORES:
-                self._before.append(reward)
-            self._newest.append(reward)
-            self._low = min(self._low, reward)
-            self._high = max(self._high, reward)
-        self._seen += 1
-        if self._seen >= 2 * _SCORES and not self._lately:
-            self._note_best()
-        if kl <= _NEAR:
-            return kl
-        early = kl <= _FAR and self._seen < 2 * _SCORES
-        if early or self._has_risen(sure=kl > _FAR):
-            return 0.0
-        return kl
-
-    def peek(self, kl: float, reward: float) -> float:
-        """Return the result for a point without taking it in."""
-        twin = copy(self)
-        twin._before, twin._newest = self._before.copy(), self._newest.copy()
-        return twin(kl, reward)
-
-    def _note_best(self) -> None:
-        if len(self._newest) < _FEWEST:
-            return  # most rewards are not finite
-        best = self._best
-        if best is None or sum(self._newest) > best.mean * len(self._newest):
-            self._best = _level(self._newest)
-
-    def _has_risen(self, *, sure: bool) -> bool:
-        """Return whether the reward has risen; if not `sure`, whether it may have."""
-        size = _SCORES if self._seen >= 2 * _SCORES else self._seen // 2
-        if min(size, len(self._before), len(self._newest)) < _FEWEST:
-            return False
-        last = _level(self._newest if size == _SCORES else list(self._newest)[-size:])
-        if self._low >= 0 and self._high <= 1 and last.mean >= _SOLVED:
-            return True
-        first = self._opening(size)
-        if sure:
-            return first.surely_below(last, size) or self._has_surely_risen(first, last)
-        error = math.sqrt((first.variance + last.variance) / size)
-        return last.mean - first.mean + error > _GAIN * max(map(abs, self._newest))
-
-    def _opening(self, size: int) -> _RewardLevel:
-        if self._lately or size < _SCORES:
-            return _level(list(islice(self._before, size)))
-        if self._first is None:
-            self._first = _level(self._before)
-        return self._first
-
-    def _has_surely_risen(self, first: _RewardLevel, last: _RewardLevel) -> bool:
-        """Return whether the reward had surely risen and has not surely fallen since."""
-        best = self._best
-        if best is None or last.mean <= first.mean:
-            return False
-        if last.surely_below(best, _SCORES):
-            return False
-        return first.surely_below(best, _SCORES)
+    Args:
+        kl: The KL to the reference.
+        reward: The reward at the same steps.
+        lately: Whether the reward must have risen within the last `_LATELY` points, not since the
+            beginning.
+    """
+    seen = np.arange(1, len(kl) + 1)
+    far = ~(kl <= _NEAR)
+    early = far & (kl <= _FAR) & (seen < 2 * _SCORES)
+    asked = np.flatnonzero(far & ~early)
+    found = np.where(early, 0.0, kl)
+    finite = np.isfinite(reward)
+    rewards = _Rewards(reward[finite], np.cumsum(finite))
+    found[asked[rewards.has_risen(asked, kl[asked] > _FAR, lately=lately)]] = 0.0
+    return found
 
 
-def _level(values: Collection[float]) -> _RewardLevel:
-    count = len(values)
-    mean = sum(values) / count
-    squares = sum([(value - mean) * (value - mean) for value in values])
-    return _RewardLevel(mean, squares / (count - 1))
+class _Rewards(NamedTuple):
+    values: Numbers
+    """Those that are numbers."""
+    counts: Places
+    """How many of them there are up to each point."""
+
+    def has_risen(self, places: Places, sure: Mask, *, lately: bool) -> Mask:
+        """Return at which places the reward has risen; where not `sure`, may have."""
+        size = np.minimum((places + 1) // 2, _SCORES)
+        enough = np.minimum(size, self.counts[places]) >= _FEWEST
+        found = np.zeros(len(places), bool)
+        if not enough.any():
+            return found
+        places, size, sure = places[enough], size[enough], sure[enough]
+        count = self.counts[places]
+        known = np.minimum(size, count)
+        last = self._levels(count - known, known)
+        back = _LATELY + _SCORES if lately else len(self.values)
+        opening = self._levels(np.maximum(0, count - back), known)
+        low = np.minimum.accumulate(self.values)[count - 1]
+        high = np.maximum.accumulate(self.values)[count - 1]
+        error = np.sqrt((opening.variance + last.variance) / size)
+        start = np.maximum(0, count - _SCORES)
+        largest = abs(self._rows(start, count - start)).max(axis=1)
+        risen = last.mean - opening.mean + error > _GAIN * largest
+        surely = opening.surely_below(last, size)
+        if not lately and sure.any():
+            surely |= self._has_surely_risen(places, opening, last)
+        solved = (low >= 0) & (high <= 1) & (last.mean >= _SOLVED)
+        found[enough] = solved | np.where(sure, surely, risen)
+        return found
+
+    def _has_surely_risen(
+        self, places: Places, opening: _Levels, last: _Levels
+    ) -> Mask:
+        """Return where the reward had surely risen and has not surely fallen since."""
+        start = 2 * _SCORES - 1
+        counts = np.maximum(1, self.counts[start:])
+        size = np.minimum(counts, _SCORES)
+        level = self._levels(counts - size, size)
+        mean = np.where(self.counts[start:] >= _FEWEST, level.mean, -np.inf)
+        # The best level that the newest rewards ever had since then.
+        before = np.maximum.accumulate(np.append(-np.inf, mean))[:-1]
+        best = np.maximum.accumulate(np.where(mean > before, np.arange(len(mean)), 0))
+        at = np.maximum(0, places - start)
+        if not len(best):
+            return np.zeros(len(places), bool)
+        top = _Levels(level.mean[best[at]], level.variance[best[at]])
+        scores = np.full(len(places), _SCORES)
+        stays = (last.mean > opening.mean) & ~last.surely_below(top, scores)
+        return (places >= start) & stays & opening.surely_below(top, scores)
+
+    def _levels(self, start: Places, size: Places) -> _Levels:
+        rows = self._rows(start, size)
+        mean = rows.sum(axis=1) / size
+        known = np.arange(_SCORES) < size[:, None]
+        squares = np.where(known, np.square(rows - mean[:, None]), 0.0)
+        return _Levels(mean, squares.sum(axis=1) / (size - 1))
+
+    def _rows(self, start: Places, size: Places) -> Numbers:
+        """Return so many rewards from each of some places on, with zeros behind them."""
+        at = np.arange(_SCORES)
+        rows = self.values[np.minimum(start[:, None] + at, len(self.values) - 1)]
+        return np.where(at < size[:, None], rows, 0.0)

@@ -1,21 +1,20 @@
-"""One rule of the guide on one run: finds its metrics, checks exemptions, feeds its condition."""
+"""One rule of the guide on one run: finds its metrics, checks exemptions, asks its condition."""
 
 from __future__ import annotations
 
 import math
 from dataclasses import replace
 from fnmatch import fnmatchcase
-from typing import TYPE_CHECKING, ClassVar, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from verl_tui.health.applicability import DEPEND_ON_VALUES, EXEMPTIONS
-from verl_tui.health.breach_filter import BreachFilter
+from verl_tui.health.breach_filter import without_exempt
 from verl_tui.health.components import components, weights
-from verl_tui.health.condition_feed import ConditionFeed
 from verl_tui.health.conditions import make
-from verl_tui.health.conditions.condition import Wording, number
+from verl_tui.health.conditions.condition import Judged, Wording, number
 from verl_tui.health.finding import Episode, Finding, NotJudged
+from verl_tui.health.inputs import column_of
 from verl_tui.health.limits import LIMITS, Limit, response_limit, stated_limit
-from verl_tui.health.streams import stream
 from verl_tui.health.suspect_settings import CAUSES
 from verl_tui.indicators import INDICATORS, factor
 from verl_tui.runs.views.devices import logs_device_memory
@@ -23,7 +22,7 @@ from verl_tui.runs.views.devices import logs_device_memory
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
-    from verl_tui.health.conditions.condition import Breach, Condition, DescribedBreach
+    from verl_tui.health.conditions.condition import Breach, DescribedBreach
     from verl_tui.health.guide import Rule
     from verl_tui.health.rule_context import RuleContext
     from verl_tui.runs.series import Series
@@ -46,34 +45,19 @@ class _RuleInputs(NamedTuple):
     """The second input of a stream of two metrics."""
 
 
-class _Basis(NamedTuple):
-    """All that a feed depends on besides the points: if it changes, the feed starts over."""
-
-    keys: tuple[str, ...]
-    limit: float
-    """Threshold's unit; 1 where the threshold is absolute."""
-    gate: float
-    """Limit of a stream `at limit`."""
-    scale: float
-    restarts: tuple[int, ...]
-    window: int
-    """Points that the rule looks at."""
-
-
 class RuleOnRun:
     """One rule with its state for one run."""
-
-    by_stretches: ClassVar[bool] = True
 
     def __init__(self, rule: Rule) -> None:
         self.rule = rule
         self._inputs: tuple[object, object, _RuleInputs | str] = (None, None, "")
         """The metrics to judge, with the log's names and indicators that they were found by."""
-        self._feeds: dict[str, tuple[_Basis, ConditionFeed[Condition]]] = {}
-        self._filters: dict[
-            str, tuple[ConditionFeed[Condition], int, BreachFilter]
-        ] = {}
-        """By key, with its feed and how often that had started over."""
+        self._judged: dict[str, tuple[tuple[object, ...], Judged, int | None]] = {}
+        """By key what its points show, with all that this depends on."""
+        self._exempt: dict[str, tuple[tuple[object, ...], dict[int, bool]]] = {}
+        """By key whether it was exempt at settled steps, with all but points that this depends
+        on.
+        """
         self._breaches: dict[str, Sequence[Breach]] = {}
         """The breaches of the latest judgement, by key."""
         self._by_values = [name for name in rule.unless if name in DEPEND_ON_VALUES]
@@ -163,20 +147,18 @@ class RuleOnRun:
         rule = self.rule
         key = keys[0]
         limit = LIMITS[rule.of](context.run, context.guide) if rule.of else None
-        feed = self._feed(context, series, limit)
-        condition, step = feed.update(series, context.end)
-        breaches = self._not_exempt(context, keys, feed, condition)
+        judged, step = self._judge_column(context, series, limit)
+        breaches = self._not_exempt(context, keys, judged)
         self._breaches[key] = breaches
-        has_enough = condition.seen >= condition.needs
-        if has_enough and breaches and breaches[-1].cleared is None:
+        if judged.has_enough and breaches and breaches[-1].cleared is None:
             words = Wording(rule.title, context.duration, _note(rule, limit), rule.says)
-            report = condition.report(words)
+            report = judged.report(words)
             if report is None:
                 return None
             return self._finding(context, key, report, step)
         reason = self._exempt_now(context, keys)
-        if reason is None and not has_enough:
-            reason = f"needs {condition.needs} points, has {condition.seen}"
+        if reason is None and not judged.has_enough:
+            reason = f"needs {judged.condition.needs} points, has {judged.seen}"
         if not reason:
             return None
         return NotJudged(rule.id, reason)
@@ -210,58 +192,52 @@ class RuleOnRun:
         )
 
     def _not_exempt(
-        self,
-        context: RuleContext,
-        keys: Sequence[str],
-        feed: ConditionFeed[Condition],
-        condition: Condition,
+        self, context: RuleContext, keys: Sequence[str], judged: Judged
     ) -> Sequence[Breach]:
         """Return the breaches without those that were exempt by the values known at the time."""
-        breaches = condition.breaches
+        breaches = judged.breaches
         known = context.known(keys[0])
         if not self._by_values or not breaches.all or known is None:
             return breaches.all
-        kept = self._filters.get(keys[0])
-        if kept is None or kept[:2] != (feed, feed.turn):
-            kept = (feed, feed.turn, BreachFilter())
-            self._filters[keys[0]] = kept
+        settled = self._exempt[keys[0]][1]
 
         def is_exempt(step: int) -> bool:
-            return self._exempt_now(context.at(step), keys) is not None
+            found = settled.get(step)
+            if found is None:
+                found = self._exempt_now(context.at(step), keys) is not None
+                if step != known.steps[-1]:  # the newest point may still change
+                    settled[step] = found
+            return found
 
-        return kept[2].cut(breaches.all, known.steps, is_exempt, breaches.cooldown)
+        return [
+            *without_exempt(breaches.all, known.steps, is_exempt, breaches.cooldown)
+        ]
 
     def _causes(self, context: RuleContext) -> Iterator[str]:
         if self.rule.causes:
             yield from (cause.words for cause in CAUSES[self.rule.causes](context.run))
 
-    def _feed(
+    def _judge_column(
         self, context: RuleContext, series: Sequence[Series], limit: Limit | None
-    ) -> ConditionFeed[Condition]:
-        """Return the metric's feed, a fresh one where its basis has changed."""
+    ) -> tuple[Judged, int | None]:
+        """Return what the metrics show, and the newest step; known where nothing is new."""
         rule = self.rule
-        first = series[0]
+        key = series[0].key
         gate = _gate(context, rule) if rule.stream == "at limit" else math.inf
-        restarts = [mark.step for mark in context.run.restarts]
-        basis = _Basis(
-            tuple([one.key for one in series]),
-            limit.value if limit else 1.0,
-            gate,
-            _scale(rule, series),
-            tuple(restarts),
-            _window(rule, first),
-        )
-        known = self._feeds.get(first.key)
-        if known is not None and known[0] == basis:
-            return known[1]
-        if basis.window != rule.window:
-            rule = replace(rule, window=basis.window)
-        feed = ConditionFeed(
-            lambda: make(rule, basis.limit, basis.restarts),
-            stream(rule.stream, basis.scale, basis.gate),
-        )
-        self._feeds[first.key] = (basis, feed)
-        return feed
+        restarts = tuple([mark.step for mark in context.run.restarts])
+        unit = limit.value if limit else 1.0
+        scale, window = _scale(rule, series), _window(rule, series[0])
+        same = tuple([(one.key, one.revision) for one in series])
+        basis = (same, unit, gate, scale, restarts, window)
+        if key not in self._exempt or self._exempt[key][0] != basis:
+            self._exempt[key] = basis, {}
+        newest = [(len(one), one.values[-1:].tobytes()) for one in series]
+        of = (*basis, context.end, *newest)
+        if key not in self._judged or self._judged[key][0] != of:
+            points, step = column_of(series, context.end, rule.stream, scale, gate)
+            condition = make(replace(rule, window=window), unit, restarts)
+            self._judged[key] = of, Judged(condition, points), step
+        return self._judged[key][1:]
 
 
 def _exemption(names: Sequence[str], context: RuleContext, key: str) -> str | None:

@@ -14,14 +14,14 @@ from verl_tui.health.conditions.swings import Swings
 from verl_tui.health.conditions.trend import Rising
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable
 
     from verl_tui.health.conditions.condition import Condition
     from verl_tui.health.guide import Rule
 
 
-def make(rule: Rule, unit: float, restarts: Sequence[int]) -> Condition:
-    """Return a fresh condition of a rule.
+def make(rule: Rule, unit: float, restarts: tuple[int, ...]) -> Condition:
+    """Return the condition of a rule.
 
     Args:
         rule: The rule.
@@ -43,14 +43,14 @@ def _jump(rule: Rule, limit: float) -> Jump:
     )
 
 
-KINDS: dict[str, Callable[[Rule, float, Sequence[int]], Condition]] = {
+KINDS: dict[str, Callable[[Rule, float, tuple[int, ...]], Condition]] = {
     "above": lambda rule, limit, _: Stays(Range(high=limit), _steady(rule)),
     "at-least": lambda rule, limit, _: Stays(
         Range(high=limit, inclusive=True), _steady(rule)
     ),
     "below": lambda rule, limit, _: Stays(Range(low=limit), _steady(rule)),
     "outside": lambda rule, _, __: Stays(Range(rule.low, rule.high), _steady(rule)),
-    "noisy": lambda rule, limit, _: Noisy(limit, _steady(rule)),
+    "noisy": lambda rule, limit, _: Noisy(Range(high=limit), _steady(rule)),
     "swings": lambda rule, limit, _: Swings(limit, rule.window),
     "zero": lambda rule, _, __: Zero(window=rule.window, count=rule.count),
     "jump": lambda rule, limit, _: _jump(rule, limit),

@@ -2,23 +2,25 @@
 
 from __future__ import annotations
 
-from collections import deque
-from itertools import islice, pairwise
-from statistics import fmean, median
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
+
+import numpy as np
 
 from verl_tui.health.conditions.condition import (
     Condition,
     DescribedBreach,
-    Wording,
+    Spell,
     number,
 )
+from verl_tui.health.conditions.windows import TO_SIGMA, first, means, rolling, rows
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterator
 
-_TO_SIGMA = 1.4826
-"""Median absolute deviation times this is the standard deviation of normal noise."""
+    from verl_tui.health.conditions.condition import Column, Judged, Wording
+    from verl_tui.health.conditions.windows import Mask, Numbers, Places
+
 SIGMAS = 3.0
 """The mean of the last points must lie so many standard deviations of single points below: no batch
 does that.
@@ -29,142 +31,134 @@ _BRINK, _LOST = 8, 0.25
 """The newest points of the level before must not have lost more than so much of the fall, or it is
 a slide.
 """
+_NEAR = 0.2
+"""It begins behind the last point within so much of the fall from the level before."""
 _BACK = 0.5
 """A cliff is over when half of the fall has been made up for."""
 
 
+@dataclass(frozen=True)
 class Cliff(Condition):
     """The last points all lie far below the level before; holds until half of the fall is made up
     for.
     """
 
-    def __init__(
-        self,
-        *,
-        window: int,
-        recent: int,
-        gap: int,
-        share: float,
-        sigmas: float = SIGMAS,
-        unlike_all: bool = False,
-    ) -> None:
-        """Prepare the watch for a fall.
-
-        Args:
-            window: Points that make the level before.
-            recent: Points that must have fallen.
-            gap: Points between these and those, in which the fall itself may take place.
-            share: Part of the level's size that a fall must exceed.
-            sigmas: Standard deviations of single points that it must exceed.
-            unlike_all: Whether the first drop must also exceed every earlier drop from one point to
-                the next: a few points that happen to be alike do not show how far batches differ.
-        """
-        super().__init__(cooldown=gap)
-        self.needs = window // 2 + gap + recent
-        self._recent = recent
-        self._gap = gap
-        self._share = share
-        self._sigmas = sigmas
-        self._points: deque[tuple[int, float]] = deque(maxlen=window + gap + recent)
-        self._unlike_all = unlike_all
-        self._lost = 0.0
-        """The largest drop from one point to the next, before the points that are kept."""
-        self._fallen: tuple[float, float] | None = None
-        """Level before the fall and at its foot."""
+    window: int
+    """Points that make the level before."""
+    recent: int
+    """Points that must have fallen."""
+    gap: int
+    """Points between these and those, in which the fall itself may take place."""
+    share: float
+    """Part of the level's size that a fall must exceed."""
+    sigmas: float = SIGMAS
+    """Standard deviations of single points that it must exceed."""
+    unlike_all: bool = False
+    """Whether the first drop must also exceed every earlier drop from one point to the next: a few
+    points that happen to be alike do not show how far batches differ.
+    """
 
     @property
-    def fall(self) -> tuple[int, float, float] | None:
-        """The fall that holds: its first step, the level before, and the level at its foot."""
-        if self._fallen is None:
-            return None
-        return (self._first(), *self._fallen)
+    def cooldown(self) -> int:  # type: ignore[override]
+        """Points within which a breach that comes back is the same one."""
+        return self.gap
 
-    def feed(self, steps: Sequence[int], values: Sequence[float]) -> None:
-        """Take in points."""
-        for step, value in zip(steps, values, strict=True):
-            self.seen += 1
-            if self._unlike_all and len(self._points) == self._points.maxlen:
-                self._lost = max(self._lost, self._points[0][1] - self._points[1][1])
-            self._points.append((step, value))
-            if self._fallen is not None:
-                self._follow(step)
-            elif self.seen >= self.needs and value < self._points[-self._recent - 1][1]:
-                self._consider(step)
+    @property
+    def needs(self) -> int:
+        """Fewest points to judge."""
+        return self.window // 2 + self.gap + self.recent
 
-    def _last(self) -> list[float]:
-        return [value for _, value in islice(reversed(self._points), self._recent)]
-
-    def _follow(self, step: int) -> None:
-        level, foot = self._fallen or (0.0, 0.0)
-        if fmean(self._last()) > foot + _BACK * (level - foot):
-            self._fallen = None
-            self._end(step)
-
-    def _consider(self, step: int) -> None:
-        points = self._points
-        last = self._last()
-        # Most points show no fall at all: comparing a few of them spares the medians below.
-        earlier = max(points[0][1], points[len(points) // 3][1])
-        if max(last) >= earlier:
-            return
-        before = len(points) - self._gap - self._recent
-        past = [value for _, value in islice(points, before)]
-        foot = fmean(last)
-        # No level lies above the highest point, so no fall is measured by more.
-        top = max(past)
-        if top > 0 and foot >= (1 - self._share) * top:
-            return
-        level = median(past)
-        if self._is_cliff(past, last, level, foot):
-            edge = self._edge(level, foot)
-            self._fallen = (level, foot)
+    def spells(self, column: Column) -> Iterator[Spell]:
+        """Return all cliffs, with the level before each and at its foot."""
+        values = column.values
+        lost = np.maximum.accumulate(np.append(0.0, -np.diff(values)))
+        feet = means(values, self.recent)
+        until = -1
+        is_first = True
+        for place, level, foot in self._falls(values, feet):
+            unlike = level - foot > lost[place - self.gap - self.recent]
+            if place <= until or (self.unlike_all and is_first and not unlike):
+                continue
+            is_first = False
+            back = foot + _BACK * (level - foot)
+            end = first(
+                lambda part, back=back: feet[part] > back,  # type: ignore[misc]
+                place + 1,
+                len(values),
+            )
             what = f"dropped sharply, from {number(level)} to {number(foot)}"
-            self._begin(edge, step, what)
+            yield Spell(
+                self._edge(values, place, level, foot), place, end, what, (level, foot)
+            )
+            if end is None:
+                return
+            until = end
 
-    def _is_cliff(
-        self, past: Sequence[float], last: Sequence[float], level: float, foot: float
-    ) -> bool:
-        """Return whether all of the last points lie far enough below the level before."""
-        fall = level - foot
-        if level - median(past[-_BRINK:]) > _LOST * fall:
-            return False  # it has slid for longer
-        sigma = _TO_SIGMA * median(abs(value - level) for value in past)
-        least = max(self._sigmas * sigma, self._share * abs(level))
-        if least <= 0 or fall <= least or level - max(last) <= _EACH * least:
-            return False
-        if self._unlike_all and not self.breaches.all:
-            return fall > self._most_lost(past)
-        return True
+    def _falls(
+        self, values: Numbers, feet: Numbers
+    ) -> Iterator[tuple[int, float, float]]:
+        """Yield the places at which a cliff shows, with the levels before and after."""
+        start = self.needs - 1
+        full = self.window + self.gap + self.recent
+        places = start + np.flatnonzero(
+            values[start:] < values[start - self.recent : -self.recent]
+        )
+        least = np.maximum(0, places + 1 - full)
+        earlier = np.maximum(values[least], values[least + (places + 1 - least) // 3])
+        high = rolling(values, self.recent, np.maximum)
+        places = places[high[places] < earlier]
+        early = places[places < full - 1]
+        for some in (*early[:, None], places[len(early) :]):
+            size = (
+                min(self.window, int(some[0]) + 1 - self.gap - self.recent)
+                if len(some)
+                else 1
+            )
+            past = rows(values, size, some - self.gap - self.recent)
+            level, is_fall = self._shown(past, feet[some], high[some])
+            for at in np.flatnonzero(is_fall):
+                yield int(some[at]), float(level[at]), float(feet[some[at]])
 
-    def _most_lost(self, past: Sequence[float]) -> float:
-        return max(self._lost, *(high - low for high, low in pairwise(past)))
+    def _shown(
+        self, past: Numbers, foot: Numbers, high: Numbers
+    ) -> tuple[Numbers, Mask]:
+        """Return the level of each past, and whether the last points lie far enough below."""
+        found = np.zeros(len(past), bool)
+        level = np.zeros(len(past))
+        # No level lies above the highest point, so no fall is measured by more.
+        top = past.max(axis=1, initial=-np.inf)
+        deep = np.flatnonzero((top <= 0) | (foot < (1 - self.share) * top))
+        past, foot, high = past[deep], foot[deep], high[deep]
+        if not len(deep):
+            return level, found
+        level[deep] = usual = np.median(past, axis=1)
+        fall = usual - foot
+        has_slid = usual - np.median(past[:, -_BRINK:], axis=1) > _LOST * fall
+        spread = TO_SIGMA * np.median(abs(past - usual[:, None]), axis=1)
+        least = np.maximum(self.sigmas * spread, self.share * abs(usual))
+        found[deep] = (
+            ~has_slid & (least > 0) & (fall > least) & (usual - high > _EACH * least)
+        )
+        return level, found
 
-    def _edge(self, level: float, foot: float) -> int:
-        """Return the first step below the level."""
-        points = list(self._points)[-self._gap - self._recent - 1 :]
-        near = level - 0.2 * (level - foot)
-        edge = points[-1][0]
-        for step, value in reversed(points):
-            if value >= near:
-                break
-            edge = step
-        return edge
+    def _edge(self, values: Numbers, place: int, level: float, foot: float) -> int:
+        """Return the first place below the level."""
+        start = max(0, place - self.gap - self.recent)
+        near: Places = np.flatnonzero(
+            values[start : place + 1] >= level - _NEAR * (level - foot)
+        )
+        return min(place, start + int(near[-1]) + 1) if len(near) else start
 
-    def report(self, words: Wording) -> DescribedBreach | None:
-        """Return the breach that holds now in words, None without one."""
-        if self._fallen is None:
-            return None
-        level, foot = self._fallen
-        since = self._first()
-        step, last = self._points[-1]
+    def report(self, words: Wording, judged: Judged) -> DescribedBreach:
+        """Return the breach that holds in words."""
+        assert judged.held is not None
+        level, foot = judged.held.levels
+        step, last = judged.newest
         fall = f"from {number(level)} to {number(foot)}"
         return DescribedBreach(
-            f"{words.title} dropped sharply at step {since}: {fall}",
-            since,
+            f"{words.title} dropped sharply at step {judged.since}: {fall}",
+            judged.since,
             (
                 f"the level before: {number(level)}; newest {number(last)} at step {step}",
             ),
         )
-
-    def _detach(self) -> None:
-        self._points = self._points.copy()

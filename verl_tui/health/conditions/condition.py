@@ -1,4 +1,4 @@
-"""Base of all conditions: streaming checks that are fed a metric's points in order."""
+"""Base of all conditions: causal functions of a metric's whole column."""
 
 from __future__ import annotations
 
@@ -8,10 +8,12 @@ from copy import copy
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, NamedTuple
 
-if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+import numpy as np
 
-    from typing_extensions import Self
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable
+
+    from numpy.typing import NDArray
 
 _KEPT_SPANS = 100
 """Breaches remembered of one metric: a history is read by people."""
@@ -111,51 +113,96 @@ class Breaches:
         return twin
 
 
+class Column(NamedTuple):
+    """Finite numbers by ascending step."""
+
+    steps: NDArray[np.int64]
+    values: NDArray[np.float64]
+
+    def __len__(self) -> int:
+        return len(self.steps)
+
+
+class Spell(NamedTuple):
+    """A breach in a column, by places; one that comes back soon is the same breach."""
+
+    first: int
+    raised: int
+    """Where it was certain."""
+    cleared: int | None
+    what: str
+    """A few words to follow the metric's title."""
+    levels: tuple[float, ...] = ()
+    """Numbers that its report needs, each condition's own."""
+
+
 class Condition(ABC):
-    """A streaming check of one stream of finite numbers.
+    """A causal check of a whole column: what it finds up to a point depends on nothing after it."""
 
-    Points are fed in ascending step, each once; feeding them one by one or all together gives the
-    same state.
-    """
+    cooldown = 0
+    """Points within which a breach that comes back is the same one."""
 
-    needs = 1
-    """Fewest points to judge."""
-
-    def __init__(self, cooldown: int = 0) -> None:
-        self.seen = 0
-        """Points fed so far."""
-        self.breaches = Breaches(cooldown)
+    @property
+    @abstractmethod
+    def needs(self) -> int:
+        """Fewest points to judge."""
 
     @abstractmethod
-    def feed(self, steps: Sequence[int], values: Sequence[float]) -> None:
-        """Take in points."""
+    def spells(self, column: Column) -> Iterable[Spell]:
+        """Return all breaches, oldest first; the last one may hold."""
 
     @abstractmethod
+    def report(self, words: Wording, judged: Judged) -> DescribedBreach:
+        """Return the breach that holds in words."""
+
+    def derived(self, column: Column) -> Column:
+        """Return the numbers that are judged; a condition may derive others."""
+        return column
+
+    def seen(self, column: Column) -> int:
+        """Return how many points count."""
+        return len(column)
+
+
+class Judged:
+    """What a condition finds in a column."""
+
+    def __init__(self, condition: Condition, column: Column) -> None:
+        self.condition = condition
+        self.seen = condition.seen(column)
+        self.column = condition.derived(column)
+        self.breaches = Breaches(condition.cooldown)
+        self.held: Spell | None = None
+        """The spell that holds now."""
+        steps = self.column.steps
+        with np.errstate(over="raise", divide="ignore", invalid="ignore"):
+            for one in condition.spells(self.column):
+                since, raised = int(steps[one.first]), int(steps[one.raised])
+                self.breaches.begin(since, raised, one.what, one.raised + 1)
+                self.held = one if one.cleared is None else None
+                if one.cleared is not None:
+                    self.breaches.end(int(steps[one.cleared]), one.cleared + 1)
+
+    @property
+    def has_enough(self) -> bool:
+        """True if there are enough points to judge."""
+        return self.seen >= self.condition.needs
+
+    @property
+    def since(self) -> int:
+        """First step of the breach that holds."""
+        assert self.breaches.open is not None
+        return self.breaches.open.since
+
+    @property
+    def newest(self) -> tuple[int, float]:
+        """The last step and its value."""
+        steps, values = self.column
+        return int(steps[-1]), float(values[-1])
+
     def report(self, words: Wording) -> DescribedBreach | None:
         """Return the breach that holds now in words, None without one."""
-
-    def clone(self) -> Self:
-        """Return an independent copy, for a look at a point that may still change."""
-        twin = copy(self)
-        twin.breaches = self.breaches.copy()
-        twin._detach()
-        return twin
-
-    @abstractmethod
-    def _detach(self) -> None:
-        """Replace the containers shared with the original by copies."""
-
-    def _begin(self, since: int, step: int, what: str) -> None:
-        self.breaches.begin(since, step, what, self.seen)
-
-    def _end(self, step: int) -> None:
-        self.breaches.end(step, self.seen)
-
-    def _first(self) -> int:
-        """Return the first step of the breach that holds now."""
-        breach = self.breaches.open
-        assert breach is not None
-        return breach.since
+        return None if self.held is None else self.condition.report(words, self)
 
 
 def number(value: float) -> str:

@@ -4,18 +4,25 @@ changed.
 
 from __future__ import annotations
 
-import math
+from dataclasses import dataclass
+from itertools import pairwise
 from typing import TYPE_CHECKING
+
+import numpy as np
 
 from verl_tui.health.conditions.condition import (
     Condition,
     DescribedBreach,
-    Wording,
+    Spell,
     number,
 )
+from verl_tui.health.conditions.windows import first, rolling
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterator
+
+    from verl_tui.health.conditions.condition import Column, Judged, Wording
+    from verl_tui.health.conditions.windows import Mask, Numbers
 
 _IN_A_ROW = 3
 """Points in a row that must all be that high: learning climbs there step by step."""
@@ -23,105 +30,104 @@ _BACK = 5
 """Points in a row within the old range after which it is over."""
 
 
+@dataclass(frozen=True)
 class Scaled(Condition):
     """From one point to the next, all values lie far above all earlier ones; over when they are
     back, or at a restart.
     """
 
-    def __init__(
-        self, *, factor: float, least: int, floor: float, restarts: Sequence[int] = ()
-    ) -> None:
-        """Prepare the watch.
+    factor: float
+    """How many times the size of all values before, or their range, a value must lie above them."""
+    least: int
+    """Fewest points of the past that it needs."""
+    floor: float
+    """Values up to here are never found, e.g. 1 for shares."""
+    restarts: tuple[int, ...] = ()
+    """First steps of the run's later segments, where a new scale is no surprise."""
+    cooldown = _BACK
 
-        Args:
-            factor: How many times the size of all values before, or their range, a value must lie
-                above them.
-            least: Fewest points of the past that it needs.
-            floor: Values up to here are never found, e.g. 1 for shares.
-            restarts: First steps of the run's later segments, where a new scale is no surprise.
-        """
-        super().__init__(cooldown=_BACK)
-        self.needs = least + _IN_A_ROW
-        self._factor = factor
-        self._least = least
-        self._floor = floor
-        self._restarts = sorted(restarts)
-        self._begin_anew()
+    @property
+    def needs(self) -> int:
+        """Fewest points to judge."""
+        return self.least + _IN_A_ROW
 
-    def _begin_anew(self) -> None:
-        self._low = math.inf
-        self._high = -math.inf
-        self._count = 0
-        self._beyond: list[tuple[int, float]] = []
-        """The points beyond all before, in a row."""
-        self._first_beyond: tuple[int, float] | None = None
-        self._within = 0
-        self._last: tuple[int, float] = (0, 0.0)
+    def spells(self, column: Column) -> Iterator[Spell]:
+        """Return all jumps beyond the past, with its range and how many points it had."""
+        for start, stop in segments(column, self.restarts):
+            over = stop if stop < len(column) else None
+            for one in self._in_segment(column.values[start:stop]):
+                end = over if one.cleared is None else start + one.cleared
+                yield one._replace(
+                    first=start + one.first, raised=start + one.raised, cleared=end
+                )
 
-    def feed(self, steps: Sequence[int], values: Sequence[float]) -> None:
-        """Take in points."""
-        for step, value in zip(steps, values, strict=True):
-            if self._restarts and step >= self._restarts[0]:
-                self._restart(step)
-            self.seen += 1
-            self._last = (step, value)
-            if self._first_beyond is not None:
-                self._follow(step, value)
-            elif self._count >= self._least and value > self._limit():
-                self._note_beyond(step, value)
-            else:
-                for _, before in self._beyond:
-                    self._widen(before)
-                self._beyond = []
-                self._widen(value)
+    def _in_segment(self, values: Numbers) -> Iterator[Spell]:
+        low, high, count = np.inf, -np.inf, 0
+        at, size = 0, 4096
+        while at < len(values):
+            some = values[at : at + size]
+            lows = np.minimum.accumulate(np.append(low, some))
+            highs = np.maximum.accumulate(np.append(high, some))
+            limits = self._limits(lows, highs)[: len(some)]
+            ahead = [values[at + k : at + k + size] for k in range(_IN_A_ROW)]
+            known = len(ahead[-1])
+            beyond = np.arange(count, count + known) >= self.least
+            for one in ahead:
+                beyond &= one[:known] > limits[:known]
+            if not beyond.any():
+                low, high, count = lows[len(some)], highs[len(some)], count + len(some)
+                at += size
+                size *= 4
+                continue
+            k = int(beyond.argmax())
+            low, high, count = lows[k], highs[k], count + k
+            begin, limit = at + k, limits[k]
+            end = _end(values, begin + _IN_A_ROW, limit)
+            last = begin + _IN_A_ROW - 1
+            what = f"jumped from {number(high)} at most to {number(values[last])}"
+            yield Spell(
+                begin, last, end, what, (float(values[begin]), low, high, count)
+            )
+            if end is None:
+                return
+            at, size = end + 1, 64
 
-    def _restart(self, step: int) -> None:
-        self._restarts = [mark for mark in self._restarts if mark > step]
-        self._end(step)
-        self._begin_anew()
+    def _limits(self, low: Numbers, high: Numbers) -> Numbers:
+        size = np.maximum(np.maximum(abs(high), abs(low)), high - low)
+        limit: Numbers = np.maximum(self.floor, high + self.factor * size)
+        return limit
 
-    def _note_beyond(self, step: int, value: float) -> None:
-        self._beyond.append((step, value))
-        if len(self._beyond) == _IN_A_ROW:
-            self._first_beyond = self._beyond[0]
-            what = f"jumped from {number(self._high)} at most to {number(value)}"
-            self._begin(self._first_beyond[0], step, what)
-
-    def _limit(self) -> float:
-        size = max(abs(self._high), abs(self._low), self._high - self._low)
-        return max(self._floor, self._high + self._factor * size)
-
-    def _widen(self, value: float) -> None:
-        self._low = min(self._low, value)
-        self._high = max(self._high, value)
-        self._count += 1
-
-    def _follow(self, step: int, value: float) -> None:
-        if value <= self._limit():
-            self._within += 1
-        else:
-            self._within = 0
-        if self._within >= _BACK:
-            self._first_beyond = None
-            self._beyond = []
-            self._within = 0
-            self._end(step)
-
-    def report(self, words: Wording) -> DescribedBreach | None:
-        """Return the breach that holds now in words, None without one."""
-        if self._first_beyond is None:
-            return None
-        since, first = self._first_beyond
-        step, last = self._last
+    def report(self, words: Wording, judged: Judged) -> DescribedBreach:
+        """Return the breach that holds in words."""
+        assert judged.held is not None
+        at, low, high, count = judged.held.levels
+        since = int(judged.column.steps[judged.held.first])
+        step, last = judged.newest
         message = (
-            f"{words.title} jumped at step {since} to {number(first)}, from {number(self._high)} "
+            f"{words.title} jumped at step {since} to {number(at)}, from {number(high)} "
             "at most in all steps before: its scale seems to have changed"
         )
         evidence = (
-            f"between {number(self._low)} and {number(self._high)} in {self._count:,} points "
+            f"between {number(low)} and {number(high)} in {count:,} points "
             f"before; newest {number(last)} at step {step}"
         )
         return DescribedBreach(message, since, (evidence,))
 
-    def _detach(self) -> None:
-        self._beyond = self._beyond.copy()
+
+def _end(values: Numbers, start: int, limit: float) -> int | None:
+    """Return where values have been back within a limit for long enough."""
+    least = start + _BACK - 1
+
+    def is_back(part: slice) -> Mask:
+        some = values[part.start - _BACK + 1 : part.stop]
+        found: Mask = rolling(some, _BACK, np.maximum)[_BACK - 1 :] <= limit
+        return found
+
+    return first(is_back, least, len(values))
+
+
+def segments(column: Column, restarts: tuple[int, ...]) -> Iterator[tuple[int, int]]:
+    """Yield the first place of each segment, and the one behind its last."""
+    starts = np.searchsorted(column.steps, sorted(restarts)).tolist()
+    edges = sorted({0, *starts, len(column)})
+    yield from pairwise(edges)

@@ -2,21 +2,24 @@
 
 from __future__ import annotations
 
-import math
-from collections import deque
-from itertools import pairwise
-from statistics import fmean
-from typing import TYPE_CHECKING, NamedTuple
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
 
 from verl_tui.health.conditions.condition import (
     Condition,
     DescribedBreach,
-    Wording,
+    Spell,
     number,
 )
+from verl_tui.health.conditions.windows import means, rolling
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterator
+
+    from verl_tui.health.conditions.condition import Column, Judged, Wording
+    from verl_tui.health.conditions.windows import Numbers, Places
 
 _SIZE = 5
 """Points a block."""
@@ -41,142 +44,107 @@ _BACK = 0.5
 """It is over when half of the fall has been made up for."""
 
 
-class _BlockMean(NamedTuple):
-    last: int
-    mean: float
-    noise: float
-    """Variance of single points, by the differences of neighbours."""
-
-
+@dataclass(frozen=True)
 class Slide(Condition):
     """Falls by a share of its level over 30 to 240 points; holds until half of it is made up
     for.
     """
 
-    def __init__(self, *, share: float, steep: bool) -> None:
-        """Prepare the watch.
+    share: float
+    """Part of the level's size, and of its height above the lowest so far, that a fall must
+    exceed.
+    """
+    steep: bool
+    """Whether a fall at once counts, too."""
+    cooldown = 4 * _SIZE
 
-        Args:
-            share: Part of the level's size, and of its height above the lowest so far, that a fall
-                must exceed.
-            steep: Whether a fall at once counts, too.
+    @property
+    def needs(self) -> int:
+        """Fewest points to judge."""
+        return _STRETCHES[0] * _SIZE
+
+    def spells(self, column: Column) -> Iterator[Spell]:
+        """Return all falls, with the level before each, the lowest since and the newest one."""
+        blocks = _blocks(column)
+        level = blocks.mean(axis=1)
+        if len(level) < _STRETCHES[0]:
+            return
+        noise = np.square(np.diff(blocks, axis=1)).sum(axis=1) / (2 * (_SIZE - 1))
+        found = [self._falls(level, noise, count) for count in _STRETCHES]
+        base = 0
+        while base < len(level):
+            known = []
+            for count, (places, _) in zip(_STRETCHES, found, strict=True):
+                at = int(np.searchsorted(places, base + count - 1))
+                known += [(places[at], count)] if at < len(places) else []
+            if not known:
+                return
+            block, count = min(known)
+            before, fall = found[_STRETCHES.index(count)][1][:, block].tolist()
+            spell = _spell(level, int(block), count, before, fall)
+            yield spell
+            if spell.cleared is None:
+                return
+            base = spell.cleared // _SIZE + 1
+
+    def _falls(
+        self, level: Numbers, noise: Numbers, count: int
+    ) -> tuple[Places, Numbers]:
+        """Return the blocks at which a fall over so many blocks shows, and for all blocks the level
+        before and the fall.
         """
-        super().__init__(cooldown=4 * _SIZE)
-        self.needs = _STRETCHES[0] * _SIZE
-        self._share = share
-        self._steep = steep
-        self._some: list[float] = []
-        self._blocks: deque[_BlockMean] = deque(maxlen=_STRETCHES[-1])
-        self._fallen: tuple[float, float] | None = None
-        """Level before the fall and the lowest since."""
-        self._lowest = math.inf
-        self._last: tuple[int, float] = (0, 0.0)
-
-    def feed(self, steps: Sequence[int], values: Sequence[float]) -> None:
-        """Take in points."""
-        for step, value in zip(steps, values, strict=True):
-            self.seen += 1
-            self._last = (step, value)
-            self._some.append(value)
-            if len(self._some) == _SIZE:
-                self._close(step)
-
-    def _close(self, step: int) -> None:
-        some = self._some
-        self._some = []
-        mean = fmean(some)
-        squares = sum((b - a) * (b - a) for a, b in pairwise(some))
-        self._blocks.append(_BlockMean(step, mean, squares / (2 * (_SIZE - 1))))
-        self._lowest = min(self._lowest, mean)
-        if self._fallen is not None:
-            self._follow(step)
-        else:
-            self._consider(step)
-
-    def _follow(self, step: int) -> None:
-        level, foot = self._fallen or (0.0, 0.0)
-        now = self._newest_mean()
-        if now > foot + _BACK * (level - foot):
-            self._fallen = None
-            self._blocks.clear()
-            self._end(step)
-        elif now < foot:
-            self._fallen = (level, now)
-
-    def _newest_mean(self) -> float:
-        """Return the mean of the last two blocks."""
-        return fmean([block.mean for block in [*self._blocks][-2:]])
-
-    def _consider(self, step: int) -> None:
-        blocks = [*self._blocks]
-        for count in _STRETCHES:
-            if len(blocks) < count:
-                return
-            stretch = blocks[-count:]
-            fall = self._fall(stretch)
-            if fall is not None:
-                self._note_fall(stretch, *fall, step)
-                return
-
-    def _fall(self, stretch: Sequence[_BlockMean]) -> tuple[float, float] | None:
-        """Return the level before a fall over a stretch and how deep it is, None without a fall."""
-        third = len(stretch) // 3
-        means = [block.mean for block in stretch]
-        first = fmean(means[:third])
-        middle = fmean(means[third : 2 * third])
-        last = fmean(means[2 * third : 3 * third])
+        third = count // 3
+        last = means(level, third)
+        first, middle = (_before(last, at * third) for at in (2, 1))
         fall = first - last
-        size = self._share * max(abs(first), first - self._lowest)
-        if fall <= max(0.0, _LESS * size):
-            return None
-        error = math.sqrt(2 * fmean(block.noise for block in stretch) / (third * _SIZE))
-        sure = _SURE if fall > size else _CLEAR
-        if fall < sure * error:
-            return None
-        may_be_steep = self._steep or self.seen <= _BEGINNING
-        if may_be_steep or _steadily(stretch, first, middle, last):
-            return first, fall
-        return None
+        lowest = np.minimum.accumulate(level)
+        size = self.share * np.maximum(abs(first), first - lowest)
+        error = np.sqrt(2 * means(noise, count) / (third * _SIZE))
+        sure = np.where(fall > size, _SURE, _CLEAR)
+        found = (fall > np.maximum(0.0, _LESS * size)) & (fall >= sure * error)
+        if not self.steep:
+            drops = np.append(np.full(2, np.nan), level[:-2] - level[2:])
+            steepest = rolling(drops, count - 2, np.maximum)
+            steady = (first - middle >= _EARLY * fall) & (steepest <= _STEEP * fall)
+            found &= steady | ((np.arange(len(level)) + 1) * _SIZE <= _BEGINNING)
+        return np.flatnonzero(found), np.array((first, fall))
 
-    def _note_fall(
-        self, stretch: Sequence[_BlockMean], level: float, fall: float, step: int
-    ) -> None:
-        near = level - _NEAR * fall
-        high = [block.last for block in stretch if block.mean >= near]
-        edge = high[-1] if high else stretch[0].last
-        foot = fmean(block.mean for block in stretch[-2:])
-        self._fallen = (level, foot)
-        self._begin(edge, step, f"fell from {number(level)} to {number(foot)}")
-
-    def report(self, words: Wording) -> DescribedBreach | None:
-        """Return the breach that holds now in words, None without one."""
-        if self._fallen is None:
-            return None
-        level, foot = self._fallen
-        since = self._first()
-        step, last = self._last
-        message = (
-            f"{words.title} has fallen since step {since}, "
-            f"from {number(level)} to {number(self._newest_mean())}"
-        )
+    def report(self, words: Wording, judged: Judged) -> DescribedBreach:
+        """Return the breach that holds in words."""
+        assert judged.held is not None
+        level, foot, now = judged.held.levels
+        since = judged.since
+        step, last = judged.newest
+        fall = f"from {number(level)} to {number(now)}"
+        message = f"{words.title} has fallen since step {since}, {fall}"
         lowest = f"lowest since {number(foot)} (means of {2 * _SIZE} points)"
         newest = f"newest {number(last)} at step {step}"
         return DescribedBreach(
             message, since, (f"the level before: {number(level)}; {lowest}; {newest}",)
         )
 
-    def _detach(self) -> None:
-        self._some = self._some.copy()
-        self._blocks = self._blocks.copy()
+
+def _blocks(column: Column) -> Numbers:
+    count = len(column) // _SIZE
+    return column.values[: count * _SIZE].reshape(count, _SIZE)
 
 
-def _steadily(
-    stretch: Sequence[_BlockMean], first: float, middle: float, last: float
-) -> bool:
-    """Return whether a fall is spread over a stretch, and is no cliff."""
-    fall = first - last
-    drops = (
-        before.mean - after.mean
-        for before, after in zip(stretch, stretch[2:], strict=False)
-    )
-    return first - middle >= _EARLY * fall and max(drops) <= _STEEP * fall
+def _before(values: Numbers, count: int) -> Numbers:
+    """Return what each value was so many places before."""
+    return np.append(np.full(count, np.nan), values)[: len(values)]
+
+
+def _spell(levels: Numbers, block: int, count: int, level: float, fall: float) -> Spell:
+    """Return a fall that shows at a block, up to where half of it was made up for."""
+    stretch = levels[block - count + 1 : block + 1]
+    now = foot = float(stretch[-2:].mean())
+    what = f"fell from {number(level)} to {number(foot)}"
+    high = np.flatnonzero(stretch >= level - _NEAR * fall)
+    edge = block - count + 1 + (int(high[-1]) if len(high) else 0)
+    begin, raised = ((at + 1) * _SIZE - 1 for at in (edge, block))
+    later = (levels[block:-1] + levels[block + 1 :]) / 2
+    for at, now in enumerate(later.tolist(), block + 1):
+        if now > foot + _BACK * (level - foot):
+            return Spell(begin, raised, (at + 1) * _SIZE - 1, what)
+        foot = min(foot, now)
+    return Spell(begin, raised, None, what, (level, foot, now))

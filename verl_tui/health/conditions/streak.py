@@ -2,101 +2,94 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
+
+import numpy as np
 
 from verl_tui.health.conditions.condition import (
     Condition,
     DescribedBreach,
-    Wording,
+    Spell,
     number,
 )
+from verl_tui.health.conditions.scale import segments
+from verl_tui.health.conditions.windows import rolling
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterator
+
+    from verl_tui.health.conditions.condition import Column, Judged, Wording
+    from verl_tui.health.conditions.windows import Mask, Numbers
 
 
+@dataclass(frozen=True)
 class Streak(Condition):
     """A number of records in a row in breach; once tripped it stays so until the run is restarted.
 
     Records that lack the metric never come here, so they neither count nor interrupt.
     """
 
-    def __init__(
-        self, threshold: float, count: int, restarts: Sequence[int] = ()
-    ) -> None:
-        """Prepare a streak.
+    threshold: float
+    """What a record must exceed."""
+    count: int
+    """Breaches in a row that trip."""
+    restarts: tuple[int, ...] = ()
+    """First steps of the run's later segments: there it begins anew."""
 
-        Args:
-            threshold: What a record must exceed.
-            count: Breaches in a row that trip.
-            restarts: First steps of the run's later segments: there it begins anew.
-        """
-        super().__init__()
-        self.needs = count
-        self._threshold = threshold
-        self._count = count
-        self._restarts = sorted(restarts)
-        self._streak: list[tuple[int, float]] = []
-        self._tripped: tuple[tuple[int, float], ...] = ()
-        self._last: tuple[int, float] | None = None
+    @property
+    def needs(self) -> int:
+        """Fewest points to judge."""
+        return self.count
 
-    def feed(self, steps: Sequence[int], values: Sequence[float]) -> None:
-        """Take in points."""
-        for step, value in zip(steps, values, strict=True):
-            if self._restarts and step >= self._restarts[0]:
-                self._start_anew(step)
-            self.seen += 1
-            if self._breached(value):
-                self._lengthen(step, value)
-            elif self._streak:
-                self._streak = []
-            self._last = (step, value)
+    def seen(self, column: Column) -> int:
+        """Return how many points there are since the last restart."""
+        return max(
+            [b - a for a, b in [*segments(column, self.restarts)][-1:]], default=0
+        )
 
-    def _lengthen(self, step: int, value: float) -> None:
-        if self._tripped:
-            return
-        self._streak.append((step, value))
-        if len(self._streak) >= self._count:
-            self._tripped = tuple(self._streak)
-            what = f"was {self._what()} on {self._count} records in a row"
-            self._begin(self._tripped[0][0], step, what)
+    def spells(self, column: Column) -> Iterator[Spell]:
+        """Return the first streak of each segment."""
+        what = f"was {self._what()} on {self.count} records in a row"
+        for start, stop in segments(column, self.restarts):
+            breached = self._breached(column.values[start:stop])
+            tripped = rolling(breached, self.count) == self.count
+            if tripped.any():
+                last = start + int(tripped.argmax())
+                end = stop if stop < len(column) else None
+                yield Spell(last - self.count + 1, last, end, what)
 
-    def _start_anew(self, step: int) -> None:
-        self._restarts = [mark for mark in self._restarts if mark > step]
-        self._streak = []
-        self._tripped = ()
-        self._last = None
-        self.seen = 0
-        self._end(step)
-
-    def _breached(self, value: float) -> bool:
-        return value > self._threshold
+    def _breached(self, values: Numbers) -> Mask:
+        return values > self.threshold
 
     def _what(self) -> str:
-        return f"above {number(self._threshold)}"
+        return f"above {number(self.threshold)}"
 
-    def report(self, words: Wording) -> DescribedBreach | None:
-        """Return the breach that holds now in words, None without one."""
-        if not self._tripped or self._last is None:
-            return None
-        first = self._tripped[0][0]
-        step = self._tripped[-1][0]
-        message = (
-            f"circuit breaker tripped at step {step}: {words.title} was {self._what()} "
-            f"on {self._count} records in a row (steps {first} to {step}); "
-            f"last {number(self._last[1])} at step {self._last[0]}"
+    def report(self, words: Wording, judged: Judged) -> DescribedBreach:
+        """Return the breach that holds in words."""
+        assert judged.held is not None
+        steps, values = (
+            one[judged.held.first : judged.held.raised + 1].tolist()
+            for one in judged.column
         )
-        values = ", ".join(
-            f"{number(value)} at step {at}" for at, value in self._tripped
+        newest, last = judged.newest
+        message = (
+            f"circuit breaker tripped at step {steps[-1]}: {words.title} was {self._what()} "
+            f"on {self.count} records in a row (steps {steps[0]} to {steps[-1]}); "
+            f"last {number(last)} at step {newest}"
+        )
+        tripped = ", ".join(
+            f"{number(value)} at step {at}"
+            for at, value in zip(steps, values, strict=True)
         )
         return DescribedBreach(
             message,
-            first,
-            (f"{words.title}: {values}", "it stays tripped until the run is restarted"),
+            steps[0],
+            (
+                f"{words.title}: {tripped}",
+                "it stays tripped until the run is restarted",
+            ),
         )
-
-    def _detach(self) -> None:
-        self._streak = self._streak.copy()
 
 
 class Drops(Streak):
@@ -106,17 +99,14 @@ class Drops(Streak):
     count and so ends the row, since a share of nothing means nothing.
     """
 
-    def __init__(
-        self, threshold: float, count: int, restarts: Sequence[int] = ()
-    ) -> None:
-        super().__init__(threshold, count, restarts)
-        self.needs = count + 1
+    @property
+    def needs(self) -> int:
+        """Fewest points to judge."""
+        return self.count + 1
 
-    def _breached(self, value: float) -> bool:
-        if self._last is None:
-            return False
-        _, last = self._last
-        return last > 0 and last - value > self._threshold * last
+    def _breached(self, values: Numbers) -> Mask:
+        last = np.append(0.0, values[:-1])
+        return (last > 0) & (last - values > self.threshold * last)
 
     def _what(self) -> str:
-        return f"more than {self._threshold:.0%} below the one before"
+        return f"more than {self.threshold:.0%} below the one before"

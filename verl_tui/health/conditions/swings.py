@@ -2,20 +2,25 @@
 
 from __future__ import annotations
 
-from collections import deque
+from dataclasses import dataclass
 from itertools import pairwise
 from statistics import median
 from typing import TYPE_CHECKING
 
+import numpy as np
+
 from verl_tui.health.conditions.condition import (
     Condition,
     DescribedBreach,
-    Wording,
+    Spell,
     number,
 )
+from verl_tui.health.conditions.windows import rows
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterator, Sequence
+
+    from verl_tui.health.conditions.condition import Column, Judged, Wording
 
 _TO_SIGMA = 1.0484
 """Median size of the differences between neighbours times this is the standard deviation of normal
@@ -46,68 +51,63 @@ def spread_of(values: Sequence[float]) -> float:
     return (ordered[-1 - tenth] - ordered[tenth]) / _RANGE
 
 
+@dataclass(frozen=True)
 class Swings(Condition):
     """The usual difference between neighbours stays large; a rise makes none, and single bursts do
     not count.
     """
 
-    def __init__(self, threshold: float, window: int) -> None:
-        """Prepare the watch.
+    threshold: float
+    """Standard deviation between points from which on they swing, in the metric's own unit."""
+    window: int
+    """Points looked at."""
 
-        Args:
-            threshold: Standard deviation between points from which on they swing, in the metric's
-                own unit.
-            window: Points looked at.
-        """
-        super().__init__(cooldown=2 * window)
-        self.needs = window
-        self._threshold = threshold
-        self._points: deque[tuple[int, float]] = deque(maxlen=window)
-        self._spread: float | None = None
-        """Spread between points, while the breach holds."""
+    @property
+    def cooldown(self) -> int:  # type: ignore[override]
+        """Points within which a breach that comes back is the same one."""
+        return 2 * self.window
 
-    def feed(self, steps: Sequence[int], values: Sequence[float]) -> None:
-        """Take in points."""
-        for step, value in zip(steps, values, strict=True):
-            self.seen += 1
-            self._points.append((step, value))
-            if self.seen >= self.needs and (self.seen - self.needs) % _OFTEN == 0:
-                self._judge(step)
+    @property
+    def needs(self) -> int:
+        """Fewest points to judge."""
+        return self.window
 
-    def _judge(self, step: int) -> None:
-        values = [value for _, value in self._points]
-        if self._spread is None and spread_of(values) <= self._threshold:
-            # most metrics swing so little that there is no need to look at neighbours
-            return
-        spread = swing(values)
-        if self._spread is not None:
-            self._spread = spread
-            if spread < _CALM * self._threshold:
-                self._spread = None
-                self._end(step)
-        elif spread > self._threshold:
-            self._spread = spread
-            what = f"swung by {number(spread)} from point to point"
-            self._begin(self._points[0][0], step, what)
+    def spells(self, column: Column) -> Iterator[Spell]:
+        """Return all breaches, each with its newest spread."""
+        places = np.arange(self.window - 1, len(column), _OFTEN)
+        some = rows(column.values, self.window, places)
+        ordered = np.sort(some, axis=1)
+        tenth = self.window // 10
+        spread = (ordered[:, -1 - tenth] - ordered[:, tenth]) / _RANGE
+        near = np.zeros(len(places))
+        # Most metrics swing so little that there is no need to look at neighbours.
+        wide = spread >= _CALM * self.threshold
+        differences = np.abs(np.diff(some[wide], axis=1))
+        near[wide] = _TO_SIGMA * np.median(differences, axis=1)
+        swings = np.minimum(spread, near)
+        begun: Spell | None = None
+        for place, size in zip(places.tolist(), swings.tolist(), strict=True):
+            if begun is None and size > self.threshold:
+                what = f"swung by {number(size)} from point to point"
+                begun = Spell(place - self.window + 1, place, None, what)
+            elif begun is not None and size < _CALM * self.threshold:
+                yield begun._replace(cleared=place)
+                begun = None
+        if begun is not None:
+            yield begun._replace(levels=(float(swings[-1]),))
 
-    def report(self, words: Wording) -> DescribedBreach | None:
-        """Return the breach that holds now in words, None without one."""
-        if self._spread is None:
-            return None
-        values = [value for _, value in self._points]
-        low = min(values)
-        high = max(values)
-        step, last = self._points[-1]
+    def report(self, words: Wording, judged: Judged) -> DescribedBreach:
+        """Return the breach that holds in words."""
+        assert judged.held is not None
+        values = judged.column.values[-self.window :]
+        step, last = judged.newest
         message = (
-            f"{words.title} swings between {number(low)} and {number(high)}: "
-            f"its spread between points is {number(self._spread)}, "
-            f"above {number(self._threshold)} on a scale from 0 to 1"
+            f"{words.title} swings between {number(values.min())} and {number(values.max())}: "
+            f"its spread between points is {number(*judged.held.levels)}, "
+            f"above {number(self.threshold)} on a scale from 0 to 1"
         )
         return DescribedBreach(
             message,
-            self._first(),
+            judged.since,
             (f"the last {len(values)} points; newest {number(last)} at step {step}",),
         )
-
-    def _detach(self) -> None:
-        self._points = self._points.copy()

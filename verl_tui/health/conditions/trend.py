@@ -3,20 +3,25 @@
 from __future__ import annotations
 
 import math
-from collections import deque
+from dataclasses import dataclass
 from itertools import pairwise
-from statistics import fmean, median
+from statistics import fmean
 from typing import TYPE_CHECKING, NamedTuple
+
+import numpy as np
 
 from verl_tui.health.conditions.condition import (
     Condition,
     DescribedBreach,
-    Wording,
+    Spell,
     number,
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterator, Sequence
+
+    from verl_tui.health.conditions.condition import Column, Judged, Wording
+    from verl_tui.health.conditions.windows import Numbers, Places
 
 
 _FOOT = 0.1
@@ -29,6 +34,9 @@ _VANISHED = 0.1
 """Share of the highest block so far below which a metric has all but vanished: heuristic. The
 gradient norm of a task that is solved may double between a thousandth and two of what it was.
 """
+
+_BLOCKS, _STRIDES = 5, (1, 2, 4)
+"""Blocks whose medians must rise; every so many blocks are looked at."""
 
 
 class Trend(NamedTuple):
@@ -66,6 +74,35 @@ def trend(values: Sequence[float]) -> Trend:
     return Trend(change, slope / error)
 
 
+def trends(values: Numbers, size: int, last: Places) -> tuple[Numbers, Numbers]:
+    """Return change and t of the windows of so many values that end at some places."""
+    if size < 4:
+        return np.zeros(len(last)), np.zeros(len(last))
+    if abs(values).max(initial=0.0) > _HUGE:
+        some = [trend(values[at - size + 1 : at + 1].tolist()) for at in last]
+        both = np.array(some).reshape(len(some), 2)
+        return both[:, 0], both[:, 1]
+    start = last - size + 1
+    middle = (size - 1) / 2
+    mean, slope, squares = np.zeros((3, len(last)))
+    for at in range(size):
+        mean += values[start + at]
+        slope += (at - middle) * values[start + at]
+    spread = size * (size * size - 1) / 12
+    mean /= size
+    slope /= spread
+    for at in range(size):
+        squares += np.square(values[start + at] - mean - slope * (at - middle))
+    error = np.sqrt(squares / (size - 2) / spread)
+    t: Numbers = slope / error
+    # as in `trend`
+    perfect = error <= 1e-12 * np.maximum(abs(mean), abs(slope))
+    is_level = abs(slope) * size <= 1e-9 * abs(mean)
+    t[perfect] = np.where(is_level, 0.0, np.copysign(np.inf, slope))[perfect]
+    return slope * (size - 1), t
+
+
+@dataclass(frozen=True)
 class Rising(Condition):
     """Rises continuously: the medians of five blocks each exceed the one before, the last far above
     the first.
@@ -74,95 +111,85 @@ class Rising(Condition):
     are seen in every second and every fourth block. What has all but vanished does not rise.
     """
 
-    _BLOCKS = 5
-    _STRIDES = (1, 2, 4)
+    window: int
+    factor: float
 
-    def __init__(self, *, window: int, factor: float) -> None:
-        super().__init__(cooldown=window)
-        self.needs = window
-        self._size = max(1, window // self._BLOCKS)
-        self._factor = factor
-        self._block: list[float] = []
-        self._medians: deque[tuple[int, float]] = deque(
-            maxlen=(self._BLOCKS - 1) * self._STRIDES[-1] + 1
-        )
-        self._highest = 0.0
-        """The highest median so far."""
-        self._rise: list[tuple[int, float]] = []
-        """The medians that showed it."""
-        self._since: tuple[int, float] | None = None
-        self._last: tuple[int, float] = (0, 0.0)
+    @property
+    def cooldown(self) -> int:  # type: ignore[override]
+        """Points within which a breach that comes back is the same one."""
+        return self.window
 
-    def feed(self, steps: Sequence[int], values: Sequence[float]) -> None:
-        """Take in points."""
-        for step, value in zip(steps, values, strict=True):
-            self.seen += 1
-            self._block.append(value)
-            self._last = (step, value)
-            if len(self._block) == self._size:
-                self._close(step)
+    @property
+    def needs(self) -> int:
+        """Fewest points to judge."""
+        return self.window
 
-    def _close(self, step: int) -> None:
-        self._medians.append((step, median(self._block)))
-        self._block = []
-        levels = [level for _, level in self._medians]
-        if math.isfinite(levels[-1]):
-            self._highest = max(self._highest, levels[-1])
-        if self._since is None:
-            self._look_for_a_rise(step)
-        elif levels[-1] < levels[-2]:
-            # it goes on until a block falls below the one before
-            self._since = None
-            self._end(step)
+    @property
+    def _size(self) -> int:
+        return max(1, self.window // _BLOCKS)
 
-    def _look_for_a_rise(self, step: int) -> None:
-        if self._medians[-1][1] < _VANISHED * self._highest:
-            return
-        for stride in self._STRIDES:
-            newest_first = [*self._medians][::-stride]
-            rise = newest_first[: self._BLOCKS][::-1]
-            if len(rise) == self._BLOCKS and self._is_rise(rise):
-                self._rise = rise
-                self._since = self._foot()
-                what = f"rose from {number(rise[0][1])} to {number(rise[-1][1])}"
-                self._begin(self._since[0], step, what)
+    def _levels(self, column: Column) -> Numbers:
+        """Return the medians of the blocks."""
+        count = len(column) // self._size
+        blocks = column.values[: count * self._size].reshape(count, self._size)
+        return np.median(blocks, axis=1) if count else np.empty(0)
+
+    def spells(self, column: Column) -> Iterator[Spell]:
+        """Return all rises, each with the level that it began at."""
+        levels = self._levels(column)
+        highest = np.maximum.accumulate(np.append(0.0, levels))[1:]
+        strides = np.zeros(len(levels), np.int64)
+        for stride in reversed(_STRIDES):
+            blocks = [levels[at * stride :] for at in range(_BLOCKS)]
+            low, *_, high = [one[: len(blocks[-1])] for one in blocks]
+            rises = (self.factor * low > 0) & (self.factor * low <= high)
+            for before, after in pairwise(blocks):
+                rises &= before[: len(high)] < after[: len(high)]
+            strides[(_BLOCKS - 1) * stride :][rises] = stride
+        strides[levels < _VANISHED * highest] = 0
+        falls = np.flatnonzero(np.diff(levels) < 0) + 1
+        until = -1
+        for block in np.flatnonzero(strides).tolist():
+            if block <= until:
+                continue
+            foot, rise = self._foot(levels, block, int(strides[block]))
+            what = f"rose from {number(rise[0])} to {number(rise[-1])}"
+            end = falls[np.searchsorted(falls, block + 1) :][:1].tolist()
+            begin, raised = self._last(foot), self._last(block)
+            over = self._last(end[0]) if end else None
+            yield Spell(begin, raised, over, what, (float(levels[foot]),))
+            if not end:
                 return
+            until = end[0]
 
-    def _is_rise(self, medians: Sequence[tuple[int, float]]) -> bool:
-        """Return whether each median exceeds the one before, and the last one the first by far."""
-        levels = [level for _, level in medians]
-        if not 0 < self._factor * levels[0] <= levels[-1]:
-            return False
-        return all(before < after for before, after in pairwise(levels))
+    def _last(self, block: int) -> int:
+        """Return the last place of a block."""
+        return (block + 1) * self._size - 1
 
-    def _foot(self) -> tuple[int, float]:
-        """Return the end of the last block at the old level: chance alone may order the blocks
-        before it.
+    def _foot(self, levels: Numbers, block: int, stride: int) -> tuple[int, Numbers]:
+        """Return the last block at the old level (chance alone may order the blocks before it), and
+        the levels of the rise.
         """
-        level = self._rise[0][1]
-        top = self._rise[-1][1]
-        highest = level + _FOOT * (top - level)
-        return [block for block in self._rise if block[1] <= highest][-1]
+        start = block - (_BLOCKS - 1) * stride
+        rise = levels[start : block + 1 : stride]
+        highest = rise[0] + _FOOT * (rise[-1] - rise[0])
+        return start + stride * int(np.flatnonzero(rise <= highest)[-1]), rise
 
-    def report(self, words: Wording) -> DescribedBreach | None:
-        """Return the breach that holds now in words, None without one."""
-        if self._since is None:
-            return None
-        since = self._first()
-        first = self._since[1]
-        level = self._medians[-1][1]
-        newest_blocks = [*self._medians][-self._BLOCKS :]
+    def report(self, words: Wording, judged: Judged) -> DescribedBreach:
+        """Return the breach that holds in words."""
+        assert judged.held is not None
+        since = judged.since
+        (first,) = judged.held.levels
+        levels = self._levels(judged.column)
+        step, last = judged.newest
+        newest = range(max(0, len(levels) - _BLOCKS), len(levels))
         blocks = ", ".join(
-            f"{number(value)} up to step {at}" for at, value in newest_blocks
+            f"{number(levels[at])} up to step {judged.column.steps[self._last(at)]}"
+            for at in newest
         )
-        long = words.duration(self._last[0] - since + 1)
         message = (
-            f"{words.title} has risen for {long}, from {number(first)} to {number(level)} "
-            f"(medians of {self._size} points)"
+            f"{words.title} has risen for {words.duration(step - since + 1)}, "
+            f"from {number(first)} to {number(levels[-1])} (medians of {self._size} points)"
         )
-        newest = f"newest value {number(self._last[1])} at step {self._last[0]}"
-        return DescribedBreach(message, since, (f"medians: {blocks}", newest))
-
-    def _detach(self) -> None:
-        self._block = self._block.copy()
-        self._medians = self._medians.copy()
+        evidence = (f"medians: {blocks}", f"newest value {number(last)} at step {step}")
+        return DescribedBreach(message, since, evidence)

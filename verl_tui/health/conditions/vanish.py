@@ -4,89 +4,83 @@ measure it by.
 
 from __future__ import annotations
 
-from collections import deque
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
+
+import numpy as np
 
 from verl_tui.health.conditions.condition import (
     Condition,
     DescribedBreach,
-    Wording,
+    Spell,
     number,
 )
+from verl_tui.health.conditions.windows import first, rolling
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterator
+
+    from verl_tui.health.conditions.condition import Column, Judged, Wording
 
 _OPENING = 3
 """Number of first points; the greatest of them is the value that the run began with."""
 
 
+@dataclass(frozen=True)
 class Vanish(Condition):
     """Within its first points a metric falls to a small share of its beginning; holds until it
     recovers.
     """
 
-    def __init__(self, *, share: float, back: float, recent: int, within: int) -> None:
-        """Prepare the watch.
+    share: float
+    """Share of the beginning that the newest points must all lie at or below."""
+    back: float
+    """Share beyond which it has come back."""
+    recent: int
+    """Newest points looked at."""
+    within: int
+    """Points among which it must happen: later there is a past to measure by."""
 
-        Args:
-            share: Share of the beginning that the newest points must all lie at or below.
-            back: Share beyond which it has come back.
-            recent: Newest points looked at.
-            within: Points among which it must happen: later there is a past to measure by.
-        """
-        super().__init__()
-        self.needs = _OPENING + recent - 1
-        self._share = share
-        self._back = back
-        self._within = within
-        self._recent: deque[tuple[int, float]] = deque(maxlen=recent)
-        self._low: list[int] = []
-        """First and newest step of those next to nothing, in a row."""
-        self.opening = 0.0
-        self.since: int | None = None
-        """First step next to nothing, while that holds."""
+    @property
+    def needs(self) -> int:
+        """Fewest points to judge."""
+        return _OPENING + self.recent - 1
 
-    def feed(self, steps: Sequence[int], values: Sequence[float]) -> None:
-        """Take in points."""
-        for at, (step, value) in enumerate(zip(steps, values, strict=True)):
-            if self.since is None and self.seen >= self._within:
-                self.seen += len(values) - at
+    def spells(self, column: Column) -> Iterator[Spell]:
+        """Return all breaches, each with the value that the run began with."""
+        values = column.values
+        begun = np.maximum.accumulate(np.append(0.0, values[:_OPENING]))[1:]
+        opening = float(begun[-1]) if len(begun) else 0.0
+        begin = np.append(begun, np.full(max(0, len(values) - _OPENING), opening))
+        is_gone = (values >= 0) & (values <= self.share * begin) & (begin > 0)
+        # The newest points are measured by the whole beginning.
+        gone = (values >= 0) & (values <= self.share * opening) & (opening > 0)
+        low = rolling(values, self.recent, np.minimum)
+        place = self.needs - 1
+        while place < min(self.within, len(values)):
+            if not gone[place - self.recent + 1 : place + 1].all():
+                place += 1
+                continue
+            there = np.flatnonzero(~is_gone[:place])
+            since = int(there[-1]) + 1 if len(there) else 0
+            end = first(
+                lambda part: low[part] > self.back * opening, place + 1, len(values)
+            )
+            fall = f"from {number(opening)} to {number(values[place])}"
+            what = f"fell {fall} at the start"
+            yield Spell(since, place, end, what, (opening,))
+            if end is None:
                 return
-            self.seen += 1
-            self._recent.append((step, value))
-            if self.seen <= _OPENING:
-                self.opening = max(self.opening, value)
-            self._low = [*self._low[:1], step] if self._is_gone(value) else []
-            if self.since is not None:
-                self._follow(step)
-            elif self.needs <= self.seen <= self._within and self._gone():
-                self.since = self._low[0]
-                fall = f"from {number(self.opening)} to {number(value)}"
-                self._begin(self.since, step, f"fell {fall} at the start")
+            place = end + 1
 
-    def _follow(self, step: int) -> None:
-        if min(last for _, last in self._recent) > self._back * self.opening:
-            self.since = None
-            self._end(step)
-
-    def _gone(self) -> bool:
-        return all(self._is_gone(value) for _, value in self._recent)
-
-    def _is_gone(self, value: float) -> bool:
-        return 0 <= value <= self._share * self.opening and self.opening > 0
-
-    def report(self, words: Wording) -> DescribedBreach | None:
-        """Return the breach that holds now in words, None without one."""
-        if self.since is None:
-            return None
-        step, last = self._recent[-1]
-        fall = f"from {number(self.opening)} to {number(last)}"
+    def report(self, words: Wording, judged: Judged) -> DescribedBreach:
+        """Return the breach that holds in words."""
+        assert judged.held is not None
+        step, last = judged.newest
+        since = judged.since
+        fall = f"from {number(*judged.held.levels)} to {number(last)}"
         return DescribedBreach(
             f"{words.title} fell {fall} within the first steps",
-            self.since,
-            (f"next to nothing from step {self.since}, {number(last)} at step {step}",),
+            since,
+            (f"next to nothing from step {since}, {number(last)} at step {step}",),
         )
-
-    def _detach(self) -> None:
-        self._recent = self._recent.copy()

@@ -6,8 +6,7 @@ import math
 from statistics import median
 from typing import TYPE_CHECKING
 
-from verl_tui.health.condition_feed import ConditionFeed
-from verl_tui.health.conditions.condition import Wording, number
+from verl_tui.health.conditions.condition import Judged, Wording, number
 from verl_tui.health.conditions.stays import Range, Stays, Steadiness
 from verl_tui.health.diagnoses.dead_cause import DeadCause, dead_cause, seen_by
 from verl_tui.health.diagnoses.dead_share import SAMPLES, dead_share
@@ -36,9 +35,6 @@ class DeadGroups(Diagnosis):
 
     def __init__(self, rule: Rule) -> None:
         super().__init__(rule)
-        self._watches: dict[
-            tuple[str, tuple[float, ...], int], ConditionFeed[Stays]
-        ] = {}
         self._causes: dict[int, DeadCause | None] = {}
         """Causes by the step at which the finding was raised: later points do not change the
         history.
@@ -68,14 +64,12 @@ class DeadGroups(Diagnosis):
         known = map(context.run.series, (key, *share.beside))
         series = [one for one in known if one is not None]
         window = self._window(context, key)
-        basis = (key, share.figures, window)
-        watch = self._watches.setdefault(
-            basis, ConditionFeed(lambda: self._stays(window), share.stream())
-        )
-        stays, step = watch.update(series, context.end)
+        points, step = share.column(series, context.end)
+        steady = Steadiness(window, rule.share, rule.clear)
+        stays = Judged(Stays(Range(high=rule.threshold), steady), points)
         self.breaches = stays.breaches
-        if stays.seen < stays.needs:
-            return NotJudged(rule.id, f"needs {stays.needs} points, has {stays.seen}")
+        if not stays.has_enough:
+            return NotJudged(rule.id, f"needs {window} points, has {stays.seen}")
         self._note_causes(context)
         title = f"{rule.title} ({share.words})" if share.words else rule.title
         report = stays.report(Wording(title, context.duration))
@@ -119,10 +113,6 @@ class DeadGroups(Diagnosis):
         if cause is not None and cause.calm:
             return Severity.INFO
         return self.rule.severity
-
-    def _stays(self, window: int) -> Stays:
-        steady = Steadiness(window, self.rule.share, self.rule.clear)
-        return Stays(Range(high=self.rule.threshold), steady)
 
     def _window(self, context: RuleContext, key: str) -> int:
         """Return the points that make the evidence: fewer where each is of many groups."""

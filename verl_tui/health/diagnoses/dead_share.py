@@ -5,13 +5,15 @@ from __future__ import annotations
 from functools import partial
 from typing import TYPE_CHECKING, NamedTuple
 
-from verl_tui.health.conditions.condition import number
+import numpy as np
+
+from verl_tui.health.conditions.condition import Column, number
+from verl_tui.health.inputs import column_of
 from verl_tui.health.limits import positive_setting
-from verl_tui.health.streams import CombinedStream, SingleStream, Stream, without_spread
 from verl_tui.means import finite
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Sequence
 
     from verl_tui.health.rule_context import RuleContext
     from verl_tui.runs.series import Series
@@ -48,8 +50,6 @@ class DeadShare(NamedTuple):
 
     key: str
     """The metric that it is read or derived from."""
-    figures: tuple[float, ...] = ()
-    """Settings that it is derived with; if one of them changes, it is another figure."""
     derive: Callable[[float], float] | None = None
     """Derives the share from the metric's value; None where that is the share."""
     words: str = ""
@@ -57,11 +57,16 @@ class DeadShare(NamedTuple):
     beside: tuple[str, ...] = ()
     """Metric of the scores' spread: where it is 0, all groups are dead whatever the share says."""
 
-    def stream(self) -> Stream:
-        """Return a stream of the share."""
-        if self.beside:
-            return CombinedStream(lambda: partial(without_spread, limit=NO_SPREAD))
-        return SingleStream(derive=self.derive)
+    def column(
+        self, series: Sequence[Series], end: int | None
+    ) -> tuple[Column, int | None]:
+        """Return the share at each step, and the newest step."""
+        kind = "without spread" if self.beside else "value"
+        found, step = column_of(series, end, kind, limit=NO_SPREAD)
+        if self.derive is None:
+            return found, step
+        values = np.array([*map(self.derive, found.values.tolist())])
+        return Column(found.steps, values), step
 
 
 def dead_share(context: RuleContext) -> DeadShare | str:
@@ -84,7 +89,7 @@ def _filtered(key: str, kept: float) -> DeadShare:
         return discarded / (discarded + kept)
 
     words = f"prompts that the filter discarded, of these and the {number(kept)} that it kept"
-    return DeadShare(key, (kept,), share, words)
+    return DeadShare(key, share, words)
 
 
 def _bound(context: RuleContext, batch: float | None) -> DeadShare | str:
@@ -111,7 +116,7 @@ def _bound(context: RuleContext, batch: float | None) -> DeadShare | str:
         f"at least, by the mean of 0/1 rewards p and {number(n)} samples a prompt: "
         f"p^{n:g} + (1−p)^{n:g}"
     )
-    return DeadShare(reward.key, (n,), partial(_least_dead, samples=n), words)
+    return DeadShare(reward.key, partial(_least_dead, samples=n), words)
 
 
 def _least_dead(mean: float, samples: float) -> float:

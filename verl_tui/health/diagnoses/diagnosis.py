@@ -32,10 +32,6 @@ class Diagnosis(ABC):
 
     alive: ClassVar[bool] = False
     """True if it depends on the clock, as a hang does, and not only on the log."""
-    by_stretches: ClassVar[bool] = False
-    """True if it may be judged up to one step after the other: that leaves the same as all at
-    once.
-    """
     sentences: ClassVar[bool] = False
     """True if the messages of its history are whole sentences, not words after the rule's title."""
 
@@ -101,7 +97,6 @@ class BlockFinding:
 class BlockDiagnosis(Diagnosis):
     """A diagnosis that compares metrics block by block; each block is judged once, when full."""
 
-    by_stretches: ClassVar[bool] = True
     size: ClassVar[int] = 10
     """Points a block: enough to tell a level from noise, few enough to find failures soon."""
     patience: ClassVar[int] = 5

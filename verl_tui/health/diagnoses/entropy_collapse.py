@@ -10,8 +10,7 @@ from statistics import fmean
 from typing import TYPE_CHECKING, ClassVar
 
 from verl_tui.health.components import components, weights
-from verl_tui.health.condition_feed import ConditionFeed
-from verl_tui.health.conditions.condition import Breaches, Wording, number
+from verl_tui.health.conditions.condition import Breaches, Judged, Wording, number
 from verl_tui.health.conditions.vanish import Vanish
 from verl_tui.health.diagnoses.dead_share import NO_SPREAD, SHARES
 from verl_tui.health.diagnoses.diagnosis import (
@@ -23,6 +22,7 @@ from verl_tui.health.diagnoses.diagnosis import (
     course,
 )
 from verl_tui.health.finding import Finding, NotJudged, Severity
+from verl_tui.health.inputs import column_of
 from verl_tui.health.learnt import RewardPart, all_at_top
 from verl_tui.means import finite
 
@@ -80,8 +80,6 @@ class EntropyCollapse(BlockDiagnosis):
 
     def __init__(self, rule: Rule) -> None:
         super().__init__(rule)
-        self._vanish = _vanish()
-        self._of = ""
         self._first_steps = Breaches(cooldown=0)
 
     @property
@@ -134,12 +132,10 @@ class EntropyCollapse(BlockDiagnosis):
         reward = context.run.series(context.indicators["reward"])
         if entropy is None or reward is None:
             return None
-        if key != self._of:
-            self._of = key
-            self._vanish = _vanish()
-        gone, step = self._vanish.update([entropy], context.end)
+        points, step = column_of([entropy], context.end)
+        gone = Judged(Vanish(_GONE, _BACK, _RECENT, _EARLY), points)
         self._note_first_steps(gone, reward)
-        if gone.since is None or self._first_steps.open is None:
+        if self._first_steps.open is None:
             return None
         report = gone.report(Wording(self.rule.title, context.duration))
         assert report is not None
@@ -155,7 +151,7 @@ class EntropyCollapse(BlockDiagnosis):
             key=key,
         )
 
-    def _note_first_steps(self, gone: Vanish, reward: Series) -> None:
+    def _note_first_steps(self, gone: Judged, reward: Series) -> None:
         # Judged by what was known when it was raised: what comes later changes no history.
         self._first_steps = Breaches(cooldown=0)
         for breach in gone.breaches.all:
@@ -282,12 +278,6 @@ def _is_within_any(episode: Episode, others: Sequence[Episode]) -> bool:
     """Return whether an episode was raised while another one held."""
     raised = episode.raised_step or 0
     return any(one.cleared_step is None or raised <= one.cleared_step for one in others)
-
-
-def _vanish() -> ConditionFeed[Vanish]:
-    return ConditionFeed(
-        lambda: Vanish(share=_GONE, back=_BACK, recent=_RECENT, within=_EARLY)
-    )
 
 
 def _has_learnt(reward: Series, step: int) -> bool:

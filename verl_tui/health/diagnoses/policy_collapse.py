@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from functools import partial
-from typing import TYPE_CHECKING, ClassVar, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from verl_tui.health.collapse_signs import (
     BEFORE,
@@ -12,20 +11,19 @@ from verl_tui.health.collapse_signs import (
     has_signs,
     signs_of,
 )
-from verl_tui.health.condition_feed import ConditionFeed
 from verl_tui.health.conditions.cliff import Cliff
-from verl_tui.health.conditions.condition import Breach, Breaches, number
+from verl_tui.health.conditions.condition import Breach, Breaches, Judged, number
 from verl_tui.health.conditions.scale import Scaled
 from verl_tui.health.conditions.vanish import Vanish
 from verl_tui.health.diagnoses.diagnosis import Diagnosis
 from verl_tui.health.finding import Finding, NotJudged
+from verl_tui.health.inputs import column_of
 from verl_tui.health.learnt import learning
 from verl_tui.health.suspect_settings import drift_causes
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from verl_tui.health.guide import Rule
     from verl_tui.health.rule_context import RuleContext
     from verl_tui.runs.series import Series
 
@@ -73,24 +71,6 @@ class _Fall(NamedTuple):
 class PolicyCollapse(Diagnosis):
     """A cliff in the reward, with a KL out of its band or samples that repeat themselves."""
 
-    by_stretches: ClassVar[bool] = True
-
-    def __init__(self, rule: Rule) -> None:
-        super().__init__(rule)
-        self._key = ""
-        self._start_over()
-
-    def _start_over(self) -> None:
-        self._falls = _watches(self.rule.threshold)
-        self._jumps = ConditionFeed(
-            lambda: Scaled(factor=_JUMP, least=_FEW_BEFORE, floor=_JUMP_FLOOR)
-        )
-
-    def _follow(self, key: str) -> None:
-        if key != self._key:
-            self._key = key
-            self._start_over()
-
     def judge(self, context: RuleContext) -> Finding | NotJudged | None:
         """Look for a fall, then for a KL or samples that show it to be the policy's fault; else for
         a KL that needs no fall.
@@ -99,11 +79,11 @@ class PolicyCollapse(Diagnosis):
         if reward is None or not has_signs(context):
             missing = "reward" if reward is None else "KL and no samples"
             return NotJudged(self.rule.id, f"the log has no {missing}")
-        self._follow(reward.key)
         found: Finding | None = None
         collapses: list[Breach] = []
-        for around, feed in self._falls:
-            watch, step = feed.update([reward], context.end)
+        points, step = column_of([reward], context.end)
+        for around, condition in _watches(self.rule.threshold):
+            watch = Judged(condition, points)
             known = _collapses(watch, context, reward, around)
             collapses += known.values()
             fall = _fall(watch, reward)
@@ -113,10 +93,11 @@ class PolicyCollapse(Diagnosis):
         self._note([*collapses, *jumps])
         return found or jump or self._early(watch)
 
-    def _early(self, watch: Cliff | Vanish) -> NotJudged | None:
-        if watch.seen >= watch.needs:
+    def _early(self, watch: Judged) -> NotJudged | None:
+        if watch.has_enough:
             return None
-        return NotJudged(self.rule.id, f"needs {watch.needs} points, has {watch.seen}")
+        needed = watch.condition.needs
+        return NotJudged(self.rule.id, f"needs {needed} points, has {watch.seen}")
 
     def _jump(self, context: RuleContext) -> tuple[list[Breach], Finding | None]:
         """Return where the KL to the reference jumped beyond all bounds, with the finding while it
@@ -125,7 +106,8 @@ class PolicyCollapse(Diagnosis):
         kl = context.run.indicator("reference_kl")
         if kl is None:
             return [], None
-        jumps, step = self._jumps.update([kl], context.end)
+        points, step = column_of([kl], context.end)
+        jumps = Judged(Scaled(_JUMP, _FEW_BEFORE, _JUMP_FLOOR), points)
         breach = jumps.breaches.open
         what = [
             one._replace(what=f"reference KL {one.what}") for one in jumps.breaches.all
@@ -185,40 +167,28 @@ class PolicyCollapse(Diagnosis):
         )
 
 
-def _watches(
-    share: float,
-) -> Sequence[tuple[Surroundings, ConditionFeed[Cliff] | ConditionFeed[Vanish]]]:
+def _watches(share: float) -> Sequence[tuple[Surroundings, Cliff | Vanish]]:
     """Return the watches for a fall: in many points, in few, in the first steps of all, which have
     no level before, and at the first of few points that are far apart.
     """
-    many = partial(Cliff, window=_LEVEL, recent=_RECENT, gap=_GAP, share=share)
-    cliff = partial(Cliff, window=2 * _FEW_BEFORE, unlike_all=True)
-    few = partial(
-        cliff, recent=_FEW_RECENT, gap=_FEW_GAP, share=share, sigmas=_FEW_SIGMAS
-    )
-    start = partial(
-        Vanish, share=1 - _AT_FIRST, back=0.5, recent=_RECENT, within=BEFORE
-    )
-    one = partial(cliff, recent=1, gap=0, share=_AT_ONCE, sigmas=1.0)
-    return (
-        (_OF_MANY, ConditionFeed(many)),
-        (_OF_FEW, ConditionFeed(few)),
-        (_OF_FEW, ConditionFeed(start)),
-        (_OF_ONE, ConditionFeed(one)),
-    )
+    level = 2 * _FEW_BEFORE
+    many = Cliff(_LEVEL, _RECENT, _GAP, share)
+    few = Cliff(level, _FEW_RECENT, _FEW_GAP, share, _FEW_SIGMAS, unlike_all=True)
+    start = Vanish(share=1 - _AT_FIRST, back=0.5, recent=_RECENT, within=BEFORE)
+    one = Cliff(level, 1, 0, _AT_ONCE, sigmas=1.0, unlike_all=True)
+    return ((_OF_MANY, many), (_OF_FEW, few), (_OF_FEW, start), (_OF_ONE, one))
 
 
-def _fall(watch: Cliff | Vanish, reward: Series) -> _Fall | None:
+def _fall(watch: Judged, reward: Series) -> _Fall | None:
     """Return the fall that holds, None without one."""
-    if isinstance(watch, Cliff):
-        return _Fall(*watch.fall) if watch.fall is not None else None
-    if watch.since is None:
+    if watch.held is None:
         return None
-    return _Fall(watch.since, watch.opening, reward.values[-1])
+    level, *foot = watch.held.levels
+    return _Fall(watch.since, level, *(foot or reward.values[-1:]))
 
 
 def _collapses(
-    watch: Cliff | Vanish, context: RuleContext, reward: Series, around: Surroundings
+    watch: Judged, context: RuleContext, reward: Series, around: Surroundings
 ) -> dict[int, Breach]:
     """Return the falls with a sign that they are the policy's, by their first step; each is raised
     when both were known.

@@ -4,15 +4,15 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, NamedTuple
 
-from verl_tui.health.condition_feed import ConditionFeed
-from verl_tui.health.conditions.condition import Breaches, Wording
+from verl_tui.health.conditions.condition import Breaches, Judged, Wording
 from verl_tui.health.conditions.shift import Shift
 from verl_tui.health.diagnoses.diagnosis import Diagnosis
 from verl_tui.health.finding import Finding, NotJudged, Severity
+from verl_tui.health.inputs import column_of
 from verl_tui.health.learnt import has_learnt, right_or_wrong
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
+    from collections.abc import Hashable, Iterable, Iterator, Sequence
 
     from verl_tui.health.finding import Episode
     from verl_tui.health.guide import Rule
@@ -44,7 +44,7 @@ _FIGURES = (
 class _JudgedFigure(NamedTuple):
     key: str
     title: str
-    shift: Shift
+    shift: Judged
     step: int | None
     """Step of its newest point."""
 
@@ -65,7 +65,6 @@ class Repetition(Diagnosis):
 
     def __init__(self, rule: Rule) -> None:
         super().__init__(rule)
-        self._feeds: dict[str, ConditionFeed[Shift]] = {}
         self._calm: dict[int, bool] = {}
         """True if answers had become better, by the step at which it was raised: later ones change
         no history.
@@ -89,7 +88,7 @@ class Repetition(Diagnosis):
         figures = list(self._update(context))
         if not figures:
             return NotJudged(self.rule.id, "the log has no samples")
-        judged = [one for one in figures if one.shift.seen >= one.shift.needs]
+        judged = [one for one in figures if one.shift.has_enough]
         if not judged:
             needed = _LEAST + _RECENT
             most = max(one.shift.seen for one in figures)
@@ -103,13 +102,13 @@ class Repetition(Diagnosis):
         return self._finding(context, breached)
 
     def _update(self, context: RuleContext) -> Iterator[_JudgedFigure]:
-        """Feed the figures that the log has; yield each as it is now."""
+        """Yield the figures that the log has, each as it is now."""
         for figure in _FIGURES:
             key = context.names.get(figure.name)
             series = context.run.series(key) if key else None
             if key is not None and series is not None:
-                feed = self._feeds.setdefault(key, ConditionFeed(_make(figure.way)))
-                shift, step = feed.update([series], context.end)
+                points, step = column_of([series], context.end)
+                shift = Judged(Shift(_PAST, _LEAST, _RECENT, figure.way), points)
                 yield _JudgedFigure(key, figure.title, shift, step)
 
     def _note_learning(self, context: RuleContext) -> None:
@@ -152,10 +151,6 @@ def _first_breaches(figures: Iterable[_JudgedFigure]) -> Breaches:
     """Return the breaches of the first figure that has any: the figures go together."""
     known = (one.shift.breaches for one in figures)
     return next((breaches for breaches in known if breaches.all), Breaches(cooldown=0))
-
-
-def _make(way: float) -> Callable[[], Shift]:
-    return lambda: Shift(window=_PAST, least=_LEAST, recent=_RECENT, way=way)
 
 
 def _better(context: RuleContext) -> bool:

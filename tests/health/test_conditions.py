@@ -1,0 +1,137 @@
+"""Conditions as functions of columns: what is found up to a point depends on nothing after it."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pytest
+
+from verl_tui.health.conditions import KINDS, make
+from verl_tui.health.conditions.cliff import Cliff
+from verl_tui.health.conditions.condition import Column, Condition, Judged, Wording
+from verl_tui.health.conditions.shift import Shift
+from verl_tui.health.conditions.vanish import Vanish
+from verl_tui.health.guide_settings import load_guide
+from verl_tui.health.inputs import COMBINATIONS, column_of
+from verl_tui.runs.series import Series
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from verl_tui.health.conditions.condition import Breach
+
+RULES = [rule for rule in load_guide().rules if rule.condition in KINDS]
+OTHERS: dict[str, Condition] = {
+    "cliff of few points": Cliff(10, 2, 2, 0.6, sigmas=5.0, unlike_all=True),
+    "cliff of one point": Cliff(10, 1, 0, 0.75, sigmas=1.0, unlike_all=True),
+    "vanish": Vanish(share=0.4, back=0.5, recent=5, within=40),
+    "shift up": Shift(window=30, least=4, recent=2, way=0.2),
+    "shift down": Shift(window=30, least=4, recent=2, way=-0.15),
+}
+CONDITIONS: dict[str, Callable[[tuple[int, ...]], Condition]] = {
+    **{
+        rule.name: (lambda marks, rule=rule: make(rule, 1.0, marks))  # type: ignore[misc]
+        for rule in RULES
+    },
+    **{name: (lambda _, one=one: one) for name, one in OTHERS.items()},  # type: ignore[misc]
+}
+
+
+def column(values: Any) -> Column:
+    return Column(np.arange(1, len(values) + 1), np.array(values, float))
+
+
+def breaches(judged: Judged) -> list[Breach]:
+    return [*judged.breaches.all]
+
+
+def hostile(seed: int) -> np.ndarray[Any, Any]:
+    """Return values of one of several kinds, with what rules are there for."""
+    chance = np.random.default_rng(seed)
+    count = int(chance.choice([5, 60, 250, 700]))
+    values = chance.choice([0.0, 0.5, 3.0]) + chance.normal(
+        0, chance.choice([0.01, 0.3, 1.0]), count
+    )
+    for _ in range(chance.integers(1, 5)):
+        at = chance.integers(0, count)
+        values[at : at + chance.integers(1, 90)] *= chance.choice([0, 0.05, 5, 200])
+    kind = seed % 6
+    if kind == 1:
+        values = np.round(chance.random(count) * 4) / 4
+    elif kind == 2:
+        values += np.arange(count) / count * chance.choice([-5, 5])
+    elif kind == 3:
+        values = np.full(count, chance.choice([0.0, 0.7, 1.0, 1e-9]))
+    elif kind == 4:
+        values = abs(values) * 10.0 ** chance.integers(-4, 4)
+    elif kind == 5:
+        values = np.where(chance.random(count) < 0.3, 0.0, abs(values))
+    return values
+
+
+@pytest.mark.parametrize("name", CONDITIONS)
+def test_what_is_found_up_to_a_point_depends_on_nothing_after_it(name: str) -> None:
+    for seed in range(24):
+        values = hostile(seed)
+        chance = np.random.default_rng(seed)
+        marks = (int(chance.integers(1, len(values) + 1)),) if seed % 2 else ()
+        condition = CONDITIONS[name](marks)
+        whole = breaches(Judged(condition, column(values)))
+        for stop in chance.integers(1, len(values) + 1, 8).tolist():
+            known = [one for one in whole if one.raised <= stop]
+            before = breaches(Judged(condition, column(values[:stop])))
+            assert [one[:3] for one in before] == [one[:3] for one in known]
+            for one, later in zip(before, known, strict=True):
+                # One that comes back soon after is the same: it is cleared later, or not at all.
+                assert (
+                    one.cleared is None
+                    or later.cleared in {None, one.cleared}
+                    or (later.cleared > stop)
+                )
+
+
+@pytest.mark.parametrize("name", CONDITIONS)
+def test_what_holds_is_said_in_words(name: str) -> None:
+    words = Wording("x", "{} steps".format)
+    for seed in range(12):
+        judged = Judged(CONDITIONS[name](()), column(hostile(seed)))
+        report = judged.report(words)
+        assert (report is not None) == (judged.breaches.open is not None)
+        assert report is None or report.since == judged.since
+        assert report is None or type(report.since) is int
+
+
+FOUND = json.loads((Path(__file__).parent / "breaches.json").read_text())
+"""Input in runs of values, and the breaches of each rule in it: since, raised, cleared."""
+
+
+@pytest.mark.parametrize("case", FOUND, ids=[one["rule"] for one in FOUND])
+def test_breaches_of_a_column(case: dict[str, Any]) -> None:
+    values = [value for value, count in case["values"] for _ in range(count)]
+    found = breaches(Judged(CONDITIONS[case["rule"]](()), column(values)))
+    assert [[one.since, one.raised, one.cleared] for one in found] == case["breaches"]
+
+
+@pytest.mark.parametrize("kind", ["value", "absolute", "mean of all", *COMBINATIONS])
+def test_an_input_up_to_a_step_depends_on_nothing_after_it(kind: str) -> None:
+    chance = np.random.default_rng(7)
+    series = []
+    for key, every in (("a", 1), ("b", 2)):
+        one = Series(key)
+        one.steps.extend(range(every, 301, every))
+        values = chance.normal(0.5, 0.5, len(one.steps))
+        values[chance.random(len(values)) < 0.05] = np.nan
+        one.values.extend(values.tolist())
+        series.append(one)
+    whole, _ = column_of(series, None, kind, limit=0.3)
+    assert len(whole)
+    assert np.isfinite(whole.values).all()
+    for stop in (1, 2, 39, 40, 81, 200, 300):
+        part, step = column_of(series, stop, kind, limit=0.3)
+        count = int(np.searchsorted(whole.steps, stop, side="right"))
+        assert part.steps.tolist() == whole.steps[:count].tolist()
+        assert part.values.tolist() == whole.values[:count].tolist()
+        assert step is None or step <= 300

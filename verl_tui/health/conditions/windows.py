@@ -1,0 +1,64 @@
+"""Windows of a column, and where something happens first."""
+
+from __future__ import annotations
+
+from statistics import median
+from typing import TYPE_CHECKING, Any, TypeAlias
+
+import numpy as np
+from numpy.lib.stride_tricks import sliding_window_view
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from numpy.typing import NDArray
+
+Numbers: TypeAlias = "NDArray[np.float64]"
+Mask: TypeAlias = "NDArray[np.bool_]"
+Places: TypeAlias = "NDArray[np.int64]"
+TO_SIGMA = 1.4826
+"""Median absolute deviation times this is the standard deviation of normal noise."""
+
+
+def rows(values: Numbers, size: int, last: Places) -> Numbers:
+    """Return the windows of so many values that end at some places, a row each."""
+    if not len(last):
+        return np.empty((0, size))
+    return sliding_window_view(values, size)[np.asarray(last) - size + 1]
+
+
+def rolling(values: NDArray[Any], size: int, of: np.ufunc = np.add) -> NDArray[Any]:
+    """Return the sum, or the minimum, of the last so many values at each place; nan where there are
+    fewer.
+    """
+    found = np.full(len(values), np.nan, np.result_type(values, np.float64))
+    if len(values) >= size:
+        found[size - 1 :] = values[: len(values) - size + 1]
+        for at in range(1, size):
+            shifted = values[at : len(values) - size + 1 + at]
+            of(found[size - 1 :], shifted, out=found[size - 1 :])
+    return found
+
+
+def means(values: Numbers, size: int) -> Numbers:
+    """Return the mean of the last so many values at each place; nan where there are fewer."""
+    # Ties are common, as with values of two decimals: they must not depend on rounding.
+    return rolling(values.astype(np.longdouble), size).astype(np.float64) / size
+
+
+def first(holds: Callable[[slice], Mask], start: int, stop: int) -> int | None:
+    """Return the first place from `start` on at which something holds; near ones cost little."""
+    size = 64
+    while start < stop:
+        end = min(stop, start + size)
+        found = np.flatnonzero(holds(slice(start, end)))
+        if len(found):
+            return start + int(found[0])
+        start, size = end, 4 * size
+    return None
+
+
+def sigma(values: Numbers, level: float) -> float:
+    """Return the standard deviation of normal noise with the same median distance from a level."""
+    found: float = TO_SIGMA * median(abs(values - level).tolist())
+    return found
