@@ -20,8 +20,8 @@ from planted import (
 )
 from rule_cases import CASES, Case
 
-from verl_tui.health import blocks
 from verl_tui.health.conditions.stays import Stays
+from verl_tui.health.diagnoses.entropy_collapse import EntropyCollapse
 from verl_tui.health.finding import NotJudged, Severity, failed, unjudged
 from verl_tui.health.guide_settings import load_guide
 from verl_tui.health.judge import Judge
@@ -30,7 +30,9 @@ from verl_tui.runs.run import Run
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from verl_tui.health.blocks import BlockHistory
     from verl_tui.health.conditions.condition import Column, Spell
+    from verl_tui.health.diagnoses.diagnosis import BlockFinding, BlockInputs
 
 _NAMES = [f"{case.rule}-{i}" for i, case in enumerate(CASES)]
 
@@ -285,20 +287,22 @@ def test_looking_at_blocks_costs_what_is_new(
     judge_ = Judge(load_guide(), run)
     judge_.verdict(1.0)
     read: list[int] = []
-    original = blocks.trimmed_mean
+    original = EntropyCollapse.judge_blocks
 
-    def counting(values: list[float]) -> float:
-        read.append(len(values))
-        return original(values)
+    def counting(
+        self: EntropyCollapse, blocks: BlockHistory, inputs: BlockInputs
+    ) -> BlockFinding | None:
+        read.append(len(blocks))
+        return original(self, blocks, inputs)
 
-    monkeypatch.setattr(blocks, "trimmed_mean", counting)
+    monkeypatch.setattr(EntropyCollapse, "judge_blocks", counting)
     for i in range(20):
         more = {key: [values[i]] for key, values in columns.items()} | {
             "rollout/sample_count": [1.0]
         }
         run.apply(batch(rows(more, [count + 1 + i], count + i)), now=0.0)
         judge_.verdict(2.0)
-    assert 0 < sum(read) <= 400
+    assert read == [count // 10, count // 10 + 1]
 
 
 def test_devices_that_the_log_names_later_are_judged_too() -> None:

@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 import math
-from array import array
 from bisect import bisect_right
 from collections.abc import Sequence
-from itertools import pairwise
 from typing import TYPE_CHECKING, NamedTuple, overload
 
-from verl_tui.means import finite
+import numpy as np
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Hashable
 
+    from numpy.typing import NDArray
+
+    from verl_tui.health.conditions.windows import Numbers, Places
     from verl_tui.runs.series import Series
 
 _TRIM = 5
@@ -37,40 +38,41 @@ class Block(NamedTuple):
 
 
 class BlockHistory(Sequence[Block]):
-    """Blocks of the same metrics, one after the other.
-
-    They are held as columns of numbers: as objects they would take several times the memory of all
-    that was logged.
+    """Blocks of the same metrics, one after the other, held as columns of numbers; a part of it is
+    a view.
     """
 
-    __slots__ = ("_errors", "_levels", "_metrics", "_steps")
+    __slots__ = ("_errors", "_levels", "_steps")
 
-    def __init__(self, blocks: Iterable[Block] = ()) -> None:
-        self._metrics = 0
-        self._steps = array("q")
-        """First, last and settled step of each block."""
-        self._levels = array("d")
-        self._errors = array("d")
-        for block in blocks:
-            self.append(block)
+    def __init__(
+        self,
+        steps: Places,
+        levels: Numbers,
+        errors: Numbers,
+    ) -> None:
+        """Begin with what is known, a row each block.
 
-    def append(self, block: Block) -> None:
-        """Put a block behind the last one."""
-        self._metrics = len(block.levels)
-        self._steps.extend((block.first, block.last, block.settled_step))
-        self._levels.extend(block.levels)
-        self._errors.extend(block.errors)
+        Args:
+            steps: First, last and settled step.
+            levels: The level of each metric.
+            errors: The standard errors of these, no columns where there are none.
+        """
+        self._steps = steps
+        self._levels = levels
+        self._errors = errors
 
-    def levels(self, i: int) -> Sequence[float]:
+    def levels(self, i: int) -> list[float]:
         """Return the level of a metric in each block."""
-        return self._levels[range(self._metrics)[i] :: self._metrics]
+        found: list[float] = self._levels[:, i].tolist()
+        return found
 
-    def errors(self, i: int) -> Sequence[float]:
+    def errors(self, i: int) -> list[float]:
         """Return the standard error of a metric's level in each block, if they have errors."""
-        return self._errors[range(self._metrics)[i] :: self._metrics]
+        found: list[float] = self._errors[:, i].tolist() if self._errors.size else []
+        return found
 
     def __len__(self) -> int:
-        return len(self._steps) // 3
+        return len(self._steps)
 
     @overload
     def __getitem__(self, at: int) -> Block: ...
@@ -79,127 +81,134 @@ class BlockHistory(Sequence[Block]):
     def __getitem__(self, at: slice) -> BlockHistory: ...
 
     def __getitem__(self, at: int | slice) -> Block | BlockHistory:
-        places = range(len(self))[at]
-        if isinstance(places, int):
-            return self._block(places)
-        if places.step == 1:
-            return self._stretch(places.start, places.stop)
-        return BlockHistory(map(self._block, places))
+        if isinstance(at, slice):
+            return self._part(at)
+        first, last, settled = self._steps[at].tolist()
+        levels = tuple(self._levels[at].tolist())
+        return Block(first, last, levels, settled, tuple(self._errors[at].tolist()))
 
-    def _stretch(self, start: int, stop: int) -> BlockHistory:
-        """Return the blocks from one place up to another."""
-        found = BlockHistory()
-        count = self._metrics
-        found._metrics = count
-        found._steps = self._steps[3 * start : 3 * stop]
-        found._levels = self._levels[count * start : count * stop]
-        found._errors = self._errors[count * start : count * stop]
-        return found
+    def _part(self, at: slice | list[int]) -> BlockHistory:
+        return BlockHistory(self._steps[at], self._levels[at], self._errors[at])
 
-    def _block(self, i: int) -> Block:
-        first, last, settled = self._steps[3 * i : 3 * i + 3]
-        start = self._metrics * i
-        stop = self._metrics * (i + 1)
-        levels = self._levels[start:stop]
-        errors = self._errors[start:stop]
-        return Block(first, last, tuple(levels), settled, tuple(errors))
+    def thinned(self, most: int) -> BlockHistory:
+        """Return so many blocks, evenly spread, and the last one."""
+        stride = len(self) // most + 1
+        if stride == 1:
+            return self
+        return self._part([*range(0, len(self) - 1, stride), len(self) - 1])
+
+    def begins_with(self, other: BlockHistory) -> bool:
+        """Return whether its first blocks are those of another history."""
+        pairs = (
+            (self._steps, other._steps),
+            (self._levels, other._levels),
+            (self._errors, other._errors),
+        )
+        count = len(other)
+        return all(
+            np.array_equal(one[:count], another, equal_nan=True)
+            for one, another in pairs
+        )
+
+    def reach(self) -> tuple[Numbers, Numbers]:
+        """Return the lowest and the highest level of each metric up to each block."""
+        low: Numbers = np.fmin.accumulate(self._levels, axis=0)
+        high: Numbers = np.fmax.accumulate(self._levels, axis=0)
+        return low, high
 
 
-class Blocks:
-    """Cuts metrics at every so many points of the first one, as far as these will not change any
-    more.
+NONE = BlockHistory(np.empty((0, 3), np.int64), *np.empty((2, 0, 0)))
+
+
+def settled(
+    series: Sequence[Series | None], size: int, end: int | None
+) -> tuple[int, Hashable]:
+    """Return how many blocks will not change any more, and all that they depend on.
+
+    Args:
+        series: The metrics; the first one sets the pace. None where the log has none.
+        size: Points of the first metric a block.
+        end: Step the run has reached; points of an abandoned segment beyond it are left out.
+            None = no end.
     """
-
-    def __init__(self, size: int, *, errors: bool = False) -> None:
-        """Begin without blocks.
-
-        Args:
-            size: Points of the first metric a block.
-            errors: Whether blocks have standard errors of their levels.
-        """
-        self._size = size
-        self._errors = errors
-        self._next = 0
-        """Points of the first metric that are in blocks."""
-        self._reached: list[tuple[int, int] | None] = []
-        """For each metric its revision and how many of its points lie in blocks."""
-
-    def advance(
-        self, series: Sequence[Series | None], end: int | None
-    ) -> tuple[bool, list[Block]]:
-        """Return whether blocks start over, and the new blocks.
-
-        Args:
-            series: The metrics, always as many; the first one sets the pace. None where the log has
-                none.
-            end: Step the run has reached; points of an abandoned segment beyond it are left out.
-                None = no end.
-        """
-        over = self._changed(series)
-        if over or len(self._reached) != len(series):
-            self._next = 0
-            self._reached = [(0, 0) if one is not None else None for one in series]
-        driver = series[0]
-        blocks: list[Block] = []
-        if driver is None:
-            return over, blocks
-        # The newest point may still change.
-        settled = (len(driver) if end is None else bisect_right(driver.steps, end)) - 1
-        while self._next + self._size <= settled:
-            first = driver.steps[self._next]
-            last = driver.steps[self._next + self._size - 1]
-            values = [self._values(i, one, last) for i, one in enumerate(series)]
-            levels = tuple(map(trimmed_mean, values))
-            errors = tuple(map(error, values)) if self._errors else ()
-            self._next += self._size
-            blocks.append(Block(first, last, levels, driver.steps[self._next], errors))
-        return over, blocks
-
-    def _changed(self, series: Sequence[Series | None]) -> bool:
-        """Return whether points within the blocks so far have changed, come or gone."""
-        if not self._next or series[0] is None or len(self._reached) != len(series):
-            return bool(self._next)
-        if len(series[0]) <= self._next:
-            return True
-        last = series[0].steps[self._next - 1]
-        reached: list[tuple[int, int] | None] = []
-        for one in series:
-            if one is None:
-                reached.append(None)
-            else:
-                reached.append((one.revision, bisect_right(one.steps, last)))
-        return self._reached != reached
-
-    def _values(self, i: int, series: Series | None, last: int) -> Sequence[float]:
-        reached = self._reached[i]
-        if series is None or reached is None:
-            return ()
-        start = reached[1]
-        stop = bisect_right(series.steps, last, start)
-        self._reached[i] = (series.revision, stop)
-        return series.values[start:stop]
+    driver = series[0]
+    if driver is None:
+        return 0, None
+    # The newest point may still change.
+    stop = (len(driver) if end is None else bisect_right(driver.steps, end)) - 1
+    count = max(0, stop // size)
+    last = driver.steps[count * size - 1] if count else -1
+    return count, tuple(
+        [
+            (one.revision, bisect_right(one.steps, last)) if one is not None else None
+            for one in series
+        ]
+    )
 
 
-def trimmed_mean(values: Sequence[float]) -> float:
-    """Return the mean of the finite values, without the least and the greatest where there are
-    several.
+def blocks(
+    series: Sequence[Series | None], size: int, count: int, *, errors: bool = False
+) -> BlockHistory:
+    """Cut metrics at every so many points of the first one.
+
+    Args:
+        series: The metrics, the first one sets the pace.
+        size: Points of the first metric a block.
+        count: Number of blocks.
+        errors: Whether blocks have standard errors of their levels.
     """
-    if not math.isfinite(sum(values)):
-        values = finite(values)
-    if len(values) >= _TRIM:
-        return (math.fsum(values) - min(values) - max(values)) / (len(values) - 2)
-    if not values:
-        return math.nan
-    return math.fsum(values) / len(values)
+    driver = series[0]
+    if driver is None or not count:
+        return NONE
+    steps = np.array(driver.steps, np.int64)
+    last = steps[size - 1 : count * size : size]
+    edges = (steps[: count * size : size], last, steps[size : count * size + 1 : size])
+    both = [_levels_and_errors(one, last, errors=errors) for one in series]
+    levels = np.column_stack([level for level, _ in both])
+    found = [error for _, error in both if errors]
+    return BlockHistory(
+        np.column_stack(edges),
+        levels,
+        np.column_stack(found) if found else np.empty((count, 0)),
+    )
 
 
-def error(values: Sequence[float]) -> float:
-    """Return the standard error of the mean of the finite values; a slope or a step within them
-    hardly counts.
+def _levels_and_errors(
+    series: Series | None, last: Places, *, errors: bool
+) -> tuple[Numbers, Numbers]:
+    """Return the mean of the finite values of each block, without the least and the greatest where
+    there are several, and its standard error; a slope or a step within them hardly counts.
     """
-    known = finite(values)
-    if len(known) < 2:
-        return math.nan
-    changes = [after - before for before, after in pairwise(known)]
-    squares = sum([change * change for change in changes])
-    return math.sqrt(squares / (2 * (len(known) - 1)) / len(known))
+    nothing = np.full(len(last), math.nan)
+    if series is None or not len(series):
+        return nothing, nothing
+    stops = np.searchsorted(np.array(series.steps, np.int64), last, side="right")
+    values = np.array(series.values, np.float64)[: stops[-1]]
+    finite = np.isfinite(values)
+    known = values[finite]
+    ends = np.append(0, np.cumsum(finite))[stops]
+    edges = np.append(0, ends)
+    counts = np.diff(edges)
+    with np.errstate(over="raise", divide="ignore", invalid="ignore"):
+        total = _reduced(np.add, known.astype(np.longdouble), edges).astype(np.float64)
+        low = _reduced(np.minimum, known, edges)
+        high = _reduced(np.maximum, known, edges)
+        inner = (total - low - high) / (counts - 2)
+        level = np.where(counts >= _TRIM, inner, total / counts)
+    level[counts == 0] = math.nan
+    if not errors:
+        return level, nothing
+    with np.errstate(all="ignore"):
+        squares = np.square(np.diff(known))
+        between = edges[(edges > 0) & (edges < len(known))]
+        squares[between - 1] = 0.0  # between two blocks
+        spread = _reduced(np.add, np.append(squares, 0.0)[: len(known)], edges)
+        error = np.sqrt(spread / (2 * (counts - 1)) / counts)
+    error[counts < 2] = math.nan
+    return level, error
+
+
+def _reduced(of: np.ufunc, values: NDArray[np.floating], edges: Places) -> Numbers:
+    """Reduce the values between each two edges; anything where there are none."""
+    found: Numbers = of.reduceat(np.append(values, values.dtype.type(0)), edges)[:-1]
+    return found

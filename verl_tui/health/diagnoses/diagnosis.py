@@ -8,7 +8,7 @@ from bisect import bisect_left
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar, NamedTuple
 
-from verl_tui.health.blocks import Block, BlockHistory, Blocks
+from verl_tui.health.blocks import NONE, BlockHistory, blocks, settled
 from verl_tui.health.conditions.condition import Breaches
 from verl_tui.health.conditions.trend import trend
 from verl_tui.health.finding import Episode, Finding, NotJudged
@@ -109,6 +109,9 @@ class BlockDiagnosis(Diagnosis):
     def __init__(self, rule: Rule) -> None:
         super().__init__(rule)
         self._inputs: BlockInputs | None = None
+        self._of: tuple[int, Hashable] = (0, None)
+        """What the blocks so far depend on."""
+        self._history = NONE
         self._start_over()
 
     @abstractmethod
@@ -146,22 +149,27 @@ class BlockDiagnosis(Diagnosis):
         self, series: Sequence[Series | None], end: int | None, inputs: BlockInputs
     ) -> None:
         """Judge each new block once."""
-        over, fresh = self._blocks.advance(series, end)
-        if over:
+        count, of = settled(series, self.size, end)
+        if (count, of) == self._of:
+            return
+        whole = blocks(series, self.size, count, errors=self.errors)
+        if not whole.begins_with(self._history):
             self._forget()
-        for block in fresh:
-            self._history.append(block)
-            self._widen(block)
-            if len(self._history) >= self.needs:
-                self._note(self.judge_blocks(self._history, inputs), block.settled_step)
+        self._reach = whole.reach()
+        for at in range(len(self._history) + 1, count + 1):
+            self._history = whole[:at]
+            if at >= self.needs:
+                found = self.judge_blocks(self._history, inputs)
+                self._note(found, self._history[-1].settled_step)
+        self._of = (count, of)
 
     def _start_over(self) -> None:
-        self._blocks = Blocks(self.size, errors=self.errors)
+        self._of = (0, None)
         self._forget()
 
     def _forget(self) -> None:
-        self._history = BlockHistory()
-        self._reach: list[tuple[float, float]] = []
+        self._history = NONE
+        self._reach = NONE.reach()
         self._newest: BlockFinding | None = None
         self._quiet = 0
         self.breaches = Breaches(cooldown=self.patience)
@@ -179,21 +187,11 @@ class BlockDiagnosis(Diagnosis):
         """Return the lowest and the highest level of a metric over all blocks; nan where it has
         none.
         """
-        if self._reach:
-            low, high = self._reach[i]
-            if low <= high:
-                return low, high
-        return math.nan, math.nan
-
-    def _widen(self, block: Block) -> None:
-        if not self._reach:
-            self._reach = [(math.inf, -math.inf)] * len(block.levels)
-        # A comparison with nan is false: what a block lacks changes nothing.
-        for at, level in enumerate(block.levels):
-            low, high = self._reach[at]
-            low = min(low, level)
-            high = max(high, level)
-            self._reach[at] = (low, high)
+        at = len(self._history) - 1
+        if at < 0:
+            return math.nan, math.nan
+        low, high = self._reach
+        return float(low[at, i]), float(high[at, i])
 
     def _note(self, finding: BlockFinding | None, step: int) -> None:
         at = len(self._history)
@@ -229,13 +227,8 @@ class BlockDiagnosis(Diagnosis):
 
 def blocks_since(blocks: BlockHistory, step: int) -> BlockHistory:
     """Return the blocks from a step on; many are thinned out, so that cost stays bounded."""
-    stretch = blocks[bisect_left(blocks, step, key=lambda block: block.last) :]
-    stride = len(stretch) // _MANY + 1
-    if stride == 1:
-        return stretch
-    thinned = stretch[:-1:stride]
-    thinned.append(stretch[-1])
-    return thinned
+    start = bisect_left(blocks, step, key=lambda block: block.last)
+    return blocks[start:].thinned(_MANY)
 
 
 def column(blocks: BlockHistory, i: int) -> list[float]:
