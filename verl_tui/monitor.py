@@ -141,21 +141,15 @@ class Monitor:
         return changed
 
     def judge_once(self, now: float) -> None:
-        """Judge all runs, of which nothing more is to come, on all cores where that pays.
+        """Judge all runs, of which nothing more is to come.
 
         Args:
             now: Seconds since the epoch.
         """
-        from verl_tui.judging_workers import verdicts_from_workers
-
         with debug_log.timed("judged", runs=len(self._judges)):
-            self.verdicts.update(
-                verdicts_from_workers(self.runs.values(), self.config, now)
-            )
             for name, judge in self._judges.items():
-                if name not in self.verdicts:
-                    self.verdicts[name] = judge.verdict(now)
-                    judge.rest()
+                self.verdicts[name] = judge.verdict(now)
+                judge.rest()
 
     def catch_up(self, now: float) -> Iterator[None]:
         """Judge the runs whose whole history is to be judged, and yield after each rule, so that a

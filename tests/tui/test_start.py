@@ -36,6 +36,7 @@ LATER = [
     *("verl_tui.health.guide", "verl_tui.health.judge", "verl_tui.health.diagnoses"),
     *("verl_tui.comparison", "verl_tui.replay", "verl_tui.report", "verl_tui.bundle"),
     *("verl_tui.notify.notifier", "verl_tui.tui.screens.help.screen", "plotext"),
+    "numpy",
 ]
 """What the table of imports in `verl_tui/README.md` has come later."""
 

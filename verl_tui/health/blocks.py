@@ -9,6 +9,8 @@ from typing import TYPE_CHECKING, NamedTuple, overload
 
 import numpy as np
 
+from verl_tui.health.conditions.windows import rolling
+
 if TYPE_CHECKING:
     from collections.abc import Hashable
 
@@ -64,6 +66,15 @@ class BlockHistory(Sequence[Block]):
     def levels(self, i: int) -> list[float]:
         """Return the level of a metric in each block."""
         found: list[float] = self._levels[:, i].tolist()
+        return found
+
+    def array(self, i: int) -> Numbers:
+        """Return the level of a metric in each block."""
+        return self._levels[:, i]
+
+    def settled_steps(self) -> list[int]:
+        """Return the step of each block from which on it does not change any more."""
+        found: list[int] = self._steps[:, 2].tolist()
         return found
 
     def errors(self, i: int) -> list[float]:
@@ -171,6 +182,12 @@ def blocks(
         levels,
         np.column_stack(found) if found else np.empty((count, 0)),
     )
+
+
+def lately(levels: Numbers, count: int) -> Numbers:
+    """Return the lowest of the last so many levels at each block."""
+    padded = np.append(np.full(count - 1, np.inf), levels)
+    return rolling(padded, count, np.fmin)[count - 1 :]
 
 
 def _levels_and_errors(

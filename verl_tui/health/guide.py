@@ -40,7 +40,7 @@ class Rule:
     beside_metric: tuple[str, ...] = ()
     """… or a metric."""
     stream: str = "value"
-    """How the judged number is made of the inputs, see `verl_tui.health.streams`."""
+    """How the judged number is made of the inputs, see `verl_tui.health.inputs`."""
     percent: bool = False
     """The number is a percentage, which some logs write as a share of 1."""
     threshold: float = 0.0

@@ -8,6 +8,8 @@ from bisect import bisect_left
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar, NamedTuple
 
+import numpy as np
+
 from verl_tui.health.blocks import NONE, BlockHistory, blocks, settled
 from verl_tui.health.conditions.condition import Breaches
 from verl_tui.health.conditions.trend import trend
@@ -18,6 +20,7 @@ if TYPE_CHECKING:
 
     from verl_tui.health.conditions.condition import Breach
     from verl_tui.health.conditions.trend import Trend
+    from verl_tui.health.conditions.windows import Mask
     from verl_tui.health.guide import Rule
     from verl_tui.health.rule_context import RuleContext
     from verl_tui.runs.series import Series
@@ -124,6 +127,12 @@ class BlockDiagnosis(Diagnosis):
     ) -> BlockFinding | None:
         """Return the finding at the last of the blocks, None if there is none."""
 
+    def may_begin(self, blocks: BlockHistory) -> Mask:
+        """Return at which blocks a finding may begin, found at once for all: the others are not
+        looked at one by one.
+        """
+        return np.ones(len(blocks), bool)
+
     def causes(self, context: RuleContext) -> Sequence[str]:  # noqa: ARG002 - most need no settings
         """Return the settings that may be to blame, one sentence each."""
         return ()
@@ -156,11 +165,13 @@ class BlockDiagnosis(Diagnosis):
         if not whole.begins_with(self._history):
             self._forget()
         self._reach = whole.reach()
-        for at in range(len(self._history) + 1, count + 1):
-            self._history = whole[:at]
-            if at >= self.needs:
-                found = self.judge_blocks(self._history, inputs)
-                self._note(found, self._history[-1].settled_step)
+        steps = whole.settled_steps()
+        may_begin = self.may_begin(whole).tolist() if count else ()
+        for at in range(max(self.needs, len(self._history) + 1), count + 1):
+            if may_begin[at - 1] or self._newest is not None:
+                self._history = whole[:at]
+                self._note(self.judge_blocks(self._history, inputs), steps[at - 1])
+        self._history = whole
         self._of = (count, of)
 
     def _start_over(self) -> None:

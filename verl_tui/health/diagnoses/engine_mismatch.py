@@ -7,6 +7,8 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING, ClassVar
 
+import numpy as np
+
 from verl_tui.health.conditions.condition import number
 from verl_tui.health.diagnoses.diagnosis import (
     BlockDiagnosis,
@@ -22,6 +24,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from verl_tui.health.blocks import BlockHistory
+    from verl_tui.health.conditions.windows import Mask
     from verl_tui.health.rule_context import RuleContext
 
 _LIMITS: tuple[tuple[str, float, str], ...] = (
@@ -64,6 +67,14 @@ class EngineMismatch(BlockDiagnosis):
                 f"the log has no {'figure of the mismatch' if norm else 'gradient norm'}",
             )
         return BlockInputs((norm, *(key for key, _, _ in found)), tuple(found))
+
+    def may_begin(self, blocks: BlockHistory) -> Mask:
+        """Return where a figure is beyond its limit."""
+        assert self._inputs is not None
+        found = np.zeros(len(blocks), bool)
+        for i, (_, limit, _) in enumerate(_limits(self._inputs), 1):
+            found |= abs(blocks.array(i)) > limit
+        return found
 
     def judge_blocks(
         self, blocks: BlockHistory, inputs: BlockInputs

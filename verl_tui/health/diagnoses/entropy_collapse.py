@@ -9,6 +9,8 @@ from dataclasses import replace
 from statistics import fmean
 from typing import TYPE_CHECKING, ClassVar
 
+import numpy as np
+
 from verl_tui.health.components import components, weights
 from verl_tui.health.conditions.condition import Breaches, Judged, Wording, number
 from verl_tui.health.conditions.vanish import Vanish
@@ -30,6 +32,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from verl_tui.health.blocks import Block, BlockHistory
+    from verl_tui.health.conditions.windows import Mask
     from verl_tui.health.finding import Episode
     from verl_tui.health.guide import Rule
     from verl_tui.health.rule_context import RuleContext
@@ -170,6 +173,12 @@ class EntropyCollapse(BlockDiagnosis):
         known = weights(context.run, parts)
         part_weights = tuple(known.get(key, 1.0) for key in parts)
         return BlockInputs((entropy, reward, *parts), part_weights)
+
+    def may_begin(self, blocks: BlockHistory) -> Mask:
+        """Return where entropy is low enough."""
+        entropy = blocks.array(0)
+        found: Mask = entropy <= _LEFT * np.fmax.reduce(entropy[:3])
+        return found
 
     def judge_blocks(
         self, blocks: BlockHistory, inputs: BlockInputs

@@ -7,6 +7,7 @@ from __future__ import annotations
 from statistics import median
 from typing import TYPE_CHECKING, ClassVar, NamedTuple
 
+from verl_tui.health.blocks import lately
 from verl_tui.health.conditions.condition import number
 from verl_tui.health.diagnoses.diagnosis import (
     BlockDiagnosis,
@@ -18,6 +19,7 @@ from verl_tui.health.finding import NotJudged
 
 if TYPE_CHECKING:
     from verl_tui.health.blocks import Block, BlockHistory
+    from verl_tui.health.conditions.windows import Mask
     from verl_tui.health.rule_context import RuleContext
 
 _NOW = 2
@@ -64,6 +66,12 @@ class EntropyExplosion(BlockDiagnosis):
                 self.rule.id, "the log has neither response length nor reward"
             )
         return BlockInputs((entropy, length, reward))
+
+    def may_begin(self, blocks: BlockHistory) -> Mask:
+        """Return where entropy is high enough."""
+        entropy = blocks.array(0)
+        low = lately(entropy, _PAST + _NOW)
+        return (entropy >= _LEAST) & (entropy >= _TIMES * low)
 
     def judge_blocks(
         self, blocks: BlockHistory, inputs: BlockInputs

@@ -8,6 +8,8 @@ from operator import attrgetter
 from statistics import fmean, median
 from typing import TYPE_CHECKING, ClassVar, NamedTuple
 
+import numpy as np
+
 from verl_tui.health.components import components, weights
 from verl_tui.health.conditions.condition import number
 from verl_tui.health.diagnoses.diagnosis import (
@@ -23,6 +25,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from verl_tui.health.blocks import BlockHistory
+    from verl_tui.health.conditions.windows import Mask
     from verl_tui.health.rule_context import RuleContext
 
 _REWARD, _LENGTH, _SCORES = 0, 1, 2
@@ -115,6 +118,12 @@ class LengthCollapse(BlockDiagnosis):
         # Penalties are meant to fall.
         parts = tuple(key for key in parts if known.get(key, 0.0) >= 0)[:_MOST]
         return BlockInputs((reward, length, *validations, *parts), len(validations))
+
+    def may_begin(self, blocks: BlockHistory) -> Mask:
+        """Return where responses are short enough."""
+        length = blocks.array(_LENGTH)
+        found: Mask = length <= _LEFT * np.fmax.reduce(length[:_OPENING])
+        return found
 
     def judge_blocks(
         self, blocks: BlockHistory, inputs: BlockInputs

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING, ClassVar
 
+from verl_tui.health.blocks import lately
 from verl_tui.health.conditions.condition import number
 from verl_tui.health.diagnoses.diagnosis import (
     BlockDiagnosis,
@@ -22,6 +23,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from verl_tui.health.blocks import Block, BlockHistory
+    from verl_tui.health.conditions.windows import Mask
     from verl_tui.health.rule_context import RuleContext
 
 _LAGS = (4, 8, 16, 32)
@@ -77,6 +79,11 @@ class LengthExplosion(BlockDiagnosis):
     def causes(self, context: RuleContext) -> Sequence[str]:
         """Name the limit that the settings state."""
         return [cause.words for cause in length_cause(context.run)]
+
+    def may_begin(self, blocks: BlockHistory) -> Mask:
+        """Return where responses are long enough."""
+        length = blocks.array(0)
+        return length >= _CLIMB * lately(length, _LAGS[-1])
 
     def judge_blocks(
         self, blocks: BlockHistory, inputs: BlockInputs

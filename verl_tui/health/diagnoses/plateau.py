@@ -5,7 +5,10 @@ from __future__ import annotations
 from statistics import fmean
 from typing import TYPE_CHECKING, ClassVar
 
+import numpy as np
+
 from verl_tui.health.conditions.condition import number
+from verl_tui.health.conditions.trend import trends
 from verl_tui.health.diagnoses.diagnosis import (
     BlockDiagnosis,
     BlockFinding,
@@ -18,6 +21,7 @@ from verl_tui.indicators import validation_keys
 
 if TYPE_CHECKING:
     from verl_tui.health.blocks import BlockHistory
+    from verl_tui.health.conditions.windows import Mask
     from verl_tui.health.finding import Finding
     from verl_tui.health.guide import Rule
     from verl_tui.health.rule_context import RuleContext
@@ -61,6 +65,14 @@ class Plateau(BlockDiagnosis):
                     f"needs {_VALIDATIONS} validations in the last {self.needs * self.size} "
                     f"points, {key} has fewer",
                 )
+        return found
+
+    def may_begin(self, blocks: BlockHistory) -> Mask:
+        """Return where the reward is flat, with room for rounding; where it has gaps, too."""
+        ends = np.arange(self.needs - 1, len(blocks))
+        _, t = trends(blocks.array(0), self.needs, ends)
+        found = np.ones(len(blocks), bool)
+        found[ends] = ~(abs(t) >= 1.001 * _FLAT_T)
         return found
 
     def judge_blocks(

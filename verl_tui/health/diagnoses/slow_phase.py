@@ -8,6 +8,8 @@ from itertools import repeat
 from statistics import median
 from typing import TYPE_CHECKING, ClassVar, NamedTuple
 
+import numpy as np
+
 from verl_tui.health.blocks import BlockHistory
 from verl_tui.health.conditions.condition import number
 from verl_tui.health.diagnoses.diagnosis import (
@@ -23,6 +25,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
     from verl_tui.health.blocks import Block
+    from verl_tui.health.conditions.windows import Mask
     from verl_tui.health.rule_context import RuleContext
 
 _PHASE = NamePattern(
@@ -97,6 +100,15 @@ class SlowPhase(BlockDiagnosis):
             "response_length"
         )
         return BlockInputs((step, tokens, *(phases or [step])))
+
+    def may_begin(self, blocks: BlockHistory) -> Mask:
+        """Return where a phase takes longer than it ever did."""
+        assert self._inputs is not None
+        found = np.zeros(len(blocks), bool)
+        low, _ = blocks.reach()
+        for i in range(2, len(self._inputs.keys)):
+            found |= blocks.array(i) >= _SLOWER * low[:, i]
+        return found
 
     def judge_blocks(
         self, blocks: BlockHistory, inputs: BlockInputs
