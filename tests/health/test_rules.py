@@ -21,6 +21,7 @@ from planted import (
 from rule_cases import CASES, Case
 
 from verl_tui.health.conditions.stays import Stays
+from verl_tui.health.diagnoses.diagnosis import BlockDiagnosis
 from verl_tui.health.diagnoses.entropy_collapse import EntropyCollapse
 from verl_tui.health.finding import NotJudged, Severity, failed, unjudged
 from verl_tui.health.guide_settings import load_guide
@@ -296,6 +297,7 @@ def test_looking_at_blocks_costs_what_is_new(
         return original(self, blocks, inputs)
 
     monkeypatch.setattr(EntropyCollapse, "judge_blocks", counting)
+    monkeypatch.setattr(EntropyCollapse, "may_begin", BlockDiagnosis.may_begin)
     for i in range(20):
         more = {key: [values[i]] for key, values in columns.items()} | {
             "rollout/sample_count": [1.0]

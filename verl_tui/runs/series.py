@@ -84,14 +84,20 @@ class Series:
     @property
     def highest(self) -> float:
         """The greatest value that is a number, `-inf` if there is none."""
-        return max(filter(math.isfinite, self.values), default=-math.inf)
+        import numpy as np
+
+        values = np.array(self.values, np.float64)
+        return float(values.max(initial=-math.inf, where=np.isfinite(values)))
 
     def first_beyond(self, value: float, *, down: bool = False) -> Point | None:
         """Return the first point at or above a value (`down`: at or below)."""
-        for step, known in zip(self.steps, self.values, strict=True):
-            if known <= value if down else known >= value:
-                return Point(step, known)
-        return None
+        import numpy as np
+
+        values = np.array(self.values, np.float64)
+        beyond = np.flatnonzero(values <= value if down else values >= value)
+        if not len(beyond):
+            return None
+        return Point(self.steps[beyond[0]], self.values[beyond[0]])
 
     @property
     def pyramid(self) -> Pyramid:
