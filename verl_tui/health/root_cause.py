@@ -7,7 +7,7 @@ else failed is a consequence; of the rest the first counts, not the most frequen
 from __future__ import annotations
 
 import sys
-from functools import cache
+from functools import cache, partial
 from pathlib import Path, PurePath
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -187,38 +187,34 @@ class Waiting(NamedTuple):
 
 def waiting(run: Run) -> Waiting | None:
     """Return what a run says again and again since its last step, None if it says nothing so."""
-    newest = 0
-    found = None
-    for path, trouble in last_troubles(run):
-        known = cause_of(trouble.fresh.text)
-        if (
-            known is None
-            or not known[0].alone
-            or known[0].kind not in ("cause", "symptom")
-        ):
-            continue
-        if trouble.count >= _REPEATED and trouble.last.line > newest:
-            newest = trouble.last.line
-            found = path, trouble, known
-    if found is None:
+    repeated = list(_repeated(run))
+    if not repeated:
         return None
-    path, trouble, (cause, match) = found
-    suspect = _Suspect(0, path, trouble, cause, match)
-    event = trouble.fresh
-    began, ended = event.clock, trouble.last.clock
+    suspect = max(repeated, key=lambda one: one.trouble.last.line)
+    event = suspect.trouble.fresh
+    began, ended = event.clock, suspect.trouble.last.clock
     seconds = None
     if began is not None and ended is not None:
         seconds = float((ended - began) % _DAY)
     title = lowered(_title(suspect))
-    words = title if cause.waiting else f"its log repeats: {title}"
+    waits = suspect.cause is not None and suspect.cause.waiting
+    words = title if waits else f"its log repeats: {title}"
     return Waiting(
         f"{words}: {one_line(event.text, _SHOWN)}{_by(event)}",
         seconds,
-        trouble.count,
-        path,
+        suspect.trouble.count,
+        suspect.path,
         event,
         _advice(run, suspect, None),
     )
+
+
+def _repeated(run: Run) -> Iterator[_Suspect]:
+    """Yield the trouble of known causes that is said again and again since the last step."""
+    for path, trouble in last_troubles(run):
+        known = cause_of(trouble.fresh.text) if trouble.count >= _REPEATED else None
+        if known is not None and known[0].alone and _LEVELS.get(known[0].kind, 5) < 5:
+            yield _Suspect(0, path, trouble, *known)
 
 
 def _suspects(run: Run) -> Iterator[_Suspect]:
@@ -228,23 +224,21 @@ def _suspects(run: Run) -> Iterator[_Suspect]:
     troubles = last_troubles(run)
     handled = _handled([trouble for _, trouble in troubles])
     for path, trouble in troubles:
-        event = trouble.fresh
-        if trouble in handled:
-            continue
-        found = cause_of(event.text)
-        if found is None:
-            if event.raised and event.kind is EventKind.TRACEBACK:
-                level = _UNKNOWN_OF_WORKER if event.actor else _UNKNOWN
-                yield _Suspect(_survived(trouble, level), path, trouble, None, None)
-            continue
-        cause, match = found
-        if (
-            cause.kind in _LEVELS
-            and (cause.alone or event.raised)
-            and not cause.waiting
-        ):
-            level = _LEVELS[cause.kind]
-            yield _Suspect(_survived(trouble, level), path, trouble, cause, match)
+        found = cause_of(trouble.fresh.text)
+        level = _level(trouble.fresh, None if found is None else found[0])
+        if level is not None and trouble not in handled:
+            level = _survived(trouble, level)
+            yield _Suspect(level, path, trouble, *(found or (None, None)))
+
+
+def _level(event: Event, cause: Cause | None) -> int | None:
+    """Return how much trouble explains, 0 most; None if it explains nothing."""
+    if cause is None:
+        is_exception = event.raised and event.kind is EventKind.TRACEBACK
+        unknown = _UNKNOWN_OF_WORKER if event.actor else _UNKNOWN
+        return unknown if is_exception else None
+    counts = (cause.alone or event.raised) and not cause.waiting
+    return _LEVELS.get(cause.kind) if counts else None
 
 
 def _survived(trouble: Trouble, level: int) -> int:
@@ -315,15 +309,17 @@ def _advice(run: Run, suspect: _Suspect, phase: Phase | None) -> str:
             f"line {event.line} of the log stands in."
         )
     doing = phase.words if phase is not None else ""
-    said = [
-        _said(run, remedy)
-        for remedy in suspect.cause.remedies
-        if remedy.phase in ("", doing)
-        and (remedy.when is None or remedy.when.search(event.text))
-    ]
+    remedies = filter(partial(_applies, doing, event.text), suspect.cause.remedies)
+    said = [_said(run, remedy) for remedy in remedies]
     new = [words for words, done in said if not done] or [one[0] for one in said[-1:]]
     words = "; or ".join(new[:2])
     return words[:1].upper() + words[1:] + "." if words else ""
+
+
+def _applies(doing: str, text: str, remedy: Remedy) -> bool:
+    if remedy.when is not None and not remedy.when.search(text):
+        return False
+    return remedy.phase in ("", doing)
 
 
 def _said(run: Run, remedy: Remedy) -> tuple[str, bool]:

@@ -141,6 +141,11 @@ class _Process(NamedTuple):
     clock: int | None
     """Seconds of the day at which the line was printed."""
 
+    @property
+    def is_driver(self) -> bool:
+        """True for what ends the run: a rank's excepthook, too, only sees what was not caught."""
+        return not self.name or self.name.startswith("rank")
+
 
 class _Traceback:
     """The traceback that a process prints."""
@@ -197,6 +202,10 @@ class _Traceback:
     def is_empty(self) -> bool:
         """True if it has taken nothing that matters for later lines."""
         return not (self.is_open or self._chained or self._is_ignored)
+
+    def raises(self, text: bytes, *, is_last: bool) -> bool:
+        """Return whether a line names the exception."""
+        return is_last or (self.is_open and _EXCEPTION.match(text) is not None)
 
     def ends(self) -> None:
         """Note that its exception was printed."""
@@ -329,29 +338,30 @@ class ErrorReader:
     def _failure(
         self, by: _Process, traceback: _Traceback, number: int, *, is_last: bool
     ) -> Iterator[Event]:
-        text = by.text
-        # A rank's excepthook only sees what was not caught.
-        is_driver = not by.name or by.name.startswith("rank")
-        if is_driver and _STOPPED.search(text):
-            if not self._died:
-                yield self._event(EventKind.STOPPED, by, traceback, number)
-            self._died = True
-            traceback.is_open = traceback.is_framed = False
-        elif _RAY_BLOCK.match(text):
+        raises = traceback.raises(by.text, is_last=is_last)
+        kind = _failure_kind(by, raises=raises)
+        if kind is EventKind.STOPPED:
+            yield from self._stopped(by, traceback, number)
+        elif _RAY_BLOCK.match(by.text):
             traceback.opened()
-            traceback.takes(text)
+            traceback.takes(by.text)
             if not by.name:
                 yield self._event(EventKind.FATAL, by, traceback, number)
-        elif not by.name and _FATAL.search(text):
-            yield self._event(EventKind.FATAL, by, traceback, number)
-        elif is_last or (traceback.is_open and _EXCEPTION.match(text)):
-            self._died = self._died or is_driver
-            yield self._event(EventKind.TRACEBACK, by, traceback, number)
-            traceback.ends()
-        elif by.name and _HARD.search(text):
-            yield self._event(EventKind.TRACEBACK, by, traceback, number)
-        elif _MAY_FAIL.search(text):
+        elif kind is EventKind.WARNING:
             yield self._warning(by, number)
+        elif kind is not None:
+            yield self._event(kind, by, traceback, number)
+            if kind is EventKind.TRACEBACK and raises:
+                self._died = self._died or by.is_driver
+                traceback.ends()
+
+    def _stopped(
+        self, by: _Process, traceback: _Traceback, number: int
+    ) -> Iterator[Event]:
+        if not self._died:
+            yield self._event(EventKind.STOPPED, by, traceback, number)
+        self._died = True
+        traceback.is_open = traceback.is_framed = False
 
     def _warning(self, by: _Process, number: int) -> Event:
         """Return the event of a line that only reports trouble."""
@@ -381,6 +391,17 @@ class ErrorReader:
             processes=count,
             clock=by.clock,
         )
+
+
+def _failure_kind(by: _Process, *, raises: bool) -> EventKind | None:
+    """Return the kind of event of a line that may tell a failure, None for none."""
+    if by.is_driver and _STOPPED.search(by.text):
+        return EventKind.STOPPED
+    if not by.name and _FATAL.search(by.text):
+        return EventKind.FATAL
+    if raises or (by.name and _HARD.search(by.text)):
+        return EventKind.TRACEBACK
+    return EventKind.WARNING if _MAY_FAIL.search(by.text) else None
 
 
 def _opens(part: bytes) -> bool:
