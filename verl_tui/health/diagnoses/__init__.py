@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from verl_tui.health.diagnoses.component_imbalance import ComponentImbalance
 from verl_tui.health.diagnoses.crash import Crash
 from verl_tui.health.diagnoses.dead_groups import DeadGroups
+from verl_tui.health.diagnoses.disk_filling import DiskFilling
 from verl_tui.health.diagnoses.engine_mismatch import EngineMismatch
 from verl_tui.health.diagnoses.entropy_collapse import EntropyCollapse
 from verl_tui.health.diagnoses.entropy_explosion import EntropyExplosion
@@ -21,6 +22,7 @@ from verl_tui.health.diagnoses.length_explosion import LengthExplosion
 from verl_tui.health.diagnoses.never_scored import NeverScored
 from verl_tui.health.diagnoses.not_finite import NotFinite
 from verl_tui.health.diagnoses.nothing_learns import NothingLearns
+from verl_tui.health.diagnoses.one_phase import OnePhase
 from verl_tui.health.diagnoses.plateau import Plateau
 from verl_tui.health.diagnoses.policy_collapse import PolicyCollapse
 from verl_tui.health.diagnoses.repetition import Repetition
@@ -53,7 +55,9 @@ DIAGNOSES: Mapping[str, type[Diagnosis]] = {
     "component-imbalance/never-scored": NeverScored,
     "engine-mismatch": EngineMismatch,
     "slow-phase": SlowPhase,
+    "one-phase": OnePhase,
     "host-memory": HostMemory,
+    "disk-filling": DiskFilling,
     "worker-errors": WorkerErrors,
     "gpu-uneven": GpuUneven,
     "nothing-learns/flat": NothingLearns,

@@ -27,7 +27,8 @@ _ERROR = pattern(
     + rb"|^[Ee]rror:|^Fatal Python error:|\*\*\* SIG\w+ received"
 )
 _WARNING = pattern(
-    _LEVEL % rb"WARNING|WARN" + rb"|Warning: |warnings\.warn\(|worker died|memory pressure"
+    _LEVEL % rb"WARNING|WARN"
+    + rb"|Warning: |warnings\.warn\(|worker died|memory pressure"
 )
 """Python's logging and warnings; vLLM, SGLang and Ray write levels the same way."""
 _QUOTED = pattern(r"\s*warnings\.warn\(")

@@ -60,6 +60,7 @@ _STAMPS = 80
 """First bytes of a line, among which its time is."""
 _RAY = pattern(
     rb"^\s?\((?:(?P<actor>[^()\s]+) )?(?P<where>pid=[^()]*)\)|^\s?\[rank(?P<rank>\d+)\]:"
+    rb"|^\s?\(raylet, (?P<node>ip=[\d.]{7,15})\)"  # its errors count as the driver's
 )
 _RANK = pattern(rb"\b[Rr]ank[ :=]{0,3}(\d{1,6})\b")
 _REMOTE = pattern(rb"\bray::(\w+)\S*\(\) \((pid=\d+)(?:, (ip=[\d.]+))?")
@@ -248,6 +249,8 @@ def _named(prefix: bytes) -> tuple[str, str, bytes]:
         return "", "", b""
     if found["rank"]:
         return f"rank {int(found['rank'])}", "", found["rank"]
+    if found["node"]:
+        return "", _place(found["node"]), b""
     return _text(found["actor"] or b"worker"), _place(found["where"]), prefix
 
 
