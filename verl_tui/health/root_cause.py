@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from verl_tui.runs.run import Run
     from verl_tui.runs.troubles import Trouble
 
-_LEVELS = {"cause": 0, "symptom": 3, "report": 5}
+_LEVELS = {"cause": 0, "symptom": 3, "stop": 3, "report": 5}
 """Kinds of causes, the one that explains most first."""
 _UNKNOWN, _UNKNOWN_OF_WORKER, _SURVIVED = 1, 2, 4
 """Among them: exceptions that no entry knows, of the driver and of a worker, which may have caught
@@ -80,7 +80,7 @@ class RootCause(NamedTuple):
     """Its line."""
     advice: str
     kind: str
-    """`cause`, `symptom`, `report`, or empty for an exception that no entry knows."""
+    """`cause`, `symptom`, `stop`, `report`, or empty for an exception that no entry knows."""
     evidence: Sequence[str]
 
 

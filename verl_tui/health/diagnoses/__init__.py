@@ -10,6 +10,7 @@ from verl_tui.health.diagnoses.component_imbalance import ComponentImbalance
 from verl_tui.health.diagnoses.crash import Crash
 from verl_tui.health.diagnoses.dead_groups import DeadGroups
 from verl_tui.health.diagnoses.disk_filling import DiskFilling
+from verl_tui.health.diagnoses.ended_early import EndedEarly
 from verl_tui.health.diagnoses.engine_mismatch import EngineMismatch
 from verl_tui.health.diagnoses.entropy_collapse import EntropyCollapse
 from verl_tui.health.diagnoses.entropy_explosion import EntropyExplosion
@@ -39,6 +40,7 @@ if TYPE_CHECKING:
 
 DIAGNOSES: Mapping[str, type[Diagnosis]] = {
     "crash": Crash,
+    "ended-early": EndedEarly,
     "policy-collapse": PolicyCollapse,
     "hang": Hang,
     "not-finite": NotFinite,

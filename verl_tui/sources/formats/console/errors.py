@@ -31,7 +31,7 @@ _TROUBLE = (
     "out of memory", "OOM", "memory pressure", "GB / ", "% full", "No available", "not respond", "not reached", "pool is full", "times out", "xceed", "too many", "not up",
     "mismatch", "uplicate", "NCCL", "EI0", "EJ0", "Xid", "fault", "preempted", "e-issued", "None for",
     "couldn't", "shutting down", "leaked", "resource_tracker", "nan", "NaN", "stalled", "unhealthy",
-    "warning", "Warning", "WARNING",
+    "warning", "Warning", "WARNING", "stopping", "exiting program", "Time limit", "did not improve",
 )  # fmt: skip
 """Every line of `causes.toml`, and every other one that may end a run, contains one of these."""
 WORDS = (
