@@ -28,6 +28,7 @@ from verl_tui.health.diagnoses.plateau import Plateau
 from verl_tui.health.diagnoses.policy_collapse import PolicyCollapse
 from verl_tui.health.diagnoses.repetition import Repetition
 from verl_tui.health.diagnoses.restart import RestartNotice
+from verl_tui.health.diagnoses.resume_lost import ResumeLost
 from verl_tui.health.diagnoses.reward_hacking import RewardHacking
 from verl_tui.health.diagnoses.slow_phase import SlowPhase
 from verl_tui.health.diagnoses.weights_not_synced import WeightsNotSynced
@@ -64,6 +65,7 @@ DIAGNOSES: Mapping[str, type[Diagnosis]] = {
     "gpu-uneven": GpuUneven,
     "nothing-learns/flat": NothingLearns,
     "plateau": Plateau,
+    "resume-lost": ResumeLost,
     "restart": RestartNotice,
 }
 """Unique name of its rule -> diagnosis, in the order of showing. Each reads its figures from its
