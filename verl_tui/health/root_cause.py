@@ -207,6 +207,10 @@ def waiting(run: Run) -> Waiting | None:
     seconds = None
     if began is not None and ended is not None:
         seconds = float((ended - began) % _DAY)
+    elif (
+        last := match.re.search(trouble.last.text)
+    ) and "waited" in match.re.groupindex:
+        seconds = float(last["waited"])
     title = lowered(_title(suspect))
     words = title if cause.waiting else f"its log repeats: {title}"
     return Waiting(

@@ -32,6 +32,7 @@ _TROUBLE = (
     "mismatch", "uplicate", "NCCL", "EI0", "EJ0", "Xid", "fault", "preempted", "e-issued", "None for",
     "couldn't", "shutting down", "leaked", "resource_tracker", "nan", "NaN", "stalled", "unhealthy",
     "warning", "Warning", "WARNING", "stopping", "exiting program", "Time limit", "did not improve",
+    "blocked for", "was lost",
 )  # fmt: skip
 """Every line of `causes.toml`, and every other one that may end a run, contains one of these."""
 WORDS = (
