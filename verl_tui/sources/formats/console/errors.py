@@ -219,12 +219,13 @@ def line_kind(part: bytes) -> EventKind | None:
     return event.kind if event is not None else None
 
 
-def printed_by(prefix: bytes, part: bytes) -> _Process:
+def printed_by(prefix: bytes, part: bytes, lead: bytes = b"") -> _Process:
     """Return who printed a line.
 
     Args:
         prefix: Ray's prefix, or torchrun's, empty without one.
         part: The line behind it.
+        lead: What stands before all lines of the log.
     """
     at = 0
     name, where, key = _named(prefix)
@@ -235,7 +236,7 @@ def printed_by(prefix: bytes, part: bytes) -> _Process:
             key = found["name"] + found["pid"]
         elif found["rank"] and not name:
             name, key = f"rank {int(found['rank'])}", found["rank"]
-    found = _CLOCK.search(part, 0, _STAMPS)
+    found = _CLOCK.search(part, 0, _STAMPS) or _CLOCK.search(lead)
     hours, minutes, seconds = (
         map(int, found.groups()) if found is not None else (0, 0, 0)
     )
@@ -280,17 +281,20 @@ class ErrorReader:
         self._died = False
         self._tracebacks.clear()
 
-    def read(self, prefix: bytes, part: bytes, number: int) -> Iterator[Event]:
+    def read(
+        self, prefix: bytes, part: bytes, number: int, lead: bytes = b""
+    ) -> Iterator[Event]:
         """Yield the events that a line states.
 
         Args:
             prefix: Names the Ray actor that printed it, empty for the driver.
             part: The line without the prefix.
             number: Its number.
+            lead: What stands before all lines of the log: a time, most often.
         """
         if not (_RELEVANT.search(part) or self.framed):
             return
-        by = printed_by(prefix, part)
+        by = printed_by(prefix, part, lead)
         traceback = self._traceback(by.key)
         is_last = traceback.is_last(by.text)
         if not (is_last or _RELEVANT.search(by.text)):
