@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from verl_tui.runs.run import Run
     from verl_tui.runs.troubles import Trouble
 
-_LEVELS = {"cause": 0, "symptom": 3, "report": 5}
+_LEVELS = {"cause": 0, "symptom": 3, "stop": 3, "report": 5}
 """Kinds of causes, the one that explains most first."""
 _UNKNOWN, _UNKNOWN_OF_WORKER, _SURVIVED = 1, 2, 4
 """Among them: exceptions that no entry knows, of the driver and of a worker, which may have caught
@@ -81,7 +81,7 @@ class RootCause(NamedTuple):
     """Its line."""
     advice: str
     kind: str
-    """`cause`, `symptom`, `report`, or empty for an exception that no entry knows."""
+    """`cause`, `symptom`, `stop`, `report`, or empty for an exception that no entry knows."""
     evidence: Sequence[str]
 
 
@@ -196,6 +196,10 @@ def waiting(run: Run) -> Waiting | None:
     seconds = None
     if began is not None and ended is not None:
         seconds = float((ended - began) % _DAY)
+    elif (
+        last := match.re.search(trouble.last.text)
+    ) and "waited" in match.re.groupindex:
+        seconds = float(last["waited"])
     title = lowered(_title(suspect))
     waits = suspect.cause is not None and suspect.cause.waiting
     words = title if waits else f"its log repeats: {title}"

@@ -50,7 +50,9 @@ class Troubles:
             event: The line.
             step: The step that the run had reached, None before the first.
         """
-        kind = event.actor, event.raised, _VARIES.sub("#", event.text)
+        # A driver's or raylet's place is a node, of which there are few; workers are many.
+        place = "" if event.actor else event.where
+        kind = event.actor or place, event.raised, _VARIES.sub("#", event.text)
         known = self._kinds.get(kind)
         if known is None:
             if not self._has_room(step):

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from verl_tui.health.diagnoses.diagnosis import Diagnosis
 from verl_tui.health.finding import Finding, NotJudged, Severity
-from verl_tui.health.root_cause import line_shown, waiting
+from verl_tui.health.root_cause import line_shown, root_cause, waiting
 from verl_tui.health.rule_context import minutes
 from verl_tui.runs.time.forecast import expected_step
 from verl_tui.runs.views.signs_of_life import (
@@ -25,6 +25,7 @@ from verl_tui.runs.views.state import (
     is_evaluation,
     last_write,
     overdue,
+    patience,
     waited,
 )
 
@@ -65,6 +66,12 @@ _START_ADVICE = (
     "Look at the processes' stacks (py-spy dump) and at what the log says last: "
     "usual causes are a download, a lock, or a rank that never came."
 )
+_UNFINISHED = (
+    "Look at what never ends (py-spy dump): a tool, a sandbox or an agent's loop without a "
+    "timeout, a reward function, a request that the engine has lost. Give each of them a timeout."
+)
+_DAY = 86400.0
+"""Times in a log lie so far before its file's only in a copy or an old log: no zone explains it."""
 _ELSEWHERE = {
     State.FINISHED: "the run has finished",
     State.CRASHED: "the run has crashed",
@@ -92,13 +99,17 @@ class Hang(Diagnosis):
 
     def _judge(self, context: RuleContext) -> Finding | NotJudged | None:
         run = context.run
-        quiet = waited(context.run, context.now) or 0.0
+        quiet = _quiet(context)
         holder = writer(run)
         wait = waiting(run)
         if wait is not None and _is_long(context, wait):
             return self._waits(context, wait, quiet)
         if context.state is State.WAITING:
             return self._before_the_first(context)
+        own = _by_own_clock(run, copies=False)
+        silent = context.state is State.ENDED and run.outcome is None
+        if silent and own > max(_WAITS, patience(run)) and root_cause(run) is None:
+            return self._stalled(context, own)
         if context.state is not State.STALLED:
             reason = _elsewhere(context)
             running = context.state is State.RUNNING and not is_evaluation(run)
@@ -124,7 +135,9 @@ class Hang(Diagnosis):
         facts = (
             line_shown(wait.path, wait.event),
             f"{wait.times:,} such lines, none of a step among them",
-            f"no step for {minutes(quiet)}" if stalled else None,
+            f"no step for {minutes(max(quiet, wait.seconds or 0))}"
+            if stalled
+            else None,
             phase(run),
         )
         return Finding(
@@ -153,24 +166,29 @@ class Hang(Diagnosis):
                 f"{due.kind.words} is due; the longest so far took {minutes(due.longest)}"
             ]
         sign = evidence(run, context.now)
+        stalled = context.state is State.STALLED
         at = phase(run)
-        lived = "" if sign is None else f"alive: {sign.words}"
+        lived = "" if sign is None or not stalled else f"alive: {sign.words}"
         signs = {
             "no step": True,
             "the log is silent": log_silent,
             "GPUs are idle": gpus_idle,
         }
         held = [words for words, holds in signs.items() if holds]
-        count = f"{len(held)} of 3 signs held: {', '.join(held)}"
-        facts = (count, lived, at, *usual, log_words, gpu_words)
+        count = f"{len(held)} of 3 signs held: {', '.join(held)}" if stalled else ""
+        why, advice, line = _seen(run) or (compared, self.rule.advice, "")
+        facts = [line, "" if why == compared else compared, count, lived, at, *usual]
+        if stalled:
+            facts += [log_words, gpu_words]
+        ends = "" if stalled else "the log ends with "
         return Finding(
             self.rule.id,
-            self.rule.severity,
-            f"no step for {minutes(quiet)} since step {run.step}: {compared}",
+            self.rule.severity if stalled else Severity.WARNING,
+            f"{ends}no step for {minutes(quiet)} since step {run.step}: {why}",
             step=run.step,
             since_step=run.step,
             evidence=tuple(filter(None, facts)),
-            advice=self.rule.advice,
+            advice=advice,
             source=self.rule.source,
         )
 
@@ -220,9 +238,49 @@ class Hang(Diagnosis):
         )
 
 
+def _seen(run: Run) -> tuple[str, str, str] | None:
+    """Return what the log says of why no step comes, with advice and its line; None if it says
+    nothing.
+    """
+    cause = root_cause(run)
+    if cause is not None and cause.kind in ("cause", "symptom"):
+        return cause.words, cause.advice, line_shown(cause.path, cause.event)
+    still = [one.life.counters for one in run.sources.values() if one.life.stands()]
+    if not still:
+        return None
+    return f"its counters stand still: {still[0]}", _UNFINISHED, ""
+
+
+def _quiet(context: RuleContext) -> float:
+    """Return for how many seconds no step has come: by the log's own clock where its file's time
+    has nothing to do with it.
+    """
+    own = _by_own_clock(context.run, copies=True)
+    return own or waited(context.run, context.now) or 0.0
+
+
+def _by_own_clock(run: Run, *, copies: bool) -> float:
+    """Return the seconds between a log's last step and its newest line, by the times it states; 0
+    where it states none.
+
+    Args:
+        run: The run.
+        copies: Only of logs whose file has been written long after.
+    """
+    spans = [
+        state.life.stamp - state.life.since
+        for state in run.sources.values()
+        if state.step is not None
+        and state.life.stamp is not None
+        and state.life.since is not None
+        and not (copies and (state.status.modified or 0.0) - state.life.stamp < _DAY)
+    ]
+    return max(spans, default=0.0)
+
+
 def _is_long(context: RuleContext, wait: Waiting) -> bool:
     """Return whether a run that goes on has waited longer than it may."""
-    if context.state not in (State.WAITING, State.RUNNING, State.STALLED):
+    if context.state in (State.FINISHED, State.CRASHED, State.UNKNOWN):
         return False
     if wait.seconds is None:
         return wait.times >= _MANY

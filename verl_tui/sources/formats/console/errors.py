@@ -33,7 +33,8 @@ _TROUBLE = (
     "too many", "not up", "mismatch", "uplicate", "NCCL", "EI0", "EJ0", "Xid", "fault",
     "preempted", "e-issued", "None for", "couldn't", "shutting down", "leaked",
     "resource_tracker", "(local_rank", "nan", "NaN", "stalled", "unhealthy", "warning",
-    "Warning", "WARNING",
+    "Warning", "WARNING", "stopping", "exiting program", "Time limit", "did not improve",
+    "blocked for", "was lost",
 )  # fmt: skip
 """Every line of `causes.toml`, and every other one that may end a run, contains one of these."""
 WORDS = (
@@ -63,6 +64,7 @@ _STAMPS = 80
 """First bytes of a line, among which its time is."""
 _RAY = pattern(
     rb"^\s?\((?:(?P<actor>[^()\s]+) )?(?P<where>pid=[^()]*)\)|^\s?\[rank(?P<rank>\d+)\]:"
+    rb"|^\s?\(raylet, (?P<node>ip=[\d.]{7,15})\)"  # its errors count as the driver's
 )
 _RANK = pattern(rb"\b[Rr]ank[ :=]{0,3}(\d{1,6})\b")
 _REMOTE = pattern(rb"\bray::(\w+)\S*\(\) \((pid=\d+)(?:, (ip=[\d.]+))?")
@@ -234,12 +236,13 @@ def line_kind(part: bytes) -> EventKind | None:
     return event.kind if event is not None else None
 
 
-def printed_by(prefix: bytes, part: bytes) -> _Process:
+def printed_by(prefix: bytes, part: bytes, lead: bytes = b"") -> _Process:
     """Return who printed a line.
 
     Args:
         prefix: Ray's prefix, or torchrun's, empty without one.
         part: The line behind it.
+        lead: What stands before all lines of the log.
     """
     at = 0
     name, where, key = _named(prefix)
@@ -250,7 +253,7 @@ def printed_by(prefix: bytes, part: bytes) -> _Process:
             key = found["name"] + found["pid"]
         elif found["rank"] and not name:
             name, key = f"rank {int(found['rank'])}", found["rank"]
-    return _Process(key, name, where, part[at:], clock_of(part))
+    return _Process(key, name, where, part[at:], clock_of(part) or clock_of(lead))
 
 
 def clock_of(part: bytes) -> int | None:
@@ -269,6 +272,8 @@ def _named(prefix: bytes) -> tuple[str, str, bytes]:
         return "", "", b""
     if found["rank"]:
         return f"rank {int(found['rank'])}", "", found["rank"]
+    if found["node"]:
+        return "", _place(found["node"]), b""
     return _text(found["actor"] or b"worker"), _place(found["where"]), prefix
 
 
@@ -294,17 +299,20 @@ class ErrorReader:
         self._died = self.framed = False
         self._tracebacks.clear()
 
-    def read(self, prefix: bytes, part: bytes, number: int) -> Iterator[Event]:
+    def read(
+        self, prefix: bytes, part: bytes, number: int, lead: bytes = b""
+    ) -> Iterator[Event]:
         """Yield the events that a line states.
 
         Args:
             prefix: Names the Ray actor that printed it, empty for the driver.
             part: The line without the prefix.
             number: Its number.
+            lead: What stands before all lines of the log: a time, most often.
         """
         if not (_RELEVANT.search(part) or self.framed):
             return
-        by = printed_by(prefix, part)
+        by = printed_by(prefix, part, lead)
         traceback = self._tracebacks.get(by.key) or _Traceback()
         is_last = traceback.is_last(by.text)
         if is_last or _RELEVANT.search(by.text):
