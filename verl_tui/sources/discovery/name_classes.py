@@ -144,12 +144,6 @@ _OTHERS = frozenset(
         ".diff",
         ".swp",
         ".tsv",
-        ".compile",
-        ".fullmatch",
-        ".startswith",
-        ".lower",
-        ".removesuffix",
-        ".path",
     ]
 )
 """Suffixes of code, weights, pictures and other files that are never logs."""
