@@ -18,7 +18,7 @@ import psutil
 
 from verl_tui.records import Writer
 from verl_tui.sources.host.event_file_authors import Authors, lives, sees_all
-from verl_tui.sources.host.mounts import mount
+from verl_tui.sources.host.mounts import mount, mounts
 from verl_tui.sources.host.processes import (
     folder_of,
     is_written,
@@ -222,7 +222,8 @@ class Writers:
                 named.add(path)
         ours = {wanted[inode] for inode, _ in _open(self._own, wanted, unseen)}
         seen = {path for path, info in stats.items() if info.st_uid not in unseen}
-        free = set(filter(self._is_only_here, seen - named - ours))
+        every = mounts()
+        free = {one for one in seen - named - ours if _is_only_here(one, every)}
         self._nobody = (self._nobody - stats.keys()) | free
         kept = {path: one for path, one in self._began.items() if path not in stats}
         self._began = kept | self._authors.look(free, time.time())
@@ -273,16 +274,17 @@ class Writers:
                 found += _holder(pid, "")
         return found
 
-    def _is_only_here(self, path: Path) -> bool:
-        """Return whether only processes that can be seen here write where a file lies.
 
-        A network's file may be written elsewhere. In a container only its own root is nobody
-        else's: a volume may be written by another one's processes, or the host's.
-        """
-        place = mount(path, folder_of(""))
-        if place is None or not place.local:
-            return False
-        return place.root or place.kind == "overlay" or sees_all()
+def _is_only_here(path: Path, every: Mapping[str, str]) -> bool:
+    """Return whether only processes that can be seen here write where a file lies.
+
+    A network's file may be written elsewhere. In a container only its own root is nobody else's: a
+    volume may be written by another one's processes, or the host's.
+    """
+    place = mount(path, every)
+    if place is None or not place.local:
+        return False
+    return place.root or place.kind == "overlay" or sees_all()
 
 
 def _holder(pid: int, descriptor: str) -> list[Holder]:
