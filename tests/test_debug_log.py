@@ -118,7 +118,7 @@ def test_a_full_disk_is_reported_and_changes_no_verdict(tmp_path: Path) -> None:
     assert out.stat().st_size == 200
     assert done.stderr == f"verl-tui: {out}: file too large: the debug log ends early\n"
     assert done.returncode == 0
-    assert "healthy at step 5" in done.stdout
+    assert "no warning at step 5" in done.stdout
 
 
 @pytest.mark.parametrize("link", [False, True])

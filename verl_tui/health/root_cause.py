@@ -192,25 +192,29 @@ def waiting(run: Run) -> Waiting | None:
         return None
     suspect = max(repeated, key=lambda one: one.trouble.last.line)
     event = suspect.trouble.fresh
-    began, ended = event.clock, suspect.trouble.last.clock
-    seconds = None
-    if began is not None and ended is not None:
-        seconds = float((ended - began) % _DAY)
-    elif (
-        last := match.re.search(trouble.last.text)
-    ) and "waited" in match.re.groupindex:
-        seconds = float(last["waited"])
     title = lowered(_title(suspect))
     waits = suspect.cause is not None and suspect.cause.waiting
     words = title if waits else f"its log repeats: {title}"
     return Waiting(
         f"{words}: {one_line(event.text, _SHOWN)}{_by(event)}",
-        seconds,
+        _seconds(suspect),
         suspect.trouble.count,
         suspect.path,
         event,
         _advice(run, suspect, None),
     )
+
+
+def _seconds(suspect: _Suspect) -> float | None:
+    """Return how long lines have been repeated: by their times, else as the last one says."""
+    began, last = suspect.trouble.fresh.clock, suspect.trouble.last
+    if began is not None and last.clock is not None:
+        return float((last.clock - began) % _DAY)
+    form = suspect.match.re if suspect.match is not None else None
+    if form is None or "waited" not in form.groupindex:
+        return None
+    found = form.search(last.text)
+    return None if found is None else float(found["waited"])
 
 
 def _repeated(run: Run) -> Iterator[_Suspect]:

@@ -99,22 +99,26 @@ def _disks(context: RuleContext, window: int) -> Iterator[_Disk]:
     """Yield the disks that were called almost full within the last steps."""
     for path, state in context.run.sources.items():
         for trouble in state.troubles:
-            first = _LINE.search(trouble.first.text)
-            last = _LINE.search(trouble.last.text)
             is_recent = (state.step or 0) - (trouble.step or 0) <= window
-            if first is None or last is None or not is_recent:
-                continue
-            gb = 1.0 if last["gb"] else _GB
-            free = float(last["free"]) / gb
-            before = float(first["free"]) / gb
-            node = f" {trouble.last.where}" if trouble.last.where else ""
-            words = (
-                f"{last['folder']}{node} has {number(free)} of "
-                f"{number(float(last['all']) / gb)} GB left"
-            )
-            took = _took(context, trouble)
-            seconds = free / (before - free) * took if took and before > free else inf
-            yield _Disk(seconds, free, before, words, path, trouble)
+            found = _disk(context, path, trouble) if is_recent else None
+            if found is not None:
+                yield found
+
+
+def _disk(context: RuleContext, path: str, trouble: Trouble) -> _Disk | None:
+    first = _LINE.search(trouble.first.text)
+    last = _LINE.search(trouble.last.text)
+    if first is None or last is None:
+        return None
+    gb = 1.0 if last["gb"] else _GB
+    free, before, every = (
+        float(size) / gb for size in (last["free"], first["free"], last["all"])
+    )
+    node = f" {trouble.last.where}" if trouble.last.where else ""
+    words = f"{last['folder']}{node} has {number(free)} of {number(every)} GB left"
+    took = _took(context, trouble)
+    seconds = free / (before - free) * took if took and before > free else inf
+    return _Disk(seconds, free, before, words, path, trouble)
 
 
 def _took(context: RuleContext, trouble: Trouble) -> float:

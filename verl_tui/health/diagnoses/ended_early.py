@@ -11,6 +11,7 @@ from verl_tui.records import EventKind
 from verl_tui.runs.views.state import State
 
 if TYPE_CHECKING:
+    from verl_tui.health.root_cause import RootCause
     from verl_tui.health.rule_context import RuleContext
     from verl_tui.runs.run import Run
 
@@ -41,32 +42,23 @@ class EndedEarly(Diagnosis):
 
     def _finding(self, run: Run) -> Finding | None:
         cause = root_cause(run)
-        end = run.outcome
-        early = end is not None and end.kind in _IN_ORDER and _is_short(run)
-        if not _KINDS.get(cause.kind if cause is not None else "", early):
+        if not _tells(run, cause):
             return None
-        total = run.total_steps
-        where = ""
-        if total is not None:
-            where = (
-                f" at step {run.step} of {total}"
-                if run.step
-                else " before its first step"
-            )
-        if run.step and not any(one.rows for one in run.sources.values()):
-            where += ", from which it had resumed"
-        why = "no line says why" if cause is None else cause.words
-        lines = [] if cause is None else [line_shown(cause.path, cause.event)]
+        end = run.outcome
+        why, advice, lines = "no line says why", self.rule.advice, []
+        if cause is not None:
+            why, advice = cause.words, cause.advice or advice
+            lines = [line_shown(cause.path, cause.event)]
         if end is not None:
             lines.append(line_shown("", end))
         return Finding(
             self.rule.id,
             self.rule.severity,
-            f"the run ended{where}, in order, without an error: {why}",
+            f"the run ended{_where(run)}, in order, without an error: {why}",
             step=run.step,
             since_step=run.step,
             evidence=tuple(lines),
-            advice=(cause is not None and cause.advice) or self.rule.advice,
+            advice=advice,
             source=self.rule.source,
         )
 
@@ -82,3 +74,22 @@ def _is_short(run: Run) -> bool:
         if state.first is not None and state.top is not None
     ]
     return total - (run.step or 0) > max(1.0, *gaps, 0.0)
+
+
+def _where(run: Run) -> str:
+    total = run.total_steps
+    if total is None:
+        where = ""
+    elif run.step:
+        where = f" at step {run.step} of {total}"
+    else:
+        where = " before its first step"
+    if run.step and not any(one.rows for one in run.sources.values()):
+        where += ", from which it had resumed"
+    return where
+
+
+def _tells(run: Run, cause: RootCause | None) -> bool:
+    end = run.outcome
+    early = end is not None and end.kind in _IN_ORDER and _is_short(run)
+    return _KINDS.get(cause.kind if cause is not None else "", early)

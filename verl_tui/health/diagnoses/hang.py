@@ -30,6 +30,8 @@ from verl_tui.runs.views.state import (
 )
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from verl_tui.health.root_cause import Waiting
     from verl_tui.health.rule_context import RuleContext
     from verl_tui.runs.run import Run
@@ -106,21 +108,21 @@ class Hang(Diagnosis):
             return self._waits(context, wait, quiet)
         if context.state is State.WAITING:
             return self._before_the_first(context)
-        own = _by_own_clock(run, copies=False)
-        silent = context.state is State.ENDED and run.outcome is None
-        if silent and own > max(_WAITS, patience(run)) and root_cause(run) is None:
+        if (own := _silent_in_a_copy(context)) is not None:
             return self._stalled(context, own)
         if context.state is not State.STALLED:
-            reason = _elsewhere(context)
-            running = context.state is State.RUNNING and not is_evaluation(run)
-            if running and overdue(run, quiet):
-                reason = f"no step for {minutes(quiet)}, but {doubt(run, context.now)}"
-            if not reason:
-                return None
-            return NotJudged(self.rule.id, reason)
+            return self._not_stalled(context, quiet)
         if holder is not None and holder.stopped:
             return self._stopped(context, holder.words)
         return self._stalled(context, quiet)
+
+    def _not_stalled(self, context: RuleContext, quiet: float) -> NotJudged | None:
+        run = context.run
+        reason = _elsewhere(context)
+        running = context.state is State.RUNNING and not is_evaluation(run)
+        if running and overdue(run, quiet):
+            reason = f"no step for {minutes(quiet)}, but {doubt(run, context.now)}"
+        return NotJudged(self.rule.id, reason) if reason else None
 
     def _waits(self, context: RuleContext, wait: Waiting, quiet: float) -> Finding:
         """Report what a run has been waiting for, by its own words."""
@@ -153,33 +155,12 @@ class Hang(Diagnosis):
 
     def _stalled(self, context: RuleContext, quiet: float) -> Finding:
         run = context.run
-        log_silent, log_words = _log(context)
-        gpus_idle, gpu_words = _gpus(context)
-        due = expected_step(run)
-        if due is None:
-            compared = "the usual gap is not known"
-            usual = []
-        else:
-            times = f"{quiet / due.seconds:,.0f} times the usual"
-            compared = f"{times} {minutes(due.seconds)} of {due.kind.words}"
-            usual = [
-                f"{due.kind.words} is due; the longest so far took {minutes(due.longest)}"
-            ]
-        sign = evidence(run, context.now)
         stalled = context.state is State.STALLED
-        at = phase(run)
-        lived = "" if sign is None or not stalled else f"alive: {sign.words}"
-        signs = {
-            "no step": True,
-            "the log is silent": log_silent,
-            "GPUs are idle": gpus_idle,
-        }
-        held = [words for words, holds in signs.items() if holds]
-        count = f"{len(held)} of 3 signs held: {', '.join(held)}" if stalled else ""
+        compared, usual = _compared(run, quiet)
         why, advice, line = _seen(run) or (compared, self.rule.advice, "")
-        facts = [line, "" if why == compared else compared, count, lived, at, *usual]
-        if stalled:
-            facts += [log_words, gpu_words]
+        signs = _signs(context) if stalled else ()
+        compared = "" if why == compared else compared
+        facts = (line, compared, *signs[:2], phase(run), usual, *signs[2:])
         ends = "" if stalled else "the log ends with "
         return Finding(
             self.rule.id,
@@ -249,6 +230,50 @@ def _seen(run: Run) -> tuple[str, str, str] | None:
     if not still:
         return None
     return f"its counters stand still: {still[0]}", _UNFINISHED, ""
+
+
+def _compared(run: Run, quiet: float) -> tuple[str, str]:
+    """Return how a silence compares with the usual step, and what is due."""
+    due = expected_step(run)
+    if due is None:
+        return "the usual gap is not known", ""
+    times = f"{quiet / due.seconds:,.0f} times the usual"
+    longest = minutes(due.longest)
+    return (
+        f"{times} {minutes(due.seconds)} of {due.kind.words}",
+        f"{due.kind.words} is due; the longest so far took {longest}",
+    )
+
+
+def _signs(context: RuleContext) -> Sequence[str]:
+    """Say which of the three signs of a hang held, and what shows life."""
+    log_silent, log_words = _log(context)
+    gpus_idle, gpu_words = _gpus(context)
+    signs = {
+        "no step": True,
+        "the log is silent": log_silent,
+        "GPUs are idle": gpus_idle,
+    }
+    held = [words for words, holds in signs.items() if holds]
+    sign = evidence(context.run, context.now)
+    return (
+        f"{len(held)} of 3 signs held: {', '.join(held)}",
+        "" if sign is None else f"alive: {sign.words}",
+        log_words,
+        gpu_words,
+    )
+
+
+def _silent_in_a_copy(context: RuleContext) -> float | None:
+    """Return the seconds for which a log that ends without a word was silent by its own clock, None
+    if it is no hang.
+    """
+    run = context.run
+    own = _by_own_clock(run, copies=False)
+    if context.state is not State.ENDED or run.outcome is not None:
+        return None
+    is_long = own > max(_WAITS, patience(run))
+    return own if is_long and root_cause(run) is None else None
 
 
 def _quiet(context: RuleContext) -> float:

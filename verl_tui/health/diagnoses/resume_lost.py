@@ -107,16 +107,10 @@ class ResumeLost(Diagnosis):
         weights = [one for one in _levels(run, keys, mark.step) if one.moved]
         rates = [context.first_key(self.rule.metric)]
         rate = [one for one in _levels(run, rates, mark.step) if one.repeats]
-        if weights and all(one.back for one in weights):
-            lost = "the weights, as all that depends on them is back at its start"
-            if weights[0].anew and not _is_to_load(run):
-                return None  # started anew, maybe on purpose
-        elif rate and not rate[0].anew:
-            lost = "the optimiser's state, as its schedule is back at its start"
-            weights = []
-        else:
+        found = _lost(run, weights, rate)
+        if found is None:
             return None
-        shown = [*weights, *rate]
+        lost, shown = found
         levels = "; ".join(one.words for one in shown)
         return Finding(
             self.rule.id,
@@ -124,14 +118,7 @@ class ResumeLost(Diagnosis):
             f"the restart at step {mark.step} did not load {lost}: {levels}",
             step=run.step,
             since_step=mark.step,
-            evidence=(
-                *(
-                    f"{one.words}, at the start {number(fmean(one.start))} "
-                    f"(means of up to {_MOST} points)"
-                    for one in shown
-                ),
-                f"step {mark.step}: {mark.reason}",
-            ),
+            evidence=(*map(_in_words, shown), f"step {mark.step}: {mark.reason}"),
             advice=self.rule.advice,
             source=self.rule.source,
             key=shown[0].key,
@@ -144,22 +131,16 @@ def _levels(run: Run, keys: Sequence[str | None], restart: int) -> Iterator[_Lev
     After a restart at the run's first step, what is left from before lies beyond the step reached.
     """
     for key in keys:
-        series = run.series(key) if key is not None else None
-        if series is None or key is None:
+        if key is None or (series := run.series(key)) is None:
             continue
         steps, values = series.steps, series.values
         at = bisect_left(steps, restart)
         end = bisect_left(steps, (run.end or 0) + 1)
         after = finite(values[at : min(end, at + _MOST)])
-        start = finite(values[: min(at, _MOST)]) if at else after
-        old = (
-            values[max(at - _MOST, 0) : at]
-            if at
-            else values[max(end, len(values) - _MOST) :]
-        )
-        before = finite(old)
-        apart = at >= 2 * _MOST or not at
-        if apart and min(map(len, (start, before, after))) >= _LEAST:
+        stop, least = (at, 0) if at else (len(values), end)
+        start = finite(values[: min(at, _MOST)]) or after
+        before = finite(values[max(stop - _MOST, least) : stop])
+        if not 0 < at < 2 * _MOST and min(map(len, (start, before, after))) >= _LEAST:
             yield _Levels(key, start, before, after)
 
 
@@ -175,3 +156,22 @@ def _is_to_load(run: Run) -> bool:
     """Return whether settings say that a start goes on from a checkpoint."""
     stated = run.config.find(_LOADS)
     return stated is not None and str(stated[1]).strip().lower() not in _NOT
+
+
+def _lost(
+    run: Run, weights: Sequence[_Levels], rate: Sequence[_Levels]
+) -> tuple[str, Sequence[_Levels]] | None:
+    """Return what a restart did not load and the levels that show it, None if all is there."""
+    if weights and all(one.back for one in weights):
+        if weights[0].anew and not _is_to_load(run):
+            return None  # started anew, maybe on purpose
+        words = "the weights, as all that depends on them is back at its start"
+        return words, [*weights, *rate]
+    if rate and not rate[0].anew:
+        return "the optimiser's state, as its schedule is back at its start", rate
+    return None
+
+
+def _in_words(levels: _Levels) -> str:
+    start = number(fmean(levels.start))
+    return f"{levels.words}, at the start {start} (means of up to {_MOST} points)"

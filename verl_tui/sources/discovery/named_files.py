@@ -82,20 +82,23 @@ class NamedFiles:
         # A file that was cut or replaced is read as before until it shows another format.
         drops = look.is_continued(status, first) and not look.inherited
         if format is None and (before is None or drops):
-            if (what := no_logs.reason(begin)) is not None:
-                return Named(None, f"is {what}")
-            if no_logs.is_single(begin):
-                return Named(None, f"holds {no_logs.SINGLE}", wait=True)
-            format = None if is_binary(begin) else _assumed(path)
+            other = _other_than_log(begin)
+            if other is not None:
+                return other
+            format = _assumed(path, begin)
         found = Recognised(format) if format is not None else None
         look.note(found, status, first, drops=drops)
         self._looks[path] = look
         format = format_in(look.known)
         if not is_new and format is not format_in(before):
             self.changed.add(path)
-        if format is None:
-            return Named(None, _no_log(begin))
-        return Named(FoundFile(path, format, title=naming.experiment_name(begin)))
+        return _named(path, format, begin)
+
+
+def _named(path: Path, format: Format | None, begin: bytes) -> Named:
+    if format is None:
+        return Named(None, _no_log(begin))
+    return Named(FoundFile(path, format, title=naming.experiment_name(begin)))
 
 
 def _no_log(begin: bytes) -> str:
@@ -104,8 +107,19 @@ def _no_log(begin: bytes) -> str:
     return "is a binary file, not a log" if why == passed_over.UNKNOWN else f"is {why}"
 
 
-def _assumed(path: Path) -> Format:
-    """Return how a text is read whose beginning fits no format yet."""
+def _assumed(path: Path, begin: bytes) -> Format | None:
+    """Return how a text is read whose beginning fits no format yet; None for what is no text."""
+    if is_binary(begin):
+        return None
     if uncompressed_name(path).suffix in (".jsonl", ".json"):
         return tutorial
     return console
+
+
+def _other_than_log(begin: bytes) -> Named | None:
+    """Return what a file without a format is known to be, None where it may be a log."""
+    if (what := no_logs.reason(begin)) is not None:
+        return Named(None, f"is {what}")
+    if no_logs.is_single(begin):
+        return Named(None, f"holds {no_logs.SINGLE}", wait=True)
+    return None

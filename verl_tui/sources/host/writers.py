@@ -222,8 +222,7 @@ class Writers:
                 named.add(path)
         ours = {wanted[inode] for inode, _ in _open(self._own, wanted, unseen)}
         seen = {path for path, info in stats.items() if info.st_uid not in unseen}
-        every = mounts()
-        free = {one for one in seen - named - ours if _is_only_here(one, every)}
+        free = _only_here(seen - named - ours)
         self._nobody = (self._nobody - stats.keys()) | free
         kept = {path: one for path, one in self._began.items() if path not in stats}
         self._began = kept | self._authors.look(free, time.time())
@@ -367,3 +366,8 @@ def _stats(paths: Iterable[Path]) -> dict[Path, os.stat_result]:
         with suppress(OSError):
             found[path] = path.stat()
     return found
+
+
+def _only_here(paths: set[Path]) -> set[Path]:
+    every = mounts()
+    return {one for one in paths if _is_only_here(one, every)}

@@ -67,7 +67,9 @@ _RAY = pattern(
     rb"|^\s?\(raylet, (?P<node>ip=[\d.]{7,15})\)"  # its errors count as the driver's
 )
 _RANK = pattern(rb"\b[Rr]ank[ :=]{0,3}(\d{1,6})\b")
-_REMOTE = pattern(rb"\bray::(\w+)\S*\(\) \((pid=\d+)(?:, (ip=[\d.]+))?")
+_REMOTE = pattern(
+    rb"\bray::(\w{1,60})(?:\.\S{0,80})?\(\) \((pid=\d+)(?:, (ip=[\d.]+))?"
+)
 """Ray's name for a call in another process."""
 _IN_TABLE = pattern(rb"^\s*rank\s*: (\d{1,6}) \(local_rank")
 """A row of torchrun's table of failures; the row of the exit code follows."""
@@ -203,7 +205,8 @@ class _Traceback:
     @property
     def is_empty(self) -> bool:
         """True if it has taken nothing that matters for later lines."""
-        return not (self.is_open or self._chained or self._is_ignored)
+        read = self.phase.frame or self.phase.phase
+        return not (self.is_open or self._chained or self._is_ignored or read)
 
     def raises(self, text: bytes, *, is_last: bool) -> bool:
         """Return whether a line names the exception."""

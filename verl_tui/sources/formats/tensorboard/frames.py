@@ -112,8 +112,6 @@ class RecordSplitter:
             at: The place in the file of the first byte that will be fed.
         """
         self._take = take
-        self._lengths: dict[bytes, int] = {}
-        """By header: a file has few that differ."""
         self._waiting: list[bytes] = []
         self._size = 0
         self._wanted = 12
@@ -166,21 +164,18 @@ class RecordSplitter:
         """
         at = 0
         size = len(data)
-        lengths = self._lengths
         take = self._take
         self._wanted = 12
         while at < size:
             if self._lost:
                 at = _next_plausible(data, at)
             header = data[at : at + 12]
-            inside = lengths.get(header)
+            if len(header) < 12:
+                break
+            inside = self._length(header, at)
             if inside is None:
-                if at + 12 > size:
-                    break
-                inside = self._length(header, at)
-                if inside is None:
-                    at += 1
-                    continue
+                at += 1
+                continue
             stop = at + 16 + inside
             if stop > size and self._is_awaited(inside):
                 self._wanted = stop - at
@@ -208,14 +203,10 @@ class RecordSplitter:
         return at + 1
 
     def _length(self, header: bytes, at: int) -> int | None:
-        """Return the length of the data behind a new header, None if its checksum is wrong."""
+        """Return the length of the data behind a header, None if its checksum is wrong."""
         found = length(header)
         if found is None:
             self._lose(at, "the checksum of a record's length is wrong")
-        else:
-            if len(self._lengths) > 4096:
-                self._lengths.clear()
-            self._lengths[header] = found
         return found
 
     def _lose(self, at: int, reason: str) -> None:
