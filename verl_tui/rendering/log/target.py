@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, NamedTuple
 
+from verl_tui.health.root_cause import root_cause
 from verl_tui.sources import pipe
 from verl_tui.sources.formats import parquet, rollouts
 from verl_tui.sources.formats.console import reader as console
@@ -72,10 +73,13 @@ def log_target(
 
 
 def error_target(run: Run) -> LogTarget:
-    """Return the line that shows how a run ended; the newest of its log if none does."""
+    """Return the line that shows why a run ended, else how; the newest of its log if none does."""
     event = run.outcome
     if event is None:
         return LogTarget()
+    cause = root_cause(run, event.phase)
+    if cause is not None:
+        return LogTarget(cause.path, line=cause.event.line or None)
     path = next(
         (path for path, state in run.sources.items() if state.ending is event), None
     )
