@@ -29,7 +29,7 @@ else:
     import tomli as tomllib  # type: ignore[import-not-found,unused-ignore]
 
 _SEVERITIES = {severity.word: severity for severity in Severity}
-_COUNTS = ("window", "count", "hold", "recent", "least", "before")
+_COUNTS = ("window", "count", "hold", "recent", "least", "before", "lag", "within")
 _NUMBERS = (
     "threshold",
     "low",
@@ -43,7 +43,15 @@ _NUMBERS = (
     "clear",
     "climb",
 )
-_LISTS = ("metric", "beside_metric", "dialects", "unless", "explains", "signs")
+_LISTS = (
+    "metric",
+    "beside_metric",
+    "dialects",
+    "unless",
+    "explains",
+    "signs",
+    "if_first",
+)
 _FIELDS = {item.name for item in fields(Rule)}
 _OLD_NAMES = {"silent": "unless"}
 """Former names of fields, which users may still have in their settings."""

@@ -40,6 +40,12 @@ _LOOKUP = pattern(
 """Exceptions that are often handled by trying something else."""
 _REPEATED = 5
 """Lines of one kind since the last step that make a wait: heuristic."""
+_SERVICE = pattern(
+    r"(?i)\b(?:tools?|tool[_ ]?calls?|sandbox\w*|retriev\w+|search|browser|interpreter|judge|"
+    r"verifier|environment|env|(?:reward|scor)\w*|api|endpoint|service)\b.{0,80}\b(?:fail(?:ed|ure|s)?|"
+    r"timed? ?out|refused|unavailable|unreachable|not respond\w*|no (?:answer|response)|50[0234])\b"
+)
+"""Lines that no entry knows in which something that rollouts or scores depend on fails."""
 _DAY = 86400
 _SHOWN = 200
 """Characters of a line in a headline."""
@@ -65,6 +71,7 @@ class Cause(NamedTuple):
     kind: str
     alone: bool
     waiting: bool
+    service: bool
     words: Sequence[str]
     forms: Sequence[re.Pattern[str]]
     remedies: Sequence[Remedy]
@@ -103,6 +110,7 @@ def _cause(id: str, entry: Mapping[str, Any]) -> Cause:
         entry["kind"],
         entry.get("alone", False),
         entry.get("waiting", False),
+        entry.get("service", False),
         entry["words"],
         [pattern(form) for form in entry["match"]],
         [_remedy(one) for one in entry.get("remedy", ())],
@@ -129,6 +137,24 @@ def cause_of(text: str) -> tuple[Cause, re.Match[str]] | None:
                 if found := form.search(text):
                     return cause, found
     return None
+
+
+def fails_service(run: Run, path: str, trouble: Trouble) -> tuple[str, str] | None:
+    """Return in words, with advice, that a line says that a service did not answer: a tool, a
+    scorer, a server. None if it says something else.
+    """
+    event = trouble.first
+    found = cause_of(event.text)
+    if found is None:
+        if not _SERVICE.search(event.text):
+            return None
+        return f"a service fails: {one_line(event.text, _SHOWN)}{_by(event)}", ""
+    cause, match = found
+    if not cause.service:
+        return None
+    suspect = _Suspect(0, path, trouble, cause, match)
+    words = f"{lowered(_title(suspect))}: {one_line(event.text, _SHOWN)}{_by(event)}"
+    return words, _advice(run, suspect, event.phase)
 
 
 class _Suspect(NamedTuple):
