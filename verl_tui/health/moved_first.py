@@ -15,7 +15,7 @@ from verl_tui.health.new_lines import in_words, new_lines
 from verl_tui.health.root_cause import fails_service, line_shown
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Sequence
 
     from verl_tui.health.rule_context import RuleContext
 
@@ -31,26 +31,24 @@ _BEGUN, _FOOT = 1.2, 1.1
 
 
 def with_first_moves(
-    known: Iterable[Finding], context: RuleContext
-) -> Iterable[Finding]:
+    known: Sequence[Finding], context: RuleContext
+) -> Sequence[Finding]:
     """Return the findings with those that moved before the reward fell.
 
     Args:
         known: What was found so far.
         context: The run.
     """
-    found = {one.id: one for one in known}
-    falls = [found[id] for id in _FALLS if id in found and found[id].key]
+    falls = [one for one in known if one.id in _FALLS and one.key]
     if not falls:
         return known
     fall = min(falls, key=lambda one: one.since_step or 0)
-    service = _service(context, fall)
-    length = _length(context, fall)
-    known = [one for one in known if service is None or one.id != service.id]
-    more = [service] if service is not None else []
-    if length is not None and length.id not in found:
-        more.append(length)
-    return [*known, *(one for one in more if one.id not in context.guide.silenced)]
+    service, length = _service(context, fall), _length(context, fall)
+    if length is not None and length.id not in {one.id for one in known}:
+        known = [*known, length]
+    if service is not None:
+        known = [*(one for one in known if one.id != service.id), service]
+    return [one for one in known if one.id not in context.guide.silenced]
 
 
 def _service(context: RuleContext, fall: Finding) -> Finding | None:
@@ -93,12 +91,10 @@ def _length(context: RuleContext, fall: Finding) -> Finding | None:
     usual, newest = median(before[: len(before) // 2]), series.values[-1]
     grows = newest > usual
     rule = context.guide.rule("length-explosion" if grows else "length-collapse")
-    ways = [value / usual if grows else usual / value for value in before]
-    now = newest / usual if grows else usual / newest
-    if rule is None or now < _TIMES or ways[-1] < _BEGUN:
+    first = _first_moved([*before, newest], usual, grows=grows)
+    if rule is None or first is None:
         return None
-    still = [i for i, way in enumerate(ways) if way < _FOOT]
-    began = series.steps[at - len(before) + still[-1] + 1]
+    began = series.steps[at - len(before) + first]
     figures = f"from {number(usual)} to {number(newest)} tokens from step {began} on"
     return Finding(
         rule.id,
@@ -114,3 +110,13 @@ def _length(context: RuleContext, fall: Finding) -> Finding | None:
         source="heuristic: twice or half of its usual size, begun before the fall",
         key=series.key,
     )
+
+
+def _first_moved(values: Sequence[float], usual: float, *, grows: bool) -> int | None:
+    """Return the place of the first value that had left the usual size for good, None if the last
+    but one had not, or the newest has not gone far enough.
+    """
+    ways = [value / usual if grows else usual / value for value in values]
+    if ways[-1] < _TIMES or ways[-2] < _BEGUN:
+        return None
+    return 1 + max(i for i, way in enumerate(ways) if way < _FOOT)

@@ -72,26 +72,33 @@ def _new(
 ) -> NewLines | None:
     """Return how a form of line multiplied about a logged point, None if it did not."""
     first = max(0, onset - _EARLIER - _PAST)
-    end = min(len(steps), onset + _PAST)
+    lines = _lines(kinds, steps, first, min(len(steps), onset + _PAST))
+    newest = lines[onset - first :]
+    now = sum(newest) / max(1, len(newest))
+    begin = max(0, onset - first - _EARLIER)
+    least = max(1, now / _LEAST)
+    many = (i for i, count in enumerate(lines) if i >= begin and count >= least)
+    at = next(many, len(lines))
+    past = lines[max(0, at - _PAST) : at]
+    if now < _MANY or at > onset - first + _LATER or len(past) < _LEAST:
+        return None
+    usual = sum(past) / len(past)
+    if now < _TIMES * usual:
+        return None
+    path, most = max(kinds, key=lambda one: one[1].count)
+    return NewLines(form, usual, now, steps[first + at], path, most)
+
+
+def _lines(
+    kinds: Sequence[tuple[str, Trouble]], steps: Sequence[int], first: int, end: int
+) -> list[int]:
+    """Return how many lines there were at each of some logged points."""
     counts = [
         sum(trouble.until(steps[at]) for _, trouble in kinds)
         for at in range(max(0, first - 1), end)
     ]
     lines = [after - before for before, after in pairwise(counts)]
-    if first == 0:
-        lines.insert(0, counts[0])
-    newest = lines[onset - first :]
-    now = sum(newest) / max(1, len(newest))
-    many = [at for at, count in enumerate(lines) if count >= max(1, now / _LEAST)]
-    lately = [at for at in many if at >= onset - first - _EARLIER]
-    if now < _MANY or not lately or lately[0] > onset - first + _LATER:
-        return None
-    past = lines[max(0, lately[0] - _PAST) : lately[0]]
-    if len(past) < _LEAST or now < _TIMES * sum(past) / len(past):
-        return None
-    path, most = max(kinds, key=lambda one: one[1].count)
-    usual = sum(past) / len(past)
-    return NewLines(form, usual, now, steps[first + lately[0]], path, most)
+    return lines if first else [counts[0], *lines]
 
 
 def in_words(found: Sequence[NewLines]) -> Iterator[str]:
