@@ -98,7 +98,6 @@ def test_a_chain_ends_at_its_first_cause() -> None:
     [
         ("policy-collapse", 5000),
         ("entropy-collapse", 5000),
-        ("reward-slide", 5000),
         ("reward-hacking", 4000),
     ],
 )

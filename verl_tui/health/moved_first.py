@@ -43,12 +43,19 @@ def with_first_moves(
     if not falls:
         return known
     fall = min(falls, key=lambda one: one.since_step or 0)
-    service, length = _service(context, fall), _length(context, fall)
-    if length is not None and length.id not in {one.id for one in known}:
-        known = [*known, length]
-    if service is not None:
-        known = [*(one for one in known if one.id != service.id), service]
-    return [one for one in known if one.id not in context.guide.silenced]
+    found = _with(known, _length(context, fall), replaces=False)
+    found = _with(found, _service(context, fall), replaces=True)
+    return [one for one in found if one.id not in context.guide.silenced]
+
+
+def _with(
+    known: Sequence[Finding], new: Finding | None, *, replaces: bool
+) -> Sequence[Finding]:
+    """Return the findings with one more, which may replace those of its id, or be left out."""
+    if new is None:
+        return known
+    others = [one for one in known if one.id != new.id]
+    return [*others, new] if replaces or len(others) == len(known) else known
 
 
 def _service(context: RuleContext, fall: Finding) -> Finding | None:

@@ -42,7 +42,8 @@ _REPEATED = 5
 """Lines of one kind since the last step that make a wait: heuristic."""
 _SERVICE = pattern(
     r"(?i)\b(?:tools?|tool[_ ]?calls?|sandbox\w*|retriev\w+|search|browser|interpreter|judge|"
-    r"verifier|environment|env|(?:reward|scor)\w*|api|endpoint|service)\b.{0,80}\b(?:fail(?:ed|ure|s)?|"
+    r"verifier|environment|env|(?:reward|scor)\w*|api|endpoint|service)\b"
+    r".{0,80}\b(?:fail(?:ed|ure|s)?|"
     r"timed? ?out|refused|unavailable|unreachable|not respond\w*|no (?:answer|response)|50[0234])\b"
 )
 """Lines that no entry knows in which something that rollouts or scores depend on fails."""
