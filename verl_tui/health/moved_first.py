@@ -92,12 +92,20 @@ def _length(context: RuleContext, fall: Finding) -> Finding | None:
         return None
     usual, newest = median(before[: len(before) // 2]), series.values[-1]
     grows = newest > usual
+
+    def has_moved(value: float, times: float) -> bool:
+        return value >= times * usual if grows else usual >= times * value
+
     rule = context.guide.rule("length-explosion" if grows else "length-collapse")
-    ways = [value / usual if grows else usual / value for value in before]
-    now = newest / usual if grows else usual / newest
-    if rule is None or now < _TIMES or ways[-1] < _BEGUN:
+    if (
+        rule is None
+        or not has_moved(newest, _TIMES)
+        or not has_moved(before[-1], _BEGUN)
+    ):
         return None
-    still = [i for i, way in enumerate(ways) if way < _FOOT]
+    still = [i for i, value in enumerate(before) if not has_moved(value, _FOOT)]
+    if not still:
+        return None
     began = series.steps[at - len(before) + still[-1] + 1]
     figures = f"from {number(usual)} to {number(newest)} tokens from step {began} on"
     return Finding(
