@@ -7,11 +7,13 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 import pytest
+from log_reading import read_run
 from planted import OTHER, VERL, judge, planted, wave
 
 from verl_tui.check.data import report
 from verl_tui.config import Config
 from verl_tui.monitor import load
+from verl_tui.rendering.log.target import log_target
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -176,3 +178,15 @@ def test_no_checkpoint_is_from_before_the_first_step(start: int) -> None:
     )
     assert found.since_step == start
     assert ("tart anew" in (found.advice or "")) == (start == 1)
+
+
+def test_the_log_of_a_finding_opens_at_what_is_new_there(tmp_path: Path) -> None:
+    findings(tmp_path, many(PARSED, FALL))
+    path = tmp_path / "train.log"
+    run = read_run(path)
+    cliff = next(one for one in judge(run).findings if one.id == "reward-cliff")
+    target = log_target(run, cliff, None)
+    assert target.path == str(path)
+    assert target.line is not None
+    assert "Could not parse" in path.read_text().splitlines()[target.line - 1]
+    assert target.line == FALL
