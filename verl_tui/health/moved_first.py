@@ -123,7 +123,11 @@ def _first_moved(values: Sequence[float], usual: float, *, grows: bool) -> int |
     """Return the place of the first value that had left the usual size for good, None if the last
     but one had not, or the newest has not gone far enough.
     """
-    ways = [value / usual if grows else usual / value for value in values]
-    if ways[-1] < _TIMES or ways[-2] < _BEGUN:
+
+    def has_moved(value: float, times: float) -> bool:
+        return value >= times * usual if grows else usual >= times * value
+
+    if not (has_moved(values[-1], _TIMES) and has_moved(values[-2], _BEGUN)):
         return None
-    return 1 + max(i for i, way in enumerate(ways) if way < _FOOT)
+    still = [i for i, value in enumerate(values) if not has_moved(value, _FOOT)]
+    return still[-1] + 1 if still else None

@@ -47,6 +47,13 @@ class NewLines(NamedTuple):
     trouble: Trouble
     """The kind that has most of them."""
 
+    @property
+    def line(self) -> int | None:
+        """The number of the first line, None if there were some long before."""
+        return (
+            self.trouble.first.line if self.trouble.until(self.since - 1) == 0 else None
+        )
+
 
 def new_lines(run: Run, steps: Sequence[int], step: int) -> list[NewLines]:
     """Return what is new in the log where a finding begins, the most frequent first.

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, NamedTuple
 
+from verl_tui.health.new_lines import new_lines
 from verl_tui.health.root_cause import root_cause
 from verl_tui.sources import pipe
 from verl_tui.sources.formats import parquet, rollouts
@@ -60,16 +61,20 @@ def log_target(
 
     Args:
         run: The shown run.
-        finding: The chosen finding.
+        finding: The chosen finding: its first line of trouble that is new there, else its step.
         cursor: Step under the charts' cursor.
     """
     if finding is None:
         return LogTarget(step=cursor)
     if run is not None and finding.id == "crash" and run.outcome is not None:
         return error_target(run)
-    return LogTarget(
-        step=finding.step if finding.since_step is None else finding.since_step
-    )
+    since = finding.since_step
+    series = run.series(finding.key) if run is not None and finding.key else None
+    if run is not None and series is not None and since is not None:
+        for new in new_lines(run, series.steps, since):
+            if new.line:
+                return LogTarget(new.path, line=new.line)
+    return LogTarget(step=finding.step if since is None else since)
 
 
 def error_target(run: Run) -> LogTarget:
