@@ -69,12 +69,19 @@ def log_target(
     if run is not None and finding.id == "crash" and run.outcome is not None:
         return error_target(run)
     since = finding.since_step
-    series = run.series(finding.key) if run is not None and finding.key else None
-    if run is not None and series is not None and since is not None:
-        for new in new_lines(run, series.steps, since):
-            if new.line:
-                return LogTarget(new.path, line=new.line)
-    return LogTarget(step=finding.step if since is None else since)
+    if since is None:
+        return LogTarget(step=finding.step)
+    new = _new_target(run, finding.key, since) if run is not None else None
+    return new or LogTarget(step=since)
+
+
+def _new_target(run: Run, key: str | None, since: int) -> LogTarget | None:
+    """Return the first line of trouble that is new since a step, None if none is."""
+    series = run.series(key) if key is not None else None
+    if series is None:
+        return None
+    new = (one for one in new_lines(run, series.steps, since) if one.line)
+    return next((LogTarget(one.path, line=one.line) for one in new), None)
 
 
 def error_target(run: Run) -> LogTarget:
