@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 _GO_BACK = pattern(r"\bgo back to (?:a|the) [^.;,]*", re.IGNORECASE)
 _SCORER = pattern(
-    r"Score by hand [^.]*\bthe scorer is constant\b[^.]*\. Otherwise (\w)"
+    r"Score by hand [^.]{0,200}\bthe scorer is constant\b[^.]{0,200}\. Otherwise (\w)"
 )
 
 

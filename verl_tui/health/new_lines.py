@@ -29,7 +29,10 @@ _PAST, _LEAST = 20, 3
 _TIMES, _MANY = 5.0, 1.0
 """Multiple of the usual number, and lines a logged point, from which on they are new: heuristic."""
 _MOST = 3
-_NAMES = pattern(r"(?:(?<!\w)[\w.~-]*/)(?:[\w.@#+=~-]+/?)+|\b(?=[\w-]*[#\d])[\w-]{8,}")
+_NAMES = pattern(
+    r"(?<![\w.~-])[\w.~-]{0,60}/(?:[\w.@#+=~-]{1,100}/?){1,20}"
+    r"|(?<![\w-])(?=[\w-]{0,60}[#\d])[\w-]{8,100}"
+)
 """Paths, and identifiers with digits, which are blanked here as well."""
 
 

@@ -206,7 +206,7 @@ def merged(
             table.columns[at][rows],
             table.times[rows],
             table.orders[rows],
-            array("q"),
+            array("q", [1] * (rows.stop - rows.start) if table.mean else ()),
         )
     tables = tuple([(table, rows.start, rows.stop) for table, _, rows in found])
     common = _common_rows(tables, first)
