@@ -34,6 +34,13 @@ def said(lines: Sequence[str], directory: Path, id: str) -> dict[str, Any] | Non
     return next((one for one in run["findings"] if one["id"] == id), None)
 
 
+def expect(lines: Sequence[str], directory: Path, id: str, words: str | None) -> None:
+    """Check that a finding on a log of these lines says so, or that there is none."""
+    finding = said(lines, directory, id)
+    assert (finding is None) is (words is None), finding
+    assert finding is None or words in finding["message"]
+
+
 def at(seconds: float) -> str:
     return (BEGAN + timedelta(seconds=seconds)).strftime("%Y-%m-%d %H:%M:%S")
 
@@ -109,9 +116,7 @@ def in_bytes(lines: Lines) -> Lines:
     ],
 )
 def test_a_disk_that_fills(lines: Lines, words: str | None, tmp_path: Path) -> None:
-    finding = said(lines, tmp_path, "disk-filling")
-    assert (finding is None) is (words is None), finding
-    assert finding is None or words in finding["message"]
+    expect(lines, tmp_path, "disk-filling", words)
 
 
 # -- phases ----------------------------------------------------------------------------------------
@@ -145,9 +150,7 @@ def timed(count: int, each: Callable[[int], dict[str, float]]) -> Lines:
 def test_a_step_that_is_all_one_phase(
     lines: Lines, words: str | None, tmp_path: Path
 ) -> None:
-    finding = said(lines, tmp_path, "one-phase")
-    assert (finding is None) is (words is None), finding
-    assert finding is None or words in finding["message"]
+    expect(lines, tmp_path, "one-phase", words)
 
 
 # -- ends ------------------------------------------------------------------------------------------
@@ -185,9 +188,7 @@ BAR = "(TaskRunner pid=7) Training Progress:  50%|█████     | 20/40 [0
 def test_an_end_before_the_last_step(
     lines: Lines, words: str | None, tmp_path: Path
 ) -> None:
-    finding = said(lines, tmp_path, "ended-early")
-    assert (finding is None) is (words is None), finding
-    assert finding is None or words in finding["message"]
+    expect(lines, tmp_path, "ended-early", words)
 
 
 # -- resumes ---------------------------------------------------------------------------------------
@@ -239,9 +240,7 @@ LOADS = "(TaskRunner pid=7) {'trainer': {'resume_mode': 'auto', 'resume_from_pat
 def test_a_resume_that_loaded_nothing(
     lines: Lines, words: str | None, tmp_path: Path
 ) -> None:
-    finding = said(lines, tmp_path, "resume-lost")
-    assert (finding is None) is (words is None), finding
-    assert finding is None or words in finding["message"]
+    expect(lines, tmp_path, "resume-lost", words)
 
 
 # -- waits -----------------------------------------------------------------------------------------
@@ -294,6 +293,4 @@ def beats(counters: str, count: int) -> Lines:
 def test_what_is_waited_for_leads(
     lines: Lines, words: str | None, tmp_path: Path
 ) -> None:
-    finding = said(lines, tmp_path, "hang")
-    assert (finding is None) is (words is None), finding
-    assert finding is None or words in finding["message"]
+    expect(lines, tmp_path, "hang", words)
