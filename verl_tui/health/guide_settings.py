@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 import math
-import sys
 from collections.abc import Callable, Mapping
 from dataclasses import fields, replace
 from functools import cache, partial
-from pathlib import Path
 from typing import Any
 
 from verl_tui.health.finding import Severity
@@ -22,11 +20,7 @@ from verl_tui.health.guide import (
     Rule,
 )
 from verl_tui.indicators import INDICATORS
-
-if sys.version_info >= (3, 11):
-    import tomllib
-else:
-    import tomli as tomllib  # type: ignore[import-not-found,unused-ignore]
+from verl_tui.toml_tables import toml_table
 
 _SEVERITIES = {severity.word: severity for severity in Severity}
 _COUNTS = ("window", "count", "hold", "recent", "least", "before", "lag", "within")
@@ -126,9 +120,7 @@ def _silenced(names: object, rules: Mapping[str, Rule]) -> frozenset[str]:
 
 @cache
 def _read() -> tuple[tuple[Rule, ...], tuple[Band, ...]]:
-    data = tomllib.loads(
-        Path(__file__).with_name("guide.toml").read_text(encoding="utf-8")
-    )
+    data = toml_table(__file__, "guide.toml")
     rules = tuple(_rule({**entry}) for entry in data["rule"])
     bands = tuple(
         Band(

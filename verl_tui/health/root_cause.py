@@ -6,9 +6,8 @@ else failed is a consequence; of the rest the first counts, not the most frequen
 
 from __future__ import annotations
 
-import sys
 from functools import cache, partial
-from pathlib import Path, PurePath
+from pathlib import PurePath
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from verl_tui.patterns import pattern
@@ -17,6 +16,7 @@ from verl_tui.runs.settings import number
 from verl_tui.runs.stated_sizes import gpu_count
 from verl_tui.runs.views.errors import last_troubles
 from verl_tui.text import one_line
+from verl_tui.toml_tables import toml_table
 from verl_tui.words import lowered
 from verl_tui.words import number as in_words
 
@@ -96,12 +96,8 @@ class RootCause(NamedTuple):
 @cache
 def catalogue() -> Sequence[Cause]:
     """Return all causes, in the order of trying."""
-    if sys.version_info >= (3, 11):
-        import tomllib
-    else:
-        import tomli as tomllib
-    text = Path(__file__).with_name("causes.toml").read_text("utf-8")
-    return [_cause(id, entry) for id, entry in tomllib.loads(text).items()]
+    table = toml_table(__file__, "causes.toml")
+    return [_cause(id, entry) for id, entry in table.items()]
 
 
 def _cause(id: str, entry: Mapping[str, Any]) -> Cause:

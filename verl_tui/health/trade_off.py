@@ -175,7 +175,7 @@ def _error(blocks: BlockHistory, points: Sequence[_BlockLevel], i: int) -> float
 def _against_reward(
     blocks: BlockHistory, best: Sequence[_BlockLevel], size: int
 ) -> float | None:
-    """Return the reward where a figure was at its best, None where it surely has not risen since."""
+    """Return the reward where a figure was at its best, None where it has not surely risen."""
     first = best[0].at
     rewards = blocks[first:].levels(0)
     before = finite(rewards[point.at - first] for point in best)
