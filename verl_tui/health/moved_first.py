@@ -106,7 +106,7 @@ def _length(context: RuleContext, fall: Finding) -> Finding | None:
     return Finding(
         rule.id,
         rule.severity,
-        f"responses {'grew' if grows else 'shrank'} {figures}, before the reward fell from step "
+        f"response length {'grew' if grows else 'shrank'} {figures}, before the reward fell from step "
         f"{since} on",
         step=series.steps[-1],
         since_step=began,
