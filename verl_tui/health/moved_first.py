@@ -106,8 +106,8 @@ def _length(context: RuleContext, fall: Finding) -> Finding | None:
     return Finding(
         rule.id,
         rule.severity,
-        f"response length {'grew' if grows else 'shrank'} {figures}, before the reward fell from step "
-        f"{since} on",
+        f"response length {'grew' if grows else 'shrank'} {figures}, before the reward fell from "
+        f"step {since} on",
         step=series.steps[-1],
         since_step=began,
         evidence=(

@@ -336,8 +336,8 @@ def _advice(run: Run, suspect: _Suspect, phase: Phase | None) -> str:
     if suspect.cause is None:
         where = f" at {event.frame}" if event.frame else ""
         return (
-            f"This exception is not in the catalogue: look at the code that raised it{where}, and at "
-            f"the lines before line {event.line} of the log."
+            f"This exception is not in the catalogue: look at the code that raised it{where}, and "
+            f"at the lines before line {event.line} of the log."
         )
     doing = phase.words if phase is not None else ""
     remedies = filter(partial(_applies, doing, event.text), suspect.cause.remedies)
