@@ -6,6 +6,8 @@ import os
 from typing import TYPE_CHECKING, Protocol
 
 from verl_tui.records import (
+    Event,
+    EventKind,
     Histogram,
     MetricRows,
     Record,
@@ -244,10 +246,20 @@ class FileSource:
                 self._unreadable += 1
                 if self._unreadable > _REPORTED_UNREADABLE:
                     continue
-            elif not isinstance(record, Histogram):  # its quantiles are counted
-                self._records += len(getattr(record, "steps", (0,)))
+            else:
+                self._records += _count(record)
             kept.append(record)
         return self._figures.complete(kept)
+
+
+def _count(record: Record) -> int:
+    """Return as how many records of training one counts: of a histogram the quantiles do, and any
+    text may hold lines of trouble.
+    """
+    trouble = isinstance(record, Event) and record.kind is EventKind.WARNING
+    if trouble or isinstance(record, Histogram):
+        return 0
+    return len(getattr(record, "steps", (0,)))
 
 
 def follower(path: Path) -> Follower:
