@@ -141,6 +141,10 @@ def timed(count: int, each: Callable[[int], dict[str, float]]) -> Lines:
         (timed(20, lambda _: {"save_checkpoint": 300.0}), "save_checkpoint takes 87%"),
         (timed(20, lambda _: {"gen": 4000.0}), "gen takes 99%"),
         (timed(20, lambda _: {"gen": 400.0}), None),  # long answers
+        (
+            [step(n, timing_s__gen=60, timing_s__step=61) for n in range(1, 20)],
+            None,  # the other phases run beside it
+        ),
         (timed(20, lambda _: {"reward": 30.0}), None),
         (timed(20, lambda n: {"reward": 9000.0 if n == 15 else 5.0}), None),  # once
         (timed(60, lambda n: {"save_checkpoint": 0.0 if n % 20 else 300.0}), None),

@@ -101,7 +101,7 @@ def alarms(name: str, seed: int, directory: Path) -> tuple[int, list[Episode]]:
 
 _AT_THE_END = (
     *("crash", "hang", "host-memory", "weights-not-synced", "worker-errors"),
-    *("disk-filling", "ended-early", "resume-lost"),
+    *("disk-filling", "ended-early", "one-phase", "resume-lost"),
 )
 """They speak of the present only: from a log read at once, no delay in steps can be measured."""
 

@@ -22,6 +22,10 @@ _WORK = NamePattern(
     r".*(?:gen|rollout|wait|train|update|forward|backward|experience|explor|infer|sampl).*"
 )
 """Phases that may well take most of a step: generating and training, or waiting for either."""
+_WHOLE, _WITHIN = 1.05, 0.9
+"""Share of a step that a phase and the others do not exceed; those that take as much of the phase
+lie within it.
+"""
 _ADVICE = (
     (
         NamePattern(r".*(?:save|saving|checkpoint|ckpt).*"),
@@ -75,8 +79,8 @@ class OnePhase(Diagnosis):
         slow step is no habit.
         """
         series = run.present(part.key)
-        if series is None or found.whole < self.rule.floor or part.share > 1.05:
-            return False  # more than the whole is a sum over workers, or another unit
+        if series is None or found.whole < self.rule.floor or _overlaps(found, part):
+            return False
         longest = max(valid_durations(series.since(found.steps[0])).values())
         count = len(found.steps)
         rest = count * found.whole - longest
@@ -104,6 +108,16 @@ class OnePhase(Diagnosis):
             source=self.rule.source,
             key=part.key,
         )
+
+
+def _overlaps(found: Breakdown, part: StepPart) -> bool:
+    """Return whether a phase runs beside others (asynchronous generation), or is a sum over
+    workers: then it may take all of the step.
+    """
+    beside = sum(
+        one.seconds for one in found.parts if one.seconds < _WITHIN * part.seconds
+    )
+    return part.seconds + beside > _WHOLE * found.whole
 
 
 def _advice(run: Run, name: str) -> str:
