@@ -32,10 +32,10 @@ ALLOWED = frozenset(
             "ISC",
             "MIT",
         ),
-        *("MPL-2.0", "PSF-2.0", "Python-2.0", "Unlicense", "Zlib"),
+        *("CC0-1.0", "MPL-2.0", "PSF-2.0", "Python-2.0", "Unlicense", "Zlib"),
     }
 )
-"""By SPDX. MPL-2.0 binds changes to its own files only."""
+"""By SPDX. MPL-2.0 binds changes to its own files only; CC0-1.0 gives parts of numpy away."""
 _IN_WORDS = (
     (r"apache", "Apache-2.0"),
     (r"\bmit\b|permission is hereby granted, free of charge", "MIT"),

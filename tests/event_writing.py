@@ -6,7 +6,7 @@ from tensorboardX.proto.event_pb2 import Event
 from tensorboardX.proto.summary_pb2 import Summary, SummaryMetadata
 from tensorboardX.proto.tensor_pb2 import TensorProto
 
-from verl_tui.sources.formats.tensorboard.frames import SHIFT, crc32c, turned
+from verl_tui.sources.formats.tensorboard.frames import checksum
 
 BEGAN = 1.7e9
 
@@ -25,11 +25,7 @@ def version() -> bytes:
 def _framed(event: Event) -> bytes:
     data = event.SerializeToString()
     header = len(data).to_bytes(8, "little")
-    return header + masked(header) + data + masked(data)
-
-
-def masked(data: bytes) -> bytes:
-    return ((turned(crc32c(data)) + SHIFT) & 0xFFFFFFFF).to_bytes(4, "little")
+    return header + checksum(header) + data + checksum(data)
 
 
 def tensor(tag: str, value: float, plugin: str = "") -> Summary.Value:

@@ -751,7 +751,8 @@ def test_lines_that_look_like_metrics_beside_known_steps_are_not_spoken_of(
 def test_a_file_without_a_line_of_a_training_is_said_to_have_none(
     tmp_path: Path,
 ) -> None:
-    path = write(tmp_path / "INDEX.md", ["# Runs\n"], age=7200.0)
+    lines = ["# Runs", "", "- warning: the third failed, see the errors below"]
+    path = write(tmp_path / "INDEX.md", lines, age=7200.0)
     monitor = load([str(path)], Config(), NOW)
     found = report(monitor, NOW)
     said = note_text(found, monitor, NOW, width=None, colour=False)

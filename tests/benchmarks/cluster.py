@@ -101,7 +101,6 @@ def questions(address: str) -> list[tuple[Address, str | None]]:
     place = addresses.parse_address(address)
     client = Timed(place)
     Server(place, client).ask(time.time())
-    client.close()
     return client.questions
 
 
@@ -115,7 +114,6 @@ def server_time(asked: list[tuple[Address, str | None]]) -> tuple[list[float], i
         begin = time.perf_counter()
         client.ask(address, form=form)
         took.append(time.perf_counter() - begin)
-    client.close()
     return took, client.received
 
 

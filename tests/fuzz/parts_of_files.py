@@ -11,7 +11,7 @@ import struct
 import zlib
 from typing import TYPE_CHECKING
 
-from verl_tui.sources.formats.tensorboard.frames import SHIFT, crc32c, turned
+from verl_tui.sources.formats.tensorboard.frames import checksum
 from verl_tui.sources.formats.wandb.reader import HEADER
 
 if TYPE_CHECKING:
@@ -64,11 +64,7 @@ def together(name: str, parts: Iterable[bytes]) -> bytes:
 
 def _event(part: bytes) -> bytes:
     size = struct.pack("<Q", len(part))
-    return size + _checksum(size) + part + _checksum(part)
-
-
-def _checksum(data: bytes) -> bytes:
-    return (turned(crc32c(data)) + SHIFT & 0xFFFFFFFF).to_bytes(4, "little")
+    return size + checksum(size) + part + checksum(part)
 
 
 def is_binary(name: str) -> bool:

@@ -570,6 +570,7 @@ def _other(null: Null) -> None:
     if chance.random() < 0.3:
         null.settings |= {"kl_controller": "adaptive", "target_kl": 0.1}
         null.from_0(0.2, "kl")
+    null.put("objective/kl", chance.uniform(0, 8), 0.5, -1.5, math.inf)
     constant = {**OTHER, "learning_rate": 1e-6, "vllm:corrupted_requests": 0.0}
     null.columns = {
         key: [value] * null.count for key, value in constant.items()

@@ -144,6 +144,17 @@ CASES = [
         T,
     ),
     Case(
+        "kl-negative",
+        {"actor/reward_kl_penalty": late(40, 0.02, -0.3, 12)},
+        {"actor/reward_kl_penalty": wave(40, -0.02, 0.03)},
+    ),
+    Case(
+        "kl-negative/responses",
+        {"objective/kl": late(40, 0.5, -9.0, 12)},
+        {"objective/kl": wave(40, -0.5, 0.8)},
+        OTHER,
+    ),
+    Case(
         "ref-kl-high",
         {"kl/divergence": late(40, 0.05, 0.4, 5)},
         {"kl/divergence": wave(40, 0.15, 0.1)},

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+from dataclasses import replace
 
 import pytest
 from planted import TUTORIAL, VERL, judge, planted
@@ -98,7 +99,7 @@ def test_a_chain_ends_at_its_first_cause() -> None:
     [
         ("policy-collapse", 5000),
         ("entropy-collapse", 5000),
-        ("reward-slide", 5000),
+        ("reward-slide", 5110),  # what moved first leads: here the reward
         ("reward-hacking", 4000),
     ],
 )
@@ -108,6 +109,55 @@ def test_what_responses_shrink_from(cause: str, since: int) -> None:
     short = found("response-short", since + 50)
     assert causes(found(cause, 5000), collapse, short) == [None, cause, cause]
     assert causes(collapse, short) == [None, "length-collapse"]
+
+
+@pytest.mark.parametrize(
+    ("first", "later"),
+    [
+        (
+            found("not-finite", 119, Severity.CRITICAL),
+            found("policy-collapse", 120, Severity.CRITICAL),
+        ),
+        (found("not-finite", 119, Severity.CRITICAL), found("reward-slide", 119)),
+        (found("length-collapse", 5000), found("reward-slide", 5000)),
+        (found("length-collapse", 5000), found("reward-zero", 5050, Severity.CRITICAL)),
+        (found("length-explosion", 5000), found("reward-slide", 5100)),
+        (found("component-falls", 5000), found("reward-cliff", 5050)),
+        (found("worker-errors", 5000), found("reward-zero", 5000, Severity.CRITICAL)),
+        (found("truncation", 1), found("nothing-learns", 1)),
+    ],
+    ids=lambda one: one.id,
+)
+def test_what_moved_first_leads(first: Finding, later: Finding) -> None:
+    """It is as bad as what follows from it."""
+    for order in ((first, later), (later, first)):
+        reported = with_causes(
+            order, GUIDE, lambda one, points: (one.since_step or 0) - GAP * points
+        )
+        told = {one.id: one for one in reported}
+        assert told[first.id].consequence_of is None
+        assert told[later.id].consequence_of == first.id
+        assert told[first.id].severity == max(first.severity, later.severity)
+
+
+@pytest.mark.parametrize(
+    ("first", "later"),
+    [
+        (COLLAPSE, found("not-finite", 5010, Severity.CRITICAL)),
+        (found("reward-slide", 4000), found("length-collapse", 5000)),
+        (found("reward-cliff", 4900), found("component-falls", 5000)),
+    ],
+    ids=lambda one: one.id,
+)
+def test_the_reward_leads_where_it_moved_first(first: Finding, later: Finding) -> None:
+    assert causes(first, later) == [None, first.id]
+
+
+def test_nothing_leads_long_after_it_or_without_being_enough() -> None:
+    broken = found("not-finite", 1000, Severity.CRITICAL)
+    assert causes(broken, COLLAPSE) == [None, None]
+    some = replace(found("truncation", 1), leads=False)
+    assert causes(some, found("nothing-learns", 1)) == [None, None]
 
 
 def test_rules_explain_one_another_in_no_circle() -> None:

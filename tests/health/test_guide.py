@@ -29,7 +29,7 @@ PUBLIC = {
     "repetition dead-groups component-imbalance engine-mismatch slow-phase gpu-uneven worker-errors "
     "token-mult-prob-error engine-pearson rejection-eats-batch sequence-is-saturated corrupted-requests "
     "first-step weights-not-synced entropy-explosion host-memory nothing-learns reward-slide reward-jump "
-    "component-falls length-collapse",
+    "component-falls length-collapse kl-negative disk-filling one-phase ended-early resume-lost",
     "info": "gpu-low async-idle plateau restart",
 }
 

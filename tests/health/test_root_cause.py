@@ -51,9 +51,11 @@ def test_an_entry_is_found_by_the_line_it_was_written_from(id: str) -> None:
 
 
 ENDS = [
-    id for id, cause in ENTRIES.items() if not cause.waiting and id != "interrupted"
+    id
+    for id, cause in ENTRIES.items()
+    if not cause.waiting and cause.kind != "stop" and id != "interrupted"
 ]
-"""Entries that say how a run ended; Ctrl+C is told otherwise."""
+"""Entries that say why a run crashed; Ctrl+C and a run's own limits are told otherwise."""
 
 
 @pytest.mark.parametrize("id", ENDS)
@@ -198,3 +200,10 @@ def test_a_log_of_100_000_errors_has_one_cause(tmp_path: Path) -> None:
         for at in range(100_000)
     )
     assert "GPU memory" in crash_of(tmp_path, first + noise + DIED)["message"]
+
+
+def test_a_library_that_is_asked_for_is_a_missing_module() -> None:
+    said = "RuntimeError: WandbCallback requires wandb to be installed. Run `pip install wandb`."
+    found = cause_of(said)
+    assert found is not None
+    assert (found[0].id, found[1]["module"]) == ("module-missing", "wandb")

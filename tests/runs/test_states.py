@@ -303,11 +303,13 @@ def test_the_headline_is_the_cause() -> None:
         "torch.OutOfMemoryError: CUDA out of memory.",
         40,
         actor="rank 3",
+        raised=True,
     )
     child = Event(
         EventKind.TRACEBACK,
         "torch.distributed.elastic.multiprocessing.errors.ChildFailedError:",
         90,
+        raised=True,
     )
     (crash,) = (
         one
@@ -316,7 +318,8 @@ def test_the_headline_is_the_cause() -> None:
     )
     assert (
         crash.message
-        == "the run crashed at step 5: torch.OutOfMemoryError on rank 3: CUDA out of memory."
+        == "the run crashed at step 5: GPU memory ran out: torch.OutOfMemoryError: CUDA out of memory."
+        " (rank 3)"
     )
     assert crash.evidence[0].startswith("train.log:40: ")
 
@@ -324,7 +327,13 @@ def test_the_headline_is_the_cause() -> None:
 def test_workers_errors_come_before_the_drivers_consequence_with_their_count() -> None:
     said = "RuntimeError: judge endpoint returned 503 for request {}"
     errors = [
-        Event(EventKind.TRACEBACK, said.format(at), 100 + at, actor="AgentLoopWorkerTQ")
+        Event(
+            EventKind.TRACEBACK,
+            said.format(at),
+            100 + at,
+            actor="AgentLoopWorkerTQ",
+            raised=True,
+        )
         for at in range(46)
     ]
     run = run_of(steps(11), *errors)
@@ -333,7 +342,7 @@ def test_workers_errors_come_before_the_drivers_consequence_with_their_count() -
     take(run, Event(EventKind.FATAL, "ValueError: Received an empty list as keys", 900))
     (crash,) = (one for one in verdict(run, T + 2).findings if one.id == "crash")
     assert crash.message.endswith(
-        "RuntimeError: judge endpoint returned 503 for request 0 (AgentLoopWorkerTQ, 46 times)"
+        "RuntimeError: judge endpoint returned 503 for request 0 (AgentLoopWorkerTQ)"
     )
     assert found(run, T + 2) == {"crash": Severity.CRITICAL}
 

@@ -872,6 +872,64 @@ def _worker_errors(world: World, onset: int, chance: random.Random) -> int:
     return world.steps
 
 
+# -- what goes wrong in silence --------------------------------------------------------------------
+
+level("kl-negative", "reference_kl", -0.6, -0.3, 0.03)
+
+
+@failure("one-phase", "verl")
+def _one_phase(world: World, onset: int, chance: random.Random) -> None:
+    seconds = chance.uniform(800, 3000)
+    world.put("timing_s/reward", 4.0, 0.2)
+    for key in ("timing_s/reward", "timing_s/step"):
+        world.change(key, onset, lambda _, known: known + seconds)
+
+
+def _raylet(free: float, age: float) -> str:
+    at = datetime.fromtimestamp(NOW - age)  # noqa: DTZ006 - as logs do
+    return (
+        f"(raylet, ip=10.1.0.5) [{at:%Y-%m-%d %H:%M:%S},313 E 95 97] (raylet) file_system_monitor.cc:116: "
+        f"/tmp/ray is over 95% full, available space: {free:.4f} GB; capacity: 900 GB. Object creation "
+        "will fail if spilling is required."
+    )
+
+
+@failure("disk-filling", "verl", form="console")
+def _disk(world: World, onset: int, chance: random.Random) -> int:
+    shorten(world, onset)
+    left, each = chance.uniform(20, 40), chance.uniform(1, 3)
+    world.age = 5.0
+    world.lines = [_raylet(left - each * i / 6, 60.0 - 10 * i) for i in range(6)]
+    return world.steps
+
+
+@failure("ended-early", "verl", form="console")
+def _ended_early(world: World, onset: int, _: random.Random) -> int:
+    world.settings["trainer.total_training_steps"] = world.steps
+    shorten(world, onset)
+    world.age = 300.0
+    world.lines = ["wandb: Find logs at: ./wandb/run-20260504_080012-k2j4/logs"]
+    return world.steps
+
+
+@failure("resume-lost", "verl", form="console")
+def _resume_lost(world: World, onset: int, _: random.Random) -> int:
+    """The run goes on with the values of its first steps."""
+    begun = dict(world.columns)
+    world.lines = ["(TaskRunner pid=9) Setting global step to " + str(onset)]
+    world.lines += [
+        f"(TaskRunner pid=9) step:{onset + 1 + i} - "
+        + " - ".join(
+            f"{key}:{values[i]!r}"
+            for key, values in begun.items()
+            if values[i] is not None
+        )
+        for i in range(1, 30)
+    ]
+    shorten(world, onset)
+    return world.steps
+
+
 # -- by the letter, at any cadence, on any device --------------------------------------------------
 
 level("gpu-low", "gpu", 52.5, 57, 1.5, "tutorial", "other")

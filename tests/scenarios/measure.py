@@ -99,7 +99,10 @@ def alarms(name: str, seed: int, directory: Path) -> tuple[int, list[Episode]]:
     return world.steps, [one for one in verdict.history if one.severity > Severity.INFO]
 
 
-_AT_THE_END = ("crash", "hang", "host-memory", "weights-not-synced", "worker-errors")
+_AT_THE_END = (
+    *("crash", "hang", "host-memory", "weights-not-synced", "worker-errors"),
+    *("disk-filling", "ended-early", "one-phase", "resume-lost"),
+)
 """They speak of the present only: from a log read at once, no delay in steps can be measured."""
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from typing import TYPE_CHECKING
 
+import psutil
 import pytest
 
 from verl_tui.records import Writer
@@ -22,6 +23,7 @@ def proc(root: Path, *, space: str = FIRST) -> Path:
     """Return a `/proc` without processes."""
     (root / "self" / "ns").mkdir(parents=True)
     (root / "self" / "ns" / "pid").symlink_to(space)
+    psutil.PROCFS_PATH = str(root)
     (root / "stat").write_text(f"cpu 1 2 3\nbtime {BOOT}\n")
     return root
 
@@ -39,7 +41,7 @@ def process(
     folder.mkdir()
     ticks = int((began - BOOT) * os.sysconf("SC_CLK_TCK"))
     (folder / "stat").write_text(
-        f"{pid} (a) b) {state} " + " ".join(["0"] * 18) + f" {ticks} 0\n"
+        f"{pid} (a) b) {state} " + " ".join(["0"] * 18) + f" {ticks}" + " 0" * 32 + "\n"
     )
     numbers = f"{pid}\t{inside}" if inside is not None else str(pid)
     (folder / "status").write_text(f"Name:\tpython\nNSpid:\t{numbers}\nThreads:\t1\n")
@@ -54,29 +56,35 @@ def event_file(
     return path
 
 
+@pytest.fixture(autouse=True)
+def _real_system(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Have each test's own `/proc` forgotten behind it."""
+    monkeypatch.setattr(psutil, "PROCFS_PATH", psutil.PROCFS_PATH)
+
+
 @pytest.fixture
 def system(tmp_path: Path) -> Path:
     return proc(tmp_path / "proc")
 
 
-def look(root: Path, path: Path, now: float = NOW) -> Writer | None:
-    return Authors(root, "gpu-7.lan").look([path], now).get(path)
+def look(path: Path, now: float = NOW) -> Writer | None:
+    return Authors("gpu-7.lan").look([path], now).get(path)
 
 
 def test_a_process_that_is_there_lives_and_one_that_is_not_is_gone(
     system: Path, tmp_path: Path
 ) -> None:
     path = event_file(tmp_path)
-    assert look(system, path) == Writer(4711, "", gone=True, by_name=True)
+    assert look(path) == Writer(4711, "", gone=True, by_name=True)
     process(system, 4711)
-    assert look(system, path) == Writer(4711, "", by_name=True)
+    assert look(path) == Writer(4711, "", by_name=True)
 
 
 def test_a_later_process_of_that_number_is_another(
     system: Path, tmp_path: Path
 ) -> None:
     process(system, 4711, began=BEGUN + 600)
-    reported = look(system, event_file(tmp_path))
+    reported = look(event_file(tmp_path))
     assert reported is not None
     assert reported.gone
 
@@ -85,7 +93,7 @@ def test_a_dead_process_that_nobody_has_waited_for_is_gone(
     system: Path, tmp_path: Path
 ) -> None:
     process(system, 4711, state="Z")
-    reported = look(system, event_file(tmp_path))
+    reported = look(event_file(tmp_path))
     assert reported is not None
     assert reported.gone
 
@@ -104,12 +112,12 @@ def test_other_hosts_and_names_without_a_process_tell_nothing(
     path = tmp_path / name
     path.write_bytes(b"x")
     os.utime(path, (NOW, NOW))
-    assert look(system, path) is None
+    assert look(path) is None
 
 
 def test_a_number_inside_a_container_counts(system: Path, tmp_path: Path) -> None:
     process(system, 9000, inside=4711)
-    reported = look(system, event_file(tmp_path))
+    reported = look(event_file(tmp_path))
     assert reported is not None
     assert not reported.gone
 
@@ -117,10 +125,10 @@ def test_a_number_inside_a_container_counts(system: Path, tmp_path: Path) -> Non
 def test_in_a_container_only_a_long_silent_file_has_lost_its_process(
     tmp_path: Path,
 ) -> None:
-    system = proc(tmp_path / "proc", space=CONTAINER)
+    proc(tmp_path / "proc", space=CONTAINER)
     path = event_file(tmp_path)
-    assert look(system, path) is None
-    reported = look(system, path, NOW + 300)
+    assert look(path) is None
+    reported = look(path, NOW + 300)
     assert reported is not None
     assert reported.gone
 
@@ -129,7 +137,7 @@ def test_a_file_that_grows_after_all_is_written_elsewhere(
     system: Path, tmp_path: Path
 ) -> None:
     path = event_file(tmp_path)
-    authors = Authors(system, "gpu-7.lan")
+    authors = Authors("gpu-7.lan")
     assert authors.look([path], NOW)[path].gone
     assert authors.look([path], NOW + 10)[path].gone
     os.utime(path, (NOW + 20, NOW + 20))
@@ -138,10 +146,9 @@ def test_a_file_that_grows_after_all_is_written_elsewhere(
 
 
 def test_what_cannot_be_seen_is_no_proof(tmp_path: Path) -> None:
-    assert look(tmp_path / "nowhere", event_file(tmp_path)) is None
+    psutil.PROCFS_PATH = str(tmp_path / "nowhere")
+    assert look(event_file(tmp_path)) is None
     assert (
-        Authors(tmp_path, "h").look(
-            [tmp_path / "events.out.tfevents.1795000000.h.1.0"], NOW
-        )
+        Authors("h").look([tmp_path / "events.out.tfevents.1795000000.h.1.0"], NOW)
         == {}
     )

@@ -86,27 +86,6 @@ LEADS: dict[str, Callable[[int, str], str]] = {
 }
 
 
-LEARNED: dict[str, Callable[[int, str], str]] = {
-    "grep -Hn": lambda i, line: f"train.log:{i}:{line}",
-    "cat -n": lambda i, line: f"{i:6}\t{line}",
-    "indented": lambda _, line: f"    {line}",
-    "Hydra": lambda i, line: f"[2026-11-20 10:00:{i:02},123][__main__][INFO] - {line}",
-    "loguru": lambda i, line: (
-        f"2026-11-20 10:00:{i:02}.123 | INFO     | launch:run:42 - {line}"
-    ),
-    "logging": lambda i, line: f"{['INFO', 'ERROR'][i % 2]}:root:{line}",
-    "absl": lambda i, line: f"I1120 10:00:{i:02}.123456 140123 main.py:42] {line}",
-    "GitLab": lambda i, line: f"2026-11-20T10:00:{i:02}.123456Z 01O {line}",
-    "gh run view": lambda i, line: (
-        f"train\tRun it\t2026-11-20T10:00:{i:02}.1234567Z {line}"
-    ),
-    "Airflow": lambda i, line: (
-        f"[2026-11-20, 10:00:{i:02} UTC] {{pod.py:466}} INFO - [base] {line}"
-    ),
-    "TeamCity": lambda i, line: f"[10:00:{i:02}] :\t [Step 1/1] {line}",
-}
-
-
 def wrapped(**more: Any) -> Callable[[int, str], str]:
     """Return how a collector writes a line that has the name `text` among more."""
     return lambda i, line: orjson.dumps(
@@ -161,19 +140,6 @@ def test_what_stands_before_lines_changes_nothing(
     assert printed[3]
 
 
-@pytest.mark.parametrize("way", LEARNED)
-@pytest.mark.parametrize("name", CONSOLES)
-def test_leads_that_nobody_knows_are_learnt(
-    tmp_path: Path, name: str, way: str
-) -> None:
-    path = tmp_path / "train.log"
-    lines = ["the job begins", "", "  on one node", *CONSOLES[name]]
-    path.write_text(kept(lines, lambda _, line: line))
-    printed = said(read_run(path))
-    path.write_text(kept(lines, LEARNED[way]))
-    assert said(read_run(path)) == printed
-
-
 # -- what is printed may look like a lead ----------------------------------------------------------
 
 
@@ -204,19 +170,6 @@ def test_a_console_of_which_one_line_begins_otherwise_has_no_labels() -> None:
 )
 def test_what_only_looks_like_a_lead_is_text(line: str) -> None:
     assert texts("begins", line)[1] == line
-
-
-@pytest.mark.parametrize(
-    "lines",
-    [
-        [f"INFO 11-20 10:00:0{i} [api.py:42] served {'abc'[i % 3]}" for i in range(9)],
-        [f"Epoch {i}:" for i in range(9)],
-        [f"{{'loss': 0.{i}, 'grad_norm': 1.{i}, 'kl': 'x{i}'}}" for i in range(9)],
-        ["", "", "", " a", "b", ""],
-    ],
-)
-def test_what_all_lines_say_is_no_lead(lines: list[str]) -> None:
-    assert texts(*lines) == lines
 
 
 @pytest.mark.parametrize("prefix", ["", RAY])

@@ -40,7 +40,7 @@ def named(*lines: bytes) -> tuple[str, ...]:
     """Return the engines that a console names."""
     reader = console.reader(None)  # type: ignore[arg-type]
     reader.feed(b"\n".join((*lines, b"")))
-    return reader.engines
+    return reader.decoder.engines
 
 
 # -- lines -----------------------------------------------------------------------------------------
@@ -108,7 +108,7 @@ def test_a_log_that_begins_anew_names_its_own() -> None:
     reader = console.reader(None)  # type: ignore[arg-type]
     reader.feed(b"AgentLoopManager: ['10.0.0.1:1']\n")
     reader.restart("truncated")
-    assert reader.engines == ()
+    assert reader.decoder.engines == ()
 
 
 _PIECES = st.sampled_from([
@@ -149,7 +149,10 @@ def test_any_cut_of_the_bytes_names_the_same(at: int) -> None:
     reader = console.reader(None)  # type: ignore[arg-type]
     reader.feed(text[:at])
     reader.feed(text[at:])
-    assert reader.engines == ("http://10.0.0.1:1/metrics", "http://10.0.0.2:2/metrics")
+    assert reader.decoder.engines == (
+        "http://10.0.0.1:1/metrics",
+        "http://10.0.0.2:2/metrics",
+    )
 
 
 # -- which of them are asked -----------------------------------------------------------------------

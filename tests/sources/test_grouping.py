@@ -213,27 +213,6 @@ def wandb(id_, time, *, resumed=0, name=""):
     )
 
 
-def test_wandb_runs_beside_several_logs_go_to_those_that_ended_with_them(tree):
-    files = dict(
-        [wandb("abc", 5000), wandb("def", 9000), wandb("ghi", 20_000)],
-        **{"a.log": (CONSOLE, 5060), "b.log": (CONSOLE, 8990)},
-    )
-    found = tree(files)
-    assert found["a"] == ["a.log", wandb("abc", 0)[0]]
-    assert found["b"] == ["b.log", wandb("def", 0)[0]]
-    assert [wandb("ghi", 0)[0]] in found.values(), (
-        "what belongs to no log is a run by itself"
-    )
-
-
-def test_wandb_runs_that_ended_together_are_given_to_nobody(tree):
-    files = dict(
-        [wandb("abc", 5000), wandb("def", 5001)],
-        **{"a.log": (CONSOLE, 5000), "b.log": (CONSOLE, 9000)},
-    )
-    assert len(tree(files)) == 4
-
-
 def test_a_wandb_run_that_was_resumed_is_one_run(tree):
     first = wandb("abc", 5000)
     second = wandb("abc", 9000, resumed=7)

@@ -11,7 +11,7 @@ from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from event_writing import event, masked, tensor
+from event_writing import event, tensor
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from log_reading import drain
@@ -41,6 +41,7 @@ from verl_tui.sources.formats import (
 )
 from verl_tui.sources.formats.console import reader as console
 from verl_tui.sources.formats.tensorboard import reader as tensorboard
+from verl_tui.sources.formats.tensorboard.frames import checksum
 from verl_tui.sources.formats.wandb import reader as wandb
 from verl_tui.sources.parts import LogPart, LogParts
 from verl_tui.sources.source import FileSource
@@ -273,7 +274,7 @@ def test_records_without_a_step_are_left_out_before_the_first_that_states_one(
 def test_a_record_within_the_text_of_another_is_none(tmp_path: Path) -> None:
     path = tmp_path / "events.out.tfevents.1.host"
     header = (40).to_bytes(8, "little")
-    forged = (header + masked(header)) * 500
+    forged = (header + checksum(header)) * 500
     quoted = Summary.Value(
         tag="note", tensor=TensorProto(dtype="DT_STRING", string_val=[forged])
     )

@@ -6,10 +6,11 @@ import os
 from dataclasses import dataclass, field
 from pathlib import Path
 
+import psutil
 import pytest
 
 from verl_tui.records import GpuProcess
-from verl_tui.sources.host.processes import Processes
+from verl_tui.sources.host.processes import Processes, opened
 
 READ, WRITE = "0100000", "0100001"
 NVIDIA = ("9", "/dev/nvidia0", "02")
@@ -35,7 +36,7 @@ class Proc:
         folder = self.root / str(pid)
         (folder / "fd").mkdir(parents=True)
         (folder / "fdinfo").mkdir()
-        rest = ["S", str(parent), *["0"] * 17, str(started), "0"]
+        rest = ["S", str(parent), *["0"] * 17, str(started), *["0"] * 32]
         (folder / "stat").write_text(f"{pid} (a) name) {' '.join(rest)}\n")
         (folder / "cmdline").write_bytes(
             b"".join(os.fsencode(word) + b"\0" for word in command)
@@ -55,8 +56,12 @@ class Proc:
 
 
 @pytest.fixture
-def proc(tmp_path: Path) -> Proc:
-    return Proc(tmp_path / "proc")
+def proc(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Proc:
+    root = tmp_path / "proc"
+    root.mkdir()
+    (root / "stat").write_text("btime 1790000000\n")
+    monkeypatch.setattr(psutil, "PROCFS_PATH", str(root))
+    return Proc(root)
 
 
 @pytest.fixture
@@ -66,8 +71,8 @@ def log(tmp_path: Path) -> str:
     return str(path)
 
 
-def look(proc: Proc, pid: int = 50) -> GpuProcess:
-    return Processes(proc.root).look(pid, 7, 0.0)
+def look(pid: int = 50) -> GpuProcess:
+    return Processes().look(pid, 7, 0.0)
 
 
 @pytest.mark.parametrize(
@@ -90,16 +95,16 @@ def test_name_tells_the_program_and_no_secret(
     proc: Proc, command: tuple[str, ...], name: str
 ) -> None:
     proc.add(50, 1, *command)
-    assert look(proc).name == name
+    assert look().name == name
 
 
 def test_what_cannot_be_seen_stays_unsaid(proc: Proc) -> None:
-    assert look(proc) == GpuProcess(50, memory=7)
+    assert look() == GpuProcess(50, memory=7)
 
 
 def test_another_process_of_that_number_is_not_it(proc: Proc) -> None:
     proc.add(50, 1, "postgres", files=(("1", "/dev/null", WRITE),))
-    assert look(proc) == GpuProcess(50, memory=7)
+    assert look() == GpuProcess(50, memory=7)
 
 
 def test_written_files_of_the_process_and_of_what_started_it(
@@ -118,7 +123,7 @@ def test_written_files_of_the_process_and_of_what_started_it(
             ("4", "/gone.log", WRITE),
         ),
     )
-    found = look(proc)
+    found = look()
     assert found.files == {log}
     assert found.cwd == "/work"
 
@@ -129,11 +134,11 @@ def test_a_tee_behind_the_process(proc: Proc, log: str) -> None:
     proc.add(21, 10, "tee", files=(("0", "pipe:[77]", READ), ("3", log, WRITE)))
     proc.add(22, 10, "tee", files=(("0", "pipe:[78]", READ), ("3", "/other", WRITE)))
     proc.add(50, 20, "python")
-    assert look(proc).files == {log}
+    assert look().files == {log}
 
 
 def test_what_was_seen_holds_for_a_while_and_for_that_process_only(proc: Proc) -> None:
-    processes = Processes(proc.root)
+    processes = Processes()
     proc.add(50, 1, "first")
     assert processes.look(50, 7, 0.0).name == "first"
     (proc.root / "50" / "cmdline").write_bytes(b"second\0")
@@ -158,11 +163,11 @@ def test_what_was_seen_holds_for_a_while_and_for_that_process_only(proc: Proc) -
 def test_a_circle_of_parents_ends(proc: Proc) -> None:
     proc.add(50, 51, "a")
     proc.add(51, 50, "b")
-    assert look(proc).name == "a"
+    assert look().name == "a"
 
 
 @pytest.mark.skipif(not Path("/proc/self/fd").exists(), reason="no /proc here")
 def test_own_process_writes_its_file(tmp_path: Path) -> None:
     path = tmp_path / "own.log"
     with path.open("w"):
-        assert str(path.resolve()) in Processes().opened(os.getpid()).files
+        assert str(path.resolve()) in opened(os.getpid()).files

@@ -339,7 +339,6 @@ def test_a_run_is_followed_and_its_points_come_once(tmp_path: Path) -> None:
             end + 2,
         ):
             server.ask(moment)
-        client.close()
         run = server.runs["grpo"]
         for record in (record for records in run.waiting for record in records):
             if isinstance(record, MetricRows):

@@ -43,7 +43,17 @@ def reasons(discovery):
 
 @pytest.mark.parametrize(
     "name",
-    ["notes.md", "a.txt", "job.out", "console", "x.weird", "r.2024", "log.v2.final"],
+    [
+        "notes.md",
+        "a.txt",
+        "job.out",
+        "console",
+        "x.weird",
+        "r.2024",
+        "log.v2.final",
+        "job.path",
+        "run.lower",
+    ],
 )
 def test_a_console_is_known_whatever_it_is_called(tmp_path, name):
     (tmp_path / name).write_text(PROSE * 20 + STEPS)

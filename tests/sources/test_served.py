@@ -115,7 +115,6 @@ def asked(address: str, **settings: float) -> str:
     client = Client(place, **settings)  # type: ignore[arg-type]
     with pytest.raises(NoAnswerError) as error:
         client.ask(place)
-    client.close()
     return str(error.value)
 
 
@@ -368,7 +367,7 @@ def test_a_server_that_comes_back_is_read_on(monkeypatch: pytest.MonkeyPatch) ->
         )
         reported = []
         for _ in range(3):
-            poller.ask_once()
+            poller.ask()
             reported.append(poller.problem)
     assert reported == [None, "closes the connection without an answer", None]
     assert poller.asked is not None
@@ -386,7 +385,7 @@ def test_an_address_is_asked_as_often_as_the_user_wants_and_less_where_it_is_sil
         poller = Poller(addresses.parse_address(f"{address}/metrics"), every=every)
         found = []
         for _ in range(2):
-            poller.ask_once()
+            poller.ask()
             found.append(poller.pause)
     assert found == pauses
 
@@ -575,7 +574,7 @@ def test_a_server_that_finds_a_question_too_large_is_asked_for_less() -> None:
 
     with listening(talk) as address:
         poller = Poller(addresses.parse_address(address), lambda: 1_790_000_000.0)
-        poller.ask_once()
+        poller.ask()
     assert poller.problem is None
     forms = [parse_qs(one.rpartition("\r\n")[2]) for one in asked if "run%3D" in one]
     steps = [float(form["step"][0]) for form in forms]

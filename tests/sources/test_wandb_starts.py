@@ -169,7 +169,7 @@ def reported(tmp_path, data: bytes, cut: int = 0) -> tuple[str, ...]:
     reader = console.reader(tmp_path / "train.log")
     reader.feed(data[:cut])
     reader.feed(data[cut:])
-    return reader.reported
+    return reader.decoder.reported
 
 
 COLOURED = (

@@ -11,6 +11,7 @@ import sys
 from pathlib import Path, PurePath
 from typing import TYPE_CHECKING
 
+import psutil
 import pytest
 
 from verl_tui.sources.host.writer_watch import WriterWatch, fresh
@@ -237,7 +238,12 @@ def wait(pid: int, states: str) -> None:
     ("nfs4", "/data", False, False),
 ])  # fmt: skip
 def test_nobody_holds_a_file_only_where_all_who_might_can_be_seen(
-    tmp_path: Path, kind: str, mount: str, inside: bool, known: bool
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    kind: str,
+    mount: str,
+    inside: bool,
+    known: bool,
 ) -> None:
     """A container sees its own processes alone, while a volume is written by others as well."""
     root = tmp_path / "proc"
@@ -253,7 +259,8 @@ def test_nobody_holds_a_file_only_where_all_who_might_can_be_seen(
     log = tmp_path / "a volume" / "train.log"
     log.parent.mkdir()
     log.write_text("step:1 - a:1\n")
-    writers = Writers(root)
+    monkeypatch.setattr(psutil, "PROCFS_PATH", str(root))
+    writers = Writers()
     writers.scan([log])
     assert writers.held(log).unheld is known
 
@@ -298,15 +305,17 @@ def test_a_process_that_has_closed_the_file_and_goes_on_is_not_called_gone(
 
 
 def test_no_such_system_and_nothing_readable_say_nothing(
-    tmp_path: Path, log: Path
+    tmp_path: Path, log: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     for root in (tmp_path / "none", tmp_path):
-        writers = Writers(root)
+        monkeypatch.setattr(psutil, "PROCFS_PATH", str(root))
+        writers = Writers()
         writers.scan([log, tmp_path / "gone"])
         assert writers.held(log).writer is None
     (tmp_path / "proc" / "12" / "fd").mkdir(parents=True)
     (tmp_path / "proc" / "12" / "fd" / "1").symlink_to(log)
-    writers = Writers(tmp_path / "proc")
+    monkeypatch.setattr(psutil, "PROCFS_PATH", str(tmp_path / "proc"))
+    writers = Writers()
     writers.scan([log])
     assert writers.held(log).writer is None, "no flags, no process: nothing is claimed"
 
@@ -324,7 +333,8 @@ def test_ten_thousand_processes_are_looked_through_and_hidden_ones_prove_nothing
             raise PermissionError(path)
         return listed(path)
 
-    writers = Writers(root)
+    monkeypatch.setattr(psutil, "PROCFS_PATH", str(root))
+    writers = Writers()
     monkeypatch.setattr("os.listdir", listdir)
     writers.scan([log])
     assert writers.held(log).writer is None

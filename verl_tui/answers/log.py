@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from bisect import bisect_left
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -13,6 +12,7 @@ from verl_tui.on_demand.log.log_blocks import BLOCK, LogFile, read_block
 from verl_tui.rendering.log.line_kinds import StepLine, TextQuery
 from verl_tui.rendering.log.target import error_target, texts
 from verl_tui.sources.files.compressed import is_compressed
+from verl_tui.sources.files.paths import why
 from verl_tui.sources.files.tail import CHUNK, opened
 from verl_tui.text import one_line
 
@@ -70,8 +70,7 @@ def log_of(
             lines, mark, before, after = _lines(file, reading, path, count, place)
             size = file.size
     except OSError as error:
-        why = os.strerror(error.errno).lower() if error.errno else str(error)
-        raise NothingError(f"{one_line(str(path))}: {why}") from error
+        raise NothingError(f"{one_line(str(path))}: {why(error)}") from error
     answer: dict[str, Any] = {
         **reading.named,
         "path": str(path),

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import heapq
 import math
-import os
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from verl_tui.answers.run_reading import NothingError
 from verl_tui.records import Sample
+from verl_tui.sources.files.paths import why
 from verl_tui.sources.folders.dump_file import DumpFile
 from verl_tui.text import one_line
 from verl_tui.words import number
@@ -175,8 +175,7 @@ def _opened(samples: Samples, place: Place) -> _Step:
     try:
         return _Step(samples, place)
     except OSError as error:
-        why = os.strerror(error.errno).lower() if error.errno else str(error)
-        raise NothingError(f"{one_line(str(error.filename))}: {why}") from error
+        raise NothingError(f"{one_line(str(error.filename))}: {why(error)}") from error
 
 
 def _newest(

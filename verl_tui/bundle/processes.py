@@ -132,7 +132,7 @@ def _facts(pid: int) -> dict[str, Any]:
 def _process(pid: int) -> Any:
     import psutil
 
-    return psutil.Process(pid)  # type: ignore[no-untyped-call]
+    return psutil.Process(pid)
 
 
 def _program() -> str | None:

@@ -271,7 +271,7 @@ def _next(described: Mapping[str, Any], run: Run) -> str:
 def _checkpoint_before(finding: Mapping[str, Any], run: Run) -> str:
     """Name the checkpoint to go back to or to resume from, if that is the advice."""
     paths = _complete_checkpoints(run)
-    if finding["id"] == "crash":
+    if finding["id"] in ("crash", "ended-early"):
         newest = max(paths, default=None)
         if newest is None:
             return ""

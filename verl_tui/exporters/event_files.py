@@ -19,13 +19,7 @@ from itertools import compress, count
 from typing import TYPE_CHECKING
 
 from verl_tui.sources.fields.protobuf import BYTES
-from verl_tui.sources.formats.tensorboard.frames import (
-    SHIFT,
-    RecordSplitter,
-    crc32c,
-    sound,
-    turned,
-)
+from verl_tui.sources.formats.tensorboard.frames import RecordSplitter, checksum, sound
 from verl_tui.sources.formats.tensorboard.values import (
     read_event,
     read_simple,
@@ -90,7 +84,7 @@ def read_event_files(directory: Path) -> WrittenEvents:
     for path in sorted(directory.glob(f"*{_NAME}*"), key=lambda path: path.name):
         if not path.name.endswith(SUFFIX):
             raise ValueError(path.name)
-        splitter = RecordSplitter(lambda _: False, lambda record: _take(found, record))
+        splitter = RecordSplitter(lambda record: _take(found, record))
         with path.open("rb") as file:
             while data := file.read(_BLOCK):
                 splitter.feed(data)
@@ -204,7 +198,7 @@ class EventFile:
 
     def _put(self, data: bytes) -> None:
         header = struct.pack("<Q", len(data))
-        record = header + _checksum(header) + data + _checksum(data)
+        record = header + checksum(header) + data + checksum(data)
         self._held.append(record)
         self._size += len(record)
         if self._size > _HOLD:
@@ -221,10 +215,6 @@ def floats(values: Iterable[float]) -> bytes:
 
 def _doubles(values: Sequence[float]) -> bytes:
     return struct.pack(f"<{len(values)}d", *values)
-
-
-def _checksum(data: bytes) -> bytes:
-    return struct.pack("<I", turned(crc32c(data)) + SHIFT & 0xFFFFFFFF)
 
 
 def _head(step: int, time: float) -> bytes:

@@ -49,6 +49,8 @@ class Finding:
     """The log's own key of the metric that was judged, so that a chart can mark it."""
     consequence_of: str | None = None
     """Rule of the finding that this one follows from, None if it is a cause itself."""
+    leads: bool = True
+    """Whether it is enough to explain what its rule explains `if_first`."""
 
     def as_data(self) -> dict[str, Any]:
         """Return it as in the machine output."""

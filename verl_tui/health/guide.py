@@ -106,6 +106,14 @@ class Rule:
     """Ids of its signs, which may begin earlier."""
     before: int = 300
     """Logged points by which a sign may begin earlier."""
+    if_first: tuple[str, ...] = ()
+    """Ids of what it explains, too, but only if it moved first: then it follows from none of
+    these, whatever their rules explain, and is as bad as they are.
+    """
+    lag: int = 0
+    """Logged points by which it may seem to begin later and still have moved first."""
+    within: int = 100_000
+    """Logged points after its beginning within which they must have begun."""
 
     @property
     def name(self) -> str:

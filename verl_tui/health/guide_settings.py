@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 import math
-import sys
 from collections.abc import Callable, Mapping
 from dataclasses import fields, replace
 from functools import cache, partial
-from pathlib import Path
 from typing import Any
 
 from verl_tui.health.finding import Severity
@@ -22,14 +20,10 @@ from verl_tui.health.guide import (
     Rule,
 )
 from verl_tui.indicators import INDICATORS
-
-if sys.version_info >= (3, 11):
-    import tomllib
-else:
-    import tomli as tomllib  # type: ignore[import-not-found,unused-ignore]
+from verl_tui.toml_tables import toml_table
 
 _SEVERITIES = {severity.word: severity for severity in Severity}
-_COUNTS = ("window", "count", "hold", "recent", "least", "before")
+_COUNTS = ("window", "count", "hold", "recent", "least", "before", "lag", "within")
 _NUMBERS = (
     "threshold",
     "low",
@@ -43,7 +37,15 @@ _NUMBERS = (
     "clear",
     "climb",
 )
-_LISTS = ("metric", "beside_metric", "dialects", "unless", "explains", "signs")
+_LISTS = (
+    "metric",
+    "beside_metric",
+    "dialects",
+    "unless",
+    "explains",
+    "signs",
+    "if_first",
+)
 _FIELDS = {item.name for item in fields(Rule)}
 _OLD_NAMES = {"silent": "unless"}
 """Former names of fields, which users may still have in their settings."""
@@ -118,9 +120,7 @@ def _silenced(names: object, rules: Mapping[str, Rule]) -> frozenset[str]:
 
 @cache
 def _read() -> tuple[tuple[Rule, ...], tuple[Band, ...]]:
-    data = tomllib.loads(
-        Path(__file__).with_name("guide.toml").read_text(encoding="utf-8")
-    )
+    data = toml_table(__file__, "guide.toml")
     rules = tuple(_rule({**entry}) for entry in data["rule"])
     bands = tuple(
         Band(

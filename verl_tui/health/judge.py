@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from contextlib import suppress
+from dataclasses import replace
 from functools import partial
 from itertools import chain
 from typing import TYPE_CHECKING, Protocol, TypeAlias
 
 from verl_tui import debug_log
+from verl_tui.health.advice import fitting
 from verl_tui.health.consequences import step_before, with_causes
 from verl_tui.health.diagnoses import DIAGNOSES
 from verl_tui.health.exported import exported
@@ -15,10 +17,13 @@ from verl_tui.health.finding import (
     TOO_LARGE,
     Finding,
     NotJudged,
+    Severity,
     Verdict,
     failed,
     failure,
 )
+from verl_tui.health.moved_first import with_first_moves
+from verl_tui.health.new_lines import in_words, new_lines
 from verl_tui.health.rule import RuleOnRun
 from verl_tui.health.rule_context import rule_context
 
@@ -93,12 +98,13 @@ class Judge:
         judged = [*self._judged, *judged]
         findings = [one for one in judged if isinstance(one, Finding)]
         findings += exported(self.run, self.guide, findings)
-        findings.sort(key=_weight)
+        findings = sorted(with_first_moves(findings, context), key=_weight)
         not_judged = [one for one in judged if isinstance(one, NotJudged)]
         history = [*self._episodes, *episodes]
         history.sort(key=lambda episode: episode.raised_step or 0)
+        explained = with_causes(findings, self.guide, partial(step_before, self.run))
         return Verdict(
-            with_causes(findings, self.guide, partial(step_before, self.run)),
+            tuple(sorted([_told(one, context) for one in explained], key=_weight)),
             tuple(not_judged),
             tuple(history),
         )
@@ -203,6 +209,20 @@ def _weight(finding: Finding) -> tuple[int, bool, bool, int]:
         finding.id not in _DIAGNOSED,
         since,
     )
+
+
+def _told(finding: Finding, context: RuleContext) -> Finding:
+    """Return a finding with what is new in the log there, if it is a cause itself and judges a
+    metric, and without advice that the log refutes.
+    """
+    finding = fitting(finding, context)
+    series = context.known(finding.key)
+    since = finding.since_step
+    is_told = finding.consequence_of is None and finding.severity > Severity.INFO
+    if not is_told or series is None or since is None or finding.id == "worker-errors":
+        return finding
+    news = in_words(new_lines(context.run, series.steps, since))
+    return replace(finding, evidence=(*finding.evidence, *news))
 
 
 def _merge(id: str, variants: list[_RuleResult]) -> Sequence[Finding | NotJudged]:

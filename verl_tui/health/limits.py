@@ -16,9 +16,12 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from verl_tui.health.guide import Guide
+    from verl_tui.health.rule_context import RuleContext
     from verl_tui.runs.run import Run
 
 _PARTS = pattern(r"[./]")
+_LATELY, _ALL = 5, 0.98
+"""Newest points, and the share of cut responses from which on all are: heuristic."""
 
 
 class Limit(NamedTuple):
@@ -94,6 +97,15 @@ def known_response_limit(run: Run, guide: Guide) -> Limit | None:
     if limit.stated or tutorials_own(run):
         return limit
     return None
+
+
+def all_cut(context: RuleContext) -> bool:
+    """Return whether nearly all of the newest responses were cut, and no answer scored."""
+    shares = context.known(context.indicators.get("truncated_share"))
+    rewards = context.known(context.indicators.get("reward"))
+    if shares is None or rewards is None:
+        return False
+    return min(shares.values[-_LATELY:]) >= _ALL and max(rewards.values[-_LATELY:]) <= 0
 
 
 def stated_limit(run: Run, name: str) -> Limit | None:

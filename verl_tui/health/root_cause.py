@@ -6,9 +6,8 @@ else failed is a consequence; of the rest the first counts, not the most frequen
 
 from __future__ import annotations
 
-import sys
-from functools import cache
-from pathlib import Path, PurePath
+from functools import cache, partial
+from pathlib import PurePath
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from verl_tui.patterns import pattern
@@ -17,6 +16,7 @@ from verl_tui.runs.settings import number
 from verl_tui.runs.stated_sizes import gpu_count
 from verl_tui.runs.views.errors import last_troubles
 from verl_tui.text import one_line
+from verl_tui.toml_tables import toml_table
 from verl_tui.words import lowered
 from verl_tui.words import number as in_words
 
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from verl_tui.runs.run import Run
     from verl_tui.runs.troubles import Trouble
 
-_LEVELS = {"cause": 0, "symptom": 3, "report": 5}
+_LEVELS = {"cause": 0, "symptom": 3, "stop": 3, "report": 5}
 """Kinds of causes, the one that explains most first."""
 _UNKNOWN, _UNKNOWN_OF_WORKER, _SURVIVED = 1, 2, 4
 """Among them: exceptions that no entry knows, of the driver and of a worker, which may have caught
@@ -40,6 +40,13 @@ _LOOKUP = pattern(
 """Exceptions that are often handled by trying something else."""
 _REPEATED = 5
 """Lines of one kind since the last step that make a wait: heuristic."""
+_SERVICE = pattern(
+    r"(?i)\b(?:tools?|tool[_ ]?calls?|sandbox\w*|retriev\w+|search|browser|interpreter|judge|"
+    r"verifier|environment|env|(?:reward|scor)\w*|api|endpoint|service)\b"
+    r".{0,80}\b(?:fail(?:ed|ure|s)?|"
+    r"timed? ?out|refused|unavailable|unreachable|not respond\w*|no (?:answer|response)|50[0234])\b"
+)
+"""Lines that no entry knows in which something that rollouts or scores depend on fails."""
 _DAY = 86400
 _SHOWN = 200
 """Characters of a line in a headline."""
@@ -65,6 +72,7 @@ class Cause(NamedTuple):
     kind: str
     alone: bool
     waiting: bool
+    service: bool
     words: Sequence[str]
     forms: Sequence[re.Pattern[str]]
     remedies: Sequence[Remedy]
@@ -81,19 +89,15 @@ class RootCause(NamedTuple):
     """Its line."""
     advice: str
     kind: str
-    """`cause`, `symptom`, `report`, or empty for an exception that no entry knows."""
+    """`cause`, `symptom`, `stop`, `report`, or empty for an exception that no entry knows."""
     evidence: Sequence[str]
 
 
 @cache
 def catalogue() -> Sequence[Cause]:
     """Return all causes, in the order of trying."""
-    if sys.version_info >= (3, 11):
-        import tomllib
-    else:
-        import tomli as tomllib
-    text = Path(__file__).with_name("causes.toml").read_text("utf-8")
-    return [_cause(id, entry) for id, entry in tomllib.loads(text).items()]
+    table = toml_table(__file__, "causes.toml")
+    return [_cause(id, entry) for id, entry in table.items()]
 
 
 def _cause(id: str, entry: Mapping[str, Any]) -> Cause:
@@ -103,6 +107,7 @@ def _cause(id: str, entry: Mapping[str, Any]) -> Cause:
         entry["kind"],
         entry.get("alone", False),
         entry.get("waiting", False),
+        entry.get("service", False),
         entry["words"],
         [pattern(form) for form in entry["match"]],
         [_remedy(one) for one in entry.get("remedy", ())],
@@ -129,6 +134,24 @@ def cause_of(text: str) -> tuple[Cause, re.Match[str]] | None:
                 if found := form.search(text):
                     return cause, found
     return None
+
+
+def fails_service(run: Run, path: str, trouble: Trouble) -> tuple[str, str] | None:
+    """Return in words, with advice, that a line says that a service did not answer: a tool, a
+    scorer, a server. None if it says something else.
+    """
+    event = trouble.first
+    found = cause_of(event.text)
+    if found is None:
+        if not _SERVICE.search(event.text):
+            return None
+        return f"a service fails: {one_line(event.text, _SHOWN)}{_by(event)}", ""
+    cause, match = found
+    if not cause.service:
+        return None
+    suspect = _Suspect(0, path, trouble, cause, match)
+    words = f"{lowered(_title(suspect))}: {one_line(event.text, _SHOWN)}{_by(event)}"
+    return words, _advice(run, suspect, event.phase)
 
 
 class _Suspect(NamedTuple):
@@ -187,38 +210,42 @@ class Waiting(NamedTuple):
 
 def waiting(run: Run) -> Waiting | None:
     """Return what a run says again and again since its last step, None if it says nothing so."""
-    newest = 0
-    found = None
-    for path, trouble in last_troubles(run):
-        known = cause_of(trouble.fresh.text)
-        if (
-            known is None
-            or not known[0].alone
-            or known[0].kind not in ("cause", "symptom")
-        ):
-            continue
-        if trouble.count >= _REPEATED and trouble.last.line > newest:
-            newest = trouble.last.line
-            found = path, trouble, known
-    if found is None:
+    repeated = list(_repeated(run))
+    if not repeated:
         return None
-    path, trouble, (cause, match) = found
-    suspect = _Suspect(0, path, trouble, cause, match)
-    event = trouble.fresh
-    began, ended = event.clock, trouble.last.clock
-    seconds = None
-    if began is not None and ended is not None:
-        seconds = float((ended - began) % _DAY)
+    suspect = max(repeated, key=lambda one: one.trouble.last.line)
+    event = suspect.trouble.fresh
     title = lowered(_title(suspect))
-    words = title if cause.waiting else f"its log repeats: {title}"
+    waits = suspect.cause is not None and suspect.cause.waiting
+    words = title if waits else f"its log repeats: {title}"
     return Waiting(
         f"{words}: {one_line(event.text, _SHOWN)}{_by(event)}",
-        seconds,
-        trouble.count,
-        path,
+        _seconds(suspect),
+        suspect.trouble.count,
+        suspect.path,
         event,
         _advice(run, suspect, None),
     )
+
+
+def _seconds(suspect: _Suspect) -> float | None:
+    """Return how long lines have been repeated: by their times, else as the last one says."""
+    began, last = suspect.trouble.fresh.clock, suspect.trouble.last
+    if began is not None and last.clock is not None:
+        return float((last.clock - began) % _DAY)
+    form = suspect.match.re if suspect.match is not None else None
+    if form is None or "waited" not in form.groupindex:
+        return None
+    found = form.search(last.text)
+    return None if found is None else float(found["waited"])
+
+
+def _repeated(run: Run) -> Iterator[_Suspect]:
+    """Yield the trouble of known causes that is said again and again since the last step."""
+    for path, trouble in last_troubles(run):
+        known = cause_of(trouble.fresh.text) if trouble.count >= _REPEATED else None
+        if known is not None and known[0].alone and _LEVELS.get(known[0].kind, 5) < 5:
+            yield _Suspect(0, path, trouble, *known)
 
 
 def _suspects(run: Run) -> Iterator[_Suspect]:
@@ -228,23 +255,21 @@ def _suspects(run: Run) -> Iterator[_Suspect]:
     troubles = last_troubles(run)
     handled = _handled([trouble for _, trouble in troubles])
     for path, trouble in troubles:
-        event = trouble.fresh
-        if trouble in handled:
-            continue
-        found = cause_of(event.text)
-        if found is None:
-            if event.raised and event.kind is EventKind.TRACEBACK:
-                level = _UNKNOWN_OF_WORKER if event.actor else _UNKNOWN
-                yield _Suspect(_survived(trouble, level), path, trouble, None, None)
-            continue
-        cause, match = found
-        if (
-            cause.kind in _LEVELS
-            and (cause.alone or event.raised)
-            and not cause.waiting
-        ):
-            level = _LEVELS[cause.kind]
-            yield _Suspect(_survived(trouble, level), path, trouble, cause, match)
+        found = cause_of(trouble.fresh.text)
+        level = _level(trouble.fresh, None if found is None else found[0])
+        if level is not None and trouble not in handled:
+            level = _survived(trouble, level)
+            yield _Suspect(level, path, trouble, *(found or (None, None)))
+
+
+def _level(event: Event, cause: Cause | None) -> int | None:
+    """Return how much trouble explains, 0 most; None if it explains nothing."""
+    if cause is None:
+        is_exception = event.raised and event.kind is EventKind.TRACEBACK
+        unknown = _UNKNOWN_OF_WORKER if event.actor else _UNKNOWN
+        return unknown if is_exception else None
+    counts = (cause.alone or event.raised) and not cause.waiting
+    return _LEVELS.get(cause.kind) if counts else None
 
 
 def _survived(trouble: Trouble, level: int) -> int:
@@ -311,19 +336,21 @@ def _advice(run: Run, suspect: _Suspect, phase: Phase | None) -> str:
     if suspect.cause is None:
         where = f" at {event.frame}" if event.frame else ""
         return (
-            f"The exception is no known one: look at the code that raised it{where}, and at what "
-            f"line {event.line} of the log stands in."
+            f"This exception is not in the catalogue: look at the code that raised it{where}, and "
+            f"at the lines before line {event.line} of the log."
         )
     doing = phase.words if phase is not None else ""
-    said = [
-        _said(run, remedy)
-        for remedy in suspect.cause.remedies
-        if remedy.phase in ("", doing)
-        and (remedy.when is None or remedy.when.search(event.text))
-    ]
+    remedies = filter(partial(_applies, doing, event.text), suspect.cause.remedies)
+    said = [_said(run, remedy) for remedy in remedies]
     new = [words for words, done in said if not done] or [one[0] for one in said[-1:]]
     words = "; or ".join(new[:2])
     return words[:1].upper() + words[1:] + "." if words else ""
+
+
+def _applies(doing: str, text: str, remedy: Remedy) -> bool:
+    if remedy.when is not None and not remedy.when.search(text):
+        return False
+    return remedy.phase in ("", doing)
 
 
 def _said(run: Run, remedy: Remedy) -> tuple[str, bool]:

@@ -14,7 +14,7 @@ from verl_tui.health.conditions import make
 from verl_tui.health.conditions.condition import Judged, Wording, number
 from verl_tui.health.finding import Episode, Finding, NotJudged
 from verl_tui.health.inputs import column_of
-from verl_tui.health.limits import LIMITS, Limit, response_limit, stated_limit
+from verl_tui.health.limits import LIMITS, Limit, all_cut, response_limit, stated_limit
 from verl_tui.health.suspect_settings import CAUSES
 from verl_tui.indicators import INDICATORS, factor
 from verl_tui.runs.views.devices import logs_device_memory
@@ -189,6 +189,7 @@ class RuleOnRun:
             advice=rule.advice or None,
             source=rule.source,
             key=key,
+            leads=rule.id != "truncation" or all_cut(context),
         )
 
     def _not_exempt(

@@ -27,7 +27,7 @@ _CLIP = 0.3
 """PPO's usual clip range is 0.1–0.3 (Schulman et al. 2017, section 6.1): beyond it is wide."""
 
 
-class Cause(NamedTuple):
+class Suspect(NamedTuple):
     """A setting that may be to blame."""
 
     name: str
@@ -35,7 +35,7 @@ class Cause(NamedTuple):
     words: str
 
 
-def drift_causes(run: Run) -> Sequence[Cause]:
+def drift_causes(run: Run) -> Sequence[Suspect]:
     """Return the settings that let a policy run away: a weak or fixed KL term, a high learning
     rate, a wide clip.
     """
@@ -46,33 +46,33 @@ def drift_causes(run: Run) -> Sequence[Cause]:
     ]
 
 
-def length_cause(run: Run) -> Sequence[Cause]:
+def length_cause(run: Run) -> Sequence[Suspect]:
     """Return the limit of response length where the settings state it."""
     stated = positive_setting(run, RESPONSE_LIMITS)
     if stated is None:
         return []
-    return [Cause("max_response_length", f"config: {_setting(run, *stated)}")]
+    return [Suspect("max_response_length", f"config: {_setting(run, *stated)}")]
 
 
-CAUSES: Mapping[str, Callable[[Run], Sequence[Cause]]] = {
+CAUSES: Mapping[str, Callable[[Run], Sequence[Suspect]]] = {
     "drift": drift_causes,
     "length": length_cause,
 }
 """Name in the guide -> the settings to check."""
 
 
-def _kl_coef(run: Run) -> Cause | None:
+def _kl_coef(run: Run) -> Suspect | None:
     stated = kl_coefficient(run)
     low, high = KL_COEF
     if stated is None or stated[1] >= low:
         return None
-    return Cause(
+    return Suspect(
         "kl_coef",
         f"config: {_setting(run, *stated)} is below {number(low)}–{number(high)}",
     )
 
 
-def _controller(run: Run) -> Cause | None:
+def _controller(run: Run) -> Suspect | None:
     if adaptive(run) is not False:
         return None
     stated = run.config.find(
@@ -81,29 +81,31 @@ def _controller(run: Run) -> Cause | None:
     words = "the KL controller is a fixed one"
     if stated is not None:
         words = _setting(run, *stated)
-    return Cause("kl_controller", f"config: {words}: the KL controller does not adapt")
+    return Suspect(
+        "kl_controller", f"config: {words}: the KL controller does not adapt"
+    )
 
 
-def _learning_rate(run: Run) -> Cause | None:
+def _learning_rate(run: Run) -> Suspect | None:
     stated = positive_setting(
         run,
         ("actor.optim.lr", "actor_lr", "actor_learning_rate", "learning_rate", "lr"),
     )
     if stated is None or stated[1] <= _LEARNING_RATE:
         return None
-    return Cause(
+    return Suspect(
         "learning_rate",
         f"config: {_setting(run, *stated)} is above {number(_LEARNING_RATE)} (heuristic)",
     )
 
 
-def _clip(run: Run) -> Cause | None:
+def _clip(run: Run) -> Suspect | None:
     stated = positive_setting(
         run, ("actor.clip_ratio", "clip_ratio", "cliprange", "clip_range", "epsilon")
     )
     if stated is None or stated[1] <= _CLIP:
         return None
-    return Cause(
+    return Suspect(
         "clip_ratio",
         f"config: {_setting(run, *stated)} is wider than the usual 0.1–{number(_CLIP)}",
     )

@@ -49,7 +49,6 @@ class TradeOff(NamedTuple):
     best: float
     now: float
     reward_then: float
-    reward_now: float
 
     def lasts(self, blocks: BlockHistory, reached: tuple[float, float]) -> bool:
         """Return whether the figure is still down and the reward still above its level then."""
@@ -106,7 +105,7 @@ def _over_windows(
     size: int,
     least: float,
     reached: tuple[float, float],
-) -> tuple[int, int, float, float, float, float] | None:
+) -> tuple[int, int, float, float, float] | None:
     """Compare the newest window of a figure with its best one; return the facts of `TradeOff`.
 
     Args:
@@ -124,8 +123,8 @@ def _over_windows(
     at = means.index(best)
     if best - now < least or not _is_low(now, best, min(means[: at + 1]), reached):
         return None
-    rewards = _against_reward(blocks, points[at : at + size], size)
-    if rewards is None:
+    reward = _against_reward(blocks, points[at : at + size], size)
+    if reward is None:
         return None
     near = best - _NEAR * (best - now)
     since = [point.at for point in points[at:-size] if point.level >= near][-1]
@@ -134,7 +133,7 @@ def _over_windows(
         blocks[points[at + size - 1].at].last,
         best,
         now,
-        *rewards,
+        reward,
     )
 
 
@@ -175,10 +174,8 @@ def _error(blocks: BlockHistory, points: Sequence[_BlockLevel], i: int) -> float
 
 def _against_reward(
     blocks: BlockHistory, best: Sequence[_BlockLevel], size: int
-) -> tuple[float, float] | None:
-    """Return the reward where a figure was at its best and now, None where it surely has not
-    risen.
-    """
+) -> float | None:
+    """Return the reward where a figure was at its best, None where it has not surely risen."""
     first = best[0].at
     rewards = blocks[first:].levels(0)
     before = finite(rewards[point.at - first] for point in best)
@@ -193,4 +190,4 @@ def _against_reward(
     size_of_reward = max(abs(then), abs(now))
     if now - then < max(_SURE_RISE * error_of_rise, _RISE * size_of_reward):
         return None
-    return then, now
+    return then

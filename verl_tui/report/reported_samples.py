@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from dataclasses import dataclass
 from math import isfinite
 from typing import TYPE_CHECKING, NamedTuple
@@ -10,6 +9,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from verl_tui.failures import note_failure
 from verl_tui.records import Sample
 from verl_tui.report.masked import masked
+from verl_tui.sources.files.paths import why
 from verl_tui.sources.folders.dump_file import DumpFile
 from verl_tui.words import counted
 
@@ -78,9 +78,8 @@ def excerpts_of(run: Run) -> ReportedSamples:
             )
         shown = tuple(_excerpt(*one, found) for one in _chosen(found.scores))
     except OSError as error:
-        reason = os.strerror(error.errno).lower() if error.errno else str(error)
         return ReportedSamples(
-            step, place.validation, note=f"its samples cannot be read: {reason}"
+            step, place.validation, note=f"its samples cannot be read: {why(error)}"
         )
     except Exception as error:  # noqa: BLE001 - a report without samples is better than none
         reason = note_failure(f"samples of {run.name}", error)

@@ -174,22 +174,16 @@ class LoggedMetrics:
         """
         key = self._names.get(key, key)
         parts = self._tables.get(key, ())
-        plain = all(table.ascending and not table.estimated for table, _ in parts)
-        if key in self._series or not plain:
+        if key in self._series or not all(_is_plain(table) for table, _ in parts):
             series = self.series(key)
             return series.until(end).tail(count) if series is not None else ()
-        stops = [
-            (table, len(table) if end is None else bisect_right(table.steps, end))
-            for table, _ in parts
-        ]
         # None of the last `count` steps lies before the last `count` rows of each table.
-        firsts = [
-            table.steps[max(0, stop - count)] for table, stop in stops if stop > 0
-        ]
+        stops = [(table.steps, _stop(table.steps, end)) for table, _ in parts]
+        firsts = [steps[max(0, stop - count)] for steps, stop in stops if stop > 0]
         if count < 1 or not firsts:
             return ()
         found = merged(parts, min(firsts))
-        stop = len(found.steps) if end is None else bisect_right(found.steps, end)
+        stop = _stop(found.steps, end)
         return found.values[max(0, stop - count) : stop]
 
     def since(self, key: str, step: int) -> Mapping[int, float]:
@@ -231,3 +225,12 @@ def _is_one(column: array[float], value: float) -> bool:
     """Return whether a column holds one value only, that of another log or nearly so."""
     same = column.count(column[0]) == len(column)
     return same and isclose(column[0], value, rel_tol=_SINGLE)
+
+
+def _stop(steps: Sequence[int], end: int | None) -> int:
+    """Return how many steps there are up to `end`, all where that is None."""
+    return len(steps) if end is None else bisect_right(steps, end)
+
+
+def _is_plain(table: Table) -> bool:
+    return table.ascending and not table.estimated

@@ -12,6 +12,9 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 
+_LARGE = 2**61
+
+
 class Pyramid:
     """Minimum and maximum over the two columns of a series, which it refers to and never copies.
 
@@ -75,7 +78,11 @@ class Pyramid:
         )
         if begin == end:
             return lows, highs, odds
-        bucket = (np.array(self.steps[begin:end]) - first_step) // steps_per_bucket
+        # Steps near the ends of 64 bits differ by more than these hold.
+        ends = (first_step, steps_per_bucket, self.steps[begin], self.steps[end - 1])
+        kind = object if max(map(abs, ends)) >= _LARGE else np.int64
+        steps = np.array(self.steps[begin:end], dtype=kind)
+        bucket = ((steps - first_step) // steps_per_bucket).astype(np.int64)
         starts = np.flatnonzero(np.diff(bucket, prepend=-1))
         values = np.array(self.values[begin:end])
         is_odd = ~np.isfinite(values)

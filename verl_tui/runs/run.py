@@ -236,7 +236,9 @@ class Run(LoggedMetrics):
 
     def _source(self, batch: Batch, now: float) -> SourceState:
         """Return the state of a batch's source, with its status brought up to date."""
-        state = self.sources.setdefault(batch.status.path, SourceState(batch.status))
+        state = self.sources.get(batch.status.path)
+        if state is None:
+            state = self.sources[batch.status.path] = SourceState(batch.status)
         if batch.live and batch.status.bytes_read > state.status.bytes_read:
             state.life.grew = now
         state.status = batch.status

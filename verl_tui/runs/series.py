@@ -26,7 +26,7 @@ class Point(NamedTuple):
     value: float
 
 
-class Points(NamedTuple):
+class MergedPoints(NamedTuple):
     """Points ascending in step, one value a step."""
 
     steps: array[int]
@@ -171,7 +171,7 @@ class Series:
         self._parts = parts
         self._rows = rows
 
-    def _lay_over(self, first: float, new: Points) -> None:
+    def _lay_over(self, first: float, new: MergedPoints) -> None:
         """Put points in the place of those from a step on."""
         at = bisect_left(self.steps, first)
         settled = max(at, len(self) - 1)
@@ -191,7 +191,9 @@ class Series:
             self._pyramid.update(settled)
 
 
-def merged(parts: Sequence[tuple[Table, int]], first: float = -math.inf) -> Points:
+def merged(
+    parts: Sequence[tuple[Table, int]], first: float = -math.inf
+) -> MergedPoints:
     """Merge tables by step: of several rows with one step the one of the highest precedence holds,
     with the last time that is known; measurements of one source are averaged.
 
@@ -202,22 +204,22 @@ def merged(parts: Sequence[tuple[Table, int]], first: float = -math.inf) -> Poin
     found = [(table, at, table.rows_from(first)) for table, at in parts]
     found = [(table, at, rows) for table, at, rows in found if rows.start < rows.stop]
     if not found:
-        return Points(array("q"), array("d"), array("d"), array("q"), array("q"))
+        return MergedPoints(array("q"), array("d"), array("d"), array("q"), array("q"))
     table, at, rows = found[0]
     if len(found) == 1 and table.ascending:
-        return Points(
+        return MergedPoints(
             table.steps[rows],
             table.columns[at][rows],
             table.times[rows],
             table.orders[rows],
-            array("q"),
+            array("q", [1] * (rows.stop - rows.start) if table.mean else ()),
         )
     tables = tuple([(table, rows.start, rows.stop) for table, _, rows in found])
     common = _common_rows(tables, first)
     values = array("d")
     for table, at, rows in found:
         values += table.columns[at][rows]
-    return Points(
+    return MergedPoints(
         common.steps, common.values(values), common.times, common.orders, common.counts
     )
 

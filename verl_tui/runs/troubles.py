@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from bisect import bisect_left
 from typing import TYPE_CHECKING
 
 from verl_tui.patterns import pattern
@@ -14,24 +15,60 @@ if TYPE_CHECKING:
 
 _MOST = 300
 """Kinds that are kept: a log with more has random words in its errors."""
-_VARIES = pattern(r"0x[0-9a-f]+|\b[0-9a-f]{8,}\b|\d+", re.IGNORECASE)
+_MOST_MARKS = 120
+"""Steps whose counts are kept of each kind."""
+_VARIES = pattern(
+    r"0x[0-9a-f]+|\b[0-9a-f]{4,}(?:-[0-9a-f]{4,})+\b|\b[0-9a-f]{8,}\b|\d+",
+    re.IGNORECASE,
+)
 """Numbers, addresses and identifiers, which differ between errors of one kind."""
 
 
 class Trouble:
     """One kind of line."""
 
-    __slots__ = ("count", "first", "fresh", "last", "ranks", "since", "step")
+    __slots__ = (
+        *("count", "first", "form", "fresh", "last", "marks", "ranks", "since", "step"),
+    )
 
-    def __init__(self, event: Event, step: int | None) -> None:
+    def __init__(self, event: Event, step: int | None, form: str) -> None:
+        self.form = form
+        """Its text, with blanks for what varies."""
+        self.marks: list[tuple[int, int]] = []
+        """How many there were up to and with a step that the run had reached; the earlier ones
+        are thinned out.
+        """
         self.first = self.fresh = self.last = event
         """The first ever, the first since the last step that it followed, and the newest."""
-        self.count = 1
+        self.count = 0
         """How often, with what Ray left out as `[repeated 7x across cluster]`."""
         self.since = self.step = step
         """The steps that the run had reached when it was first and last reported."""
         self.ranks: set[int] = set()
         """The ranks that reported it since the last step."""
+        self.add(event, step)
+
+    def add(self, event: Event, step: int | None) -> None:
+        """Count a line, which the run printed behind a step."""
+        self.count += event.processes
+        self.last = event
+        if self.step != step:
+            self.step = step
+            self.fresh = event
+            self.ranks = set()
+        if event.rank is not None:
+            self.ranks.add(event.rank)
+        at = -1 if step is None else step
+        if self.marks and self.marks[-1][0] == at:
+            self.marks.pop()
+        elif len(self.marks) >= _MOST_MARKS:
+            self.marks[: _MOST_MARKS // 2] = self.marks[: _MOST_MARKS // 2 : 2]
+        self.marks.append((at, self.count))
+
+    def until(self, step: int) -> int:
+        """Return how many there were before a step's own figures."""
+        at = bisect_left(self.marks, (step,))
+        return self.marks[at - 1][1] if at else 0
 
 
 class Troubles:
@@ -50,21 +87,17 @@ class Troubles:
             event: The line.
             step: The step that the run had reached, None before the first.
         """
-        kind = event.actor, event.raised, _VARIES.sub("#", event.text)
+        # A driver's or raylet's place is a node, of which there are few; workers are many.
+        place = "" if event.actor else event.where
+        form = _VARIES.sub("#", event.text)
+        kind = event.actor or place, event.raised, form
         known = self._kinds.get(kind)
         if known is None:
             if not self._has_room(step):
                 return
-            known = self._kinds[kind] = Trouble(event, step)
+            self._kinds[kind] = Trouble(event, step, form)
         else:
-            known.count += event.processes
-            known.last = event
-            if known.step != step:
-                known.step = step
-                known.fresh = event
-                known.ranks = set()
-        if event.rank is not None:
-            known.ranks.add(event.rank)
+            known.add(event, step)
 
     def _has_room(self, step: int | None) -> bool:
         """Return whether one more kind is kept; what no step came after is not given up for it."""

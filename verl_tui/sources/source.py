@@ -6,6 +6,8 @@ import os
 from typing import TYPE_CHECKING, Protocol
 
 from verl_tui.records import (
+    Event,
+    EventKind,
     Histogram,
     MetricRows,
     Record,
@@ -22,6 +24,7 @@ from verl_tui.sources.files.compressed import (
     is_compressed,
     uncompressed_name,
 )
+from verl_tui.sources.files.paths import why
 from verl_tui.sources.files.rotated import RotatedTail, parts
 from verl_tui.sources.files.tail import CHUNK, NEWEST, Follower, NewestTail, Tail
 from verl_tui.sources.formats.format import SeparableReader
@@ -149,9 +152,7 @@ class FileSource:
         try:
             chunk = ask()
         except OSError as error:
-            self._problem = (
-                os.strerror(error.errno).lower() if error.errno else str(error)
-            )
+            self._problem = why(error)
             return (), False
         self._problem = self._lost = chunk.lost or self._lost
         again: Sequence[Record] = ()
@@ -186,9 +187,9 @@ class FileSource:
                 self._tail.note if isinstance(self._tail, RotatedTail) else None,
             ),
             absolute=getattr(self.format, "absolute", False),
-            program=getattr(self._reader, "program", None),
-            engines=getattr(self._reader, "engines", ()),
-            reported=getattr(self._reader, "reported", ()),
+            program=getattr(decoder, "program", None),
+            engines=getattr(decoder, "engines", ()),
+            reported=getattr(decoder, "reported", ()),
             origin=self._known_by() if self.format.anchor else "",
             counts_steps=getattr(decoder, "counts_most", False),
             unread_form=getattr(decoder, "unread_form", ""),
@@ -245,10 +246,20 @@ class FileSource:
                 self._unreadable += 1
                 if self._unreadable > _REPORTED_UNREADABLE:
                     continue
-            elif not isinstance(record, Histogram):  # its quantiles are counted
-                self._records += len(getattr(record, "steps", (0,)))
+            else:
+                self._records += _count(record)
             kept.append(record)
         return self._figures.complete(kept)
+
+
+def _count(record: Record) -> int:
+    """Return as how many records of training one counts: of a histogram the quantiles do, and any
+    text may hold lines of trouble.
+    """
+    trouble = isinstance(record, Event) and record.kind is EventKind.WARNING
+    if trouble or isinstance(record, Histogram):
+        return 0
+    return len(getattr(record, "steps", (0,)))
 
 
 def follower(path: Path) -> Follower:

@@ -10,7 +10,7 @@ from textual.app import SystemCommand
 from textual.screen import Screen
 
 from verl_tui.rendering.session.preferences import StateFile
-from verl_tui.rendering.session.snapshot import Trouble
+from verl_tui.rendering.session.snapshot import AppTrouble
 from verl_tui.secrets import own_mask
 from verl_tui.text import one_line
 from verl_tui.tui.export import copy_text
@@ -205,14 +205,14 @@ class TerminalApp(KeyQueue[int]):
             )
 
     @property
-    def troubles(self) -> tuple[Trouble, ...]:
+    def troubles(self) -> tuple[AppTrouble, ...]:
         """Errors of our own that nobody has copied a report of."""
         if self.failures.count == self._reported:
             return ()
         if self._failed_elsewhere or any(part.failed for part in self._parts()):
-            return (Trouble("error", f"error: {self._report_key}"),)
+            return (AppTrouble("error", f"error: {self._report_key}"),)
         return (
-            Trouble("error over", f"error, over now: {self._report_key}", over=True),
+            AppTrouble("error over", f"error, over now: {self._report_key}", over=True),
         )
 
     def _parts(self) -> Iterator[ContainedPart]:

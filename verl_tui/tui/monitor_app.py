@@ -18,7 +18,7 @@ from verl_tui.records import Batch, GpuReading, Preview
 from verl_tui.rendering.charts.plan import unknown_charts
 from verl_tui.rendering.charts.plotext_chart import load_plotext
 from verl_tui.rendering.session.acknowledgements import Acknowledgements
-from verl_tui.rendering.session.snapshot import Trouble
+from verl_tui.rendering.session.snapshot import AppTrouble
 from verl_tui.runs.views.state import State, state
 from verl_tui.sources import pipe
 from verl_tui.text import one_line
@@ -317,12 +317,12 @@ class MonitorApp(TerminalApp):
             self.show_troubles()
 
     @property
-    def troubles(self) -> tuple[Trouble, ...]:
+    def troubles(self) -> tuple[AppTrouble, ...]:
         """Errors of our own, and notifications that could not be sent."""
         found = super().troubles
         failing = self._notifier.failing if self._notifier is not None else ""
         if failing:
-            return (*found, Trouble("unsent", failing))
+            return (*found, AppTrouble("unsent", failing))
         return found
 
     def show_troubles(self) -> None:

@@ -9,6 +9,8 @@ from typing import TYPE_CHECKING
 from verl_tui.health.diagnoses.component_imbalance import ComponentImbalance
 from verl_tui.health.diagnoses.crash import Crash
 from verl_tui.health.diagnoses.dead_groups import DeadGroups
+from verl_tui.health.diagnoses.disk_filling import DiskFilling
+from verl_tui.health.diagnoses.ended_early import EndedEarly
 from verl_tui.health.diagnoses.engine_mismatch import EngineMismatch
 from verl_tui.health.diagnoses.entropy_collapse import EntropyCollapse
 from verl_tui.health.diagnoses.entropy_explosion import EntropyExplosion
@@ -21,10 +23,12 @@ from verl_tui.health.diagnoses.length_explosion import LengthExplosion
 from verl_tui.health.diagnoses.never_scored import NeverScored
 from verl_tui.health.diagnoses.not_finite import NotFinite
 from verl_tui.health.diagnoses.nothing_learns import NothingLearns
+from verl_tui.health.diagnoses.one_phase import OnePhase
 from verl_tui.health.diagnoses.plateau import Plateau
 from verl_tui.health.diagnoses.policy_collapse import PolicyCollapse
 from verl_tui.health.diagnoses.repetition import Repetition
 from verl_tui.health.diagnoses.restart import RestartNotice
+from verl_tui.health.diagnoses.resume_lost import ResumeLost
 from verl_tui.health.diagnoses.reward_hacking import RewardHacking
 from verl_tui.health.diagnoses.slow_phase import SlowPhase
 from verl_tui.health.diagnoses.weights_not_synced import WeightsNotSynced
@@ -37,6 +41,7 @@ if TYPE_CHECKING:
 
 DIAGNOSES: Mapping[str, type[Diagnosis]] = {
     "crash": Crash,
+    "ended-early": EndedEarly,
     "policy-collapse": PolicyCollapse,
     "hang": Hang,
     "not-finite": NotFinite,
@@ -53,11 +58,14 @@ DIAGNOSES: Mapping[str, type[Diagnosis]] = {
     "component-imbalance/never-scored": NeverScored,
     "engine-mismatch": EngineMismatch,
     "slow-phase": SlowPhase,
+    "one-phase": OnePhase,
     "host-memory": HostMemory,
+    "disk-filling": DiskFilling,
     "worker-errors": WorkerErrors,
     "gpu-uneven": GpuUneven,
     "nothing-learns/flat": NothingLearns,
     "plateau": Plateau,
+    "resume-lost": ResumeLost,
     "restart": RestartNotice,
 }
 """Unique name of its rule -> diagnosis, in the order of showing. Each reads its figures from its

@@ -66,10 +66,8 @@ class Crash(Diagnosis):
         cause = root_cause(run, event.phase)
         severity, verb, usual = _severity_and_words(context, event)
         phase = event.phase
-        words = one_line(event.text)
+        words = _last_words(event)
         lines: list[str] = []
-        if event.text.endswith(_UNNAMED):
-            words = "its log ends within a traceback"
         if cause is not None and not interrupted(run):
             phase = cause.event.phase or phase
             words, usual = cause.words, usual or cause.advice
@@ -139,6 +137,12 @@ class Crash(Diagnosis):
             advice=advice,
             source=self.rule.source,
         )
+
+
+def _last_words(event: Event) -> str:
+    if event.text.endswith(_UNNAMED):
+        return "its log ends within a traceback"
+    return one_line(event.text)
 
 
 def _tells(run: Run) -> bool:

@@ -13,6 +13,7 @@ from verl_tui.health.conditions.condition import number
 from verl_tui.health.diagnoses.dead_share import NO_SPREAD, SHARES
 from verl_tui.health.diagnoses.never_scored import silent_parts
 from verl_tui.health.learnt import scale_top
+from verl_tui.health.limits import all_cut
 from verl_tui.means import finite
 from verl_tui.runs.settings import number as as_number
 
@@ -95,6 +96,10 @@ _VARIETY = (
     "Go back to a checkpoint from before answers became alike; "
     "raise the temperature, add an entropy or a KL term."
 )
+_CUT = DeadCause(
+    "every answer is cut at the limit of response length, so none scores",
+    "Raise the limit of response length, or find out why responses grow.",
+)
 _SOLVED = DeadCause(
     "the task is solved: nothing is left to learn from these prompts",
     _HARDER,
@@ -105,8 +110,11 @@ _SOLVED = DeadCause(
 def _of_reward(
     context: RuleContext, reward: Sequence[float], step: int
 ) -> DeadCause | None:
-    """Return what the reward alone shows: it is always the same, or at its top."""
-    if _is_constant(reward) and (reward[-1] != 1 or _always_dead(context, step)):
+    """Return what the reward and the cut answers show: it is always the same, or at its top."""
+    if all_cut(context.at(step)):
+        return _CUT
+    shown = _always_dead if reward[-1:] == [1] else _may_be_one_score
+    if _is_constant(reward) and shown(context, step):
         return _constant(reward[-1])
     if _at_its_top(reward):
         return _without_a_part(context.at(step)) or _SOLVED
@@ -181,6 +189,22 @@ def _always_dead(context: RuleContext, step: int) -> bool:
     return min(shares, default=1.0) >= 1.0
 
 
+def _may_be_one_score(context: RuleContext, step: int) -> bool:
+    """Return whether nothing shows that scores differ behind a mean that stays the same."""
+    reward = context.indicators.get("reward", "").removesuffix("mean")
+    ends = (
+        _known(context.run.present(f"{reward}{end}"), step) for end in ("max", "min")
+    )
+    spreads = _known(context.run.present(context.indicators.get("reward_std")), step)
+    apart = (high - low for high, low in zip(*ends, strict=False))
+    return max((*spreads, *apart), default=0.0) <= NO_SPREAD
+
+
+def may_be_constant(context: RuleContext, step: int) -> bool:
+    """Return whether nothing shows that the scores of a group differ."""
+    return _always_dead(context, step) and _may_be_one_score(context, step)
+
+
 def _is_early(context: RuleContext, reward: Sequence[float], step: int) -> bool:
     groups = _known(context.run.present(context.names.get(_GROUPS)), step)
     return len(reward) < _EARLY and sum(groups) < _ENOUGH
@@ -190,7 +214,12 @@ def seen_by(context: RuleContext) -> Hashable:
     """Return all that a cause at a past step depends on: while this stays the same, so does the
     cause.
     """
-    indicators = map(context.indicators.get, ("reward", "reward_std"))
+    figures = (
+        "reward",
+        "reward_std",
+        "truncated_share",
+    )  # the reward's ends come with it
+    indicators = map(context.indicators.get, figures)
     keys = (*indicators, *map(context.names.get, (*_SAMPLES, *SHARES)))
     revisions = []
     for key in keys:

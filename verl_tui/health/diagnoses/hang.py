@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from verl_tui.health.diagnoses.diagnosis import Diagnosis
 from verl_tui.health.finding import Finding, NotJudged, Severity
-from verl_tui.health.root_cause import line_shown, waiting
+from verl_tui.health.root_cause import line_shown, root_cause, waiting
 from verl_tui.health.rule_context import minutes
 from verl_tui.runs.time.forecast import expected_step
 from verl_tui.runs.views.signs_of_life import (
@@ -25,10 +25,13 @@ from verl_tui.runs.views.state import (
     is_evaluation,
     last_write,
     overdue,
+    patience,
     waited,
 )
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from verl_tui.health.root_cause import Waiting
     from verl_tui.health.rule_context import RuleContext
     from verl_tui.runs.run import Run
@@ -65,6 +68,12 @@ _START_ADVICE = (
     "Look at the processes' stacks (py-spy dump) and at what the log says last: "
     "usual causes are a download, a lock, or a rank that never came."
 )
+_UNFINISHED = (
+    "Look at what never ends (py-spy dump): a tool, a sandbox or an agent's loop without a "
+    "timeout, a reward function, a request that the engine has lost. Give each of them a timeout."
+)
+_DAY = 86400.0
+"""Times in a log lie so far before its file's only in a copy or an old log: no zone explains it."""
 _ELSEWHERE = {
     State.FINISHED: "the run has finished",
     State.CRASHED: "the run has crashed",
@@ -92,24 +101,28 @@ class Hang(Diagnosis):
 
     def _judge(self, context: RuleContext) -> Finding | NotJudged | None:
         run = context.run
-        quiet = waited(context.run, context.now) or 0.0
+        quiet = _quiet(context)
         holder = writer(run)
         wait = waiting(run)
         if wait is not None and _is_long(context, wait):
             return self._waits(context, wait, quiet)
         if context.state is State.WAITING:
             return self._before_the_first(context)
+        if (own := _silent_in_a_copy(context)) is not None:
+            return self._stalled(context, own)
         if context.state is not State.STALLED:
-            reason = _elsewhere(context)
-            running = context.state is State.RUNNING and not is_evaluation(run)
-            if running and overdue(run, quiet):
-                reason = f"no step for {minutes(quiet)}, but {doubt(run, context.now)}"
-            if not reason:
-                return None
-            return NotJudged(self.rule.id, reason)
+            return self._not_stalled(context, quiet)
         if holder is not None and holder.stopped:
             return self._stopped(context, holder.words)
         return self._stalled(context, quiet)
+
+    def _not_stalled(self, context: RuleContext, quiet: float) -> NotJudged | None:
+        run = context.run
+        reason = _elsewhere(context)
+        running = context.state is State.RUNNING and not is_evaluation(run)
+        if running and overdue(run, quiet):
+            reason = f"no step for {minutes(quiet)}, but {doubt(run, context.now)}"
+        return NotJudged(self.rule.id, reason) if reason else None
 
     def _waits(self, context: RuleContext, wait: Waiting, quiet: float) -> Finding:
         """Report what a run has been waiting for, by its own words."""
@@ -124,7 +137,9 @@ class Hang(Diagnosis):
         facts = (
             line_shown(wait.path, wait.event),
             f"{wait.times:,} such lines, none of a step among them",
-            f"no step for {minutes(quiet)}" if stalled else None,
+            f"no step for {minutes(max(quiet, wait.seconds or 0))}"
+            if stalled
+            else None,
             phase(run),
         )
         return Finding(
@@ -140,37 +155,21 @@ class Hang(Diagnosis):
 
     def _stalled(self, context: RuleContext, quiet: float) -> Finding:
         run = context.run
-        log_silent, log_words = _log(context)
-        gpus_idle, gpu_words = _gpus(context)
-        due = expected_step(run)
-        if due is None:
-            compared = "the usual gap is not known"
-            usual = []
-        else:
-            times = f"{quiet / due.seconds:,.0f} times the usual"
-            compared = f"{times} {minutes(due.seconds)} of {due.kind.words}"
-            usual = [
-                f"{due.kind.words} is due; the longest so far took {minutes(due.longest)}"
-            ]
-        sign = evidence(run, context.now)
-        at = phase(run)
-        lived = "" if sign is None else f"alive: {sign.words}"
-        signs = {
-            "no step": True,
-            "the log is silent": log_silent,
-            "GPUs are idle": gpus_idle,
-        }
-        held = [words for words, holds in signs.items() if holds]
-        count = f"{len(held)} of 3 signs held: {', '.join(held)}"
-        facts = (count, lived, at, *usual, log_words, gpu_words)
+        stalled = context.state is State.STALLED
+        compared, usual = _compared(run, quiet)
+        why, advice, line = _seen(run) or (compared, self.rule.advice, "")
+        signs = _signs(context) if stalled else ()
+        compared = "" if why == compared else compared
+        facts = (line, compared, *signs[:2], phase(run), usual, *signs[2:])
+        ends = "" if stalled else "the log ends with "
         return Finding(
             self.rule.id,
-            self.rule.severity,
-            f"no step for {minutes(quiet)} since step {run.step}: {compared}",
+            self.rule.severity if stalled else Severity.WARNING,
+            f"{ends}no step for {minutes(quiet)} since step {run.step}: {why}",
             step=run.step,
             since_step=run.step,
             evidence=tuple(filter(None, facts)),
-            advice=self.rule.advice,
+            advice=advice,
             source=self.rule.source,
         )
 
@@ -220,9 +219,93 @@ class Hang(Diagnosis):
         )
 
 
+def _seen(run: Run) -> tuple[str, str, str] | None:
+    """Return what the log says of why no step comes, with advice and its line; None if it says
+    nothing.
+    """
+    cause = root_cause(run)
+    if cause is not None and cause.kind in ("cause", "symptom"):
+        return cause.words, cause.advice, line_shown(cause.path, cause.event)
+    still = [one.life.counters for one in run.sources.values() if one.life.stands()]
+    if not still:
+        return None
+    return f"its counters stand still: {still[0]}", _UNFINISHED, ""
+
+
+def _compared(run: Run, quiet: float) -> tuple[str, str]:
+    """Return how a silence compares with the usual step, and what is due."""
+    due = expected_step(run)
+    if due is None:
+        return "the usual gap is not known", ""
+    times = f"{quiet / due.seconds:,.0f} times the usual"
+    longest = minutes(due.longest)
+    return (
+        f"{times} {minutes(due.seconds)} of {due.kind.words}",
+        f"{due.kind.words} is due; the longest so far took {longest}",
+    )
+
+
+def _signs(context: RuleContext) -> Sequence[str]:
+    """Say which of the three signs of a hang held, and what shows life."""
+    log_silent, log_words = _log(context)
+    gpus_idle, gpu_words = _gpus(context)
+    signs = {
+        "no step": True,
+        "the log is silent": log_silent,
+        "GPUs are idle": gpus_idle,
+    }
+    held = [words for words, holds in signs.items() if holds]
+    sign = evidence(context.run, context.now)
+    return (
+        f"{len(held)} of 3 signs held: {', '.join(held)}",
+        "" if sign is None else f"alive: {sign.words}",
+        log_words,
+        gpu_words,
+    )
+
+
+def _silent_in_a_copy(context: RuleContext) -> float | None:
+    """Return the seconds for which a log that ends without a word was silent by its own clock, None
+    if it is no hang.
+    """
+    run = context.run
+    own = _by_own_clock(run, copies=False)
+    if context.state is not State.ENDED or run.outcome is not None:
+        return None
+    is_long = own > max(_WAITS, patience(run))
+    return own if is_long and root_cause(run) is None else None
+
+
+def _quiet(context: RuleContext) -> float:
+    """Return for how many seconds no step has come: by the log's own clock where its file's time
+    has nothing to do with it.
+    """
+    own = _by_own_clock(context.run, copies=True)
+    return own or waited(context.run, context.now) or 0.0
+
+
+def _by_own_clock(run: Run, *, copies: bool) -> float:
+    """Return the seconds between a log's last step and its newest line, by the times it states; 0
+    where it states none.
+
+    Args:
+        run: The run.
+        copies: Only of logs whose file has been written long after.
+    """
+    spans = [
+        state.life.stamp - state.life.since
+        for state in run.sources.values()
+        if state.step is not None
+        and state.life.stamp is not None
+        and state.life.since is not None
+        and not (copies and (state.status.modified or 0.0) - state.life.stamp < _DAY)
+    ]
+    return max(spans, default=0.0)
+
+
 def _is_long(context: RuleContext, wait: Waiting) -> bool:
     """Return whether a run that goes on has waited longer than it may."""
-    if context.state not in (State.WAITING, State.RUNNING, State.STALLED):
+    if context.state in (State.FINISHED, State.CRASHED, State.UNKNOWN):
         return False
     if wait.seconds is None:
         return wait.times >= _MANY

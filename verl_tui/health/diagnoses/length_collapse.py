@@ -204,7 +204,7 @@ class LengthCollapse(BlockDiagnosis):
         if fallen is not None:
             score = inputs.keys[fallen.column]
             went = f"from {number(fallen.before)} to {number(fallen.now)}"
-            fell = f"{score} fell {went} with them"
+            fell = f"{score} fell {went} with their length"
             beside = [f"{score}: {went} since step {since}"]
         return BlockFinding(
             since,

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import time
 from bisect import bisect_left, bisect_right
 from collections import OrderedDict
@@ -15,6 +14,7 @@ from verl_tui.on_demand.log.line_search import SearchJob, search_next
 from verl_tui.on_demand.log.log_blocks import LogFile, read_block
 from verl_tui.on_demand.worker import Worker
 from verl_tui.sources.files.compressed import is_compressed
+from verl_tui.sources.files.paths import why
 from verl_tui.sources.files.tail import opened
 
 if TYPE_CHECKING:
@@ -165,9 +165,7 @@ class Log:
                 return file is not None and self._read_on(file)
         except OSError as error:
             with self._wake:
-                self.problem = (
-                    os.strerror(error.errno).lower() if error.errno else str(error)
-                )
+                self.problem = why(error)
                 self._failed = time.monotonic()
                 self._look = False
             return True

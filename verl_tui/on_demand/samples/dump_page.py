@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import sys
 import time
 from collections import OrderedDict
@@ -12,6 +11,7 @@ from verl_tui.on_demand.samples.sample_page import SamplePage
 from verl_tui.on_demand.samples.text_search import all_text
 from verl_tui.records import Sample
 from verl_tui.runs.samples import Place
+from verl_tui.sources.files.paths import why
 from verl_tui.sources.folders.dump_file import DumpFile
 
 if TYPE_CHECKING:
@@ -101,9 +101,7 @@ class DumpPage(SamplePage):
         try:
             return self._read_on()
         except OSError as error:
-            self.problem = (
-                os.strerror(error.errno).lower() if error.errno else str(error)
-            )
+            self.problem = why(error)
             self._failed = time.monotonic()
             return True
 

@@ -64,14 +64,6 @@ def _far_off(known: Sequence[tuple[ChartData, tuple[int, int]]]) -> frozenset[st
     )
 
 
-def _extents(
-    charts: Sequence[ChartData],
-) -> list[tuple[ChartData, tuple[int, int]]]:
-    """Return the charts that have points, each with the first and last step to be shown."""
-    found = [(data, extent(data)) for data in charts]
-    return [(data, ends) for data, ends in found if ends is not None]
-
-
 def _points(data: ChartData) -> int:
     return max([len(line.points.steps) for line in data.lines], default=0)
 

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, NamedTuple
 
+from verl_tui.health.new_lines import new_lines
+from verl_tui.health.root_cause import root_cause
 from verl_tui.sources import pipe
 from verl_tui.sources.formats import parquet, rollouts
 from verl_tui.sources.formats.console import reader as console
@@ -59,23 +61,37 @@ def log_target(
 
     Args:
         run: The shown run.
-        finding: The chosen finding.
+        finding: The chosen finding: its first line of trouble that is new there, else its step.
         cursor: Step under the charts' cursor.
     """
     if finding is None:
         return LogTarget(step=cursor)
     if run is not None and finding.id == "crash" and run.outcome is not None:
         return error_target(run)
-    return LogTarget(
-        step=finding.step if finding.since_step is None else finding.since_step
-    )
+    since = finding.since_step
+    if since is None:
+        return LogTarget(step=finding.step)
+    new = _new_target(run, finding.key, since) if run is not None else None
+    return new or LogTarget(step=since)
+
+
+def _new_target(run: Run, key: str | None, since: int) -> LogTarget | None:
+    """Return the first line of trouble that is new since a step, None if none is."""
+    series = run.series(key) if key is not None else None
+    if series is None:
+        return None
+    new = (one for one in new_lines(run, series.steps, since) if one.line)
+    return next((LogTarget(one.path, line=one.line) for one in new), None)
 
 
 def error_target(run: Run) -> LogTarget:
-    """Return the line that shows how a run ended; the newest of its log if none does."""
+    """Return the line that shows why a run ended, else how; the newest of its log if none does."""
     event = run.outcome
     if event is None:
         return LogTarget()
+    cause = root_cause(run, event.phase)
+    if cause is not None:
+        return LogTarget(cause.path, line=cause.event.line or None)
     path = next(
         (path for path, state in run.sources.items() if state.ending is event), None
     )

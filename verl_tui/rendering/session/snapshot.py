@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from verl_tui.runs.run import Run
 
 
-class Trouble(NamedTuple):
+class AppTrouble(NamedTuple):
     """A part of verl-tui itself that does not work, in one word and in a few."""
 
     short: str
@@ -60,7 +60,7 @@ class View:
     """Order and filter of the list of runs."""
     replay: ReplayStatus | None = None
     """State of the replay, None for live runs."""
-    troubles: tuple[Trouble, ...] = ()
+    troubles: tuple[AppTrouble, ...] = ()
     """Parts of verl-tui itself that do not work."""
 
     @property

@@ -82,11 +82,6 @@ class Folder:
             (file.format.name, log_name(file)) for file in self.anchors if file.format
         }
 
-    @property
-    def changed(self) -> float:
-        """Time of the last change of its logs, 0 if unknown."""
-        return max((_changed(file.path) for file in self.anchors), default=0.0)
-
 
 def wandb_id(path: Path) -> str | None:
     """Return the id of the W&B run whose directory a path lies in, None outside of any.
@@ -159,13 +154,6 @@ def stem(path: Path) -> str:
 def last_part(name: str) -> str:
     """Return the last part of a name that is a path."""
     return name.rstrip("/").rpartition("/")[2]
-
-
-def _changed(path: Path) -> float:
-    try:
-        return path.stat().st_mtime
-    except OSError:
-        return 0.0
 
 
 def one_log_each(folders: Iterable[Folder]) -> bool:

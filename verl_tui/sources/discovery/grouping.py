@@ -72,7 +72,7 @@ def grouped_runs(
             return []
     units, kept = copies.assign_by_name(units, kept)
     if kept:
-        units = copies.assign_by_time(*assign_by_title(units, kept, _all_names(units)))
+        units = [*units, *assign_by_title(units, kept, _all_names(units))]
     if here.anchors:
         return units
     return _with_extras(here, units)

@@ -7,7 +7,13 @@ from typing import TYPE_CHECKING, NamedTuple
 from verl_tui.sources.discovery import naming, passed_over
 from verl_tui.sources.discovery.beginning import beginning
 from verl_tui.sources.discovery.found import FoundFile
-from verl_tui.sources.discovery.probing import reason_of
+from verl_tui.sources.discovery.probing import (
+    FIRST,
+    Inspection,
+    Recognised,
+    format_in,
+    reason_of,
+)
 from verl_tui.sources.files import rotated
 from verl_tui.sources.files.binary import is_binary
 from verl_tui.sources.files.compressed import uncompressed_name
@@ -20,10 +26,6 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from verl_tui.sources.formats.format import Format
-
-_FIRST = 256
-"""Bytes by which a file is known to be the same."""
-
 
 _QUOTES = {
     ".ipynb": "a notebook",
@@ -44,24 +46,11 @@ class Named(NamedTuple):
     """Whether that may change."""
 
 
-class _Look(NamedTuple):
-    """The state of a file when it was last examined, and its format then."""
-
-    status: os.stat_result
-    first: bytes
-    """Its first bytes."""
-    format: Format | None
-    inherited: bool = False
-    """True if that is the format of what stood there before: the file has been rewritten, and its
-    new content shows no format yet.
-    """
-
-
 class NamedFiles:
     """The files that the user named; remembers what they were taken for."""
 
     def __init__(self) -> None:
-        self._looks: dict[Path, _Look] = {}
+        self._looks: dict[Path, Inspection] = {}
         self.changed: set[Path] = set()
         """Files whose format is another one than it seemed, since `begin`."""
 
@@ -86,35 +75,30 @@ class NamedFiles:
 
     def _by_beginning(self, path: Path, begin: bytes, status: os.stat_result) -> Named:
         format = format_of(uncompressed_name(path), begin)
-        look = _Look(status, begin[:_FIRST], format)
-        if format is None and (before := self._before(path, look)) is not None:
-            look = look._replace(format=before, inherited=True)
-        elif format is None and (what := no_logs.reason(begin)) is not None:
-            return Named(None, f"is {what}")
-        elif format is None and no_logs.is_single(begin):
-            return Named(None, f"holds {no_logs.SINGLE}", wait=True)
-        elif format is None and not is_binary(begin):
-            look = look._replace(format=_assumed(path))
-        format = look.format
-        self._note(path, look)
-        if format is None:
-            return Named(None, _no_log(begin))
-        return Named(FoundFile(path, format, title=naming.experiment_name(begin)))
-
-    def _before(self, path: Path, look: _Look) -> Format | None:
-        """Return the format of a file before it was cut or replaced, None if it has only grown: it
-        is read as that format until its content shows another.
-        """
-        before = self._looks.get(path)
-        if before is None or (_grown(before, look) and not before.inherited):
-            return None
-        return before.format
-
-    def _note(self, path: Path, look: _Look) -> None:
-        before = self._looks.get(path)
-        if before is not None and before.format is not look.format:
-            self.changed.add(path)
+        first = begin[:FIRST]
+        is_new = path not in self._looks
+        look = self._looks.get(path) or Inspection(status.st_size, status.st_ino)
+        before = look.known
+        # A file that was cut or replaced is read as before until it shows another format.
+        drops = look.is_continued(status, first) and not look.inherited
+        if format is None and (before is None or drops):
+            other = _other_than_log(begin)
+            if other is not None:
+                return other
+            format = _assumed(path, begin)
+        found = Recognised(format) if format is not None else None
+        look.note(found, status, first, drops=drops)
         self._looks[path] = look
+        format = format_in(look.known)
+        if not is_new and format is not format_in(before):
+            self.changed.add(path)
+        return _named(path, format, begin)
+
+
+def _named(path: Path, format: Format | None, begin: bytes) -> Named:
+    if format is None:
+        return Named(None, _no_log(begin))
+    return Named(FoundFile(path, format, title=naming.experiment_name(begin)))
 
 
 def _no_log(begin: bytes) -> str:
@@ -123,17 +107,19 @@ def _no_log(begin: bytes) -> str:
     return "is a binary file, not a log" if why == passed_over.UNKNOWN else f"is {why}"
 
 
-def _assumed(path: Path) -> Format:
-    """Return how a text is read whose beginning fits no format yet."""
+def _assumed(path: Path, begin: bytes) -> Format | None:
+    """Return how a text is read whose beginning fits no format yet; None for what is no text."""
+    if is_binary(begin):
+        return None
     if uncompressed_name(path).suffix in (".jsonl", ".json"):
         return tutorial
     return console
 
 
-def _grown(before: _Look, now: _Look) -> bool:
-    """Return whether a file is the one that was looked at, with more bytes at most."""
-    return (
-        now.status.st_ino == before.status.st_ino
-        and now.status.st_size >= before.status.st_size
-        and now.first.startswith(before.first)
-    )
+def _other_than_log(begin: bytes) -> Named | None:
+    """Return what a file without a format is known to be, None where it may be a log."""
+    if (what := no_logs.reason(begin)) is not None:
+        return Named(None, f"is {what}")
+    if no_logs.is_single(begin):
+        return Named(None, f"holds {no_logs.SINGLE}", wait=True)
+    return None

@@ -41,7 +41,7 @@ DEEPEST = 4 * 2**20
 _WINDOW = 512 * 1024
 _OVERLAP = 16 * 1024
 """Bytes that two windows share: no mark of a console is longer."""
-_FIRST = 256
+FIRST = 256
 """Bytes by which a file is known to be the same: enough to tell a rewritten one from a grown
 one.
 """
@@ -70,7 +70,7 @@ class Recognised(NamedTuple):
 
 
 @dataclass(slots=True)
-class _Inspection:
+class Inspection:
     """The part of a file that has been inspected, and its format."""
 
     size: int
@@ -145,7 +145,7 @@ class Probe:
     """Recognises the formats of files and remembers them."""
 
     def __init__(self) -> None:
-        self._inspections: dict[Path, _Inspection] = {}
+        self._inspections: dict[Path, Inspection] = {}
         self.closed: dict[Path, str] = {}
         """Paths that could not be read, and why, since `begin`."""
         self._odd: defaultdict[Path, set[str]] = defaultdict(set)
@@ -246,14 +246,14 @@ class Probe:
             return False
         return name_class is NameClass.LOG or self._has_room(path)
 
-    def _inspect(self, path: Path, inspection: _Inspection | None) -> Recognised | None:
+    def _inspect(self, path: Path, inspection: Inspection | None) -> Recognised | None:
         """Read a file that is new or has grown; return its format."""
         status = path.stat()
         if not stat.S_ISREG(status.st_mode):
             return None
         name_class = classify_name(path.name)
         if inspection is None:
-            inspection = _Inspection(-1, status.st_ino)
+            inspection = Inspection(-1, status.st_ino)
             self._update(path, inspection, status, name_class)
             self._inspections[path] = inspection
         elif _is_worth_it(inspection, status, name_class):
@@ -271,14 +271,14 @@ class Probe:
     def _update(
         self,
         path: Path,
-        inspection: _Inspection,
+        inspection: Inspection,
         status: os.stat_result,
         called: NameClass,
     ) -> None:
         """Look at a file that is new or has grown."""
         before = inspection.known
         begin = head(path, _START)
-        first = begin[:_FIRST]
+        first = begin[:FIRST]
         continued = inspection.is_continued(status, first)
         provisional = inspection.is_provisional
         known = None
@@ -288,11 +288,11 @@ class Probe:
         # A file known by its bar, or rewritten, remains a log until it shows more.
         drops = continued and (provisional or inspection.binary)
         inspection.note(known, status, first, drops=drops)
-        if before is not None and _format(inspection.known) is not before.format:
+        if before is not None and format_in(inspection.known) is not before.format:
             self.changed.add(path)
 
     def _as_console(
-        self, path: Path, inspection: _Inspection, size: int, called: NameClass
+        self, path: Path, inspection: Inspection, size: int, called: NameClass
     ) -> Recognised | None:
         """Look for what shows that a text is a console behind its beginning."""
         if (
@@ -304,7 +304,7 @@ class Probe:
         return self._deeper(path, inspection, size) or _by_signs(path, size)
 
     def _by_beginning(
-        self, path: Path, inspection: _Inspection, begin: bytes, called: NameClass
+        self, path: Path, inspection: Inspection, begin: bytes, called: NameClass
     ) -> Recognised | None:
         inspection.begun = False
         inspection.binary = is_binary(begin) and len(begin) >= _START
@@ -320,7 +320,7 @@ class Probe:
         return Recognised(format, title=naming.experiment_name(begin))
 
     def _deeper(
-        self, path: Path, inspection: _Inspection, size: int
+        self, path: Path, inspection: Inspection, size: int
     ) -> Recognised | None:
         """Look for a console's marks after the beginning: up to `DEEPEST`, then at the end only."""
         if is_compressed(path) or size <= HEAD:
@@ -343,7 +343,8 @@ class Probe:
         return None
 
 
-def _format(known: Recognised | None) -> Format | None:
+def format_in(known: Recognised | None) -> Format | None:
+    """Return the format that a file has been recognised as, if it has been."""
     return known.format if known is not None else None
 
 
@@ -372,7 +373,7 @@ def _by_signs(path: Path, size: int) -> Recognised | None:
 
 
 def _is_worth_it(
-    inspection: _Inspection, status: os.stat_result, called: NameClass
+    inspection: Inspection, status: os.stat_result, called: NameClass
 ) -> bool:
     """True if a file has grown enough to be read again: often while short, later seldom."""
     if status.st_size == inspection.size and status.st_ino == inspection.inode:

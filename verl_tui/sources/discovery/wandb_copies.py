@@ -2,7 +2,7 @@
 
 1. Runs of one id are one: W&B resumed it.
 2. Of the runs that one console says it reports to, those are one that go on from each other.
-3. A run belongs to the only log that names it, or has the same name, or ended at the same time.
+3. A run belongs to the only log that names it, or has the same name.
 
 The consoles have to be read for this, and a training names its W&B run before its first step. So
 where there are several, a run is left out until it has a step and the consoles have been read.
@@ -23,9 +23,7 @@ from verl_tui.sources.discovery.found import (
     last_part,
     log_name,
     merge_into,
-    one_log_each,
     wandb_id,
-    without_console_copy,
 )
 from verl_tui.sources.files.tail import opened
 from verl_tui.sources.formats.wandb import reader as wandb
@@ -36,9 +34,6 @@ if TYPE_CHECKING:
 
     from verl_tui.records import Record
     from verl_tui.sources.discovery.found import FoundFile
-
-_SAME_END = 120.0
-"""Seconds within which a log and W&B's copy of it are written for the last time: heuristic."""
 
 
 class _Beginning:
@@ -171,26 +166,6 @@ class WandbCopies:
                 given.add(id(copy))
         return _without(units, given), _without(kept, given)
 
-    def assign_by_time(self, units: list[Folder], kept: list[Folder]) -> list[Folder]:
-        """Assign runs to the logs that ended when they did; the others are runs of their own."""
-        logs = [(unit, unit.changed) for unit in units]
-        ends = [copy.changed for copy in kept]
-        for copy, end in zip(kept, ends, strict=True):
-            rivals = sum(_is_same_end(at, end) for at in ends)
-            near = [log for log, at in logs if _is_same_end(at, end)]
-            fitting = self._fitting(near, copy)
-            if rivals == 1 and len(fitting) == 1:
-                merge_into(fitting[0], [copy])
-            else:
-                units = [*units, copy]
-        return units
-
-    def _fitting(self, logs: Sequence[Folder], copy: Folder) -> list[Folder]:
-        """Return the logs that a run of W&B may be of."""
-        without = without_console_copy(copy)
-        near = [log for log in logs if not self.is_foreign(log, copy)]
-        return [log for log in near if one_log_each([log, without])]
-
     def is_foreign(self, log: Folder, copy: Folder) -> bool:
         """Return whether a log says that it reports to other runs than this one."""
         named = self._named_by(log)
@@ -261,10 +236,6 @@ class WandbCopies:
         return known
 
 
-def _is_same_end(one: float, other: float) -> bool:
-    return abs(one - other) <= _SAME_END
-
-
 def _of_wandb(runs: Sequence[Folder]) -> list[Folder]:
     return [run for run in runs if wandb_id(run.directory) is not None]
 
@@ -309,9 +280,8 @@ def join_resumed(runs: list[Folder]) -> list[Folder]:
 
 def assign_by_title(
     units: list[Folder], kept: list[Folder], named: Mapping[str, Sequence[Folder]]
-) -> tuple[list[Folder], list[Folder]]:
-    """Give W&B's runs to the log that is called as they are at W&B; return the logs and the runs
-    that are left.
+) -> list[Folder]:
+    """Give W&B's runs to the log that is called as they are at W&B; return the runs that are left.
 
     A run that has not stated its name is left out as long as there are logs whose copy it may be.
 
@@ -328,7 +298,7 @@ def assign_by_title(
             merge_into(logs[0], [copy])
         elif stated or not units:
             left.append(copy)
-    return units, left
+    return left
 
 
 def _date(copy: Folder) -> str:

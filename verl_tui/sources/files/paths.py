@@ -50,6 +50,11 @@ def is_file(path: Path | os.DirEntry[str]) -> bool:
         return False
 
 
+def why(error: OSError) -> str:
+    """Return in a few words why a file cannot be read, without its name."""
+    return os.strerror(error.errno).lower() if error.errno else str(error)
+
+
 def file_size(path: Path) -> int:
     """Return the bytes of a file, 0 where it cannot be seen."""
     try:

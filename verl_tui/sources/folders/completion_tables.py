@@ -8,7 +8,6 @@ as soon as they are complete.
 
 from __future__ import annotations
 
-import os
 from bisect import insort
 from itertools import accumulate
 from typing import TYPE_CHECKING
@@ -17,6 +16,7 @@ from verl_tui.records import Histogram, Record, Restart, SourceStatus, Unreadabl
 from verl_tui.sources.fields.rewards import RewardSum
 from verl_tui.sources.fields.row_batcher import joined_notes
 from verl_tui.sources.fields.sample_figures import SampleFigures
+from verl_tui.sources.files.paths import why
 from verl_tui.sources.files.tail import opened
 from verl_tui.sources.folders.step_files import Listing
 from verl_tui.sources.formats import parquet
@@ -69,7 +69,7 @@ class TableFolder:
                 self._watch()
                 self._problem = None
             except OSError as error:
-                self._problem = _reason(error)
+                self._problem = why(error)
         records: list[Record] = []
         left = _AT_ONCE
         while self._waiting and left > 0:
@@ -143,7 +143,7 @@ class TableFolder:
             with opened(path) as file:
                 samples = reader.feed(file.read(parquet.LARGEST + 1))
         except OSError as error:
-            self._broken[step] = Unreadable(1, f"{path.name}: {_reason(error)}", "")
+            self._broken[step] = Unreadable(1, f"{path.name}: {why(error)}", "")
             return
         (broken,) = reader.finish() or (None,)
         if isinstance(broken, Unreadable):
@@ -189,9 +189,3 @@ def tables_to_read(sizes: Mapping[int, int]) -> list[int]:
     rest = sum(sizes[step] for step in steps[older:]) + COST * (len(steps) - older)
     every = -(-rest // (BUDGET // 2))
     return steps[:older] + steps[older + every - 1 :: every]
-
-
-def _reason(error: OSError) -> str:
-    if error.errno:
-        return os.strerror(error.errno).lower()
-    return str(error)

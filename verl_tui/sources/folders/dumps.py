@@ -8,7 +8,6 @@ New dumps are read as they are written.
 
 from __future__ import annotations
 
-import os
 from bisect import bisect_left
 from typing import TYPE_CHECKING
 
@@ -23,7 +22,7 @@ from verl_tui.records import (
     Unreadable,
 )
 from verl_tui.sources.fields.sample_figures import figure_records
-from verl_tui.sources.files.paths import is_folder
+from verl_tui.sources.files.paths import is_folder, why
 from verl_tui.sources.folders.dump_file import BLOCK, DumpFile
 from verl_tui.sources.folders.step_files import NEWEST, Listing
 from verl_tui.sources.formats import rollouts
@@ -164,7 +163,7 @@ class DumpSource:
                 records.extend(self._watch())
                 self._problem = None
             except OSError as error:
-                self._problem = _reason(error)
+                self._problem = why(error)
         self._reads += 1
         stop = self._read + BLOCK
         while self._waiting and self._read < stop:
@@ -261,7 +260,7 @@ class DumpSource:
                     yield row._replace(reason=f"{name}: {row.reason}")
         except OSError as error:
             self._unreadable += 1
-            yield Unreadable(1, f"{name}: {_reason(error)}", "")
+            yield Unreadable(1, f"{name}: {why(error)}", "")
             self._forget(step)
             return
         if file.generation != generation:
@@ -329,9 +328,3 @@ def _reading_note(sizes: Mapping[int, int], limits: Mapping[int, int]) -> str | 
     if part or none:
         return f"read for figures: {whole:,} whole, {part:,} in part, {none:,} not"
     return None
-
-
-def _reason(error: OSError) -> str:
-    if error.errno:
-        return os.strerror(error.errno).lower()
-    return str(error)

@@ -4,13 +4,13 @@
 
 from __future__ import annotations
 
-import os
 from typing import TYPE_CHECKING, Any
 
 from verl_tui.patterns import pattern
 from verl_tui.records import Record, Settings, SourceStatus, Unreadable
 from verl_tui.sources.fields import yaml_text
 from verl_tui.sources.fields.setting_values import flatten_settings, scalar
+from verl_tui.sources.files.paths import why
 from verl_tui.sources.files.tail import opened
 from verl_tui.sources.formats.console.command_line import settings_of
 from verl_tui.text import one_line
@@ -43,9 +43,7 @@ class SettingsSource:
         try:
             text = self._changed_text()
         except OSError as error:
-            self._problem = (
-                os.strerror(error.errno).lower() if error.errno else str(error)
-            )
+            self._problem = why(error)
             return (), False
         if text is None or not text.strip():
             return (), False

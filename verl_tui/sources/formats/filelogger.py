@@ -33,8 +33,6 @@ rank = 6
 anchor = True
 
 _LONGEST_NUMBER = 40
-_MOST_NAMES = 100_000
-"""Remembered names of metrics."""
 _MOST_SCHEMAS = 1000
 """Remembered sets of keys: a log may have others in every line."""
 
@@ -58,12 +56,6 @@ class FileLoggerDecoder(JsonDecoder):
     def __init__(self) -> None:
         self._schemas: dict[tuple[str, ...], tuple[str, ...]] = {}
         """Names of the metrics in a line, by its keys: most runs have two or three sets of them."""
-        self._names: dict[str, str] = {}
-        """Names of metrics by their keys, of those that stand for themselves."""
-        self._newest: tuple[tuple[str, ...], tuple[str, ...]] = (), ()
-        """Keys of the last line, and the names of its metrics: most lines have those of the one
-        before.
-        """
 
     standing = ()
     """Nothing: each line says all of it."""
@@ -74,42 +66,21 @@ class FileLoggerDecoder(JsonDecoder):
         data = record.get("data")
         if step is None or not isinstance(data, dict):
             raise ValueError('no "step" with "data"')
-        known = self._known_names(tuple(data))
+        keys = tuple(data)
+        known = self._schemas.get(keys)
         values = _numbers(data)
         if known is not None and values is not None:
             return (MetricRow(step, known, values),)
         parts = split({key: _unquoted(value) for key, value in flatten(data).items()})
         kept = {safe(key): value for key, value in parts.numbers().items()}
-        if values is not None and len(kept) == len(data) == len(parts.rest):
-            self._names.update(zip(data, kept, strict=True))
-            if len(self._names) > _MOST_NAMES:
-                self._names.clear()
+        whole = values is not None and len(kept) == len(data) == len(parts.rest)
+        if whole and len(self._schemas) < _MOST_SCHEMAS:
+            self._schemas[keys] = tuple(kept)
         return (
             MetricRow(step, tuple(kept), tuple(kept.values())),
             *histograms(parts.found, step),
             *parts.flaws,
         )
-
-    def _known_names(self, keys: tuple[str, ...]) -> tuple[str, ...] | None:
-        """Return the names of a line's metrics by its keys, None where some have not been seen."""
-        if keys == self._newest[0]:
-            return self._newest[1]
-        names = self._schemas.get(keys) or self._schema(keys)
-        if names is not None:
-            self._newest = keys, names
-        return names
-
-    def _schema(self, keys: tuple[str, ...]) -> tuple[str, ...] | None:
-        """Return the names of metrics that have all been seen, None where some have not."""
-        try:
-            names = tuple(map(self._names.__getitem__, keys))
-        except KeyError:
-            return None
-        if len(set(names)) < len(names):
-            return None
-        if len(self._schemas) < _MOST_SCHEMAS:
-            self._schemas[keys] = names
-        return names
 
 
 def _unquoted(value: object) -> object:

@@ -95,21 +95,6 @@ class BufferingDecoder(Decoder, Protocol):
     all lines.
     """
 
-    @property
-    def program(self) -> str | None:
-        """The program that wrote the file, where several write its format."""
-        ...
-
-    @property
-    def engines(self) -> tuple[str, ...]:
-        """Addresses of the engines that it names."""
-        ...
-
-    @property
-    def reported(self) -> tuple[str, ...]:
-        """The ids of the runs at W&B that it says it reports to, in their order."""
-        ...
-
     def decode_all(self, text: bytes, number: int) -> Iterable[MetricRow | Record]:
         """Return the records of several complete lines.
 

@@ -58,30 +58,9 @@ class LineReader:
         return joined_notes(self.decoder.note, self._batcher.note, unread)
 
     @property
-    def program(self) -> str | None:
-        """The program that wrote the file, where several write its format."""
-        if self._patient is None:
-            return None
-        return self._patient.program
-
-    @property
-    def engines(self) -> tuple[str, ...]:
-        """Addresses of the engines that it names."""
-        if self._patient is None:
-            return ()
-        return self._patient.engines
-
-    @property
     def needs_beginning(self) -> bool:
         """True if the steps of its records depend on those before."""
         return bool(getattr(self.decoder, "counts_steps", False))
-
-    @property
-    def reported(self) -> tuple[str, ...]:
-        """The ids of the runs at W&B that it says it reports to, in their order."""
-        if self._patient is None:
-            return ()
-        return self._patient.reported
 
     def feed(self, data: bytes) -> tuple[Record, ...]:
         """Return the records of the lines that these bytes complete."""

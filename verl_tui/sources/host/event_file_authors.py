@@ -12,14 +12,17 @@ from __future__ import annotations
 
 import os
 import socket
-from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
+
+import psutil
 
 from verl_tui.patterns import pattern
 from verl_tui.records import Writer
+from verl_tui.sources.host.processes import folder_of, pids
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
+    from pathlib import Path
 
 _NAME = pattern(
     r"events\.out\.tfevents\.(\d{10,11})\.(.+)\.(\d{1,9})\.\d{1,9}(?:\.\D\w*)?"
@@ -36,11 +39,22 @@ and then.
 """
 
 
-def sees_all(root: Path) -> bool:
+def sees_all() -> bool:
     """Return whether all processes of the host can be seen, not only those of a container."""
     try:
-        return str((root / "self" / "ns" / "pid").readlink()) == _WHOLE_HOST
+        return str((folder_of("self") / "ns" / "pid").readlink()) == _WHOLE_HOST
     except OSError:
+        return False
+
+
+def lives(process: psutil.Process) -> bool:
+    """Return whether a process is there, and does not only wait to be buried."""
+    try:
+        return process.is_running() and process.status() not in (
+            psutil.STATUS_ZOMBIE,
+            psutil.STATUS_DEAD,
+        )
+    except psutil.Error:
         return False
 
 
@@ -56,12 +70,10 @@ class Authors:
     """Knows which processes that began event files live; looks only when asked.
 
     Args:
-        root: The system's directory of processes.
         host: This host's name, as the writers of event files ask for it.
     """
 
-    def __init__(self, root: Path = Path("/proc"), host: str | None = None) -> None:
-        self._root = root
+    def __init__(self, host: str | None = None) -> None:
         self._host = socket.gethostname() if host is None else host
         self._gone: dict[Path, float] = {}
         """Files whose process is gone, with the time of their last change."""
@@ -78,13 +90,13 @@ class Authors:
             author = self._of(path)
             if author is None or (modified := self._settled(path, now)) is None:
                 continue
-            if self._lives(author.pid, author):
+            if _lives(author):
                 writers[path] = Writer(author.pid, "", by_name=True)
             elif self._gone.get(path) == modified:
                 writers[path] = Writer(author.pid, "", gone=True, by_name=True)
             else:
                 unseen.append((path, author, modified))
-        contained = set(self._contained()) if unseen else set()
+        contained = set(_contained()) if unseen else set()
         for path, author, modified in unseen:
             gone = author.pid not in contained
             writers[path] = Writer(author.pid, "", gone=gone, by_name=True)
@@ -108,48 +120,29 @@ class Authors:
             self._elsewhere.add(path)
             return None
         # Others' processes may be hidden (`hidepid`); then the first of all is hidden, too.
-        seen = info.st_uid == os.geteuid() or (self._root / "1" / "stat").exists()
-        quiet = 0.0 if sees_all(self._root) else _KEPT_BACK
+        seen = info.st_uid == os.geteuid() or (folder_of(1) / "stat").exists()
+        quiet = 0.0 if sees_all() else _KEPT_BACK
         if seen and now - info.st_mtime >= quiet:
             return info.st_mtime
         return None
 
-    def _lives(self, pid: int, author: Author) -> bool:
-        """Return whether a process that started before a file began still lives."""
-        try:
-            rest = (
-                (self._root / str(pid) / "stat")
-                .read_bytes()
-                .rpartition(b")")[2]
-                .split()
-            )
-            if rest[0] in (b"Z", b"X"):
-                return False
-            began = self._booted() + int(rest[19]) / os.sysconf("SC_CLK_TCK")
-        except (OSError, ValueError, IndexError):
-            return False
-        return began <= author.time + _LATER
 
-    def _booted(self) -> float:
-        """Return when the system was started, 0 if unknown."""
+def _lives(author: Author) -> bool:
+    """Return whether a process that started before a file began still lives."""
+    try:
+        process = psutil.Process(author.pid)
+        return process.create_time() <= author.time + _LATER and lives(process)
+    except psutil.Error:
+        return False
+
+
+def _contained() -> Iterator[int]:
+    """Yield the numbers that processes of containers have in there."""
+    for pid in pids():
         try:
-            lines = (self._root / "stat").read_text().splitlines()
+            status = (folder_of(pid) / "status").read_text(errors="replace")
         except OSError:
-            return 0.0
-        return next(
-            (float(line.split()[1]) for line in lines if line.startswith("btime ")), 0.0
-        )
-
-    def _contained(self) -> Iterator[int]:
-        """Yield the numbers that processes of containers have in there."""
-        for folder in self._root.glob("[0-9]*"):
-            try:
-                status = (folder / "status").read_text(errors="replace")
-            except OSError:
-                continue
-            at = status.find("\nNSpid:")
-            yield from (
-                map(int, status[at + 7 :].partition("\n")[0].split()[1:])
-                if at >= 0
-                else ()
-            )
+            continue
+        at = status.find("\nNSpid:")
+        if at >= 0:
+            yield from map(int, status[at + 7 :].partition("\n")[0].split()[1:])

@@ -2,20 +2,18 @@
 
 from __future__ import annotations
 
-import os
-from functools import lru_cache
 from typing import TYPE_CHECKING, NamedTuple
 
-from verl_tui.patterns import pattern
+import psutil
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
     from pathlib import Path
 
 _LOCAL = frozenset(
     ("btrfs", "ext2", "ext3", "ext4", "f2fs", "jfs", "overlay", "tmpfs", "xfs", "zfs")
 )
 """File systems whose files no other host writes."""
-_OCTAL = pattern(r"\\([0-7]{3})")
 
 
 class Mount(NamedTuple):
@@ -31,36 +29,24 @@ class Mount(NamedTuple):
         return self.kind in _LOCAL
 
 
-def mount(path: Path, proc: Path) -> Mount | None:
-    """Return the file system that a file lies on, None if unknown.
+def mounts() -> dict[str, str]:
+    """Return the kinds of the file systems by where they are mounted, the deepest first."""
+    try:
+        every = psutil.disk_partitions(all=True)
+    except OSError:
+        return {}
+    # A later mount at the same place hides earlier ones.
+    kinds = {one.mountpoint: one.fstype for one in every}
+    return {top: kinds[top] for top in sorted(kinds, key=len, reverse=True)}
 
-    Args:
-        path: The file.
-        proc: Where proc(5) is.
-    """
+
+def mount(path: Path, every: Mapping[str, str]) -> Mount | None:
+    """Return which of all file systems a file lies on, None if unknown."""
     try:
         place = str(path.resolve())
     except OSError:
         return None
-    for top, kind in _mounts(proc):
+    for top, kind in every.items():
         if place == top or place.startswith(top.rstrip("/") + "/"):
             return Mount(kind, top == "/")
     return None
-
-
-@lru_cache(maxsize=1)
-def _mounts(proc: Path) -> list[tuple[str, str]]:
-    """Return the mount points of file systems with their kinds, the deepest first."""
-    try:
-        lines = os.fsdecode((proc / "self" / "mounts").read_bytes()).split("\n")
-    except OSError:
-        return []
-    rows = (line.split(" ") for line in lines)
-    # A later mount at the same place hides earlier ones.
-    kinds = {_plain(words[1]): words[2] for words in rows if len(words) > 2}
-    return sorted(kinds.items(), key=lambda one: -len(one[0]))
-
-
-def _plain(place: str) -> str:
-    """Return a path whose blanks and backslashes are octal numbers, see fstab(5)."""
-    return _OCTAL.sub(lambda match: chr(int(match[1], 8)), place)

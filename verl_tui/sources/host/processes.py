@@ -1,17 +1,23 @@
 """Name, directory and written files of a process of this host that computes on a GPU.
 
-Only `/proc` of the processes that the driver names, of what started them, and of a `tee` that these
-write to is read. Everything there can be hidden or gone; what cannot be seen stays unsaid. A
-container may know another process under the number that the driver means: one whose open files can
-be seen and among which there is no NVIDIA device is not it.
+Only the processes that the driver names, what started them, and a `tee` that these write to are
+looked at. Everything there can be hidden or gone; what cannot be seen stays unsaid. A container may
+know another process under the number that the driver means: one whose open files can be seen and
+among which there is no NVIDIA device is not it.
+
+psutil says what a process is. What it has open stands in `/proc`: psutil names only plain files, by
+paths that are another's where the process lies in a container.
 """
 
 from __future__ import annotations
 
 import os
+from dataclasses import replace
 from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
+
+import psutil
 
 from verl_tui.records import GpuProcess
 from verl_tui.text import one_line
@@ -33,15 +39,6 @@ _NAME = 80
 _INTERPRETERS = ("python", "bash", "sh")
 
 
-class _Seen(NamedTuple):
-    """A process as it was when it was looked at."""
-
-    started: str
-    """Start time: distinguishes it from a later process with the same number."""
-    time: float
-    process: GpuProcess
-
-
 class OpenFiles(NamedTuple):
     """The files that a process has open."""
 
@@ -53,16 +50,83 @@ class OpenFiles(NamedTuple):
     """Pipes at its standard output and error."""
 
 
-class Processes:
-    """Processes by number; looks again when what it knows is old.
+def folder_of(pid: int | str) -> Path:
+    """Return the directory in which the system tells of a process."""
+    return Path(getattr(psutil, "PROCFS_PATH", "/proc"), str(pid))
 
-    Args:
-        root: The system's directory of processes.
+
+def pids() -> list[int]:
+    """Return the processes that can be seen."""
+    try:
+        names = os.listdir(folder_of(""))  # noqa: PTH208 - names are enough
+    except OSError:
+        return []
+    return [int(name) for name in names if name.isdigit()]
+
+
+def is_written(pid: int, descriptor: str) -> bool:
+    """Return whether a process has an open file open for writing."""
+    try:
+        info = (folder_of(pid) / "fdinfo" / descriptor).read_text()
+        flags = next(
+            (line for line in info.splitlines() if line.startswith("flags:")), "0 0"
+        )
+        return bool(int(flags.split()[1], 8) & _WRITING)
+    except (OSError, ValueError, IndexError):
+        return False
+
+
+def pipe_of(pid: int, descriptor: str) -> str:
+    """Return the pipe that a process has open, empty if that is none."""
+    link = _link(folder_of(pid) / "fd" / descriptor)
+    return link if link.startswith("pipe:") else ""
+
+
+def name_of(pid: int) -> str:
+    """Return what runs: a title that the process gave itself, a program, or what an interpreter
+    was given.
     """
+    folder = folder_of(pid)
+    try:
+        with (folder / "cmdline").open("rb") as file:
+            written = file.read(4096).rstrip(b"\0")
+        words = written.decode(errors="replace").split("\0")
+        if not words[0]:
+            words = [(folder / "comm").read_text(errors="replace").strip()]
+    except OSError:
+        return ""
+    program = words[0].rpartition("/")[2] if words[0].startswith("/") else words[0]
+    return one_line(" ".join((program, *_script(program, words[1:]))), _NAME)
 
-    def __init__(self, root: Path = Path("/proc")) -> None:
-        self._root = root
-        self._seen: dict[int, _Seen] = {}
+
+def opened(pid: int) -> OpenFiles:
+    """Return what a process has open, as far as that can be seen; never raises."""
+    folder = folder_of(pid) / "fd"
+    try:
+        links = {
+            path.name: _link(path) for path in islice(folder.iterdir(), _MOST_OPEN)
+        }
+    except OSError:
+        return OpenFiles(None, frozenset(), frozenset())
+    written = (
+        link
+        for number, link in links.items()
+        if _is_file(folder / number, link) and is_written(pid, number)
+    )
+    pipes = (pipe_of(pid, number) for number in ("1", "2"))
+    return OpenFiles(
+        any(link.startswith(_DEVICES) for link in links.values()),
+        frozenset(written),
+        frozenset(filter(None, pipes)),
+    )
+
+
+class Processes:
+    """Processes by number; looks again when what it knows is old."""
+
+    def __init__(self) -> None:
+        self._seen: dict[psutil.Process, tuple[float, GpuProcess]] = {}
+        """By process, which its number alone is not: when it was looked at, and as what."""
 
     def look(self, pid: int, memory: int | None, now: float) -> GpuProcess:
         """Return the known facts about a process; never raises.
@@ -72,153 +136,72 @@ class Processes:
             memory: Bytes it holds on the device.
             now: Seconds since the Unix epoch.
         """
-        status = self._status(pid)
-        if status is None:
-            return GpuProcess(pid, memory=memory)
-        _, started = status
-        seen = self._seen.get(pid)
-        if seen is None or seen.started != started or not 0 <= now - seen.time < _KEPT:
-            seen = self._seen[pid] = _Seen(started, now, self._read(pid))
-        known = seen.process
-        return GpuProcess(pid, known.name, memory, known.cwd, known.files)
-
-    def name(self, pid: int) -> str:
-        """Return what runs: a title that the process gave itself, a program, or what an interpreter
-        was given.
-        """
-        folder = self._root / str(pid)
         try:
-            with (folder / "cmdline").open("rb") as file:
-                words = [
-                    word.decode(errors="replace")
-                    for word in file.read(4096).rstrip(b"\0").split(b"\0")
-                ]
-            if not words[0]:
-                words = [(folder / "comm").read_text(errors="replace").strip()]
-        except OSError:
-            return ""
-        program = words[0].rpartition("/")[2] if words[0].startswith("/") else words[0]
-        return one_line(" ".join((program, *_script(program, words[1:]))), _NAME)
+            process = psutil.Process(pid)
+            seen = self._seen.get(process)
+            if seen is None or not 0 <= now - seen[0] < _KEPT:
+                seen = self._seen[process] = now, _read(process)
+        except psutil.Error:
+            return GpuProcess(pid, memory=memory)
+        return replace(seen[1], memory=memory)
 
     def forget(self, now: float) -> None:
         """Drop processes that have not been asked for in a long time."""
         self._seen = {
-            pid: seen
-            for pid, seen in self._seen.items()
-            if 0 <= now - seen.time < 2 * _KEPT
+            process: seen
+            for process, seen in self._seen.items()
+            if 0 <= now - seen[0] < 2 * _KEPT
         }
 
-    def _read(self, pid: int) -> GpuProcess:
-        own = self.opened(pid)
-        if own.device is False:
-            return GpuProcess(pid)
-        files = set(own.files)
-        for ancestor, parent in self._line(pid):
-            opened = own if ancestor == pid else self.opened(ancestor)
-            files |= opened.files
-            if opened.pipes:
-                files |= self._behind(parent, opened.pipes)
-        return GpuProcess(
-            pid,
-            self.name(pid),
-            None,
-            self._link(self._root / str(pid) / "cwd"),
-            frozenset(files),
-        )
 
-    def _line(self, pid: int) -> Iterator[tuple[int, int]]:
-        """Yield a process and what started it, each with its parent; the first process of all is
-        nobody's.
-        """
-        for _ in range(_GENERATIONS):
-            status = self._status(pid)
-            if status is None or pid <= 1:
-                return
-            yield pid, status[0]
-            pid = status[0]
+def _read(process: psutil.Process) -> GpuProcess:
+    own = opened(process.pid)
+    if own.device is False:
+        return GpuProcess(process.pid)
+    files = set(own.files)
+    for one in _line(process):
+        seen = own if one == process else opened(one.pid)
+        files |= seen.files
+        if seen.pipes:
+            files |= _behind(one, seen.pipes)
+    cwd = _link(folder_of(process.pid) / "cwd")
+    return GpuProcess(process.pid, name_of(process.pid), None, cwd, frozenset(files))
 
-    def _behind(self, parent: int, pipes: frozenset[str]) -> frozenset[str]:
-        """Return what is written by a `tee` that was started beside a process and reads one of its
-        pipes.
-        """
-        try:
-            children = (
-                (self._root / str(parent) / "task" / str(parent) / "children")
-                .read_text()
-                .split()
-            )
-        except OSError:
-            return frozenset()
-        readers = [
-            int(child)
-            for child in children
-            if self._link(self._root / child / "fd" / "0") in pipes
-        ]
-        return frozenset(
-            path for reader in readers for path in self.opened(reader).files
-        )
 
-    def _status(self, pid: int) -> tuple[int, str] | None:
-        """Return the parent of a process and when it started; proc(5) has the fields of `stat`."""
-        try:
-            rest = (
-                (self._root / str(pid) / "stat")
-                .read_bytes()
-                .rpartition(b")")[2]
-                .split()
-            )
-            return int(rest[1]), rest[19].decode()
-        except (OSError, ValueError, IndexError):
-            return None
+def _line(process: psutil.Process) -> Iterator[psutil.Process]:
+    """Yield a process and what started it, but for the first of all, which is nobody's."""
+    one: psutil.Process | None = process
+    for _ in range(_GENERATIONS):
+        if one is None or one.pid <= 1:
+            return
+        yield one
+        one = one.parent()
 
-    def opened(self, pid: int) -> OpenFiles:
-        """Return what a process has open, as far as that can be seen; never raises."""
-        folder = self._root / str(pid) / "fd"
-        try:
-            links = {
-                path.name: self._link(path)
-                for path in islice(folder.iterdir(), _MOST_OPEN)
-            }
-        except OSError:
-            return OpenFiles(None, frozenset(), frozenset())
-        written = (
-            link for number, link in links.items() if self._writes(pid, number, link)
-        )
-        return OpenFiles(
-            any(link.startswith(_DEVICES) for link in links.values()),
-            frozenset(written),
-            frozenset(
-                link
-                for number in ("1", "2")
-                if (link := links.get(number, "")).startswith("pipe:")
-            ),
-        )
 
-    def _writes(self, pid: int, number: str, link: str) -> bool:
-        """Return whether an open file is written, and is the one that has this path here too."""
-        if not link.startswith("/") or link.startswith(_NO_FILES):
-            return False
-        try:
-            info = (self._root / str(pid) / "fdinfo" / number).read_text()
-            flags = next(
-                (
-                    int(line.split()[1], 8)
-                    for line in info.splitlines()
-                    if line.startswith("flags:")
-                ),
-                0,
-            )
-            return bool(flags & _WRITING) and Path(link).samefile(
-                self._root / str(pid) / "fd" / number
-            )
-        except (OSError, ValueError, IndexError):
-            return False
+def _behind(process: psutil.Process, pipes: frozenset[str]) -> frozenset[str]:
+    """Return what is written by a `tee` that was started beside a process and reads one of its
+    pipes.
+    """
+    parent = process.parent()
+    beside = parent.children() if parent is not None else ()
+    readers = [one.pid for one in beside if pipe_of(one.pid, "0") in pipes]
+    return frozenset(path for reader in readers for path in opened(reader).files)
 
-    def _link(self, path: Path) -> str:
-        try:
-            return str(path.readlink())
-        except OSError:
-            return ""
+
+def _is_file(place: Path, link: str) -> bool:
+    """Return whether an open file is one that has this path here too."""
+    try:
+        plain = link.startswith("/") and not link.startswith(_NO_FILES)
+        return plain and Path(link).samefile(place)
+    except OSError:
+        return False
+
+
+def _link(path: Path) -> str:
+    try:
+        return str(path.readlink())
+    except OSError:
+        return ""
 
 
 def _script(program: str, words: list[str]) -> list[str]:

@@ -12,23 +12,30 @@ import os
 import time
 from contextlib import suppress
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
+import psutil
+
 from verl_tui.records import Writer
-from verl_tui.sources.host.event_file_authors import Authors, sees_all
-from verl_tui.sources.host.mounts import mount
-from verl_tui.sources.host.processes import Processes
+from verl_tui.sources.host.event_file_authors import Authors, lives, sees_all
+from verl_tui.sources.host.mounts import mount, mounts
+from verl_tui.sources.host.processes import (
+    folder_of,
+    is_written,
+    name_of,
+    pids,
+    pipe_of,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
+    from pathlib import Path
 
 Inode = tuple[int, int]
 """Device and number."""
 
 _BREATH = 50
 """Processes after which the search pauses: other threads need the interpreter."""
-_WRITING = os.O_WRONLY | os.O_RDWR
 _SHELLS = frozenset(("bash", "sh", "dash", "zsh", "ksh", "fish", "sleep", "make"))
 """Programs that start a trainer and may outlive it: nothing trains in these."""
 _FILTERS = frozenset(
@@ -77,9 +84,7 @@ class WriterState(NamedTuple):
 class Holder(NamedTuple):
     """A process with a file open for writing."""
 
-    pid: int
-    started: str
-    """Start time: distinguishes it from a later process with the same number."""
+    process: psutil.Process
     descriptor: str
     """Number of the open file; empty if it writes to a pipe that another process reads."""
 
@@ -103,24 +108,16 @@ class _KnownWriter:
 
 
 class Writers:
-    """Finds the writers of files; reads `/proc` only when called.
+    """Finds the writers of files; looks only when called.
 
     Args:
-        root: Directory of the processes, `/proc`.
         own: Our own process, which writes no log.
         authors: Finds the process that began a file which no process keeps open.
     """
 
-    def __init__(
-        self,
-        root: Path = Path("/proc"),
-        own: int | None = None,
-        authors: Authors | None = None,
-    ) -> None:
-        self._root = root
-        self._authors = Authors(root) if authors is None else authors
+    def __init__(self, own: int | None = None, authors: Authors | None = None) -> None:
+        self._authors = Authors() if authors is None else authors
         self._began: dict[Path, Writer] = {}
-        self._processes = Processes(root)
         self._own = os.getpid() if own is None else own
         self._known: dict[Path, _KnownWriter] = {}
         self._nobody: set[Path] = set()
@@ -152,11 +149,11 @@ class Writers:
         for path, known in list(self._known.items()):
             if known.writer.gone:
                 continue
-            if not self._lives(known.named):
+            if not lives(known.named.process):
                 lost = True
                 known.writer = known.writer._replace(gone=True, stopped=False)
                 known.size = _size(path)
-            elif known.named.descriptor and not self._holds(known.named, known.inode):
+            elif known.named.descriptor and not _holds(known.named, known.inode):
                 lost = True
                 # it closed the file and goes on: the writer is unknown
                 del self._known[path]
@@ -194,7 +191,7 @@ class Writers:
         """Note whether a process that writes has been stopped since the last look: `cpulimit` does
         so for moments.
         """
-        switches = [self._stopped(one) for one in {known.named, *known.holders}]
+        switches = [_stopped(one.process) for one in {known.named, *known.holders}]
         before = known.stops
         known.stops = [count for count in switches if count is not None]
         stopped = bool(known.stops) and known.stops == before
@@ -216,15 +213,16 @@ class Writers:
         for path, holders in self._holders(wanted, unseen, pause).items():
             holder = self._named(holders)
             if holder is not None:
-                writer = Writer(holder.pid, self._processes.name(holder.pid))
+                pid = holder.process.pid
+                writer = Writer(pid, name_of(pid))
                 known = self._known[path] = _KnownWriter(
                     inodes[path], holders, holder, writer
                 )
                 self._note_stop(known)
                 named.add(path)
-        ours = {wanted[inode] for inode, _ in self._open(self._own, wanted, unseen)}
+        ours = {wanted[inode] for inode, _ in _open(self._own, wanted, unseen)}
         seen = {path for path, info in stats.items() if info.st_uid not in unseen}
-        free = set(filter(self._is_only_here, seen - named - ours))
+        free = _only_here(seen - named - ours)
         self._nobody = (self._nobody - stats.keys()) | free
         kept = {path: one for path, one in self._began.items() if path not in stats}
         self._began = kept | self._authors.look(free, time.time())
@@ -237,107 +235,12 @@ class Writers:
         for count, pid in enumerate(self._pids(), 1):
             if pause and count % _BREATH == 0:
                 time.sleep(pause)
-            for inode, descriptor in self._open(pid, wanted, unseen):
-                started = self._started(pid)
-                if started is not None:
-                    found.setdefault(wanted[inode], []).append(
-                        Holder(pid, started, descriptor)
-                    )
+            for inode, descriptor in _open(pid, wanted, unseen):
+                found.setdefault(wanted[inode], []).extend(_holder(pid, descriptor))
         return found
 
     def _pids(self) -> list[int]:
-        try:
-            names = os.listdir(self._root)  # noqa: PTH208 - names are enough
-        except OSError:
-            return []
-        pids = [int(name) for name in names if name.isdigit()]
-        return [pid for pid in pids if pid != self._own]
-
-    def _open(
-        self, pid: int, wanted: Mapping[Inode, Path], unseen: set[int]
-    ) -> Iterator[tuple[Inode, str]]:
-        """Yield the wanted files that a process has open for writing; note the user whose process
-        cannot be seen.
-        """
-        folder = f"{self._root}/{pid}/fd"
-        try:
-            names = os.listdir(folder)  # noqa: PTH208 - names are enough
-        except PermissionError:
-            try:
-                state = os.stat(f"{self._root}/{pid}")  # noqa: PTH116 - a path object costs more
-                unseen.add(state.st_uid)
-            except OSError:
-                return
-            return
-        except OSError:
-            return
-        for name in names:
-            try:
-                info = os.stat(f"{folder}/{name}")  # noqa: PTH116 - the same
-            except OSError:
-                continue
-            inode = info.st_dev, info.st_ino
-            if inode in wanted and self._writes(pid, name):
-                yield inode, name
-
-    def _writes(self, pid: int, descriptor: str) -> bool:
-        try:
-            lines = (
-                (self._root / str(pid) / "fdinfo" / descriptor).read_text().splitlines()
-            )
-            flags = next(
-                (
-                    int(line.split()[1], 8)
-                    for line in lines
-                    if line.startswith("flags:")
-                ),
-                0,
-            )
-        except (OSError, ValueError, IndexError):
-            return False
-        return bool(flags & _WRITING)
-
-    def _holds(self, holder: Holder, inode: Inode) -> bool:
-        try:
-            info = (self._root / str(holder.pid) / "fd" / holder.descriptor).stat()
-        except OSError:
-            return False
-        return (info.st_dev, info.st_ino) == inode and self._lives(holder)
-
-    def _lives(self, holder: Holder) -> bool:
-        return self._started(holder.pid) == holder.started
-
-    def _started(self, pid: int) -> str | None:
-        """Return when a process started, None if it is gone or only waits to be buried."""
-        try:
-            rest = (
-                (self._root / str(pid) / "stat")
-                .read_bytes()
-                .rpartition(b")")[2]
-                .split()
-            )
-            if rest[0] in (b"Z", b"X"):
-                return None
-            return rest[19].decode()
-        except (OSError, IndexError):
-            return None
-
-    def _stopped(self, holder: Holder) -> int | None:
-        """Return how often a process that is stopped has been switched to and from, None if it
-        is not stopped.
-        """
-        folder = self._root / str(holder.pid)
-        try:
-            if (folder / "stat").read_bytes().rpartition(b")")[2].split()[0] != b"T":
-                return None
-            lines = (folder / "status").read_text(errors="replace").splitlines()
-            return sum(
-                int(line.split()[1])
-                for line in lines
-                if "voluntary_ctxt_switches" in line
-            )
-        except (OSError, ValueError, IndexError):
-            return None
+        return [pid for pid in pids() if pid != self._own]
 
     def _named(self, holders: Sequence[Holder]) -> Holder | None:
         """Return the holder to be named: the oldest one that writes for itself, else whoever writes
@@ -346,7 +249,7 @@ class Writers:
         None if only a shell is left, which holds the log for a trainer that is not there.
         """
         ordered = sorted(holders, key=_age)
-        kinds = {one: self._kind(one.pid) for one in ordered}
+        kinds = {one: _kind(one.process.pid) for one in ordered}
         mine = next((one for one in ordered if kinds[one] not in _BESIDE), None)
         if mine is not None:
             return mine
@@ -358,44 +261,95 @@ class Writers:
             (one for one in ordered if kinds[one] not in _SHELLS | _OUTLIVING), None
         )
 
-    def _kind(self, pid: int) -> str:
-        """Return the name of a process's program."""
-        return self._processes.name(pid).partition(" ")[0].rpartition("/")[2]
-
     def _behind(self, readers: Sequence[Holder]) -> list[Holder]:
         """Return the processes that write to the pipes which some others read; a pipe may lead to a
         further one.
         """
-        pipes = {self._link(one.pid, "0") for one in readers} - {""}
+        pipes = {pipe_of(one.process.pid, "0") for one in readers} - {""}
+        own = {one.process.pid for one in readers}
         found = []
-        own = {one.pid for one in readers}
         for pid in self._pids() if pipes else ():
-            if pid not in own and pipes & {self._link(pid, "1"), self._link(pid, "2")}:
-                started = self._started(pid)
-                found += [Holder(pid, started, "")] if started is not None else []
+            if pid not in own and pipes & {pipe_of(pid, "1"), pipe_of(pid, "2")}:
+                found += _holder(pid, "")
         return found
 
-    def _link(self, pid: int, descriptor: str) -> str:
+
+def _is_only_here(path: Path, every: Mapping[str, str]) -> bool:
+    """Return whether only processes that can be seen here write where a file lies.
+
+    A network's file may be written elsewhere. In a container only its own root is nobody else's: a
+    volume may be written by another one's processes, or the host's.
+    """
+    place = mount(path, every)
+    if place is None or not place.local:
+        return False
+    return place.root or place.kind == "overlay" or sees_all()
+
+
+def _holder(pid: int, descriptor: str) -> list[Holder]:
+    """Return a process with what it holds; none if it is gone, or only waits to be buried."""
+    try:
+        process = psutil.Process(pid)
+    except psutil.Error:
+        return []
+    return [Holder(process, descriptor)] if lives(process) else []
+
+
+def _open(
+    pid: int, wanted: Mapping[Inode, Path], unseen: set[int]
+) -> Iterator[tuple[Inode, str]]:
+    """Yield the wanted files that a process has open for writing; note the user whose process
+    cannot be seen.
+
+    By inode: a path that is another's, or none here, is what a process in a container has.
+    """
+    folder = f"{folder_of(pid)}/fd"
+    try:
+        names = os.listdir(folder)  # noqa: PTH208 - names are enough
+    except PermissionError:
+        with suppress(OSError):
+            unseen.add(folder_of(pid).stat().st_uid)
+        return
+    except OSError:
+        return
+    for name in names:
         try:
-            link = os.readlink(f"{self._root}/{pid}/fd/{descriptor}")  # noqa: PTH115 - the same
+            info = os.stat(f"{folder}/{name}")  # noqa: PTH116 - a path object costs more
         except OSError:
-            return ""
-        return link if link.startswith("pipe:") else ""
-
-    def _is_only_here(self, path: Path) -> bool:
-        """Return whether only processes that can be seen here write where a file lies.
-
-        A network's file may be written elsewhere. In a container only its own root is nobody
-        else's: a volume may be written by another one's processes, or the host's.
-        """
-        place = mount(path, self._root)
-        if place is None or not place.local:
-            return False
-        return place.root or place.kind == "overlay" or sees_all(self._root)
+            continue
+        inode = info.st_dev, info.st_ino
+        if inode in wanted and is_written(pid, name):
+            yield inode, name
 
 
-def _age(holder: Holder) -> tuple[int, int]:
-    return int(holder.started) if holder.started.isdigit() else 0, holder.pid
+def _holds(holder: Holder, inode: Inode) -> bool:
+    try:
+        info = (folder_of(holder.process.pid) / "fd" / holder.descriptor).stat()
+    except OSError:
+        return False
+    return (info.st_dev, info.st_ino) == inode and lives(holder.process)
+
+
+def _stopped(process: psutil.Process) -> int | None:
+    """Return how often a process that is stopped has been switched to and from, None if it is not
+    stopped.
+    """
+    try:
+        if process.status() != psutil.STATUS_STOPPED:
+            return None
+        switches: int = sum(process.num_ctx_switches())
+    except psutil.Error:
+        return None
+    return switches
+
+
+def _kind(pid: int) -> str:
+    """Return the name of a process's program."""
+    return name_of(pid).partition(" ")[0].rpartition("/")[2]
+
+
+def _age(holder: Holder) -> tuple[float, int]:
+    return holder.process.create_time(), holder.process.pid
 
 
 def _size(path: Path) -> int:
@@ -412,3 +366,8 @@ def _stats(paths: Iterable[Path]) -> dict[Path, os.stat_result]:
         with suppress(OSError):
             found[path] = path.stat()
     return found
+
+
+def _only_here(paths: set[Path]) -> set[Path]:
+    every = mounts()
+    return {one for one in paths if _is_only_here(one, every)}

@@ -60,7 +60,7 @@ _REASONS = {
 
 
 class Client:
-    """Asks one server; a connection that stays open is used again. Used by one thread at a time."""
+    """Asks one server. Used by one thread at a time."""
 
     def __init__(
         self,
@@ -70,7 +70,7 @@ class Client:
         limit: int = _LIMIT,
         login: bool = True,
     ) -> None:
-        """Connect to nothing yet.
+        """Ask nothing yet.
 
         Args:
             address: Of the server.
@@ -111,12 +111,6 @@ class Client:
             reason or f"answers with HTTP {status}", status, body[:_CHUNK]
         )
 
-    def close(self) -> None:
-        """Close the connection."""
-        if self._connection is not None:
-            self._connection.close()
-            self._connection = None
-
     def _onward(self, address: Address, location: str) -> Address:
         try:
             onward = addresses.parse_address(urljoin(address.text, location))
@@ -131,75 +125,40 @@ class Client:
     def _answer(
         self, address: Address, form: str | None
     ) -> tuple[int, Mapping[str, str], bytes]:
-        """Ask once; a connection that the server closed in between is opened again."""
-        again = self._connection is not None
+        """Ask once."""
         self._late = False
-        try:
-            return self._attempt(address, form)
-        except (
-            http.client.RemoteDisconnected,
-            BrokenPipeError,
-            ConnectionResetError,
-        ) as error:
-            self.close()
-            if not again or self._late:
-                raise NoAnswerError(self._why(error)) from error
-        except (OSError, http.client.HTTPException, ValueError) as error:
-            self.close()
-            raise NoAnswerError(self._why(error)) from error
-        try:
-            return self._attempt(address, form)
-        except (OSError, http.client.HTTPException, ValueError) as error:
-            self.close()
-            raise NoAnswerError(self._why(error)) from error
-
-    def _attempt(
-        self, address: Address, form: str | None
-    ) -> tuple[int, Mapping[str, str], bytes]:
+        self._connection = connection = self._connected()
         # A server that sends a byte now and then never runs into a socket's own time-out.
         watchdog = threading.Timer(self._deadline, self._cut)
         watchdog.daemon = True
         watchdog.start()
         try:
-            connection = self._connected()
             headers = {"User-Agent": f"verl-tui/{__version__}", "Accept": "*/*"}
             if self._login:
                 headers |= _login(address.host)
             if form is not None:
                 headers["Content-Type"] = "application/x-www-form-urlencoded"
-            connection.request(
-                "GET" if form is None else "POST", address.path, form, headers
-            )
-            response = connection.getresponse()
-            try:
-                body = self._body(response)
-            finally:
-                # read1 does not notice the end: the connection would stay open
-                response.close()
-            if response.will_close:
-                self.close()
-            return (
-                response.status,
-                {name.lower(): value for name, value in response.getheaders()},
-                body,
-            )
+            method = "GET" if form is None else "POST"
+            connection.request(method, address.path, form, headers)
+            with connection.getresponse() as response:
+                stated = {name.lower(): one for name, one in response.getheaders()}
+                return response.status, stated, self._body(response)
+        except (OSError, http.client.HTTPException, ValueError) as error:
+            raise NoAnswerError(self._why(error)) from error
         finally:
             watchdog.cancel()
+            connection.close()
 
     def _connected(self) -> http.client.HTTPConnection:
-        if self._connection is None:
-            host = self.address.host
-            port = self.address.port
-            if self.address.scheme == "https":
-                self._connection = http.client.HTTPSConnection(
-                    host, port, timeout=self._deadline, context=trust()
-                )
-            else:
-                self._connection = http.client.HTTPConnection(
-                    host, port, timeout=self._deadline
-                )
-            self._connection.connect()
-        return self._connection
+        """Return a connection that opens as soon as something is asked."""
+        host, port, timeout = self.address.host, self.address.port, self._deadline
+        if self.address.scheme == "http":
+            return http.client.HTTPConnection(host, port, timeout=timeout)
+        try:
+            context = trust()
+        except OSError as error:
+            raise NoAnswerError(failure_reason(error)) from error
+        return http.client.HTTPSConnection(host, port, timeout=timeout, context=context)
 
     def _body(self, response: http.client.HTTPResponse) -> bytes:
         parts = []
@@ -209,13 +168,12 @@ class Client:
             size += len(part)
             self.received += len(part)
             if size > self._limit:
-                self.close()
                 raise NoAnswerError(
                     f"answers with more than {self._limit / 2**20:,.0f} MiB"
                 )
+            parts.append(part)
             if self._late:
                 break
-            parts.append(part)
         if self._late:
             raise TimeoutError
         body = b"".join(parts)

@@ -82,7 +82,6 @@ class Poller:
         while not stop.is_set():
             self.ask()
             stop.wait(self.pause)
-        self.client.close()
 
     def ask(self) -> None:
         """Ask once; never raises."""
@@ -102,11 +101,6 @@ class Poller:
                 now,
             )
         self.rounds += 1
-
-    def ask_once(self) -> None:
-        """Ask, and let go of the connection."""
-        self.ask()
-        self.client.close()
 
     @property
     def sentence(self) -> str | None:
@@ -169,9 +163,7 @@ class Poller:
 
 def settle(pollers: Iterable[Poller]) -> None:
     """Ask everything once, and wait for what comes of it, but not for ever."""
-    threads = [
-        threading.Thread(target=poller.ask_once, daemon=True) for poller in pollers
-    ]
+    threads = [threading.Thread(target=poller.ask, daemon=True) for poller in pollers]
     for thread in threads:
         thread.start()
     end = monotonic() + _PATIENCE

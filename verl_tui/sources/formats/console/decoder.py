@@ -387,7 +387,7 @@ class ConsoleDecoder:
     def _read_events(
         self, out: list[MetricRow | Record], prefix: bytes, part: bytes, number: int
     ) -> None:
-        for event in self._errors.read(prefix, part, number):
+        for event in self._errors.read(prefix, part, number, self._lead):
             if event.kind is EventKind.STARTED:
                 self._settings.begin(number)
             elif event.kind in _ENDS:
@@ -427,7 +427,7 @@ class ConsoleDecoder:
             if b"step:" in before or b"{'" in before:
                 self._read_part(out, prefix, before, number)
             elif before and not before.endswith(b":"):
-                out.extend(self._errors.read(prefix, before, number))
+                out.extend(self._errors.read(prefix, before, number, self._lead))
             self._read_progress(out, part[at : found.end()])
             at = found.end()
         return part[at:]

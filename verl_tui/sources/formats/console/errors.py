@@ -33,7 +33,8 @@ _TROUBLE = (
     "too many", "not up", "mismatch", "uplicate", "NCCL", "EI0", "EJ0", "Xid", "fault",
     "preempted", "e-issued", "None for", "couldn't", "shutting down", "leaked",
     "resource_tracker", "(local_rank", "nan", "NaN", "stalled", "unhealthy", "warning",
-    "Warning", "WARNING",
+    "Warning", "WARNING", "stopping", "exiting program", "Time limit", "did not improve",
+    "blocked for", "was lost",
 )  # fmt: skip
 """Every line of `causes.toml`, and every other one that may end a run, contains one of these."""
 WORDS = (
@@ -63,9 +64,12 @@ _STAMPS = 80
 """First bytes of a line, among which its time is."""
 _RAY = pattern(
     rb"^\s?\((?:(?P<actor>[^()\s]+) )?(?P<where>pid=[^()]*)\)|^\s?\[rank(?P<rank>\d+)\]:"
+    rb"|^\s?\(raylet, (?P<node>ip=[\d.]{7,15})\)"  # its errors count as the driver's
 )
 _RANK = pattern(rb"\b[Rr]ank[ :=]{0,3}(\d{1,6})\b")
-_REMOTE = pattern(rb"\bray::(\w+)\S*\(\) \((pid=\d+)(?:, (ip=[\d.]+))?")
+_REMOTE = pattern(
+    rb"\bray::(\w{1,60})(?:\.\S{0,80})?\(\) \((pid=\d+)(?:, (ip=[\d.]+))?"
+)
 """Ray's name for a call in another process."""
 _IN_TABLE = pattern(rb"^\s*rank\s*: (\d{1,6}) \(local_rank")
 """A row of torchrun's table of failures; the row of the exit code follows."""
@@ -141,6 +145,11 @@ class _Process(NamedTuple):
     clock: int | None
     """Seconds of the day at which the line was printed."""
 
+    @property
+    def is_driver(self) -> bool:
+        """True for what ends the run: a rank's excepthook, too, only sees what was not caught."""
+        return not self.name or self.name.startswith("rank")
+
 
 class _Traceback:
     """The traceback that a process prints."""
@@ -196,7 +205,12 @@ class _Traceback:
     @property
     def is_empty(self) -> bool:
         """True if it has taken nothing that matters for later lines."""
-        return not (self.is_open or self._chained or self._is_ignored)
+        read = self.phase.frame or self.phase.phase
+        return not (self.is_open or self._chained or self._is_ignored or read)
+
+    def raises(self, text: bytes, *, is_last: bool) -> bool:
+        """Return whether a line names the exception."""
+        return is_last or (self.is_open and _EXCEPTION.match(text) is not None)
 
     def ends(self) -> None:
         """Note that its exception was printed."""
@@ -225,12 +239,13 @@ def line_kind(part: bytes) -> EventKind | None:
     return event.kind if event is not None else None
 
 
-def printed_by(prefix: bytes, part: bytes) -> _Process:
+def printed_by(prefix: bytes, part: bytes, lead: bytes = b"") -> _Process:
     """Return who printed a line.
 
     Args:
         prefix: Ray's prefix, or torchrun's, empty without one.
         part: The line behind it.
+        lead: What stands before all lines of the log.
     """
     at = 0
     name, where, key = _named(prefix)
@@ -241,7 +256,7 @@ def printed_by(prefix: bytes, part: bytes) -> _Process:
             key = found["name"] + found["pid"]
         elif found["rank"] and not name:
             name, key = f"rank {int(found['rank'])}", found["rank"]
-    return _Process(key, name, where, part[at:], clock_of(part))
+    return _Process(key, name, where, part[at:], clock_of(part) or clock_of(lead))
 
 
 def clock_of(part: bytes) -> int | None:
@@ -260,6 +275,8 @@ def _named(prefix: bytes) -> tuple[str, str, bytes]:
         return "", "", b""
     if found["rank"]:
         return f"rank {int(found['rank'])}", "", found["rank"]
+    if found["node"]:
+        return "", _place(found["node"]), b""
     return _text(found["actor"] or b"worker"), _place(found["where"]), prefix
 
 
@@ -285,17 +302,20 @@ class ErrorReader:
         self._died = self.framed = False
         self._tracebacks.clear()
 
-    def read(self, prefix: bytes, part: bytes, number: int) -> Iterator[Event]:
+    def read(
+        self, prefix: bytes, part: bytes, number: int, lead: bytes = b""
+    ) -> Iterator[Event]:
         """Yield the events that a line states.
 
         Args:
             prefix: Names the Ray actor that printed it, empty for the driver.
             part: The line without the prefix.
             number: Its number.
+            lead: What stands before all lines of the log: a time, most often.
         """
         if not (_RELEVANT.search(part) or self.framed):
             return
-        by = printed_by(prefix, part)
+        by = printed_by(prefix, part, lead)
         traceback = self._tracebacks.get(by.key) or _Traceback()
         is_last = traceback.is_last(by.text)
         if is_last or _RELEVANT.search(by.text):
@@ -329,29 +349,30 @@ class ErrorReader:
     def _failure(
         self, by: _Process, traceback: _Traceback, number: int, *, is_last: bool
     ) -> Iterator[Event]:
-        text = by.text
-        # A rank's excepthook only sees what was not caught.
-        is_driver = not by.name or by.name.startswith("rank")
-        if is_driver and _STOPPED.search(text):
-            if not self._died:
-                yield self._event(EventKind.STOPPED, by, traceback, number)
-            self._died = True
-            traceback.is_open = traceback.is_framed = False
-        elif _RAY_BLOCK.match(text):
+        raises = traceback.raises(by.text, is_last=is_last)
+        kind = _failure_kind(by, raises=raises)
+        if kind is EventKind.STOPPED:
+            yield from self._stopped(by, traceback, number)
+        elif _RAY_BLOCK.match(by.text):
             traceback.opened()
-            traceback.takes(text)
+            traceback.takes(by.text)
             if not by.name:
                 yield self._event(EventKind.FATAL, by, traceback, number)
-        elif not by.name and _FATAL.search(text):
-            yield self._event(EventKind.FATAL, by, traceback, number)
-        elif is_last or (traceback.is_open and _EXCEPTION.match(text)):
-            self._died = self._died or is_driver
-            yield self._event(EventKind.TRACEBACK, by, traceback, number)
-            traceback.ends()
-        elif by.name and _HARD.search(text):
-            yield self._event(EventKind.TRACEBACK, by, traceback, number)
-        elif _MAY_FAIL.search(text):
+        elif kind is EventKind.WARNING:
             yield self._warning(by, number)
+        elif kind is not None:
+            yield self._event(kind, by, traceback, number)
+            if kind is EventKind.TRACEBACK and raises:
+                self._died = self._died or by.is_driver
+                traceback.ends()
+
+    def _stopped(
+        self, by: _Process, traceback: _Traceback, number: int
+    ) -> Iterator[Event]:
+        if not self._died:
+            yield self._event(EventKind.STOPPED, by, traceback, number)
+        self._died = True
+        traceback.is_open = traceback.is_framed = False
 
     def _warning(self, by: _Process, number: int) -> Event:
         """Return the event of a line that only reports trouble."""
@@ -381,6 +402,17 @@ class ErrorReader:
             processes=count,
             clock=by.clock,
         )
+
+
+def _failure_kind(by: _Process, *, raises: bool) -> EventKind | None:
+    """Return the kind of event of a line that may tell a failure, None for none."""
+    if by.is_driver and _STOPPED.search(by.text):
+        return EventKind.STOPPED
+    if not by.name and _FATAL.search(by.text):
+        return EventKind.FATAL
+    if raises or (by.name and _HARD.search(by.text)):
+        return EventKind.TRACEBACK
+    return EventKind.WARNING if _MAY_FAIL.search(by.text) else None
 
 
 def _opens(part: bytes) -> bool:

@@ -6,11 +6,13 @@ does tells most: what generates within a validation fails in the validation.
 
 from __future__ import annotations
 
+from functools import cache
 from typing import TYPE_CHECKING
 
 from verl_tui.patterns import pattern
 from verl_tui.records import Phase
 from verl_tui.text import one_line
+from verl_tui.toml_tables import toml_table
 
 if TYPE_CHECKING:
     import re
@@ -31,119 +33,28 @@ _REMOTE = pattern(
 _GROUP = pattern(rb"^\s[^#\"']*(?:_wg|rollout_manager)\.(?P<name>\w+)\(")
 """verl's call of a group of workers, as the source line below a frame has it."""
 
-_TRAINERS = rb"/(?:verl|trl|swift|llamafactory|recipe)/|trainer\w{0,40}\.py$"
-"""Files in which functions with common names are a trainer's."""
 _INSTALLED = b"site-packages"
 """Parts of a path above this are the user's folders, not the library."""
-_PhaseTable = tuple[tuple[str, bytes, bytes], ...]
-_CLEAR: _PhaseTable = (
-    ("validating", rb"_?validate|_?evaluate|evaluation_loop|_eval\w*", _TRAINERS),
-    (
-        "saving a checkpoint",
-        rb"_?save_(?:checkpoint|model|pretrained|optimizer_and_scheduler)",
-        b"",
-    ),
-    (
-        "loading a checkpoint",
-        rb"_?load_(?:checkpoint|from_checkpoint|optimizer_and_scheduler)",
-        b"",
-    ),
-    (
-        "loading the tokenizer",
-        rb"from_pretrained",
-        rb"/token\w*\.py$|/processing_\w+\.py$",
-    ),
-    ("loading the model's settings", rb"from_pretrained", rb"/configuration_\w+\.py$"),
-    ("loading the model", rb"from_pretrained|_load_pretrained_model", b""),
-    (
-        "loading the model",
-        rb"init_model|_?build_model\w*|load_model|create_model\w*",
-        b"",
-    ),
-    (
-        "loading the data",
-        rb"_?create_(?:dataloader|dataset|rl_dataset)\w*|load_dataset",
-        b"",
-    ),
-    (
-        "loading the data",
-        rb"get_train_dataloader|_read_files_and_tokenize|_next_data",
-        b"",
-    ),
-    (
-        "passing weights to the rollout engine",
-        rb"_?move_(?:full_)?(?:model|adapter)_to_vllm|_?sync_(?:model_|rollout_)?weights"
-        rb"|update_weights\w*",
-        b"",
-    ),
-    ("computing advantages", rb"_?compute_advantages?", b""),
-    (
-        "scoring responses",
-        rb"_?compute_(?:rewards?|rm_score|score)\w*|_?calculate_rewards|_?score_completions"
-        rb"|reward_fn",
-        b"",
-    ),
-    ("scoring responses", rb"\w+", rb"/reward_(?:manager|score|loop)s?\b"),
-    (
-        "computing log-probabilities",
-        rb"_?compute_(?:old_|ref_)?log_probs?|_get_per_token_logps\w*",
-        b"",
-    ),
-    ("computing values", rb"_?compute_values", b""),
-    (
-        "generating responses",
-        rb"generate_(?:sequences|single_turn|completions|rollout)s?|_generate_single_turn",
-        b"",
-    ),
-    (
-        "generating responses",
-        rb"_?generate|chat",
-        rb"/vllm/|/sglang/|/transformers/|" + _TRAINERS,
-    ),
-    ("updating the critic", rb"_?update_critic", b""),
-    ("updating the policy", rb"_?update_(?:actor|policy)", b""),
-    (
-        "starting Ray",
-        rb"\w+",
-        rb"/ray/_private/(?:node|services|resource_and_label_spec)\.py$",
-    ),
-    (
-        "starting the rollout engine",
-        rb"\w+",
-        rb"/vllm/v1/engine/core\.py$|/llm_engine\.py$",
-    ),
-)
-"""Phases by the functions of verl 0.3 to 0.9, TRL 0.14 to 1.16, ms-swift 4 and transformers: words,
-the form of their names, and that of their paths where the name alone is too common.
-"""
-_VAGUE: _PhaseTable = (
-    (
-        "starting the rollout engine",
-        rb"init_rollout|_build_rollout|init_engine|_prepare_vllm\w*",
-        b"",
-    ),
-    ("starting the workers", rb"init_workers|_?init_worker_groups?", b""),
-    ("generating or scoring responses", rb"_generate_and_score_completions", b""),
-    ("running a callback", rb"call_event", rb"/trainer_callback\.py$"),
-    (
-        "updating the weights",
-        rb"training_step|_?compute_loss|_?optimizer_step|backward",
-        b"",
-    ),
-)
-"""Functions that call some of the above: if none of those is named, the innermost of these
-counts.
-"""
+_Form = tuple[str, "re.Pattern[bytes]", "re.Pattern[bytes]"]
 
 
-def _compiled(
-    table: _PhaseTable,
-) -> Sequence[tuple[str, re.Pattern[bytes], re.Pattern[bytes]]]:
-    return [(words, pattern(names), pattern(paths)) for words, names, paths in table]
+@cache
+def _phases() -> tuple[Sequence[_Form], Sequence[_Form]]:
+    """Return phases with the forms of their functions and files: those that tell by themselves, and
+    outer ones.
+    """
+    table = toml_table(__file__, "phases.toml")
+    inner: list[_Form] = []
+    outer: list[_Form] = []
+    for entry in table["phase"]:
+        files = entry.get("files", "").replace("{trainers}", table["trainers"])
+        form = entry["words"], _bytes(entry["functions"]), _bytes(files)
+        (outer if entry.get("outer") else inner).append(form)
+    return inner, outer
 
 
-_BY_CLEAR = _compiled(_CLEAR)
-_BY_VAGUE = _compiled(_VAGUE)
+def _bytes(form: str) -> re.Pattern[bytes]:
+    return pattern(form.encode())
 
 
 class PhaseReader:
@@ -155,12 +66,12 @@ class PhaseReader:
     @property
     def phase(self) -> Phase | None:
         """The phase of the run, None if no function shows it."""
-        return self._clear or self._vague
+        return self._inner or self._outer
 
     def begin(self) -> None:
         """Forget the traceback before."""
-        self._clear: Phase | None = None
-        self._vague: Phase | None = None
+        self._inner: Phase | None = None
+        self._outer: Phase | None = None
         self.frame = ""
         """The innermost call outside installed packages: `score() in reward.py:31`."""
 
@@ -182,8 +93,9 @@ class PhaseReader:
 
     def _note(self, path: bytes, name: bytes) -> None:
         """Note a call, by its file, where it is known, and its function."""
-        self._clear = self._clear or _found(_BY_CLEAR, path, name)
-        self._vague = _found(_BY_VAGUE, path, name) or self._vague
+        inner, outer = _phases()
+        self._inner = self._inner or _found(inner, path, name)
+        self._outer = _found(outer, path, name) or self._outer
 
 
 def _place(path: bytes, name: bytes) -> str:
@@ -194,7 +106,7 @@ def _place(path: bytes, name: bytes) -> str:
 
 
 def _found(
-    table: Sequence[tuple[str, re.Pattern[bytes], re.Pattern[bytes]]],
+    table: Sequence[_Form],
     path: bytes,
     name: bytes,
 ) -> Phase | None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -28,35 +28,11 @@ class ConsoleLayer:
         """A sentence about the console for the list of sources, None for most."""
         return self.console.note
 
-    @property
-    def program(self) -> str | None:
-        """The program that printed it."""
-        return self.console.program
-
-    @property
-    def engines(self) -> tuple[str, ...]:
-        """Addresses of the engines that it names."""
-        return self.console.engines
-
-    @property
-    def reported(self) -> tuple[str, ...]:
-        """The ids of the runs at W&B that it says it reports to, in their order."""
-        return self.console.reported
-
-    @property
-    def counts_steps(self) -> bool:
-        """True if steps depend on the lines before."""
-        return bool(getattr(self.console, "counts_steps", False))
-
-    @property
-    def counts_most(self) -> bool:
-        """True if most steps were counted."""
-        return bool(getattr(self.console, "counts_most", False))
-
-    @property
-    def unread_form(self) -> str:
-        """Say which lines look like metrics that cannot be read, where no step is known."""
-        return str(getattr(self.console, "unread_form", ""))
+    def __getattr__(self, name: str) -> Any:
+        """Return what the console says of itself: its program, its engines, and the like."""
+        if name == "console":  # not there yet in a copy that is being made
+            raise AttributeError(name)
+        return getattr(self.console, name)
 
     def held(self) -> Iterable[MetricRow | Record]:
         """Return the records that only wait for lines that may never come."""

@@ -4,7 +4,6 @@ before those the additions of containers, schedulers and log collectors.
 
 from __future__ import annotations
 
-import re
 from typing import NamedTuple
 
 from verl_tui.patterns import pattern
@@ -44,20 +43,6 @@ begin like this, too.
 """
 _ENOUGH = 20
 """Number of first lines that begin alike without having been printed that way."""
-_FEW = 3
-"""Lines that show what is common to all, where one of them shows that it was printed, too."""
-_LEVEL = rb"(?:DEBUG|INFO|WARN(?:ING)?|ERROR|CRITICAL|std(?:out|err))\b *"
-_VARIES = pattern(rb"(?P<number>^ *\d+|\d+)|\b" + _LEVEL)
-"""Parts that differ from line to line of the same lead."""
-_AS_NUMBER, _AS_LEVEL = b"\x00", b"\x01"
-"""Their placeholders in the form of a line."""
-_FORM = 160
-"""First bytes of a line in which its lead is looked for."""
-_LAST_MARK = pattern(rb"^.*[\s:|\]>]", re.DOTALL)
-"""A lead ends with one of these."""
-_RAY = pattern(rb"\((?:[^()\s]+ )?(?:pid=|raylet)|\[rank\x00\]:")
-_PRINTED = pattern(rb"\s*$|\s{2,}\S|\((?:[^()\s]+ )?pid=")
-"""Blank and indented lines, and what Ray prefixes: a logger's own sentences are none of these."""
 
 
 class LineWithLead(NamedTuple):
@@ -99,74 +84,6 @@ def _parted(line: bytes, at: int) -> LineWithLead:
     return printed(line)
 
 
-class CommonLead:
-    """Learns what all lines of a console begin with but for numbers and levels: `grep -n`, `cat
-    -n`, loggers that are given what a process prints, CI and schedulers.
-    """
-
-    def __init__(self) -> None:
-        self._form: bytes | None = None
-        """How all lines so far begin, None before the first."""
-        self._lines = 0
-        self._lead: re.Pattern[bytes] | None = None
-        self._has_text = False
-        """True once a line said something behind it."""
-        self._certain = False
-        """True once something was printed behind it that nobody logs."""
-
-    def end(self, text: bytes) -> int:
-        """Return where a line's lead ends, 0 if it has none or too few lines have shown it."""
-        if self._form == b"":
-            return 0
-        found = self._lead.match(text) if self._lead is not None else None
-        if found is None and not self._certain:
-            found = self._learn(text)
-        if found is None:
-            return 0
-        if not self._certain:
-            self._certain = (
-                self._has_text and _PRINTED.match(text, found.end()) is not None
-            )
-            self._has_text = self._has_text or bool(text[found.end() :].strip())
-        return found.end() if self._certain else 0
-
-    def _learn(self, text: bytes) -> re.Match[bytes] | None:
-        """Take another line into account; return where the lead that remains lies in it."""
-        form = _VARIES.sub(_stand_in, text[:_FORM])
-        self._lines += 1
-        self._form = form if self._form is None else _common(self._form, form)
-        if ray := _RAY.search(self._form):
-            self._form = self._form[: ray.start()]
-        if self._lines < _FEW or not self._form:
-            return None
-        mark = _LAST_MARK.match(self._form)
-        self._form = mark.group() if mark is not None else b""
-        self._lead = _compiled(self._form) if self._form else None
-        if self._lead is None:
-            return None
-        return self._lead.match(text)
-
-
-def _common(one: bytes, other: bytes) -> bytes:
-    """Return what both begin with."""
-    pairs = enumerate(zip(one, other, strict=False))
-    end = next(
-        (i for i, (left, right) in pairs if left != right), min(len(one), len(other))
-    )
-    return one[:end]
-
-
-def _stand_in(found: re.Match[bytes]) -> bytes:
-    return _AS_NUMBER if found["number"] else _AS_LEVEL
-
-
-def _compiled(form: bytes) -> re.Pattern[bytes]:
-    """Return the pattern of a lead from the form of its lines."""
-    escaped = re.escape(form)
-    numbered = escaped.replace(re.escape(_AS_NUMBER), rb" *\d+")
-    return re.compile(numbered.replace(re.escape(_AS_LEVEL), _LEVEL))
-
-
 class LeadReader:
     """Strips the leads from the lines of one console."""
 
@@ -175,7 +92,6 @@ class LeadReader:
         """How all lines so far begin, None once one of the first began otherwise."""
         self._lines = 0
         """Lines that began so."""
-        self._common = CommonLead()
 
     def read(self, line: bytes) -> LineWithLead:
         """Return a line in its parts.
@@ -187,7 +103,7 @@ class LeadReader:
         at = certain.end() if certain is not None else 0
         if self._usual is not None and line.strip():
             at = self._read_usual(line, at)
-        return _parted(line, at + self._common.end(line[at:]))
+        return _parted(line, at)
 
     def _read_usual(self, line: bytes, at: int) -> int:
         """Return where the text begins behind the lead that all lines share."""

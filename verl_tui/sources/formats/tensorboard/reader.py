@@ -21,7 +21,7 @@ from verl_tui.sources.formats.tensorboard.frames import (
     sound,
     whole_records,
 )
-from verl_tui.sources.formats.tensorboard.scalars import STEPS, ScalarBatcher, Scalars
+from verl_tui.sources.formats.tensorboard.scalars import STEPS, KnownTags, Scalars
 from verl_tui.sources.formats.tensorboard.texts import read_texts
 from verl_tui.sources.formats.tensorboard.values import (
     LoggedEvent,
@@ -97,11 +97,11 @@ class EventsReader:
         """
         return self._unknown or self._went_back
 
-    def _begin(self, at: int = 0, batcher: ScalarBatcher | None = None) -> None:
+    def _begin(self, at: int = 0, known: KnownTags | None = None) -> None:
         self._start = at
         """The byte of the file at which it begins to read."""
-        self._batcher = batcher or ScalarBatcher()
-        self._splitter = RecordSplitter(self._batcher.hold, self._take, at)
+        self._known = known or KnownTags()
+        self._splitter = RecordSplitter(self._take, at)
         self._scalars: dict[str, Scalars] = {}
         self._plugins: dict[str, str] = {}
         """Plugin by tag, which only the tag's first record has to name."""
@@ -122,9 +122,6 @@ class EventsReader:
     def feed(self, data: bytes) -> Sequence[Record]:
         """Return the contents of the records that these bytes complete."""
         self._wrong.extend(self._splitter.feed(data))
-        for record in self._batcher.flush():
-            if not self._take(record):
-                self._wrong.append(self._splitter.wrong(record))
         filled = [scalars for scalars in self._scalars.values() if scalars.steps]
         if self._skips and not self._went_back:
             self._went_back = any(map(self._goes_back, filled))
@@ -147,7 +144,7 @@ class EventsReader:
         It knows the tags so far. Both share their knowledge of how records are written.
         """
         later = EventsReader(self._origin, skips=True)
-        later._begin(at, self._batcher)
+        later._begin(at, self._known)
         later._scalars = self._scalars  # empty between two calls of `feed`
         later._plugins = self._plugins.copy()
         later._went_back = self._went_back
@@ -217,6 +214,8 @@ class EventsReader:
         """Take a record with its checksum; return False if that is wrong."""
         if not sound(record):
             return False
+        if self._known.read(record):
+            return True
         try:
             self._read(record)
         except ValueError as error:
@@ -237,11 +236,8 @@ class EventsReader:
         if abs(event.step) >= STEPS:
             raise ValueError(f"the step is {event.step}")
         values = list(read_values(data, event.summary))
-        if len(values) == 1 and self._batcher.learn(
-            data, event, values[0], self._scalars_of
-        ):
-            self._batcher.hold(record)
-            return
+        if len(values) == 1 and values[0].simple is not None:
+            self._known.learn(data, event, values[0], self._scalars_of(values[0].tag))
         self._add_all(data, event, values)
 
     def _add_all(

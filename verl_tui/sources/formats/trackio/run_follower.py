@@ -9,7 +9,6 @@ reached at their time.
 from __future__ import annotations
 
 import math
-import os
 import re
 import sqlite3
 from bisect import bisect_right
@@ -26,6 +25,7 @@ from verl_tui.sources.fields.sample import plain_field, read_sample
 from verl_tui.sources.fields.sample_figures import SampleFigures
 from verl_tui.sources.fields.setting_values import flatten_settings
 from verl_tui.sources.fields.steps import stated_step, step_fields
+from verl_tui.sources.files.paths import why
 from verl_tui.sources.formats.trackio import database as trackio
 from verl_tui.text import one_line, safe
 from verl_tui.times import parse_time
@@ -131,9 +131,7 @@ class TrackioSource:
                 stat = path.stat()
             except OSError as error:
                 if path == self._database:
-                    self._problem = (
-                        os.strerror(error.errno).lower() if error.errno else str(error)
-                    )
+                    self._problem = why(error)
                     return ()
                 continue
             stamps.append((stat.st_size, stat.st_mtime_ns))
