@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import random
+from itertools import pairwise
+from typing import TYPE_CHECKING
+
 import pytest
 from planted import (
     STATUS,
@@ -16,12 +20,17 @@ from planted import (
     wave,
 )
 
+from verl_tui.health.diagnoses import DIAGNOSES
+from verl_tui.health.diagnoses.diagnosis import BlockDiagnosis
 from verl_tui.health.finding import Severity
 from verl_tui.health.guide_settings import load_guide
 from verl_tui.health.judge import Judge
 from verl_tui.records import Event, EventKind, Gpu, GpuReading, Phase, Restart, Settings
 from verl_tui.runs.run import Run
 from verl_tui.runs.views.state import State, remaining, state
+
+if TYPE_CHECKING:
+    from verl_tui.health.finding import Episode
 
 NAN = float("nan")
 
@@ -363,3 +372,58 @@ def test_why_a_run_died_is_reported_before_what_else_is_as_bad() -> None:
     found = judge(run).findings
     assert [one.id for one in found][:2] == ["crash", "circuit-breaker-kl"]
     assert found[0].severity == found[1].severity
+
+
+# -- only blocks where a finding may begin are looked at one by one -----------------------------------
+
+RAMPS = {
+    "critic/score/mean": (0.0, 1.0),
+    "actor/entropy": (0.0, 3.0),
+    "actor/grad_norm": (0.1, 3.0),
+    "response_length/mean": (20.0, 4000.0),
+    "response_length/clip_ratio": (0.0, 1.0),
+    "timing_s/gen": (1.0, 200.0),
+    "timing_s/step": (250.0, 260.0),
+    "training/rollout_probs_diff_mean": (0.0, 0.02),
+    "val-core/gsm8k/acc/mean@1": (0.0, 1.0),
+    "reward/format": (-1.0, 1.0),
+    "reward/accuracy": (0.0, 1.0),
+}
+"""Metric -> the levels between which it wanders."""
+
+
+def _wandering(seed: int) -> Run:
+    """Return a run whose metrics go in straight lines from level to level, some with gaps."""
+    chance = random.Random(seed)
+    columns = {}
+    for key, (low, high) in RAMPS.items():
+        turns = [chance.uniform(low, high) for _ in range(5)]
+        noise = chance.choice([0.0, 0.02, 0.1]) * (high - low)
+        found = [
+            before + (after - before) * i / 100 + chance.gauss(0.0, noise)
+            for before, after in pairwise(turns)
+            for i in range(100)
+        ]
+        every = chance.choice([1, 1, 7, 23])
+        columns[key] = [NAN if i % every else one for i, one in enumerate(found)]
+    return planted(columns)
+
+
+def _episodes(seed: int) -> set[Episode]:
+    return set(Judge(load_guide(), _wandering(seed)).verdict(1.0).history)
+
+
+def test_where_a_finding_may_begin_none_is_missed(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    found = [_episodes(seed) for seed in range(60)]
+    narrowed = {
+        rule: kind
+        for rule, kind in DIAGNOSES.items()
+        if issubclass(kind, BlockDiagnosis)
+        and kind.may_begin is not BlockDiagnosis.may_begin
+    }
+    assert {one.id for episodes in found for one in episodes} >= {*narrowed}
+    for kind in narrowed.values():
+        monkeypatch.setattr(kind, "may_begin", BlockDiagnosis.may_begin)
+    assert found == [_episodes(seed) for seed in range(60)]

@@ -101,6 +101,10 @@ class BlockHistory(Sequence[Block]):
     def _part(self, at: slice | list[int]) -> BlockHistory:
         return BlockHistory(self._steps[at], self._levels[at], self._errors[at])
 
+    def first_from(self, step: int) -> int:
+        """Return the place of the first block that ends at a step or later."""
+        return int(np.searchsorted(self._steps[:, 1], step))
+
     def thinned(self, most: int) -> BlockHistory:
         """Return so many blocks, evenly spread, and the last one."""
         stride = len(self) // most + 1
@@ -182,6 +186,12 @@ def blocks(
         levels,
         np.column_stack(found) if found else np.empty((count, 0)),
     )
+
+
+def last_known(levels: Numbers) -> Numbers:
+    """Return at each block the level of the newest one that has one, nan before the first."""
+    known = np.where(np.isnan(levels), 0, np.arange(len(levels)))
+    return levels[np.maximum.accumulate(known)]
 
 
 def lately(levels: Numbers, count: int) -> Numbers:

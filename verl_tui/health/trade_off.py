@@ -7,12 +7,16 @@ from itertools import pairwise
 from statistics import fmean, median
 from typing import TYPE_CHECKING, NamedTuple
 
+import numpy as np
+
+from verl_tui.health.blocks import last_known
 from verl_tui.means import finite
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from verl_tui.health.blocks import BlockHistory
+    from verl_tui.health.conditions.windows import Mask
 
 _LEFT = 0.6
 """Share of its best at or below which a figure has fallen: heuristic; errors measure the noise of
@@ -97,6 +101,15 @@ def trade_off(
         if found is not None:
             return TradeOff(i, *found)
     return None
+
+
+def may_pay(blocks: BlockHistory, i: int) -> Mask:
+    """Return at which blocks `trade_off` may find a figure, or one that it has found may last."""
+    levels = blocks.array(i)
+    low, high = (reached[:, i] for reached in blocks.reach())
+    floor = np.where((low >= -1.0) & (low < 0.0) & (high <= 1.0), -1.0, 0.0)
+    found: Mask = last_known(levels) - floor <= _BACK * (high - floor)
+    return found
 
 
 def _over_windows(

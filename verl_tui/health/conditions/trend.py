@@ -94,7 +94,8 @@ def trends(values: Numbers, size: int, last: Places) -> tuple[Numbers, Numbers]:
     for at in range(size):
         squares += np.square(values[start + at] - mean - slope * (at - middle))
     error = np.sqrt(squares / (size - 2) / spread)
-    t: Numbers = slope / error
+    with np.errstate(divide="ignore", invalid="ignore"):
+        t: Numbers = slope / error
     # as in `trend`
     perfect = error <= 1e-12 * np.maximum(abs(mean), abs(slope))
     is_level = abs(slope) * size <= 1e-9 * abs(mean)

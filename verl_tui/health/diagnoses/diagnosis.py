@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from abc import ABC, abstractmethod
-from bisect import bisect_left
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar, NamedTuple
 
@@ -238,8 +237,7 @@ class BlockDiagnosis(Diagnosis):
 
 def blocks_since(blocks: BlockHistory, step: int) -> BlockHistory:
     """Return the blocks from a step on; many are thinned out, so that cost stays bounded."""
-    start = bisect_left(blocks, step, key=lambda block: block.last)
-    return blocks[start:].thinned(_MANY)
+    return blocks[blocks.first_from(step) :].thinned(_MANY)
 
 
 def column(blocks: BlockHistory, i: int) -> list[float]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING, ClassVar
 
-from verl_tui.health.blocks import lately
+from verl_tui.health.blocks import last_known, lately
 from verl_tui.health.conditions.condition import number
 from verl_tui.health.diagnoses.diagnosis import (
     BlockDiagnosis,
@@ -83,7 +83,7 @@ class LengthExplosion(BlockDiagnosis):
     def may_begin(self, blocks: BlockHistory) -> Mask:
         """Return where responses are long enough."""
         length = blocks.array(0)
-        return length >= _CLIMB * lately(length, _LAGS[-1])
+        return last_known(length) >= _CLIMB * lately(length, _LAGS[-1])
 
     def judge_blocks(
         self, blocks: BlockHistory, inputs: BlockInputs

@@ -8,8 +8,11 @@ import math
 from operator import itemgetter
 from typing import TYPE_CHECKING, ClassVar, NamedTuple
 
+import numpy as np
+
 from verl_tui.health.components import components, weights
 from verl_tui.health.conditions.condition import number
+from verl_tui.health.conditions.trend import trends
 from verl_tui.health.diagnoses.diagnosis import (
     BlockDiagnosis,
     BlockFinding,
@@ -19,7 +22,7 @@ from verl_tui.health.diagnoses.diagnosis import (
 )
 from verl_tui.health.finding import NotJudged
 from verl_tui.health.learnt import has_learnt, right_or_wrong
-from verl_tui.health.trade_off import TradeOff, trade_off
+from verl_tui.health.trade_off import TradeOff, may_pay, trade_off
 from verl_tui.indicators import validation_keys
 
 if TYPE_CHECKING:
@@ -27,6 +30,7 @@ if TYPE_CHECKING:
 
     from verl_tui.health.blocks import BlockHistory
     from verl_tui.health.conditions.trend import Trend
+    from verl_tui.health.conditions.windows import Mask
     from verl_tui.health.rule_context import RuleContext
 
 _LAGS = (10, 20, 40)
@@ -77,8 +81,8 @@ class RewardHacking(BlockDiagnosis):
 
     needs: ClassVar[int] = 4
     errors: ClassVar[bool] = True
-    _before: bool = False
-    """True if the block before showed it, too: one alone may be chance."""
+    _seen: int = -1
+    """Number of blocks when one last showed it: a single one may be chance."""
     _cost: TradeOff | None = None
     """The figure at whose cost the reward rises, while that lasts."""
 
@@ -114,15 +118,29 @@ class RewardHacking(BlockDiagnosis):
         show it.
         """
         finding = self._costs(blocks, inputs) or self._compare(blocks, inputs)
-        before = self._before
-        self._before = finding is not None
-        if before or self.breaches.open is not None:
+        if finding is None:
+            return None
+        before, self._seen = self._seen, len(blocks)
+        if before == len(blocks) - 1 or self.breaches.open is not None:
             return finding
         return None
 
+    def may_begin(self, blocks: BlockHistory) -> Mask:
+        """Return where the reward rises, with room for rounding, or a figure has lost most of its
+        best; where the reward has gaps, too.
+        """
+        assert self._inputs is not None
+        found = np.zeros(len(blocks), bool)
+        for lag in _LAGS:
+            ends = np.arange(lag - 1, len(blocks))
+            found[ends] |= ~(trends(blocks.array(0), lag, ends)[1] < 0.999 * _RISE_T)
+        for i in _costly(self._inputs):
+            found |= may_pay(blocks, i)
+        return found
+
     def _forget(self) -> None:
         super()._forget()
-        self._before = False
+        self._seen = -1
         self._cost = None
 
     def _costs(self, blocks: BlockHistory, inputs: BlockInputs) -> BlockFinding | None:
@@ -132,8 +150,7 @@ class RewardHacking(BlockDiagnosis):
         if cost is not None and not cost.lasts(blocks, self.reach(cost.column)):
             cost = None
         if cost is None:
-            columns = range(3, len(inputs.keys) - len(_SCORED))
-            found = (trade_off(blocks, i, self.reach(i)) for i in columns)
+            found = (trade_off(blocks, i, self.reach(i)) for i in _costly(inputs))
             cost = next(filter(None, found), None)
         self._cost = cost
         if cost is None:
@@ -188,6 +205,11 @@ class RewardHacking(BlockDiagnosis):
             ),
             sign.key,
         )
+
+
+def _costly(inputs: BlockInputs) -> range:
+    """Return the columns that a reward may rise at the cost of."""
+    return range(3, len(inputs.keys) - len(_SCORED))
 
 
 def _cost_finding(
