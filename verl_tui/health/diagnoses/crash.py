@@ -127,15 +127,12 @@ class Crash(Diagnosis):
         shown: Sequence[str] = ()
         if phase is not None:
             shown = (f"it was {phase.words}, by its traceback: {phase.function}",)
-        return Finding(
-            self.rule.id,
-            severity,
+        return self.finding(
             words,
-            step=step,
-            since_step=step,
-            evidence=(*lines, *shown, "no step came after it"),
+            (*lines, *shown, "no step came after it"),
+            since=step,
+            severity=severity,
             advice=advice,
-            source=self.rule.source,
         )
 
 

@@ -97,16 +97,14 @@ class DeadGroups(Diagnosis):
         if cause is not None:
             message += f"; {cause.words}"
             advice = cause.advice or advice
-        return Finding(
-            rule.id,
-            self._severity(cause),
+        return self.finding(
             message,
+            [f"{key}: {words}" for words in report.evidence],
+            since=report.since,
             step=step,
-            since_step=report.since,
-            evidence=tuple(f"{key}: {words}" for words in report.evidence),
-            advice=advice or None,
-            source=rule.source,
             key=key,
+            severity=self._severity(cause),
+            advice=advice or None,
         )
 
     def _severity(self, cause: DeadCause | None) -> Severity:

@@ -15,11 +15,12 @@ from verl_tui.health.conditions.trend import trend
 from verl_tui.health.finding import Episode, Finding, NotJudged
 
 if TYPE_CHECKING:
-    from collections.abc import Hashable, Sequence
+    from collections.abc import Hashable, Iterable, Sequence
 
     from verl_tui.health.conditions.condition import Breach
     from verl_tui.health.conditions.trend import Trend
     from verl_tui.health.conditions.windows import Mask
+    from verl_tui.health.finding import Severity
     from verl_tui.health.guide import Rule
     from verl_tui.health.rule_context import RuleContext
     from verl_tui.runs.series import Series
@@ -54,6 +55,40 @@ class Diagnosis(ABC):
     def episodes(self) -> Sequence[Episode]:
         """All findings so far, oldest first."""
         return [self.episode(breach) for breach in self.breaches.all]
+
+    def finding(
+        self,
+        message: str,
+        evidence: Iterable[str | None] = (),
+        *,
+        since: int | None = None,
+        step: int | None = None,
+        key: str | None = None,
+        severity: Severity | None = None,
+        advice: str | None = None,
+    ) -> Finding:
+        """Return a finding of the rule.
+
+        Args:
+            message: One sentence.
+            evidence: Sentences, the empty ones of which are left out.
+            since: First step of the failure.
+            step: The newest step that was judged, `since` if it is the same.
+            key: The metric that shows it best.
+            severity: Another one than the guide's.
+            advice: Other advice than the guide's.
+        """
+        return Finding(
+            self.rule.id,
+            self.rule.severity if severity is None else severity,
+            message,
+            step=since if step is None else step,
+            since_step=since,
+            evidence=tuple(filter(None, evidence)),
+            advice=(self.rule.advice or None) if advice is None else advice,
+            source=self.rule.source,
+            key=key,
+        )
 
     def episode(self, breach: Breach) -> Episode:
         """Return a breach as a finding of the past."""
@@ -221,16 +256,11 @@ class BlockDiagnosis(Diagnosis):
         breach = self.breaches.open
         if finding is None or breach is None:
             return None
-        rule = self.rule
-        return Finding(
-            rule.id,
-            rule.severity,
+        return self.finding(
             finding.message,
+            (*finding.evidence, *self.causes(context)),
+            since=breach.since,
             step=self._history[-1].last,
-            since_step=breach.since,
-            evidence=(*finding.evidence, *self.causes(context)),
-            advice=rule.advice or None,
-            source=rule.source,
             key=finding.key,
         )
 

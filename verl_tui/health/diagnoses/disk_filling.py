@@ -81,17 +81,12 @@ class DiskFilling(Diagnosis):
             )
         going = context.state in (State.RUNNING, State.STALLED)
         soon = going and disk.seconds < _SOON
-        return Finding(
-            self.rule.id,
-            Severity.CRITICAL if soon else self.rule.severity,
+        return self.finding(
             words,
+            [line_shown(disk.path, event) for event in dict.fromkeys((first, last))],
+            since=disk.trouble.since,
             step=context.run.step,
-            since_step=disk.trouble.since,
-            evidence=tuple(
-                line_shown(disk.path, event) for event in dict.fromkeys((first, last))
-            ),
-            advice=self.rule.advice,
-            source=self.rule.source,
+            severity=Severity.CRITICAL if soon else self.rule.severity,
         )
 
 

@@ -51,15 +51,11 @@ class EndedEarly(Diagnosis):
             lines = [line_shown(cause.path, cause.event)]
         if end is not None:
             lines.append(line_shown("", end))
-        return Finding(
-            self.rule.id,
-            self.rule.severity,
+        return self.finding(
             f"the run ended{_where(run)}, in order, without an error: {why}",
-            step=run.step,
-            since_step=run.step,
-            evidence=tuple(lines),
+            lines,
+            since=run.step,
             advice=advice,
-            source=self.rule.source,
         )
 
 

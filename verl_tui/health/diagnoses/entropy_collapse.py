@@ -116,17 +116,15 @@ class EntropyCollapse(BlockDiagnosis):
             return None
         if entropy.highest > _NIL or not 0 <= reward.highest < _TOP:
             return None
-        return Finding(
-            self.rule.id,
-            Severity.CRITICAL,
+        return self.finding(
             f"entropy has been next to 0 at all of {len(entropy)} points, and the reward is not "
             f"at its top; the run is dead: {why}",
+            (f"{key}: {number(entropy.highest)} at most",),
+            since=entropy.steps[0],
             step=entropy.steps[-1],
-            since_step=entropy.steps[0],
-            evidence=(f"{key}: {number(entropy.highest)} at most",),
-            advice=_EARLY_ADVICE,
-            source=self.rule.source,
             key=key,
+            severity=Severity.CRITICAL,
+            advice=_EARLY_ADVICE,
         )
 
     def _early(self, context: RuleContext) -> Finding | None:
@@ -142,16 +140,13 @@ class EntropyCollapse(BlockDiagnosis):
             return None
         report = gone.report(Wording(self.rule.title, context.duration))
         assert report is not None
-        return Finding(
-            self.rule.id,
-            self.rule.severity,
+        return self.finding(
             f"{report.message}, and the reward did not rise: the policy gives only one answer",
+            [f"{key}: {words}" for words in report.evidence],
+            since=report.since,
             step=step,
-            since_step=report.since,
-            evidence=tuple(f"{key}: {words}" for words in report.evidence),
-            advice=_EARLY_ADVICE,
-            source=self.rule.source,
             key=key,
+            advice=_EARLY_ADVICE,
         )
 
     def _note_first_steps(self, gone: Judged, reward: Series) -> None:

@@ -61,15 +61,11 @@ class FirstStep(Diagnosis):
         what = "the chat templates seem to differ"
         if wrong:
             what = "the configuration is wrong"
-        return Finding(
-            self.rule.id,
-            self.rule.severity,
+        return self.finding(
             f"KL to the reference is {number(value)} in the first record, where it should be "
             f"near 0: {what}",
-            step=step,
-            since_step=step,
-            evidence=(f"{key}: {number(value)} at step {step}",),
-            advice=_CONFIG_ADVICE if wrong else _TEMPLATE_ADVICE,
-            source=self.rule.source,
+            (f"{key}: {number(value)} at step {step}",),
+            since=step,
             key=key,
+            advice=_CONFIG_ADVICE if wrong else _TEMPLATE_ADVICE,
         )

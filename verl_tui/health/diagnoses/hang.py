@@ -142,15 +142,12 @@ class Hang(Diagnosis):
             else None,
             phase(run),
         )
-        return Finding(
-            self.rule.id,
-            self.rule.severity if stalled else Severity.WARNING,
+        return self.finding(
             f"{since}: {lasts}{wait.words}",
-            step=run.step,
-            since_step=run.step,
-            evidence=tuple(filter(None, facts)),
+            facts,
+            since=run.step,
+            severity=self.rule.severity if stalled else Severity.WARNING,
             advice=wait.advice,
-            source=self.rule.source,
         )
 
     def _stalled(self, context: RuleContext, quiet: float) -> Finding:
@@ -162,31 +159,25 @@ class Hang(Diagnosis):
         compared = "" if why == compared else compared
         facts = (line, compared, *signs[:2], phase(run), usual, *signs[2:])
         ends = "" if stalled else "the log ends with "
-        return Finding(
-            self.rule.id,
-            self.rule.severity if stalled else Severity.WARNING,
+        return self.finding(
             f"{ends}no step for {minutes(quiet)} since step {run.step}: {why}",
-            step=run.step,
-            since_step=run.step,
-            evidence=tuple(filter(None, facts)),
+            facts,
+            since=run.step,
+            severity=self.rule.severity if stalled else Severity.WARNING,
             advice=advice,
-            source=self.rule.source,
         )
 
     def _stopped(self, context: RuleContext, holder: str) -> Finding:
         """Report a stopped process: it makes no steps, but nothing is wrong with it."""
         step = context.run.step
-        return Finding(
-            self.rule.id,
-            Severity.WARNING,
+        return self.finding(
             f"no step is being made: {holder} is stopped",
-            step=step,
-            since_step=step,
-            evidence=(
+            (
                 "it stays stopped until it gets SIGCONT: somebody sent SIGSTOP or pressed Ctrl+Z",
             ),
+            since=step,
+            severity=Severity.WARNING,
             advice=_STOPPED,
-            source=self.rule.source,
         )
 
     def _before_the_first(self, context: RuleContext) -> Finding | NotJudged:
@@ -209,13 +200,11 @@ class Hang(Diagnosis):
             phase(run),
             f"{minutes(allowed)} are allowed: {why}",
         )
-        return Finding(
-            self.rule.id,
-            Severity.WARNING,
+        return self.finding(
             f"no first step yet, and no new output for {minutes(quiet)}",
-            evidence=tuple(filter(None, facts)),
+            facts,
+            severity=Severity.WARNING,
             advice=_START_ADVICE,
-            source=self.rule.source,
         )
 
 

@@ -136,17 +136,13 @@ class HostMemory(Diagnosis):
         evidence: tuple[str, ...],
         key: str | None,
     ) -> Finding:
-        rule = self.rule
-        return Finding(
-            rule.id,
-            severity,
+        return self.finding(
             words,
-            step,
-            since,
             evidence,
-            rule.advice,
-            rule.source,
-            key,
+            since=since,
+            step=step,
+            key=key,
+            severity=severity,
         )
 
 

@@ -60,19 +60,16 @@ class NeverScored(Diagnosis):
         names = ", ".join(one.key for one in silent)
         verb = "have" if len(silent) > 1 else "has"
         points = max(map(len, silent))
-        return Finding(
-            rule.id,
-            severity,
+        return self.finding(
             f"{names} {verb} never scored in {points} points, while the reward {how}",
-            step=reward.steps[-1],
-            since_step=min(one.steps[0] for one in silent),
-            evidence=tuple(
+            [
                 f"{one.key}: {number(one.highest)} at all of {len(one)} points"
                 for one in silent
-            ),
-            advice=rule.advice,
-            source=rule.source,
+            ],
+            since=min(one.steps[0] for one in silent),
+            step=reward.steps[-1],
             key=silent[0].key,
+            severity=severity,
         )
 
 

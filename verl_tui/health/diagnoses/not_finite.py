@@ -210,7 +210,6 @@ class NotFinite(Diagnosis):
         return seen
 
     def _finding(self, broken: list[_BrokenPoints]) -> Finding:
-        rule = self.rule
         worst = broken[0]
         state = "was not finite" if math.isfinite(worst.last[1]) else "is not finite"
         message = f"{worst.key} {state} {_count(worst)}"
@@ -220,15 +219,11 @@ class NotFinite(Diagnosis):
             others = len(broken) - 1
             metrics = "metric" if others == 1 else "metrics"
             message += f"; the same holds for {others} other {metrics}"
-        return Finding(
-            rule.id,
-            rule.severity,
+        return self.finding(
             message,
+            _evidence(broken),
+            since=worst.since,
             step=max(one.last[0] for one in broken),
-            since_step=worst.since,
-            evidence=tuple(_evidence(broken)),
-            advice=rule.advice,
-            source=rule.source,
             key=worst.key,
         )
 

@@ -94,19 +94,16 @@ class OnePhase(Diagnosis):
         each = ""
         if part.times < len(found.steps):
             each = f", {number(part.each)} s in each of {part.times} steps"
-        return Finding(
-            self.rule.id,
-            self.rule.severity,
+        return self.finding(
             f"{part.name} takes {part.share:.0%} of the step: {number(part.seconds)} of "
             f"{number(found.whole)} s{each}",
-            step=found.steps[-1],
-            evidence=tuple(
+            [
                 f"{one.key}: {number(one.seconds)} s, {one.share:.0%} (mean of {steps})"
                 for one in found.parts[:3]
-            ),
-            advice=_advice(run, part.name),
-            source=self.rule.source,
+            ],
+            step=found.steps[-1],
             key=part.key,
+            advice=_advice(run, part.name),
         )
 
 

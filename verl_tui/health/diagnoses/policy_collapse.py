@@ -114,20 +114,17 @@ class PolicyCollapse(Diagnosis):
         ]
         if breach is None or learning(context, kl.key):
             return what, None
-        return what, Finding(
-            self.rule.id,
-            self.rule.severity,
+        return what, self.finding(
             f"the policy has left the reference: reference KL {breach.what} at step "
             f"{breach.since} and has stayed there",
-            step=step,
-            since_step=breach.since,
-            evidence=(
+            (
                 f"{kl.key}: a hundred times its highest and more, newest {number(kl.values[-1])}",
                 *(cause.words for cause in drift_causes(context.run)),
             ),
-            advice=_GENERAL,
-            source=self.rule.source,
+            since=breach.since,
+            step=step,
             key=kl.key,
+            advice=_GENERAL,
         )
 
     def _note(self, collapses: list[Breach]) -> None:
@@ -154,16 +151,13 @@ class PolicyCollapse(Diagnosis):
         evidence = [f"{cliff}: {way} ({reward.key})", *signs.evidence]
         evidence += [cause.words for cause in causes]
         names = {cause.name for cause in causes}
-        return Finding(
-            self.rule.id,
-            self.rule.severity,
+        return self.finding(
             f"the policy collapsed: {cliff}, {way}; {signs.words}",
+            evidence,
+            since=edge,
             step=step,
-            since_step=edge,
-            evidence=tuple(evidence),
-            advice=_TUTORIAL if names & {"kl_coef", "kl_controller"} else _GENERAL,
-            source=self.rule.source,
             key=reward.key,
+            advice=_TUTORIAL if names & {"kl_coef", "kl_controller"} else _GENERAL,
         )
 
 

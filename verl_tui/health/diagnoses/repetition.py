@@ -134,16 +134,13 @@ class Repetition(Diagnosis):
         if _better(context):
             severity = Severity.INFO
             message += f", {_LEARNT}"
-        return Finding(
-            self.rule.id,
-            severity,
+        return self.finding(
             message,
+            evidence,
+            since=min(report.since for report in reports),
             step=breached[0].step,
-            since_step=min(report.since for report in reports),
-            evidence=tuple(evidence),
-            advice=self.rule.advice,
-            source=self.rule.source,
             key=breached[0].key,
+            severity=severity,
         )
 
 

@@ -6,9 +6,9 @@ from typing import TYPE_CHECKING
 
 from verl_tui.health.conditions.condition import Breaches
 from verl_tui.health.diagnoses.diagnosis import Diagnosis
-from verl_tui.health.finding import Finding
 
 if TYPE_CHECKING:
+    from verl_tui.health.finding import Finding
     from verl_tui.health.rule_context import RuleContext
 
 
@@ -32,17 +32,11 @@ class RestartNotice(Diagnosis):
         reached = [mark for mark in marks if end is None or mark.step <= end]
         newest = reached[-1] if reached else marks[-1]
         often = f" for the {_nth(len(marks))} time" if len(marks) > 1 else ""
-        return Finding(
-            self.rule.id,
-            self.rule.severity,
+        return self.finding(
             f"the log started over at step {newest.step}{often}: {newest.reason}",
-            step=newest.step,
-            since_step=newest.step,
-            evidence=tuple(
-                f"step {mark.step}: {mark.reason} ({mark.path})" for mark in marks[-5:]
-            ),
+            [f"step {mark.step}: {mark.reason} ({mark.path})" for mark in marks[-5:]],
+            since=newest.step,
             advice="Points after that step from before the restart belong to the old segment.",
-            source=self.rule.source,
         )
 
 

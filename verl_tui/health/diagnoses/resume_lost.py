@@ -112,15 +112,11 @@ class ResumeLost(Diagnosis):
             return None
         lost, shown = found
         levels = "; ".join(one.words for one in shown)
-        return Finding(
-            self.rule.id,
-            self.rule.severity,
+        return self.finding(
             f"the restart at step {mark.step} did not load {lost}: {levels}",
+            (*map(_in_words, shown), f"step {mark.step}: {mark.reason}"),
+            since=mark.step,
             step=run.step,
-            since_step=mark.step,
-            evidence=(*map(_in_words, shown), f"step {mark.step}: {mark.reason}"),
-            advice=self.rule.advice,
-            source=self.rule.source,
             key=shown[0].key,
         )
 

@@ -155,16 +155,12 @@ class WeightsNotSynced(Diagnosis):
             f"{one.key}: {one.value!r} in {one.times} validations since step {one.since}"
             for one in same[:3]
         ]
-        return Finding(
-            self.rule.id,
-            self.rule.severity,
+        return self.finding(
             f"{first.key} has been {first.value!r} to the last digit in {first.times} validations "
             f"since step {first.since}{others}, although the learning rate is above 0",
+            (*evidence, rate),
+            since=first.since,
             step=last,
-            since_step=first.since,
-            evidence=(*evidence, rate),
-            advice=self.rule.advice,
-            source=self.rule.source,
             key=first.key,
         )
 

@@ -9,12 +9,12 @@ from statistics import median
 from typing import TYPE_CHECKING
 
 from verl_tui.health.diagnoses.diagnosis import Diagnosis
-from verl_tui.health.finding import Finding, NotJudged
 from verl_tui.runs.views.errors import worker_errors
 from verl_tui.runs.views.state import State
 from verl_tui.text import one_line
 
 if TYPE_CHECKING:
+    from verl_tui.health.finding import Finding, NotJudged
     from verl_tui.health.rule_context import RuleContext
     from verl_tui.runs.run import Run
     from verl_tui.runs.troubles import Trouble
@@ -54,18 +54,14 @@ class WorkerErrors(Diagnosis):
         if last.line != first.line:
             lines += f" to {last.line}"
         cost = _cost(run, error.since)
-        return Finding(
-            self.rule.id,
-            self.rule.severity,
+        return self.finding(
             f"{one_line(first.actor)} reported {error.count:,} times: {one_line(first.text, 200)}",
-            step=error.step,
-            since_step=error.since,
-            evidence=(
+            (
                 f"{lines}: {one_line(first.text, 160)}",
                 *((cost,) if cost else ()),
             ),
-            advice=self.rule.advice or None,
-            source=self.rule.source,
+            since=error.since,
+            step=error.step,
         )
 
 
