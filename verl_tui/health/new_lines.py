@@ -10,9 +10,9 @@ from bisect import bisect_left
 from itertools import pairwise
 from typing import TYPE_CHECKING, NamedTuple
 
-from verl_tui.health.conditions.condition import number
 from verl_tui.patterns import pattern
 from verl_tui.text import one_line
+from verl_tui.words import rounded
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -115,6 +115,6 @@ def in_words(found: Sequence[NewLines]) -> Iterator[str]:
     """Yield the most frequent of them as evidence."""
     for one in found[:_MOST]:
         yield (
-            f"new in the log since step {one.since} (heuristic): {number(one.before)} → "
-            f"{number(one.now)} lines a step: {one_line(one.form, 160)}"
+            f"new in the log since step {one.since} (heuristic): {rounded(one.before)} → "
+            f"{rounded(one.now)} lines a step: {one_line(one.form, 160)}"
         )
