@@ -8,11 +8,11 @@ import pytest
 
 from verl_tui.records import EventKind
 from verl_tui.sources.formats.console.errors import ErrorReader, printed_by
-from verl_tui.sources.formats.console.events import TABLE
+from verl_tui.sources.formats.console.events import TABLE, form_of
 
 ENTRIES: list[dict[str, Any]] = TABLE["event"]
-KINDS = {"hard": EventKind.TRACEBACK, "remote": EventKind.FATAL}
-"""Kinds of entries that are not those of their events."""
+OF_TRACEBACKS = ("head", "hard", "exception", "unusual")
+FRAMES = b"Traceback (most recent call last):", b'  File "train.py", line 3, in main'
 
 
 @pytest.mark.parametrize("entry", ENTRIES, ids=lambda entry: entry["line"][:40])
@@ -23,7 +23,17 @@ def test_an_entry_is_found_by_the_line_it_was_written_from(
     if entry["kind"] == "printer":
         assert printed_by(b"", line).text.decode() == entry["says"]
         return
+    if entry["kind"] == "chain":
+        assert form_of("chain").match(line)
+        return
     assert any(word in entry["line"] for word in entry.get("words", [""]))
     prefix = b"(WorkerDict pid=31)" if entry["kind"] == "hard" else b""
-    (event,) = ErrorReader().read(prefix, line, 1)
-    assert event.kind is KINDS.get(entry["kind"]) or event.kind.value == entry["kind"]
+    reader = ErrorReader()
+    for frame in FRAMES if entry["kind"] in ("exception", "unusual") else ():
+        list(reader.read(prefix, frame, 1))
+    (event,) = reader.read(prefix, line, 3)
+    if entry["kind"] in OF_TRACEBACKS:
+        assert event.kind is EventKind.TRACEBACK
+    else:
+        kind = "fatal" if entry["kind"] == "remote" else entry["kind"]
+        assert event.kind.value == kind

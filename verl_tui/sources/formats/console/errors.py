@@ -29,6 +29,8 @@ _RELEVANT = any_of((*WORDS, *events.WORDS))
 
 _STOPPED, _FATAL, _HARD = form_of("stopped"), form_of("fatal"), form_of("hard")
 _RAY_BLOCK, _PRINTED_BY = form_of("remote"), form_of("printer")
+_HEAD, _CHAIN = form_of("head"), form_of("chain")
+_EXCEPTION, _UNUSUAL = form_of("exception"), form_of("unusual")
 _CLOCK = pattern(rb"\b(\d\d):(\d\d):(\d\d)\b")
 _STAMPS = 80
 """First bytes of a line, among which its time is."""
@@ -45,26 +47,7 @@ _IN_TABLE = pattern(rb"^\s*rank\s*: (\d{1,6}) \(local_rank")
 """A row of torchrun's table of failures; the row of the exit code follows."""
 _EXIT_CODE = pattern(rb"^\s*exitcode\s*: (?!0\b)")
 
-_EXCEPTION = pattern(
-    rb"^(?:[A-Za-z_]\w*\.)*[A-Z]\w*"
-    rb"(?:Error|Exception|Interrupt|Exit|Died|Timeout|Failure|NotFound)\b(?::|\(|\s*$)"
-)
-_BARE = pattern(
-    rb"^(?!(?:DEBUG|INFO|WARN|WARNING|ERROR|CRITICAL)\b)"
-    rb"(?:(?:[A-Za-z_<][\w>]{0,80}\.){1,20}[A-Za-z_]\w{0,80}|[A-Z]\w{0,80})(?::\s|\s*$)"
-)
-"""An exception of any name, as which only its place behind a traceback's frames shows it:
-`bdb.BdbQuit`.
-"""
 _FRAME = pattern(rb'^\s+File "')
-_TRACEBACK = b"Traceback (most recent call last):"
-_BLOCK = pattern(r"^(?:(?:✗|✘|✖|❌|×) *|\[ERROR\] +)Error:? ".encode())
-"""The head that command lines print instead of a traceback's."""
-_CHAINS = {
-    b"The above exception was the direct cause": "caused",
-    b"During handling of the above exception, another": "handled",
-}
-"""How an exception follows from the one before it, by the line between them."""
 _MOST_PROCESSES = 64
 """Processes whose tracebacks are followed side by side."""
 
@@ -105,7 +88,7 @@ class _Traceback:
         if self.is_open and text[:1].isspace():
             self.is_framed = self.is_framed or _FRAME.match(text) is not None
         elif self.is_open:
-            self.is_last = self.is_framed and _BARE.match(text) is not None
+            self.is_last = self.is_framed and _UNUSUAL.match(text) is not None
             self.is_framed = False
 
     def opened(self) -> bool:
@@ -117,14 +100,14 @@ class _Traceback:
 
     def takes(self, text: bytes) -> bool:
         """Take a line that belongs to a traceback, if it says nothing by itself."""
-        if chained := _chained(text):
-            self.chained = chained
+        if found := _CHAIN.match(text):
+            self.chained = found.lastgroup or ""
         elif text.startswith(b"Exception ignored in"):
             self._is_ignored = True
         elif self.is_open:
             self.phase.read(text)
-            for found in _REMOTE.finditer(text):
-                self.where = _place(b" ".join(filter(None, found.groups())))
+            for call in _REMOTE.finditer(text):
+                self.where = _place(b" ".join(filter(None, call.groups())))
             return self.is_framed and text[:1].isspace()
         else:
             return False
@@ -159,7 +142,7 @@ def line_kind(part: bytes) -> EventKind | None:
     if not _RELEVANT.search(part):
         return None
     text = printed_by(b"", part).text
-    if _opens(text) or _chained(text) or _EXCEPTION.match(text):
+    if _HEAD.search(text) or _CHAIN.match(text) or _EXCEPTION.match(text):
         return EventKind.TRACEBACK
     if any(form.search(text) for form in (_STOPPED, _HARD, _FATAL, _RAY_BLOCK)):
         return EventKind.FATAL
@@ -258,7 +241,7 @@ class ErrorReader:
         event = turning_point(by.text, number) if _MAY_TURN.search(by.text) else None
         if event is not None:
             return event
-        if _opens(by.text) and (by.name or not _RAY_BLOCK.match(by.text)):
+        if _HEAD.search(by.text) and (by.name or not _RAY_BLOCK.match(by.text)):
             # A worker's is reported by its last line: there may be hundreds.
             counts = traceback.opened() and not by.name
             head = Event(EventKind.TRACEBACK, shown(by.text), number)
@@ -308,8 +291,7 @@ class ErrorReader:
         if _EXIT_CODE.match(by.text) and self._row:
             by = by._replace(text=b"rank " + self._row + b": " + by.text.strip())
         self._row = found[1] if found is not None else self._row
-        event = _failure_event(EventKind.WARNING, by, _Traceback(), number)
-        return event._replace(raised=False)
+        return _failure_event(EventKind.WARNING, by, _Traceback(), number)
 
 
 def _failure_event(
@@ -324,7 +306,7 @@ def _failure_event(
         actor=by.name,
         where=by.where or traceback.where,
         rank=int(found[1]) if found is not None else None,
-        raised=True,
+        raised=kind is not EventKind.WARNING,
         phase=traceback.phase.phase if traceback.is_open else None,
         frame=traceback.phase.frame if traceback.is_open else "",
         chained=traceback.chained,
@@ -342,20 +324,6 @@ def _failure_kind(by: _Process, *, raises: bool) -> EventKind | None:
     if raises or (by.name and _HARD.search(by.text)):
         return EventKind.TRACEBACK
     return EventKind.WARNING if _MAY_FAIL.search(by.text) else None
-
-
-def _chained(text: bytes) -> str:
-    words = (how for line, how in _CHAINS.items() if text.startswith(line))
-    return next(words, "")
-
-
-def _opens(part: bytes) -> bool:
-    """Return True if a line opens a traceback, maybe behind text printed without a line end."""
-    return (
-        part.startswith(_TRACEBACK)
-        or part.rstrip().endswith(_TRACEBACK)
-        or _BLOCK.match(part) is not None
-    )
 
 
 def _place(data: bytes) -> str:
