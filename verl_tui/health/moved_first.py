@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 from verl_tui.health.conditions.condition import number
 from verl_tui.health.finding import Finding
 from verl_tui.health.new_lines import in_words, new_lines
-from verl_tui.health.root_cause import fails_service, line_shown
+from verl_tui.health.root_cause import fails_service
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -66,19 +66,17 @@ def _service(context: RuleContext, fall: Finding) -> Finding | None:
         return None
     found = new_lines(context.run, series.steps, fall.since_step)
     for one in found:
-        event = one.trouble.first
         said = fails_service(context.run, one.path, one.trouble)
         if said is not None:
-            words, advice = said
             return Finding(
                 rule.id,
                 rule.severity,
-                f"{words}, {number(one.now)} times a step since step {one.since}; the reward fell "
-                f"from step {fall.since_step} on",
+                f"{said.words}, {number(one.now)} times a step since step {one.since}; "
+                f"the reward fell from step {fall.since_step} on",
                 step=fall.step,
                 since_step=one.since,
-                evidence=(line_shown(one.path, event), *in_words([one])),
-                advice=advice or rule.advice,
+                evidence=(said.line, *in_words([one])),
+                advice=said.advice or rule.advice,
                 source=rule.source,
                 key=fall.key,
             )

@@ -6,9 +6,10 @@ else failed is a consequence; of the rest the first counts, not the most frequen
 
 from __future__ import annotations
 
-from functools import cache, partial
+import re
+from functools import cache
 from pathlib import PurePath
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from verl_tui.patterns import pattern
 from verl_tui.records import EventKind
@@ -21,8 +22,7 @@ from verl_tui.words import lowered
 from verl_tui.words import number as in_words
 
 if TYPE_CHECKING:
-    import re
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Iterator, Sequence
 
     from verl_tui.records import Event, Phase
     from verl_tui.runs.run import Run
@@ -47,6 +47,7 @@ _SERVICE = pattern(
     r"timed? ?out|refused|unavailable|unreachable|not respond\w*|no (?:answer|response)|50[0234])\b"
 )
 """Lines that no entry knows in which something that rollouts or scores depend on fails."""
+_FACTORS = {"half": 0.5, "double": 2.0}
 _DAY = 86400
 _SHOWN = 200
 """Characters of a line in a headline."""
@@ -58,10 +59,10 @@ class Remedy(NamedTuple):
     """What to do about a cause, where it applies."""
 
     say: str
-    phase: str
-    when: re.Pattern[str] | None
-    settings: Sequence[str]
-    change: str
+    phase: str = ""
+    when: str = ""
+    settings: Sequence[str] = ()
+    change: str = ""
 
 
 class Cause(NamedTuple):
@@ -70,98 +71,104 @@ class Cause(NamedTuple):
     id: str
     title: str
     kind: str
-    alone: bool
-    waiting: bool
-    service: bool
     words: Sequence[str]
-    forms: Sequence[re.Pattern[str]]
-    remedies: Sequence[Remedy]
+    match: Sequence[re.Pattern[str]]
     line: str
+    source: str
+    alone: bool = False
+    waiting: bool = False
+    service: bool = False
+    remedy: Sequence[Remedy] = ()
+
+
+_ANY_SERVICE = Cause(
+    "service", "a service fails", "", (), (_SERVICE,), "", "", service=True
+)
+"""What no entry knows."""
 
 
 class RootCause(NamedTuple):
-    """What a run's end follows from."""
+    """What a run's end, its waiting or the fall of its reward follows from."""
 
     words: str
+    advice: str
+    kind: str
+    """`cause`, `symptom`, `stop`, `report`, or empty for an exception that no entry knows."""
     path: str
     """The log that says so."""
     event: Event
     """Its line."""
-    advice: str
-    kind: str
-    """`cause`, `symptom`, `stop`, `report`, or empty for an exception that no entry knows."""
-    evidence: Sequence[str]
+    times: int
+    """How many such lines there are."""
+    others: str = ""
+    """How many more lines of trouble there are."""
+    seconds: float | None = None
+    """For how long the log repeats it, None where its lines state no times."""
+
+    @property
+    def is_certain(self) -> bool:
+        """True if it can end a run or hold it up."""
+        return self.kind in ("cause", "symptom")
+
+    @property
+    def line(self) -> str:
+        """The line as evidence."""
+        return line_shown(self.path, self.event)
+
+
+class _Suspect(NamedTuple):
+    """A kind of trouble that may be the cause, by one of its lines."""
+
+    path: str
+    trouble: Trouble
+    event: Event
+    cause: Cause
+    match: re.Match[str] | None
+
+    @property
+    def title(self) -> str:
+        """What the cause is called, empty where no entry knows it."""
+        groups = self.match.groupdict().items() if self.match is not None else ()
+        shown = {name: one_line(text or "?", 80) for name, text in groups}
+        return lowered(self.cause.title.format_map(shown))
 
 
 @cache
 def catalogue() -> Sequence[Cause]:
     """Return all causes, in the order of trying."""
-    table = toml_table(__file__, "causes.toml")
-    return [_cause(id, entry) for id, entry in table.items()]
-
-
-def _cause(id: str, entry: Mapping[str, Any]) -> Cause:
-    return Cause(
-        id,
-        entry["title"],
-        entry["kind"],
-        entry.get("alone", False),
-        entry.get("waiting", False),
-        entry.get("service", False),
-        entry["words"],
-        [pattern(form) for form in entry["match"]],
-        [_remedy(one) for one in entry.get("remedy", ())],
-        entry["line"],
-    )
-
-
-def _remedy(entry: Mapping[str, Any]) -> Remedy:
-    when = entry.get("when")
-    return Remedy(
-        entry["say"],
-        entry.get("phase", ""),
-        None if when is None else pattern(when),
-        entry.get("settings", ()),
-        str(entry.get("change", "")),
-    )
+    return [
+        Cause(
+            id,
+            **entry
+            | {
+                "match": [pattern(form) for form in entry["match"]],
+                "remedy": [Remedy(**one) for one in entry.get("remedy", ())],
+            },
+        )
+        for id, entry in toml_table(__file__, "causes.toml").items()
+    ]
 
 
 def cause_of(text: str) -> tuple[Cause, re.Match[str]] | None:
     """Return the first cause whose words a line has, with the match; None if none knows it."""
     for cause in catalogue():
         if any(word in text for word in cause.words):
-            for form in cause.forms:
+            for form in cause.match:
                 if found := form.search(text):
                     return cause, found
     return None
 
 
-def fails_service(run: Run, path: str, trouble: Trouble) -> tuple[str, str] | None:
-    """Return in words, with advice, that a line says that a service did not answer: a tool, a
-    scorer, a server. None if it says something else.
+def fails_service(run: Run, path: str, trouble: Trouble) -> RootCause | None:
+    """Return that a kind of line says that a service did not answer: a tool, a scorer, a server;
+    None if it says something else.
     """
     event = trouble.first
-    found = cause_of(event.text)
-    if found is None:
-        if not _SERVICE.search(event.text):
-            return None
-        return f"a service fails: {one_line(event.text, _SHOWN)}{_by(event)}", ""
-    cause, match = found
-    if not cause.service:
+    cause, match = cause_of(event.text) or (_ANY_SERVICE, _SERVICE.search(event.text))
+    if match is None or not cause.service:
         return None
-    suspect = _Suspect(0, path, trouble, cause, match)
-    words = f"{lowered(_title(suspect))}: {one_line(event.text, _SHOWN)}{_by(event)}"
-    return words, _advice(run, suspect, event.phase)
-
-
-class _Suspect(NamedTuple):
-    """A kind of trouble that may be the cause."""
-
-    level: int
-    path: str
-    trouble: Trouble
-    cause: Cause | None
-    match: re.Match[str] | None
+    suspect = _Suspect(path, trouble, event, cause, match)
+    return _told(run, suspect, event.phase, suspect.title)
 
 
 def root_cause(run: Run, phase: Phase | None = None) -> RootCause | None:
@@ -172,65 +179,46 @@ def root_cause(run: Run, phase: Phase | None = None) -> RootCause | None:
         phase: What it was doing then, as far as that is known.
     """
     suspects = [*_suspects(run)]
-    first = min(suspects, key=lambda one: one.level, default=None)
-    if first is None:
+    if not suspects:
         return None
-    event = first.trouble.fresh
-    if phase is None or event.phase is not None:
-        phase = event.phase
-    missing = _missing_ranks(run, [one for one in suspects if one.cause is first.cause])
-    title = _title(first)
-    said = one_line(event.text, _SHOWN)
-    words = f"{lowered(title)}{missing}: {said}" if title else said
-    others = sum(one.trouble.count for one in suspects) - 1
-    return RootCause(
-        f"{words}{_by(event)}",
-        first.path,
-        event,
-        _advice(run, first, phase),
-        first.cause.kind if first.cause is not None else "",
-        (f"{others:,} more lines of trouble follow from it or came later",)
-        if others
-        else (),
-    )
+    _, first = min(suspects, key=lambda one: one[0])
+    alike = [one for _, one in suspects if one.cause is first.cause]
+    title = first.title + _missing_ranks(run, alike)
+    found = _told(run, first, first.event.phase or phase, title)
+    others = sum(one.trouble.count for _, one in suspects) - 1
+    words = f"{others:,} more lines of trouble follow from it or came later"
+    return found._replace(others=words) if others else found
 
 
-class Waiting(NamedTuple):
-    """What a run waits for, as its log repeats."""
-
-    words: str
-    seconds: float | None
-    """For how long, None where its lines state no times."""
-    times: int
-    path: str
-    event: Event
-    """The first of the lines."""
-    advice: str
-
-
-def waiting(run: Run) -> Waiting | None:
+def waiting(run: Run) -> RootCause | None:
     """Return what a run says again and again since its last step, None if it says nothing so."""
-    repeated = list(_repeated(run))
-    if not repeated:
+    repeated = _repeated(run)
+    suspect = max(repeated, key=lambda one: one.trouble.last.line, default=None)
+    if suspect is None:
         return None
-    suspect = max(repeated, key=lambda one: one.trouble.last.line)
-    event = suspect.trouble.fresh
-    title = lowered(_title(suspect))
-    waits = suspect.cause is not None and suspect.cause.waiting
-    words = title if waits else f"its log repeats: {title}"
-    return Waiting(
-        f"{words}: {one_line(event.text, _SHOWN)}{_by(event)}",
-        _seconds(suspect),
-        suspect.trouble.count,
+    waits = suspect.cause.waiting
+    title = suspect.title if waits else f"its log repeats: {suspect.title}"
+    return _told(run, suspect, None, title)._replace(seconds=_seconds(suspect))
+
+
+def _told(run: Run, suspect: _Suspect, phase: Phase | None, title: str) -> RootCause:
+    event = suspect.event
+    said = one_line(event.text, _SHOWN)
+    names = " ".join(filter(None, (event.actor, event.where)))
+    by = f" ({one_line(names)})" if names else ""
+    return RootCause(
+        f"{title}: {said}{by}" if title else f"{said}{by}",
+        _advice(run, suspect, phase),
+        suspect.cause.kind,
         suspect.path,
         event,
-        _advice(run, suspect, None),
+        suspect.trouble.count,
     )
 
 
 def _seconds(suspect: _Suspect) -> float | None:
     """Return how long lines have been repeated: by their times, else as the last one says."""
-    began, last = suspect.trouble.fresh.clock, suspect.trouble.last
+    began, last = suspect.event.clock, suspect.trouble.last
     if began is not None and last.clock is not None:
         return float((last.clock - began) % _DAY)
     form = suspect.match.re if suspect.match is not None else None
@@ -243,23 +231,37 @@ def _seconds(suspect: _Suspect) -> float | None:
 def _repeated(run: Run) -> Iterator[_Suspect]:
     """Yield the trouble of known causes that is said again and again since the last step."""
     for path, trouble in last_troubles(run):
-        known = cause_of(trouble.fresh.text) if trouble.count >= _REPEATED else None
+        event = trouble.fresh
+        known = cause_of(event.text) if trouble.count >= _REPEATED else None
         if known is not None and known[0].alone and _LEVELS.get(known[0].kind, 5) < 5:
-            yield _Suspect(0, path, trouble, *known)
+            yield _Suspect(path, trouble, event, *known)
 
 
-def _suspects(run: Run) -> Iterator[_Suspect]:
-    """Yield the trouble that no step came after, the first first; of a chain of exceptions not the
-    lookups that were handled.
+def _suspects(run: Run) -> Iterator[tuple[int, _Suspect]]:
+    """Yield the trouble that no step came after with its level, the first first; of a chain of
+    exceptions not the lookups that were handled.
     """
     troubles = last_troubles(run)
     handled = _handled([trouble for _, trouble in troubles])
     for path, trouble in troubles:
-        found = cause_of(trouble.fresh.text)
-        level = _level(trouble.fresh, None if found is None else found[0])
+        event = trouble.fresh
+        found = cause_of(event.text)
+        level = _level(event, None if found is None else found[0])
         if level is not None and trouble not in handled:
-            level = _survived(trouble, level)
-            yield _Suspect(level, path, trouble, *(found or (None, None)))
+            went_on = trouble.since != trouble.step
+            level = max(level, _SURVIVED) if went_on else level
+            cause, match = found or (_unknown(event), None)
+            yield level, _Suspect(path, trouble, event, cause, match)
+
+
+def _unknown(event: Event) -> Cause:
+    """Return the cause of an exception that no entry knows."""
+    where = f" at {event.frame}" if event.frame else ""
+    look = Remedy(
+        f"this exception is not in the catalogue: look at the code that raised it{where}, and at "
+        f"the lines before line {event.line} of the log"
+    )
+    return Cause("", "", "", (), (), "", "", remedy=[look])
 
 
 def _level(event: Event, cause: Cause | None) -> int | None:
@@ -270,12 +272,6 @@ def _level(event: Event, cause: Cause | None) -> int | None:
         return unknown if is_exception else None
     counts = (cause.alone or event.raised) and not cause.waiting
     return _LEVELS.get(cause.kind) if counts else None
-
-
-def _survived(trouble: Trouble, level: int) -> int:
-    """Return the level of trouble, which is lower where training went on with it before."""
-    before = trouble.since != trouble.step
-    return max(level, _SURVIVED) if before else level
 
 
 def _handled(troubles: Sequence[Trouble]) -> Sequence[Trouble]:
@@ -297,26 +293,9 @@ def _handled(troubles: Sequence[Trouble]) -> Sequence[Trouble]:
     return found
 
 
-def _title(suspect: _Suspect) -> str:
-    if suspect.cause is None or suspect.match is None:
-        return ""
-    groups = {
-        name: one_line(text or "?", 80)
-        for name, text in suspect.match.groupdict().items()
-    }
-    return suspect.cause.title.format_map(groups)
-
-
-def _by(event: Event) -> str:
-    """Name the process that reported a line, if it was not the driver's own."""
-    names = " ".join(filter(None, (event.actor, event.where)))
-    return f" ({one_line(names)})" if names else ""
-
-
 def _missing_ranks(run: Run, suspects: Sequence[_Suspect]) -> str:
     """Name the ranks that did not report a collective's time-out: one of them fell silent first."""
-    cause = suspects[0].cause
-    if cause is None or not cause.id.startswith("collective"):
+    if not suspects[0].cause.id.startswith("collective"):
         return ""
     reported = set().union(*(one.trouble.ranks for one in suspects))
     count = max(*reported, (gpu_count(run.config) or 1) - 1) + 1 if reported else 0
@@ -324,49 +303,38 @@ def _missing_ranks(run: Run, suspects: Sequence[_Suspect]) -> str:
     if not missing or len(missing) > len(reported):
         return ""
     names = ", ".join(map(str, missing[:_MOST_RANKS]))
-    more = (
-        f" and {len(missing) - _MOST_RANKS} more" if len(missing) > _MOST_RANKS else ""
-    )
+    left = len(missing) - _MOST_RANKS
+    more = f" and {left} more" if left > 0 else ""
     return f" on {len(reported)} of {count} ranks, rank {names}{more} never reported"
 
 
 def _advice(run: Run, suspect: _Suspect, phase: Phase | None) -> str:
     """Return what to try, with the settings in force: the first two remedies that apply."""
-    event = suspect.trouble.fresh
-    if suspect.cause is None:
-        where = f" at {event.frame}" if event.frame else ""
-        return (
-            f"This exception is not in the catalogue: look at the code that raised it{where}, and "
-            f"at the lines before line {event.line} of the log."
-        )
     doing = phase.words if phase is not None else ""
-    remedies = filter(partial(_applies, doing, event.text), suspect.cause.remedies)
-    said = [_said(run, remedy) for remedy in remedies]
+    said = [
+        _said(run, remedy)
+        for remedy in suspect.cause.remedy
+        if remedy.phase in ("", doing) and re.search(remedy.when, suspect.event.text)
+    ]
     new = [words for words, done in said if not done] or [one[0] for one in said[-1:]]
     words = "; or ".join(new[:2])
     return words[:1].upper() + words[1:] + "." if words else ""
 
 
-def _applies(doing: str, text: str, remedy: Remedy) -> bool:
-    if remedy.when is not None and not remedy.when.search(text):
-        return False
-    return remedy.phase in ("", doing)
-
-
 def _said(run: Run, remedy: Remedy) -> tuple[str, bool]:
     """Return a remedy in words, with the setting to change, and whether that has been done."""
-    if not remedy.settings:
-        return remedy.say, False
+    shown, is_done = "".join(remedy.settings[:1]), False
     stated = run.config.find(remedy.settings)
-    if stated is None:
-        return remedy.say.replace("{setting}", remedy.settings[0]), False
-    key, value = stated
-    new = _changed(value, remedy.change)
-    if new == str(value):
-        return remedy.say.replace("{setting}", f"{key} (it is {value})"), True
-    shown = f"{key} {in_words(value) if isinstance(value, float) else value}"
-    arrow = f"{shown} → {new}" if new else shown
-    return remedy.say.replace("{setting}", arrow), False
+    if stated is not None:
+        key, value = stated
+        new = _changed(value, remedy.change)
+        is_done = new == str(value)
+        shown = f"{key} {in_words(value) if isinstance(value, float) else value}"
+        if is_done:
+            shown = f"{key} (it is {value})"
+        elif new:
+            shown = f"{shown} → {new}"
+    return remedy.say.replace("{setting}", shown), is_done
 
 
 def _changed(value: object, change: str) -> str:
@@ -376,13 +344,10 @@ def _changed(value: object, change: str) -> str:
     known = number(value)
     if known is None or not change:
         return ""
-    if change == "half":
-        new = known / 2
-    elif change == "double":
-        new = known * 2
-    else:
-        new = known + float(change)
-    if float(known).is_integer() and change in ("half", "double"):
+    if change not in _FACTORS:
+        return in_words(round(known + float(change), 6))
+    new = known * _FACTORS[change]
+    if float(known).is_integer():
         new = float(max(1, int(new)))
     return in_words(round(new, 6))
 

@@ -135,6 +135,12 @@ class Life:
             and self.stamp - self.idle <= AGREE
         )
 
+    def until_newest(self, stated: float | None) -> float:
+        """Return the seconds from a time that it states to the newest one, 0 if not known."""
+        if stated is None or self.stamp is None:
+            return 0.0
+        return self.stamp - stated
+
     @property
     def continued(self) -> bool:
         """True if it went on while we watched, or a heartbeat did."""

@@ -65,6 +65,11 @@ class Trouble:
             self.marks[: _MOST_MARKS // 2] = self.marks[: _MOST_MARKS // 2 : 2]
         self.marks.append((at, self.count))
 
+    @property
+    def of_worker(self) -> bool:
+        """True for the exception of a worker."""
+        return bool(self.first.actor) and self.first.raised
+
     def until(self, step: int) -> int:
         """Return how many there were before a step's own figures."""
         at = bisect_left(self.marks, (step,))

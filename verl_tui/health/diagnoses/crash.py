@@ -15,10 +15,9 @@ from verl_tui.runs.views.state import State, interrupted
 from verl_tui.text import one_line
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
+    from verl_tui.health.root_cause import RootCause
     from verl_tui.health.rule_context import RuleContext
-    from verl_tui.records import Event, Phase
+    from verl_tui.records import Event
     from verl_tui.runs.run import Run
 
 _ENDS = (EventKind.FATAL, EventKind.TRACEBACK, EventKind.STOPPED)
@@ -49,7 +48,7 @@ class Crash(Diagnosis):
         if event is not None and event.kind in _ENDS and state is not State.FINISHED:
             finding = self._finding(context, event)
         elif state is State.CRASHED or (state is State.ENDED and _tells(run)):
-            finding = self._without_a_word(context)
+            finding = self._finding(context, None)
         else:
             self.remember(None, run.step)
             if run.events:
@@ -59,54 +58,60 @@ class Crash(Diagnosis):
         self.remember(finding if state is State.CRASHED else None, finding.step)
         return finding
 
-    def _finding(self, context: RuleContext, event: Event) -> Finding:
-        """Report an end that the log tells of."""
+    def _finding(self, context: RuleContext, event: Event | None) -> Finding:
+        """Report an end that the log tells of, or that a process left without a word, and what it
+        follows from.
+        """
         run = context.run
-        step = event.step if event.step is not None else run.step
-        cause = root_cause(run, event.phase)
-        severity, verb, usual = _severity_and_words(context, event)
-        phase = event.phase
-        words = _last_words(event)
-        lines: list[str] = []
+        phase = event.phase if event is not None else None
+        step = event.step if event is not None else None
+        cause = root_cause(run, phase)
+        why, advice, lines = self._why(context, event, cause)
         if cause is not None and not interrupted(run):
             phase = cause.event.phase or phase
-            words, usual = cause.words, usual or cause.advice
-            lines = [line_shown(cause.path, cause.event), *cause.evidence]
-            if cause.kind == "report":
-                words = self._memory_words(context) or words
-        if cause is None or cause.event.line != event.line:
-            lines.insert(1, line_shown(_path(run, event), event))
-        return self._said(
-            severity,
-            f"{verb} {_where(step)}{_while(phase)}: {words}",
-            step,
-            lines,
-            phase,
-            usual,
+        severity, end = self._end(context, event)
+        step = run.step if step is None else step
+        place = "before the first step" if step is None else f"at step {step}"
+        if phase is not None:
+            place += f" while {phase.words}"
+            lines.append(f"it was {phase.words}, by its traceback: {phase.function}")
+        return self.finding(
+            f"{end} {place}: {why}",
+            (*lines, "no step came after it"),
+            since=step,
+            severity=severity,
+            advice=advice,
         )
 
-    def _without_a_word(self, context: RuleContext) -> Finding:
-        """Report a process that is gone and left only its workers' errors."""
+    def _why(
+        self, context: RuleContext, event: Event | None, cause: RootCause | None
+    ) -> tuple[str, str, list[str]]:
+        """Return why a run ended, what to do about it, and the lines that show it."""
         run = context.run
-        holder = writer(run)
-        if holder is None:
-            gone = "nothing shows how it ended"
-        else:
-            gone = f"{holder.words} is gone; it was killed, or ended without a message"
-        cause = root_cause(run)
-        phase = cause.event.phase if cause is not None else None
-        why, help, shown = gone, _SILENT_END, []
-        if cause is not None:
-            why, help = cause.words, cause.advice
-            shown = [line_shown(cause.path, cause.event), *cause.evidence, gone]
-        crashed = context.state is State.CRASHED
-        ended = context.state.value.rstrip("?")
-        words = f"the run {ended} {_where(run.step)}{_while(phase)}: {why}"
-        severity = self.rule.severity if crashed else Severity.WARNING
-        return self._said(severity, words, run.step, shown, phase, help)
+        last, own = _last_line(run, event, cause), _own_words(run, event)
+        if interrupted(run):
+            return own, _BY_USER, [last]
+        if cause is None:
+            return own, "" if event is not None else _SILENT_END, [last]
+        why = self._memory_words(context, cause) or cause.words
+        lines = [cause.line, last, cause.others, "" if event is not None else own]
+        return why, cause.advice, lines
 
-    def _memory_words(self, context: RuleContext) -> str:
+    def _end(self, context: RuleContext, event: Event | None) -> tuple[Severity, str]:
+        """Return the severity of an end, and its words."""
+        if event is not None and event.kind is EventKind.STOPPED:
+            if interrupted(context.run):
+                return Severity.INFO, "the run was interrupted by its user"
+            return self.rule.severity, "the run was stopped from outside"
+        if context.state is State.CRASHED:
+            return self.rule.severity, "the run crashed"
+        words = "the run ended" if event is None else "an error, and nothing since"
+        return Severity.WARNING, words
+
+    def _memory_words(self, context: RuleContext, cause: RootCause) -> str:
         """Return what the growth of the host's memory says of a worker that died without a word."""
+        if cause.kind != "report":
+            return ""
         growth = memory_growth(context, _GROWN_FOR)
         if growth is None or growth.now < _GROWN * growth.first:
             return ""
@@ -115,37 +120,11 @@ class Crash(Diagnosis):
             f"{number(growth.first)} to {number(growth.now)}{growth.unit} since step {growth.since}"
         )
 
-    def _said(
-        self,
-        severity: Severity,
-        words: str,
-        step: int | None,
-        lines: Sequence[str],
-        phase: Phase | None,
-        advice: str,
-    ) -> Finding:
-        shown: Sequence[str] = ()
-        if phase is not None:
-            shown = (f"it was {phase.words}, by its traceback: {phase.function}",)
-        return self.finding(
-            words,
-            (*lines, *shown, "no step came after it"),
-            since=step,
-            severity=severity,
-            advice=advice,
-        )
-
-
-def _last_words(event: Event) -> str:
-    if event.text.endswith(_UNNAMED):
-        return "its log ends within a traceback"
-    return one_line(event.text)
-
 
 def _tells(run: Run) -> bool:
     """Return whether it shows how a run ended that has no closing line."""
     cause = root_cause(run)
-    return _is_gone(run) or (cause is not None and cause.kind in ("cause", "symptom"))
+    return _is_gone(run) or (cause is not None and cause.is_certain)
 
 
 def _is_gone(run: Run) -> bool:
@@ -158,28 +137,20 @@ def _is_gone(run: Run) -> bool:
     return not holder.by_name or run.total_steps is not None
 
 
-def _path(run: Run, event: Event) -> str:
-    return next(
-        (path for path, state in run.sources.items() if state.ending is event), ""
-    )
+def _own_words(run: Run, event: Event | None) -> str:
+    """Return what the log says last, or that a process left without a word."""
+    if event is not None:
+        is_cut = event.text.endswith(_UNNAMED)
+        return "its log ends within a traceback" if is_cut else one_line(event.text)
+    holder = writer(run)
+    if holder is None:
+        return "nothing shows how it ended"
+    return f"{holder.words} is gone; it was killed, or ended without a message"
 
 
-def _while(phase: Phase | None) -> str:
-    return f" while {phase.words}" if phase is not None else ""
-
-
-def _where(step: int | None) -> str:
-    return "before the first step" if step is None else f"at step {step}"
-
-
-def _severity_and_words(
-    context: RuleContext, event: Event
-) -> tuple[Severity, str, str]:
-    """Return the severity of an end, its words, and advice if it needs no cause."""
-    if event.kind is EventKind.STOPPED:
-        if interrupted(context.run):
-            return Severity.INFO, "the run was interrupted by its user", _BY_USER
-        return Severity.CRITICAL, "the run was stopped from outside", ""
-    if context.state is State.CRASHED:
-        return Severity.CRITICAL, "the run crashed", ""
-    return Severity.WARNING, "an error, and nothing since", ""
+def _last_line(run: Run, event: Event | None, cause: RootCause | None) -> str:
+    """Return the line that tells of an end, empty if it is that of the cause."""
+    if event is None or (cause is not None and cause.event.line == event.line):
+        return ""
+    paths = (path for path, state in run.sources.items() if state.ending is event)
+    return line_shown(next(paths, ""), event)

@@ -48,7 +48,7 @@ class EndedEarly(Diagnosis):
         why, advice, lines = "no line says why", self.rule.advice, []
         if cause is not None:
             why, advice = cause.words, cause.advice or advice
-            lines = [line_shown(cause.path, cause.event)]
+            lines = [cause.line]
         if end is not None:
             lines.append(line_shown("", end))
         return self.finding(

@@ -4,21 +4,15 @@ be a hang.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
 
 from verl_tui.health.diagnoses.diagnosis import Diagnosis
 from verl_tui.health.finding import Finding, NotJudged, Severity
-from verl_tui.health.root_cause import line_shown, root_cause, waiting
+from verl_tui.health.root_cause import root_cause, waiting
 from verl_tui.health.rule_context import minutes
 from verl_tui.runs.time.forecast import expected_step
-from verl_tui.runs.views.signs_of_life import (
-    evidence,
-    gpus_work,
-    phase,
-    unattended,
-    writer,
-)
-from verl_tui.runs.views.signs_of_life import last_written as last_of_training
+from verl_tui.runs.views import signs_of_life
 from verl_tui.runs.views.state import (
     State,
     doubt,
@@ -28,59 +22,27 @@ from verl_tui.runs.views.state import (
     patience,
     waited,
 )
+from verl_tui.toml_tables import toml_table
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from verl_tui.health.root_cause import Waiting
+    from verl_tui.health.root_cause import RootCause
     from verl_tui.health.rule_context import RuleContext
     from verl_tui.runs.run import Run
+    from verl_tui.runs.source_state import SourceState
+    from verl_tui.runs.views.signs_of_life import Evidence
 
 _FRESH_LOG = 120.0
 """A log that grew within two minutes is not silent."""
-_START = 1800.0
-"""Seconds that a start may stay silent: as long as PyTorch's processes wait for each other by
-default (`default_pg_timeout`, torch/distributed/constants.py). Loading weights and compiling print
-something all the time.
-"""
-_LONG_START = 7200.0
-"""Seconds if the last message was about generating or validating, which print nothing until they
-are done: heuristic.
-"""
 _WAITS = 600.0
 """Seconds for which a run may say that it waits: as long as NCCL does by default: heuristic."""
 _WAITS_STEPS = 2
 """Nor as long as this many usual steps."""
 _MANY = 20
 """Lines that make a wait long where they state no times: heuristic."""
-_GENERATES = (
-    "validation generation",
-    "test_gen_batch",
-    "***** Running",
-    "all initialize finished",
-)
-"""Beginnings of the stages of generating and validating."""
-_STOPPED = (
-    "Let it go on: `kill -CONT` with its process number, or `fg` in its shell. "
-    "Processes that wait for it may time out meanwhile."
-)
-_START_ADVICE = (
-    "Look at the processes' stacks (py-spy dump) and at what the log says last: "
-    "usual causes are a download, a lock, or a rank that never came."
-)
-_UNFINISHED = (
-    "Look at what never ends (py-spy dump): a tool, a sandbox or an agent's loop without a "
-    "timeout, a reward function, a request that the engine has lost. Give each of them a timeout."
-)
 _DAY = 86400.0
 """Times in a log lie so far before its file's only in a copy or an old log: no zone explains it."""
-_ELSEWHERE = {
-    State.FINISHED: "the run has finished",
-    State.CRASHED: "the run has crashed",
-    State.ENDED: "no end marker, and long silent or dated by its file only: "
-    "an old log or a copy, not a hang",
-    State.UNKNOWN: "no record states a time",
-}
+_WORDS = toml_table(__file__, "hang.toml")
+_ELSEWHERE: dict[str, str] = _WORDS["elsewhere"]
 
 
 class Hang(Diagnosis):
@@ -96,88 +58,63 @@ class Hang(Diagnosis):
         next one.
         """
         judged = self._judge(context)
+        if isinstance(judged, Finding) and context.state is not State.STALLED:
+            judged = replace(judged, severity=Severity.WARNING)
         self.remember(judged if isinstance(judged, Finding) else None, context.run.step)
         return judged
 
     def _judge(self, context: RuleContext) -> Finding | NotJudged | None:
         run = context.run
-        quiet = _quiet(context)
-        holder = writer(run)
         wait = waiting(run)
         if wait is not None and _is_long(context, wait):
-            return self._waits(context, wait, quiet)
+            return self._waits(context, wait)
         if context.state is State.WAITING:
             return self._before_the_first(context)
-        if (own := _silent_in_a_copy(context)) is not None:
+        own = _silent_in_a_copy(context)
+        if own is not None:
             return self._stalled(context, own)
         if context.state is not State.STALLED:
-            return self._not_stalled(context, quiet)
-        if holder is not None and holder.stopped:
-            return self._stopped(context, holder.words)
-        return self._stalled(context, quiet)
-
-    def _not_stalled(self, context: RuleContext, quiet: float) -> NotJudged | None:
-        run = context.run
-        reason = _elsewhere(context)
-        running = context.state is State.RUNNING and not is_evaluation(run)
-        if running and overdue(run, quiet):
-            reason = f"no step for {minutes(quiet)}, but {doubt(run, context.now)}"
-        return NotJudged(self.rule.id, reason) if reason else None
-
-    def _waits(self, context: RuleContext, wait: Waiting, quiet: float) -> Finding:
-        """Report what a run has been waiting for, by its own words."""
-        run = context.run
-        since = (
-            "no first step yet"
-            if run.step is None
-            else f"no step since step {run.step}"
-        )
-        lasts = f"for {minutes(wait.seconds)}, " if wait.seconds else ""
-        stalled = context.state is State.STALLED
-        facts = (
-            line_shown(wait.path, wait.event),
-            f"{wait.times:,} such lines, none of a step among them",
-            f"no step for {minutes(max(quiet, wait.seconds or 0))}"
-            if stalled
-            else None,
-            phase(run),
-        )
+            reason = _no_hang(context)
+            return NotJudged(self.rule.id, reason) if reason else None
+        holder = signs_of_life.writer(run)
+        if holder is None or not holder.stopped:
+            return self._stalled(context, _quiet(context))
         return self.finding(
-            f"{since}: {lasts}{wait.words}",
-            facts,
+            f"no step is being made: {holder.words} is stopped",
+            [_WORDS["stopped"]],
             since=run.step,
-            severity=self.rule.severity if stalled else Severity.WARNING,
-            advice=wait.advice,
+            severity=Severity.WARNING,  # nothing is wrong with it
+            advice=_WORDS["advice"]["stopped"],
         )
+
+    def _waits(self, context: RuleContext, wait: RootCause) -> Finding:
+        """Report what a run has been waiting for, by its own words."""
+        step = context.run.step
+        since = "no first step yet" if step is None else f"no step since step {step}"
+        lasts = f"for {minutes(wait.seconds)}, " if wait.seconds else ""
+        quiet = minutes(max(_quiet(context), wait.seconds or 0))
+        facts = (
+            wait.line,
+            f"{wait.times:,} such lines, none of a step among them",
+            f"no step for {quiet}" if context.state is State.STALLED else "",
+            signs_of_life.phase(context.run),
+        )
+        message = f"{since}: {lasts}{wait.words}"
+        return self.finding(message, facts, since=step, advice=wait.advice)
 
     def _stalled(self, context: RuleContext, quiet: float) -> Finding:
         run = context.run
-        stalled = context.state is State.STALLED
-        compared, usual = _compared(run, quiet)
+        compared, due = _compared(run, quiet)
         why, advice, line = _seen(run) or (compared, self.rule.advice, "")
-        signs = _signs(context) if stalled else ()
-        compared = "" if why == compared else compared
-        facts = (line, compared, *signs[:2], phase(run), usual, *signs[2:])
-        ends = "" if stalled else "the log ends with "
+        head, signs = "the log ends with ", list[str]()
+        if context.state is State.STALLED:
+            head, signs = "", _signs(context)
+        facts = (line, compared if why != compared else "", *signs[:2])
         return self.finding(
-            f"{ends}no step for {minutes(quiet)} since step {run.step}: {why}",
-            facts,
+            f"{head}no step for {minutes(quiet)} since step {run.step}: {why}",
+            (*facts, signs_of_life.phase(run), due, *signs[2:]),
             since=run.step,
-            severity=self.rule.severity if stalled else Severity.WARNING,
             advice=advice,
-        )
-
-    def _stopped(self, context: RuleContext, holder: str) -> Finding:
-        """Report a stopped process: it makes no steps, but nothing is wrong with it."""
-        step = context.run.step
-        return self.finding(
-            f"no step is being made: {holder} is stopped",
-            (
-                "it stays stopped until it gets SIGCONT: somebody sent SIGSTOP or pressed Ctrl+Z",
-            ),
-            since=step,
-            severity=Severity.WARNING,
-            advice=_STOPPED,
         )
 
     def _before_the_first(self, context: RuleContext) -> Finding | NotJudged:
@@ -185,26 +122,21 @@ class Hang(Diagnosis):
         hang.
         """
         run = context.run
-        sign = evidence(context.run, context.now)
+        sign = signs_of_life.evidence(run, context.now)
         quiet = _unchanged(context)
-        allowed = _START
-        why = "PyTorch's own wait at a start"
-        if _generates(run):
-            allowed = _LONG_START
-            why = "it generates or validates (heuristic)"
-        is_alive = sign is not None and _is_recent(sign.latest, context.now)
-        if sign is None or not is_alive or quiet <= allowed or doubt(run, context.now):
-            return NotJudged(self.rule.id, _waiting(context))
+        start = _start(run)
+        is_short = quiet <= start["seconds"] or doubt(run, context.now)
+        if sign is None or not _is_alive(context, sign) or is_short:
+            return NotJudged(self.rule.id, _waiting(context, sign))
         facts = (
             f"alive: {sign.words}",
-            phase(run),
-            f"{minutes(allowed)} are allowed: {why}",
+            signs_of_life.phase(run),
+            f"{minutes(start['seconds'])} are allowed: {start['why']}",
         )
         return self.finding(
             f"no first step yet, and no new output for {minutes(quiet)}",
             facts,
-            severity=Severity.WARNING,
-            advice=_START_ADVICE,
+            advice=_WORDS["advice"]["start"],
         )
 
 
@@ -213,12 +145,12 @@ def _seen(run: Run) -> tuple[str, str, str] | None:
     nothing.
     """
     cause = root_cause(run)
-    if cause is not None and cause.kind in ("cause", "symptom"):
-        return cause.words, cause.advice, line_shown(cause.path, cause.event)
+    if cause is not None and cause.is_certain:
+        return cause.words, cause.advice, cause.line
     still = [one.life.counters for one in run.sources.values() if one.life.stands()]
     if not still:
         return None
-    return f"its counters stand still: {still[0]}", _UNFINISHED, ""
+    return f"its counters stand still: {still[0]}", _WORDS["advice"]["unfinished"], ""
 
 
 def _compared(run: Run, quiet: float) -> tuple[str, str]:
@@ -234,23 +166,18 @@ def _compared(run: Run, quiet: float) -> tuple[str, str]:
     )
 
 
-def _signs(context: RuleContext) -> Sequence[str]:
+def _signs(context: RuleContext) -> list[str]:
     """Say which of the three signs of a hang held, and what shows life."""
-    log_silent, log_words = _log(context)
-    gpus_idle, gpu_words = _gpus(context)
-    signs = {
-        "no step": True,
-        "the log is silent": log_silent,
-        "GPUs are idle": gpus_idle,
-    }
-    held = [words for words, holds in signs.items() if holds]
-    sign = evidence(context.run, context.now)
-    return (
+    log, log_words = _log(context)
+    gpus, gpu_words = _gpus(context)
+    held = [*filter(None, ("no step", log, gpus))]
+    alive = signs_of_life.evidence(context.run, context.now)
+    return [
         f"{len(held)} of 3 signs held: {', '.join(held)}",
-        "" if sign is None else f"alive: {sign.words}",
+        f"alive: {alive.words}" if alive is not None else "",
         log_words,
         gpu_words,
-    )
+    ]
 
 
 def _silent_in_a_copy(context: RuleContext) -> float | None:
@@ -282,17 +209,19 @@ def _by_own_clock(run: Run, *, copies: bool) -> float:
         copies: Only of logs whose file has been written long after.
     """
     spans = [
-        state.life.stamp - state.life.since
-        for state in run.sources.values()
-        if state.step is not None
-        and state.life.stamp is not None
-        and state.life.since is not None
-        and not (copies and (state.status.modified or 0.0) - state.life.stamp < _DAY)
+        source.life.until_newest(source.life.since)
+        for source in run.sources.values()
+        if source.step is not None and not (copies and _is_dated(source))
     ]
     return max(spans, default=0.0)
 
 
-def _is_long(context: RuleContext, wait: Waiting) -> bool:
+def _is_dated(source: SourceState) -> bool:
+    """Return whether the times in a log may be those of its file, in some zone."""
+    return (source.status.modified or 0.0) - (source.life.stamp or 0.0) < _DAY
+
+
+def _is_long(context: RuleContext, wait: RootCause) -> bool:
     """Return whether a run that goes on has waited longer than it may."""
     if context.state in (State.FINISHED, State.CRASHED, State.UNKNOWN):
         return False
@@ -303,82 +232,83 @@ def _is_long(context: RuleContext, wait: Waiting) -> bool:
     return wait.seconds >= max(_WAITS, _WAITS_STEPS * usual)
 
 
-def _generates(run: Run) -> bool:
-    """Return whether the newest stage of a source is one of generating or validating."""
-    stages = (one.stage.text for one in run.sources.values() if one.stage is not None)
-    return any(text.startswith(_GENERATES) for text in stages)
-
-
-def _is_recent(latest: float | None, now: float) -> bool:
-    return latest is None or now - latest <= _FRESH_LOG
-
-
 def _unchanged(context: RuleContext) -> float:
     """Return for how many seconds a run has written nothing new, not counting heartbeats whose
     counters stand still.
     """
     run = context.run
-    at = last_of_training(context.run)
+    at = signs_of_life.last_written(run)
     if at is not None:
         return max(0.0, context.now - at - run.lost(context.now))
-    unchanged = []
-    for source in run.sources.values():
-        life = source.life
-        if life.stamp is not None and life.stood is not None:
-            unchanged.append(life.stamp - life.stood)
-    return max(unchanged, default=0.0)
+    lives = [source.life for source in run.sources.values()]
+    return max([life.until_newest(life.stood) for life in lives], default=0.0)
 
 
-def _elsewhere(context: RuleContext) -> str | None:
-    """Return why a run in another state is not a hang."""
-    if context.state is State.ENDED and unattended(context.run):
-        return (
-            "no process of this host writes the log: "
-            "it ended without a message, or this is a copy of a run elsewhere"
-        )
-    return _ELSEWHERE.get(context.state)
+def _no_hang(context: RuleContext) -> str:
+    """Return why a run in another state is not a hang, empty for one that runs as it should."""
+    run = context.run
+    if context.state is State.ENDED and signs_of_life.unattended(run):
+        return _ELSEWHERE["unattended"]
+    quiet = _quiet(context)
+    running = context.state is State.RUNNING and not is_evaluation(run)
+    if running and overdue(run, quiet):
+        return f"no step for {minutes(quiet)}, but {doubt(run, context.now)}"
+    return _ELSEWHERE.get(context.state.value, "")
 
 
-def _waiting(context: RuleContext) -> str:
+def _start(run: Run) -> dict[str, Any]:
+    """Return how long a start may be silent, by the last stages of its logs."""
+    stages = [one.stage.text for one in run.sources.values() if one.stage] or [""]
+    return next(
+        start
+        for start in _WORDS["start"]
+        if any(text.startswith(tuple(start["stages"])) for text in stages)
+    )
+
+
+def _is_alive(context: RuleContext, sign: Evidence) -> bool:
+    return sign.latest is None or context.now - sign.latest <= _FRESH_LOG
+
+
+def _waiting(context: RuleContext, sign: Evidence | None) -> str:
     """Return what is known of a run before its first step; engines may take long to start."""
     written = last_write(context.run)
-    sign = evidence(context.run, context.now)
-    facts = ["the run has made no step yet"]
-    if written is not None:
-        facts.append(f"last written {minutes(max(0.0, context.now - written))} ago")
-    if sign is not None and sign.latest is None:
-        facts.append(sign.words)
-    facts.append(phase(context.run) or "")
+    age = minutes(max(0.0, context.now - written)) if written is not None else ""
+    facts = (
+        "the run has made no step yet",
+        f"last written {age} ago" if age else "",
+        sign.words if sign is not None and sign.latest is None else "",
+        signs_of_life.phase(context.run),
+    )
     return "; ".join(filter(None, facts))
 
 
-def _log(context: RuleContext) -> tuple[bool | None, str]:
-    """Return whether the log is silent, None if unknown, and that in words."""
+def _log(context: RuleContext) -> tuple[str, str]:
+    """Return that the log is silent, empty where it is not or may not be, and more about it."""
     written = last_write(context.run)
     if written is None:
-        return None, "it is unknown whether the log is silent"
+        return "", "it is unknown whether the log is silent"
     age = max(0.0, context.now - written)
-    if age > _FRESH_LOG:
-        return True, f"the log is silent: last written {minutes(age)} ago"
-    of_training = last_of_training(context.run)
+    of_training = signs_of_life.last_written(context.run)
     quiet = context.now - of_training if of_training is not None else 0.0
-    if quiet > _FRESH_LOG:
-        return True, (
-            "the log is silent but for output that goes on without training: "
-            f"else last written {minutes(quiet)} ago"
-        )
-    return False, f"the log is still growing: last written {minutes(age)} ago"
+    if max(age, quiet) <= _FRESH_LOG:
+        return "", f"the log is still growing: last written {minutes(age)} ago"
+    silent = "the log is silent"
+    if age > _FRESH_LOG:
+        return silent, f"{silent}: last written {minutes(age)} ago"
+    but = "but for output that goes on without training: else last written"
+    return silent, f"{silent} {but} {minutes(quiet)} ago"
 
 
-def _gpus(context: RuleContext) -> tuple[bool | None, str]:
-    """Return whether this machine's GPUs are idle, also in words; used memory proves nothing."""
-    work = gpus_work(context.run, context.now)
+def _gpus(context: RuleContext) -> tuple[str, str]:
+    """Return that this machine's GPUs are idle, empty where they are not or may not be, and more
+    about them; used memory proves nothing.
+    """
+    work = signs_of_life.gpus_work(context.run, context.now)
     reading = context.run.gpus
     if work is None or reading is None:
-        return None, "GPU activity was not measured; used memory proves nothing"
+        return "", "GPU activity was not measured; used memory proves nothing"
     known = [gpu.utilization for gpu in reading.gpus if gpu.utilization is not None]
     busy = f"{min(known):.0f}–{max(known):.0f}%"
-    return not work, (
-        f"this machine's GPUs {'work' if work else 'are idle'}: {busy} "
-        "(if the run is on this machine)"
-    )
+    words = f"this machine's GPUs {'work' if work else 'are idle'}: {busy}"
+    return "" if work else "GPUs are idle", f"{words} (if the run is on this machine)"

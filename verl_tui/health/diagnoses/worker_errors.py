@@ -31,35 +31,26 @@ class WorkerErrors(Diagnosis):
     def judge(self, context: RuleContext) -> Finding | NotJudged | None:
         """Report the workers' most frequent error, its count, and the samples that it costs."""
         run = context.run
-        found = None
+        finding = None
         if context.state not in (State.CRASHED, State.FINISHED):
-            found = self._lately(run)
-        finding = self._finding(run, *found) if found is not None else None
+            lately = (run.step or 0) - self.rule.window
+            found = (
+                self._finding(run, path, error)
+                for path, error in worker_errors(run)
+                if (error.step or 0) >= lately and error.count >= self.rule.count
+            )
+            finding = next(found, None)
         self.remember(finding, run.step)
         return finding
 
-    def _lately(self, run: Run) -> tuple[str, Trouble] | None:
-        at = run.step or 0
-        for path, error in worker_errors(run):
-            is_recent = at - (error.step or 0) <= self.rule.window
-            if is_recent and error.count >= self.rule.count:
-                return path, error
-        return None
-
     def _finding(self, run: Run, path: str, error: Trouble) -> Finding:
-        first = error.first
-        last = error.last
-        name = one_line(PurePath(path).name, 60)
-        lines = f"{name}:{first.line}"
+        first, last = error.first, error.last
+        lines = f"{one_line(PurePath(path).name, 60)}:{first.line}"
         if last.line != first.line:
             lines += f" to {last.line}"
-        cost = _cost(run, error.since)
         return self.finding(
             f"{one_line(first.actor)} reported {error.count:,} times: {one_line(first.text, 200)}",
-            (
-                f"{lines}: {one_line(first.text, 160)}",
-                *((cost,) if cost else ()),
-            ),
+            (f"{lines}: {one_line(first.text, 160)}", _cost(run, error.since)),
             since=error.since,
             step=error.step,
         )

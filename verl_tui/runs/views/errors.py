@@ -17,7 +17,7 @@ def worker_errors(run: Run) -> list[tuple[str, Trouble]]:
         (path, trouble)
         for path, state in run.sources.items()
         for trouble in state.troubles
-        if trouble.first.actor and trouble.first.raised
+        if trouble.of_worker
     ]
     return sorted(found, key=lambda one: -one[1].count)
 
@@ -35,8 +35,4 @@ def last_troubles(run: Run) -> list[tuple[str, Trouble]]:
 
 def last_errors(run: Run) -> list[tuple[str, Trouble]]:
     """Return the exceptions of workers behind the last step of their log."""
-    return [
-        (path, trouble)
-        for path, trouble in last_troubles(run)
-        if trouble.first.actor and trouble.first.raised
-    ]
+    return [one for one in last_troubles(run) if one[1].of_worker]

@@ -179,5 +179,5 @@ def _heartbeat(state: SourceState) -> str:
     life = state.life
     if not life.stands() or life.stood is None or life.stamp is None:
         return f"the last heartbeat: {life.counters}"
-    still = age(life.stamp - life.stood)
+    still = age(life.until_newest(life.stood))
     return f"the heartbeat goes on, its counters have stood still for {still}: {life.counters}"

@@ -12,9 +12,8 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from verl_tui.patterns import pattern
 from verl_tui.records import Event, EventKind
-from verl_tui.sources.formats.console import failed_phase
-from verl_tui.sources.formats.console.events import WORDS as TURNING_POINTS
-from verl_tui.sources.formats.console.events import shown, turning_point
+from verl_tui.sources.formats.console import events, failed_phase
+from verl_tui.sources.formats.console.events import form_of, shown, turning_point
 from verl_tui.sources.formats.console.failed_phase import PhaseReader
 from verl_tui.sources.formats.console.repeated import unrepeated
 from verl_tui.sources.formats.console.word_search import any_of
@@ -23,42 +22,15 @@ from verl_tui.text import one_line
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-_TROUBLE = (
-    "rror", "xception", "ailed", "ailure", "raceback", "atal", "imed out", "imeout", "illed",
-    "died", "bort", "SIG", "signal", "Terminated", "nterrupt", "Hangup", "core dumped",
-    "egmentation", "Exit", "exit code", "exit status", "exitcode", "return code =", "CANCELLED",
-    "atchdog", "annot", "ould not", "nable to", "not found", "No such", "No module", "nvalid",
-    "efused", "aiting", "etry", "not finite", "out of memory", "OOM", "memory pressure", "GB / ",
-    "% full", "No available", "not respond", "not reached", "pool is full", "times out", "xceed",
-    "too many", "not up", "mismatch", "uplicate", "NCCL", "EI0", "EJ0", "Xid", "fault",
-    "preempted", "e-issued", "None for", "couldn't", "shutting down", "leaked",
-    "resource_tracker", "(local_rank", "nan", "NaN", "stalled", "unhealthy", "warning",
-    "Warning", "WARNING", "stopping", "exiting program", "Time limit", "did not improve",
-    "blocked for", "was lost",
-)  # fmt: skip
-"""Every line of `causes.toml`, and every other one that may end a run, contains one of these."""
-WORDS = (
-    *_TROUBLE,
-    *failed_phase.WORDS,
-    "exception was the direct cause",
-    "another exception",
-)
-_MAY_FAIL, _MAY_TURN = any_of(_TROUBLE), any_of(TURNING_POINTS)
-_RELEVANT = any_of((*WORDS, *TURNING_POINTS))
+_TROUBLE = events.TABLE["trouble"]
+WORDS = (*_TROUBLE, *failed_phase.WORDS)
+_MAY_FAIL, _MAY_TURN = any_of(_TROUBLE), any_of(events.WORDS)
+_RELEVANT = any_of((*WORDS, *events.WORDS))
 
-_PRINTED_BY = pattern(
-    rb"\((?P<name>[A-Za-z]\w{0,60}) (?P<pid>pid=\d{1,9})\) ?"  # vLLM's own processes
-    rb"|\[rank(?P<rank>\d{1,6})\]:(?: |(?=\[|$))"  # torchrun
-    rb"|\[\d{4}-\d\d-\d\d \d\d:\d\d:\d\d(?: [A-Z]{2}\d{1,4})*\] "  # SGLang
-    rb"|\[\d{4}-\d\d-\d\d [\d:,.]{8,15} [EWIFC] \d+ \d+\] (?:\(\w+\) )?\S+:\d+: "  # Ray's C++
-    rb"|\[[EWIFC]\d{3,4} [\d:.]{8,20} \S+:\d+\] "  # PyTorch's C++
-    rb"|(?:ERROR|CRITICAL|WARNING|INFO|DEBUG) \d\d-\d\d \d\d:\d\d:\d\d \[[^\]]{1,80}\] ?"  # vLLM
-    rb"|(?:ERROR|CRITICAL|WARNING|INFO|DEBUG):(?:[\w.]{1,80}|[\d :,.-]{1,40}):(?=\S)"  # logging
-    rb"|\[?\d{4}-\d\d-\d\d[ T]\d\d:\d\d:\d\d(?:[.,]\d{1,9})?\]?[ \t]{1,3}(?:[|-] )?"
-    rb"\[?(?:ERROR|CRITICAL|WARNING|INFO|DEBUG)\]?[ \t]{0,8}(?:[|-] )?"
-    rb"(?:[\w.<>:]{1,120} ?-{1,2} )?"  # other loggers, Ray's own among them
-)
-"""What processes and loggers put before their lines, behind Ray's own prefix."""
+_STOPPED, _FATAL, _HARD = form_of("stopped"), form_of("fatal"), form_of("hard")
+_RAY_BLOCK, _PRINTED_BY = form_of("remote"), form_of("printer")
+_HEAD, _CHAIN = form_of("head"), form_of("chain")
+_EXCEPTION, _UNUSUAL = form_of("exception"), form_of("unusual")
 _CLOCK = pattern(rb"\b(\d\d):(\d\d):(\d\d)\b")
 _STAMPS = 80
 """First bytes of a line, among which its time is."""
@@ -75,61 +47,7 @@ _IN_TABLE = pattern(rb"^\s*rank\s*: (\d{1,6}) \(local_rank")
 """A row of torchrun's table of failures; the row of the exit code follows."""
 _EXIT_CODE = pattern(rb"^\s*exitcode\s*: (?!0\b)")
 
-_SHELL = rb"^(?:\S+: line \d+:\s+\d+ |srun: error: \S+: tasks? \S+: )?"
-"""The prefix of bash and Slurm before the way a process ended."""
-_CODES = rb"(?:-1|-2|-15|129|130|143)\b"
-"""Exit codes of what SIGHUP, SIGINT and SIGTERM end: Python's, a shell's."""
-_STOPPED = pattern(
-    rb"\*\*\* SIG(?:TERM|INT|HUP|QUIT|USR1|USR2) received|^slurmstepd: error: .*CANCELLED"
-    rb"|Received (?:\d+|Signals\.SIG\w+) death signal|SignalException: Process \d+ got signal"
-    rb"|Main process received SIG\w+, exiting|died with <Signals\.SIG(?:HUP|INT|TERM)\b"
-    rb"|failed \(exitcode: " + _CODES + rb"|exits with return code = " + _CODES
-    + rb"|^subprocess\.CalledProcessError: .*returned non-zero exit status " + _CODES
-    + rb"|^srun: error: .*Exited with exit code " + _CODES
-    + rb"|^Job entrypoint command failed with exit code " + _CODES
-    + rb"|^KeyboardInterrupt\b|" + _SHELL
-    + rb"(?:Terminated\b|(?:Interrupt|Hangup)(?:\s*$|\s{4,}))"
-)  # fmt: skip
-"""An end that came from outside: a signal, a scheduler, the user."""
-_RAY_BLOCK = pattern(
-    rb"^\W{0,8}Error:? +ray::|^ray\.exceptions\."
-    rb"(?:RayTaskError|\w+: The actor died because of an error raised in its creation task)"
-)
-"""Ray's head of an exception raised elsewhere, which is the last line of the block."""
-_FATAL = pattern(
-    rb"^Error executing job with overrides|^Job 'raysubmit_\w+' failed|^slurmstepd: error:"
-    rb"|^\[ASYNC MAIN\] Component failed with error|" + _SHELL
-    + rb"(?:Killed|Segmentation fault|Aborted|Bus error)(?: \(core dumped\))?(?:\s*$|\s{4,})"
-    rb"|\*\*\* SIG(?:SEGV|ABRT|BUS|FPE|ILL|KILL) received|^Fatal Python error:"
-    rb"|^torch\.(?:cuda\.)?OutOfMemoryError: CUDA out of memory"
-    rb"|Watchdog caught collective operation timeout"
-    rb"|^\S+\.py: error: |^Could not override '|^Key '.*' is not in struct"
-    rb"|^Cannot find primary config|^\S*python[\d.]*: (?:can't open file '|No module named \S)"
-    rb"|(?:python[\d.]*|torchrun|accelerate|deepspeed|ray|swift|llamafactory-cli|srun)"
-    rb": command not found\s*$|^ray\.exceptions\.\w+"
-)  # fmt: skip
-"""Last words of a driver; a worker's error may have been caught."""
-_HARD = pattern(
-    rb"Watchdog caught collective operation timeout|CUDA error: an illegal memory access"
-)
-"""Errors that kill a worker for good; the others hang, so nothing more may be printed."""
-_EXCEPTION = pattern(
-    rb"^(?:[A-Za-z_]\w*\.)*[A-Z]\w*"
-    rb"(?:Error|Exception|Interrupt|Exit|Died|Timeout|Failure|NotFound)\b(?::|\(|\s*$)"
-)
-_BARE = pattern(
-    rb"^(?!(?:DEBUG|INFO|WARN|WARNING|ERROR|CRITICAL)\b)"
-    rb"(?:(?:[A-Za-z_<][\w>]{0,80}\.){1,20}[A-Za-z_]\w{0,80}|[A-Z]\w{0,80})(?::\s|\s*$)"
-)
-"""An exception of any name, as which only its place behind a traceback's frames shows it:
-`bdb.BdbQuit`.
-"""
 _FRAME = pattern(rb'^\s+File "')
-_TRACEBACK = b"Traceback (most recent call last):"
-_BLOCK = pattern(r"^(?:(?:✗|✘|✖|❌|×) *|\[ERROR\] +)Error:? ".encode())
-"""The head that command lines print instead of a traceback's."""
-_CAUSED = b"The above exception was the direct cause"
-_HANDLING = b"During handling of the above exception, another"
 _MOST_PROCESSES = 64
 """Processes whose tracebacks are followed side by side."""
 
@@ -156,47 +74,40 @@ class _Traceback:
 
     def __init__(self) -> None:
         self.is_open = self.is_framed = self._is_ignored = False
-        self._chained = b""
-        """The line that said that another one follows."""
+        self.is_last = False
+        """True if the present line stands right behind the frames, and may name the exception."""
+        self.chained = ""
+        """How the exception follows from the one before it; empty if it does not."""
         self.phase = PhaseReader()
         self.where = ""
         """The process in which Ray says that it was raised."""
 
-    @property
-    def chained(self) -> str:
-        """How the exception follows from the one before it; empty if it does not."""
-        if not self._chained:
-            return ""
-        return "handled" if self._chained.startswith(_HANDLING) else "caused"
-
-    def is_last(self, text: bytes) -> bool:
-        """Return whether a line stands right behind the frames, and may name the exception."""
-        if not self.is_open:
-            return False
-        if text[:1].isspace():
+    def look_at(self, text: bytes) -> None:
+        """Note where the next line stands."""
+        self.is_last = False
+        if self.is_open and text[:1].isspace():
             self.is_framed = self.is_framed or _FRAME.match(text) is not None
-            return False
-        is_behind = self.is_framed
-        self.is_framed = False
-        return is_behind and _BARE.match(text) is not None
+        elif self.is_open:
+            self.is_last = self.is_framed and _UNUSUAL.match(text) is not None
+            self.is_framed = False
 
     def opened(self) -> bool:
         """Note the head of a traceback; return whether it counts."""
         self.is_open, self._is_ignored = not self._is_ignored, False
-        if self.is_open and not self._chained:
+        if self.is_open and not self.chained:
             self.phase.begin()
         return self.is_open
 
     def takes(self, text: bytes) -> bool:
         """Take a line that belongs to a traceback, if it says nothing by itself."""
-        if text.startswith((_CAUSED, _HANDLING)):
-            self._chained = text
+        if found := _CHAIN.match(text):
+            self.chained = found.lastgroup or ""
         elif text.startswith(b"Exception ignored in"):
             self._is_ignored = True
         elif self.is_open:
             self.phase.read(text)
-            for found in _REMOTE.finditer(text):
-                self.where = _place(b" ".join(filter(None, found.groups())))
+            for call in _REMOTE.finditer(text):
+                self.where = _place(b" ".join(filter(None, call.groups())))
             return self.is_framed and text[:1].isspace()
         else:
             return False
@@ -206,16 +117,16 @@ class _Traceback:
     def is_empty(self) -> bool:
         """True if it has taken nothing that matters for later lines."""
         read = self.phase.frame or self.phase.phase
-        return not (self.is_open or self._chained or self._is_ignored or read)
+        return not (self.is_open or self.chained or self._is_ignored or read)
 
-    def raises(self, text: bytes, *, is_last: bool) -> bool:
+    def raises(self, text: bytes) -> bool:
         """Return whether a line names the exception."""
-        return is_last or (self.is_open and _EXCEPTION.match(text) is not None)
+        return self.is_last or (self.is_open and _EXCEPTION.match(text) is not None)
 
     def ends(self) -> None:
         """Note that its exception was printed."""
         self.is_open = self.is_framed = False
-        self._chained = b""
+        self.chained = ""
 
 
 def may_fail(data: bytes) -> bool:
@@ -231,7 +142,7 @@ def line_kind(part: bytes) -> EventKind | None:
     if not _RELEVANT.search(part):
         return None
     text = printed_by(b"", part).text
-    if _opens(text) or text.startswith((_CAUSED, _HANDLING)) or _EXCEPTION.match(text):
+    if _HEAD.search(text) or _CHAIN.match(text) or _EXCEPTION.match(text):
         return EventKind.TRACEBACK
     if any(form.search(text) for form in (_STOPPED, _HARD, _FATAL, _RAY_BLOCK)):
         return EventKind.FATAL
@@ -317,23 +228,27 @@ class ErrorReader:
             return
         by = printed_by(prefix, part, lead)
         traceback = self._tracebacks.get(by.key) or _Traceback()
-        is_last = traceback.is_last(by.text)
-        if is_last or _RELEVANT.search(by.text):
-            yield from self._read(by, traceback, number, is_last=is_last)
+        traceback.look_at(by.text)
+        if traceback.is_last or _RELEVANT.search(by.text):
+            event = self._event(by, traceback, number)
+            died = self._died
+            if event is not None:
+                yield event
+            self._died = died  # a step that waited for the event came before it
         self._keep(by.key, traceback)
 
-    def _read(
-        self, by: _Process, traceback: _Traceback, number: int, *, is_last: bool
-    ) -> Iterator[Event]:
+    def _event(self, by: _Process, traceback: _Traceback, number: int) -> Event | None:
         event = turning_point(by.text, number) if _MAY_TURN.search(by.text) else None
         if event is not None:
-            yield event
-        elif _opens(by.text) and (by.name or not _RAY_BLOCK.match(by.text)):
-            if traceback.opened() and not by.name:
-                # A worker's is reported by its last line: there may be hundreds.
-                yield Event(EventKind.TRACEBACK, shown(by.text), number)
-        elif not traceback.takes(by.text):
-            yield from self._failure(by, traceback, number, is_last=is_last)
+            return event
+        if _HEAD.search(by.text) and (by.name or not _RAY_BLOCK.match(by.text)):
+            # A worker's is reported by its last line: there may be hundreds.
+            counts = traceback.opened() and not by.name
+            head = Event(EventKind.TRACEBACK, shown(by.text), number)
+            return head if counts else None
+        if traceback.takes(by.text):
+            return None
+        return self._failure(by, traceback, number)
 
     def _keep(self, key: bytes, traceback: _Traceback) -> None:
         """Keep the newest traceback of a process for its next line."""
@@ -347,32 +262,28 @@ class ErrorReader:
             self.framed = any(one.is_framed for one in self._tracebacks.values())
 
     def _failure(
-        self, by: _Process, traceback: _Traceback, number: int, *, is_last: bool
-    ) -> Iterator[Event]:
-        raises = traceback.raises(by.text, is_last=is_last)
+        self, by: _Process, traceback: _Traceback, number: int
+    ) -> Event | None:
+        raises = traceback.raises(by.text)
         kind = _failure_kind(by, raises=raises)
-        if kind is EventKind.STOPPED:
-            yield from self._stopped(by, traceback, number)
-        elif _RAY_BLOCK.match(by.text):
+        if kind is not EventKind.STOPPED and _RAY_BLOCK.match(by.text):
             traceback.opened()
             traceback.takes(by.text)
-            if not by.name:
-                yield self._event(EventKind.FATAL, by, traceback, number)
-        elif kind is EventKind.WARNING:
-            yield self._warning(by, number)
-        elif kind is not None:
-            yield self._event(kind, by, traceback, number)
-            if kind is EventKind.TRACEBACK and raises:
-                self._died = self._died or by.is_driver
-                traceback.ends()
-
-    def _stopped(
-        self, by: _Process, traceback: _Traceback, number: int
-    ) -> Iterator[Event]:
-        if not self._died:
-            yield self._event(EventKind.STOPPED, by, traceback, number)
-        self._died = True
-        traceback.is_open = traceback.is_framed = False
+            kind = None if by.name else EventKind.FATAL
+        if kind is EventKind.WARNING:
+            return self._warning(by, number)
+        if kind is None:
+            return None
+        event = _failure_event(kind, by, traceback, number)
+        if kind is EventKind.STOPPED:
+            is_new = not self._died
+            self._died = True
+            traceback.is_open = traceback.is_framed = False
+            return event if is_new else None
+        if kind is EventKind.TRACEBACK and raises:
+            self._died |= by.is_driver
+            traceback.ends()
+        return event
 
     def _warning(self, by: _Process, number: int) -> Event:
         """Return the event of a line that only reports trouble."""
@@ -380,28 +291,28 @@ class ErrorReader:
         if _EXIT_CODE.match(by.text) and self._row:
             by = by._replace(text=b"rank " + self._row + b": " + by.text.strip())
         self._row = found[1] if found is not None else self._row
-        event = self._event(EventKind.WARNING, by, _Traceback(), number)
-        return event._replace(raised=False)
+        return _failure_event(EventKind.WARNING, by, _Traceback(), number)
 
-    def _event(
-        self, kind: EventKind, by: _Process, traceback: _Traceback, number: int
-    ) -> Event:
-        text, count = unrepeated(by.text)
-        found = _RANK.search(by.name.encode() + b" " + text)
-        return Event(
-            kind,
-            shown(text),
-            number,
-            actor=by.name,
-            where=by.where or traceback.where,
-            rank=int(found[1]) if found is not None else None,
-            raised=True,
-            phase=traceback.phase.phase if traceback.is_open else None,
-            frame=traceback.phase.frame if traceback.is_open else "",
-            chained=traceback.chained,
-            processes=count,
-            clock=by.clock,
-        )
+
+def _failure_event(
+    kind: EventKind, by: _Process, traceback: _Traceback, number: int
+) -> Event:
+    text, count = unrepeated(by.text)
+    found = _RANK.search(by.name.encode() + b" " + text)
+    return Event(
+        kind,
+        shown(text),
+        number,
+        actor=by.name,
+        where=by.where or traceback.where,
+        rank=int(found[1]) if found is not None else None,
+        raised=kind is not EventKind.WARNING,
+        phase=traceback.phase.phase if traceback.is_open else None,
+        frame=traceback.phase.frame if traceback.is_open else "",
+        chained=traceback.chained,
+        processes=count,
+        clock=by.clock,
+    )
 
 
 def _failure_kind(by: _Process, *, raises: bool) -> EventKind | None:
@@ -413,15 +324,6 @@ def _failure_kind(by: _Process, *, raises: bool) -> EventKind | None:
     if raises or (by.name and _HARD.search(by.text)):
         return EventKind.TRACEBACK
     return EventKind.WARNING if _MAY_FAIL.search(by.text) else None
-
-
-def _opens(part: bytes) -> bool:
-    """Return True if a line opens a traceback, maybe behind text printed without a line end."""
-    return (
-        part.startswith(_TRACEBACK)
-        or part.rstrip().endswith(_TRACEBACK)
-        or _BLOCK.match(part) is not None
-    )
 
 
 def _place(data: bytes) -> str:

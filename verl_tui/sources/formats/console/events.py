@@ -2,68 +2,40 @@
 
 from __future__ import annotations
 
+from functools import cache
 from typing import TYPE_CHECKING
 
 from verl_tui.patterns import pattern
 from verl_tui.records import Event, EventKind
 from verl_tui.secrets import hide
 from verl_tui.text import one_line
+from verl_tui.toml_tables import toml_table
 
 if TYPE_CHECKING:
     import re
+    from collections.abc import Sequence
 
-WORDS = (
-    "validation metrics", "global_step", "global step to", "checkpoint", "Ray instance",
-    "from scratch", "queue termination", "Pdb)", "ipdb>", "generation end", "test_gen_batch meta",
-    "Running ", "wandb: ", "Capturing", "ready to fit", "instance expiration", "raysubmit_",
-)  # fmt: skip
+TABLE = toml_table(__file__, "events.toml")
+WORDS = [word for entry in TABLE["event"] for word in entry.get("words", ())]
 """Every line that states one contains one of these."""
-_MARKS: tuple[tuple[re.Pattern[bytes], EventKind], ...] = (
-    (pattern(rb"^[('\"]*Final validation metrics:"), EventKind.FINISHED),
-    (
-        pattern(
-            rb"^\[FullyAsyncTrainer\] Training stopped by queue termination signal"
-        ),
-        EventKind.FINISHED,
-    ),
-    (pattern(rb"^Job 'raysubmit_\w+' succeeded"), EventKind.FINISHED),
-    # Printed at the end of every process that logged to W&B, of one that failed too.
-    (
-        pattern(rb"^wandb: (?:Find logs at: |Synced \d|\W*View run .* at: )"),
-        EventKind.EXITED,
-    ),
-    (
-        pattern(
-            rb"(?:Resuming from .{1,1000}, s|^S)etting global step to (?P<step>\d{1,15})(?!\d)"
-        ),
-        EventKind.RESUMED,
-    ),
-    (
-        pattern(rb"^Training from scratch|Started a local Ray instance"),
-        EventKind.STARTED,
-    ),
-    (
-        pattern(
-            rb"(?:local_global_step_folder|Saving checkpoint to):? +"
-            rb"(?P<text>\S*global_step_(?P<step>\d{1,15})(?!\d)\S*)"
-        ),
-        EventKind.CHECKPOINT,
-    ),
-    (
-        pattern(
-            rb"Saving model checkpoint to (?P<text>\S*checkpoint-(?P<step>\d{1,15})(?!\d))"
-        ),
-        EventKind.CHECKPOINT,
-    ),
-    (
-        pattern(
-            rb"^\(Pdb\)|^ipdb>|^test_gen_batch meta info|^validation generation end"
-            rb"|^\*\*\*\*\* Running \w+|^Capturing [Cc][Uu][Dd][Aa] graph"
-            rb"|all initialize finished, ready to fit|instance expiration approaching"
-        ),
-        EventKind.STAGE,
-    ),
-)
+
+
+def form_of(kind: str) -> re.Pattern[bytes]:
+    """Return what finds all lines of a kind, see `events.toml`."""
+    forms = [entry["match"] for entry in TABLE["event"] if entry["kind"] == kind]
+    whole = "|".join(forms)
+    for name in ("shell", "code"):
+        whole = whole.replace(f"{{{name}}}", TABLE[name])
+    return pattern(whole.encode())
+
+
+@cache
+def _turning_points() -> Sequence[tuple[re.Pattern[bytes], EventKind]]:
+    return [
+        (pattern(entry["match"].encode()), EventKind(entry["kind"]))
+        for entry in TABLE["event"]
+        if "words" in entry
+    ]
 
 
 def turning_point(part: bytes, number: int) -> Event | None:
@@ -73,7 +45,7 @@ def turning_point(part: bytes, number: int) -> Event | None:
         part: The line without the prefix of a process.
         number: Its number.
     """
-    for form, kind in _MARKS:
+    for form, kind in _turning_points():
         if found := form.search(part):
             groups = found.groupdict()
             step = groups.get("step")

@@ -7,7 +7,7 @@ does tells most: what generates within a validation fails in the validation.
 from __future__ import annotations
 
 from functools import cache
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from verl_tui.patterns import pattern
 from verl_tui.records import Phase
@@ -35,26 +35,32 @@ _GROUP = pattern(rb"^\s[^#\"']*(?:_wg|rollout_manager)\.(?P<name>\w+)\(")
 
 _INSTALLED = b"site-packages"
 """Parts of a path above this are the user's folders, not the library."""
-_Form = tuple[str, "re.Pattern[bytes]", "re.Pattern[bytes]"]
+
+
+class _Form(NamedTuple):
+    """A phase by the functions that show it, with the forms of their names and files."""
+
+    words: str
+    functions: re.Pattern[bytes]
+    files: re.Pattern[bytes]
+    outer: bool
+    """True if they call functions of other phases, which tell more."""
 
 
 @cache
-def _phases() -> tuple[Sequence[_Form], Sequence[_Form]]:
-    """Return phases with the forms of their functions and files: those that tell by themselves, and
-    outer ones.
-    """
+def _forms() -> Sequence[_Form]:
     table = toml_table(__file__, "phases.toml")
-    inner: list[_Form] = []
-    outer: list[_Form] = []
-    for entry in table["phase"]:
-        files = entry.get("files", "").replace("{trainers}", table["trainers"])
-        form = entry["words"], _bytes(entry["functions"]), _bytes(files)
-        (outer if entry.get("outer") else inner).append(form)
-    return inner, outer
-
-
-def _bytes(form: str) -> re.Pattern[bytes]:
-    return pattern(form.encode())
+    return [
+        _Form(
+            entry["words"],
+            pattern(entry["functions"].encode()),
+            pattern(
+                entry.get("files", "").replace("{trainers}", table["trainers"]).encode()
+            ),
+            entry.get("outer", False),
+        )
+        for entry in table["phase"]
+    ]
 
 
 class PhaseReader:
@@ -63,15 +69,12 @@ class PhaseReader:
     def __init__(self) -> None:
         self.begin()
 
-    @property
-    def phase(self) -> Phase | None:
-        """The phase of the run, None if no function shows it."""
-        return self._inner or self._outer
-
     def begin(self) -> None:
         """Forget the traceback before."""
-        self._inner: Phase | None = None
-        self._outer: Phase | None = None
+        self.phase: Phase | None = None
+        """The phase of the run, None if no function shows it."""
+        self._is_certain = False
+        """False while an inner call may tell more."""
         self.frame = ""
         """The innermost call outside installed packages: `score() in reward.py:31`."""
 
@@ -93,9 +96,13 @@ class PhaseReader:
 
     def _note(self, path: bytes, name: bytes) -> None:
         """Note a call, by its file, where it is known, and its function."""
-        inner, outer = _phases()
-        self._inner = self._inner or _found(inner, path, name)
-        self._outer = _found(outer, path, name) or self._outer
+        if self._is_certain:
+            return
+        for form in _forms():
+            if form.functions.fullmatch(name) and form.files.search(path):
+                self.phase = Phase(form.words, _place(path, name))
+                self._is_certain = not form.outer
+                return
 
 
 def _place(path: bytes, name: bytes) -> str:
@@ -103,14 +110,3 @@ def _place(path: bytes, name: bytes) -> str:
     file = path.rpartition(b"/")[2]
     where = b"%s() in %s" % (name, file) if file else b"%s()" % name
     return one_line(where.decode("utf-8", "replace"), 80)
-
-
-def _found(
-    table: Sequence[_Form],
-    path: bytes,
-    name: bytes,
-) -> Phase | None:
-    for words, names, paths in table:
-        if names.fullmatch(name) and paths.search(path):
-            return Phase(words, _place(path, name))
-    return None
