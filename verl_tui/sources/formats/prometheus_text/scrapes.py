@@ -80,7 +80,8 @@ _MOST_PARTS = 32
 _MOST_KEYS = 2000
 _MOST_READINGS = 20_000
 """A thousand nodes of eight devices have more figures than anybody looks at."""
-_QUANTILES = {"p50": 0.5, "p95": 0.95}
+QUANTILES = {"p50": 0.5, "p95": 0.95}
+"""Quantiles that are shown of a histogram."""
 
 _Labels = tuple[tuple[str, str], ...]
 
@@ -278,7 +279,7 @@ class _FigureBuilder:
             return
         stated = dict(sample.labels).get("quantile", "")
         name = next(
-            (name for name, share in _QUANTILES.items() if stated == str(share)), None
+            (name for name, share in QUANTILES.items() if stated == str(share)), None
         )
         if name is not None:
             self._quantiles[_joined(slashed(family), what) + f"/{name}"].append(
@@ -381,7 +382,7 @@ class _FigureBuilder:
 def _quantiles(key: str, buckets: Mapping[float, float]) -> dict[str, float]:
     """Return the quantiles of a histogram by key."""
     found = {
-        f"{key}/{part}": quantile(buckets, share) for part, share in _QUANTILES.items()
+        f"{key}/{part}": quantile(buckets, share) for part, share in QUANTILES.items()
     }
     return {name: value for name, value in found.items() if value is not None}
 
