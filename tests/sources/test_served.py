@@ -442,7 +442,11 @@ def test_a_feed_finds_what_an_address_brings() -> None:
 # -- what a Prometheus server may answer -----------------------------------------------------------
 
 _JSON = st.recursive(
-    st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=5),
+    st.none()
+    | st.booleans()
+    | st.integers()
+    | st.floats(allow_nan=False, allow_infinity=False)
+    | st.text(max_size=5),
     lambda inner: (
         st.lists(inner, max_size=4)
         | st.dictionaries(st.text(max_size=6), inner, max_size=4)
@@ -538,6 +542,25 @@ def test_a_step_that_goes_on_over_several_answers_is_said_once() -> None:
         [0.0, 0.1],
         [0.0, 6.0],
     )
+
+
+def test_figures_that_come_before_the_first_step_cost_nothing() -> None:
+    rows = AnswerRows()
+    running = AnswerSeries(
+        "", {"key": "vllm:num_requests_running"}, {0.0: "1", 90.0: "2"}
+    )
+    early = list(rows.readings([running], "engines"))
+    steps = AnswerSeries("verl_training_steps_total", {}, {100.0: "7"})
+    rewards = AnswerSeries("verl_average_reward", {}, {100.0: "0.5"})
+    (logged,) = rows.metrics([steps, rewards], {})
+    later = AnswerSeries("", running.labels, {110.0: "3"})
+    (late,) = rows.readings([later], "engines")
+    assert [(row.step, row.estimated) for row in (*early, logged, late)] == [
+        (0, True),
+        (1, True),
+        (7, False),
+        (7, False),
+    ]
 
 
 def test_what_our_exporter_has_found_holds_until_it_is_over() -> None:
