@@ -102,7 +102,7 @@ class PageRun:
         self._batcher.add(records)
 
 
-class PageRuns:
+class EndpointRuns:
     """All runs that the pages of some pollers tell of."""
 
     def __init__(self, pollers: Sequence[Poller]) -> None:

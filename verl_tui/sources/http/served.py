@@ -11,7 +11,7 @@ from verl_tui.sources.formats.prometheus_text import reader as exposition
 from verl_tui.sources.http import addresses
 from verl_tui.sources.http import prometheus_server as prometheus
 from verl_tui.sources.http.addresses import Unreached
-from verl_tui.sources.http.endpoints import PageRuns
+from verl_tui.sources.http.endpoints import EndpointRuns
 from verl_tui.sources.http.poller import Poller, settle
 
 if TYPE_CHECKING:
@@ -154,7 +154,7 @@ class Served:
         """Addresses that cannot be asked, and why."""
         for spec in dict.fromkeys(specs):
             self._name(spec, clock, every)
-        self._pages = PageRuns(self.pollers)
+        self._pages = EndpointRuns(self.pollers)
         self._known: set[tuple[str, Poller]] = set()
         """The sources that have been taken, by run."""
         self._started = False
