@@ -114,7 +114,7 @@ def always(reply: bytes) -> Talk:
 def asked(address: str, **settings: float) -> str:
     """Return the sentence that a server comes to."""
     place = addresses.parse_address(f"{address}/metrics")
-    client = Client(place, **settings)  # type: ignore[arg-type]
+    client = Client(**settings)  # type: ignore[arg-type]
     with pytest.raises(NoAnswerError) as error:
         client.ask(place)
     return str(error.value)
@@ -220,7 +220,7 @@ def test_logins_come_from_the_environment_or_netrc(
             (AUTHORIZATION, "Bearer x"),
         ):
             monkeypatch.setenv(name, value)
-            assert Client(place).ask(place) == b"ok"
+            assert Client().ask(place) == b"ok"
     assert seen == [
         "",
         f"Authorization: Basic {base64.b64encode(b'me:pw').decode()}",

@@ -36,26 +36,20 @@ _CHUNK = 64 * 1024
 _REDIRECTS = 3
 _ENDS = (b"\n", b"}")
 """Last bytes of a page of metrics, and of JSON, that are whole."""
-_MOVED = {
-    HTTPStatus.MOVED_PERMANENTLY,
-    HTTPStatus.FOUND,
-    HTTPStatus.TEMPORARY_REDIRECT,
-    HTTPStatus.PERMANENT_REDIRECT,
-}
+_MOVED = (301, 302, 307, 308)
 _REASONS = {
-    HTTPStatus.UNAUTHORIZED: "asks for a login: put one into ~/.netrc,"
-    f" or a header into {AUTHORIZATION}",
-    HTTPStatus.FORBIDDEN: "refuses access (HTTP 403)",
-    HTTPStatus.NOT_FOUND: "finds nothing at this address (HTTP 404)",
+    401: f"asks for a login: put one into ~/.netrc, or a header into {AUTHORIZATION}",
+    403: "refuses access (HTTP 403)",
+    404: "finds nothing at this address (HTTP 404)",
 }
+"""Statuses of redirects, and what is said of some others."""
 
 
 class Client:
-    """Asks one server. Used by one thread at a time."""
+    """Asks servers, and follows them to other addresses of theirs."""
 
     def __init__(
         self,
-        address: Address,
         *,
         deadline: float = _DEADLINE,
         limit: int = _LIMIT,
@@ -64,12 +58,10 @@ class Client:
         """Ask nothing yet.
 
         Args:
-            address: Of the server.
             deadline: Seconds that a question may take in all.
             limit: Bytes of an answer at most.
             login: Whether the user's login may go there.
         """
-        self.address = address
         self.received = 0
         """Bytes of all answers."""
         self._deadline = deadline
@@ -80,7 +72,7 @@ class Client:
         """Return what a server answers.
 
         Args:
-            address: Of the server that the client is for.
+            address: Of the server.
             form: What to send, url-encoded; without it nothing is sent.
 
         Raises:
@@ -95,10 +87,8 @@ class Client:
             raise NoAnswerError("redirects without end")
         if status == HTTPStatus.OK:
             return body
-        reason = _REASONS.get(HTTPStatus(status)) if status in set(HTTPStatus) else None
-        raise NoAnswerError(
-            reason or f"answers with HTTP {status}", status, body[:_CHUNK]
-        )
+        reason = _REASONS.get(status, f"answers with HTTP {status}")
+        raise NoAnswerError(reason, status, body[:_CHUNK])
 
     def _onward(self, address: Address, location: str) -> Address:
         try:

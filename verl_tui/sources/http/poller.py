@@ -61,7 +61,7 @@ class Poller:
         from verl_tui.sources.http.client import Client
 
         self.address = address
-        self.client = Client(address, login=login)
+        self.client = Client(login=login)
         self.server: Server | None = None
         """What is there, once it has answered as a Prometheus server."""
         self.page: Address | None = None

@@ -49,6 +49,9 @@ _LEAST_POINTS = 100
 _TOO_MUCH = pattern(
     r"answers with more than|gives no complete answer|cannot answer|answers with HTTP [45]"
 )
+_UNITS = {"ms": 1e-3, "s": 1.0, "m": 60.0, "h": 3600.0, "d": 86_400.0}
+_PIECE = pattern(r"(\d+)(ms|[smhd])")
+"""A part of a duration, and its units in seconds."""
 _READING_POINTS = 120
 """Points of the past of each figure that is measured by the clock: as many as the GPU panel
 shows.
@@ -364,17 +367,7 @@ def _range(since: float, now: float) -> str:
 
 def promql_duration(text: object) -> float | None:
     """Return a duration as Prometheus writes it: `15s`, `1m`, `1m30s`, `500ms`."""
-    total = 0.0
-    number = ""
-    units = {"ms": 1e-3, "s": 1.0, "m": 60.0, "h": 3600.0, "d": 86_400.0}
-    rest = text if isinstance(text, str) else ""
-    while rest:
-        digits = len(rest) - len(rest.lstrip("0123456789"))
-        number = rest[:digits]
-        rest = rest[digits:]
-        unit = next((unit for unit in units if rest.startswith(unit)), None)
-        if not number or unit is None:
-            return None
-        total += int(number) * units[unit]
-        rest = rest[len(unit) :]
-    return total or None
+    pieces = _PIECE.findall(text) if isinstance(text, str) else []
+    if "".join(map("".join, pieces)) != text:
+        return None
+    return sum(int(number) * _UNITS[unit] for number, unit in pieces) or None

@@ -121,14 +121,7 @@ def read_page(data: bytes) -> MetricsPage:
             samples += _plain(line) or _odd(
                 text_string_to_metric_families(_EXEMPLAR.sub("", line) + "\n"), seconds
             )
-        except (
-            ValueError,
-            IndexError,
-            KeyError,
-            AttributeError,
-            OverflowError,
-            TypeError,
-        ) as error:
+        except Exception as error:  # noqa: BLE001 - whatever the library raises
             flaws.append(
                 Unreadable(
                     number, f"no sample: {one_line(str(error), 80)}", one_line(line, 80)
