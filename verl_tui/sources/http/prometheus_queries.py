@@ -22,6 +22,9 @@ from verl_tui.sources.formats.prometheus_text.series_names import (
 if TYPE_CHECKING:
     from collections.abc import Collection, Mapping
 
+Labels = tuple[tuple[str, str], ...]
+"""Names and values."""
+
 INSIGHT_STEP = "rl_insight_monitor_training_global_step"
 STEP_NAMES = (prometheus_names.STEPS, INSIGHT_STEP, "verl_training_global_step")
 """Series that show the progress of a run."""
@@ -129,16 +132,12 @@ def of_all_runs(names: Collection[str]) -> str:
     return f'{{__name__=~"{"|".join(every)}",__name__!="{prometheus_names.INFO}"}}'
 
 
-def belongs(labels: Mapping[str, str]) -> dict[str, str]:
+def belongs(labels: Mapping[str, str]) -> Labels:
     """Return the labels of a series that identify its run."""
-    if labels.get("run"):
-        return {"run": labels["run"]}
-    if labels.get("experiment_name"):
-        kept = ("project", "experiment_name")
-        return {name: labels[name] for name in kept if labels.get(name)}
-    if not labels.get("job"):
-        return {}
-    return {"job": labels["job"]}
+    for names in (("run",), ("project", "experiment_name"), ("job",)):
+        if labels.get(names[-1]):
+            return tuple((name, labels[name]) for name in names if labels.get(name))
+    return ()
 
 
 def device_query(names: Collection[str]) -> str | None:
