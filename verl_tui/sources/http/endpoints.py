@@ -6,11 +6,7 @@ from collections import deque
 from typing import TYPE_CHECKING
 
 from verl_tui.sources.fields.row_batcher import RowBatcher, joined_notes
-from verl_tui.sources.formats.prometheus_text.scraped_rows import (
-    ScrapedRows,
-    count_left_out,
-    runs_in,
-)
+from verl_tui.sources.formats.prometheus_text.scraped_rows import ScrapedRows, runs_in
 from verl_tui.sources.formats.prometheus_text.scrapes import (
     Scrape,
     Scrapes,
@@ -133,6 +129,6 @@ class EndpointRuns:
         for poller in self._pollers:
             while poller.pages:
                 time, page = poller.pages.popleft()
-                left_out = count_left_out(page)
-                for (run, _), scrape in runs_in(page).items():
+                runs, left_out = runs_in(page)
+                for (run, _), scrape in runs.items():
                     yield poller, run, time, scrape, left_out

@@ -6,7 +6,9 @@ from pathlib import Path
 from time import time
 from typing import TYPE_CHECKING
 
-from verl_tui.records import SourceStatus
+from verl_tui.records import MetricRows, SourceStatus
+from verl_tui.sources.fields.kept_metrics import KeptMetrics
+from verl_tui.sources.fields.row_batcher import joined_notes
 from verl_tui.sources.formats.prometheus_text import reader as exposition
 from verl_tui.sources.http import addresses
 from verl_tui.sources.http import prometheus_server as prometheus
@@ -77,6 +79,7 @@ class PageSource(ServedSource):
         super().__init__(poller)
         self._run = run
         self._sort = sort
+        self._metrics = KeptMetrics()
 
     @property
     def leads(self) -> bool:
@@ -87,12 +90,17 @@ class PageSource(ServedSource):
         if not self.leads:
             return (), False
         self._sort()
-        return self._run.take(), False
+        found = self._run.take()
+        kept = (
+            self._metrics.of(one) if isinstance(one, MetricRows) else one
+            for one in found
+        )
+        return tuple(filter(None, kept)), False
 
     def status(self) -> SourceStatus:
         """Return how the source is doing."""
         status = super().status()
-        note = self._run.note
+        note = joined_notes(self._run.note, self._metrics.note)
         if not self.leads:
             note = f"taken together with the run's other {self.kind}"
         return status._replace(

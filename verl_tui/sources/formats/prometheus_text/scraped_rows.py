@@ -145,27 +145,25 @@ def run_of(labels: Mapping[str, str]) -> tuple[str, str]:
     return one_line(run, 120), one_line(labels.get("project", ""), 120)
 
 
-def count_left_out(scrape: Scrape) -> int:
-    """Return how many runs of a page `runs_in` leaves out."""
-    found = {run_of(dict(sample.labels)) for sample in scrape.samples}
-    return max(0, len(found - {_NOBODYS}) - MOST_RUNS)
+def runs_in(scrape: Scrape) -> tuple[dict[tuple[str, str], Scrape], int]:
+    """Return the figures of a page by run and project, and how many runs are left out.
 
-
-def runs_in(scrape: Scrape) -> dict[tuple[str, str], Scrape]:
-    """Return the figures of a page by run and project, of the first `MOST_RUNS`; those of no run
-    under empty names.
-
-    The meaning of its names is stated once for all runs.
+    Those of no run are under empty names; of the others the first `MOST_RUNS` are kept. The meaning
+    of the page's names is stated once for all runs.
     """
     parts: dict[tuple[str, str], list[PrometheusSample]] = {}
     keys = []
     for sample in scrape.samples:
         if sample.name == prometheus_names.INFO:
             keys.append(sample)
-            continue
-        run = run_of(dict(sample.labels))
-        if run in parts or len(parts) < MOST_RUNS or run == _NOBODYS:
-            parts.setdefault(run, []).append(sample)
+        else:
+            parts.setdefault(run_of(dict(sample.labels)), []).append(sample)
+    runs = [run for run in parts if run != _NOBODYS]
+    for run in runs[MOST_RUNS:]:
+        del parts[run]
     for samples in parts.values():
         samples.extend(keys)
-    return {run: Scrape(tuple(samples), scrape.kinds) for run, samples in parts.items()}
+    found = {
+        run: Scrape(tuple(samples), scrape.kinds) for run, samples in parts.items()
+    }
+    return found, max(0, len(runs) - MOST_RUNS)

@@ -10,13 +10,12 @@ from __future__ import annotations
 import math
 from bisect import bisect_left
 from collections import defaultdict
-from itertools import accumulate, islice
+from itertools import accumulate
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from verl_tui import prometheus_names
 from verl_tui.means import mean
 from verl_tui.metrics import slashed
-from verl_tui.sources.fields.row_batcher import joined_notes
 from verl_tui.sources.formats.prometheus_text.machine_exporters import (
     HostFigures,
     device_figures,
@@ -79,9 +78,6 @@ class ScrapeFigures(NamedTuple):
 
 
 _MOST_PARTS = 32
-_MOST_KEYS = 2000
-_MOST_READINGS = 20_000
-"""A thousand nodes of eight devices have more figures than anybody looks at."""
 QUANTILES = {"p50": 0.5, "p95": 0.95}
 """Quantiles that are shown of a histogram."""
 
@@ -107,7 +103,6 @@ class Scrapes:
         self._before: dict[tuple[str, str, _Labels], tuple[float, float | None]] = {}
         """By worker and series: the last value of a counter, and its time."""
         self._hosts = HostFigures()
-        self._left_out = 0
         self._since_start = False
         self.findings: tuple[tuple[str, str], ...] = ()
         """Ids and severities that our exporter stated last."""
@@ -115,13 +110,9 @@ class Scrapes:
     @property
     def note(self) -> str | None:
         """Return what should be known of the figures."""
-        whole = "counters and quantiles are of all the time since the process began"
-        left_out = (
-            f"{self._left_out:,} metrics are left out: only the first ones are kept"
-        )
-        return joined_notes(
-            whole if self._since_start else None, left_out if self._left_out else None
-        )
+        if not self._since_start:
+            return None
+        return "counters and quantiles are of all the time since the process began"
 
     def take(
         self, scrapes: Mapping[str, Scrape], times: Mapping[str, float]
@@ -145,9 +136,6 @@ class Scrapes:
                     builder.add(worker, sample, scrape.kinds, time)
         metrics, readings = builder.figures(_keys(scrapes.values()))
         readings |= {**device_figures(machines), **self._hosts.take(machines)}
-        self._left_out = max(
-            self._left_out, len(metrics) - _MOST_KEYS, len(readings) - _MOST_READINGS
-        )
         self._since_start = self._totals and builder.whole
         if builder.ours:
             self.findings = tuple(builder.findings)
@@ -155,8 +143,8 @@ class Scrapes:
             builder.step,
             builder.total,
             builder.stepped,
-            _cut(metrics, _MOST_KEYS),
-            _cut(readings, _MOST_READINGS),
+            _safe(metrics),
+            _safe(readings),
             builder.validated,
         )
 
@@ -406,8 +394,8 @@ def _joined(name: str, what: str) -> str:
     return f"{name}/{one_line(what, 100)}" if what else name
 
 
-def _cut(figures: Mapping[str, float], most: int) -> dict[str, float]:
-    return {safe(key, 300): value for key, value in islice(figures.items(), most)}
+def _safe(figures: Mapping[str, float]) -> dict[str, float]:
+    return {safe(key, 300): value for key, value in figures.items()}
 
 
 def _mean(values: Sequence[float]) -> float:
