@@ -10,7 +10,7 @@ import base64
 import http.client
 from email.utils import parsedate_to_datetime
 from http import HTTPStatus
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 from urllib.parse import SplitResult, unquote, urlsplit
 from urllib.request import getproxies, proxy_bypass
 
@@ -18,6 +18,7 @@ from verl_tui.sources.http.exchange import UNANSWERED, Exchange, connected, trus
 
 if TYPE_CHECKING:
     from verl_tui.notify.presets import Request
+    from verl_tui.sources.http.exchange import Reply
 
 DEADLINE = 10.0
 """Seconds of a post in all: chats answer within one."""
@@ -49,13 +50,6 @@ class NotSentError(Exception):
         """Seconds until the server wants another attempt, None if it does not state them."""
 
 
-class Reply(NamedTuple):
-    """The answer of a server."""
-
-    status: int
-    body: bytes
-
-
 def post(request: Request, *, now: float, deadline: float = DEADLINE) -> Reply:
     """Post and return the answer of a server that took it.
 
@@ -70,19 +64,20 @@ def post(request: Request, *, now: float, deadline: float = DEADLINE) -> Reply:
     exchange = Exchange(deadline, _LIMIT)
     try:
         connection, target, further = _connection(urlsplit(request.url), deadline)
-        status, headers, body = exchange.run(
+        reply = exchange.run(
             connection, target, request.body, {**request.headers, **further}
         )
     except UNANSWERED as error:
         raise NotSentError(
             exchange.why(error), passing=not isinstance(error, ValueError)
         ) from None
+    status = reply.status
     if HTTPStatus.OK <= status < HTTPStatus.MULTIPLE_CHOICES:
-        return Reply(status, body)
+        return reply
     if HTTPStatus.MULTIPLE_CHOICES <= status < HTTPStatus.BAD_REQUEST:
         raise NotSentError(f"redirects (HTTP {status}), which is not followed")
     passing = status in _PASSING or status >= HTTPStatus.INTERNAL_SERVER_ERROR
-    wait = _wait(headers.get("retry-after", ""), now)
+    wait = _wait(reply.headers.get("retry-after", ""), now)
     raise NotSentError(f"answers with HTTP {status}", passing=passing, wait=wait)
 
 

@@ -21,7 +21,7 @@ from verl_tui.sources.http.exchange import UNANSWERED, Exchange, connected
 
 if TYPE_CHECKING:
     from verl_tui.sources.http.addresses import Address
-    from verl_tui.sources.http.exchange import Answer
+    from verl_tui.sources.http.exchange import Reply
 
 AUTHORIZATION = "VERL_TUI_HTTP_AUTHORIZATION"
 """Environment variable that holds a whole header, `Bearer …`, for every server that the user
@@ -101,7 +101,7 @@ class Client:
             )
         return onward
 
-    def _answer(self, address: Address, form: str | None) -> Answer:
+    def _answer(self, address: Address, form: str | None) -> Reply:
         """Ask once."""
         headers = {"Accept": "*/*"}
         if self._login:
@@ -123,7 +123,7 @@ class Client:
         return answer
 
 
-def _is_cut(answer: Answer) -> bool:
+def _is_cut(answer: Reply) -> bool:
     """Return whether an answer is shorter than it was to be; one of no stated length must end as a
     page of metrics or JSON does. Of one in chunks http.client knows.
     """

@@ -27,7 +27,7 @@ UNANSWERED = (OSError, http.client.HTTPException, ValueError)
 _CHUNK = 64 * 1024
 
 
-class Answer(NamedTuple):
+class Reply(NamedTuple):
     """What a server has sent."""
 
     status: int
@@ -60,7 +60,7 @@ class Exchange:
         target: str,
         body: str | bytes | None,
         headers: Mapping[str, str],
-    ) -> Answer:
+    ) -> Reply:
         """Return the answer to what is posted, or asked for where there is no body.
 
         Raises:
@@ -76,7 +76,7 @@ class Exchange:
             connection.request(method, target, body, headers)
             with connection.getresponse() as response:
                 stated = {name.lower(): one for name, one in response.getheaders()}
-                return Answer(response.status, stated, self._body(response))
+                return Reply(response.status, stated, self._body(response))
         finally:
             watchdog.cancel()
             connection.close()

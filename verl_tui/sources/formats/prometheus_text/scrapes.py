@@ -219,7 +219,7 @@ class _FigureBuilder:
     ) -> None:
         """Take a sample."""
         name = sample.name
-        if self._is_about_run(sample) or NO_METRIC.fullmatch(name):
+        if self._is_no_metric(sample):
             return
         family, part = _family(name, kinds)
         kind = kinds.get(family, "")
@@ -236,10 +236,9 @@ class _FigureBuilder:
         else:
             self._levels[name, what].append(sample.value)
 
-    def _is_about_run(self, sample: PrometheusSample) -> bool:
-        """Take what is said of a run's progress and of how it is; return whether it was that."""
+    def _is_no_metric(self, sample: PrometheusSample) -> bool:
+        """Return whether a sample is none of a metric; take what it says of the run."""
         name, value = sample.name, sample.value
-        count = int(value) if 0 <= value < 2**53 else None
         if name == prometheus_names.STATE:
             self.ours = True
         elif name == prometheus_names.FINDING:
@@ -248,12 +247,18 @@ class _FigureBuilder:
             self.stepped = max(self.stepped or 0.0, value)
         elif name == prometheus_names.LAST_VALIDATION:
             self.validated = value
-        elif name == prometheus_names.TOTAL_STEPS:
-            self.total = count if count is not None else self.total
-        elif STEPS.fullmatch(name):
-            self.step = max(self.step or 0, count) if count is not None else self.step
         else:
+            return self._is_progress(name, value) or bool(NO_METRIC.fullmatch(name))
+        return True
+
+    def _is_progress(self, name: str, value: float) -> bool:
+        """Return whether a sample counts steps; take it."""
+        planned = name == prometheus_names.TOTAL_STEPS
+        if not planned and STEPS.fullmatch(name) is None:
             return False
+        if 0 <= value < 2**53:
+            self.step = self.step if planned else max(self.step or 0, int(value))
+            self.total = int(value) if planned else self.total
         return True
 
     def _distribution(
