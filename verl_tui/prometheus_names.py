@@ -65,26 +65,28 @@ SOURCE_CHANGED = "verl_source_modified_timestamp_seconds"
 LEFT_OUT = "verl_exporter_left_out"
 """How much is beyond the exporter's limits, by `kind`: `runs`, `metrics` or `devices`."""
 
-OWN = frozenset(
-    (
-        *(
-            STEPS,
-            GENERATION,
-            GPU_MEMORY,
-            REWARD,
-            INFO,
-            RUN,
-            INDICATOR,
-            BAND,
-            FINDING,
-            FOLLOWS,
-            STATE,
-        ),
-        *(LAST_STEP, LAST_VALIDATION, TOTAL_STEPS),
-        *(SOURCE_UP, SOURCE_RECORDS, SOURCE_UNREADABLE, SOURCE_CHANGED, LEFT_OUT),
-    )
-)
-"""Names that no key of a log can have."""
+OWN = {
+    STEPS: "Optimiser steps that a run has made.",
+    GENERATION: "Seconds that samples took to generate: one observation a logged step, its mean.",
+    GPU_MEMORY: "GPU memory in use: of this machine's devices, and of those that a run has logged.",
+    REWARD: "Mean reward of the newest step.",
+    INDICATOR: "What several frameworks' metrics mean, in base units.",
+    BAND: "Where a healthy indicator lies in this run, in base units.",
+    FINDING: "1 while a finding of the guide holds, 0 once it is over.",
+    FOLLOWS: "1 while a finding holds that only follows from another one, its cause.",
+    STATE: "1 for the state that a run is in, 0 for the others.",
+    LAST_STEP: "When the newest record of training was made.",
+    LAST_VALIDATION: "The step of the newest validation.",
+    TOTAL_STEPS: "Steps that the whole run will take.",
+    SOURCE_UP: "1 while all sources of a format can be read, 0 otherwise.",
+    SOURCE_RECORDS: "Records read, by format.",
+    SOURCE_UNREADABLE: "Lines that no reader understood, by format.",
+    SOURCE_CHANGED: "When a file was changed last, by format.",
+    LEFT_OUT: "How much is beyond the exporter's limits.",
+    INFO: "Always 1: which of the log's keys a name stands for.",
+    RUN: "Always 1: the id of a run, which stays when its name changes.",
+}
+"""Names that no key of a log can have -> help text, in the order of a page."""
 
 
 class Name(NamedTuple):

@@ -86,8 +86,8 @@ def past(end: float) -> Iterator[Sample]:
 class Timed(Client):
     """Notes what is asked."""
 
-    def __init__(self, address: Address) -> None:
-        super().__init__(address)
+    def __init__(self) -> None:
+        super().__init__()
         self.questions: list[tuple[Address, str | None]] = []
 
     def ask(self, address: Address, *, form: str | None = None) -> bytes:
@@ -99,7 +99,7 @@ class Timed(Client):
 def questions(address: str) -> list[tuple[Address, str | None]]:
     """Return what is asked to load all there is."""
     place = addresses.parse_address(address)
-    client = Timed(place)
+    client = Timed()
     Server(place, client).ask(time.time())
     return client.questions
 
@@ -108,7 +108,7 @@ def server_time(asked: list[tuple[Address, str | None]]) -> tuple[list[float], i
     """Return the seconds that the server takes for each of some questions, and the bytes of its
     answers.
     """
-    client = Client(asked[0][0])
+    client = Client()
     took = []
     for address, form in asked:
         begin = time.perf_counter()

@@ -191,8 +191,8 @@ def test_engines_that_are_named_no_longer_are_let_go_and_taken_up_again() -> Non
     (_, first), (_, second) = engines.found(NOW)
     engines.heed(console_of(0))
     assert list(engines.found(NOW)) == []
-    assert first.stop.is_set()
-    assert second.stop.is_set()
+    assert first.poller.stop.is_set()
+    assert second.poller.stop.is_set()
     assert (first.status().note or "").startswith("no longer asked")
     engines.heed(console_of(2))
     assert [source.leads for _, source in engines.found(NOW)] == [True, False]

@@ -172,7 +172,7 @@ verl_exporter_left_out{kind="runs"} 0
 
 def test_of_several_runs_on_standard_input_one_is_shown_and_the_rest_is_said() -> None:
     reader = exposition.reader(Path("nowhere.prom"))
-    reader.feed(b'# TYPE r gauge\nr{run="a"} 1\nr{run="b"} 2\nshared 5\n')
+    reader.feed(b'# TYPE r gauge\nshared 5\nr{run="a"} 1\nr{run="b"} 2\n')
     assert values(list(reader.finish())) == {"r": 1.0, "shared": 5.0}
     assert "holds 2 runs; the first one is shown" in (reader.note or "")
 

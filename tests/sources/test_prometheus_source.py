@@ -330,8 +330,7 @@ def test_a_run_is_followed_and_its_points_come_once(tmp_path: Path) -> None:
     gather: dict[str, list[int]] = {}
     with serving(tmp_path, [*trained("grpo", 40, end), *cluster(40, end)]) as address:
         place = addresses.parse_address(address)
-        client = Client(place)
-        server = Server(place, client)
+        server = Server(place, Client())
         for moment in (
             end - 20 * SCRAPE + 2,
             end - 10 * SCRAPE + 2,

@@ -7,17 +7,17 @@ what they leave out is reported.
 
 from __future__ import annotations
 
-from bisect import bisect_right
+import math
 from collections import Counter, defaultdict
 from typing import TYPE_CHECKING, NamedTuple
 
+import numpy as np
 from prometheus_client.core import Metric
 
 from verl_tui import debug_log
 from verl_tui import prometheus_names as names
 from verl_tui.health.limits import response_limit
 from verl_tui.indicators import INDICATORS, factor
-from verl_tui.means import finite
 from verl_tui.prometheus_names import names_of
 from verl_tui.runs.run_id import run_id
 from verl_tui.runs.views.devices import logged_devices
@@ -54,46 +54,13 @@ batch.
 _MAYBE_SHARES = frozenset({"gpu_utilization", "gpu_memory"})
 """Indicators that some logs write as percentages and others as shares of 1."""
 _KINDS = {
-    names.STEPS: ("counter", "Optimiser steps that a run has made."),
-    names.GENERATION: (
-        "histogram",
-        "Seconds that samples took to generate: one observation a logged step, its mean.",
-    ),
-    names.GPU_MEMORY: (
-        "gauge",
-        "GPU memory in use: of this machine's devices, and of those that a run has logged.",
-    ),
-    names.REWARD: ("gauge", "Mean reward of the newest step."),
-    names.INDICATOR: ("gauge", "What several frameworks' metrics mean, in base units."),
-    names.BAND: ("gauge", "Where a healthy indicator lies in this run, in base units."),
-    names.FINDING: (
-        "gauge",
-        "1 while a finding of the guide holds, 0 once it is over.",
-    ),
-    names.FOLLOWS: (
-        "gauge",
-        "1 while a finding holds that only follows from another one, its cause.",
-    ),
-    names.STATE: ("gauge", "1 for the state that a run is in, 0 for the others."),
-    names.LAST_STEP: ("gauge", "When the newest record of training was made."),
-    names.LAST_VALIDATION: ("gauge", "The step of the newest validation."),
-    names.TOTAL_STEPS: ("gauge", "Steps that the whole run will take."),
-    names.SOURCE_UP: (
-        "gauge",
-        "1 while all sources of a format can be read, 0 otherwise.",
-    ),
-    names.SOURCE_RECORDS: ("counter", "Records read, by format."),
-    names.SOURCE_UNREADABLE: ("counter", "Lines that no reader understood, by format."),
-    names.SOURCE_CHANGED: ("gauge", "When a file was changed last, by format."),
-    names.LEFT_OUT: ("gauge", "How much is beyond the exporter's limits."),
-    names.INFO: ("gauge", "Always 1: which of the log's keys a name stands for."),
-    names.RUN: (
-        "gauge",
-        "Always 1: the id of a run, which stays when its name changes.",
+    names.GENERATION: "histogram",
+    **dict.fromkeys(
+        (names.STEPS, names.SOURCE_RECORDS, names.SOURCE_UNREADABLE), "counter"
     ),
 }
-_OF_LOG = ("gauge", "The log's metric; its key is in verl_metric_info.")
-"""Family -> its type and help text."""
+"""Types of the families that are no gauges."""
+_OF_LOG = "The log's metric; its key is in verl_metric_info."
 
 
 class Exposition(NamedTuple):
@@ -111,12 +78,10 @@ class Exposition(NamedTuple):
 
 
 class ExpositionBuilder:
-    """Builds expositions; keeps the histogram of each run until the run has new records."""
+    """Builds expositions; keeps the newest as long as nothing changes."""
 
     def __init__(self, limits: ExportLimits = _LIMITS) -> None:
         self._limits = limits
-        self._generations: dict[str, tuple[int, _GenerationTimes]] = {}
-        """By run, with the run's revision at that time."""
         self._newest: tuple[object, Exposition] = (None, Exposition())
         """All that the newest exposition depends on, and the exposition."""
 
@@ -161,41 +126,17 @@ class ExpositionBuilder:
     ) -> str:
         """Add a run's metrics; return why some are missing, empty if none is."""
         try:
-            self._run(out, run, label, now)
+            _progress(out, run, label, now)
+            _metrics(out, run, label, self._limits.metrics)
+            _devices(out, run, label, self._limits.devices)
+            _sources(out, run, label)
+            _generation_times(out, run, label)
             _bands(out, run, label, monitor.guide)
             _findings(out, label, monitor.verdicts.get(run.name))
         except Exception as error:  # noqa: BLE001 - one run's failure is no other's
             debug_log.note_error(f"exporting {run.name}", error)
             return f"{run.name}: metrics are missing: {type(error).__name__}: {error}"
         return ""
-
-    def _run(self, out: _Families, run: Run, label: str, now: float) -> None:
-        _progress(out, run, label, now)
-        _metrics(out, run, label, self._limits.metrics)
-        _devices(out, run, label, self._limits.devices)
-        _sources(out, run, label)
-        known = self._generations.get(run.name)
-        if known is None or known[0] != run.revision:
-            known = (run.revision, _generation_times(run))
-            self._generations[run.name] = known
-        _, times = known
-        if times.number:
-            times.write(out, label)
-
-
-class _GenerationTimes(NamedTuple):
-    """Generation times: how many there are up to each bound, how many in all, and their sum."""
-
-    below: Sequence[int]
-    number: int
-    total: float
-
-    def write(self, out: _Families, run: str) -> None:
-        for bound, count in zip(names.GENERATION_BUCKETS, self.below, strict=True):
-            out.add(names.GENERATION, count, "_bucket", run=run, le=str(bound))
-        out.add(names.GENERATION, self.number, "_bucket", run=run, le="+Inf")
-        out.add(names.GENERATION, self.number, "_count", run=run)
-        out.add(names.GENERATION, self.total, "_sum", run=run)
 
 
 class _Families:
@@ -225,13 +166,14 @@ class _Families:
         """Return all families, those of the exporter first."""
         for name, key in self._keys:
             self.add(names.INFO, 1, name=name, key=one_line(key))
-        own = [name for name in _KINDS if name in self._families]
-        others = sorted(self._families.keys() - _KINDS.keys())
+        own = [name for name in names.OWN if name in self._families]
+        others = sorted(self._families.keys() - names.OWN.keys())
         return [self._families[name] for name in (*own, *others)]
 
     def _family(self, name: str) -> Metric:
         if name not in self._families:
-            kind, words = _KINDS.get(name, _OF_LOG)
+            kind = _KINDS.get(name, "gauge")
+            words = names.OWN.get(name, _OF_LOG)
             # The client writes a counter's `_total` itself.
             stem = name.removesuffix("_total") if kind == "counter" else name
             self._families[name] = Metric(stem, words, kind)
@@ -374,11 +316,19 @@ def _findings(out: _Families, label: str, verdict: Verdict | None) -> None:
         out.add(names.FINDING, 0, **what)
 
 
-def _generation_times(run: Run) -> _GenerationTimes:
+def _generation_times(out: _Families, run: Run, label: str) -> None:
+    """Add the histogram of the generation times."""
     series = run.series(_PER_SAMPLE) or run.indicator("generation_time")
-    values = sorted(finite(series.values)) if series is not None else []
-    below = [bisect_right(values, bound) for bound in names.GENERATION_BUCKETS]
-    return _GenerationTimes(below, len(values), sum(values))
+    values = np.asarray(series.values if series is not None else ())
+    values = values[np.isfinite(values)]
+    if not values.size:
+        return
+    for bound in (*names.GENERATION_BUCKETS, math.inf):
+        count = int(np.count_nonzero(values <= bound))
+        le = "+Inf" if bound == math.inf else str(bound)
+        out.add(names.GENERATION, count, "_bucket", run=label, le=le)
+    out.add(names.GENERATION, values.size, "_count", run=label)
+    out.add(names.GENERATION, float(values.sum()), "_sum", run=label)
 
 
 def _beyond(left: Counter[str], limits: ExportLimits) -> Iterator[str]:

@@ -17,6 +17,8 @@ from array import array
 from collections import defaultdict
 from typing import TYPE_CHECKING, NamedTuple
 
+import numpy as np
+
 from verl_tui.distributions import of_values
 from verl_tui.exporters import event_files
 from verl_tui.exporters.event_files import EventFile, floats
@@ -143,11 +145,14 @@ class RunLogDirectory:
         written = self._written.scalars.get(tag)
         if series is None or written is None:
             return None
-        steps, values = written
-        now = array("f", series.values[: len(steps)])
-        if series.steps[: len(steps)] == steps and now.tobytes() == values.tobytes():
-            return None
-        return _first_difference(steps, values, series.steps, now)
+        count = min(len(written[0]), len(series))
+        steps = np.asarray(written[0][:count]), np.asarray(series.steps[:count])
+        values = written[1][:count], array("f", series.values[:count])
+        same = steps[0] == steps[1]
+        same &= np.isclose(*values, rtol=0, atol=0, equal_nan=True)
+        if not same.all():
+            return int(min(one[same.argmin()] for one in steps))
+        return written[0][count] if len(written[0]) > count else None
 
     def _write_scalars(
         self, run: Run, tags: Sequence[str], times: _StepTimes, now: float
@@ -306,24 +311,6 @@ def _message(directory: RunLogDirectory, written: WriteResult) -> str:
         f"{message}; the log states no time for {written.untimed:,} steps, "
         "which get the time of its last change"
     )
-
-
-def _first_difference(
-    steps: Sequence[int],
-    values: Sequence[float],
-    new_steps: Sequence[int],
-    new: Sequence[float],
-) -> int | None:
-    """Return the first step at which written points differ from new ones, None where none does."""
-    pairs = zip(steps, values, new_steps, new, strict=False)
-    for step, value, new_step, new_value in pairs:
-        if step != new_step:
-            return min(step, new_step)
-        if value != new_value and not (math.isnan(value) and math.isnan(new_value)):
-            return step
-    if len(steps) > len(new_steps):
-        return steps[len(new_steps)]
-    return None
 
 
 class _StepTimes:

@@ -8,26 +8,22 @@ from __future__ import annotations
 
 import base64
 import http.client
-import socket
-import threading
-from contextlib import suppress
 from email.utils import parsedate_to_datetime
 from http import HTTPStatus
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 from urllib.parse import SplitResult, unquote, urlsplit
 from urllib.request import getproxies, proxy_bypass
 
-from verl_tui import __version__
-from verl_tui.sources.http.client import failure_reason, trust
+from verl_tui.sources.http.exchange import UNANSWERED, Exchange, connected, trust
 
 if TYPE_CHECKING:
     from verl_tui.notify.presets import Request
+    from verl_tui.sources.http.exchange import Reply
 
 DEADLINE = 10.0
 """Seconds of a post in all: chats answer within one."""
 _LIMIT = 64 * 1024
 """Bytes of an answer: chats send less than 1 kB."""
-_CHUNK = 8 * 1024
 _LONGEST_WAIT = 300.0
 """Seconds that a server may have us wait before the next attempt."""
 _PASSING = {
@@ -54,13 +50,6 @@ class NotSentError(Exception):
         """Seconds until the server wants another attempt, None if it does not state them."""
 
 
-class Reply(NamedTuple):
-    """The answer of a server."""
-
-    status: int
-    body: bytes
-
-
 def post(request: Request, *, now: float, deadline: float = DEADLINE) -> Reply:
     """Post and return the answer of a server that took it.
 
@@ -72,90 +61,24 @@ def post(request: Request, *, now: float, deadline: float = DEADLINE) -> Reply:
     Raises:
         NotSentError: The server did not take it.
     """
-    attempt = _Attempt(deadline)
+    exchange = Exchange(deadline, _LIMIT)
     try:
-        status, after, body = attempt.run(request)
-    except (OSError, http.client.HTTPException, ValueError) as error:
+        connection, target, further = _connection(urlsplit(request.url), deadline)
+        reply = exchange.run(
+            connection, target, request.body, {**request.headers, **further}
+        )
+    except UNANSWERED as error:
         raise NotSentError(
-            attempt.why(error), passing=not isinstance(error, ValueError)
+            exchange.why(error), passing=not isinstance(error, ValueError)
         ) from None
+    status = reply.status
     if HTTPStatus.OK <= status < HTTPStatus.MULTIPLE_CHOICES:
-        return Reply(status, body)
+        return reply
     if HTTPStatus.MULTIPLE_CHOICES <= status < HTTPStatus.BAD_REQUEST:
         raise NotSentError(f"redirects (HTTP {status}), which is not followed")
     passing = status in _PASSING or status >= HTTPStatus.INTERNAL_SERVER_ERROR
-    raise NotSentError(
-        f"answers with HTTP {status}", passing=passing, wait=_wait(after, now)
-    )
-
-
-class _Attempt:
-    """One connection, one request, one answer."""
-
-    def __init__(self, deadline: float) -> None:
-        self._deadline = deadline
-        self._late = False
-        self._connection: http.client.HTTPConnection | None = None
-
-    def run(self, request: Request) -> tuple[int, str, bytes]:
-        """Return status, the header `Retry-After`, and the body."""
-        # A server that sends a byte now and then never runs into a socket's own time-out.
-        watchdog = threading.Timer(self._deadline, self._cut)
-        watchdog.daemon = True
-        watchdog.start()
-        try:
-            connection, target, further = _connection(
-                urlsplit(request.url), self._deadline
-            )
-            self._connection = connection
-            headers = {
-                "User-Agent": f"verl-tui/{__version__}",
-                **request.headers,
-                **further,
-            }
-            connection.request("POST", target, request.body, headers)
-            response = connection.getresponse()
-            with response:
-                return (
-                    response.status,
-                    response.getheader("Retry-After", ""),
-                    self._body(response),
-                )
-        finally:
-            watchdog.cancel()
-            if self._connection is not None:
-                self._connection.close()
-
-    def why(self, error: Exception) -> str:
-        """Return in a few words why there is no answer."""
-        if isinstance(error, TimeoutError) or self._late:
-            return f"gives no complete answer within {self._deadline:g} s"
-        if isinstance(error, _TooLargeError):
-            return f"answers with more than {_LIMIT // 1024} KiB"
-        return failure_reason(error)
-
-    def _body(self, response: http.client.HTTPResponse) -> bytes:
-        parts = []
-        size = 0
-        while part := response.read1(_CHUNK):
-            size += len(part)
-            if size > _LIMIT:
-                raise _TooLargeError
-            parts.append(part)
-        if self._late:
-            raise TimeoutError
-        return b"".join(parts)
-
-    def _cut(self) -> None:
-        self._late = True
-        sock = self._connection.sock if self._connection is not None else None
-        if sock is not None:
-            with suppress(OSError):
-                sock.shutdown(socket.SHUT_RDWR)
-
-
-class _TooLargeError(ValueError):
-    """An answer is too large."""
+    wait = _wait(reply.headers.get("retry-after", ""), now)
+    raise NotSentError(f"answers with HTTP {status}", passing=passing, wait=wait)
 
 
 def _connection(
@@ -198,12 +121,7 @@ def _proxy(url: SplitResult) -> SplitResult | None:
 def _direct(
     to: SplitResult, timeout: float, *, secure: bool
 ) -> http.client.HTTPConnection:
-    host = to.hostname or ""
-    if secure:
-        return http.client.HTTPSConnection(
-            host, to.port, timeout=timeout, context=trust()
-        )
-    return http.client.HTTPConnection(host, to.port, timeout=timeout)
+    return connected(to.hostname or "", to.port, timeout, secure=secure)
 
 
 def _proxy_login(proxy: SplitResult) -> dict[str, str]:

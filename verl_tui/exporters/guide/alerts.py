@@ -28,6 +28,16 @@ if TYPE_CHECKING:
 
 STEP = 60.0
 """Seconds that a step is assumed to last by default: heuristic."""
+_HEAD = """\
+# The health rules of verl-tui as Prometheus alerts; `verl-tui guide --format prometheus` \
+writes them anew.
+# {finding} is what `verl-tui export prometheus` finds. Runs that it does not export are judged by
+# their metrics (verl_<key>{{run}}, \
+and rl_insight_monitor_<key>{{project,experiment_name}} of RL-Insight):
+# a window is as long as its steps take at {step:g} s each (--step), and so many \
+steps must lie in it:
+# runs with longer steps are not judged. Rules that PromQL cannot express fire by findings alone:
+"""
 _REACHED = "training/global_step"
 
 
@@ -71,26 +81,7 @@ def alert_name(id: str) -> str:
 
 
 def _head(by_id: dict[str, list[Rule]], step: float) -> Iterator[str]:
-    yield (
-        "# The health rules of verl-tui as Prometheus alerts; `verl-tui guide --format "
-        "prometheus` writes them anew."
-    )
-    yield (
-        f"# {names.FINDING} is what `verl-tui export prometheus` finds. Runs that it does not "
-        "export are judged by"
-    )
-    yield (
-        "# their metrics (verl_<key>{run}, and "
-        "rl_insight_monitor_<key>{project,experiment_name} of RL-Insight):"
-    )
-    yield (
-        f"# a window is as long as its steps take at {step:g} s each (--step), and so many "
-        "steps must lie in it:"
-    )
-    yield (
-        "# runs with longer steps are not judged. Rules that PromQL cannot express fire by "
-        "findings alone:"
-    )
+    yield from _HEAD.format(finding=names.FINDING, step=step).splitlines()
     for id, rules in by_id.items():
         reasons = [why_not_promql(rule) for rule in rules]
         if all(reasons):

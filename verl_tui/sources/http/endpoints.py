@@ -1,6 +1,4 @@
-"""Bare `/metrics` endpoints: pages of one or several processes, which are taken together as
-runs.
-"""
+"""Pages of metrics of one or several processes, which are taken together as runs."""
 
 from __future__ import annotations
 
@@ -8,87 +6,29 @@ from collections import deque
 from typing import TYPE_CHECKING
 
 from verl_tui.sources.fields.row_batcher import RowBatcher, joined_notes
-from verl_tui.sources.formats.prometheus_text import reader as exposition
-from verl_tui.sources.formats.prometheus_text.scraped_rows import (
-    ScrapedRows,
-    count_left_out,
-    runs_in,
-)
+from verl_tui.sources.formats.prometheus_text.scraped_rows import ScrapedRows, runs_in
 from verl_tui.sources.formats.prometheus_text.scrapes import (
-    PrometheusSample,
     Scrape,
     Scrapes,
     instance_of,
 )
-from verl_tui.sources.http.addresses import NoAnswerError
+from verl_tui.sources.http.poller import KEPT
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Iterator, Mapping, Sequence
 
     from verl_tui.records import Record
     from verl_tui.sources.formats.prometheus_text.scrapes import ScrapeFigures
-    from verl_tui.sources.http.addresses import Address
-    from verl_tui.sources.http.client import Client
-
-INTERVAL = 5.0
-"""Seconds between two pages: a training's steps take longer mostly, and a page costs its process
-some milliseconds.
-"""
-_KEPT = 16
-"""Pages that wait at most; then the oldest is dropped."""
-
-
-class PolledEndpoint:
-    """Asks one process for its page. `ask` is called by one thread, again and again; another takes
-    from `pages`.
-    """
-
-    def __init__(self, address: Address, client: Client) -> None:
-        self.address = address
-        self.interval = INTERVAL
-        self.pages: deque[tuple[float, Scrape]] = deque(maxlen=_KEPT)
-        """The pages that wait, each with the time at which it was asked for."""
-        self.unreadable = 0
-        """Lines of the newest page that could not be read."""
-        self._client = client
-
-    def ask(self, now: float) -> None:
-        """Ask for the page.
-
-        Args:
-            now: Seconds since the epoch.
-
-        Raises:
-            NoAnswerError: There is no answer that can be used.
-        """
-        try:
-            page = exposition.read_page(self._body())
-        except ImportError as error:
-            raise NoAnswerError(exposition.MISSING) from error
-        samples: dict[object, PrometheusSample] = {
-            one.series: one for scrape in page.scrapes for one in scrape.samples
-        }
-        if not samples:
-            raise NoAnswerError("answers with a page without metrics")
-        self.unreadable = len(page.flaws)
-        self.pages.append((now, Scrape(tuple(samples.values()), page.scrapes[0].kinds)))
-
-    def _body(self) -> bytes:
-        body = self._client.ask(self.address)
-        if len(body) > exposition.LARGEST:
-            raise NoAnswerError(
-                f"answers with more than {exposition.LARGEST >> 20} MiB"
-            )
-        return body
+    from verl_tui.sources.http.poller import Poller
 
 
 class PageRun:
-    """One run that endpoints export; several of them are its workers."""
+    """One run that pages tell of; several of them are those of its workers."""
 
     def __init__(self, name: str) -> None:
         self.name = name
-        self.workers: dict[str, deque[tuple[float, Scrape]]] = {}
-        """By address: the pages of an endpoint that wait."""
+        self.workers: dict[Poller, deque[tuple[float, Scrape]]] = {}
+        """The pages of each that wait, with the time at which each was asked for."""
         self.modified: float | None = None
         """When the newest page that said something was asked for."""
         self.left_out = 0
@@ -100,37 +40,34 @@ class PageRun:
     @property
     def note(self) -> str | None:
         """Return what should be known of its figures."""
-        stepless = None
-        if self._rows.stepless:
-            stepless = "no page states a step: each page counts as one"
-        others = None
-        if self.left_out:
-            others = f"{self.left_out:,} further runs of the page are not shown"
-        return joined_notes(self._scrapes.note, stepless, others)
+        stepless = "no page states a step: each page counts as one"
+        others = f"{self.left_out:,} further runs of the page are not shown"
+        return joined_notes(
+            self._scrapes.note,
+            stepless if self._rows.stepless else None,
+            others if self.left_out else None,
+        )
 
     @property
     def findings(self) -> tuple[tuple[str, str], ...]:
         """Return what our exporter has found."""
         return self._scrapes.findings
 
-    def put(self, address: str, time: float, scrape: Scrape) -> None:
+    def put(self, worker: Poller, time: float, scrape: Scrape) -> None:
         """Take a page, or the part of it that is of this run."""
-        self.workers.setdefault(address, deque(maxlen=_KEPT)).append((time, scrape))
+        waiting = self.workers.setdefault(worker, deque(maxlen=KEPT))
+        waiting.append((time, scrape))
 
-    def take(self, failing: Iterable[str]) -> tuple[Record, ...]:
-        """Return the figures in the pages, as soon as there is one of each worker that answers.
-
-        Args:
-            failing: Addresses that do not answer, which are not waited for.
-        """
-        absent = set(failing)
+    def take(self) -> tuple[Record, ...]:
+        """Return the figures in the pages, as soon as there is one of each worker that answers."""
         while any(self.workers.values()):
             late = max(map(len, self.workers.values())) > 1
-            if not late and any(
-                not pages
-                for address, pages in self.workers.items()
-                if address not in absent
-            ):
+            awaited = [
+                worker
+                for worker, pages in self.workers.items()
+                if not pages and not worker.is_silent
+            ]
+            if awaited and not late:
                 break
             self._moment()
         return self._batcher.take()
@@ -148,65 +85,50 @@ class PageRun:
 
     def _moment(self) -> None:
         """Take the next page of each worker that has one."""
-        pages = {
-            address: waiting.popleft()
-            for address, waiting in self.workers.items()
-            if waiting
-        }
-        times = {address: time for address, (time, _) in pages.items()}
-        figures = self.figures(
-            {address: scrape for address, (_, scrape) in pages.items()}, times
-        )
-        records = list(self._rows.take(figures, max(times.values())))
+        pages: dict[str, Scrape] = {}
+        times: dict[str, float] = {}
+        for worker, waiting in self.workers.items():
+            if waiting:
+                address = worker.address.text
+                times[address], pages[address] = waiting.popleft()
+        newest = max(times.values())
+        records = list(self._rows.take(self.figures(pages, times), newest))
         if records:
-            self.modified = max(times.values())
+            self.modified = newest
         self._batcher.add(records)
 
 
 class EndpointRuns:
-    """All endpoints that were named, as runs."""
+    """All runs that the pages of some pollers tell of."""
 
-    def __init__(self) -> None:
+    def __init__(self, pollers: Sequence[Poller]) -> None:
         self.runs: dict[str, PageRun] = {}
+        self._pollers = pollers
         self._nameless: str | None = None
         """The run of pages that name no run, once that is decided."""
 
-    def sort(self, endpoints: Iterable[PolledEndpoint]) -> None:
+    def sort(self) -> None:
         """Give the pages that wait to their runs.
 
         A page that names no run belongs to the only run that is named; if there are several or
         none, it is a run of its own: not every process of a training names the run.
         """
-        waiting = [
-            (one.address.text, *page)
-            for one in endpoints
-            for page in _drained(one.pages)
-        ]
-        parts = [
-            (address, time, runs_in(scrape), count_left_out(scrape))
-            for address, time, scrape in waiting
-        ]
-        self._name_nameless(parts)
-        for address, time, found, left_out in parts:
-            for (run, _), scrape in found.items():
-                name = run or self._nameless or instance_of(address)
-                one = self.runs.setdefault(name, PageRun(name))
-                one.left_out = left_out
-                one.put(address, time, scrape)
+        parts = list(self._parts())
+        named = {*self.runs, *(run for _, run, _, _, _ in parts if run)}
+        for poller, run, time, scrape, left_out in parts:
+            if not run and self._nameless is None:
+                only = next(iter(named)) if len(named) == 1 else None
+                self._nameless = only or instance_of(poller.address.text)
+            name = run or self._nameless or ""
+            one = self.runs.setdefault(name, PageRun(name))
+            one.left_out = left_out
+            one.put(poller, time, scrape)
 
-    def _name_nameless(
-        self, parts: Iterable[tuple[str, float, Iterable[tuple[str, str]], int]]
-    ) -> None:
-        """Decide once which run a page without a name is of."""
-        nameless = [address for address, _, found, _ in parts if ("", "") in found]
-        if self._nameless is None and nameless:
-            named = set(self.runs)
-            for _, _, found, _ in parts:
-                named.update(run for run, _ in found if run)
-            self._nameless = (
-                next(iter(named)) if len(named) == 1 else instance_of(nameless[0])
-            )
-
-
-def _drained(pages: deque[tuple[float, Scrape]]) -> list[tuple[float, Scrape]]:
-    return [pages.popleft() for _ in range(len(pages))]
+    def _parts(self) -> Iterator[tuple[Poller, str, float, Scrape, int]]:
+        """Yield the parts of all pages by run, each with how many runs of its page are left out."""
+        for poller in self._pollers:
+            while poller.pages:
+                time, page = poller.pages.popleft()
+                runs, left_out = runs_in(page)
+                for (run, _), scrape in runs.items():
+                    yield poller, run, time, scrape, left_out

@@ -7,7 +7,8 @@ from their pages.
 
 from __future__ import annotations
 
-import threading
+from collections import deque
+from threading import Event
 from time import time
 from typing import TYPE_CHECKING
 
@@ -15,11 +16,12 @@ from verl_tui.patterns import pattern
 from verl_tui.sources.fields.row_batcher import joined_notes
 from verl_tui.sources.formats.prometheus_text.scrapes import Scrape
 from verl_tui.sources.http import addresses
-from verl_tui.sources.http.endpoints import PageRun, PolledEndpoint
-from verl_tui.sources.http.served import PageSource, Poller, settle
+from verl_tui.sources.http.endpoints import PageRun
+from verl_tui.sources.http.poller import KEPT, Poller, settle
+from verl_tui.sources.http.served import PageSource
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping, Sequence
+    from collections.abc import Callable, Iterator, Mapping
 
     from verl_tui.records import Batch, SourceStatus
     from verl_tui.sources.formats.prometheus_text.scrapes import ScrapeFigures
@@ -38,9 +40,13 @@ class EngineRun(PageRun):
 
     def __init__(self, name: str) -> None:
         super().__init__(name)
-        self.step = 0
-        self.left_out = 0
-        """Engines that are not asked, as there are too many."""
+        self.logs: dict[str, SourceStatus] = {}
+        """The logs of the run by path, which name engines or do not."""
+        self.sources: dict[str, EngineSource] = {}
+        """By address."""
+        self._step = 0
+        self._written = 0.0
+        """When the log that states its step was written."""
         self._empty = False
 
     @property
@@ -57,6 +63,32 @@ class EngineRun(PageRun):
             left_out if self.left_out else None,
         )
 
+    def heed(self, batch: Batch) -> None:
+        """Note the engines that a log names, and its step if no newer log states one."""
+        self.logs[batch.status.path] = batch.status
+        step = batch.newest().get(True)
+        written = batch.status.modified or 0.0
+        if step is not None and written >= self._written:
+            self._written, self._step = written, step
+
+    def named(self, now: float) -> list[str]:
+        """Return the engines to be asked; those that are too many are counted."""
+        named = [
+            address
+            for log in self.logs.values()
+            if now - (log.modified or now) < _SILENT
+            for address in log.engines
+        ]
+        found = list(dict.fromkeys(named))
+        self.left_out = max(0, len(found) - MOST)
+        return found[:MOST]
+
+    def collect(self) -> None:
+        """Take the pages of all engines."""
+        for worker in self.workers:
+            while worker.pages:
+                self.put(worker, *worker.pages.popleft())
+
     def figures(
         self, pages: Mapping[str, Scrape], times: Mapping[str, float]
     ) -> ScrapeFigures:
@@ -68,7 +100,7 @@ class EngineRun(PageRun):
         return (
             super()
             .figures(own, times)
-            ._replace(step=self.step, total=None, stepped=None, metrics={})
+            ._replace(step=self._step, total=None, stepped=None, metrics={})
         )
 
 
@@ -77,32 +109,23 @@ class EngineSource(PageSource):
 
     kind = "engines"
 
-    def __init__(
-        self,
-        run: PageRun,
-        poller: Poller,
-        sort: Callable[[], Sequence[str]],
-        *,
-        leads: bool,
-    ) -> None:
-        super().__init__(run, poller, sort, leads=leads)
-        self.stop = threading.Event()
-        """Set where it is not asked any more."""
+    def __init__(self, run: EngineRun, poller: Poller) -> None:
+        super().__init__(run, poller, run.collect)
 
     def start(self) -> None:
         """Begin to ask."""
-        self.poller.start(self.stop)
+        self.poller.start(self.poller.stop)
 
     def status(self) -> SourceStatus:
         """Return how the source is doing: an engine answers whether training goes on or not."""
         status = super().status()
         status = status._replace(bytes_read=status.size, modified=None, absolute=False)
-        if self.stop.is_set():
+        if self.poller.stop.is_set():
             gone = "no longer asked: the log does not name it any more, or is silent"
             return status._replace(problem=None, note=gone)
         if self.poller.rounds == 0:
             return status._replace(note="no answer so far")
-        if self.poller.asked is None and not self.leads:
+        if self.poller.page is None and not self.leads:
             return status._replace(note=None)
         return status
 
@@ -116,93 +139,44 @@ class Engines:
         self._clock = clock
         self._every = every
         self._runs: dict[str, EngineRun] = {}
-        self._sources: dict[str, dict[str, EngineSource]] = {}
-        """By run and address."""
-        self._stated: dict[str, dict[str, SourceStatus]] = {}
-        """By run and path: the state of the consoles that name engines."""
-        self._reached: dict[str, tuple[float, int]] = {}
-        """By run: its newest step, and the time of the file that states it."""
 
     def heed(self, batch: Batch) -> None:
         """Note the engines that a log names, and its step."""
-        name = batch.run
-        status = batch.status
-        if status.engines or status.path in self._stated.get(name, ()):
-            self._stated.setdefault(name, {})[status.path] = status
-        step = batch.newest().get(True)
-        written = status.modified or 0.0
-        if step is not None and written >= self._reached.get(name, (0.0, 0))[0]:
-            self._reached[name] = written, step
-            if name in self._runs:
-                self._runs[name].step = step
+        if batch.run not in self._runs:
+            self._runs[batch.run] = EngineRun(batch.run)
+        self._runs[batch.run].heed(batch)
 
     def found(self, now: float) -> Iterator[tuple[str, EngineSource]]:
         """Yield new engines since the last call, each with its run; stop vanished ones."""
-        for name, consoles in self._stated.items():
-            fresh = [
-                one
-                for one in consoles.values()
-                if now - (one.modified or now) < _SILENT
-            ]
-            wanted = list(
-                dict.fromkeys(address for one in fresh for address in one.engines)
-            )
-            yield from self._switch(name, wanted[:MOST])
-            if name in self._runs:
-                self._runs[name].left_out = max(0, len(wanted) - MOST)
+        for run in self._runs.values():
+            named = run.named(now)
+            for address in run.sources.keys() - set(named):
+                run.sources[address].poller.stop.set()
+            for address in named:
+                source = run.sources.get(address)
+                if source is None:
+                    source = run.sources[address] = self._source(run, address)
+                elif source.poller.stop.is_set():
+                    source.poller.stop = Event()
+                else:
+                    continue
+                yield run.name, source
 
-    def _switch(
-        self, name: str, wanted: list[str]
-    ) -> Iterator[tuple[str, EngineSource]]:
-        """Stop a run's engines that are not wanted any more; yield the new ones."""
-        known = self._sources.setdefault(name, {})
-        for address, source in known.items():
-            if address not in wanted:
-                source.stop.set()
-        for address in wanted:
-            before = known.get(address)
-            if before is None or before.stop.is_set():
-                leads = before.leads if before is not None else not known
-                known[address] = self._source(name, address, leads=leads)
-                yield name, known[address]
+    def _source(self, run: EngineRun, address: str) -> EngineSource:
+        place = addresses.parse_address(address)
+        poller = Poller(place, self._clock, login=False, every=self._every)
+        run.workers[poller] = deque(maxlen=KEPT)
+        return EngineSource(run, poller)
 
     def ask_once(self) -> None:
         """Ask them all, and wait for the answers, but not for ever."""
-        settle(
-            [
-                source.poller
-                for known in self._sources.values()
-                for source in known.values()
-            ]
-        )
+        settle(poller for run in self._runs.values() for poller in run.workers)
 
     def end(self) -> None:
         """Stop asking."""
-        for known in self._sources.values():
-            for source in known.values():
-                source.stop.set()
-
-    def _source(self, name: str, address: str, *, leads: bool) -> EngineSource:
-        run = self._runs.setdefault(name, EngineRun(name))
-        run.step = self._reached.get(name, (0.0, 0))[1]
-        poller = Poller(
-            addresses.parse_address(address),
-            self._clock,
-            login=False,
-            every=self._every,
-        )
-        return EngineSource(run, poller, lambda: self._collect(name), leads=leads)
-
-    def _collect(self, name: str) -> list[str]:
-        """Give the pages that wait to their run; return the addresses that do not answer."""
-        silent = []
-        for address, source in self._sources[name].items():
-            asked = source.poller.asked
-            while isinstance(asked, PolledEndpoint) and asked.pages:
-                self._runs[name].put(address, *asked.pages.popleft())
-            if source.poller.problem is not None or source.stop.is_set():
-                silent.append(address)
-        return silent
+        for run in self._runs.values():
+            for poller in run.workers:
+                poller.stop.set()
 
 
 def _of_engines(page: Scrape) -> Scrape:

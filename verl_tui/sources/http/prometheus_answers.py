@@ -4,19 +4,25 @@ from __future__ import annotations
 
 import math
 from bisect import bisect_right
-from itertools import groupby, pairwise
+from itertools import groupby
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+import orjson
+
 from verl_tui import prometheus_names
-from verl_tui.records import Event, EventKind, Progress
-from verl_tui.sources.fields.jsonl import loads
-from verl_tui.sources.fields.row_batcher import MetricRow
+from verl_tui.records import Event, EventKind
 from verl_tui.sources.formats.prometheus_text.machine_exporters import (
     device_figures,
     node_of,
 )
-from verl_tui.sources.formats.prometheus_text.scraped_rows import held, is_now_and_then
-from verl_tui.sources.formats.prometheus_text.scrapes import stated_finding
+from verl_tui.sources.formats.prometheus_text.scraped_rows import (
+    ScrapedRows,
+    reading,
+)
+from verl_tui.sources.formats.prometheus_text.scrapes import (
+    ScrapeFigures,
+    stated_finding,
+)
 from verl_tui.sources.formats.prometheus_text.series_names import (
     is_metric,
     key_and_factor,
@@ -29,12 +35,12 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
 
     from verl_tui.records import Record
-    from verl_tui.sources.formats.prometheus_text.scraped_rows import StampedValue
+    from verl_tui.sources.fields.row_batcher import MetricRow
 
 ValuesByTime = dict[float, str]
 """Time -> value as it is written: most are never parsed."""
-_RowKey = tuple[int | None, float, tuple[str, ...], str]
-"""Step, time, keys and values of a row."""
+_Column = list[tuple[ValuesByTime, float]]
+"""The points of the series of one key, with what each is to be multiplied with."""
 
 
 class AnswerSeries(NamedTuple):
@@ -52,7 +58,7 @@ def data_of(body: bytes) -> Any:
         NoAnswerError: It reports an error, or is not an answer of the API.
     """
     try:
-        answer = loads(body)
+        answer = orjson.loads(body)
     except ValueError as error:
         kind = "a web page" if b"<html" in body[:2000].lower() else "something else"
         raise NoAnswerError(
@@ -101,13 +107,11 @@ class AnswerRows:
     """Makes rows of the answers about one run, which come in the order of time."""
 
     def __init__(self) -> None:
-        self._total: int | None = None
+        self._rows = ScrapedRows()
         self._state: str | None = None
         """The run's state, by our exporter."""
-        self._held: dict[str, StampedValue] = {}
-        """Last values of the metrics that are logged now and then."""
-        self._last_rows: set[_RowKey] = set()
-        """The first and the last rows of the last answer."""
+        self._first: float | None = None
+        """Time of the first point of a run without steps."""
         self._times: list[float] = []
         self._steps: list[int] = []
         """The steps reached, and when."""
@@ -128,132 +132,42 @@ class AnswerRows:
             lines: All series of the run, all at the same times.
             keys: The log's own keys of their names, as far as they are known.
         """
-        steps = _highest(line.points for line in lines if line.name in STEP_NAMES)
+        steps = _highest(lines, *STEP_NAMES)
         columns = _columns(lines, keys)
-        times = sorted(steps or _times(columns))
+        times = sorted(steps or _times(columns.values()))
         new_times = times[bisect_right(times, self._seen) :]
         picked = list(_last_of_each(new_times, steps))
         if picked:
             self._seen = self.newest = picked[-1][0]
-            yield from self._planned(lines)
-            yield from self._rows(picked, steps, columns, lines)
+            for figures, seen in _moments(picked, steps, columns, lines):
+                self._reach(figures.step, seen)
+                yield from self._rows.take(figures, seen, self._step_at(seen)[0])
             yield from self._ended(lines)
             self.findings = tuple(
                 stated_finding(line.labels)
                 for line in lines
                 if line.name == prometheus_names.FINDING and self._holds_now(line)
             )
-        yield from self._own_devices(lines)
-
-    def _planned(self, lines: Sequence[AnswerSeries]) -> Iterator[Progress]:
-        """Yield how many steps the whole run will take, where that has become known or is another
-        number now.
-        """
-        planned = _highest_of(lines, prometheus_names.TOTAL_STEPS)
-        total = int(planned[max(planned)]) if planned else None
-        if total is not None and total != self._total:
-            self._total = total
-            yield Progress(total=total)
+        own = [line for line in lines if line.name == prometheus_names.GPU_MEMORY]
+        yield from self.readings(own, "own")
 
     def _ended(self, lines: Sequence[AnswerSeries]) -> Iterator[Event]:
         """Yield that the run has ended, once our exporter says so."""
-        state = self._newest_state(lines)
-        if state is None or state == self._state:
-            return
-        self._state = state
-        kind = _ENDS.get(state)
-        if kind is not None:
-            words = f"the exporter of its log calls it {state}"
-            yield Event(kind, words, 0, bare=kind is EventKind.FATAL)
-
-    def _newest_state(self, lines: Sequence[AnswerSeries]) -> str | None:
-        """Return the state that our exporter gives the run now, None if it gives none."""
         for line in lines:
-            if line.name == prometheus_names.STATE and self._holds_now(line):
-                return line.labels.get("state", "")
-        return None
+            if line.name != prometheus_names.STATE or not self._holds_now(line):
+                continue
+            state = line.labels.get("state", "")
+            kind = _ENDS.get(state)
+            if kind is not None and state != self._state:
+                words = f"the exporter of its log calls it {state}"
+                yield Event(kind, words, 0, bare=kind is EventKind.FATAL)
+            self._state = state
+            return
 
     def _holds_now(self, line: AnswerSeries) -> bool:
         """Return whether a series is 1 at the newest point."""
         at, on = max(line.points.items(), default=(-math.inf, 0.0))
         return at >= self._seen and _number(on) == 1.0
-
-    def _rows(
-        self,
-        picked: Sequence[tuple[float, float]],
-        steps: Mapping[float, float],
-        columns: Mapping[str, list[tuple[ValuesByTime, float]]],
-        lines: Sequence[AnswerSeries],
-    ) -> Iterator[MetricRow]:
-        """Yield rows at the times picked, one a step and group of metrics that came together."""
-        stamps = _highest_of(lines, prometheus_names.LAST_STEP)
-        validated = _highest_of(lines, prometheus_names.LAST_VALIDATION)
-        ats = [at for at, _ in picked]
-        back = _falls(list(map(steps.__getitem__, ats))) if steps else set()
-        tables = self._tables(columns, ats, back, list(map(validated.get, ats)))
-        before = self._last_rows
-        self._last_rows = set()
-        for i, (at, seen) in enumerate(picked):
-            reached = at in steps
-            number = int(steps[at]) if reached else self._step_at(at)[0]
-            step = number if reached else None
-            time = stamps.get(at, self._reach(step, seen))
-            edge = i in (0, len(picked) - 1)  # the step of the last answer may go on
-            for mask, keys, rows in tables:
-                if not mask[i]:
-                    continue
-                if edge and self._repeats((step, time, keys, str(rows[i])), before):
-                    continue
-                yield MetricRow(
-                    number, keys, rows[i], time, progress=reached, estimated=not reached
-                )
-
-    def _repeats(self, row: _RowKey, before: set[_RowKey]) -> bool:
-        """Note a row; return whether the last answer held it as well."""
-        self._last_rows.add(row)
-        return row in before
-
-    def _tables(
-        self,
-        columns: Mapping[str, list[tuple[ValuesByTime, float]]],
-        ats: Sequence[float],
-        back: set[int],
-        validated: Sequence[float | None],
-    ) -> list[tuple[bytes, tuple[str, ...], list[tuple[Any, ...]]]]:
-        """Return metrics that have values at the same times together: at which of them, their keys,
-        a row a time.
-        """
-        groups: dict[bytes, tuple[list[str], list[list[float | None]]]] = {}
-        for key, parts in columns.items():
-            column = _column(parts, ats)
-            if is_now_and_then(key):
-                column = self._unheld(key, column, back, validated)
-            mask = bytes([value is not None for value in column])
-            names, group = groups.setdefault(mask, ([], []))
-            names.append(key)
-            group.append(column)
-        return [
-            (mask, tuple(names), list(zip(*group, strict=True)))
-            for mask, (names, group) in groups.items()
-        ]
-
-    def _unheld(
-        self,
-        key: str,
-        column: Sequence[float | None],
-        back: set[int],
-        validated: Sequence[float | None],
-    ) -> list[float | None]:
-        """Return a column without repetitions: pages keep the last value of a validation."""
-        out: list[float | None] = []
-        for i, value in enumerate(column):
-            if i in back:
-                self._held.pop(key, None)
-            current = held(key, value, validated[i]) if value is not None else None
-            out.append(value if self._held.get(key) != current else None)
-            if current is not None:
-                self._held[key] = current
-        return out
 
     def readings(
         self, lines: Sequence[AnswerSeries], group: str
@@ -269,34 +183,16 @@ class AnswerRows:
         since = self._read.get(group, -math.inf)
         for at in sorted(at for at in every if at > since):
             self._read[group] = at
-            figures = {safe(key, 300): value for key, value in every[at].items()}
-            if not figures:
-                continue
-            step, stated = self._step_at(at)
-            self.newest = max(at, self.newest or at)
-            yield MetricRow(
-                step,
-                tuple(figures),
-                tuple(figures.values()),
-                at,
-                mean=True,
-                progress=False,
-                estimated=not stated,
-            )
+            if every[at]:
+                step, stated = self._step_at(at)
+                self.newest = max(at, self.newest or at)
+                yield reading(every[at], at, step, stated=stated)
 
-    def _own_devices(self, lines: Sequence[AnswerSeries]) -> Iterator[MetricRow]:
-        own = [line for line in lines if line.name == prometheus_names.GPU_MEMORY]
-        if own:
-            yield from self.readings(own, "own")
-
-    def _reach(self, step: int | None, at: float) -> float:
-        """Note that a step was seen; return when it was seen first."""
-        if step is None:
-            return at
-        if not self._steps or step != self._steps[-1]:
+    def _reach(self, step: int | None, at: float) -> None:
+        """Note that a step was seen."""
+        if step is not None and self._steps[-1:] != [step]:
             self._times.append(at)
             self._steps.append(step)
-        return self._times[-1]
 
     def _step_at(self, time: float) -> tuple[int, bool]:
         """Return the step of a moment, and whether it is known; else moments are counted by the
@@ -304,9 +200,9 @@ class AnswerRows:
         """
         if self._steps:
             return self._steps[max(0, bisect_right(self._times, time) - 1)], True
-        if not self._times:
-            self._times.append(time)
-        return max(0, int((time - self._times[0]) / _MINUTE)), False
+        if self._first is None:
+            self._first = time
+        return max(0, int((time - self._first) / _MINUTE)), False
 
 
 _MINUTE = 60.0
@@ -323,17 +219,50 @@ def _figures_by_time(lines: Sequence[AnswerSeries]) -> dict[float, dict[str, flo
             if key is None:
                 by_time.setdefault(at, []).append((line.name, line.labels, value))
             elif not math.isnan(value):  # a rate or quantile of nothing
-                every.setdefault(at, {})[key] = value
+                every.setdefault(at, {})[safe(key, 300)] = value
     for at, samples in by_time.items():
-        every.setdefault(at, {}).update(device_figures(samples))
+        found = device_figures(samples)
+        every.setdefault(at, {}).update({safe(key, 300): found[key] for key in found})
     return every
+
+
+def _moments(
+    picked: Sequence[tuple[float, float]],
+    steps: Mapping[float, float],
+    columns: Mapping[str, _Column],
+    lines: Sequence[AnswerSeries],
+) -> Iterator[tuple[ScrapeFigures, float]]:
+    """Yield the figures at the times picked, each with when its step was first seen."""
+    planned = _highest(lines, prometheus_names.TOTAL_STEPS)
+    stamps = _highest(lines, prometheus_names.LAST_STEP)
+    validated = _highest(lines, prometheus_names.LAST_VALIDATION)
+    ats = [at for at, _ in picked]
+    values = [_values(column, ats) for column in columns.values()]
+    rows = list(zip(*values, strict=True)) or [()] * len(picked)
+    for (at, seen), row in zip(picked, rows, strict=True):
+        metrics = {
+            key: value
+            for key, value in zip(columns, row, strict=True)
+            if value is not None
+        }
+        yield (
+            ScrapeFigures(
+                int(steps[at]) if steps else None,
+                int(planned[at]) if at in planned else None,
+                stamps.get(at),
+                metrics,
+                {},
+                validated.get(at),
+            ),
+            seen,
+        )
 
 
 def _columns(
     lines: Iterable[AnswerSeries], keys: Mapping[str, str]
-) -> dict[str, list[tuple[ValuesByTime, float]]]:
-    """Return by key the points of its series, with what each is to be multiplied with."""
-    columns: dict[str, list[tuple[ValuesByTime, float]]] = {}
+) -> dict[str, _Column]:
+    """Return the series of metrics by key."""
+    columns: dict[str, _Column] = {}
     for line in lines:
         ours = bool(keys) and line.name.startswith(prometheus_names.PREFIX)
         # its key will be known within a minute
@@ -345,33 +274,22 @@ def _columns(
     return columns
 
 
-def _times(columns: Mapping[str, list[tuple[ValuesByTime, float]]]) -> set[float]:
+def _times(columns: Iterable[_Column]) -> set[float]:
     """Return all times at which a column has a value."""
-    times: set[float] = set()
-    for parts in columns.values():
-        for points, _ in parts:
-            times.update(points)
-    return times
+    return {at for column in columns for points, _ in column for at in points}
 
 
-def _highest_of(lines: Iterable[AnswerSeries], name: str) -> dict[float, float]:
-    return _highest(line.points for line in lines if line.name == name)
-
-
-def _highest(series: Iterable[ValuesByTime]) -> dict[float, float]:
-    """Return the highest value at each time: of several workers the one that is furthest."""
+def _highest(lines: Iterable[AnswerSeries], *names: str) -> dict[float, float]:
+    """Return the highest value of some series at each time: of several workers the one that is
+    furthest.
+    """
     found: dict[float, float] = {}
-    for points in series:
-        for at, written in points.items():
+    for line in lines:
+        for at, written in line.points.items() if line.name in names else ():
             value = _number(written)
             if math.isfinite(value) and value >= found.get(at, 0.0):
                 found[at] = value
     return found
-
-
-def _falls(steps: Sequence[float]) -> set[int]:
-    """Return the places of the steps that are lower than the one before."""
-    return {i for i, (before, step) in enumerate(pairwise(steps), 1) if step < before}
 
 
 def _last_of_each(
@@ -386,25 +304,20 @@ def _last_of_each(
         yield same[-1], same[0]
 
 
-def _column(
-    parts: Sequence[tuple[ValuesByTime, float]], ats: Sequence[float]
-) -> list[float | None]:
+def _values(column: _Column, ats: Sequence[float]) -> list[float | None]:
     """Return the values at some times, None if there is none: of several workers their mean."""
-    if len(parts) > 1:
-        return [_mean(parts, at) for at in ats]
-    points, factor = parts[0]
+    if len(column) > 1:
+        return [_mean(column, at) for at in ats]
+    points, factor = column[0]
     written = list(map(points.get, ats))
-    try:
-        column = list(map(float, written))  # type: ignore[arg-type]
+    try:  # whole columns mostly
+        return [value * factor for value in map(float, written)]  # type: ignore[arg-type]
     except (TypeError, ValueError):
         return [None if one is None else _number(one) * factor for one in written]
-    if factor == 1.0:
-        return list(column)
-    return [value * factor for value in column]
 
 
-def _mean(parts: Sequence[tuple[ValuesByTime, float]], at: float) -> float | None:
-    values = [_number(points[at]) * factor for points, factor in parts if at in points]
+def _mean(column: _Column, at: float) -> float | None:
+    values = [_number(points[at]) * factor for points, factor in column if at in points]
     if not values:
         return None
     return sum(values) / len(values)

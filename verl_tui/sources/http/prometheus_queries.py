@@ -7,16 +7,23 @@ as the label `key`, so that one question brings them all.
 from __future__ import annotations
 
 import re
-from itertools import chain
 from typing import TYPE_CHECKING
 
 from verl_tui import prometheus_names
 from verl_tui.patterns import pattern
 from verl_tui.sources.formats.prometheus_text.machine_exporters import DEVICES
-from verl_tui.sources.formats.prometheus_text.series_names import spelled
+from verl_tui.sources.formats.prometheus_text.scrapes import QUANTILES
+from verl_tui.sources.formats.prometheus_text.series_names import (
+    ADDED,
+    KEPT_TOTALS,
+    spelled,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Mapping
+
+Labels = tuple[tuple[str, str], ...]
+"""Names and values."""
 
 INSIGHT_STEP = "rl_insight_monitor_training_global_step"
 STEP_NAMES = (prometheus_names.STEPS, INSIGHT_STEP, "verl_training_global_step")
@@ -35,81 +42,48 @@ exporter.
 
 _PREFIXES = (prometheus_names.PREFIX, "rl_insight_monitor_")
 _MOST_OTHERS = 200
-_SUM, _MEAN, _RATE, _P95 = "sum({})", "avg({})", "sum(rate({}[{window}s]))", "p95"
-_ENGINES: Mapping[str, tuple[str, str]] = {
-    "vllm:num_requests_running": (_SUM, "vllm:num_requests_running"),
-    "vllm:num_requests_waiting": (_SUM, "vllm:num_requests_waiting"),
-    "vllm:kv_cache_usage_perc": (_MEAN, "vllm:kv_cache_usage_perc"),
-    "vllm:gpu_cache_usage_perc": (_MEAN, "vllm:gpu_cache_usage_perc"),
-    "vllm:num_preemptions_total": (_SUM, "vllm:num_preemptions_total"),
-    "vllm:prompt_tokens_total": (_RATE, "vllm:prompt_tokens_per_second"),
-    "vllm:generation_tokens_total": (_RATE, "vllm:generation_tokens_per_second"),
-    "vllm:corrupted_requests": (_SUM, "vllm:corrupted_requests"),
-    "vllm:corrupted_requests_total": (_SUM, "vllm:corrupted_requests_total"),
-    "vllm:e2e_request_latency_seconds_bucket": (
-        _P95,
-        "vllm:e2e_request_latency_seconds/p95",
-    ),
-    "vllm:time_to_first_token_seconds_bucket": (
-        _P95,
-        "vllm:time_to_first_token_seconds/p95",
-    ),
-    "vllm:request_time_per_output_token_seconds_bucket": (
-        _P95,
-        "vllm:request_time_per_output_token_seconds/p95",
-    ),
-    "sglang:num_running_reqs": (_SUM, "sglang:num_running_reqs"),
-    "sglang:num_queue_reqs": (_SUM, "sglang:num_queue_reqs"),
-    "sglang:token_usage": (_MEAN, "sglang:token_usage"),
-    "sglang:cache_hit_rate": (_MEAN, "sglang:cache_hit_rate"),
-    "sglang:gen_throughput": (_SUM, "sglang:gen_throughput"),
-    "sglang:num_retracted_reqs": (_SUM, "sglang:num_retracted_reqs"),
-    "sglang:num_retracted_requests_total": (
-        _SUM,
-        "sglang:num_retracted_requests_total",
-    ),
-    "sglang:prompt_tokens_total": (_RATE, "sglang:prompt_tokens_per_second"),
-    "sglang:generation_tokens_total": (_RATE, "sglang:generation_tokens_per_second"),
-    "sglang:e2e_request_latency_seconds_bucket": (
-        _P95,
-        "sglang:e2e_request_latency_seconds/p95",
-    ),
-    "sglang:time_to_first_token_seconds_bucket": (
-        _P95,
-        "sglang:time_to_first_token_seconds/p95",
-    ),
-    "sglang:inter_token_latency_seconds_bucket": (
-        _P95,
-        "sglang:inter_token_latency_seconds/p95",
-    ),
-    "tq_partition_production_progress": (
-        "avg by (task_name) ({})",
-        "tq_partition_production_progress",
-    ),
-    "tq_partition_consumption_progress": (
-        "avg by (task_name) ({})",
-        "tq_partition_consumption_progress",
-    ),
-    "tq_storage_utilization_ratio": (_MEAN, "tq_storage_utilization_ratio"),
-    "tq_storage_memory_rss_bytes": (_SUM, "tq_storage_memory_rss_bytes"),
-    "tq_controller_request_total": (_RATE, "tq_controller_request_per_second"),
-}
-"""Name -> how its series are taken together, and the key of what comes of it: vLLM, SGLang
-(`sglang/srt/observability/metrics_collector.py`), TransferQueue 0.1.10."""
-_WAITS = 'sum by (instance) (rate({}{{mode=~"idle|iowait"}}[{window}s]))'
-_HOSTS: Mapping[str, tuple[str, str]] = {
+_ENGINES = (
+    *("vllm:num_requests_running", "vllm:num_requests_waiting"),
+    *("vllm:kv_cache_usage_perc", "vllm:gpu_cache_usage_perc"),
+    "vllm:num_preemptions_total",
+    *("vllm:prompt_tokens_total", "vllm:generation_tokens_total"),
+    *("vllm:corrupted_requests", "vllm:corrupted_requests_total"),
+    "vllm:e2e_request_latency_seconds_bucket",
+    "vllm:time_to_first_token_seconds_bucket",
+    "vllm:request_time_per_output_token_seconds_bucket",
+    *("sglang:num_running_reqs", "sglang:num_queue_reqs"),
+    *("sglang:token_usage", "sglang:cache_hit_rate", "sglang:gen_throughput"),
+    *("sglang:num_retracted_reqs", "sglang:num_retracted_requests_total"),
+    *("sglang:prompt_tokens_total", "sglang:generation_tokens_total"),
+    "sglang:e2e_request_latency_seconds_bucket",
+    "sglang:time_to_first_token_seconds_bucket",
+    "sglang:inter_token_latency_seconds_bucket",
+    *("tq_partition_production_progress", "tq_partition_consumption_progress"),
+    *("tq_storage_utilization_ratio", "tq_storage_memory_rss_bytes"),
+    "tq_controller_request_total",
+)
+"""Figures that are asked for: of vLLM, SGLang (`sglang/srt/observability/metrics_collector.py`) and
+TransferQueue 0.1.10.
+"""
+_HOSTS = {
     "node_cpu_seconds_total": (
-        f"100 * (1 - {_WAITS} / sum by (instance) (rate({{}}[{{window}}s])))",
+        "100 * (1 - sum by (instance)"
+        ' (rate(node_cpu_seconds_total{{mode=~"idle|iowait"}}[{window}s]))'
+        " / sum by (instance) (rate(node_cpu_seconds_total[{window}s])))",
         "cluster/cpu",
     ),
     "node_memory_MemAvailable_bytes": (
-        "100 * (1 - {} / node_memory_MemTotal_bytes)",
+        "100 * (1 - node_memory_MemAvailable_bytes / node_memory_MemTotal_bytes)",
         "cluster/memory_percent",
     ),
 }
-_OF_RAY: Mapping[str, tuple[str, str]] = {
-    "ray_node_cpu_utilization": ("{}", "cluster/cpu"),
-    "ray_node_mem_used": ("100 * {} / ray_node_mem_total", "cluster/memory_percent"),
+"""Name of a figure -> what is asked where it is there, and the key of what comes of it."""
+_OF_RAY = {
+    "ray_node_cpu_utilization": ("ray_node_cpu_utilization", "cluster/cpu"),
+    "ray_node_mem_used": (
+        "100 * ray_node_mem_used / ray_node_mem_total",
+        "cluster/memory_percent",
+    ),
 }
 """Ray's figures of hosts, used where there is no node_exporter."""
 _FAMILIES = pattern(r"(?:DCGM_FI_DEV|npu_chip_info|ray_node)_")
@@ -158,16 +132,12 @@ def of_all_runs(names: Collection[str]) -> str:
     return f'{{__name__=~"{"|".join(every)}",__name__!="{prometheus_names.INFO}"}}'
 
 
-def belongs(labels: Mapping[str, str]) -> dict[str, str]:
+def belongs(labels: Mapping[str, str]) -> Labels:
     """Return the labels of a series that identify its run."""
-    if labels.get("run"):
-        return {"run": labels["run"]}
-    if labels.get("experiment_name"):
-        kept = ("project", "experiment_name")
-        return {name: labels[name] for name in kept if labels.get(name)}
-    if not labels.get("job"):
-        return {}
-    return {"job": labels["job"]}
+    for names in (("run",), ("project", "experiment_name"), ("job",)):
+        if labels.get(names[-1]):
+            return tuple((name, labels[name]) for name in names if labels.get(name))
+    return ()
 
 
 def device_query(names: Collection[str]) -> str | None:
@@ -186,30 +156,62 @@ def engines(names: Collection[str], window: int) -> str | None:
         names: Of all series.
         window: Seconds over which rates are taken: some scrapes.
     """
-    hosts = _HOSTS if "node_cpu_seconds_total" in names else _OF_RAY
-    known = {spelled(name): name for name in names}
-    queries = [
-        _keyed(how, known[name], key, window)
-        for name, (how, key) in chain(_ENGINES.items(), hosts.items())
-        if name in known
+    asked = [
+        f'label_replace({query.format(window=window)}, "key", {text(key)}, "", "")'
+        for query, key in (
+            *_of_engines(names),
+            *_of_hosts(names),
+            *_of_tutorials(names),
+        )
     ]
-    generation = f"{prometheus_names.GENERATION}_bucket"
-    if generation in names and prometheus_names.INFO not in names:
-        for part, share in (("p50", 0.5), ("p95", 0.95)):
-            how = f"histogram_quantile({share}, sum by (le, run, job) (rate({{}}[{{window}}s])))"
-            queries.append(
-                _keyed(how, generation, f"{prometheus_names.GENERATION}/{part}", window)
-            )
-    return " or ".join(queries) or None
+    return " or ".join(asked) or None
 
 
-def _keyed(how: str, name: str, key: str, window: int) -> str:
-    how = (
-        "histogram_quantile(0.95, sum by (le) (rate({}[{window}s])))"
-        if how == _P95
-        else how
-    )
-    return f'label_replace({how.format(name, name, window=window)}, "key", {text(key)}, "", "")'
+def _of_engines(names: Collection[str]) -> list[tuple[str, str]]:
+    known = {spelled(name): name for name in names}
+    return [_combined(name, known[name]) for name in _ENGINES if name in known]
+
+
+def _of_hosts(names: Collection[str]) -> list[tuple[str, str]]:
+    hosts = _HOSTS if "node_cpu_seconds_total" in names else _OF_RAY
+    return [figure for name, figure in hosts.items() if name in names]
+
+
+def _of_tutorials(names: Collection[str]) -> list[tuple[str, str]]:
+    """Return the quantiles of the tutorials' histogram; our exporter has what it is made of."""
+    buckets = f"{prometheus_names.GENERATION}_bucket"
+    if buckets not in names or prometheus_names.INFO in names:
+        return []
+    return [
+        (
+            _quantile(share, buckets, "le, run, job"),
+            f"{prometheus_names.GENERATION}/{part}",
+        )
+        for part, share in QUANTILES.items()
+    ]
+
+
+def _combined(name: str, written: str) -> tuple[str, str]:
+    """Return what asks for a figure of several processes, as one of theirs on a page is made, and
+    its key.
+
+    Args:
+        name: The engine's own name.
+        written: The name that the server has.
+    """
+    if name.endswith("_bucket"):
+        return _quantile(0.95, written, "le"), f"{name.removesuffix('_bucket')}/p95"
+    if name.endswith("_total") and not KEPT_TOTALS.fullmatch(name):
+        rate = f"sum(rate({written}[{{window}}s]))"
+        return rate, f"{name.removesuffix('_total')}_per_second"
+    if name.startswith("tq_partition"):
+        return f"avg by (task_name) ({written})", name
+    return f"{'sum' if ADDED.fullmatch(name) else 'avg'}({written})", name
+
+
+def _quantile(share: float, buckets: str, by: str) -> str:
+    rate = f"rate({buckets}[{{window}}s])"
+    return f"histogram_quantile({share}, sum by ({by}) ({rate}))"
 
 
 def _family(name: str) -> str:

@@ -8,6 +8,8 @@ of engines and hosts (https://prometheus.io/docs/prometheus/latest/querying/api)
 from __future__ import annotations
 
 import math
+from collections import Counter, defaultdict
+from operator import attrgetter
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlencode
 
@@ -24,10 +26,11 @@ from verl_tui.sources.http.served_run import ServedRun
 from verl_tui.text import one_line
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterable, Mapping, Sequence
+    from collections.abc import Iterable, Mapping, Sequence
 
     from verl_tui.sources.http.addresses import Address
     from verl_tui.sources.http.client import Client
+    from verl_tui.sources.http.prometheus_queries import Labels
 
 name = "Prometheus server"
 rank = 1
@@ -49,6 +52,9 @@ _LEAST_POINTS = 100
 _TOO_MUCH = pattern(
     r"answers with more than|gives no complete answer|cannot answer|answers with HTTP [45]"
 )
+_UNITS = {"ms": 1e-3, "s": 1.0, "m": 60.0, "h": 3600.0, "d": 86_400.0}
+_PIECE = pattern(r"(\d+)(ms|[smhd])")
+"""A part of a duration, and its units in seconds."""
 _READING_POINTS = 120
 """Points of the past of each figure that is measured by the clock: as many as the GPU panel
 shows.
@@ -108,53 +114,42 @@ class Server:
 
     def _discover(self, now: float) -> None:
         since = max(now - _PAST, self._discovered - _REDISCOVER)
-        period = _range(since, now)
+        period = urlencode({"start": f"{since:.0f}", "end": f"{now:.0f}"})
         self.interval = self._scrape_interval()
         names = self._data(f"/api/v1/label/__name__/values?{period}")
-        if isinstance(names, list):
-            self._names.update(map(str, names))
+        self._names.update(map(str, _list(names)))
         matches = urlencode([("match[]", selector) for selector in queries.RUNS])
         all_series = self._data("/api/v1/series", form=f"{matches}&{period}")
-        found: dict[tuple[tuple[str, str], ...], ServedRun] = {}
-        for labels in all_series if isinstance(all_series, list) else ():
-            if not isinstance(labels, dict):
-                continue
+        runs = {run.labels: run for run in self.runs.values()}
+        new: dict[Labels, ServedRun] = {}
+        counts: Counter[Labels] = Counter()
+        for labels in _dicts(all_series):
             series = {str(key): str(value) for key, value in labels.items()}
-            if series.get("__name__") == prometheus_names.INFO:
+            name = series.get("__name__", "")
+            if name == prometheus_names.INFO:
                 self._keys[series.get("name", "")] = series.get("key", "")
                 continue
             own = queries.belongs(series)
-            run = found.setdefault(tuple(own.items()), ServedRun("", own))
-            run.names.add(series.get("__name__", ""))
-            run.series += 1
-        self._add(found.values(), now)
-
-    def _add(self, found: Collection[ServedRun], now: float) -> None:
-        """Note what was found of known runs, and take new ones as long as there is room."""
-        known = {tuple(run.labels.items()): run for run in self.runs.values()}
-        new = []
-        for run in found:
-            before = known.get(tuple(run.labels.items()))
-            if before is None:
-                new.append(run)
-            else:
-                before.names |= run.names
-                before.series = max(before.series, run.series)
+            run = runs.get(own) or new.setdefault(own, ServedRun("", own))
+            run.names.add(name)
+            counts[own] += 1
+        for own, run in (runs | new).items():
+            run.series = max(run.series, counts[own])
         if new:
-            self._add_new(new, now)
+            self._add(new, now)
         if self._readings():
             self._shared = self._owner(now)
             self.runs.setdefault(self._shared.name, self._shared)
 
-    def _add_new(self, new: list[ServedRun], now: float) -> None:
-        """Take the newest of the new runs."""
+    def _add(self, new: Mapping[Labels, ServedRun], now: float) -> None:
+        """Take the newest of the new runs, as long as there is room."""
         spans = self._spans(now)
-        for run in new:
-            run.span = spans.get(tuple(run.labels.items()))
+        for labels, run in new.items():
+            run.span = spans.get(labels)
         room = max(0, _MOST_RUNS - len(self.runs))
         self.left_out = max(0, len(new) - room)
-        for run in _newest_first(new, 0.0)[:room]:
-            run.name = self._name(run.labels)
+        for run in _newest_first(new.values(), 0.0)[:room]:
+            run.name = self._name(dict(run.labels))
             self.runs[run.name] = run
 
     def _name(self, labels: Mapping[str, str]) -> str:
@@ -182,22 +177,18 @@ class Server:
         if len(owners) == 1:
             return owners[0]
         nobodys = next((run for run in self.runs.values() if not run.labels), None)
-        return nobodys or ServedRun(self._name({}), {})
+        return nobodys or ServedRun(self._name({}), ())
 
-    def _spans(
-        self, now: float
-    ) -> dict[tuple[tuple[str, str], ...], tuple[float, float]]:
+    def _spans(self, now: float) -> dict[Labels, tuple[float, float]]:
         """Return from when to when the steps of each run were seen."""
         every = max(self.interval, _PAST / _MOST_POINTS)
-        spans: dict[tuple[tuple[str, str], ...], tuple[float, float]] = {}
+        spans: dict[Labels, tuple[float, float]] = {}
         for line in self._range(queries.steps(), now - _PAST, self._until(now), every):
-            run = tuple(queries.belongs(line.labels).items())
             if line.points:
-                first = min(line.points) - every
-                last = max(line.points) + every
-                before = spans.get(run, (first, last))
-                spans[run] = min(first, before[0]), max(last, before[1])
-        return spans
+                run = queries.belongs(line.labels)
+                times = (*line.points, *spans.get(run, ()))
+                spans[run] = min(times), max(times)
+        return {run: (at - every, to + every) for run, (at, to) in spans.items()}
 
     def _scrape_interval(self) -> float:
         """Return the seconds between two scrapes, of the targets that are scraped most often."""
@@ -205,13 +196,10 @@ class Server:
             data = self._data("/api/v1/targets?state=active")
         except NoAnswerError:
             return self.interval
-        targets = data.get("activeTargets") if isinstance(data, dict) else None
-        dicts = [target for target in targets or () if isinstance(target, dict)]
-        stated = [promql_duration(target.get("scrapeInterval")) for target in dicts]
-        known = [seconds for seconds in stated if seconds is not None]
-        if not known:
-            return self.interval
-        return min(max(min(known), _SHORTEST), _LONGEST)
+        targets = _dicts(data.get("activeTargets") if isinstance(data, dict) else None)
+        stated = [promql_duration(target.get("scrapeInterval")) for target in targets]
+        shortest = min(filter(None, stated), default=self.interval)
+        return min(max(shortest, _SHORTEST), _LONGEST)
 
     # -- the past ----------------------------------------------------------------------------------
 
@@ -224,7 +212,7 @@ class Server:
             values = min(_BUDGET, _TOGETHER // max(1, len(self.runs)))
             share = values // max(1, run.series)
             points = min(_MOST_POINTS, max(_LEAST_POINTS, share))
-            query = queries.of_run(run.labels)
+            query = queries.of_run(dict(run.labels))
             run.coarse, lines = self._past(query, first, last, points)
             run.batcher.add(run.rows.metrics(lines, self._keys_of(run)))
         if run is self._shared:
@@ -275,16 +263,15 @@ class Server:
 
     def _deal_out(self, lines: Sequence[AnswerSeries], now: float) -> None:
         """Give each run its series."""
-        by_run: dict[tuple[tuple[str, str], ...], list[AnswerSeries]] = {}
+        by_run: defaultdict[Labels, list[AnswerSeries]] = defaultdict(list)
         for line in lines:
-            labels = tuple(queries.belongs(line.labels).items())
-            by_run.setdefault(labels, []).append(line)
-        for run in self.runs.values():
-            own = by_run.get(tuple(run.labels.items())) if run.labels else None
+            by_run[queries.belongs(line.labels)].append(line)
+        for run in filter(attrgetter("labels"), self.runs.values()):
+            own = by_run.get(run.labels)
             if own:
                 run.absent = None
                 run.batcher.add(run.rows.metrics(own, self._keys_of(run)))
-            elif run.labels and run.absent is None:
+            elif run.absent is None:
                 run.absent = run.rows.newest or now
 
     def _until(self, now: float) -> float:
@@ -294,9 +281,7 @@ class Server:
 
     def _keys_of(self, run: ServedRun) -> Mapping[str, str]:
         """Return the log's own keys, if our exporter serves this run."""
-        if run.names & self._keys.keys():
-            return self._keys
-        return {}
+        return self._keys if run.names & self._keys.keys() else {}
 
     def _readings(self) -> dict[str, str]:
         """Return what asks for the readings of each group."""
@@ -325,14 +310,8 @@ class Server:
     ) -> list[AnswerSeries]:
         # the newest moment is always among them
         first = last - math.floor((last - first) / every) * every
-        form = urlencode(
-            {
-                "query": query,
-                "start": f"{first:.3f}",
-                "end": f"{last:.3f}",
-                "step": f"{every:g}",
-            }
-        )
+        period = {"start": f"{first:.3f}", "end": f"{last:.3f}", "step": f"{every:g}"}
+        form = urlencode({"query": query, **period})
         return parsed_series(self._ask("/api/v1/query_range", form))
 
 
@@ -358,23 +337,17 @@ def is_one(client: Client, address: Address) -> bool:
     return True
 
 
-def _range(since: float, now: float) -> str:
-    return urlencode({"start": f"{since:.0f}", "end": f"{now:.0f}"})
+def _list(data: object) -> list[Any]:
+    return data if isinstance(data, list) else []
+
+
+def _dicts(data: object) -> list[dict[Any, Any]]:
+    return [one for one in _list(data) if isinstance(one, dict)]
 
 
 def promql_duration(text: object) -> float | None:
     """Return a duration as Prometheus writes it: `15s`, `1m`, `1m30s`, `500ms`."""
-    total = 0.0
-    number = ""
-    units = {"ms": 1e-3, "s": 1.0, "m": 60.0, "h": 3600.0, "d": 86_400.0}
-    rest = text if isinstance(text, str) else ""
-    while rest:
-        digits = len(rest) - len(rest.lstrip("0123456789"))
-        number = rest[:digits]
-        rest = rest[digits:]
-        unit = next((unit for unit in units if rest.startswith(unit)), None)
-        if not number or unit is None:
-            return None
-        total += int(number) * units[unit]
-        rest = rest[len(unit) :]
-    return total or None
+    pieces = _PIECE.findall(text) if isinstance(text, str) else []
+    if "".join(map("".join, pieces)) != text:
+        return None
+    return sum(int(number) * _UNITS[unit] for number, unit in pieces) or None

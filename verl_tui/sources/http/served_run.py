@@ -12,6 +12,7 @@ from verl_tui.sources.http.prometheus_answers import AnswerRows
 
 if TYPE_CHECKING:
     from verl_tui.records import Record
+    from verl_tui.sources.http.prometheus_queries import Labels
 
 _STALE = 300.0
 """Seconds for which Prometheus takes a series for alive after its last sample."""
@@ -22,10 +23,11 @@ class ServedRun:
     """One run that a server has series of."""
 
     name: str
-    labels: dict[str, str]
+    labels: Labels
     """Labels that distinguish its series from those of others; empty for figures of no run."""
     names: set[str] = field(default_factory=set)
     series: int = 0
+    """How many it has at most at a time."""
     span: tuple[float, float] | None = None
     """When its steps were seen first and last."""
     rows: AnswerRows = field(default_factory=AnswerRows)

@@ -183,50 +183,46 @@ class HostFigures:
             samples: Name, labels and value of each.
         """
         seconds: dict[str, tuple[float, float]] = {}
-        amounts: dict[tuple[str, str], float] = {}
+        amounts: dict[str, dict[str, float]] = {}
         for name, labels, value in samples:
             node = node_of(labels)
             if name == "node_cpu_seconds_total":
                 idle, whole = seconds.get(node, (0.0, 0.0))
                 waits = labels.get("mode") in ("idle", "iowait")
-                seconds[node] = (idle + value if waits else idle, whole + value)
+                seconds[node] = (idle + value * waits, whole + value)
             elif name in HOSTS:
-                amounts[node, name] = value
-        out = dict(self._loads(seconds))
-        for node in sorted({node for node, _ in amounts}):
-            own = {name: value for (of, name), value in amounts.items() if of == node}
-            out |= _of_host(node, own, out)
+                amounts.setdefault(node, {})[name] = value
+        loads = dict(self._loads(seconds))
+        out = {_on(_CPU, node): load for node, load in loads.items()}
+        for node, own in sorted(amounts.items()):
+            used = _memory_percent(own)
+            if used is not None:
+                out[_on(_MEMORY, node)] = used
+            if "ray_node_cpu_utilization" in own and node not in loads:
+                out[_on(_CPU, node)] = own["ray_node_cpu_utilization"]
         return out
 
     def _loads(
         self, seconds: Mapping[str, tuple[float, float]]
     ) -> Iterator[tuple[str, float]]:
-        before = self._seconds
-        self._seconds = {**self._seconds, **seconds}
+        """Yield the share of the time since the scrape before that each node has worked."""
         for node, (idle, whole) in sorted(seconds.items()):
-            idle_before, whole_before = before.get(node, (0.0, 0.0))
-            if node in before and whole > whole_before and idle >= idle_before:
-                yield (
-                    _on(_CPU, node),
-                    100.0 * (1.0 - (idle - idle_before) / (whole - whole_before)),
-                )
+            before = self._seconds.get(node)
+            self._seconds[node] = idle, whole
+            if before is not None and whole > before[1] and idle >= before[0]:
+                share = (idle - before[0]) / (whole - before[1])
+                yield node, 100.0 * (1.0 - share)
 
 
-def _of_host(
-    node: str, amounts: Mapping[str, float], known: Mapping[str, float]
-) -> dict[str, float]:
-    out: dict[str, float] = {}
+def _memory_percent(amounts: Mapping[str, float]) -> float | None:
+    """Return the share of a host's memory in use, by node_exporter, else by Ray."""
     total = amounts.get("node_memory_MemTotal_bytes")
     free = amounts.get("node_memory_MemAvailable_bytes")
     if total is None or free is None:
         total = amounts.get("ray_node_mem_total")
         used = amounts.get("ray_node_mem_used")
         free = total - used if total is not None and used is not None else None
-    if total and free is not None:
-        out[_on(_MEMORY, node)] = 100.0 * (1.0 - free / total)
-    if "ray_node_cpu_utilization" in amounts and _on(_CPU, node) not in known:
-        out[_on(_CPU, node)] = amounts["ray_node_cpu_utilization"]
-    return out
+    return 100.0 * (1.0 - free / total) if total and free is not None else None
 
 
 def _on(key: str, node: str) -> str:

@@ -18,11 +18,7 @@ from verl_tui.records import Unreadable
 from verl_tui.sources.fields.row_batcher import RowBatcher, joined_notes
 from verl_tui.sources.files.compressed import head
 from verl_tui.sources.files.paths import escaped, file_and_part
-from verl_tui.sources.formats.prometheus_text.scraped_rows import (
-    ScrapedRows,
-    count_left_out,
-    runs_in,
-)
+from verl_tui.sources.formats.prometheus_text.scraped_rows import ScrapedRows, runs_in
 from verl_tui.sources.formats.prometheus_text.scrapes import (
     PrometheusSample,
     Scrape,
@@ -121,14 +117,7 @@ def read_page(data: bytes) -> MetricsPage:
             samples += _plain(line) or _odd(
                 text_string_to_metric_families(_EXEMPLAR.sub("", line) + "\n"), seconds
             )
-        except (
-            ValueError,
-            IndexError,
-            KeyError,
-            AttributeError,
-            OverflowError,
-            TypeError,
-        ) as error:
+        except Exception as error:  # noqa: BLE001 - whatever the library raises
             flaws.append(
                 Unreadable(
                     number, f"no sample: {one_line(str(error), 80)}", one_line(line, 80)
@@ -226,20 +215,26 @@ def parts_of(data: bytes) -> PageParts:
         flaws.append(
             Unreadable(data.count(b"\n") + 1, "its last line has no end", shown)
         )
-    left_out = max(map(count_left_out, page.scrapes), default=0)
-    return PageParts([_parts(scrape) for scrape in page.scrapes], flaws, left_out)
+    found = [runs_in(scrape) for scrape in page.scrapes]
+    left_out = max((count for _, count in found), default=0)
+    parts = [
+        _parts(scrape, runs)
+        for scrape, (runs, _) in zip(page.scrapes, found, strict=True)
+    ]
+    return PageParts(parts, flaws, left_out)
 
 
-def _parts(scrape: Scrape) -> dict[str, Scrape]:
-    found = runs_in(scrape)
-    shared = found.pop(("", ""), None)
-    called = Counter(run for run, _ in found)
-    if len(found) < 2:
-        return {_part(*run, called): scrape for run in found} or {NOBODYS: scrape}
-    parts = {_part(*run, called): part for run, part in found.items()}
-    if shared is None:
-        return parts
-    return {**parts, NOBODYS: shared}
+def _parts(scrape: Scrape, runs: Mapping[tuple[str, str], Scrape]) -> dict[str, Scrape]:
+    """Return the runs of a page by the names of their parts, the figures of none behind them; the
+    whole page where it is of one run.
+    """
+    named = {run: part for run, part in runs.items() if any(run)}
+    called = Counter(run for run, _ in named)
+    parts = {_part(*run, called): part for run, part in named.items()}
+    if len(parts) < 2:
+        return dict.fromkeys(parts, scrape) or {NOBODYS: scrape}
+    shared = runs.get(("", ""))
+    return parts if shared is None else {**parts, NOBODYS: shared}
 
 
 def _part(run: str, project: str, called: Mapping[str, int]) -> str:

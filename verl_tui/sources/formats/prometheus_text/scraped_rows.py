@@ -7,6 +7,8 @@ measured.
 
 from __future__ import annotations
 
+from array import array
+from functools import cache
 from typing import TYPE_CHECKING
 
 from verl_tui import prometheus_names
@@ -36,9 +38,6 @@ MOST_RUNS = 100
 _NOBODYS = ("", "")
 """Run and project of figures that belong to none."""
 
-StampedValue = tuple[float, float | None]
-"""A value, and the step of the validation that it is of, see `held`."""
-
 
 class ScrapedRows:
     """Makes rows of the figures of one run, in the order of time."""
@@ -50,8 +49,10 @@ class ScrapedRows:
         self._total: int | None = None
         self._last_row: tuple[object, ...] = ()
         """The last row of metrics: a page repeats it again and again."""
-        self._held: dict[str, StampedValue] = {}
-        """Last values of metrics that are logged now and then."""
+        self._held: dict[str, tuple[float, float | None]] = {}
+        """Last values of metrics that are logged now and then, which pages hold on to, each with
+        the step of its validation: without that two validations that came out alike are one.
+        """
         self._number = 0
 
     @property
@@ -60,47 +61,39 @@ class ScrapedRows:
         return self._step is None
 
     def take(
-        self, figures: ScrapeFigures, time: float | None
+        self, figures: ScrapeFigures, time: float | None, count: int | None = None
     ) -> Iterator[MetricRow | Record]:
         """Yield the records of a moment.
 
         Args:
             figures: Of one run.
             time: Of the moment, in seconds since the epoch.
+            count: The step where none is stated, None for the number of moments so far.
         """
         if figures.total is not None and figures.total != self._total:
             self._total = figures.total
             yield Progress(total=figures.total)
         self._reach(figures.step, time)
-        number = self._number
+        number = self._number if count is None else count
         self._number += 1
         stated = self._step is not None
         step = self._step if self._step is not None else number
         metrics = self._logged(figures)
         reached = figures.stepped or self._since if stated else time
-        row = (step, reached, *metrics, *map(repr, metrics.values()))
+        values = array("d", metrics.values())
+        row = (step, reached, *metrics, values.tobytes())
         if metrics and row != self._last_row:
             self._last_row = row
             yield MetricRow(
                 step,
                 tuple(metrics),
-                tuple(metrics.values()),
+                values,
                 reached,
                 progress=stated,
                 estimated=not stated,
             )
         if figures.readings:
-            keys = tuple(figures.readings)
-            values = tuple(figures.readings.values())
-            yield MetricRow(
-                step,
-                keys,
-                values,
-                time,
-                mean=True,
-                progress=False,
-                estimated=not stated,
-            )
+            yield reading(figures.readings, time, step, stated=stated)
 
     def _reach(self, step: int | None, time: float | None) -> None:
         """Note the step that a page states, None for none."""
@@ -113,37 +106,35 @@ class ScrapedRows:
 
     def _logged(self, figures: ScrapeFigures) -> dict[str, float]:
         """Return metrics without the values of validations long past."""
-        out = {}
-        for key, value in figures.metrics.items():
-            if is_now_and_then(key):
-                current = held(key, value, figures.validated)
-                if self._held.get(key) == current:
-                    continue
-                self._held[key] = current
-            out[key] = value
+        out = dict(figures.metrics)
+        for key in filter(_is_now_and_then, figures.metrics):
+            validated = figures.validated if key != _SAVING else None
+            if self._held.get(key) == (out[key], validated):
+                del out[key]
+            else:
+                self._held[key] = out[key], validated
         return out
 
 
-def is_now_and_then(key: str) -> bool:
+def reading(
+    figures: Mapping[str, float], time: float | None, step: int, *, stated: bool
+) -> MetricRow:
+    """Return the row of figures that are measured by the clock; `stated`: the step is known."""
+    return MetricRow(
+        step,
+        tuple(figures),
+        tuple(figures.values()),
+        time,
+        mean=True,
+        progress=False,
+        estimated=not stated,
+    )
+
+
+@cache
+def _is_now_and_then(key: str) -> bool:
     """Return whether a metric is logged with some steps only."""
-    return key == _SAVING or _is_validated(key)
-
-
-def held(key: str, value: float, validated: float | None) -> StampedValue:
-    """Return the identity of a value that is logged now and then, by which it differs from the next
-    one.
-
-    Args:
-        key: Of the metric.
-        value: Which pages hold on to.
-        validated: The step of the newest validation, None where unknown: then two that came
-            out alike are one.
-    """
-    return value, validated if _is_validated(key) else None
-
-
-def _is_validated(key: str) -> bool:
-    return key == _TESTING or describe(key).group == "validation"
+    return key in (_SAVING, _TESTING) or describe(key).group == "validation"
 
 
 def run_of(labels: Mapping[str, str]) -> tuple[str, str]:
@@ -154,27 +145,25 @@ def run_of(labels: Mapping[str, str]) -> tuple[str, str]:
     return one_line(run, 120), one_line(labels.get("project", ""), 120)
 
 
-def count_left_out(scrape: Scrape) -> int:
-    """Return how many runs of a page `runs_in` leaves out."""
-    found = {run_of(dict(sample.labels)) for sample in scrape.samples}
-    return max(0, len(found - {_NOBODYS}) - MOST_RUNS)
+def runs_in(scrape: Scrape) -> tuple[dict[tuple[str, str], Scrape], int]:
+    """Return the figures of a page by run and project, and how many runs are left out.
 
-
-def runs_in(scrape: Scrape) -> dict[tuple[str, str], Scrape]:
-    """Return the figures of a page by run and project, of the first `MOST_RUNS`; those of no run
-    under empty names.
-
-    The meaning of its names is stated once for all runs.
+    Those of no run are under empty names; of the others the first `MOST_RUNS` are kept. The meaning
+    of the page's names is stated once for all runs.
     """
     parts: dict[tuple[str, str], list[PrometheusSample]] = {}
     keys = []
     for sample in scrape.samples:
         if sample.name == prometheus_names.INFO:
             keys.append(sample)
-            continue
-        run = run_of(dict(sample.labels))
-        if run in parts or len(parts) < MOST_RUNS or run == _NOBODYS:
-            parts.setdefault(run, []).append(sample)
+        else:
+            parts.setdefault(run_of(dict(sample.labels)), []).append(sample)
+    runs = [run for run in parts if run != _NOBODYS]
+    for run in runs[MOST_RUNS:]:
+        del parts[run]
     for samples in parts.values():
         samples.extend(keys)
-    return {run: Scrape(tuple(samples), scrape.kinds) for run, samples in parts.items()}
+    found = {
+        run: Scrape(tuple(samples), scrape.kinds) for run, samples in parts.items()
+    }
+    return found, max(0, len(runs) - MOST_RUNS)

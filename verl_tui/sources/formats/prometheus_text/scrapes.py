@@ -8,9 +8,10 @@ The labels' names decide which is which, a heuristic.
 from __future__ import annotations
 
 import math
+from bisect import bisect_left
 from collections import defaultdict
-from itertools import islice
-from typing import TYPE_CHECKING, NamedTuple
+from itertools import accumulate
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from verl_tui import prometheus_names
 from verl_tui.means import mean
@@ -77,12 +78,15 @@ class ScrapeFigures(NamedTuple):
 
 
 _MOST_PARTS = 32
-_MOST_KEYS = 2000
-_MOST_READINGS = 20_000
-"""A thousand nodes of eight devices have more figures than anybody looks at."""
-_QUANTILES = {"p50": 0.5, "p95": 0.95}
+QUANTILES = {"p50": 0.5, "p95": 0.95}
+"""Quantiles that are shown of a histogram."""
+
+_STATED = {str(share): part for part, share in QUANTILES.items()}
+"""Quantiles as summaries state them."""
 
 _Labels = tuple[tuple[str, str], ...]
+_Place = tuple[str, str]
+"""Name of a metric, and what it is of."""
 
 
 class Scrapes:
@@ -99,7 +103,6 @@ class Scrapes:
         self._before: dict[tuple[str, str, _Labels], tuple[float, float | None]] = {}
         """By worker and series: the last value of a counter, and its time."""
         self._hosts = HostFigures()
-        self._left_out = 0
         self._since_start = False
         self.findings: tuple[tuple[str, str], ...] = ()
         """Ids and severities that our exporter stated last."""
@@ -107,16 +110,9 @@ class Scrapes:
     @property
     def note(self) -> str | None:
         """Return what should be known of the figures."""
-        notes = []
-        if self._since_start:
-            notes.append(
-                "counters and quantiles are of all the time since the process began"
-            )
-        if self._left_out:
-            notes.append(
-                f"{self._left_out:,} metrics are left out: only the first ones are kept"
-            )
-        return "; ".join(notes) or None
+        if not self._since_start:
+            return None
+        return "counters and quantiles are of all the time since the process began"
 
     def take(
         self, scrapes: Mapping[str, Scrape], times: Mapping[str, float]
@@ -129,37 +125,26 @@ class Scrapes:
                 left out.
         """
         builder = _FigureBuilder(self._before, totals=self._totals)
-        rest = []
+        machines = []
         for worker, scrape in scrapes.items():
             for sample in scrape.samples:
                 if sample.name in MACHINES:
-                    rest.append(
-                        (
-                            sample.name,
-                            {**_at(worker), **dict(sample.labels)},
-                            sample.value,
-                        )
-                    )
+                    labels = {**_at(worker), **dict(sample.labels)}
+                    machines.append((sample.name, labels, sample.value))
                 else:
-                    builder.add(
-                        worker, sample, scrape.kinds, times.get(worker, sample.time)
-                    )
+                    time = times.get(worker, sample.time)
+                    builder.add(worker, sample, scrape.kinds, time)
         metrics, readings = builder.figures(_keys(scrapes.values()))
-        readings |= {**device_figures(rest), **self._hosts.take(rest)}
-        self._left_out = max(
-            self._left_out, len(metrics) - _MOST_KEYS, len(readings) - _MOST_READINGS
-        )
+        readings |= {**device_figures(machines), **self._hosts.take(machines)}
         self._since_start = self._totals and builder.whole
         if builder.ours:
             self.findings = tuple(builder.findings)
-        metrics = _cut(metrics, _MOST_KEYS)
-        readings = _cut(readings, _MOST_READINGS)
         return ScrapeFigures(
             builder.step,
             builder.total,
             builder.stepped,
-            metrics,
-            readings,
+            _safe(metrics),
+            _safe(readings),
             builder.validated,
         )
 
@@ -192,6 +177,10 @@ def _keys(scrapes: Iterable[Scrape]) -> dict[str, str]:
     return {labels.get("name", ""): labels.get("key", "") for labels in tables}
 
 
+def _zeros() -> defaultdict[Any, float]:
+    return defaultdict(float)
+
+
 class _FigureBuilder:
     """Builds the figures of one moment from its samples."""
 
@@ -212,23 +201,14 @@ class _FigureBuilder:
         """True if some figure is of all the time since a process began."""
         self._before = before
         self._all = totals
-        self._levels: dict[tuple[str, str], list[float]] = defaultdict(list)
-        """By name and what it is of."""
-        self._rates: dict[tuple[str, str], float] = defaultdict(float)
-        self._totals: dict[tuple[str, str], float] = defaultdict(float)
-        self._buckets: dict[tuple[str, str], dict[float, float]] = defaultdict(
-            lambda: defaultdict(float)
-        )
+        self._levels: dict[_Place, list[float]] = defaultdict(list)
+        self._added: dict[str, float] = defaultdict(float)
+        """By key: rates and totals, which are summed over workers."""
         self._quantiles: dict[str, list[float]] = defaultdict(list)
-        self._sums: dict[tuple[str, str], dict[str, float]] = defaultdict(
-            lambda: defaultdict(float)
-        )
-
-    def _note_ours(self, sample: PrometheusSample) -> None:
-        """Note what verl-tui's own exporter states."""
-        self.ours = self.ours or sample.name == prometheus_names.STATE
-        if sample.name == prometheus_names.FINDING and sample.value == 1:
-            self.findings.append(stated_finding(dict(sample.labels)))
+        """By key: those that summaries state."""
+        self._sums: dict[_Place, dict[str, float]] = defaultdict(_zeros)
+        """Sum and count of histograms and summaries."""
+        self._buckets: dict[_Place, dict[float, float]] = defaultdict(_zeros)
 
     def add(
         self,
@@ -239,29 +219,40 @@ class _FigureBuilder:
     ) -> None:
         """Take a sample."""
         name = sample.name
-        self._note_ours(sample)
-        if self._progress(name, sample.value) or NO_METRIC.fullmatch(name):
+        if self._is_no_metric(sample):
             return
         family, part = _family(name, kinds)
         kind = kinds.get(family, "")
         what = _what(sample.labels)
-        if part == "bucket" or (kind == "histogram" and part):
-            self._histogram(worker, sample, family, part, what)
+        if part == "bucket" or (part and kind in ("histogram", "summary")):
+            self._distribution(worker, sample, (family, what), part)
         elif kind == "summary":
-            self._summary(worker, sample, family, part, what)
+            stated = _STATED.get(dict(sample.labels).get("quantile", ""))
+            if stated is not None:
+                key = _joined(slashed(family), what)
+                self._quantiles[f"{key}/{stated}"].append(sample.value)
         elif kind == "counter" or (not kind and name.endswith("_total")):
             self._counter(worker, sample, what, time)
         else:
             self._levels[name, what].append(sample.value)
 
-    def _progress(self, name: str, value: float) -> bool:
-        """Take a sample about the progress of training; return whether it was one."""
-        if name == prometheus_names.LAST_STEP:
+    def _is_no_metric(self, sample: PrometheusSample) -> bool:
+        """Return whether a sample is none of a metric; take what it says of the run."""
+        name, value = sample.name, sample.value
+        if name == prometheus_names.STATE:
+            self.ours = True
+        elif name == prometheus_names.FINDING:
+            self.findings += [stated_finding(dict(sample.labels))] * (value == 1)
+        elif name == prometheus_names.LAST_STEP:
             self.stepped = max(self.stepped or 0.0, value)
-            return True
-        if name == prometheus_names.LAST_VALIDATION:
+        elif name == prometheus_names.LAST_VALIDATION:
             self.validated = value
-            return True
+        else:
+            return self._is_progress(name, value) or bool(NO_METRIC.fullmatch(name))
+        return True
+
+    def _is_progress(self, name: str, value: float) -> bool:
+        """Return whether a sample counts steps; take it."""
         planned = name == prometheus_names.TOTAL_STEPS
         if not planned and STEPS.fullmatch(name) is None:
             return False
@@ -270,44 +261,30 @@ class _FigureBuilder:
             self.total = int(value) if planned else self.total
         return True
 
-    def _summary(
-        self, worker: str, sample: PrometheusSample, family: str, part: str, what: str
+    def _distribution(
+        self, worker: str, sample: PrometheusSample, place: _Place, part: str
     ) -> None:
-        if part:
-            self._sums[family, what][part] += self._grown(worker, sample, None)[0]
-            return
-        stated = dict(sample.labels).get("quantile", "")
-        name = next(
-            (name for name, share in _QUANTILES.items() if stated == str(share)), None
-        )
-        if name is not None:
-            self._quantiles[_joined(slashed(family), what) + f"/{name}"].append(
-                sample.value
-            )
-
-    def _histogram(
-        self, worker: str, sample: PrometheusSample, family: str, part: str, what: str
-    ) -> None:
+        """Take a part of a histogram or a summary."""
         grown, _ = self._grown(worker, sample, None)
         if part != "bucket":
-            self._sums[family, what][part] += grown
+            self._sums[place][part] += grown
             return
         try:
             bound = float(dict(sample.labels).get("le", "nan"))
         except ValueError:
             return
         if not math.isnan(bound):
-            self._buckets[family, what][bound] += grown
+            self._buckets[place][bound] += grown
 
     def _counter(
         self, worker: str, sample: PrometheusSample, what: str, time: float | None
     ) -> None:
-        name = sample.name
+        stem = slashed(sample.name.removesuffix("_total"))
         grown, seconds = self._grown(worker, sample, time)
         if seconds is not None:
-            self._rates[name.removesuffix("_total"), what] += grown / seconds
-        if (self._all and seconds is None) or KEPT_TOTALS.fullmatch(name):
-            self._totals[name, what] += sample.value
+            self._added[_joined(f"{stem}_per_second", what)] += grown / seconds
+        if (self._all and seconds is None) or KEPT_TOTALS.fullmatch(sample.name):
+            self._added[_joined(slashed(sample.name), what)] += sample.value
             self.whole = True
 
     def _grown(
@@ -359,14 +336,7 @@ class _FigureBuilder:
 
     def _counted(self, keys: Mapping[str, str]) -> dict[str, float]:
         """Return what comes of counters, histograms and summaries."""
-        out = {
-            _joined(f"{slashed(name)}_per_second", what): rate
-            for (name, what), rate in self._rates.items()
-        }
-        out |= {
-            _joined(slashed(name), what): total
-            for (name, what), total in self._totals.items()
-        }
+        out = dict(self._added)
         out |= {key: _mean(values) for key, values in self._quantiles.items()}
         repeated = SUMMARIES if keys else frozenset()
         for (name, what), sums in self._sums.items():
@@ -381,7 +351,7 @@ class _FigureBuilder:
 def _quantiles(key: str, buckets: Mapping[float, float]) -> dict[str, float]:
     """Return the quantiles of a histogram by key."""
     found = {
-        f"{key}/{part}": quantile(buckets, share) for part, share in _QUANTILES.items()
+        f"{key}/{part}": quantile(buckets, share) for part, share in QUANTILES.items()
     }
     return {name: value for name, value in found.items() if value is not None}
 
@@ -397,18 +367,13 @@ def quantile(buckets: Mapping[float, float], share: float) -> float | None:
     count = buckets[bounds[-1]] if bounds else 0.0
     if len(bounds) < 2 or bounds[-1] != math.inf or not 0 < count < math.inf:
         return None
-    wanted = share * count
-    below = 0.0
-    lower = min(0.0, bounds[0])
-    for bound in bounds[:-1]:
-        up_to = max(below, buckets[bound])
-        if up_to >= wanted:
-            if up_to == below:
-                return bound
-            return lower + (bound - lower) * (wanted - below) / (up_to - below)
-        below = up_to
-        lower = bound
-    return lower
+    bounds.pop()
+    up_to = list(accumulate((buckets[bound] for bound in bounds), max))
+    at = bisect_left(up_to, share * count)
+    if at == len(bounds):
+        return bounds[-1]
+    below, lower = (up_to[at - 1], bounds[at - 1]) if at else (0.0, min(0.0, bounds[0]))
+    return lower + (bounds[at] - lower) * (share * count - below) / (up_to[at] - below)
 
 
 def _family(name: str, kinds: Mapping[str, str]) -> tuple[str, str]:
@@ -434,8 +399,8 @@ def _joined(name: str, what: str) -> str:
     return f"{name}/{one_line(what, 100)}" if what else name
 
 
-def _cut(figures: Mapping[str, float], most: int) -> dict[str, float]:
-    return {safe(key, 300): value for key, value in islice(figures.items(), most)}
+def _safe(figures: Mapping[str, float]) -> dict[str, float]:
+    return {safe(key, 300): value for key, value in figures.items()}
 
 
 def _mean(values: Sequence[float]) -> float:
