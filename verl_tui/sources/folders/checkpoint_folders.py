@@ -5,6 +5,7 @@ so far.
 from __future__ import annotations
 
 import os
+from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -58,9 +59,9 @@ def homes(directory: Path, depth: int = _DEEPEST) -> list[Path]:
     entries = _entries(directory)
     if is_home(entries):
         return [directory]
-    below = sorted(entry.name for entry in entries if depth and is_folder(entry))[
-        :_MOST
-    ]
+    below = []
+    if depth > 0:
+        below = sorted(entry.name for entry in entries if is_folder(entry))[:_MOST]
     return [home for name in below for home in homes(directory / name, depth - 1)]
 
 
@@ -90,9 +91,7 @@ class CheckpointSource(PolledSource):
 
     def read(self) -> tuple[tuple[Record, ...], bool]:
         """Return the checkpoints that appeared, vanished or were completed."""
-        found = [
-            one for home in self.homes for one in _without_torso(_checkpoints(home))
-        ]
+        found = list(chain.from_iterable(map(_checkpoints, self.homes)))
         before = self._reported
         self._reported = {one.path: one for one in found}
         self._records = len(self._reported)
@@ -159,9 +158,9 @@ def _entries(directory: Path) -> list[os.DirEntry[str]]:
 
 
 def _checkpoints(home: Path) -> list[_FoundCheckpoint]:
-    """Return the checkpoints that lie right in a directory."""
+    """Return the checkpoints that lie right in a directory, without one still being saved."""
     found = (_checkpoint(entry) for entry in _entries(home))
-    return [one for one in found if one is not None]
+    return _without_torso([one for one in found if one is not None])
 
 
 def _without_torso(found: list[_FoundCheckpoint]) -> list[_FoundCheckpoint]:

@@ -101,8 +101,7 @@ class TableFolder(PolledSource):
             for step, stamp in self._listing.changes().items()
             if stamp is not None
         }
-        times = [stamp.modified / 1e9 for stamp in stamps.values()]
-        self._modified = max((self._modified or 0.0, *times)) or None
+        self._modified = self._listing.modified
         if self._missing:
             return
         sizes = {step: stamp.size for step, stamp in stamps.items() if stamp.size}

@@ -178,6 +178,7 @@ class DumpSource(PolledSource):
         figures.
         """
         changes = self._listing.changes()
+        self._modified = self._listing.modified
         sizes = {
             step: stamp.size for step, stamp in changes.items() if stamp is not None
         }
@@ -189,7 +190,6 @@ class DumpSource(PolledSource):
                 self._forget(step)
                 yield Dump(step, path, self.validation, 0, removed=True)
                 continue
-            self._modified = max(self._modified or 0.0, stamp.modified / 1e9)
             self._wait(step, stamp.size, limits[step])
             yield Dump(
                 step, path, self.validation, stamp.size, modified=stamp.modified / 1e9
