@@ -20,6 +20,7 @@ from verl_tui.records import (
     SampleFacts,
     Unreadable,
 )
+from verl_tui.sources.fields.sample import is_validation
 from verl_tui.sources.fields.sample_figures import figure_records
 from verl_tui.sources.files.paths import is_folder, why
 from verl_tui.sources.files.polled import PolledSource
@@ -138,7 +139,7 @@ class DumpSource(PolledSource):
         self._listing = Listing(
             self.path.parent, rollouts.dump_step, path.name if single else None
         )
-        self.validation = rollouts.is_validation(self._listing.directory)
+        self.validation = is_validation(self._listing.directory.name)
         self._waiting: list[int] = []
         """Steps whose dumps wait to be read, or to be read on; ascending, the last is read
         first.

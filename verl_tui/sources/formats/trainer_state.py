@@ -17,7 +17,7 @@ from verl_tui.sources.fields.row_batcher import MetricRow, joined_notes
 from verl_tui.sources.files.checkpoint_names import HOMES, checkpoint_step
 from verl_tui.sources.files.paths import is_file
 from verl_tui.sources.files.tail import NEWEST, is_checkpoint, newest_checkpoint_file
-from verl_tui.sources.formats.documents import DocumentReader
+from verl_tui.sources.formats.documents import HistoryReader
 from verl_tui.text import one_line, safe
 
 if TYPE_CHECKING:
@@ -88,7 +88,7 @@ def reader(path: Path) -> TrainerStateReader:
     return TrainerStateReader(str(path))
 
 
-class TrainerStateReader(DocumentReader):
+class TrainerStateReader(HistoryReader):
     """Reads the history of a trainer's state."""
 
     def __init__(self, origin: str) -> None:

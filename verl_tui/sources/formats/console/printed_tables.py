@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from verl_tui.patterns import pattern
 from verl_tui.sources.fields.rewards import RewardSum
-from verl_tui.sources.fields.sample import plain_field, read_sample
+from verl_tui.sources.fields.sample import plain_field
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -139,9 +139,7 @@ class TableBlock:
         for name, lines in zip(map(plain_field, self._names), cells, strict=True):
             text = _unwrapped(lines)
             record[name] = text if name in _TEXTS else _value(text)
-        sample = read_sample(
-            self._rewards.complete(record), self._step, validation=not self._titled
-        )
+        sample = self._rewards.sample(record, self._step, validation=not self._titled)
         if sample is not None:
             self._samples.append(sample)
 

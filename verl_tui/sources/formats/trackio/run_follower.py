@@ -9,7 +9,6 @@ reached at their time.
 from __future__ import annotations
 
 import math
-import re
 import sqlite3
 from bisect import bisect_right
 from contextlib import closing
@@ -21,7 +20,7 @@ from verl_tui.sources.fields.jsonl import flatten, integer, loads, number
 from verl_tui.sources.fields.lists import histograms, split
 from verl_tui.sources.fields.rewards import RewardSum, weights_of
 from verl_tui.sources.fields.row_batcher import MetricRow, RowBatcher, joined_notes
-from verl_tui.sources.fields.sample import plain_field, read_sample
+from verl_tui.sources.fields.sample import is_validation, plain_record, pop_step
 from verl_tui.sources.fields.sample_figures import SampleFigures
 from verl_tui.sources.fields.setting_values import flatten_settings
 from verl_tui.sources.fields.steps import stated_step, step_fields
@@ -38,7 +37,6 @@ if TYPE_CHECKING:
 _ROWS = 1000
 """Rows of one read."""
 _TABLE = "trackio.table"
-_VALIDATION = pattern(r"(?<![a-z])(?:val|eval|test)", re.IGNORECASE)
 _WORDS = {"NaN": math.nan, "Infinity": math.inf, "-Infinity": -math.inf}
 """How trackio writes numbers that JSON does not know (trackio/utils.py, `serialize_values`)."""
 _DEVICE = pattern(
@@ -271,12 +269,12 @@ class TrackioSource(PolledSource):
                     id, one_line(f"a row of the table {key} is not a JSON object"), ""
                 )
                 continue
-            record = {plain_field(str(name)): value for name, value in row.items()}
-            step = integer(record.pop("step", None))
-            sample = read_sample(
-                self._rewards.complete(record),
+            record = plain_record(row)
+            step = pop_step(record)
+            sample = self._rewards.sample(
+                record,
                 self._step if step is None else step,
-                validation=_VALIDATION.search(key) is not None,
+                validation=is_validation(key),
             )
             if sample is not None:
                 yield sample

@@ -11,7 +11,6 @@ capitalisation. A row without a step has W&B's step.
 
 from __future__ import annotations
 
-import re
 from functools import lru_cache
 from itertools import islice
 from typing import TYPE_CHECKING, Any
@@ -19,11 +18,17 @@ from typing import TYPE_CHECKING, Any
 import orjson
 
 from verl_tui.patterns import pattern
-from verl_tui.records import Restart, Unreadable
+from verl_tui.records import Unreadable
 from verl_tui.sources.fields.jsonl import first_value, integer, loads
 from verl_tui.sources.fields.rewards import RewardSum
-from verl_tui.sources.fields.sample import plain_field, read_sample
+from verl_tui.sources.fields.sample import (
+    is_validation,
+    plain_field,
+    pop_step,
+    read_sample,
+)
 from verl_tui.sources.files.tail import opened
+from verl_tui.sources.formats.documents import WholeReader
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -38,11 +43,9 @@ _LARGEST = 256 * 2**20
 """Bytes; a larger file is no table of samples."""
 _SAMPLES_A_TABLE = 4096
 """Samples kept of one table."""
-_STEPS = ("step", "global_step")
 _NAME = pattern(r"^(?P<key>.+)_(?P<step>\d+)_(?P<hash>[0-9a-f]+)\.table\.json$")
 _COLUMNS = pattern(rb'"columns"\s*:\s*(\[[^\[\]]*\])')
 _NUMBERED = pattern(r"^(?P<field>\w+?)_(?P<number>\d+)$")
-_VALIDATION = pattern(r"val|eval|test", re.IGNORECASE)
 
 
 def matches(path: Path, head: bytes) -> bool:
@@ -65,18 +68,15 @@ def reader(path: Path) -> TableReader:
     return TableReader(path)
 
 
-class TableReader:
+class TableReader(WholeReader):
     """Waits for the whole table: JSON is complete when it can be read."""
 
+    ends = (b"}",)
+
     def __init__(self, path: Path) -> None:
+        super().__init__(_LARGEST)
         self._path = path
         self._rewards = RewardSum(path=path)
-        self._data: list[bytes] = []
-        self._size = 0
-        self._done = False
-        """True once the table has been read or given up."""
-        self._has_complained = False
-        """True once it was reported that something follows the table."""
 
     @property
     def note(self) -> str | None:
@@ -85,56 +85,33 @@ class TableReader:
 
     def feed(self, data: bytes) -> tuple[Record, ...]:
         """Return the samples, once the file is whole."""
-        if self._done or not data:
-            return self._behind(data)
-        self._data.append(data)
-        self._size += len(data)
-        if self._size > _LARGEST:
-            self._data = []
-            self._done = True
-            self._has_complained = True
-            return (Unreadable(1, f"larger than {_LARGEST >> 20} MiB", ""),)
-        if not data.rstrip().endswith(b"}"):
-            return ()
-        try:
-            table = loads(b"".join(self._data))
-        except ValueError:
-            return ()  # the end of an object within
-        self._data = []
-        self._done = True
-        return tuple(self._samples(table))
+        return self._behind(data) if self._is_done else super().feed(data)
+
+    def parse(self, data: bytes) -> Iterator[Record]:
+        """Yield the samples of a whole table."""
+        yield from self._samples(loads(data))
 
     def finish(self) -> tuple[Record, ...]:
         """Return what a table holds that something stands behind, or a complaint if it is
         incomplete: no more bytes come.
         """
-        if self._done or not self._size:
+        if self._is_done or not self._held:
             return ()
         try:
-            table, behind = first_value(b"".join(self._data))
+            table, behind = first_value(bytes(self._held))
         except ValueError:
-            return (Unreadable(1, "not complete, or not JSON", ""),)
-        self._data = []
-        self._done = True
+            return super().finish()
         return (*self._samples(table), *self._behind(behind))
 
     def _behind(self, data: bytes) -> tuple[Record, ...]:
         """Return a complaint of what stands behind the table, once."""
-        if self._has_complained or not data.strip():
+        if not data.strip():
             return ()
-        self._has_complained = True
-        return (Unreadable(1, "something stands behind the end of the table", ""),)
-
-    def restart(self, reason: str) -> tuple[Record, ...]:
-        """Forget everything: the file starts again."""
-        self._data = []
-        self._size = 0
-        self._done = False
-        self._has_complained = False
-        return (Restart(reason),)
+        return self._complain("something stands behind the end of the table")
 
     def _samples(self, table: Any) -> Iterator[Record]:
         """Yield the samples of a table that no earlier one holds."""
+        self._is_done = True
         table = table if isinstance(table, dict) else {}
         columns = table.get("columns")
         rows = table.get("data")
@@ -150,14 +127,13 @@ class TableReader:
         self, columns: list[Any], rows: list[Any], key: str, step: int | None
     ) -> Iterator[Sample]:
         """Yield the samples in rows of a table."""
-        validation = _VALIDATION.search(key) is not None
+        validation = is_validation(key)
         for row in rows:
             if not isinstance(row, list):
                 continue
             for stated, record in _records(columns, row):
                 at = step if stated is None else stated
-                whole = self._rewards.complete(record)
-                sample = read_sample(whole, at, validation=validation)
+                sample = self._rewards.sample(record, at, validation=validation)
                 if sample is not None:
                     yield sample
 
@@ -174,7 +150,7 @@ def _records(
             plain[column] = value
         else:
             numbered.setdefault(found["number"], {})[found["field"]] = value
-    step = _pop_step(plain)
+    step = pop_step(plain)
     if numbered and read_sample(plain) is None:
         for fields in numbered.values():
             yield step, plain | fields
@@ -182,12 +158,6 @@ def _records(
     for n, fields in numbered.items():
         plain |= {f"{field}_{n}": value for field, value in fields.items()}
     yield step, plain
-
-
-def _pop_step(record: dict[str, Any]) -> int | None:
-    """Remove and return the first step that a record states."""
-    steps = (integer(record.pop(name, None)) for name in _STEPS)
-    return next((step for step in steps if step is not None), None)
 
 
 def _name_and_step(path: Path) -> tuple[str, int | None]:
