@@ -210,7 +210,9 @@ class ConsoleDecoder:
             at = end + 1
             number += 1
             if idle and self._noise.has(line):
-                continue  # nothing has changed
+                if self._noise.dated:
+                    out.extend(self._times(line))
+                continue  # nothing else has changed
             out.extend(self._decode_again(line, number - 1, idle=idle))
             if self._sample.holds(self._prefix) and not self._blank:
                 end = self._take_samples(out, text, at, line)
@@ -236,8 +238,15 @@ class ConsoleDecoder:
     def decode(self, line: bytes, number: int) -> Sequence[MetricRow | Record]:
         """Return the records of one line, or of the part of it behind a bar."""
         if self._is_idle(number) and self._noise.has(line):
-            return ()
+            return self._times(line) if self._noise.dated else ()
         return self._decode(line, number)
+
+    def _times(self, line: bytes) -> Sequence[Record]:
+        """Return the times in a line that says nothing else."""
+        if self._timestamps.repeats(line):
+            return ()
+        lead, _, part = self._parted(without_hole(strip_ansi(line)))
+        return (*self._timestamps.read(lead), *self._timestamps.read(part))
 
     def _decode_again(
         self, line: bytes, number: int, *, idle: bool
