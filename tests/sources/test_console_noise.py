@@ -19,9 +19,7 @@ def test_what_no_reader_looks_for_says_nothing() -> None:
     assert noise.dated
 
 
-@pytest.mark.parametrize(
-    "word", [*WORDS, "step:", "[prompt]", "╭", "a\rb"]
-)
+@pytest.mark.parametrize("word", [*WORDS, "step:", "[prompt]", "╭", "a\rb"])
 def test_a_word_that_a_reader_looks_for_is_no_noise(word: str) -> None:
     noise = Noise()
     assert noise.has(SILENT)

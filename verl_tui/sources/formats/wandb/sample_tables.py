@@ -11,9 +11,9 @@ capitalisation. A row without a step has W&B's step.
 
 from __future__ import annotations
 
-from functools import lru_cache
 from itertools import islice
-from typing import TYPE_CHECKING, Any
+from operator import attrgetter
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import orjson
 
@@ -31,7 +31,7 @@ from verl_tui.sources.files.tail import opened
 from verl_tui.sources.formats.documents import WholeReader
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Iterator
     from pathlib import Path
 
     from verl_tui.records import Record, Sample
@@ -118,21 +118,20 @@ class TableReader(WholeReader):
         if not isinstance(columns, list) or not isinstance(rows, list):
             yield Unreadable(1, 'no table: "columns" or "data" is missing', "")
             return
-        key, step = _name_and_step(self._path)
-        new_rows = _new_rows(self._path, key, step, rows)
-        samples = self._samples_of(columns, new_rows, key, step)
+        at = _table_at(self._path)
+        samples = self._samples_of(columns, _new_rows(at, rows), at)
         yield from islice(samples, _SAMPLES_A_TABLE)
 
     def _samples_of(
-        self, columns: list[Any], rows: list[Any], key: str, step: int | None
+        self, columns: list[Any], rows: list[Any], table: _Table
     ) -> Iterator[Sample]:
         """Yield the samples in rows of a table."""
-        validation = is_validation(key)
+        validation = is_validation(table.key)
         for row in rows:
             if not isinstance(row, list):
                 continue
             for stated, record in _records(columns, row):
-                at = step if stated is None else stated
+                at = table.step if stated is None else stated
                 sample = self._rewards.sample(record, at, validation=validation)
                 if sample is not None:
                     yield sample
@@ -160,88 +159,67 @@ def _records(
     yield step, plain
 
 
-def _name_and_step(path: Path) -> tuple[str, int | None]:
-    """Return the name and step of a table, from its file's name and the folders below `table`."""
+class _Table(NamedTuple):
+    """What the name of a table's file says."""
+
+    step: int | None
+    path: Path
+    key: str
+    """Its name, with the folders below `table`."""
+    content: str
+    """A hash of what is in it."""
+
+    @property
+    def place(self) -> tuple[int, str]:
+        """Its place among the tables of a folder."""
+        return self.step or 0, self.path.name
+
+    def goes_on(self, other: _Table) -> bool:
+        """Return whether another table has its name and an earlier step."""
+        if other.key != self.key or self.step is None or other.step is None:
+            return False
+        return other.step < self.step
+
+
+def _table_at(path: Path) -> _Table:
     found = _NAME.match(path.name)
-    name = found["key"] if found else path.name.partition(".")[0]
-    step = integer(found["step"]) if found else None
+    if found is None:
+        name, step, content = path.name.partition(".")[0], None, path.name
+    else:
+        name, step, content = found["key"], integer(found["step"]), found["hash"]
     parts = path.parent.parts
-    if "table" in parts:
-        below = len(parts) - parts[::-1].index("table")
-        name = "/".join((*parts[below:], name))
-    return name, step
+    below = parts[len(parts) - parts[::-1].index("table") :] if "table" in parts else ()
+    return _Table(step, path, "/".join((*below, name)), content)
 
 
-def _new_rows(path: Path, key: str, step: int | None, rows: list[Any]) -> list[Any]:
+def _new_rows(table: _Table, rows: list[Any]) -> list[Any]:
     """Return the rows that no earlier table beside it holds: a growing table is rewritten whole."""
-    earlier = _earlier(path, key, step)
-    if earlier is None:
-        return rows
-    if _content(earlier) == _content(path):
-        return []
     try:
-        stat = earlier.stat()
-        known = _rows(earlier, stat.st_size, stat.st_mtime)
-    except (OSError, ValueError):
-        return rows
-    if known and rows[: len(known)] == known:
-        return rows[len(known) :]
-    return rows
-
-
-def _earlier(path: Path, key: str, step: int | None) -> Path | None:
-    """Return the last earlier table with the same content, else with the same name."""
-    tables = _beside(path)
-    steps = {other: _name_and_step(other) for other in tables}
-    content = _content(path)
-    place = (step or 0, path.name)
-    order = {other: (at or 0, other.name) for other, (_, at) in steps.items()}
-    before = [other for other in tables if order[other] < place]
-    twins = [other for other in before if _content(other) == content]
-    candidates = twins or _named_before(steps, key, step)
-    return max(candidates, default=None, key=order.__getitem__)
-
-
-def _beside(path: Path) -> list[Path]:
-    """Return the tables in the folder of one, [] if it cannot be listed."""
-    try:
-        return [
-            other
-            for other in path.parent.iterdir()
+        beside = [
+            _table_at(other)
+            for other in table.path.parent.iterdir()
             if other.name.endswith(".table.json")
         ]
-    except OSError:
-        return []
+        before = [other for other in beside if other.place < table.place]
+        if any(other.content == table.content for other in before):
+            return []
+        earlier = max(
+            filter(table.goes_on, before), key=attrgetter("place"), default=None
+        )
+        known = _rows(earlier.path) if earlier is not None else []
+    except (OSError, ValueError):
+        return rows
+    return rows[len(known) :] if rows[: len(known)] == known else rows
 
 
-def _named_before(
-    tables: Mapping[Path, tuple[str, int | None]], key: str, step: int | None
-) -> list[Path]:
-    """Return the tables of a name at earlier steps."""
-    if step is None:
-        return []
-    return [
-        path
-        for path, (name, at) in tables.items()
-        if name == key and at is not None and at < step
-    ]
-
-
-def _content(path: Path) -> str:
-    """Return the hash of a table's content, with which W&B ends the file's name."""
-    found = _NAME.match(path.name)
-    return found["hash"] if found else path.name
-
-
-@lru_cache(maxsize=2)
-def _rows(path: Path, size: int, modified: float) -> list[Any]:
+def _rows(path: Path) -> list[Any]:
     """Return the rows of another table.
 
     Raises:
         OSError: It cannot be read.
         ValueError: It is no JSON, or no table, or too large.
     """
-    if size > _LARGEST:
+    if path.stat().st_size > _LARGEST:
         raise ValueError("too large")
     with opened(path) as file:
         table = loads(file.read())
