@@ -78,18 +78,6 @@ class Decoder(Protocol):
 
 
 @runtime_checkable
-class StandaloneDecoder(Decoder, Protocol):
-    """A decoder of lines that mean mostly the same by themselves."""
-
-    @property
-    def standing(self) -> object:
-        """The state that the meaning of later lines depends on, to be compared with another
-        decoder's; None if it depends on each line before.
-        """
-        ...
-
-
-@runtime_checkable
 class BufferingDecoder(Decoder, Protocol):
     """A decoder some of whose records wait for later lines, and which need not wait for the ends of
     all lines.

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from verl_tui.records import Record, Restart, Unreadable
 from verl_tui.sources.fields.row_batcher import MetricRow, RowBatcher, joined_notes
-from verl_tui.sources.formats.format import BufferingDecoder, StandaloneDecoder
+from verl_tui.sources.formats.format import BufferingDecoder
 from verl_tui.sources.formats.placed import Placed
 
 if TYPE_CHECKING:
@@ -236,10 +236,10 @@ class LineReader:
 
 
 def _standing(decoder: Decoder) -> object:
-    """Return what the meaning of later lines depends on; None where that is all there was."""
-    if isinstance(decoder, StandaloneDecoder):
-        return decoder.standing
-    return None
+    """Return the state that the meaning of later lines depends on, to be compared with another
+    decoder's; None if it depends on each line before, as it does unless a decoder says otherwise.
+    """
+    return getattr(decoder, "standing", None)
 
 
 class LineParts:

@@ -15,9 +15,11 @@ from verl_tui.patterns import pattern
 from verl_tui.records import SAMPLES
 from verl_tui.sources.fields.jsonl import JsonDecoder, first_object, loads
 from verl_tui.sources.fields.rewards import RewardSum
+from verl_tui.sources.fields.row_batcher import joined_notes
 from verl_tui.sources.fields.sample import plain_record
 from verl_tui.sources.formats.documents import WholeReader
 from verl_tui.sources.formats.lines import LineReader
+from verl_tui.words import counted
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
@@ -120,14 +122,14 @@ class SampleDecoder(JsonDecoder):
     @property
     def note(self) -> str | None:
         """Return that it is an evaluation with its mean, and how rewards were added."""
-        notes = []
+        notes = None
         if self._count:
-            many = "1 sample" if self._count == 1 else f"{self._count:,} samples"
+            many = counted(self._count, "sample")
             mean = ""
             if self._scored:
                 mean = f", mean score {self._total / self._scored:.4g}"
-            notes.append(f"an evaluation of {many}{mean}: they state no step")
-        return "; ".join(filter(None, [*notes, self._rewards.note])) or None
+            notes = f"an evaluation of {many}{mean}: they state no step"
+        return joined_notes(notes, self._rewards.note)
 
     def restart(self) -> Iterable[MetricRow | Record]:  # type: ignore[override]
         """Forget what was counted."""
