@@ -1,4 +1,4 @@
-"""What trainers built on that of Hugging Face say of a training's end and of its best checkpoint."""
+"""What trainers built on that of Hugging Face say of a training's end and best checkpoint."""
 
 from __future__ import annotations
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from verl_tui.records import Record, Restart, Unreadable
 from verl_tui.sources.fields.row_batcher import MetricRow, RowBatcher, joined_notes
-from verl_tui.sources.formats.format import BufferingDecoder
+from verl_tui.sources.formats.format import BufferingDecoder, Parts
 from verl_tui.sources.formats.placed import Placed
 
 if TYPE_CHECKING:
@@ -242,10 +242,8 @@ def _standing(decoder: Decoder) -> object:
     return getattr(decoder, "standing", None)
 
 
-class LineParts:
+class LineParts(Parts[LineReader]):
     """Reads parts of a text file, from a line on."""
-
-    by_time = False
 
     def __init__(self, decoder: Callable[[], Decoder], *, cut: int = 1) -> None:
         """Describe a format.
@@ -270,10 +268,6 @@ class LineParts:
     def opening(self, path: Path) -> LineReader:  # noqa: ARG002
         """Return a fresh reader."""
         return LineReader(self._decoder())
-
-    def suffices(self, opening: LineReader) -> bool:  # noqa: ARG002
-        """Return True: the beginning is only needed for what it says of the whole run."""
-        return True
 
     def reader(self, opening: LineReader, at: int) -> LineReader:  # noqa: ARG002
         """Return a fresh reader, which knows nothing of the beginning."""
