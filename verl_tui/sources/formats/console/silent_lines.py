@@ -26,13 +26,19 @@ from verl_tui.text import strip_ansi
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-_OF_OTHERS = (
+WORDS = (
     *events.WORDS,
     *settings_reader.WORDS,
     *intervals.WORDS,
     *engine_addresses.WORDS,
     *progress_lines.WORDS,
     *sample_blocks.WORDS,
+)
+"""Every line that states something contains one of these, but for trouble, samples, tables and step
+lines.
+"""
+_OF_OTHERS = (
+    *WORDS,
     sample_blocks.BEGIN,
     *printed_tables.BEGINNINGS,
     step_lines.BEGIN,
