@@ -75,7 +75,7 @@ def test_names_on_disk(tmp_path: Path) -> None:
         "best_1.0",
     ):
         (tmp_path / file).touch()
-    records, _ = CheckpointSource(tmp_path).read()
+    records, _ = CheckpointSource(tmp_path, [tmp_path, tmp_path / "checkpoints"]).read()
     found = {
         (Path(one.text).name, one.kind, one.step)
         for one in records

@@ -43,8 +43,8 @@ def test_names(name: str, step: int | None) -> None:
 
 
 def test_what_comes_is_called_best_is_completed_and_goes(tmp_path: Path) -> None:
-    source = CheckpointSource(tmp_path)
     home = tmp_path / "checkpoints" / "project" / "experiment"
+    source = CheckpointSource(tmp_path, [home])
     for name in (
         "global_step_20",
         "global_step_10",
@@ -83,7 +83,7 @@ def test_what_comes_is_called_best_is_completed_and_goes(tmp_path: Path) -> None
 def test_a_run_keeps_what_is_there(tmp_path: Path) -> None:
     for name in ("global_step_20", "global_step_10", "best_model"):
         (tmp_path / name).mkdir()
-    source, run = CheckpointSource(tmp_path), Run("r")
+    source, run = CheckpointSource(tmp_path, [tmp_path]), Run("r")
     run.apply(Batch("r", source.status(), source.read()[0]), 0.0)
     assert sorted(run.checkpoints) == [10, 20]
     (tmp_path / "global_step_10").rmdir()
@@ -106,7 +106,7 @@ def test_what_lies_on_disk_beats_what_the_console_calls_it() -> None:
 def test_a_checkpoint_without_the_state_that_is_written_last_is_still_being_saved(
     tmp_path: Path,
 ) -> None:
-    source = CheckpointSource(tmp_path)
+    source = CheckpointSource(tmp_path, [tmp_path])
     for step in (20, 40):
         (tmp_path / f"checkpoint-{step}").mkdir(parents=True)
     (tmp_path / "checkpoint-20" / "trainer_state.json").write_text("{}")

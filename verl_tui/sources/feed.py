@@ -376,7 +376,7 @@ class Feed:
 
     def _add_checkpoints(self, name: str, directory: Path) -> None:
         if (name, directory) not in self._readers:
-            source = CheckpointSource(directory, homes=())
+            source = CheckpointSource(directory, ())
             reader = SourceReader(name, source, directory, "checkpoints", self._watch)
             self._readers[name, directory] = reader
 

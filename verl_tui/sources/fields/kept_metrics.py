@@ -7,6 +7,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from verl_tui.records import MetricRows
+from verl_tui.words import counted
 
 if TYPE_CHECKING:
     from verl_tui.records import Histogram
@@ -30,7 +31,7 @@ class KeptMetrics:
         count = len(self._further)
         if not count:
             return None
-        many = "1 further metric is" if count == 1 else f"{count:,} further metrics are"
+        many = counted(count, "further metric is", "further metrics are")
         least = "at least " if count >= _MOST_COUNTED else ""
         return f"{least}{many} not kept: only the first {MOST:,}"
 

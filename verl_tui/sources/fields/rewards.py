@@ -9,13 +9,15 @@ from typing import TYPE_CHECKING, Any
 from verl_tui.patterns import pattern
 from verl_tui.sources.fields import yaml_text
 from verl_tui.sources.fields.jsonl import loads, number
-from verl_tui.sources.fields.sample import SCORE_NAMES, summed_score
+from verl_tui.sources.fields.sample import SCORE_NAMES, read_sample, summed_score
 from verl_tui.sources.files.tail import opened
 from verl_tui.text import one_line
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
     from pathlib import Path
+
+    from verl_tui.records import Sample
 
 _COMPLETION = "completion"
 _ADVANTAGE = pattern(r"advantages?", re.IGNORECASE)
@@ -83,6 +85,18 @@ class RewardSum:
             return record
         self._added = tuple(one_line(name, 60) for name in parts)
         return {**record, "reward": total}
+
+    def sample(
+        self, record: Mapping[str, Any], step: int | None, *, validation: bool = False
+    ) -> Sample | None:
+        """Return the sample of a record with its total reward, None where it holds none.
+
+        Args:
+            record: Its fields by their plain names.
+            step: The step to use where the record states none.
+            validation: Whether it comes from a validation.
+        """
+        return read_sample(self.complete(record), step, validation=validation)
 
     def _sum(self, parts: Mapping[str, float | None]) -> float | None:
         """Return the weighted sum of rewards, None if all are missing."""

@@ -21,6 +21,7 @@ from verl_tui.records import (
     Restart,
 )
 from verl_tui.sources.fields.columns import columns
+from verl_tui.words import counted
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -59,7 +60,7 @@ def replaced_note(count: int) -> str | None:
     """Say how many records are hidden since a later one of the same step replaced them."""
     if not count:
         return None
-    records = "1 record was" if count == 1 else f"{count:,} records were"
+    records = counted(count, "record was", "records were")
     by = "by a later one of the same step with other values"
     return f"{records} replaced, in whole or in part, {by}"
 

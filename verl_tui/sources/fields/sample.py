@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Mapping, Sequence
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -56,6 +57,9 @@ SCORE_NAMES = (
     "success",
 )
 _STEP = ("global_step", "step", "global_steps")
+_ROW_STEPS = ("step", "gen_step", "global_step")
+_VALIDATION = pattern(r"(?<![a-z])(?:val|eval|test)", re.IGNORECASE)
+"""At the beginning of a word: `latest` is no test, `interval` no validation."""
 _CONVERSATION = ("conversations", "messages")
 _KNOWN = frozenset(
     {"timestamp", "level", "scope", "uid", "request_id", *_CONVERSATION, *_STEP}
@@ -159,6 +163,22 @@ def plain_field(name: str) -> str:
     if found is not None and found["field"] in _FIELDS:
         return plain
     return name
+
+
+def plain_record(record: Mapping[Any, Any]) -> dict[str, Any]:
+    """Return a record with the plain names of its fields."""
+    return {plain_field(str(name)): value for name, value in record.items()}
+
+
+def pop_step(record: dict[str, Any]) -> int | None:
+    """Remove the steps from a row of a table, which may be texts; return the first."""
+    steps = [integer(record.pop(name, None)) for name in _ROW_STEPS]
+    return next((step for step in steps if step is not None), None)
+
+
+def is_validation(name: str) -> bool:
+    """Return whether a table or a directory of samples is called after a validation."""
+    return _VALIDATION.search(name) is not None
 
 
 def group_of(prompt: str) -> str | None:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from verl_tui.patterns import pattern
 from verl_tui.sources.fields.jsonl import integer
+from verl_tui.words import counted
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Mapping
@@ -178,7 +179,7 @@ class StepTracker:
         count = self._counting.records
         if not count:
             return None
-        many = "1 record is" if count == 1 else f"{count:,} records are"
+        many = counted(count, "record is", "records are")
         if self._no_step:
             reason = f'"{self._no_step}" does not rise, so it is no step'
             return f"{reason}: {many} counted in the order of the file"

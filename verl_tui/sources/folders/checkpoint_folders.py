@@ -5,13 +5,15 @@ so far.
 from __future__ import annotations
 
 import os
+from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
 from verl_tui.patterns import pattern
-from verl_tui.records import Event, EventKind, Record, SourceStatus
-from verl_tui.sources.files.checkpoint_names import HOMES, checkpoint_step
+from verl_tui.records import Event, EventKind, Record
+from verl_tui.sources.files.checkpoint_names import checkpoint_step
 from verl_tui.sources.files.paths import is_file, is_folder
+from verl_tui.sources.files.polled import PolledSource
 from verl_tui.sources.files.tail import is_checkpoint, opened
 from verl_tui.text import one_line
 
@@ -41,14 +43,8 @@ _LONGEST_NUMBER = 32
 
 def is_home(entries: Iterable[os.DirEntry[str]]) -> bool:
     """Tell from what lies in a directory whether it is one in which checkpoints are kept."""
-    for entry in entries:
-        if not entry.name.startswith(_BEGINNINGS):
-            continue
-        if entry.name == TRACKER:
-            return True
-        if _checkpoint(Path(entry.path), is_folder=is_folder(entry)) is not None:
-            return True
-    return False
+    named = (entry for entry in entries if entry.name.startswith(_BEGINNINGS))
+    return any(entry.name == TRACKER or _checkpoint(entry) for entry in named)
 
 
 def homes(directory: Path, depth: int = _DEEPEST) -> list[Path]:
@@ -60,11 +56,7 @@ def homes(directory: Path, depth: int = _DEEPEST) -> list[Path]:
             through.
         depth: Levels to go down.
     """
-    try:
-        with os.scandir(directory) as found:
-            entries = list(found)
-    except OSError:
-        return []
+    entries = _entries(directory)
     if is_home(entries):
         return [directory]
     below = []
@@ -80,73 +72,45 @@ class _FoundCheckpoint(NamedTuple):
     """True if its name says that the trainer thought it the best."""
 
 
-class CheckpointSource:
-    """The checkpoints below a run's directory: each is reported once, and again when it
-    has been removed.
-    """
+class CheckpointSource(PolledSource):
+    """The checkpoints of a run: each is reported once, and again when it has been removed."""
 
-    def __init__(
-        self, directory: Path, ordinal: int = 0, homes: Iterable[Path] | None = None
-    ) -> None:
+    format = "checkpoints"
+
+    def __init__(self, directory: Path, homes: Iterable[Path]) -> None:
         """Make the source.
 
         Args:
             directory: The run's.
-            ordinal: The source's place among those of the run.
-            homes: Where the checkpoints lie; None to look through the run's directory.
+            homes: The directories right in which its checkpoints lie.
         """
-        self.path = directory
-        self.homes = None if homes is None else tuple(homes)
-        self.ordinal = ordinal
+        super().__init__(directory)
+        self.homes = tuple(homes)
         self._reported: dict[Path, _FoundCheckpoint] = {}
         self._saved: int | None = None
 
     def read(self) -> tuple[tuple[Record, ...], bool]:
         """Return the checkpoints that appeared, vanished or were completed."""
-        found, trackers = (
-            _below(self.path, _DEEPEST) if self.homes is None else _in(self.homes)
-        )
+        found = list(chain.from_iterable(map(_checkpoints, self.homes)))
         before = self._reported
         self._reported = {one.path: one for one in found}
+        self._records = len(self._reported)
         gone = [one for path, one in before.items() if path not in self._reported]
         fresh = [one for one in found if one.path not in before]
         records = [_event(EventKind.REMOVED, one) for one in gone]
         for checkpoint in sorted(fresh, key=_step_or_zero):
             kind = EventKind.BEST if checkpoint.best else EventKind.CHECKPOINT
             records.append(_event(kind, checkpoint))
-        records += self._completed(trackers)
-        return tuple(records), False
+        return (*records, *self._completed()), False
 
-    def _completed(self, trackers: Iterable[Path]) -> list[Event]:
+    def _completed(self) -> list[Event]:
         """Return an event if the tracker files name another step than before."""
-        saved = max(
-            (step for step in map(_number, trackers) if step is not None), default=None
-        )
+        stated = [_number(home / TRACKER) for home in self.homes]
+        saved = max((step for step in stated if step is not None), default=None)
         if saved is None or saved == self._saved:
             return []
         self._saved = saved
         return [Event(EventKind.SAVED, "complete according to " + TRACKER, 0, saved)]
-
-    def finish(self) -> tuple[Record, ...]:
-        """Nothing waits."""
-        return ()
-
-    def status(self) -> SourceStatus:
-        """Return how the source is doing."""
-        return SourceStatus(
-            str(self.path), "checkpoints", 0, self.ordinal, len(self._reported)
-        )
-
-
-def _in(homes: Iterable[Path]) -> tuple[list[_FoundCheckpoint], list[Path]]:
-    """Return the checkpoints and tracker files that lie right in these directories."""
-    looks = [_below(home, 0) for home in homes]
-    checkpoints = []
-    trackers = []
-    for found, beside in looks:
-        checkpoints += found
-        trackers += beside
-    return checkpoints, trackers
 
 
 def _event(kind: EventKind, found: _FoundCheckpoint) -> Event:
@@ -167,13 +131,14 @@ def _number(tracker: Path) -> int | None:
     return int(text)
 
 
-def _checkpoint(path: Path, *, is_folder: bool) -> _FoundCheckpoint | None:
+def _checkpoint(entry: os.DirEntry[str]) -> _FoundCheckpoint | None:
     """Return a checkpoint by its name, None if it is none; files only count with the suffix of a
     checkpoint.
     """
-    name = path.name if is_folder else _SUFFIX.sub("", path.name)
-    if not is_folder and name == path.name:
+    name = entry.name if is_folder(entry) else _SUFFIX.sub("", entry.name)
+    if name == entry.name and not is_folder(entry):
         return None
+    path = Path(entry.path)
     step = checkpoint_step(name)
     if step is not None:
         return _FoundCheckpoint(path, step, best=False)
@@ -183,34 +148,19 @@ def _checkpoint(path: Path, *, is_folder: bool) -> _FoundCheckpoint | None:
     return _FoundCheckpoint(path, int(best[1]) if best[1] else None, best=True)
 
 
-def _below(directory: Path, depth: int) -> tuple[list[_FoundCheckpoint], list[Path]]:
-    """Return checkpoints and tracker files at most `depth` levels down, none inside checkpoints."""
-    found: list[_FoundCheckpoint] = []
-    trackers: list[Path] = []
-    folders: list[Path] = []
-    for entry, folder in _entries(directory):
-        path = Path(entry.path)
-        if entry.name == TRACKER and not folder:
-            trackers.append(path)
-        elif (one := _checkpoint(path, is_folder=folder)) is not None:
-            found.append(one)
-        elif folder and (depth < _DEEPEST or entry.name in HOMES):
-            folders.append(path)
-    found = _without_torso(found)
-    for path in folders if depth > 0 else ():
-        deeper = _below(path, depth - 1)
-        found += deeper[0]
-        trackers += deeper[1]
-    return found, trackers
-
-
-def _entries(directory: Path) -> list[tuple[os.DirEntry[str], bool]]:
-    """Return the entries of a directory, each with whether it is a directory itself."""
+def _entries(directory: Path) -> list[os.DirEntry[str]]:
+    """Return what lies in a directory, nothing where it cannot be read."""
     try:
-        with os.scandir(directory) as entries:
-            return [(entry, is_folder(entry)) for entry in entries]
+        with os.scandir(directory) as found:
+            return list(found)
     except OSError:
         return []
+
+
+def _checkpoints(home: Path) -> list[_FoundCheckpoint]:
+    """Return the checkpoints that lie right in a directory, without one still being saved."""
+    found = (_checkpoint(entry) for entry in _entries(home))
+    return _without_torso([one for one in found if one is not None])
 
 
 def _without_torso(found: list[_FoundCheckpoint]) -> list[_FoundCheckpoint]:

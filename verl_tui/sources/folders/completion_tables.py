@@ -12,11 +12,12 @@ from bisect import insort
 from itertools import accumulate
 from typing import TYPE_CHECKING
 
-from verl_tui.records import Histogram, Record, Restart, SourceStatus, Unreadable
+from verl_tui.records import Histogram, Record, Restart, Unreadable
 from verl_tui.sources.fields.rewards import RewardSum
 from verl_tui.sources.fields.row_batcher import joined_notes
 from verl_tui.sources.fields.sample_figures import SampleFigures
 from verl_tui.sources.files.paths import why
+from verl_tui.sources.files.polled import PolledSource
 from verl_tui.sources.files.tail import opened
 from verl_tui.sources.folders.step_files import Listing
 from verl_tui.sources.formats import parquet
@@ -37,18 +38,20 @@ _AT_ONCE = 4 * COST
 """Bytes that are read in one go, each table with `COST`."""
 
 
-class TableFolder:
+class TableFolder(PolledSource):
     """All tables of a directory."""
 
+    format = parquet.name
+    rank = parquet.rank
+
     def __init__(self, directory: Path, ordinal: int = 0) -> None:
-        self.path = directory / ALL
-        self.ordinal = ordinal
+        super().__init__(directory / ALL, ordinal)
         self._listing = Listing(directory, parquet.table_step)
         self._rewards = RewardSum(path=self.path)
         self._figures = SampleFigures()
         self._waiting: list[int] = []
         """Steps whose tables wait to be read; ascending, the last is read first."""
-        self._read: set[int] = set()
+        self._whole: set[int] = set()
         """Steps whose tables were whole."""
         self._broken: dict[int, Unreadable] = {}
         """Steps whose tables are incomplete at present, which has not been reported yet, and
@@ -57,10 +60,6 @@ class TableFolder:
         self._note: str | None = None
         """The number of tables read, if not all were."""
         self._missing = not parquet.is_readable()
-        self._pending = self._bytes = self._modified = self._records = (
-            self._unreadable
-        ) = 0
-        self._problem: str | None = None
 
     def read(self) -> tuple[tuple[Record, ...], bool]:
         """Return the samples of tables that have come or changed, and whether more wait."""
@@ -81,7 +80,7 @@ class TableFolder:
             left -= size + COST
         # One process writes table after table: those before one that is whole are not being written
         # any more.
-        newest = max(self._read, default=-1)
+        newest = max(self._whole, default=-1)
         records += self._report([step for step in self._broken if step < newest])
         return self._counted(records), bool(self._waiting)
 
@@ -89,23 +88,11 @@ class TableFolder:
         """Report the tables that are not whole: this may be the last read."""
         return self._counted(list(self._report(list(self._broken))))
 
-    def status(self) -> SourceStatus:
-        """Return how the source is doing."""
-        return SourceStatus(
-            path=str(self.path),
-            format=parquet.name,
-            rank=parquet.rank,
-            ordinal=self.ordinal,
-            records=self._records,
-            unreadable=self._unreadable,
-            bytes_read=self._bytes,
-            size=self._bytes + self._pending,
-            modified=self._modified / 1e9 or None,
-            problem=self._problem,
-            note=joined_notes(
-                parquet.MISSING if self._missing else self._rewards.note, self._note
-            ),
-        )
+    @property
+    def note(self) -> str | None:
+        """Return how rewards were added, or what is missing, and how many tables were read."""
+        rewards = parquet.MISSING if self._missing else self._rewards.note
+        return joined_notes(rewards, self._note)
 
     def _watch(self) -> None:
         """Have the tables read that have come or changed. Raises OSError."""
@@ -114,9 +101,7 @@ class TableFolder:
             for step, stamp in self._listing.changes().items()
             if stamp is not None
         }
-        self._modified = max(
-            (self._modified, *(stamp.modified for stamp in stamps.values()))
-        )
+        self._modified = self._listing.modified
         if self._missing:
             return
         sizes = {step: stamp.size for step, stamp in stamps.items() if stamp.size}
@@ -136,7 +121,7 @@ class TableFolder:
 
     def _table(self, step: int) -> Iterator[Record]:
         path = self._listing.path(step)
-        again = step in self._read
+        again = step in self._whole
         self._broken.pop(step, None)
         reader = parquet.ParquetReader(path, self._rewards)
         try:
@@ -149,7 +134,7 @@ class TableFolder:
         if isinstance(broken, Unreadable):
             self._broken[step] = broken._replace(reason=f"{path.name}: {broken.reason}")
             return
-        self._read.add(step)
+        self._whole.add(step)
         if again:
             yield Restart("table written again", step)
         for record in samples:

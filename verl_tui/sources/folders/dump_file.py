@@ -57,6 +57,9 @@ class DumpFile:
         was taken without its end.
         """
         self._tail = Tail(self.path)
+        self._begin()
+
+    def _begin(self) -> None:
         self._starts = array("Q")
         self._ends = array("Q")
         self._lines = array("Q")
@@ -149,13 +152,12 @@ class DumpFile:
 
     def facts(self, start: int, stop: int) -> list[SampleFacts]:
         """Return what can be said of rows without their text; of an unreadable one, nothing."""
-        facts = []
-        for at, fact in enumerate(self.facts_or_flaws(start, stop), start):
-            if isinstance(fact, Unreadable):
-                facts.append(SampleFacts(at, None, None, 0, {}, self.validation))
-            else:
-                facts.append(fact)
-        return facts
+        return [
+            SampleFacts(at, None, None, 0, {}, self.validation)
+            if isinstance(fact, Unreadable)
+            else fact
+            for at, fact in enumerate(self.facts_or_flaws(start, stop), start)
+        ]
 
     def facts_or_flaws(
         self, start: int, stop: int
@@ -235,13 +237,7 @@ class DumpFile:
     def _forget(self) -> None:
         self.generation += 1
         self.complete = False
-        self._starts = array("Q")
-        self._ends = array("Q")
-        self._lines = array("Q")
-        self._line = 1
-        self._partial = b""
-        self._at = 0
-        self._unended = None
+        self._begin()
 
 
 def _whole(line: bytes) -> bool:

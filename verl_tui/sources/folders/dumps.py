@@ -18,11 +18,12 @@ from verl_tui.records import (
     Restart,
     Sample,
     SampleFacts,
-    SourceStatus,
     Unreadable,
 )
+from verl_tui.sources.fields.sample import is_validation
 from verl_tui.sources.fields.sample_figures import figure_records
 from verl_tui.sources.files.paths import is_folder, why
+from verl_tui.sources.files.polled import PolledSource
 from verl_tui.sources.folders.dump_file import BLOCK, DumpFile
 from verl_tui.sources.folders.step_files import NEWEST, Listing
 from verl_tui.sources.formats import rollouts
@@ -124,19 +125,21 @@ class _DumpFigures:
         return {**found, READ_SHARE: self.file.offset / self.file.size}
 
 
-class DumpSource:
-    """All dumps of a directory, or a single one that was named."""
+class DumpSource(PolledSource):
+    """All dumps of a directory, or a single one that was named. Its size is what is to be read for
+    figures, not all that lies there.
+    """
+
+    format = rollouts.name
+    rank = rollouts.rank
 
     def __init__(self, path: Path, ordinal: int = 0) -> None:
         single = rollouts.is_dump(path) and not is_folder(path)
-        self.path = path if single else path / ALL
-        self.ordinal = ordinal
+        super().__init__(path if single else path / ALL, ordinal)
         self._listing = Listing(
-            path.parent if single else path,
-            rollouts.dump_step,
-            path.name if single else None,
+            self.path.parent, rollouts.dump_step, path.name if single else None
         )
-        self.validation = rollouts.is_validation(self._listing.directory)
+        self.validation = is_validation(self._listing.directory.name)
         self._waiting: list[int] = []
         """Steps whose dumps wait to be read, or to be read on; ascending, the last is read
         first.
@@ -146,12 +149,12 @@ class DumpSource:
         self._done: set[int] = set()
         """Steps of those that have been read so far as they go."""
         self._note: str | None = None
-        self._pending = self._read = 0
-        """Bytes that wait to be read, and that have been."""
-        self._modified = self._reads = self._order = self._records = (
-            self._unreadable
-        ) = 0
-        self._problem: str | None = None
+        self._reads = self._order = 0
+
+    @property
+    def note(self) -> str | None:
+        """Return how much is read for figures, if that is not everything."""
+        return self._note
 
     def read(self) -> tuple[tuple[Record, ...], bool]:
         """Return which dumps have come, changed or gone, and the figures of what was read; and
@@ -165,39 +168,18 @@ class DumpSource:
             except OSError as error:
                 self._problem = why(error)
         self._reads += 1
-        stop = self._read + BLOCK
-        while self._waiting and self._read < stop:
+        stop = self._bytes + BLOCK
+        while self._waiting and self._bytes < stop:
             records.extend(self._read_on(self._waiting[-1]))
             stop -= _COST
         return tuple(records), bool(self._waiting)
-
-    def finish(self) -> tuple[Record, ...]:
-        """Nothing waits: a last row is taken without its line end as soon as it is whole."""
-        return ()
-
-    def status(self) -> SourceStatus:
-        """Return how the source is doing. Its size is what is to be read for figures, not all that
-        lies there.
-        """
-        return SourceStatus(
-            path=str(self.path),
-            format=rollouts.name,
-            rank=rollouts.rank,
-            ordinal=self.ordinal,
-            records=self._records,
-            unreadable=self._unreadable,
-            bytes_read=self._read,
-            size=self._read + self._pending,
-            modified=self._modified / 1e9 or None,
-            problem=self._problem,
-            note=self._note,
-        )
 
     def _watch(self) -> Iterator[Dump]:
         """Yield the dumps that have come, changed or gone, newest first; have them read for their
         figures.
         """
         changes = self._listing.changes()
+        self._modified = self._listing.modified
         sizes = {
             step: stamp.size for step, stamp in changes.items() if stamp is not None
         }
@@ -209,7 +191,6 @@ class DumpSource:
                 self._forget(step)
                 yield Dump(step, path, self.validation, 0, removed=True)
                 continue
-            self._modified = max(self._modified, stamp.modified)
             self._wait(step, stamp.size, limits[step])
             yield Dump(
                 step, path, self.validation, stamp.size, modified=stamp.modified / 1e9
@@ -267,7 +248,7 @@ class DumpSource:
             offset = 0
             self._unreadable -= unreadable
             yield Restart("dump written again", step, self.validation)
-        self._read += file.offset - offset
+        self._bytes += file.offset - offset
         self._pending += dump.pending - pending
         self._records += dump.evaluation.count - done
         if dump.caught_up:

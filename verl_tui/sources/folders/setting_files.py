@@ -7,10 +7,11 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from verl_tui.patterns import pattern
-from verl_tui.records import Record, Settings, SourceStatus, Unreadable
+from verl_tui.records import Record, Settings, Unreadable
 from verl_tui.sources.fields import yaml_text
 from verl_tui.sources.fields.setting_values import flatten_settings, scalar
 from verl_tui.sources.files.paths import why
+from verl_tui.sources.files.polled import PolledSource
 from verl_tui.sources.files.tail import opened
 from verl_tui.sources.formats.console.command_line import settings_of
 from verl_tui.text import one_line
@@ -27,16 +28,14 @@ _LARGEST = 2**20
 """Bytes; a larger file is no configuration."""
 
 
-class SettingsSource:
-    """One YAML file, read again as a whole when it changes."""
+class SettingsSource(PolledSource):
+    """One YAML file, read again as a whole when it changes; its age is not the run's."""
+
+    format = "settings"
 
     def __init__(self, path: Path, ordinal: int = 0) -> None:
-        self.path = path
-        self.ordinal = ordinal
+        super().__init__(path, ordinal)
         self._stamp: tuple[float, int] | None = None
-        self._records = 0
-        self._unreadable = 0
-        self._problem: str | None = None
 
     def read(self) -> tuple[tuple[Record, ...], bool]:
         """Return the settings if the file has changed."""
@@ -65,32 +64,13 @@ class SettingsSource:
         if self._stamp == (stat.st_mtime, stat.st_size):
             return None
         self._stamp = (stat.st_mtime, stat.st_size)
+        self._bytes = stat.st_size
         with opened(self.path) as file:
             if stat.st_size <= _LARGEST:
                 self._problem = None
                 return file.read()
         self._problem = f"larger than {_LARGEST >> 20} MiB: not a configuration"
         return None
-
-    def finish(self) -> tuple[Record, ...]:
-        """Nothing waits."""
-        return ()
-
-    def status(self) -> SourceStatus:
-        """Return how the source is doing; its file's age says nothing about the run's."""
-        size = self._stamp[1] if self._stamp else 0
-        return SourceStatus(
-            str(self.path),
-            "settings",
-            0,
-            self.ordinal,
-            self._records,
-            self._unreadable,
-            size,
-            size,
-            None,
-            self._problem,
-        )
 
 
 def _identity(values: dict[str, Any], path: str) -> Settings:

@@ -59,6 +59,8 @@ class Listing:
         self.directory = directory
         self.stamps: dict[int, Stamp] = {}
         """Step -> its file as it was when last looked at."""
+        self.modified: float | None = None
+        """When a file was last changed, in seconds since the epoch."""
         self._step_of = step_of
         self._only = only
         self._clock = clock
@@ -111,6 +113,7 @@ class Listing:
                 self.stamps.pop(step, None)
             else:
                 self.stamps[step] = stamp
+                self.modified = max(self.modified or 0.0, stamp.modified / 1e9)
         if len(self.stamps) != len(self._known) or any(
             step not in self.stamps for step in found
         ):

@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING, Any
 
 from verl_tui.patterns import pattern
 from verl_tui.records import Restart
-from verl_tui.sources.fields.jsonl import JsonDecoder, first_object, integer
+from verl_tui.sources.fields.jsonl import JsonDecoder, first_object
 from verl_tui.sources.fields.rewards import RewardSum
-from verl_tui.sources.fields.sample import read_sample
+from verl_tui.sources.fields.sample import pop_step
 from verl_tui.sources.formats.lines import LineReader
 
 if TYPE_CHECKING:
@@ -30,7 +30,6 @@ anchor = False
 _TEXTS = ("prompt", "completion")
 _BEGIN = pattern(rb'\s*\{"(?:step|prompt|gen_step)":\s*\["')
 """The beginning of a first line that is longer than the head of the file."""
-_STEPS = ("step", "gen_step", "global_step")
 
 
 def matches(path: Path, head: bytes) -> bool:
@@ -108,17 +107,10 @@ def samples_of(
     }
     for at in range(length):
         record = {name: column[at] for name, column in kept.items()}
-        stated = _pop_step(record)
-        own_step = step if stated is None else stated
-        sample = read_sample(rewards.complete(record), own_step)
+        stated = pop_step(record)
+        sample = rewards.sample(record, step if stated is None else stated)
         if sample is not None:
             yield sample
-
-
-def _pop_step(record: dict[str, Any]) -> int | None:
-    """Remove all steps from a record and return the first."""
-    steps = [integer(record.pop(name, None)) for name in _STEPS]
-    return next((step for step in steps if step is not None), None)
 
 
 def _length(columns: Mapping[str, Any]) -> int | None:

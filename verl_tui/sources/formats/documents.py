@@ -1,6 +1,7 @@
-"""JSON documents that are written anew as a training goes on: read once they are whole.
+"""Files that mean something only once they are whole: a JSON document, a table.
 
-A longer history of the same training is no restart: only what was added is passed on.
+The history of a training is written anew as it goes on: a longer one of the same training is no
+restart, only what was added is passed on.
 """
 
 from __future__ import annotations
@@ -18,19 +19,92 @@ if TYPE_CHECKING:
     from verl_tui.sources.fields.row_batcher import MetricRow
 
 
-class DocumentReader:
-    """Holds the bytes of a document until it is whole; remembers the entries passed on from earlier
-    ones. A format says by its own `read` what a document means.
+class WholeReader:
+    """Holds the bytes of a file until it is whole.
+
+    A format says by its own `parse` what they mean.
     """
 
+    ends: tuple[bytes, ...] = (b"}", b"]")
+    """How a whole file ends, but for blanks."""
+    remark = ""
+    """Said of a file that is too large."""
+
     def __init__(self, largest: int) -> None:
-        """Begin; a document of more bytes than `largest` is given up."""
+        """Begin; a file of more bytes than `largest` is given up."""
         self._largest = largest
-        self._batcher = RowBatcher()
         self._held = bytearray()
+        self._is_done = False
+        """True if the file was given up, or nothing that comes can be a part of it."""
+        self._has_complained = False
+
+    @property
+    def note(self) -> str | None:
+        """Return nothing; formats with remarks say so."""
+        return None
+
+    def parse(self, data: bytes) -> Iterable[Record]:
+        """Return the records of the bytes that are there.
+
+        Raises:
+            ValueError: They are not whole.
+        """
+        raise NotImplementedError
+
+    def feed(self, data: bytes) -> tuple[Record, ...]:
+        """Return the records once the file is whole."""
+        if self._is_done or not data:
+            return ()
+        self._held += data
+        if len(self._held) > self._largest:
+            self._held.clear()
+            self._is_done = True
+            return self._complain(f"larger than {self._largest >> 20} MiB{self.remark}")
+        if not self._held[-64:].rstrip().endswith(self.ends):
+            return ()
+        try:
+            records = tuple(self.parse(bytes(self._held)))
+        except ValueError:
+            return ()  # the end of something within: more follows
+        self._read_on()
+        return records
+
+    def _read_on(self) -> None:
+        """Expect something new behind what was whole."""
+        self._held.clear()
+
+    def finish(self) -> tuple[Record, ...]:
+        """Return a complaint where the file is not whole: nothing more comes."""
+        if self._is_done or not self._held.strip():
+            return ()
+        return self._complain("not complete, or not JSON")
+
+    def restart(self, reason: str) -> tuple[Record, ...]:
+        """Forget everything: the file starts anew."""
+        self._held.clear()
+        self._is_done = self._has_complained = False
+        return (Restart(reason),)
+
+    def _complain(self, reason: str, excerpt: bytes = b"") -> tuple[Record, ...]:
+        """Return a complaint, once."""
+        if self._has_complained:
+            return ()
+        self._has_complained = True
+        return (unreadable(excerpt, 1, reason),)
+
+
+class HistoryReader(WholeReader):
+    """Reads the history of a training; remembers the entries passed on from earlier documents. A
+    format says by its own `read` what a document means.
+    """
+
+    remark = ": so long a history is not read"
+
+    def __init__(self, largest: int) -> None:
+        super().__init__(largest)
+        self._batcher = RowBatcher()
         self._reported: list[int] = []
         """A hash of each entry of the history passed on so far."""
-        self._complained = False
         self._is_open = False
         """True if a list was read whose end is missing."""
 
@@ -44,27 +118,18 @@ class DocumentReader:
         """Return what the values of a whole document add to those before."""
         raise NotImplementedError
 
-    def feed(self, data: bytes) -> tuple[Record, ...]:
-        """Return the records of the document once it is complete."""
-        self._held += data
-        if len(self._held) > self._largest:
-            self._held.clear()
-            return self._complain(
-                f"larger than {self._largest >> 20} MiB: so long a history is not read",
-                b"",
-            )
-        if not data or not self._held[-64:].rstrip().endswith((b"}", b"]")):
-            return ()
-        try:
-            values = values_of(bytes(self._held))
-        except ValueError:
-            return ()  # a brace of an entry: more follows
+    def parse(self, data: bytes) -> tuple[Record, ...]:
+        """Return the records of a document, or of several one behind the other."""
+        self._batcher.add(self.read(values_of(data)))
         self._is_open = False
-        return self._taken(values)
+        return self._batcher.take()
+
+    def _read_on(self) -> None:
+        """Keep what is there: more may follow."""
 
     def finish(self) -> tuple[Record, ...]:
-        """Return a complaint where the document is not whole and nothing more comes; of a list
-        without its end what is there.
+        """Return a complaint where the document is not whole; of a list without its end what is
+        there.
         """
         held = bytes(self._held).strip()
         try:
@@ -74,16 +139,15 @@ class DocumentReader:
         else:
             return ()
         try:
-            values = values_of(held.rstrip(b",") + b"]")
+            records = self.parse(held.rstrip(b",") + b"]")
         except ValueError:
             return self._complain(reason, held[:400])
         self._is_open = True
-        return self._taken(values)
+        return records
 
-    def restart(self, reason: str) -> tuple[Record, ...]:  # noqa: ARG002
+    def restart(self, reason: str) -> tuple[Record, ...]:
         """Take the next document, which most likely continues this one."""
-        self._held.clear()
-        self._complained = False
+        super().restart(reason)
         return ()
 
     def added(
@@ -98,13 +162,3 @@ class DocumentReader:
         if hashes[: len(known)] == known:
             return entries[len(known) :], ()
         return entries, (Restart("another history was written"),)
-
-    def _taken(self, values: list[Any]) -> tuple[Record, ...]:
-        self._batcher.add(self.read(values))
-        return self._batcher.take()
-
-    def _complain(self, reason: str, excerpt: bytes) -> tuple[Record, ...]:
-        if self._complained:
-            return ()
-        self._complained = True
-        return (unreadable(excerpt, 1, reason),)

@@ -78,18 +78,6 @@ class Decoder(Protocol):
 
 
 @runtime_checkable
-class StandaloneDecoder(Decoder, Protocol):
-    """A decoder of lines that mean mostly the same by themselves."""
-
-    @property
-    def standing(self) -> object:
-        """The state that the meaning of later lines depends on, to be compared with another
-        decoder's; None if it depends on each line before.
-        """
-        ...
-
-
-@runtime_checkable
 class BufferingDecoder(Decoder, Protocol):
     """A decoder some of whose records wait for later lines, and which need not wait for the ends of
     all lines.
@@ -176,28 +164,24 @@ class Parts(Protocol[PartReaderT]):
     on, then from a place at which a record begins.
     """
 
-    @property
-    def cut(self) -> int:
-        """Number of steps at the beginning of a part that may be incomplete."""
-        ...
-
-    @property
-    def by_time(self) -> bool:
-        """True if the orders of rows are the times at which they were written, and do not count the
-        rows of a file.
-        """
-        ...
+    cut: int = 1
+    """Number of steps at the beginning of a part that may be incomplete."""
+    by_time: bool = False
+    """True if the orders of rows are the times at which they were written, and do not count the
+    rows of a file.
+    """
 
     def opening(self, path: Path) -> PartReaderT:
         """Return a fresh reader for the beginning of a file."""
         ...
 
-    def suffices(self, opening: PartReaderT) -> bool:
-        """Return whether the reader of the beginning has read enough of it to know how to read on.
+    def suffices(self, opening: PartReaderT) -> bool:  # noqa: ARG002
+        """Return whether the reader of the beginning has read enough of it to know how to read on;
+        most need no more than what it says of the whole run.
 
         It is given a few hundred kilobytes more at a time, and no more than some megabytes.
         """
-        ...
+        return True
 
     def begin(self, read: ReadAt, at: int, stop: int) -> int | None:
         """Return where the first record begins that is recognised with certainty.

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from verl_tui.records import Record, Restart, Unreadable
 from verl_tui.sources.fields.row_batcher import MetricRow, RowBatcher, joined_notes
-from verl_tui.sources.formats.format import BufferingDecoder, StandaloneDecoder
+from verl_tui.sources.formats.format import BufferingDecoder, Parts
 from verl_tui.sources.formats.placed import Placed
 
 if TYPE_CHECKING:
@@ -236,16 +236,14 @@ class LineReader:
 
 
 def _standing(decoder: Decoder) -> object:
-    """Return what the meaning of later lines depends on; None where that is all there was."""
-    if isinstance(decoder, StandaloneDecoder):
-        return decoder.standing
-    return None
+    """Return the state that the meaning of later lines depends on, to be compared with another
+    decoder's; None if it depends on each line before, as it does unless a decoder says otherwise.
+    """
+    return getattr(decoder, "standing", None)
 
 
-class LineParts:
+class LineParts(Parts[LineReader]):
     """Reads parts of a text file, from a line on."""
-
-    by_time = False
 
     def __init__(self, decoder: Callable[[], Decoder], *, cut: int = 1) -> None:
         """Describe a format.
@@ -270,10 +268,6 @@ class LineParts:
     def opening(self, path: Path) -> LineReader:  # noqa: ARG002
         """Return a fresh reader."""
         return LineReader(self._decoder())
-
-    def suffices(self, opening: LineReader) -> bool:  # noqa: ARG002
-        """Return True: the beginning is only needed for what it says of the whole run."""
-        return True
 
     def reader(self, opening: LineReader, at: int) -> LineReader:  # noqa: ARG002
         """Return a fresh reader, which knows nothing of the beginning."""

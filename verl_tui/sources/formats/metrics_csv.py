@@ -97,10 +97,9 @@ def _telling(header: Sequence[str]) -> Sequence[str]:
 def _typed(header: Sequence[str], line: bytes) -> dict[str, object]:
     """Return the fields of a row, numbers as such."""
     pairs = zip(header, _fields(line), strict=False)
-    numbers = {name: (field, _number(field)) for name, field in pairs}
     return {
-        name: field if value is None else value
-        for name, (field, value) in numbers.items()
+        name: field if (value := _number(field)) is None else value
+        for name, field in pairs
     }
 
 

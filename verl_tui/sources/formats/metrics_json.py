@@ -18,7 +18,7 @@ from verl_tui.sources.fields.jsonl import first_value, integer, values_in
 from verl_tui.sources.fields.row_batcher import joined_notes
 from verl_tui.sources.fields.steps import TRAINED, is_sure_name
 from verl_tui.sources.formats import filelogger, tutorial
-from verl_tui.sources.formats.documents import DocumentReader
+from verl_tui.sources.formats.documents import HistoryReader
 from verl_tui.text import one_line
 
 if TYPE_CHECKING:
@@ -132,7 +132,7 @@ def reader(path: Path) -> MetricsJsonReader:
     return MetricsJsonReader()
 
 
-class MetricsJsonReader(DocumentReader):
+class MetricsJsonReader(HistoryReader):
     """Reads the records of a document, each as a line of JSON with the same words would be."""
 
     def __init__(self) -> None:

@@ -17,12 +17,14 @@ from verl_tui.patterns import pattern
 from verl_tui.records import Restart, Unreadable
 from verl_tui.sources.fields.rewards import RewardSum
 from verl_tui.sources.formats.completions import samples_of
+from verl_tui.sources.formats.documents import WholeReader
 from verl_tui.text import one_line
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
     from pathlib import Path
 
-    from verl_tui.records import Record
+    from verl_tui.records import Record, Sample
 
 name = "TRL completions"
 rank = 7  # the figures of all samples go before those of the few that trainers show
@@ -60,8 +62,10 @@ def is_readable() -> bool:
         return False
 
 
-class ParquetReader:
+class ParquetReader(WholeReader):
     """Waits for the whole file, since what is in it stands at its end."""
+
+    ends = (_MAGIC,)
 
     def __init__(self, path: Path, rewards: RewardSum | None = None) -> None:
         """Begin with nothing.
@@ -70,11 +74,9 @@ class ParquetReader:
             path: The file, whose name holds the step.
             rewards: Adds up the rewards of each sample.
         """
+        super().__init__(LARGEST)
         self._step = table_step(path.name)
         self._rewards = rewards or RewardSum(path=path)
-        self._data = bytearray()
-        self._done = False
-        """True if the file has been read or given up."""
         self._missing = False
         self._damage: str | None = None
         """Why bytes that end as a whole file does could not be read."""
@@ -84,44 +86,35 @@ class ParquetReader:
         """Return how rewards were added, or what is missing to read the file."""
         return MISSING if self._missing else self._rewards.note
 
-    def feed(self, data: bytes) -> tuple[Record, ...]:
-        """Return the samples, once the file is whole."""
-        if self._done or not data:
-            return ()
-        self._data += data
-        self._damage = None
-        if len(self._data) > LARGEST:
-            self._data.clear()
-            self._done = True
-            return (Unreadable(1, f"larger than {LARGEST >> 20} MiB", ""),)
-        if len(self._data) <= 2 * len(_MAGIC) or not self._data.endswith(_MAGIC):
-            return ()
+    def parse(self, data: bytes) -> Iterator[Sample]:
+        """Yield the samples of a whole file; none where there is nothing to read it with."""
+        if len(data) <= 2 * len(_MAGIC):
+            raise ValueError(_NOT_WHOLE)
         try:
             import pyarrow as pa
             import pyarrow.parquet as pq
         except ImportError:
-            self._missing = self._done = True
-            self._data.clear()
-            return ()
+            self._missing = self._is_done = True
+            return
         try:
-            columns = pq.read_table(pa.BufferReader(bytes(self._data))).to_pydict()
+            columns = pq.read_table(pa.BufferReader(data)).to_pydict()
         except (pa.ArrowException, OSError, ValueError) as error:
             self._damage = f"damaged: {one_line(str(error), 120)}"
-            return ()  # these bytes stand within, too
-        self._data.clear()
-        self._done = True
-        return tuple(samples_of(columns, self._rewards, self._step))
+            raise ValueError(self._damage) from error  # these bytes stand within, too
+        self._is_done = True
+        yield from samples_of(columns, self._rewards, self._step)
 
     def finish(self) -> tuple[Record, ...]:
         """Report a file that is not whole: this may be the last read."""
-        if self._done or not self._data:
+        if self._is_done or not self._held:
             return ()
-        begin = one_line(self._data[:4].decode("latin-1"))
-        return (Unreadable(1, self._damage or _NOT_WHOLE, begin),)
+        begin = one_line(self._held[:4].decode("latin-1"))
+        damage = self._damage if self._held.endswith(_MAGIC) else None
+        return (Unreadable(1, damage or _NOT_WHOLE, begin),)
 
     def restart(self, reason: str) -> tuple[Record, ...]:
         """Forget everything, the file starts anew."""
-        self._data.clear()
-        self._done = self._missing = False
+        super().restart(reason)
+        self._missing = False
         self._damage = None
         return (Restart(reason, self._step),)

@@ -6,13 +6,12 @@ Directories of them are read by `verl_tui.sources.folders.dumps`.
 
 from __future__ import annotations
 
-import re
 from typing import TYPE_CHECKING, Any
 
 from verl_tui.patterns import pattern
 from verl_tui.records import Restart
 from verl_tui.sources.fields.jsonl import JsonDecoder, first_object
-from verl_tui.sources.fields.sample import is_padding, read_sample
+from verl_tui.sources.fields.sample import is_padding, is_validation, read_sample
 from verl_tui.sources.formats.lines import LineReader
 
 if TYPE_CHECKING:
@@ -26,8 +25,6 @@ name = "rollout dump"
 rank = 7  # the figures of all samples go before those of the few that trainers show
 anchor = False
 _NAME = pattern(r"([0-9]{1,15})\.jsonl")
-_VALIDATION = pattern(r"(?<![a-z])(?:val|eval|test)", re.IGNORECASE)
-"""At the beginning of a word: `latest` is no test, `interval` no validation."""
 
 
 def dump_step(name: str) -> int | None:
@@ -43,11 +40,6 @@ def is_dump(path: Path) -> bool:
     return dump_step(path.name) is not None
 
 
-def is_validation(directory: Path) -> bool:
-    """Tell from its name whether a directory holds the dumps of validations."""
-    return _VALIDATION.search(directory.name) is not None
-
-
 def matches(path: Path, head: bytes) -> bool:
     """Return whether a file is named by its step and holds samples."""
     if not is_dump(path):
@@ -61,7 +53,7 @@ def reader(path: Path) -> LineReader:
     `DumpSource`.
     """
     return LineReader(
-        RolloutDecoder(int(path.stem), validation=is_validation(path.parent))
+        RolloutDecoder(int(path.stem), validation=is_validation(path.parent.name))
     )
 
 

@@ -12,11 +12,14 @@ import re
 from typing import TYPE_CHECKING, Any
 
 from verl_tui.patterns import pattern
-from verl_tui.records import SAMPLES, Restart, Unreadable
+from verl_tui.records import SAMPLES
 from verl_tui.sources.fields.jsonl import JsonDecoder, first_object, loads
 from verl_tui.sources.fields.rewards import RewardSum
-from verl_tui.sources.fields.sample import plain_field, read_sample
+from verl_tui.sources.fields.row_batcher import joined_notes
+from verl_tui.sources.fields.sample import plain_record
+from verl_tui.sources.formats.documents import WholeReader
 from verl_tui.sources.formats.lines import LineReader
+from verl_tui.words import counted
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
@@ -51,7 +54,7 @@ def matches(path: Path, head: bytes) -> bool:
     """
     first = first_object(head)
     if first is not None and "scope" not in first:
-        sample = read_sample(RewardSum().complete(first))
+        sample = RewardSum().sample(first, None)
         if sample is not None and (
             sample.score is not None or (sample.response and sample.step is not None)
         ):
@@ -64,15 +67,14 @@ def reader(path: Path) -> Reader:
     return SamplesReader(path)
 
 
-class SamplesReader:
+class SamplesReader(WholeReader):
     """Reads lines, or a document as a whole, depending on the first bytes."""
 
     def __init__(self, path: Path) -> None:
+        super().__init__(_LARGEST)
         self._decoder = SampleDecoder(path)
         self._lines = LineReader(self._decoder)
-        self._document = path.suffix.lower() == ".json"
-        """True if it may be a document."""
-        self._held = bytearray()
+        self._may_be_document = path.suffix.lower() == ".json"
 
     @property
     def note(self) -> str | None:
@@ -81,45 +83,28 @@ class SamplesReader:
 
     def feed(self, data: bytes) -> tuple[Record, ...]:
         """Return the samples that these bytes complete."""
-        if not self._document:
-            return self._lines.feed(data)
-        self._held += data
-        if len(self._held) > _LARGEST:
-            return self._give_up(f"larger than {_LARGEST >> 20} MiB")
-        if not data or not self._held[-64:].rstrip().endswith((b"]", b"}")):
-            return ()
-        try:
-            found = _records(loads(bytes(self._held)))
-        except ValueError:
-            return ()  # the end of a record, or lines of JSON: `finish` decides
-        self._held.clear()
-        return tuple(
-            sample
-            for record in found
-            if (sample := self._decoder.sample(record)) is not None
-        )
+        if self._may_be_document:
+            return super().feed(data)
+        return self._lines.feed(data)
+
+    def parse(self, data: bytes) -> Iterator[Sample]:
+        """Yield the samples of a document."""
+        yield from filter(None, map(self._decoder.sample, _records(loads(data))))
 
     def finish(self) -> tuple[Record, ...]:
-        """Return what only waits for its end."""
-        if not self._document or not self._held.strip():
-            return self._lines.finish()
+        """Return what only waits for its end, where that was no document also its lines."""
         data = bytes(self._held)
-        self._document = False
-        self._held.clear()
         if _begins_document(data):
-            return (Unreadable(1, "not complete, or not JSON", ""),)
+            return super().finish()
+        self._may_be_document = self._may_be_document and not data.strip()
+        self._held.clear()
         return (*self._lines.feed(data), *self._lines.finish())
 
     def restart(self, reason: str) -> tuple[Record, ...]:
         """Forget everything, the file starts anew."""
-        self._held.clear()
+        super().restart(reason)
         self._decoder.restart()
-        return self._lines.restart(reason) or (Restart(reason),)
-
-    def _give_up(self, reason: str) -> tuple[Record, ...]:
-        self._held.clear()
-        self._document = False
-        return (Unreadable(1, reason, ""),)
+        return self._lines.restart(reason)
 
 
 class SampleDecoder(JsonDecoder):
@@ -137,14 +122,14 @@ class SampleDecoder(JsonDecoder):
     @property
     def note(self) -> str | None:
         """Return that it is an evaluation with its mean, and how rewards were added."""
-        notes = []
+        notes = None
         if self._count:
-            many = "1 sample" if self._count == 1 else f"{self._count:,} samples"
+            many = counted(self._count, "sample")
             mean = ""
             if self._scored:
                 mean = f", mean score {self._total / self._scored:.4g}"
-            notes.append(f"an evaluation of {many}{mean}: they state no step")
-        return "; ".join(filter(None, [*notes, self._rewards.note])) or None
+            notes = f"an evaluation of {many}{mean}: they state no step"
+        return joined_notes(notes, self._rewards.note)
 
     def restart(self) -> Iterable[MetricRow | Record]:  # type: ignore[override]
         """Forget what was counted."""
@@ -160,14 +145,14 @@ class SampleDecoder(JsonDecoder):
 
     def sample(self, record: Mapping[str, Any]) -> Sample | None:
         """Return the sample of a record; one without a step is an evaluation's."""
-        found = read_sample(self._rewards.complete(record))
+        found = self._rewards.sample(record, None)
         if found is None or found.step is not None:
             return found
         self._count += 1
         if found.score is not None and found.score == found.score:
             self._scored += 1
             self._total += found.score
-        return read_sample(self._rewards.complete(record), 0, validation=True)
+        return self._rewards.sample(record, 0, validation=True)
 
 
 def _begins_document(data: bytes) -> bool:
@@ -180,7 +165,7 @@ def _begins_document(data: bytes) -> bool:
         first, _ = json.JSONDecoder().raw_decode(text, found.end())
     except (ValueError, RecursionError):
         return False
-    sample = read_sample(RewardSum().complete(_plain(first)))
+    sample = RewardSum().sample(plain_record(first), None)
     return sample is not None and sample.score is not None
 
 
@@ -195,8 +180,4 @@ def _records(document: object) -> Iterator[Mapping[str, Any]]:
         document = lists[0] if lists else [document]
     for record in document if isinstance(document, list) else ():
         if isinstance(record, dict):
-            yield _plain(record)
-
-
-def _plain(record: Mapping[str, Any]) -> dict[str, Any]:
-    return {plain_field(str(name)): value for name, value in record.items()}
+            yield plain_record(record)

@@ -10,12 +10,10 @@ from __future__ import annotations
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from verl_tui.records import Event, EventKind
 from verl_tui.sources.fields.jsonl import Flaw, first_object
-from verl_tui.sources.files.checkpoint_names import checkpoint_step
+from verl_tui.sources.formats.hugging_face import best_checkpoint, finished
 from verl_tui.sources.formats.lines import LineParts, LineReader
 from verl_tui.sources.formats.tutorial import TutorialDecoder
-from verl_tui.text import one_line
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -55,28 +53,15 @@ class SwiftDecoder(TutorialDecoder):
     def read(self, record: dict[str, Any]) -> Iterable[MetricRow | Record | Flaw]:
         """Return the records of one object."""
         if _SUMMARY in record:
-            yield from _best(record.get("best_model_checkpoint"))
+            yield from best_checkpoint(record.get("best_model_checkpoint"))
             return
-        closes = "train_runtime" in record
-        # Its last step has been passed on; the closing record's new figures cover the whole
+        # The last step has been passed on; the closing record's new figures cover the whole
         # training.
-        left_out = _OF_STEPS if closes else ()
+        left_out = _OF_STEPS if "train_runtime" in record else ()
         yield from super().read(
             {name: record[name] for name in record if name not in left_out}
         )
-        if closes:
-            yield Event(
-                EventKind.FINISHED,
-                f"trained for {one_line(str(record['train_runtime']), 40)} s",
-                1,
-                self.step,
-            )
-
-
-def _best(path: object) -> Iterable[Event]:
-    if isinstance(path, str) and path:
-        step = checkpoint_step(path.replace("\\", "/").rstrip("/").rpartition("/")[2])
-        yield Event(EventKind.BEST, one_line(path, 1000), 1, step)
+        yield from finished(record, self.step)
 
 
 parts = LineParts(partial(SwiftDecoder, skipped=True))

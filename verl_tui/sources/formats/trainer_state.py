@@ -11,13 +11,14 @@ from __future__ import annotations
 from itertools import chain
 from typing import TYPE_CHECKING, Any
 
-from verl_tui.records import Event, EventKind, Progress, Settings, Unreadable
+from verl_tui.records import Progress, Settings, Unreadable
 from verl_tui.sources.fields.jsonl import flatten, integer, number
 from verl_tui.sources.fields.row_batcher import MetricRow, joined_notes
-from verl_tui.sources.files.checkpoint_names import HOMES, checkpoint_step
+from verl_tui.sources.files.checkpoint_names import HOMES
 from verl_tui.sources.files.paths import is_file
 from verl_tui.sources.files.tail import NEWEST, is_checkpoint, newest_checkpoint_file
-from verl_tui.sources.formats.documents import DocumentReader
+from verl_tui.sources.formats.documents import HistoryReader
+from verl_tui.sources.formats.hugging_face import best_checkpoint, finished
 from verl_tui.text import one_line, safe
 
 if TYPE_CHECKING:
@@ -88,7 +89,7 @@ def reader(path: Path) -> TrainerStateReader:
     return TrainerStateReader(str(path))
 
 
-class TrainerStateReader(DocumentReader):
+class TrainerStateReader(HistoryReader):
     """Reads the history of a trainer's state."""
 
     def __init__(self, origin: str) -> None:
@@ -135,12 +136,9 @@ class TrainerStateReader(DocumentReader):
 
     def _best_checkpoint(self, document: dict[str, Any]) -> Iterator[Record]:
         best = document.get("best_model_checkpoint")
-        if isinstance(best, str) and best and best != self._best:
+        if best != self._best:
             self._best = best
-            step = checkpoint_step(
-                best.replace("\\", "/").rstrip("/").rpartition("/")[2]
-            )
-            yield Event(EventKind.BEST, one_line(best, 1000), 1, step)
+            yield from best_checkpoint(best)
 
 
 def _entry(entry: object, first: int) -> Iterator[MetricRow | Record]:
@@ -163,10 +161,4 @@ def _entry(entry: object, first: int) -> Iterator[MetricRow | Record]:
             numbers[safe(key, 300)] = value
     if numbers:
         yield MetricRow(step, tuple(numbers), tuple(numbers.values()))
-    if "train_runtime" in entry:
-        yield Event(
-            EventKind.FINISHED,
-            f"trained for {one_line(str(entry['train_runtime']), 40)} s",
-            1,
-            step,
-        )
+    yield from finished(entry, step)

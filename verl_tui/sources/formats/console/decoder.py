@@ -12,12 +12,8 @@ from typing import TYPE_CHECKING
 from verl_tui.patterns import pattern
 from verl_tui.records import EventKind, Progress
 from verl_tui.sources.fields.row_batcher import MetricRow, joined_notes
-from verl_tui.sources.formats.console import engine_addresses as console_engines
 from verl_tui.sources.formats.console import errors as console_errors
-from verl_tui.sources.formats.console import events as console_events
-from verl_tui.sources.formats.console import intervals, progress_lines
-from verl_tui.sources.formats.console import sample_blocks as console_blocks
-from verl_tui.sources.formats.console import settings_reader as console_settings
+from verl_tui.sources.formats.console import progress_lines, silent_lines
 from verl_tui.sources.formats.console import wandb_runs as console_wandb
 from verl_tui.sources.formats.console.dicts import DictReader
 from verl_tui.sources.formats.console.engine_addresses import EngineReader
@@ -69,17 +65,7 @@ _MOST_BEHIND = 16
 """Metrics on one line that are read: two processes may print at once, a broken file anything."""
 _LAST = {EventKind.FINISHED, EventKind.EXITED, EventKind.STOPPED, EventKind.FATAL}
 _ENDS = {*_LAST, EventKind.TRACEBACK}
-_RELEVANT = any_of(
-    (
-        *console_events.WORDS,
-        *console_errors.WORDS,
-        *console_settings.WORDS,
-        *console_blocks.WORDS,
-        *intervals.WORDS,
-        *console_engines.WORDS,
-        *progress_lines.WORDS,
-    )
-)
+_RELEVANT = any_of((*console_errors.WORDS, *silent_lines.WORDS))
 """Finds the lines worth parsing, except those of samples and tables, and times: most are noise."""
 
 
@@ -210,7 +196,9 @@ class ConsoleDecoder:
             at = end + 1
             number += 1
             if idle and self._noise.has(line):
-                continue  # nothing has changed
+                if self._noise.dated:
+                    out.extend(self._times(line))
+                continue  # nothing else has changed
             out.extend(self._decode_again(line, number - 1, idle=idle))
             if self._sample.holds(self._prefix) and not self._blank:
                 end = self._take_samples(out, text, at, line)
@@ -236,8 +224,15 @@ class ConsoleDecoder:
     def decode(self, line: bytes, number: int) -> Sequence[MetricRow | Record]:
         """Return the records of one line, or of the part of it behind a bar."""
         if self._is_idle(number) and self._noise.has(line):
-            return ()
+            return self._times(line) if self._noise.dated else ()
         return self._decode(line, number)
+
+    def _times(self, line: bytes) -> Sequence[Record]:
+        """Return the times in a line that says nothing else."""
+        if self._timestamps.repeats(line):
+            return ()
+        lead, _, part = self._parted(without_hole(strip_ansi(line)))
+        return (*self._timestamps.read(lead), *self._timestamps.read(part))
 
     def _decode_again(
         self, line: bytes, number: int, *, idle: bool

@@ -8,11 +8,12 @@ terminal, so the texts are those printed, not all that was generated.
 
 from __future__ import annotations
 
+import re
 from typing import TYPE_CHECKING, Any
 
 from verl_tui.patterns import pattern
 from verl_tui.sources.fields.rewards import RewardSum
-from verl_tui.sources.fields.sample import plain_field, read_sample
+from verl_tui.sources.fields.sample import plain_field
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -25,8 +26,16 @@ _TOP, _HEADER = (beginning.encode() for beginning in BEGINNINGS)
 _ENDS = ("╰", "└")
 _INSIDE = tuple(sign.encode() for sign in ("│", "├", *_ENDS))
 """A line of a table that has begun contains one of these."""
-_TITLE = pattern(r"╭─+ Step (\d{1,15}) ─+╮\s*")
-_UNTITLED = pattern(r"┃ query +┃ model response +┃ score +┃\s*")
+_BEGIN = pattern(
+    (
+        ".{0,160}?(?:╭(?:─)+ Step (?P<step>\\d{1,15}) (?:─)+╮"
+        "|(?P<header>┃ query +┃ model response +┃ score +┃))\\s*"
+    ).encode(),
+    re.DOTALL,
+)
+"""The line that begins a table, behind the names of containers and the like: a box with a title, or
+the header of a table without one.
+"""
 _TEXTS = ("prompt", "completion", "query", "model_response")
 """Columns that hold texts, whatever these look like."""
 _LEAD = 160
@@ -62,8 +71,8 @@ class TableBlock:
     def holds(self, part: bytes) -> bool:
         """Return True for a line of a table."""
         if self.begun:
-            return _box(part, _INSIDE) is not None
-        return _title(part) is not None or _is_untitled(part)
+            return _box(part) is not None
+        return _begin_of(part) is not None
 
     def feed(self, part: bytes, step: int | None) -> Sequence[Sample]:
         """Take a line of a table; return its samples with its last one.
@@ -76,7 +85,7 @@ class TableBlock:
             self._begin(part, step)
             return ()
         self._lines += 1
-        box = (_box(part, _INSIDE) or "").strip()
+        box = (_box(part) or "").strip()
         if box.startswith(_ENDS) or self._lines > _LONGEST:
             return self.held()
         inner = box[1:-1].strip() if self._titled else box
@@ -100,15 +109,16 @@ class TableBlock:
         return samples
 
     def _begin(self, part: bytes, step: int | None) -> None:
-        title = _title(part)
+        found = _begin_of(part)
+        header = found["header"] if found is not None else None
         self.begun = True
-        self._titled = title is not None
-        self._step = step if title is None else title
+        self._titled = header is None
+        self._step = int(found["step"]) if found is not None and self._titled else step
         self._names = []
         self._cells = []
         self._lines = 0
-        if not self._titled:
-            self._header((_box(part, (_HEADER,)) or "").strip())
+        if header is not None:
+            self._header(header.decode())
 
     def _header(self, line: str) -> None:
         """Take a line of the header; long names are wrapped."""
@@ -139,37 +149,25 @@ class TableBlock:
         for name, lines in zip(map(plain_field, self._names), cells, strict=True):
             text = _unwrapped(lines)
             record[name] = text if name in _TEXTS else _value(text)
-        sample = read_sample(
-            self._rewards.complete(record), self._step, validation=not self._titled
-        )
+        sample = self._rewards.sample(record, self._step, validation=not self._titled)
         if sample is not None:
             self._samples.append(sample)
 
 
-def _box(part: bytes, corners: Sequence[bytes]) -> str | None:
-    """Return what stands in a line from the first of these characters on, None without them."""
-    places = [part.find(corner, 0, _LEAD) for corner in corners]
+def _box(part: bytes) -> str | None:
+    """Return what a line of a table holds, None for another line."""
+    places = [part.find(sign, 0, _LEAD) for sign in _INSIDE]
     found = [at for at in places if at >= 0]
     if not found:
         return None
     return part[min(found) :].decode("utf-8", "replace")
 
 
-def _title(part: bytes) -> int | None:
-    """Return the step of the table that a line begins, None if it begins none."""
-    box = _box(part, (_TOP,))
-    if box is None:
+def _begin_of(part: bytes) -> re.Match[bytes] | None:
+    """Return what a line that begins a table says."""
+    if _TOP not in part and _HEADER not in part:
         return None
-    title = _TITLE.fullmatch(box)
-    if title is None:
-        return None
-    return int(title[1])
-
-
-def _is_untitled(part: bytes) -> bool:
-    """Return True for the header of a table without a title."""
-    box = _box(part, (_HEADER,))
-    return box is not None and _UNTITLED.fullmatch(box) is not None
+    return _BEGIN.fullmatch(part)
 
 
 def _unwrapped(lines: Sequence[str]) -> str:

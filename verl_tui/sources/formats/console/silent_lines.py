@@ -18,6 +18,7 @@ from verl_tui.sources.formats.console import (
     sample_blocks,
     settings_reader,
     step_lines,
+    timestamps,
 )
 from verl_tui.sources.formats.console.word_search import any_of
 from verl_tui.text import strip_ansi
@@ -25,13 +26,19 @@ from verl_tui.text import strip_ansi
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-_OF_OTHERS = (
+WORDS = (
     *events.WORDS,
     *settings_reader.WORDS,
     *intervals.WORDS,
     *engine_addresses.WORDS,
     *progress_lines.WORDS,
     *sample_blocks.WORDS,
+)
+"""Every line that states something contains one of these, but for trouble, samples, tables and step
+lines.
+"""
+_OF_OTHERS = (
+    *WORDS,
     sample_blocks.BEGIN,
     *printed_tables.BEGINNINGS,
     step_lines.BEGIN,
@@ -54,21 +61,25 @@ class Noise:
     """
 
     def __init__(self) -> None:
-        self._seen: set[bytes] = set()
+        self._seen: dict[bytes, bool] = {}
+        """Lines without their digits -> whether they have a date."""
+        self.dated = False
+        """True if the last such line has a date, which is all that it says."""
 
     def has(self, line: bytes) -> bool:
-        """Return True for a line that contains no word that any reader looks for, and no date."""
+        """Return True for a line that contains no word that any reader looks for."""
         if len(line) > _LONGEST:
             return False
         alike = line.translate(_ALIKE)
-        if alike in self._seen:
-            return True
-        text = strip_ansi(line)
-        if _TELLING.search(text) or _DATE.search(text):
-            return False
-        if len(self._seen) >= _MOST:
-            self._seen.clear()
-        self._seen.add(alike)
+        dated = self._seen.get(alike)
+        if dated is None:
+            text = strip_ansi(line)
+            if _TELLING.search(text) or timestamps.has_counters(text):
+                return False
+            if len(self._seen) >= _MOST:
+                self._seen.clear()
+            dated = self._seen[alike] = _DATE.search(text) is not None
+        self.dated = dated
         return True
 
 

@@ -16,6 +16,7 @@ from verl_tui.sources.formats.console.dicts import read_dict
 from verl_tui.sources.formats.console.leads import ANOTHER
 from verl_tui.sources.formats.console.repeated import unrepeated
 from verl_tui.text import safe
+from verl_tui.words import counted
 
 STEP = pattern(rb"(?<![\w:])step:(\d{1,15}) - (.*)$", re.DOTALL)
 BEGIN = "step:"
@@ -167,7 +168,7 @@ def unread_note(values: int) -> str | None:
     """Say how many printed values were not read, None if all were."""
     if not values:
         return None
-    many = "1 printed value is" if values == 1 else f"{values:,} printed values are"
+    many = counted(values, "printed value is", "printed values are")
     return f"{many} not read: no number, or one that text is glued to"
 
 

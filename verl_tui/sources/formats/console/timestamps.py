@@ -22,12 +22,22 @@ _COUNTERS = pattern(
 """Counters that verl 0.9's trainer prints each minute while waiting (`ppo/v1/replay_buffer.py`)."""
 
 
+def has_counters(part: bytes) -> bool:
+    """Return whether a line has the counters of a heartbeat behind its timestamp."""
+    found = _STAMP.search(part)
+    return found is not None and _COUNTERS.match(part, found.end()) is not None
+
+
 class TimestampReader:
     """Reads the timestamps of one console."""
 
     def __init__(self) -> None:
         self._last = b""
         """The last timestamp reported, to ten seconds: lines come by the thousand."""
+
+    def repeats(self, line: bytes) -> bool:
+        """Return whether a line without counters has the timestamp that was reported last."""
+        return bool(self._last) and self._last in line
 
     def read(self, part: bytes) -> Sequence[Pulse]:
         """Return the timestamp at the beginning of a line with the counters of a heartbeat, nothing

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 
 from verl_tui.records import Histogram, MetricRows, Restart, Unreadable
 from verl_tui.sources.fields.row_batcher import replaced_note
+from verl_tui.sources.formats.format import Parts
 from verl_tui.sources.formats.placed import Placed
 from verl_tui.sources.formats.tensorboard.frames import (
     RecordSplitter,
@@ -360,7 +361,7 @@ def _order(time: float) -> int:
     return int(min(max(0.0, time), _LATEST) * 100)
 
 
-class _EventParts:
+class _EventParts(Parts[EventsReader]):
     """Reads parts of an event file, from a record on whose checksums are right.
 
     Its records state all that they say but for the plugins of tensors, which are those that the
@@ -379,10 +380,6 @@ class _EventParts:
     def opening(self, path: Path) -> EventsReader:
         """Return a fresh reader, which minds whether steps ascend."""
         return EventsReader(str(path), skips=True)
-
-    def suffices(self, opening: EventsReader) -> bool:  # noqa: ARG002
-        """Return True: a tag whose plugin the beginning does not name is left out."""
-        return True
 
     def reader(self, opening: EventsReader, at: int) -> EventsReader:
         """Return a fresh reader, which knows the plugins that the beginning names."""

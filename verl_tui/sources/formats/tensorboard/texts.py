@@ -16,7 +16,7 @@ from verl_tui.patterns import pattern
 from verl_tui.records import Sample, Settings
 from verl_tui.sources.fields.jsonl import loads
 from verl_tui.sources.fields.rewards import RewardSum
-from verl_tui.sources.fields.sample import LONGEST_TEXT, plain_field, read_sample
+from verl_tui.sources.fields.sample import LONGEST_TEXT, plain_record, read_sample
 from verl_tui.sources.fields.setting_values import flatten_settings
 from verl_tui.text import one_line, safe
 
@@ -103,8 +103,8 @@ def _samples(tag: str, step: int, text: str) -> Iterator[Sample]:
     rewards = RewardSum()
     samples = []
     for record in records(text):
-        whole = rewards.complete({**record, **named})
-        samples.append(read_sample(whole, step, validation=validation))
+        whole = {**record, **named}
+        samples.append(rewards.sample(whole, step, validation=validation))
     known = [sample for sample in samples if sample is not None]
     yield from known
     if not known:
@@ -158,7 +158,7 @@ def records(text: str) -> list[dict[str, Any]]:
     if text.startswith(("{", "[")):
         found = _of_json(text)
     elif text.startswith("|"):
-        found = [_numbered(_plain(row)) for row in _table(text) or ()]
+        found = [_numbered(plain_record(row)) for row in _table(text) or ()]
     else:
         labelled = _labelled(text)
         found = [labelled] if labelled else []
@@ -180,12 +180,7 @@ def _of_json(text: str) -> list[dict[str, Any]]:
     except ValueError:
         return []
     found = loaded if isinstance(loaded, list) else [loaded]
-    return [_plain(record) for record in found if isinstance(record, dict)]
-
-
-def _plain(record: Mapping[Any, Any]) -> dict[str, Any]:
-    """Return a record with the plain names of its fields."""
-    return {plain_field(str(name)): value for name, value in record.items()}
+    return [plain_record(record) for record in found if isinstance(record, dict)]
 
 
 def _table(text: str) -> list[dict[str, str]] | None:

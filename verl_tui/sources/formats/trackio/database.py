@@ -15,6 +15,7 @@ from urllib.parse import quote
 
 from verl_tui.records import Unreadable
 from verl_tui.sources.files.paths import is_file
+from verl_tui.sources.formats.documents import WholeReader
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -53,13 +54,11 @@ def matches(path: Path, head: bytes) -> bool:
 
 def reader(path: Path) -> NoReader:
     """Return a reader that reads no bytes: a database is queried, not read from end to end."""
-    return NoReader()
+    return NoReader(0)
 
 
-class NoReader:
+class NoReader(WholeReader):
     """Says that a database has to lie uncompressed on a disk."""
-
-    note: str | None = None
 
     def feed(self, data: bytes) -> tuple[Record, ...]:  # noqa: ARG002
         """Return nothing."""
@@ -67,15 +66,8 @@ class NoReader:
 
     def finish(self) -> tuple[Record, ...]:
         """Return why there is nothing."""
-        return (
-            Unreadable(
-                1, "a database is read only where it lies as a file of its own", ""
-            ),
-        )
-
-    def restart(self, reason: str) -> tuple[Record, ...]:  # noqa: ARG002
-        """Return nothing."""
-        return ()
+        reason = "a database is read only where it lies as a file of its own"
+        return (Unreadable(1, reason, ""),)
 
 
 def open_database(path: Path) -> sqlite3.Connection:

@@ -9,23 +9,23 @@ reached at their time.
 from __future__ import annotations
 
 import math
-import re
 import sqlite3
 from bisect import bisect_right
 from contextlib import closing
 from typing import TYPE_CHECKING, Any
 
 from verl_tui.patterns import pattern
-from verl_tui.records import Record, Sample, Settings, SourceStatus, Unreadable
+from verl_tui.records import Record, Sample, Settings, Unreadable
 from verl_tui.sources.fields.jsonl import flatten, integer, loads, number
 from verl_tui.sources.fields.lists import histograms, split
 from verl_tui.sources.fields.rewards import RewardSum, weights_of
 from verl_tui.sources.fields.row_batcher import MetricRow, RowBatcher, joined_notes
-from verl_tui.sources.fields.sample import plain_field, read_sample
+from verl_tui.sources.fields.sample import is_validation, plain_record, pop_step
 from verl_tui.sources.fields.sample_figures import SampleFigures
 from verl_tui.sources.fields.setting_values import flatten_settings
 from verl_tui.sources.fields.steps import stated_step, step_fields
 from verl_tui.sources.files.paths import why
+from verl_tui.sources.files.polled import PolledSource
 from verl_tui.sources.formats.trackio import database as trackio
 from verl_tui.text import one_line, safe
 from verl_tui.times import parse_time
@@ -37,7 +37,6 @@ if TYPE_CHECKING:
 _ROWS = 1000
 """Rows of one read."""
 _TABLE = "trackio.table"
-_VALIDATION = pattern(r"(?<![a-z])(?:val|eval|test)", re.IGNORECASE)
 _WORDS = {"NaN": math.nan, "Infinity": math.inf, "-Infinity": -math.inf}
 """How trackio writes numbers that JSON does not know (trackio/utils.py, `serialize_values`)."""
 _DEVICE = pattern(
@@ -54,19 +53,21 @@ _WANDB: Mapping[str, tuple[str, float]] = {
 """Names of a device's figures: trackio's (trackio/gpu.py) -> W&B's, factor for W&B's unit."""
 
 
-class TrackioSource:
+class TrackioSource(PolledSource):
     """One run of a database; reads its new rows whenever the database has changed."""
 
+    format = trackio.name
+    rank = trackio.rank
+    absolute = True
+
     def __init__(self, path: Path, ordinal: int = 0) -> None:
-        self.path = path
-        self.ordinal = ordinal
+        super().__init__(path, ordinal)
         self._database, self._run = trackio.database_of(path)
         self._batcher = RowBatcher()
         self._figures = SampleFigures()
         self._rewards = RewardSum()
         self._stamp: tuple[tuple[int, int], ...] = ()
         """Sizes and times of the database and its write-ahead log when all had been read."""
-        self._size = self._records = self._unreadable = 0
         self._metric = self._system = self._config = 0
         """Ids of the last rows read."""
         self._step: int | None = None
@@ -77,8 +78,6 @@ class TrackioSource:
         """The steps reached at `_times`."""
         self._tables: dict[str, list[Any]] = {}
         """The last table of each name: a growing one is logged whole each time."""
-        self._modified: float | None = None
-        self._problem: str | None = None
         self._more = False
 
     def read(self) -> tuple[tuple[Record, ...], bool]:
@@ -94,31 +93,17 @@ class TrackioSource:
             self._problem = _why(error)
             self._more = False
         self._stamp = () if self._more or self._problem else stamp
+        size = sum(size for size, _ in stamp)
+        self._bytes, self._pending = (0, size) if self._more else (size, 0)
         records = self._batcher.take()
         self._unreadable += sum(isinstance(record, Unreadable) for record in records)
         self._records += sum(len(getattr(record, "steps", (0,))) for record in records)
         return self._figures.complete(records), self._more
 
-    def finish(self) -> tuple[Record, ...]:
-        """Return nothing: no row is ever incomplete."""
-        return ()
-
-    def status(self) -> SourceStatus:
-        """Return the source's status; `modified` is the time of the run's last row."""
-        return SourceStatus(
-            path=str(self.path),
-            format=trackio.name,
-            rank=trackio.rank,
-            ordinal=self.ordinal,
-            records=self._records,
-            unreadable=self._unreadable,
-            bytes_read=0 if self._more else self._size,
-            size=self._size,
-            modified=self._modified,
-            problem=self._problem,
-            note=joined_notes(self._rewards.note, self._batcher.note),
-            absolute=True,
-        )
+    @property
+    def note(self) -> str | None:
+        """Return how rewards were summed, and what is to be said of replaced records."""
+        return joined_notes(self._rewards.note, self._batcher.note)
 
     def _file_stamp(self) -> tuple[tuple[int, int], ...]:
         """Return sizes and times of the database's files, () if it is gone."""
@@ -135,7 +120,6 @@ class TrackioSource:
                     return ()
                 continue
             stamps.append((stat.st_size, stat.st_mtime_ns))
-        self._size = sum(size for size, _ in stamps)
         self._modified = self._modified or stamps[0][1] / 1e9
         return tuple(stamps)
 
@@ -285,12 +269,12 @@ class TrackioSource:
                     id, one_line(f"a row of the table {key} is not a JSON object"), ""
                 )
                 continue
-            record = {plain_field(str(name)): value for name, value in row.items()}
-            step = integer(record.pop("step", None))
-            sample = read_sample(
-                self._rewards.complete(record),
+            record = plain_record(row)
+            step = pop_step(record)
+            sample = self._rewards.sample(
+                record,
                 self._step if step is None else step,
-                validation=_VALIDATION.search(key) is not None,
+                validation=is_validation(key),
             )
             if sample is not None:
                 yield sample

@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING
 from verl_tui.records import MetricRows, Restart, Settings, Unreadable
 from verl_tui.sources.fields.row_batcher import RowBatcher
 from verl_tui.sources.files.tail import opened
+from verl_tui.sources.formats.format import Parts
 from verl_tui.sources.formats.placed import Placed
 from verl_tui.sources.formats.wandb.record_decoder import RecordDecoder
 
@@ -301,15 +302,12 @@ def _ends(data: bytes, place: int) -> Iterator[int]:
             yield at
 
 
-class _WandbParts:
+class _WandbParts(Parts[WandbReader]):
     """Reads parts of a log, from a record on that is found by the chunks of its block.
 
     The beginning shows whose steps the records have. Where the history does not begin there, only
     records that state the trainer's step are taken, and those that follow them.
     """
-
-    by_time = False
-    cut = 1
 
     def begin(self, read: ReadAt, at: int, stop: int) -> int | None:
         """Return where the first record begins, None where none does before `stop`."""

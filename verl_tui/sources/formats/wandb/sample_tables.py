@@ -11,22 +11,27 @@ capitalisation. A row without a step has W&B's step.
 
 from __future__ import annotations
 
-import re
-from functools import lru_cache
 from itertools import islice
-from typing import TYPE_CHECKING, Any
+from operator import attrgetter
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import orjson
 
 from verl_tui.patterns import pattern
-from verl_tui.records import Restart, Unreadable
+from verl_tui.records import Unreadable
 from verl_tui.sources.fields.jsonl import first_value, integer, loads
 from verl_tui.sources.fields.rewards import RewardSum
-from verl_tui.sources.fields.sample import plain_field, read_sample
+from verl_tui.sources.fields.sample import (
+    is_validation,
+    plain_field,
+    pop_step,
+    read_sample,
+)
 from verl_tui.sources.files.tail import opened
+from verl_tui.sources.formats.documents import WholeReader
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Iterator
     from pathlib import Path
 
     from verl_tui.records import Record, Sample
@@ -38,11 +43,9 @@ _LARGEST = 256 * 2**20
 """Bytes; a larger file is no table of samples."""
 _SAMPLES_A_TABLE = 4096
 """Samples kept of one table."""
-_STEPS = ("step", "global_step")
 _NAME = pattern(r"^(?P<key>.+)_(?P<step>\d+)_(?P<hash>[0-9a-f]+)\.table\.json$")
 _COLUMNS = pattern(rb'"columns"\s*:\s*(\[[^\[\]]*\])')
 _NUMBERED = pattern(r"^(?P<field>\w+?)_(?P<number>\d+)$")
-_VALIDATION = pattern(r"val|eval|test", re.IGNORECASE)
 
 
 def matches(path: Path, head: bytes) -> bool:
@@ -65,18 +68,15 @@ def reader(path: Path) -> TableReader:
     return TableReader(path)
 
 
-class TableReader:
+class TableReader(WholeReader):
     """Waits for the whole table: JSON is complete when it can be read."""
 
+    ends = (b"}",)
+
     def __init__(self, path: Path) -> None:
+        super().__init__(_LARGEST)
         self._path = path
         self._rewards = RewardSum(path=path)
-        self._data: list[bytes] = []
-        self._size = 0
-        self._done = False
-        """True once the table has been read or given up."""
-        self._has_complained = False
-        """True once it was reported that something follows the table."""
 
     @property
     def note(self) -> str | None:
@@ -85,79 +85,54 @@ class TableReader:
 
     def feed(self, data: bytes) -> tuple[Record, ...]:
         """Return the samples, once the file is whole."""
-        if self._done or not data:
-            return self._behind(data)
-        self._data.append(data)
-        self._size += len(data)
-        if self._size > _LARGEST:
-            self._data = []
-            self._done = True
-            self._has_complained = True
-            return (Unreadable(1, f"larger than {_LARGEST >> 20} MiB", ""),)
-        if not data.rstrip().endswith(b"}"):
-            return ()
-        try:
-            table = loads(b"".join(self._data))
-        except ValueError:
-            return ()  # the end of an object within
-        self._data = []
-        self._done = True
-        return tuple(self._samples(table))
+        return self._behind(data) if self._is_done else super().feed(data)
+
+    def parse(self, data: bytes) -> Iterator[Record]:
+        """Yield the samples of a whole table."""
+        yield from self._samples(loads(data))
 
     def finish(self) -> tuple[Record, ...]:
         """Return what a table holds that something stands behind, or a complaint if it is
         incomplete: no more bytes come.
         """
-        if self._done or not self._size:
+        if self._is_done or not self._held:
             return ()
         try:
-            table, behind = first_value(b"".join(self._data))
+            table, behind = first_value(bytes(self._held))
         except ValueError:
-            return (Unreadable(1, "not complete, or not JSON", ""),)
-        self._data = []
-        self._done = True
+            return super().finish()
         return (*self._samples(table), *self._behind(behind))
 
     def _behind(self, data: bytes) -> tuple[Record, ...]:
         """Return a complaint of what stands behind the table, once."""
-        if self._has_complained or not data.strip():
+        if not data.strip():
             return ()
-        self._has_complained = True
-        return (Unreadable(1, "something stands behind the end of the table", ""),)
-
-    def restart(self, reason: str) -> tuple[Record, ...]:
-        """Forget everything: the file starts again."""
-        self._data = []
-        self._size = 0
-        self._done = False
-        self._has_complained = False
-        return (Restart(reason),)
+        return self._complain("something stands behind the end of the table")
 
     def _samples(self, table: Any) -> Iterator[Record]:
         """Yield the samples of a table that no earlier one holds."""
+        self._is_done = True
         table = table if isinstance(table, dict) else {}
         columns = table.get("columns")
         rows = table.get("data")
         if not isinstance(columns, list) or not isinstance(rows, list):
             yield Unreadable(1, 'no table: "columns" or "data" is missing', "")
             return
-        key, step = _name_and_step(self._path)
-        new_rows = _new_rows(self._path, key, step, rows)
-        samples = self._samples_of(columns, new_rows, key, step)
+        at = _table_at(self._path)
+        samples = self._samples_of(columns, _new_rows(at, rows), at)
         yield from islice(samples, _SAMPLES_A_TABLE)
 
     def _samples_of(
-        self, columns: list[Any], rows: list[Any], key: str, step: int | None
+        self, columns: list[Any], rows: list[Any], table: _Table
     ) -> Iterator[Sample]:
         """Yield the samples in rows of a table."""
-        validation = _VALIDATION.search(key) is not None
+        validation = is_validation(table.key)
         for row in rows:
             if not isinstance(row, list):
                 continue
             for stated, record in _records(columns, row):
-                at = step if stated is None else stated
-                whole = self._rewards.complete(record)
-                sample = read_sample(whole, at, validation=validation)
+                at = table.step if stated is None else stated
+                sample = self._rewards.sample(record, at, validation=validation)
                 if sample is not None:
                     yield sample
 
@@ -174,7 +149,7 @@ def _records(
             plain[column] = value
         else:
             numbered.setdefault(found["number"], {})[found["field"]] = value
-    step = _pop_step(plain)
+    step = pop_step(plain)
     if numbered and read_sample(plain) is None:
         for fields in numbered.values():
             yield step, plain | fields
@@ -184,94 +159,67 @@ def _records(
     yield step, plain
 
 
-def _pop_step(record: dict[str, Any]) -> int | None:
-    """Remove and return the first step that a record states."""
-    steps = (integer(record.pop(name, None)) for name in _STEPS)
-    return next((step for step in steps if step is not None), None)
+class _Table(NamedTuple):
+    """What the name of a table's file says."""
+
+    step: int | None
+    path: Path
+    key: str
+    """Its name, with the folders below `table`."""
+    content: str
+    """A hash of what is in it."""
+
+    @property
+    def place(self) -> tuple[int, str]:
+        """Its place among the tables of a folder."""
+        return self.step or 0, self.path.name
+
+    def goes_on(self, other: _Table) -> bool:
+        """Return whether another table has its name and an earlier step."""
+        if other.key != self.key or self.step is None or other.step is None:
+            return False
+        return other.step < self.step
 
 
-def _name_and_step(path: Path) -> tuple[str, int | None]:
-    """Return the name and step of a table, from its file's name and the folders below `table`."""
+def _table_at(path: Path) -> _Table:
     found = _NAME.match(path.name)
-    name = found["key"] if found else path.name.partition(".")[0]
-    step = integer(found["step"]) if found else None
+    if found is None:
+        name, step, content = path.name.partition(".")[0], None, path.name
+    else:
+        name, step, content = found["key"], integer(found["step"]), found["hash"]
     parts = path.parent.parts
-    if "table" in parts:
-        below = len(parts) - parts[::-1].index("table")
-        name = "/".join((*parts[below:], name))
-    return name, step
+    below = parts[len(parts) - parts[::-1].index("table") :] if "table" in parts else ()
+    return _Table(step, path, "/".join((*below, name)), content)
 
 
-def _new_rows(path: Path, key: str, step: int | None, rows: list[Any]) -> list[Any]:
+def _new_rows(table: _Table, rows: list[Any]) -> list[Any]:
     """Return the rows that no earlier table beside it holds: a growing table is rewritten whole."""
-    earlier = _earlier(path, key, step)
-    if earlier is None:
-        return rows
-    if _content(earlier) == _content(path):
-        return []
     try:
-        stat = earlier.stat()
-        known = _rows(earlier, stat.st_size, stat.st_mtime)
-    except (OSError, ValueError):
-        return rows
-    if known and rows[: len(known)] == known:
-        return rows[len(known) :]
-    return rows
-
-
-def _earlier(path: Path, key: str, step: int | None) -> Path | None:
-    """Return the last earlier table with the same content, else with the same name."""
-    tables = _beside(path)
-    steps = {other: _name_and_step(other) for other in tables}
-    content = _content(path)
-    place = (step or 0, path.name)
-    order = {other: (at or 0, other.name) for other, (_, at) in steps.items()}
-    before = [other for other in tables if order[other] < place]
-    twins = [other for other in before if _content(other) == content]
-    candidates = twins or _named_before(steps, key, step)
-    return max(candidates, default=None, key=order.__getitem__)
-
-
-def _beside(path: Path) -> list[Path]:
-    """Return the tables in the folder of one, [] if it cannot be listed."""
-    try:
-        return [
-            other
-            for other in path.parent.iterdir()
+        beside = [
+            _table_at(other)
+            for other in table.path.parent.iterdir()
             if other.name.endswith(".table.json")
         ]
-    except OSError:
-        return []
+        before = [other for other in beside if other.place < table.place]
+        if any(other.content == table.content for other in before):
+            return []
+        earlier = max(
+            filter(table.goes_on, before), key=attrgetter("place"), default=None
+        )
+        known = _rows(earlier.path) if earlier is not None else []
+    except (OSError, ValueError):
+        return rows
+    return rows[len(known) :] if rows[: len(known)] == known else rows
 
 
-def _named_before(
-    tables: Mapping[Path, tuple[str, int | None]], key: str, step: int | None
-) -> list[Path]:
-    """Return the tables of a name at earlier steps."""
-    if step is None:
-        return []
-    return [
-        path
-        for path, (name, at) in tables.items()
-        if name == key and at is not None and at < step
-    ]
-
-
-def _content(path: Path) -> str:
-    """Return the hash of a table's content, with which W&B ends the file's name."""
-    found = _NAME.match(path.name)
-    return found["hash"] if found else path.name
-
-
-@lru_cache(maxsize=2)
-def _rows(path: Path, size: int, modified: float) -> list[Any]:
+def _rows(path: Path) -> list[Any]:
     """Return the rows of another table.
 
     Raises:
         OSError: It cannot be read.
         ValueError: It is no JSON, or no table, or too large.
     """
-    if size > _LARGEST:
+    if path.stat().st_size > _LARGEST:
         raise ValueError("too large")
     with opened(path) as file:
         table = loads(file.read())

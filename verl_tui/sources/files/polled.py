@@ -1,0 +1,56 @@
+"""Sources that look anew at what they read each time, and follow no single file's bytes."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from verl_tui.records import Record, SourceStatus
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+
+class PolledSource:
+    """Keeps what such a source says of itself."""
+
+    format: str
+    rank = 0
+    absolute = False
+    """True if its records state seconds since the epoch."""
+
+    def __init__(self, path: Path, ordinal: int = 0) -> None:
+        self.path = path
+        self.ordinal = ordinal
+        self._records = self._unreadable = 0
+        self._bytes = self._pending = 0
+        """Bytes that have been read, and that wait."""
+        self._modified: float | None = None
+        """Seconds since the epoch."""
+        self._problem: str | None = None
+        """Why nothing can be read at present."""
+
+    @property
+    def note(self) -> str | None:
+        """Return what is to be said of its figures."""
+        return None
+
+    def finish(self) -> tuple[Record, ...]:
+        """Return nothing: nothing waits for its end."""
+        return ()
+
+    def status(self) -> SourceStatus:
+        """Return how the source is doing."""
+        return SourceStatus(
+            str(self.path),
+            self.format,
+            self.rank,
+            self.ordinal,
+            self._records,
+            self._unreadable,
+            self._bytes,
+            self._bytes + self._pending,
+            self._modified,
+            self._problem,
+            self.note,
+            self.absolute,
+        )
