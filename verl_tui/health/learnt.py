@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from verl_tui.health.components import components, weights
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
+    from collections.abc import Sequence
 
     from verl_tui.health.rule_context import RuleContext
     from verl_tui.runs.series import Series
@@ -242,12 +242,3 @@ def _finite(values: Sequence[float]) -> list[float]:
 def _variance(values: Sequence[float]) -> float:
     mean = fmean(values)
     return sum((value - mean) ** 2 for value in values) / (len(values) - 1)
-
-
-LEARNT_EXEMPTIONS: Mapping[str, Callable[[RuleContext, str], str | None]] = {
-    "solved": solved,
-    "not-solved": not_solved,
-    "learning": learning,
-    "all-parts-solved": all_parts_solved,
-}
-"""Name in the guide -> exemption."""

@@ -7,7 +7,7 @@ from dataclasses import replace
 from fnmatch import fnmatchcase
 from typing import TYPE_CHECKING, NamedTuple
 
-from verl_tui.health.applicability import DEPEND_ON_VALUES, EXEMPTIONS
+from verl_tui.health.applicability import BY_VALUES, FOR_WHOLE_RUN
 from verl_tui.health.breach_filter import without_exempt
 from verl_tui.health.components import components, weights
 from verl_tui.health.conditions import make
@@ -60,10 +60,7 @@ class RuleOnRun:
         """
         self._breaches: dict[str, Sequence[Breach]] = {}
         """The breaches of the latest judgement, by key."""
-        self._by_values = [name for name in rule.unless if name in DEPEND_ON_VALUES]
-        self._for_whole_run = [
-            name for name in rule.unless if name not in DEPEND_ON_VALUES
-        ]
+        self._by_values = [name for name in rule.unless if name in BY_VALUES]
 
     @property
     def episodes(self) -> Sequence[Episode]:
@@ -130,7 +127,7 @@ class RuleOnRun:
         self, context: RuleContext, keys: Sequence[str], beside: str | None
     ) -> Finding | NotJudged | None:
         """Judge one metric, or the mean of several, without those that are exempt."""
-        reasons = [_exemption(self._for_whole_run, context, key) for key in keys]
+        reasons = [self._exemption(context, key) for key in keys]
         judged = [
             key for key, reason in zip(keys, reasons, strict=True) if reason is None
         ]
@@ -140,6 +137,12 @@ class RuleOnRun:
         found = map(context.run.series, inputs)
         series = [one for one in found if one is not None]
         return self._judge_series(context, judged, series)
+
+    def _exemption(self, context: RuleContext, key: str) -> str | None:
+        """Return why the rule does not apply to a metric in the whole run, None if it does."""
+        names = (name for name in self.rule.unless if name not in BY_VALUES)
+        reasons = (FOR_WHOLE_RUN[name](context, key) for name in names)
+        return next(filter(None, reasons), None)
 
     def _judge_series(
         self, context: RuleContext, keys: Sequence[str], series: Sequence[Series]
@@ -166,7 +169,7 @@ class RuleOnRun:
     def _exempt_now(self, context: RuleContext, keys: Sequence[str]) -> str | None:
         """Return why the rule applies to none of the metrics by their values so far."""
         for name in self._by_values:
-            reasons = [EXEMPTIONS[name](context, key) for key in keys]
+            reasons = [BY_VALUES[name](context, key) for key in keys]
             if all(reasons):
                 return reasons[0]
         return None
@@ -239,14 +242,6 @@ class RuleOnRun:
             condition = make(_with_window(rule, window), unit, restarts)
             self._judged[key] = of, Judged(condition, points), step
         return self._judged[key][1:]
-
-
-def _exemption(names: Sequence[str], context: RuleContext, key: str) -> str | None:
-    """Return the reason of the first exemption that holds for a metric, None if none does."""
-    for name in names:
-        if reason := EXEMPTIONS[name](context, key):
-            return reason
-    return None
 
 
 def _scale(rule: Rule, series: Sequence[Series]) -> float:

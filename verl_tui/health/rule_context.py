@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import TYPE_CHECKING
 
+from verl_tui.means import finite
 from verl_tui.metrics import modern
 from verl_tui.runs.time.pace import Pace, pace
 from verl_tui.runs.views.state import State, state
@@ -64,6 +66,18 @@ class RuleContext:
         if series is None:
             return None
         return series.until(self.end) or None
+
+    def finite(self, key: str | None, newest: int = 0) -> list[float]:
+        """Return the numbers among a metric's values up to the step `end`, or among so many newest
+        ones.
+        """
+        series = self.run.series(key) if key is not None else None
+        if series is None:
+            return []
+        stop = len(series)
+        if self.end is not None:
+            stop = bisect_right(series.steps, self.end)
+        return finite(series.values[max(0, stop - newest) if newest else 0 : stop])
 
     def at(self, step: int) -> RuleContext:
         """Return the context with the numbers known at a step; settings, names and state are those

@@ -10,7 +10,7 @@ from verl_tui.indicators import HOME_MADE
 from verl_tui.means import finite
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
+    from collections.abc import Sequence
 
     from verl_tui.health.rule_context import RuleContext
 
@@ -97,12 +97,3 @@ def of_own_making(_context: RuleContext, key: str) -> str | None:
     if key not in HOME_MADE:
         return None
     return f"whether {key} is per token or per response is unknown"
-
-
-KL_EXEMPTIONS: Mapping[str, Callable[[RuleContext, str], str | None]] = {
-    "stair-steps": stair_steps,
-    "no-target": no_target,
-    "has-target": has_target,
-    "of-own-making": of_own_making,
-}
-"""Name in the guide -> exemption."""

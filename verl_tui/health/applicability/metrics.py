@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from functools import lru_cache
 from statistics import fmean
 from typing import TYPE_CHECKING
@@ -11,8 +10,6 @@ from verl_tui.indicators import TUTORIALS_OWN
 from verl_tui.runs.views.devices import WORKED, memory_key, never_worked
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
-
     from verl_tui.health.rule_context import RuleContext
 
 _LATELY, _IDLE = 10, 50.0
@@ -33,26 +30,22 @@ def has_reward(context: RuleContext, _key: str) -> str | None:
     return "judged together with the reward" if "reward" in context.indicators else None
 
 
-def has_spread(context: RuleContext, _key: str) -> str | None:
-    """Exempt the spread over time where the log has the spread within a step."""
-    known = context.indicators.get("reward_std")
-    return f"judged by {known}" if known else None
-
-
-def has_utilization(context: RuleContext, _key: str) -> str | None:
-    """Exempt single devices where the log has one figure for all of them."""
-    known = context.indicators.get("gpu_utilization")
+def judged_by(context: RuleContext, _key: str, indicator: str) -> str | None:
+    """Exempt a figure in whose place the log has a better one, as the spread within a step for that
+    over time, or one figure for single devices.
+    """
+    known = context.indicators.get(indicator)
     return f"judged by {known}" if known else None
 
 
 def judged_as_idle(context: RuleContext, key: str) -> str | None:
     """Exempt a utilisation that is so low that it is called idle."""
     series = context.known(key)
-    if series is None:
+    known = context.finite(key, _LATELY)
+    if series is None or not known:
         return None
-    known = [value for value in series.tail(_LATELY) if math.isfinite(value)]
     scale = 100.0 if series.highest <= 1.0 else 1.0
-    if known and scale * fmean(known) < _IDLE:
+    if scale * fmean(known) < _IDLE:
         return "below 50%: judged by gpu-idle"
     return None
 
@@ -119,17 +112,3 @@ def no_factor(context: RuleContext, key: str) -> str | None:
     return (
         f"{key} is below 1 (step {low.step}): it is not a factor, its unit is unknown"
     )
-
-
-METRIC_EXEMPTIONS: Mapping[str, Callable[[RuleContext, str], str | None]] = {
-    "has-reward": has_reward,
-    "has-spread": has_spread,
-    "has-utilization": has_utilization,
-    "judged-as-idle": judged_as_idle,
-    "unused-device": unused_device,
-    "another-name": another_name,
-    "asynchronous": asynchronous,
-    "synchronous": synchronous,
-    "no-factor": no_factor,
-}
-"""Name in the guide -> exemption."""

@@ -6,8 +6,6 @@ import math
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
-
     from verl_tui.health.rule_context import RuleContext
 
 RATES = ("actor/lr", "learning_rate", "train/learning_rate", "train/lr", "lr")
@@ -60,11 +58,3 @@ def few_digits(context: RuleContext, key: str) -> str | None:
         ):
             return None
     return f"all numbers have few digits: {key} may be rounded"
-
-
-ROUNDING_EXEMPTIONS: Mapping[str, Callable[[RuleContext, str], str | None]] = {
-    "rate-rounded": rate_rounded,
-    "schedule-over": schedule_over,
-    "few-digits": few_digits,
-}
-"""Name in the guide -> exemption."""

@@ -14,8 +14,6 @@ from verl_tui.health.limits import (
 from verl_tui.patterns import pattern
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
-
     from verl_tui.health.rule_context import RuleContext
 
 
@@ -101,16 +99,3 @@ def no_sequence_weights(context: RuleContext, _key: str) -> str | None:
     if stated[1] == "sequence":
         return None
     return f"only for importance weights per sequence; {stated[0]} is {stated[1]}"
-
-
-SETTINGS_EXEMPTIONS: Mapping[str, Callable[[RuleContext, str], str | None]] = {
-    "v1-trainer": v1,
-    "not-v1-trainer": not_v1,
-    "no-response-limit": no_response_limit,
-    "no-prompt-limit": no_prompt_limit,
-    "assumed-limit": assumed_limit,
-    "no-staleness-limit": staleness_free,
-    "clips-sequences": clips_sequences,
-    "no-sequence-weights": no_sequence_weights,
-}
-"""Name in the guide -> exemption."""
