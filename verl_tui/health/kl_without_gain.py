@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 
 if TYPE_CHECKING:
-    from verl_tui.health.conditions.windows import Mask, Numbers, Places
+    from verl_tui.health.conditions.windows import Flags, Numbers, Places
 
 _SCORES, _FEWEST = 20, 5
 """Most and fewest rewards whose mean is the reward's level at the start and now."""
@@ -33,13 +33,13 @@ class _Levels(NamedTuple):
     mean: Numbers
     variance: Numbers
 
-    def surely_below(self, other: _Levels, size: Places) -> Mask:
+    def surely_below(self, other: _Levels, size: Places) -> Flags:
         """Return where it lies three standard errors of means over `size` points, and a tenth of
         the other's size, below another level.
         """
         error = np.sqrt((self.variance + other.variance) / size)
         least = np.maximum(_GAIN * abs(other.mean), _SURELY * error)
-        found: Mask = other.mean - self.mean > least
+        found: Flags = other.mean - self.mean > least
         return found
 
 
@@ -69,7 +69,7 @@ class _Rewards(NamedTuple):
     counts: Places
     """How many of them there are up to each point."""
 
-    def has_risen(self, places: Places, sure: Mask, *, lately: bool) -> Mask:
+    def has_risen(self, places: Places, sure: Flags, *, lately: bool) -> Flags:
         """Return at which places the reward has risen; where not `sure`, may have."""
         size = np.minimum((places + 1) // 2, _SCORES)
         enough = np.minimum(size, self.counts[places]) >= _FEWEST
@@ -97,7 +97,7 @@ class _Rewards(NamedTuple):
 
     def _has_surely_risen(
         self, places: Places, opening: _Levels, last: _Levels
-    ) -> Mask:
+    ) -> Flags:
         """Return where the reward had surely risen and has not surely fallen since."""
         start = 2 * _SCORES - 1
         counts = np.maximum(1, self.counts[start:])

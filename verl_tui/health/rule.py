@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from verl_tui.health.applicability import BY_VALUES, FOR_WHOLE_RUN
 from verl_tui.health.breach_filter import without_exempt
-from verl_tui.health.components import components, weights
+from verl_tui.health.components import components, gaining_components
 from verl_tui.health.conditions import make
-from verl_tui.health.conditions.condition import Judged, Wording, number
+from verl_tui.health.conditions.condition import Judged, number, open_breach
 from verl_tui.health.finding import Episode, Finding, NotJudged
 from verl_tui.health.inputs import column_of
 from verl_tui.health.limits import LIMITS, Limit, all_cut, response_limit, stated_limit
@@ -20,9 +20,9 @@ from verl_tui.indicators import INDICATORS, factor
 from verl_tui.runs.views.devices import logs_device_memory
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Mapping, Sequence
 
-    from verl_tui.health.conditions.condition import Breach, DescribedBreach
+    from verl_tui.health.conditions.condition import Breach
     from verl_tui.health.guide import Rule
     from verl_tui.health.rule_context import RuleContext
     from verl_tui.runs.series import Series
@@ -153,12 +153,8 @@ class RuleOnRun:
         judged, step = self._judge_column(context, series, limit)
         breaches = self._not_exempt(context, keys, judged)
         self._breaches[key] = breaches
-        if judged.has_enough and breaches and breaches[-1].cleared is None:
-            words = Wording(rule.title, context.duration, _note(rule, limit), rule.says)
-            report = judged.report(words)
-            if report is None:
-                return None
-            return self._finding(context, key, report, step)
+        if judged.has_enough and open_breach(breaches) is not None:
+            return self._finding(context, key, judged, step, _note(rule, limit))
         reason = self._exempt_now(context, keys)
         if reason is None and not judged.has_enough:
             reason = f"needs {judged.condition.needs} points, has {judged.seen}"
@@ -175,19 +171,29 @@ class RuleOnRun:
         return None
 
     def _finding(
-        self, context: RuleContext, key: str, report: DescribedBreach, step: int | None
-    ) -> Finding:
+        self,
+        context: RuleContext,
+        key: str,
+        judged: Judged,
+        step: int | None,
+        note: str,
+    ) -> Finding | None:
         rule = self.rule
-        label = f" ({rule.label})" if rule.label else ""
+        if judged.open is None:
+            return None
+        message, *evidence = judged.report(
+            rule.title, context.duration, note, rule.says
+        )
+        causes = CAUSES[rule.causes](context.run) if rule.causes else ()
         return Finding(
             rule.id,
             rule.severity,
-            report.message + label,
+            message + (f" ({rule.label})" if rule.label else ""),
             step=step,
-            since_step=report.since,
+            since_step=judged.open.since,
             evidence=(
-                *(f"{key}: {sentence}" for sentence in report.evidence),
-                *self._causes(context),
+                *(f"{key}: {sentence}" for sentence in evidence),
+                *(cause.words for cause in causes),
             ),
             advice=rule.advice or None,
             source=rule.source,
@@ -201,8 +207,8 @@ class RuleOnRun:
         """Return the breaches without those that were exempt by the values known at the time."""
         breaches = judged.breaches
         known = context.known(keys[0])
-        if not self._by_values or not breaches.all or known is None:
-            return breaches.all
+        if not self._by_values or not breaches or known is None:
+            return breaches
         settled = self._exempt[keys[0]][1]
 
         def is_exempt(step: int) -> bool:
@@ -213,13 +219,8 @@ class RuleOnRun:
                     settled[step] = found
             return found
 
-        return [
-            *without_exempt(breaches.all, known.steps, is_exempt, breaches.cooldown)
-        ]
-
-    def _causes(self, context: RuleContext) -> Iterator[str]:
-        if self.rule.causes:
-            yield from (cause.words for cause in CAUSES[self.rule.causes](context.run))
+        cooldown = judged.condition.cooldown
+        return [*without_exempt(breaches, known.steps, is_exempt, cooldown)]
 
     def _judge_column(
         self, context: RuleContext, series: Sequence[Series], limit: Limit | None
@@ -254,11 +255,10 @@ def _scale(rule: Rule, series: Sequence[Series]) -> float:
 
 def _parts(context: RuleContext) -> list[str]:
     """Return the keys of the reward's parts; a single one is the reward itself."""
-    found = components(context.run.keys, context.indicators.get("reward"))
-    if len(found) < 2:
+    reward = context.indicators.get("reward")
+    if len(components(context.run.keys, reward)) < 2:
         return []
-    known = weights(context.run, found)
-    return [key for key in found if known.get(key, 0.0) >= 0][:_MOST_PARTS]
+    return [*gaining_components(context.run, reward)[:_MOST_PARTS]]
 
 
 def _keys(context: RuleContext, rule: Rule) -> Sequence[str]:

@@ -13,7 +13,7 @@ from verl_tui.runs.time.pace import Pace, pace
 from verl_tui.runs.views.state import State, state
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Hashable, Iterable, Mapping, Sequence
 
     from verl_tui.health.guide import Guide
     from verl_tui.runs.run import Run
@@ -78,6 +78,12 @@ class RuleContext:
         if self.end is not None:
             stop = bisect_right(series.steps, self.end)
         return finite(series.values[max(0, stop - newest) if newest else 0 : stop])
+
+    def revisions(self, keys: Iterable[str | None]) -> Hashable:
+        """Return all that metrics up to the step `end` depend on but for their newest points."""
+        found = [self.run.series(key) for key in keys if key is not None]
+        known = [(one.key, one.revision) for one in found if one is not None]
+        return self.end, tuple(known)
 
     def at(self, step: int) -> RuleContext:
         """Return the context with the numbers known at a step; settings, names and state are those

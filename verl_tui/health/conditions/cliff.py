@@ -9,17 +9,16 @@ import numpy as np
 
 from verl_tui.health.conditions.condition import (
     Condition,
-    DescribedBreach,
     Spell,
     number,
 )
 from verl_tui.health.conditions.windows import TO_SIGMA, first, means, rolling, rows
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Sequence
 
-    from verl_tui.health.conditions.condition import Column, Judged, Wording
-    from verl_tui.health.conditions.windows import Mask, Numbers, Places
+    from verl_tui.health.conditions.condition import Column, HeldBreach
+    from verl_tui.health.conditions.windows import Flags, Numbers, Places
 
 SIGMAS = 3.0
 """The mean of the last points must lie so many standard deviations of single points below: no batch
@@ -121,7 +120,7 @@ class Cliff(Condition):
 
     def _shown(
         self, past: Numbers, foot: Numbers, high: Numbers
-    ) -> tuple[Numbers, Mask]:
+    ) -> tuple[Numbers, Flags]:
         """Return the level of each past, and whether the last points lie far enough below."""
         found = np.zeros(len(past), bool)
         level = np.zeros(len(past))
@@ -149,16 +148,11 @@ class Cliff(Condition):
         )
         return min(place, start + int(near[-1]) + 1) if len(near) else start
 
-    def report(self, words: Wording, judged: Judged) -> DescribedBreach:
-        """Return the breach that holds in words."""
-        assert judged.held is not None
-        level, foot = judged.held.levels
-        step, last = judged.newest
-        fall = f"from {number(level)} to {number(foot)}"
-        return DescribedBreach(
-            f"{words.title} dropped sharply at step {judged.since}: {fall}",
-            judged.since,
-            (
-                f"the level before: {number(level)}; newest {number(last)} at step {step}",
-            ),
+    def report(self, held: HeldBreach) -> Sequence[str]:
+        """Return the message on a breach that holds, and its evidence."""
+        level, foot = held.spell.levels
+        return (
+            f"{held.title} dropped sharply at step {held.since}: "
+            f"from {number(level)} to {number(foot)}",
+            f"the level before: {number(level)}; newest {held.newest}",
         )

@@ -12,17 +12,16 @@ import numpy as np
 
 from verl_tui.health.conditions.condition import (
     Condition,
-    DescribedBreach,
     Spell,
     number,
 )
 from verl_tui.health.conditions.windows import first, rolling
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Sequence
 
-    from verl_tui.health.conditions.condition import Column, Judged, Wording
-    from verl_tui.health.conditions.windows import Mask, Numbers
+    from verl_tui.health.conditions.condition import Column, HeldBreach
+    from verl_tui.health.conditions.windows import Flags, Numbers
 
 _IN_A_ROW = 3
 """Points in a row that must all be that high: learning climbs there step by step."""
@@ -97,30 +96,25 @@ class Scaled(Condition):
         limit: Numbers = np.maximum(self.floor, high + self.factor * size)
         return limit
 
-    def report(self, words: Wording, judged: Judged) -> DescribedBreach:
-        """Return the breach that holds in words."""
-        assert judged.held is not None
-        at, low, high, count = judged.held.levels
-        since = int(judged.column.steps[judged.held.first])
-        step, last = judged.newest
-        message = (
-            f"{words.title} jumped at step {since} to {number(at)}, from {number(high)} "
-            "at most in all steps before: its scale seems to have changed"
+    def report(self, held: HeldBreach) -> Sequence[str]:
+        """Return the message on a breach that holds, and its evidence."""
+        at, low, high, count = held.spell.levels
+        since = int(held.column.steps[held.spell.first])
+        return (
+            f"{held.title} jumped at step {since} to {number(at)}, from {number(high)} "
+            "at most in all steps before: its scale seems to have changed",
+            f"between {number(low)} and {number(high)} in {count:,} points before; "
+            f"newest {held.newest}",
         )
-        evidence = (
-            f"between {number(low)} and {number(high)} in {count:,} points "
-            f"before; newest {number(last)} at step {step}"
-        )
-        return DescribedBreach(message, since, (evidence,))
 
 
 def _end(values: Numbers, start: int, limit: float) -> int | None:
     """Return where values have been back within a limit for long enough."""
     least = start + _BACK - 1
 
-    def is_back(part: slice) -> Mask:
+    def is_back(part: slice) -> Flags:
         some = values[part.start - _BACK + 1 : part.stop]
-        found: Mask = rolling(some, _BACK, np.maximum)[_BACK - 1 :] <= limit
+        found: Flags = rolling(some, _BACK, np.maximum)[_BACK - 1 :] <= limit
         return found
 
     return first(is_back, least, len(values))

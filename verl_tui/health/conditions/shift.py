@@ -11,16 +11,15 @@ import numpy as np
 
 from verl_tui.health.conditions.condition import (
     Condition,
-    DescribedBreach,
     Spell,
     number,
 )
 from verl_tui.health.conditions.windows import first, means, sigma
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Sequence
 
-    from verl_tui.health.conditions.condition import Column, Judged, Wording
+    from verl_tui.health.conditions.condition import Column, HeldBreach
     from verl_tui.health.conditions.windows import Numbers
 
 _SIGMAS = 5.0
@@ -96,17 +95,13 @@ class Shift(Condition):
                 return usual
         return None
 
-    def report(self, words: Wording, judged: Judged) -> DescribedBreach:
-        """Return the breach that holds in words."""
-        assert judged.held is not None
-        (usual,) = judged.held.levels
-        since = judged.since
-        step, last = judged.newest
+    def report(self, held: HeldBreach) -> Sequence[str]:
+        """Return the message on a breach that holds, and its evidence."""
+        (usual,) = held.spell.levels
         verb = "risen" if self.way > 0 else "fallen"
-        now = fmean(judged.column.values[-self.recent :].tolist())
+        now = fmean(held.column.values[-self.recent :].tolist())
         way = f"from its usual {number(usual)} to {number(now)}"
-        return DescribedBreach(
-            f"{words.title} has {verb} {way} since step {since}",
-            since,
-            (f"usual {number(usual)} before, newest {number(last)} at step {step}",),
+        return (
+            f"{held.title} has {verb} {way} since step {held.since}",
+            f"usual {number(usual)} before, newest {held.newest}",
         )

@@ -9,16 +9,15 @@ import numpy as np
 
 from verl_tui.health.conditions.condition import (
     Condition,
-    DescribedBreach,
     Spell,
     number,
 )
 from verl_tui.health.conditions.windows import means, rolling
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Sequence
 
-    from verl_tui.health.conditions.condition import Column, Judged, Wording
+    from verl_tui.health.conditions.condition import Column, HeldBreach
     from verl_tui.health.conditions.windows import Numbers, Places
 
 _SIZE = 5
@@ -109,18 +108,14 @@ class Slide(Condition):
             found &= steady | ((np.arange(len(level)) + 1) * _SIZE <= _BEGINNING)
         return np.flatnonzero(found), np.array((first, fall))
 
-    def report(self, words: Wording, judged: Judged) -> DescribedBreach:
-        """Return the breach that holds in words."""
-        assert judged.held is not None
-        level, foot, now = judged.held.levels
-        since = judged.since
-        step, last = judged.newest
+    def report(self, held: HeldBreach) -> Sequence[str]:
+        """Return the message on a breach that holds, and its evidence."""
+        level, foot, now = held.spell.levels
         fall = f"from {number(level)} to {number(now)}"
-        message = f"{words.title} has fallen since step {since}, {fall}"
         lowest = f"lowest since {number(foot)} (means of {2 * _SIZE} points)"
-        newest = f"newest {number(last)} at step {step}"
-        return DescribedBreach(
-            message, since, (f"the level before: {number(level)}; {lowest}; {newest}",)
+        return (
+            f"{held.title} has fallen since step {held.since}, {fall}",
+            f"the level before: {number(level)}; {lowest}; newest {held.newest}",
         )
 
 

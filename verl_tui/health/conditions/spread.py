@@ -12,17 +12,16 @@ import numpy as np
 
 from verl_tui.health.conditions.condition import (
     Condition,
-    DescribedBreach,
     Spell,
     number,
 )
 from verl_tui.health.conditions.windows import first, rolling, rows, sigma
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Sequence
 
-    from verl_tui.health.conditions.condition import Column, Judged, Wording
-    from verl_tui.health.conditions.windows import Mask, Numbers, Places
+    from verl_tui.health.conditions.condition import Column, HeldBreach
+    from verl_tui.health.conditions.windows import Flags, Numbers, Places
 
 _LEAST_SIGMA = 0.05
 """The spread counts as at least a twentieth of the level, so that a nearly constant past makes
@@ -114,7 +113,7 @@ class Jump(Condition):
             if value > leap.tail * tail and value - level > leap.spread * spread:
                 yield place, value, level
 
-    def _may_be(self, values: Numbers, counts: Places, kept: Numbers) -> Mask:
+    def _may_be(self, values: Numbers, counts: Places, kept: Numbers) -> Flags:
         """Return which values may be jumps by what their pasts have in common with the pasts next
         to them: that spares most of the sorting.
         """
@@ -137,25 +136,24 @@ class Jump(Condition):
         found[full] = values[full] > least[group]
         return found
 
-    def report(self, words: Wording, judged: Judged) -> DescribedBreach:
-        """Return the breach that holds in words."""
-        assert judged.held is not None
-        numbers = judged.held.levels
-        steps = [int(judged.column.steps[int(place)]) for place in numbers[::3]]
+    def report(self, held: HeldBreach) -> Sequence[str]:
+        """Return the message on a breach that holds, and its evidence."""
+        numbers = held.spell.levels
+        steps = [int(held.column.steps[int(place)]) for place in numbers[::3]]
         jumps = list(zip(steps, numbers[1::3], numbers[2::3], strict=True))
         step, value, level = max(jumps, key=lambda jump: jump[1])
         message = (
-            f"{words.title} jumped to {number(value)} at step {step}, "
+            f"{held.title} jumped to {number(value)} at step {step}, "
             f"from its usual {number(level)}"
         )
         if len(jumps) > 1:
-            since = judged.since
-            message += f"; {len(jumps)} such points since step {since}, the last at {steps[-1]}"
+            since = f"since step {held.since}"
+            message += f"; {len(jumps)} such points {since}, the last at {steps[-1]}"
         evidence = [
             f"{number(value)} at step {step}; the points before: median {number(usual)}"
             for step, value, usual in jumps[-3:]
         ]
-        return DescribedBreach(message, judged.since, tuple(evidence))
+        return message, *evidence
 
 
 @dataclass(frozen=True)
@@ -259,25 +257,22 @@ class Surge(Condition):
         """Return the value up to which there is no surge above a level."""
         return max(self.factor * level, self.floor)
 
-    def report(self, words: Wording, judged: Judged) -> DescribedBreach:
-        """Return the breach that holds in words."""
-        assert judged.held is not None
-        (level,) = judged.held.levels
-        since = judged.since
-        step, last = judged.newest
-        steps, recent = (one[-self.recent :].tolist() for one in judged.column)
+    def report(self, held: HeldBreach) -> Sequence[str]:
+        """Return the message on a breach that holds, and its evidence."""
+        (level,) = held.spell.levels
+        steps, recent = (one[-self.recent :].tolist() for one in held.column)
         mean = fmean(recent)
         times = f"{number(mean / level)} times" if level > 0 else "far above"
-        message = (
-            f"{words.title} has been {times} its own past for {words.duration(step - since + 1)}: "
-            f"mean of the last {len(recent)} points {number(mean)}, "
-            f"before step {since} {number(level)}, last {number(last)}"
-        )
         values = ", ".join(
             f"{number(value)} at step {at}"
             for at, value in zip(steps, recent, strict=True)
         )
-        return DescribedBreach(message, since, (values,))
+        return (
+            f"{held.title} has been {times} its own past for {held.long}: "
+            f"mean of the last {len(recent)} points {number(mean)}, "
+            f"before step {held.since} {number(level)}, last {number(held.last)}",
+            values,
+        )
 
 
 @dataclass(frozen=True)
@@ -373,18 +368,14 @@ class Zero(Condition):
         in_a_row = math.log(self._CHANCE) / math.log(min(share, 0.9))
         return max(self.count, math.ceil(in_a_row))
 
-    def report(self, words: Wording, judged: Judged) -> DescribedBreach:
-        """Return the breach that holds in words."""
-        assert judged.held is not None
-        level, *past = judged.held.levels
-        since = judged.since
-        long = words.duration(judged.newest[0] - since + 1)
-        message = (
-            f"{words.title} fell to 0 at once at step {since}, from {number(level)}, "
-            f"and has been 0 for {long}"
+    def report(self, held: HeldBreach) -> Sequence[str]:
+        """Return the message on a breach that holds, and its evidence."""
+        level, *past = held.spell.levels
+        return (
+            f"{held.title} fell to 0 at once at step {held.since}, from {number(level)}, "
+            f"and has been 0 for {held.long}",
+            f"the points before: {', '.join(map(number, past))}",
         )
-        before = ", ".join(map(number, past))
-        return DescribedBreach(message, since, (f"the points before: {before}",))
 
 
 def _take(values: Numbers, *into: deque[float]) -> None:

@@ -12,7 +12,6 @@ import numpy as np
 from verl_tui.health.conditions.condition import (
     Column,
     Condition,
-    DescribedBreach,
     Spell,
     number,
 )
@@ -20,10 +19,10 @@ from verl_tui.health.conditions.trend import trends
 from verl_tui.health.conditions.windows import means
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Sequence
 
-    from verl_tui.health.conditions.condition import Judged, Wording
-    from verl_tui.health.conditions.windows import Mask, Numbers, Places
+    from verl_tui.health.conditions.condition import HeldBreach
+    from verl_tui.health.conditions.windows import Flags, Numbers, Places
 
 _RISING_T = 3.0
 """A rise counts as shown at three standard errors: heuristic, one chance in some hundreds."""
@@ -44,7 +43,7 @@ class Range:
     inclusive: bool = False
     """True if the limits themselves are breaches."""
 
-    def breached(self, values: Numbers) -> Mask:
+    def breached(self, values: Numbers) -> Flags:
         """Return which values lie outside."""
         if self.inclusive:
             return (values >= self.high) | (values <= self.low)
@@ -138,7 +137,7 @@ class Stays(Condition):
                 return
             again = cleared + 1
 
-    def _is_out(self, hits: Places, mean: Numbers) -> Mask:
+    def _is_out(self, hits: Places, mean: Numbers) -> Flags:
         """Return where the mean of the window is in breach; that of breaches on one side is."""
         found = self.range.breached(mean)
         if self.range.is_one_sided:
@@ -147,7 +146,7 @@ class Stays(Condition):
 
     def _begins(
         self, values: Numbers, hits: Places, mean: Numbers, places: Places
-    ) -> Mask:
+    ) -> Flags:
         """Return at which of some places a breach may begin."""
         steady = self.steady
         mean = mean[places]
@@ -163,7 +162,7 @@ class Stays(Condition):
                 found &= t < _NOT_RISING_T
         return found
 
-    def _ends(self, values: Numbers, hits: Places, mean: Numbers) -> Mask:
+    def _ends(self, values: Numbers, hits: Places, mean: Numbers) -> Flags:
         """Return at which places a breach ends."""
         window = self.steady.window
         fewest = math.floor(self.steady.clear * window + 1e-9)
@@ -174,43 +173,38 @@ class Stays(Condition):
             found[places] |= trends(values, window, places)[1] < _STILL_RISING_T
         return found
 
-    def report(self, words: Wording, judged: Judged) -> DescribedBreach:
-        """Return the breach that holds in words."""
-        first = int(np.searchsorted(judged.column.steps, judged.since))
-        values = judged.column.values[first:]
-        step, last = judged.newest
-        where = self.range.words + (f" ({words.note})" if words.note else "")
-        rising = " and is still rising" if self.steady.trend == "rising" else ""
-        hits, spanned = int(self.range.breached(values).sum()), len(values)
-        since = judged.since
-        if words.says and hits < spanned:
+    def report(self, held: HeldBreach) -> Sequence[str]:
+        """Return the message on a breach that holds, and its evidence."""
+        steps, values = held.column
+        first = int(np.searchsorted(steps, held.since))
+        spanned = values[first:]
+        since, hits = held.since, int(self.range.breached(spanned).sum())
+        where = self.range.words + (f" ({held.note})" if held.note else "")
+        if held.says and hits < len(spanned):
             message = (
-                f"{words.says} at {hits:,} of {spanned:,} points since step {since}"
+                f"{held.says} at {hits:,} of {len(spanned):,} points since step {since}"
             )
-        elif words.says:
-            message = f"{words.says} for {words.duration(step - since + 1)}"
+        elif held.says:
+            message = f"{held.says} for {held.long}"
         else:
-            stayed = "stayed" if hits == spanned else "mostly stayed"
-            duration = words.duration(step - since + 1)
-            message = f"{words.title} has {stayed} {where} for {duration}{rising}"
-            message += f": mean {number(fmean(values.tolist()))}, last {number(last)}"
-        return DescribedBreach(message, since, self._evidence(judged, first))
-
-    def _evidence(self, judged: Judged, first: int) -> tuple[str, ...]:
-        steps, values = judged.column
-        step, last = judged.newest
+            stayed = "stayed" if hits == len(spanned) else "mostly stayed"
+            rising = " and is still rising" if self.steady.trend == "rising" else ""
+            mean = f"mean {number(fmean(spanned.tolist()))}, last {number(held.last)}"
+            message = (
+                f"{held.title} has {stayed} {where} for {held.long}{rising}: {mean}"
+            )
         newest = values[-self.steady.window :]
-        worst = first + int(np.argmax(self.range.excess(values[first:])))
-        count = len(newest)
         breaches = int(self.range.breached(newest).sum())
-        share = f"{breaches} of the last {count} points are {self.range.words}"
-        if count > 1:
+        share = f"{breaches} of the last {len(newest)} points are {self.range.words}"
+        if len(newest) > 1:
             share += f", their mean {number(fmean(newest.tolist()))}"
-        points = (
+        worst = first + int(np.argmax(self.range.excess(spanned)))
+        return (
+            message,
+            share,
             f"{number(values[first])} at step {steps[first]}, "
-            f"furthest {number(values[worst])} at step {steps[worst]}"
+            f"furthest {number(values[worst])} at step {steps[worst]}, newest {held.newest}",
         )
-        return (share, f"{points}, newest {number(last)} at step {step}")
 
 
 class Noisy(Stays):

@@ -9,7 +9,6 @@ import numpy as np
 
 from verl_tui.health.conditions.condition import (
     Condition,
-    DescribedBreach,
     Spell,
     number,
 )
@@ -17,10 +16,10 @@ from verl_tui.health.conditions.scale import segments
 from verl_tui.health.conditions.windows import rolling
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Sequence
 
-    from verl_tui.health.conditions.condition import Column, Judged, Wording
-    from verl_tui.health.conditions.windows import Mask, Numbers
+    from verl_tui.health.conditions.condition import Column, HeldBreach
+    from verl_tui.health.conditions.windows import Flags, Numbers
 
 
 @dataclass(frozen=True)
@@ -59,36 +58,28 @@ class Streak(Condition):
                 end = stop if stop < len(column) else None
                 yield Spell(last - self.count + 1, last, end, what)
 
-    def _breached(self, values: Numbers) -> Mask:
+    def _breached(self, values: Numbers) -> Flags:
         return values > self.threshold
 
     def _what(self) -> str:
         return f"above {number(self.threshold)}"
 
-    def report(self, words: Wording, judged: Judged) -> DescribedBreach:
-        """Return the breach that holds in words."""
-        assert judged.held is not None
+    def report(self, held: HeldBreach) -> Sequence[str]:
+        """Return the message on a breach that holds, and its evidence."""
         steps, values = (
-            one[judged.held.first : judged.held.raised + 1].tolist()
-            for one in judged.column
-        )
-        newest, last = judged.newest
-        message = (
-            f"circuit breaker tripped at step {steps[-1]}: {words.title} was {self._what()} "
-            f"on {self.count} records in a row (steps {steps[0]} to {steps[-1]}); "
-            f"last {number(last)} at step {newest}"
+            one[held.spell.first : held.spell.raised + 1].tolist()
+            for one in held.column
         )
         tripped = ", ".join(
             f"{number(value)} at step {at}"
             for at, value in zip(steps, values, strict=True)
         )
-        return DescribedBreach(
-            message,
-            steps[0],
-            (
-                f"{words.title}: {tripped}",
-                "it stays tripped until the run is restarted",
-            ),
+        return (
+            f"circuit breaker tripped at step {steps[-1]}: {held.title} was {self._what()} "
+            f"on {self.count} records in a row (steps {steps[0]} to {steps[-1]}); "
+            f"last {held.newest}",
+            f"{held.title}: {tripped}",
+            "it stays tripped until the run is restarted",
         )
 
 
@@ -104,7 +95,7 @@ class Drops(Streak):
         """Fewest points to judge."""
         return self.count + 1
 
-    def _breached(self, values: Numbers) -> Mask:
+    def _breached(self, values: Numbers) -> Flags:
         last = np.append(0.0, values[:-1])
         return (last > 0) & (last - values > self.threshold * last)
 

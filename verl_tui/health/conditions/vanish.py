@@ -11,16 +11,15 @@ import numpy as np
 
 from verl_tui.health.conditions.condition import (
     Condition,
-    DescribedBreach,
     Spell,
     number,
 )
 from verl_tui.health.conditions.windows import first, rolling
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Sequence
 
-    from verl_tui.health.conditions.condition import Column, Judged, Wording
+    from verl_tui.health.conditions.condition import Column, HeldBreach
 
 _OPENING = 3
 """Number of first points; the greatest of them is the value that the run began with."""
@@ -73,14 +72,10 @@ class Vanish(Condition):
                 return
             place = end + 1
 
-    def report(self, words: Wording, judged: Judged) -> DescribedBreach:
-        """Return the breach that holds in words."""
-        assert judged.held is not None
-        step, last = judged.newest
-        since = judged.since
-        fall = f"from {number(*judged.held.levels)} to {number(last)}"
-        return DescribedBreach(
-            f"{words.title} fell {fall} within the first steps",
-            since,
-            (f"next to nothing from step {since}, {number(last)} at step {step}",),
+    def report(self, held: HeldBreach) -> Sequence[str]:
+        """Return the message on a breach that holds, and its evidence."""
+        fall = f"from {number(*held.spell.levels)} to {number(held.last)}"
+        return (
+            f"{held.title} fell {fall} within the first steps",
+            f"next to nothing from step {held.since}, {held.newest}",
         )

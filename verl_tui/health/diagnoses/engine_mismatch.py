@@ -4,7 +4,6 @@ it.
 
 from __future__ import annotations
 
-import math
 from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
@@ -18,13 +17,12 @@ from verl_tui.health.diagnoses.diagnosis import (
     column,
     course,
 )
-from verl_tui.health.finding import NotJudged
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from verl_tui.health.blocks import BlockHistory
-    from verl_tui.health.conditions.windows import Mask
+    from verl_tui.health.conditions.windows import Flags
     from verl_tui.health.rule_context import RuleContext
 
 _LIMITS: tuple[tuple[str, float, str], ...] = (
@@ -51,28 +49,27 @@ _LASTS = 3
 class EngineMismatch(BlockDiagnosis):
     """A figure of the mismatch stays beyond its limit while the gradient norm climbs."""
 
+    requires: ClassVar[tuple[str, ...]] = ("grad_norm",)
     needs: ClassVar[int] = 5
 
-    def inputs(self, context: RuleContext) -> BlockInputs | NotJudged:
+    def inputs(self, context: RuleContext) -> BlockInputs | str:
         """Return gradient norm and all figures of the mismatch."""
-        norm = context.indicators.get("grad_norm")
-        found = [
-            (context.names[name], limit, where)
-            for name, limit, where in _LIMITS
-            if name in context.names
-        ]
-        if norm is None or not found:
-            return NotJudged(
-                self.rule.id,
-                f"the log has no {'figure of the mismatch' if norm else 'gradient norm'}",
-            )
-        return BlockInputs((norm, *(key for key, _, _ in found)), tuple(found))
+        found = tuple(
+            [
+                (context.names[name], limit, where)
+                for name, limit, where in _LIMITS
+                if name in context.names
+            ]
+        )
+        if not found:
+            return "the log has no figure of the mismatch"
+        norm = context.indicators["grad_norm"]
+        return BlockInputs((norm, *(key for key, _, _ in found)), found)
 
-    def may_begin(self, blocks: BlockHistory) -> Mask:
+    def may_begin(self, blocks: BlockHistory) -> Flags:
         """Return where a figure is beyond its limit."""
-        assert self._inputs is not None
         found = np.zeros(len(blocks), bool)
-        for i, (_, limit, _) in enumerate(_limits(self._inputs), 1):
+        for i, (_, limit, _) in enumerate(self._inputs.depends_on, 1):
             found |= abs(blocks.array(i)) > limit
         return found
 
@@ -81,7 +78,7 @@ class EngineMismatch(BlockDiagnosis):
     ) -> BlockFinding | None:
         """Find a mismatch during which the gradient norm climbs."""
         beyond = []
-        for i, (key, limit, source) in enumerate(_limits(inputs), 1):
+        for i, (key, limit, source) in enumerate(inputs.depends_on, 1):
             newest = blocks[-_LASTS:].levels(i)
             if all(abs(level) > limit for level in newest):
                 beyond.append((i, key, limit, source))
@@ -134,10 +131,3 @@ def _norm_climbs(blocks: BlockHistory, lag: int) -> bool:
     if len(norm) != lag or not norm[-1] >= _CLIMB * norm[0] > 0:
         return False
     return course(stretch, 0).t >= _TREND_T
-
-
-def _limits(inputs: BlockInputs) -> Sequence[tuple[str, float, str]]:
-    known = inputs.depends_on
-    if not isinstance(known, tuple):
-        return []
-    return [one for one in known if not math.isnan(one[1])]
