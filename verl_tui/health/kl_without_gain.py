@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
+from numpy.lib.stride_tricks import sliding_window_view
 
 if TYPE_CHECKING:
     from verl_tui.health.conditions.windows import Flags, Numbers, Places
@@ -118,12 +119,20 @@ class _Rewards(NamedTuple):
     def _levels(self, start: Places, size: Places) -> _Levels:
         rows = self._rows(start, size)
         mean = rows.sum(axis=1) / size
-        known = np.arange(_SCORES) < size[:, None]
-        squares = np.where(known, np.square(rows - mean[:, None]), 0.0)
+        squares = np.square(rows - mean[:, None])
+        _clear_behind(squares, size)
         return _Levels(mean, squares.sum(axis=1) / (size - 1))
 
     def _rows(self, start: Places, size: Places) -> Numbers:
         """Return so many rewards from each of some places on, with zeros behind them."""
-        at = np.arange(_SCORES)
-        rows = self.values[np.minimum(start[:, None] + at, len(self.values) - 1)]
-        return np.where(at < size[:, None], rows, 0.0)
+        padded = np.append(self.values, np.zeros(_SCORES))
+        rows: Numbers = sliding_window_view(padded, _SCORES)[start]
+        _clear_behind(rows, size)
+        return rows
+
+
+def _clear_behind(rows: Numbers, size: Places) -> None:
+    """Put zeros behind the first so many numbers of each row."""
+    short = np.flatnonzero(size < _SCORES)
+    is_known = np.arange(_SCORES) < size[short, None]
+    rows[short] = np.where(is_known, rows[short], 0.0)

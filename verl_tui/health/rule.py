@@ -5,7 +5,8 @@ from __future__ import annotations
 import math
 from dataclasses import replace
 from fnmatch import fnmatchcase
-from typing import TYPE_CHECKING, NamedTuple
+from functools import lru_cache
+from typing import TYPE_CHECKING
 
 from verl_tui.health.applicability import BY_VALUES, FOR_WHOLE_RUN
 from verl_tui.health.breach_filter import without_exempt
@@ -15,12 +16,13 @@ from verl_tui.health.conditions.condition import Judged, number, open_breach
 from verl_tui.health.finding import Episode, Finding, NotJudged
 from verl_tui.health.inputs import column_of
 from verl_tui.health.limits import LIMITS, Limit, all_cut, response_limit, stated_limit
+from verl_tui.health.rule_context import present_names
 from verl_tui.health.suspect_settings import CAUSES
 from verl_tui.indicators import INDICATORS, factor
 from verl_tui.runs.views.devices import logs_device_memory
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Sequence
 
     from verl_tui.health.conditions.condition import Breach
     from verl_tui.health.guide import Rule
@@ -37,21 +39,11 @@ _MOST_KEYS = 50
 """Most keys that a rule with a wildcard judges."""
 
 
-class _RuleInputs(NamedTuple):
-    """The log's own keys of the metrics that a rule judges."""
-
-    keys: Sequence[str]
-    beside: str | None
-    """The second input of a stream of two metrics."""
-
-
 class RuleOnRun:
     """One rule with its state for one run."""
 
     def __init__(self, rule: Rule) -> None:
         self.rule = rule
-        self._inputs: tuple[object, object, _RuleInputs | str] = (None, None, "")
-        """The metrics to judge, with the log's names and indicators that they were found by."""
         self._judged: dict[str, tuple[tuple[object, ...], Judged, int | None]] = {}
         """By key what its points show, with all that this depends on."""
         self._exempt: dict[str, tuple[tuple[object, ...], dict[int, bool]]] = {}
@@ -77,32 +69,19 @@ class RuleOnRun:
     def judge(self, context: RuleContext) -> tuple[Finding, ...] | NotJudged:
         """Return what the rule finds now, or why it does not judge."""
         self._breaches = {}
-        inputs = self._inputs_of(context)
-        if isinstance(inputs, str):
-            return NotJudged(self.rule.id, inputs)
-        if self.rule.stream == _MEAN_OF_ALL:
-            groups = [inputs.keys]
-        else:
-            groups = [[key] for key in inputs.keys]
-        judged = [
-            self._judge_metrics(context, group, inputs.beside) for group in groups
-        ]
+        rule = self.rule
+        keys = _parts(context) if rule.parts else _keys(context, rule)
+        beside = context.key_of(rule.beside_indicator, rule.beside_metric)
+        reason = self._other_dialect(context.run.dialect)
+        reason = reason or _what_is_missing(context, rule, keys, beside)
+        if reason is not None:
+            return NotJudged(rule.id, reason)
+        groups = [keys] if rule.stream == _MEAN_OF_ALL else [[key] for key in keys]
+        judged = [self._judge_metrics(context, group, beside) for group in groups]
         not_judged = [one for one in judged if isinstance(one, NotJudged)]
         if len(not_judged) == len(judged):
             return not_judged[0]
         return tuple([one for one in judged if isinstance(one, Finding)])
-
-    def _inputs_of(self, context: RuleContext) -> _RuleInputs | str:
-        """Return the metrics to judge, or why there are none; found again when a key is new."""
-        names, indicators, inputs = self._inputs
-        known = names is context.names and indicators is context.indicators
-        # The parts of the reward depend on settings, too, which may come later.
-        if known and not self.rule.parts:
-            return inputs
-        reason = self._other_dialect(context.run.dialect)
-        inputs = reason or self._find_inputs(context)
-        self._inputs = (context.names, context.indicators, inputs)
-        return inputs
 
     def _other_dialect(self, spoken: str) -> str | None:
         """Return why the rule does not judge logs of a dialect, None if it does."""
@@ -112,16 +91,6 @@ class RuleOnRun:
         if spoken in rule.dialects:
             return None
         return f"judges only logs with {_whose(rule.dialects)} names; these are {_whose((spoken,))}"
-
-    def _find_inputs(self, context: RuleContext) -> _RuleInputs | str:
-        rule = self.rule
-        keys = _parts(context) if rule.parts else _keys(context, rule)
-        beside = context.key_of(rule.beside_indicator, rule.beside_metric)
-        if not keys:
-            return f"the log has {_what_is_missing(context, rule)}"
-        if beside is None and (rule.beside_indicator or rule.beside_metric):
-            return f"the log has no {_names(rule.beside_indicator, rule.beside_metric)}"
-        return _RuleInputs(keys, beside)
 
     def _judge_metrics(
         self, context: RuleContext, keys: Sequence[str], beside: str | None
@@ -263,19 +232,21 @@ def _parts(context: RuleContext) -> list[str]:
 
 def _keys(context: RuleContext, rule: Rule) -> Sequence[str]:
     """Return the key of the rule's indicator or metric, or all keys that match its wildcards."""
-    patterns = [pattern for pattern in rule.metric if "*" in pattern]
-    if patterns:
-        return _matching(context.names, patterns)
+    if any("*" in name for name in rule.metric):
+        return _matching(context.run.keys, rule.metric)
     key = context.key_of(rule.indicator, rule.metric)
     return [key] if key else []
 
 
-def _matching(names: Mapping[str, str], patterns: Sequence[str]) -> list[str]:
-    found: dict[str, None] = {}
-    for name, key in names.items():
-        if any(fnmatchcase(name, pattern) for pattern in patterns):
-            found[key] = None
-    return list(found)[:_MOST_KEYS]
+@lru_cache(256)
+def _matching(keys: tuple[str, ...], patterns: tuple[str, ...]) -> Sequence[str]:
+    # Called at each judgement, while keys hardly ever change.
+    found = [
+        key
+        for name, key in present_names(keys).items()
+        if any("*" in one and fnmatchcase(name, one) for one in patterns)
+    ]
+    return [*dict.fromkeys(found)][:_MOST_KEYS]
 
 
 def _window(rule: Rule, series: Series) -> int:
@@ -315,12 +286,19 @@ def _note(rule: Rule, limit: Limit | None) -> str:
     return f"{number(rule.threshold)} × {limit.words}"
 
 
-def _what_is_missing(context: RuleContext, rule: Rule) -> str:
-    if rule.parts:
-        return "no components of the reward"
-    if rule.indicator == "gpu_memory" and logs_device_memory(context.run):
-        return "the memory of single devices alone"
-    return f"no {_names(rule.indicator, rule.metric)}"
+def _what_is_missing(
+    context: RuleContext, rule: Rule, keys: Sequence[str], beside: str | None
+) -> str | None:
+    """Return which input of the rule the log lacks, as a reason; None if it has all."""
+    if not keys and rule.parts:
+        return "the log has no components of the reward"
+    if not keys:
+        if rule.indicator == "gpu_memory" and logs_device_memory(context.run):
+            return "the log has the memory of single devices alone"
+        return f"the log has no {_names(rule.indicator, rule.metric)}"
+    if beside is None and (rule.beside_indicator or rule.beside_metric):
+        return f"the log has no {_names(rule.beside_indicator, rule.beside_metric)}"
+    return None
 
 
 def _names(indicator: str, metrics: tuple[str, ...]) -> str:

@@ -107,13 +107,14 @@ def rule_context(run: Run, guide: Guide, now: float) -> RuleContext:
         pace(run),
         state(run, now),
         run.indicators,
-        _names(run.keys),
+        present_names(run.keys),
         run.end,
     )
 
 
 @lru_cache(256)
-def _names(keys: tuple[str, ...]) -> Mapping[str, str]:
+def present_names(keys: tuple[str, ...]) -> Mapping[str, str]:
+    """Return verl's present name of each key, and the key itself -> the key."""
     # Called at each judgement, while keys hardly ever change.
     names: dict[str, str] = {}
     for key in keys:

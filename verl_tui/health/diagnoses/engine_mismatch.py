@@ -67,11 +67,14 @@ class EngineMismatch(BlockDiagnosis):
         return BlockInputs((norm, *(key for key, _, _ in found)), found)
 
     def may_begin(self, blocks: BlockHistory) -> Flags:
-        """Return where a figure is beyond its limit."""
-        found = np.zeros(len(blocks), bool)
+        """Return where a figure is beyond its limit and the gradient norm higher than before."""
+        found, climbs = np.zeros((2, len(blocks)), bool)
+        norm = blocks.array(0)
+        for lag in _LAGS:
+            climbs[lag - 1 :] |= norm[lag - 1 :] >= _CLIMB * norm[: 1 - lag]
         for i, (_, limit, _) in enumerate(self._inputs.depends_on, 1):
             found |= abs(blocks.array(i)) > limit
-        return found
+        return found & climbs
 
     def judge_blocks(
         self, blocks: BlockHistory, inputs: BlockInputs
