@@ -154,21 +154,17 @@ class RuleOnRun:
             rule.title, context.duration, note, rule.says
         )
         causes = CAUSES[rule.causes](context.run) if rule.causes else ()
-        return Finding(
-            rule.id,
-            rule.severity,
+        found = rule.finding(
             message + (f" ({rule.label})" if rule.label else ""),
-            step=step,
-            since_step=judged.open.since,
-            evidence=(
+            (
                 *(f"{key}: {sentence}" for sentence in evidence),
                 *(cause.words for cause in causes),
             ),
-            advice=rule.advice or None,
-            source=rule.source,
+            since=judged.open.since,
+            step=step,
             key=key,
-            leads=rule.id != "truncation" or all_cut(context),
         )
+        return replace(found, leads=rule.id != "truncation" or all_cut(context))
 
     def _not_exempt(
         self, context: RuleContext, keys: Sequence[str], judged: Judged

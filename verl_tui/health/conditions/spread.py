@@ -6,7 +6,7 @@ import math
 from collections import deque
 from dataclasses import dataclass
 from statistics import fmean, median
-from typing import TYPE_CHECKING, ClassVar, NamedTuple
+from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
 
@@ -36,27 +36,20 @@ _CORES = 10
 """Windows that begin within a tenth of their size of each other are looked at together."""
 
 
-class Leap(NamedTuple):
-    """How far above its past a value must lie to be a jump."""
-
-    factor: float
-    """Times the past's median."""
-    spread: float
-    """Standard deviations of the past above its median."""
-    floor: float
-    """Values below are never a jump."""
-    tail: float = 0.0
-    """Times the upper tail of the past, so that what comes again and again is no jump."""
-    ignore: float = -math.inf
-    """Values up to here are left out of the past, as the gradients of dead groups."""
-
-
 @dataclass(frozen=True)
 class Jump(Condition):
     """A value far above the points before it; held for some points, longer if it happens often."""
 
-    leap: Leap
-    """What makes a jump."""
+    factor: float
+    """Times the past's median that a jump exceeds."""
+    spread: float
+    """Standard deviations of the past above its median."""
+    floor: float
+    """Values below are never a jump."""
+    tail: float
+    """Times the upper tail of the past, so that what comes again and again is no jump."""
+    ignore: float
+    """Values up to here are left out of the past, as the gradients of dead groups."""
     window: int
     """Points that make the past at most."""
     least: int
@@ -96,21 +89,20 @@ class Jump(Condition):
 
     def _jumps(self, values: Numbers) -> Iterator[tuple[int, float, float]]:
         """Yield places of jumps, their values, and the medians of the points before."""
-        leap = self.leap
-        usual = values > leap.ignore
+        usual = values > self.ignore
         counts: Places = np.cumsum(usual) - usual
         kept = values[usual]
-        places = np.flatnonzero((values > leap.floor) & (counts >= self.least))
+        places = np.flatnonzero((values > self.floor) & (counts >= self.least))
         may_be = self._may_be(values[places], counts[places], kept)
         for place in places[may_be].tolist():
             value, count = float(values[place]), int(counts[place])
             past = np.sort(kept[max(0, count - self.window) : count])
             level = median(past.tolist())
-            if value <= leap.factor * level:
+            if value <= self.factor * level:
                 continue
             tail = past[int(_TAIL * len(past))]
             spread = max(sigma(past, level), _LEAST_SIGMA * abs(level))
-            if value > leap.tail * tail and value - level > leap.spread * spread:
+            if value > self.tail * tail and value - level > self.spread * spread:
                 yield place, value, level
 
     def _may_be(self, values: Numbers, counts: Places, kept: Numbers) -> Flags:
@@ -132,7 +124,7 @@ class Jump(Condition):
             for rank in ((self.window - 1) // 2, int(_TAIL * self.window))
         ]
         level, tail = np.partition(cores, ranks, axis=1)[:, ranks].T
-        least = np.maximum(self.leap.factor * level, self.leap.tail * tail)
+        least = np.maximum(self.factor * level, self.tail * tail)
         found[full] = values[full] > least[group]
         return found
 

@@ -70,10 +70,11 @@ class Range:
         return found
 
 
-@dataclass(frozen=True, slots=True)
-class Steadiness:
-    """The condition for a breach to last."""
+@dataclass(frozen=True)
+class Stays(Condition):
+    """Most of the last points and their mean lie outside a range."""
 
+    range: Range
     window: int
     """Points of the window."""
     share: float = 0.8
@@ -87,32 +88,24 @@ class Steadiness:
     climb: float = 0.0
     """If not 0: the window's mean must be so many times that of the run's first window."""
 
-
-@dataclass(frozen=True)
-class Stays(Condition):
-    """Most of the last points and their mean lie outside a range."""
-
-    range: Range
-    steady: Steadiness
-
     @property
     def cooldown(self) -> int:  # type: ignore[override]
         """Points within which a breach that comes back is the same one."""
-        return 2 * self.steady.window
+        return 2 * self.window
 
     @property
     def needs(self) -> int:
         """Fewest points to judge."""
-        return self.steady.window
+        return self.window
 
     def spells(self, column: Column) -> Iterator[Spell]:
         """Return all breaches."""
-        values, window = column.values, self.steady.window
+        values, window = column.values, self.window
         out = self.range.breached(values)
         hits: Places = np.cumsum(out)
         hits[window:] -= hits[:-window].copy()
         # Rounded up, but with tolerance for floating-point error: 0.8 × 10 is 8.
-        most = math.ceil(self.steady.share * window - 1e-9)
+        most = math.ceil(self.share * window - 1e-9)
         places = window - 1 + np.flatnonzero(hits[window - 1 :] >= most)
         if not len(places):
             return
@@ -141,22 +134,21 @@ class Stays(Condition):
         """Return where the mean of the window is in breach; that of breaches on one side is."""
         found = self.range.breached(mean)
         if self.range.is_one_sided:
-            found |= hits == self.steady.window
+            found |= hits == self.window
         return found
 
     def _begins(
         self, values: Numbers, hits: Places, mean: Numbers, places: Places
     ) -> Flags:
         """Return at which of some places a breach may begin."""
-        steady = self.steady
         mean = mean[places]
         found = self._is_out(hits[places], mean)
-        if steady.climb:
+        if self.climb:
             # the mean of the run's first window
-            found &= mean >= steady.climb * fmean(values[: steady.window].tolist())
-        if steady.trend:
-            change, t = trends(values, steady.window, places)
-            if steady.trend == "rising":
+            found &= mean >= self.climb * fmean(values[: self.window].tolist())
+        if self.trend:
+            change, t = trends(values, self.window, places)
+            if self.trend == "rising":
                 found &= (t >= _RISING_T) & (change >= _RISING_SHARE * abs(mean))
             else:
                 found &= t < _NOT_RISING_T
@@ -164,11 +156,11 @@ class Stays(Condition):
 
     def _ends(self, values: Numbers, hits: Places, mean: Numbers) -> Flags:
         """Return at which places a breach ends."""
-        window = self.steady.window
-        fewest = math.floor(self.steady.clear * window + 1e-9)
+        window = self.window
+        fewest = math.floor(self.clear * window + 1e-9)
         # A window whose mean is back inside would contradict the message.
         found = (hits <= fewest) | ~self._is_out(hits, mean)
-        if self.steady.trend == "rising":
+        if self.trend == "rising":
             places = np.arange(window - 1, len(values))
             found[places] |= trends(values, window, places)[1] < _STILL_RISING_T
         return found
@@ -188,12 +180,12 @@ class Stays(Condition):
             message = f"{held.says} for {held.long}"
         else:
             stayed = "stayed" if hits == len(spanned) else "mostly stayed"
-            rising = " and is still rising" if self.steady.trend == "rising" else ""
+            rising = " and is still rising" if self.trend == "rising" else ""
             mean = f"mean {number(fmean(spanned.tolist()))}, last {number(held.last)}"
             message = (
                 f"{held.title} has {stayed} {where} for {held.long}{rising}: {mean}"
             )
-        newest = values[-self.steady.window :]
+        newest = values[-self.window :]
         breaches = int(self.range.breached(newest).sum())
         share = f"{breaches} of the last {len(newest)} points are {self.range.words}"
         if len(newest) > 1:
@@ -218,11 +210,11 @@ class Noisy(Stays):
     @property
     def needs(self) -> int:
         """Fewest points to judge."""
-        return 2 * self.steady.window
+        return 2 * self.window
 
     def derived(self, column: Column) -> Column:
         """Return the spread as a share of the mean, where that is positive."""
-        window = self.steady.window
+        window = self.window
         mean = means(column.values, window + 1)[window:]
         changes = np.square(np.diff(column.values))
         spread = np.sqrt(means(changes, window)[window - 1 :] / 2)

@@ -7,7 +7,7 @@ from statistics import median
 from typing import TYPE_CHECKING
 
 from verl_tui.health.conditions.condition import Judged, number
-from verl_tui.health.conditions.stays import Range, Stays, Steadiness
+from verl_tui.health.conditions.stays import Range, Stays
 from verl_tui.health.diagnoses.dead_cause import dead_cause, seen_by
 from verl_tui.health.diagnoses.dead_share import SAMPLES, dead_share
 from verl_tui.health.diagnoses.diagnosis import Diagnosis, Remark
@@ -39,8 +39,8 @@ class DeadGroups(Diagnosis):
         series = [one for one in known if one is not None]
         window = self._window(context, key)
         points, step = share.column(series, context.end)
-        steady = Steadiness(window, rule.share, rule.clear)
-        stays = Judged(Stays(Range(high=rule.threshold), steady), points)
+        high = Range(high=rule.threshold)
+        stays = Judged(Stays(high, window, rule.share, rule.clear), points)
         self.breaches = stays.breaches
         if not stays.has_enough:
             return NotJudged(rule.id, f"needs {window} points, has {stays.seen}")

@@ -21,7 +21,7 @@ from verl_tui.health.finding import Episode, Finding, NotJudged
 from verl_tui.indicators import INDICATORS
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Hashable, Iterable, Sequence
+    from collections.abc import Callable, Hashable, Sequence
 
     from verl_tui.health.conditions.trend import Trend
     from verl_tui.health.conditions.windows import Flags
@@ -58,6 +58,7 @@ class Diagnosis(ABC):
             rule: Its entry in the guide, with its figures.
         """
         self.rule = rule
+        self.finding = rule.finding
         self.breaches: deque[Breach] = deque(maxlen=KEPT_BREACHES)
         self._remarks: dict[int, Remark] = {}
         """What was known of a breach when it was raised, by that step."""
@@ -72,40 +73,6 @@ class Diagnosis(ABC):
     def episodes(self) -> Sequence[Episode]:
         """All findings so far, oldest first."""
         return [self.episode(breach) for breach in self.breaches]
-
-    def finding(
-        self,
-        message: str,
-        evidence: Iterable[str | None] = (),
-        *,
-        since: int | None = None,
-        step: int | None = None,
-        key: str | None = None,
-        severity: Severity | None = None,
-        advice: str | None = None,
-    ) -> Finding:
-        """Return a finding of the rule.
-
-        Args:
-            message: One sentence.
-            evidence: Sentences, the empty ones of which are left out.
-            since: First step of the failure.
-            step: The newest step that was judged, `since` if it is the same.
-            key: The metric that shows it best.
-            severity: Another one than the guide's.
-            advice: Other advice than the guide's.
-        """
-        return Finding(
-            self.rule.id,
-            self.rule.severity if severity is None else severity,
-            message,
-            step=since if step is None else step,
-            since_step=since,
-            evidence=tuple(filter(None, evidence)),
-            advice=(self.rule.advice or None) if advice is None else advice,
-            source=self.rule.source,
-            key=key,
-        )
 
     def episode(self, breach: Breach) -> Episode:
         """Return a breach as a finding of the past."""

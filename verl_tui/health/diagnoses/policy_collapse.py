@@ -140,15 +140,15 @@ class PolicyCollapse(Diagnosis):
         self, context: RuleContext, reward: Series, fall: _Fall, step: int | None
     ) -> Finding:
         edge, level, foot = fall
-        signs = signs_of(context, reward, edge)
+        signs, shown = signs_of(context, reward, edge)
         causes = drift_causes(context.run)
         cliff = f"reward cliff at step {edge}"
         way = f"from {number(level)} to {number(foot)}"
-        evidence = [f"{cliff}: {way} ({reward.key})", *signs.evidence]
+        evidence = [f"{cliff}: {way} ({reward.key})", *shown]
         evidence += [cause.words for cause in causes]
         names = {cause.name for cause in causes}
         return self.finding(
-            f"the policy collapsed: {cliff}, {way}; {signs.words}",
+            f"the policy collapsed: {cliff}, {way}; {signs}",
             evidence,
             since=edge,
             step=step,
