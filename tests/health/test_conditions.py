@@ -10,10 +10,9 @@ import numpy as np
 import pytest
 
 from verl_tui.health.conditions import KINDS, make
-from verl_tui.health.conditions.cliff import Cliff
 from verl_tui.health.conditions.condition import Column, Condition, Judged
-from verl_tui.health.conditions.shift import Shift
-from verl_tui.health.conditions.vanish import Vanish
+from verl_tui.health.conditions.falls import Cliff, Vanish
+from verl_tui.health.conditions.spread import Shift
 from verl_tui.health.guide_settings import load_guide
 from verl_tui.health.inputs import COMBINATIONS, column_of
 from verl_tui.runs.series import Series

@@ -90,13 +90,11 @@ def first_sign(
         return None  # where points follow soon, there is no need to trust a single one
     stretch = _around(reward, edge, around.before, around.after)
     signs = _departures(context, stretch, edge, around.out)
-    loops = _loops(context, stretch)
+    signs += _loops(context, stretch)
     if around.few:
         # A fall is less sure: what was out before it has nothing to do with it.
         signs = [one for one in signs if one.is_strong and one.step >= stretch[0]]
-    if loops is not None and (loops.is_strong or not around.few):
-        signs.append(loops)
-    return min((one.raised for one in signs), default=None)
+    return min([one.raised for one in signs], default=None)
 
 
 def signs_of(context: RuleContext, reward: Series, edge: int) -> tuple[str, list[str]]:
@@ -107,9 +105,8 @@ def signs_of(context: RuleContext, reward: Series, edge: int) -> tuple[str, list
     out = _departures(context, stretch, edge)
     out = out or _departures(context, stretch, edge, out=1)
     loops = _loops(context, stretch)
-    looping = [loops] if loops is not None else []
-    words = ", ".join(one.brief for one in (*out[:1], *looping))
-    return words, [one.words for one in (*out, *looping)]
+    words = ", ".join(one.brief for one in (*out[:1], *loops))
+    return words, [one.words for one in (*out, *loops)]
 
 
 def _around(reward: Series, edge: int, before: int, after: int) -> tuple[int, int]:
@@ -213,30 +210,31 @@ def _loops_key(context: RuleContext) -> str | None:
     return next((key for key in keys if key in context.names), None)
 
 
-def _loops(context: RuleContext, stretch: tuple[int, int]) -> _CollapseSign | None:
-    """Return where samples began to repeat themselves between two steps, None where they did
+def _loops(context: RuleContext, stretch: tuple[int, int]) -> Sequence[_CollapseSign]:
+    """Return where samples began to repeat themselves between two steps, nothing where they did
     not.
     """
     key = _loops_key(context)
     series = context.run.series(key) if key else None
     if key is None or series is None:
-        return None
+        return ()
     start = bisect_left(series.steps, stretch[0])
     stop = bisect_right(series.steps, stretch[1])
     begin = max(0, start - BEFORE)
     earlier = series.values[begin:start]
     if earlier and median(earlier) > _REPETITION:
-        return None  # they did so long before
+        return ()  # they did so long before
     usual = _usual_repetition(series.values[begin:stop])
     least = max(_REPETITION, 2 * usual)
     first = next((i for i in range(start, stop) if series.values[i] > least), None)
     if first is None:
-        return None
+        return ()
     found = series.values[first:stop]
     step = series.steps[first]
     sign = f"samples loop from step {step}"
     much = f"{max(found):.0%} of their text repeats itself, {usual:.0%} before ({key})"
-    return _CollapseSign(step, step, median(found) > least, sign, f"{sign}: {much}")
+    lasts = median(found) > least
+    return [_CollapseSign(step, step, lasts, sign, f"{sign}: {much}")]
 
 
 def _usual_repetition(values: Sequence[float]) -> float:

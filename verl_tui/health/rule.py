@@ -66,21 +66,23 @@ class RuleOnRun:
                 found.append(Episode(rule.id, rule.severity, *steps, message, key))
         return found
 
-    def judge(self, context: RuleContext) -> tuple[Finding, ...] | NotJudged:
+    def judge(
+        self, context: RuleContext
+    ) -> Finding | tuple[Finding, ...] | NotJudged | None:
         """Return what the rule finds now, or why it does not judge."""
         self._breaches = {}
         rule = self.rule
-        keys = _parts(context) if rule.parts else _keys(context, rule)
+        keys = _keys(context, rule)
         beside = context.key_of(rule.beside_indicator, rule.beside_metric)
         reason = self._other_dialect(context.run.dialect)
-        reason = reason or _what_is_missing(context, rule, keys, beside)
+        if reason is None:
+            reason = _what_is_missing(context, rule, keys, beside)
         if reason is not None:
             return NotJudged(rule.id, reason)
         groups = [keys] if rule.stream == _MEAN_OF_ALL else [[key] for key in keys]
         judged = [self._judge_metrics(context, group, beside) for group in groups]
-        not_judged = [one for one in judged if isinstance(one, NotJudged)]
-        if len(not_judged) == len(judged):
-            return not_judged[0]
+        if all(isinstance(one, NotJudged) for one in judged):
+            return judged[0]
         return tuple([one for one in judged if isinstance(one, Finding)])
 
     def _other_dialect(self, spoken: str) -> str | None:
@@ -227,7 +229,11 @@ def _parts(context: RuleContext) -> list[str]:
 
 
 def _keys(context: RuleContext, rule: Rule) -> Sequence[str]:
-    """Return the key of the rule's indicator or metric, or all keys that match its wildcards."""
+    """Return the key of the rule's indicator or metric, all keys that match its wildcards, or the
+    reward's parts.
+    """
+    if rule.parts:
+        return _parts(context)
     if any("*" in name for name in rule.metric):
         return _matching(context.run.keys, rule.metric)
     key = context.key_of(rule.indicator, rule.metric)

@@ -4,12 +4,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from verl_tui.health.conditions.cliff import Cliff
-from verl_tui.health.conditions.scale import Scaled
-from verl_tui.health.conditions.slide import Slide
+from verl_tui.health.conditions.falls import Cliff, Slide
+from verl_tui.health.conditions.restarts import Drops, Scaled, Streak
 from verl_tui.health.conditions.spread import Jump, Surge, Zero
 from verl_tui.health.conditions.stays import Noisy, Range, Stays
-from verl_tui.health.conditions.streak import Drops, Streak
 from verl_tui.health.conditions.swings import Swings
 from verl_tui.health.conditions.trend import Rising
 

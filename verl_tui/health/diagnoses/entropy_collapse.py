@@ -12,7 +12,7 @@ import numpy as np
 
 from verl_tui.health.components import components, weights
 from verl_tui.health.conditions.condition import Judged, number, open_breach
-from verl_tui.health.conditions.vanish import Vanish
+from verl_tui.health.conditions.falls import Vanish
 from verl_tui.health.diagnoses.dead_share import NO_SPREAD, SHARES
 from verl_tui.health.diagnoses.diagnosis import (
     BlockDiagnosis,

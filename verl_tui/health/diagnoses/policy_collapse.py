@@ -12,10 +12,9 @@ from verl_tui.health.collapse_signs import (
     has_signs,
     signs_of,
 )
-from verl_tui.health.conditions.cliff import Cliff
 from verl_tui.health.conditions.condition import Judged, number
-from verl_tui.health.conditions.scale import Scaled
-from verl_tui.health.conditions.vanish import Vanish
+from verl_tui.health.conditions.falls import Cliff, Vanish
+from verl_tui.health.conditions.restarts import Scaled
 from verl_tui.health.diagnoses.diagnosis import Diagnosis
 from verl_tui.health.finding import Finding, NotJudged
 from verl_tui.health.inputs import column_of

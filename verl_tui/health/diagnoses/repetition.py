@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, NamedTuple
 
 from verl_tui.health.conditions.condition import Judged
-from verl_tui.health.conditions.shift import Shift
+from verl_tui.health.conditions.spread import Shift
 from verl_tui.health.diagnoses.diagnosis import Diagnosis, Remark
 from verl_tui.health.finding import Finding, NotJudged, Severity
 from verl_tui.health.inputs import column_of
