@@ -8,9 +8,7 @@ from typing import TYPE_CHECKING
 from verl_tui.health import learnt
 from verl_tui.health.applicability import (
     batches,
-    kl,
     metrics,
-    rounding,
     scales,
     settings,
 )
@@ -24,7 +22,7 @@ BY_VALUES: Mapping[str, Callable[[RuleContext, str], str | None]] = {
     "bounded-reward": scales.bounded_reward,
     "small-scale": scales.small_scale,
     "not-unit-scale": scales.not_unit_scale,
-    "stair-steps": kl.stair_steps,
+    "stair-steps": settings.stair_steps,
     "asynchronous": metrics.asynchronous,
     "synchronous": metrics.synchronous,
     "no-factor": metrics.no_factor,
@@ -40,9 +38,9 @@ BY_VALUES: Mapping[str, Callable[[RuleContext, str], str | None]] = {
 takes the judged key, too.
 """
 FOR_WHOLE_RUN: Mapping[str, Callable[[RuleContext, str], str | None]] = {
-    "no-target": kl.no_target,
-    "has-target": kl.has_target,
-    "of-own-making": kl.of_own_making,
+    "no-target": settings.no_target,
+    "has-target": settings.has_target,
+    "of-own-making": settings.of_own_making,
     "v1-trainer": settings.v1,
     "not-v1-trainer": settings.not_v1,
     "no-response-limit": settings.no_response_limit,
@@ -56,8 +54,8 @@ FOR_WHOLE_RUN: Mapping[str, Callable[[RuleContext, str], str | None]] = {
     "has-utilization": partial(metrics.judged_by, indicator="gpu_utilization"),
     "unused-device": metrics.unused_device,
     "another-name": metrics.another_name,
-    "rate-rounded": rounding.rate_rounded,
-    "schedule-over": rounding.schedule_over,
-    "few-digits": rounding.few_digits,
+    "rate-rounded": metrics.rate_rounded,
+    "schedule-over": metrics.schedule_over,
+    "few-digits": metrics.few_digits,
 }
 """Name in the guide -> exemption that holds for the whole run."""

@@ -1,4 +1,6 @@
-"""Exemptions by what else a run logs: better figures, devices in use, asynchronous training."""
+"""Exemptions by what else a run logs and how it writes numbers: better figures, devices in use,
+asynchronous training, a 0 that may be a rounded one.
+"""
 
 from __future__ import annotations
 
@@ -112,3 +114,48 @@ def no_factor(context: RuleContext, key: str) -> str | None:
     return (
         f"{key} is below 1 (step {low.step}): it is not a factor, its unit is unknown"
     )
+
+
+RATES = ("actor/lr", "learning_rate", "train/learning_rate", "train/lr", "lr")
+"""Names of the learning rate, verl's first."""
+_NEWEST = 10
+"""Newest points of a metric to check."""
+_END, _LOW = 0.9, 0.5
+"""Share of a run from which on its schedule may be over, and of its highest that a rate has come
+down to before it is 0: otherwise it was switched off.
+"""
+_DIGITS = 4
+_WHOLE_LOG = ("policy_loss", "grad_norm", "entropy", "reward_std", "reward")
+
+
+def rate_rounded(context: RuleContext, key: str) -> str | None:
+    """Exempt a learning rate of 0 that may be rounded, as consoles with three digits print it."""
+    kl = context.run.present(context.indicators.get("reference_kl"))
+    if kl is not None and any(value != 0 for value in kl.tail(_NEWEST)):
+        moves = f"{kl.key} is not 0, so the policy moves"
+        return f"{moves}: {key} is rounded, or has fallen to 0 at the end"
+    return few_digits(context, key)
+
+
+def schedule_over(context: RuleContext, key: str) -> str | None:
+    """Exempt a learning rate that has come down to 0: at the end of its schedule there is nothing
+    left to learn; in the middle of a run it is too early for that.
+    """
+    rate = context.known(key)
+    run = context.run
+    if rate is None or rate.highest <= 0 or rate.values[-1] != 0:
+        return None
+    last = next(value for value in reversed(rate.values) if value != 0)
+    early = run.total_steps and (run.step or 0) < _END * run.total_steps
+    if early or abs(last) > _LOW * rate.highest:
+        return None
+    return f"{key} has come down to 0: it is at the end of its schedule"
+
+
+def few_digits(context: RuleContext, key: str) -> str | None:
+    """Exempt a figure of 0 that may be rounded, in a log without any number of many digits."""
+    whole = (*map(context.indicators.get, _WHOLE_LOG), context.first_key(RATES))
+    newest = [value for one in whole for value in context.finite(one, _NEWEST)]
+    if any(round(value, _DIGITS) != value for value in newest):
+        return None
+    return f"all numbers have few digits: {key} may be rounded"

@@ -178,6 +178,8 @@ class BlockDiagnosis(Diagnosis):
         self._of: tuple[int, Hashable] = (0, None)
         """What the blocks so far depend on."""
         self._history = NONE
+        self._count = 0
+        """Number of blocks that there are, of which `_history` are those judged so far."""
         self._start_over()
 
     @abstractmethod
@@ -233,6 +235,7 @@ class BlockDiagnosis(Diagnosis):
         whole = blocks(series, self.size, count, errors=self.errors)
         if not whole.begins_with(self._history):
             self._forget()
+        self._count = count
         self._reach = whole.reach()
         steps = whole.settled_steps()
         may_begin = self.may_begin(whole).tolist() if count else ()

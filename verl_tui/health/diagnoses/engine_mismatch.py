@@ -80,22 +80,22 @@ class EngineMismatch(BlockDiagnosis):
         self, blocks: BlockHistory, inputs: BlockInputs
     ) -> BlockFinding | None:
         """Find a mismatch during which the gradient norm climbs."""
-        beyond = []
-        for i, (key, limit, source) in enumerate(inputs.depends_on, 1):
-            newest = blocks[-_LASTS:].levels(i)
-            if all(abs(level) > limit for level in newest):
-                beyond.append((i, key, limit, source))
+        newest = blocks[-_LASTS:]
+        beyond = [
+            (i, key, limit, source)
+            for i, (key, limit, source) in enumerate(inputs.depends_on, 1)
+            if (abs(newest.array(i)) > limit).all()
+        ]
         if not beyond:
             return None
+        if self._newest is not None and len(blocks) < self._count:
+            return self._newest  # only the last words of a finding are read
         if self._newest is not None:
-            return self._block_finding(
-                blocks_since(blocks, self._newest.since), beyond, inputs
-            )
+            stretch = blocks_since(blocks, self._newest.since)
+            return self._block_finding(stretch, beyond, inputs)
         climbing = (blocks[-lag:] for lag in _LAGS if _norm_climbs(blocks, lag))
-        stretch = next(climbing, None)
-        if stretch is None:
-            return None
-        return self._block_finding(stretch, beyond, inputs)
+        stretches = (self._block_finding(one, beyond, inputs) for one in climbing)
+        return next(stretches, None)
 
     def _block_finding(
         self,

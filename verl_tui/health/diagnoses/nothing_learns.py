@@ -9,7 +9,7 @@ from itertools import pairwise
 from statistics import fmean, median
 from typing import TYPE_CHECKING, ClassVar, NamedTuple
 
-from verl_tui.health.applicability.rounding import RATES
+from verl_tui.health.applicability.metrics import RATES
 from verl_tui.health.components import gaining_components
 from verl_tui.health.conditions.condition import number
 from verl_tui.health.diagnoses.diagnosis import (
