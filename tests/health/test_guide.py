@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from planted import TUTORIAL, VERL, ids, judge, planted, reason
 
-from verl_tui.health.applicability import EXEMPTIONS
+from verl_tui.health.applicability import BY_VALUES, FOR_WHOLE_RUN
 from verl_tui.health.conditions import KINDS
 from verl_tui.health.diagnoses import DIAGNOSES
 from verl_tui.health.finding import Severity
@@ -48,7 +48,7 @@ def test_everything_named_exists() -> None:
     for rule in load_guide().rules:
         assert not rule.indicator or rule.indicator in INDICATORS
         assert not rule.of or rule.of in LIMITS
-        assert set(rule.unless) <= set(EXEMPTIONS)
+        assert set(rule.unless) <= {*BY_VALUES, *FOR_WHOLE_RUN}
         assert not rule.causes or rule.causes in CAUSES
         assert rule.meaning
         assert rule.false_when, rule.name

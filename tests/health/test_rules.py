@@ -215,7 +215,7 @@ def test_a_rule_that_raises_is_shown_as_failed(monkeypatch: pytest.MonkeyPatch) 
     def broken(*_: object) -> None:
         raise RuntimeError("boom")
 
-    monkeypatch.setattr("verl_tui.health.conditions.streak.Streak.spells", broken)
+    monkeypatch.setattr("verl_tui.health.conditions.restarts.Streak.spells", broken)
     verdict = judge(run)
     assert "kl-high" in ids(verdict)
     assert reason(verdict, "circuit-breaker-kl") == "failed: RuntimeError('boom')"
@@ -233,7 +233,7 @@ def test_a_rule_that_raises_is_counted_as_failed(
     def broken(*_: object) -> None:
         raise UnspeakableError
 
-    monkeypatch.setattr("verl_tui.health.conditions.streak.Streak.spells", broken)
+    monkeypatch.setattr("verl_tui.health.conditions.restarts.Streak.spells", broken)
     reasons = [one.reason for one in judge(run).not_judged]
     assert "failed: UnspeakableError" in reasons
     assert unjudged(reasons)[0] == f"{sum(map(failed, reasons))} failed"

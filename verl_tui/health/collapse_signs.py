@@ -61,83 +61,18 @@ class Surroundings(NamedTuple):
     """Whether the fall was seen in few points, so that a KL must be far out."""
 
 
-class Signs(NamedTuple):
-    """What shows around a fall that it is the policy's fault."""
+class _CollapseSign(NamedTuple):
+    """Something around a fall that shows it to be the policy's fault."""
 
-    out: Sequence[Departure]
-    loops: Loops | None
-
-    @property
-    def words(self) -> str:
-        """The first KL that is out, and the loops, in few words."""
-        looping = [self.loops.sign] if self.loops is not None else []
-        return ", ".join([*(one.sign for one in self.out[:1]), *looping])
-
-    @property
-    def evidence(self) -> list[str]:
-        """A sentence on each."""
-        looping = [self.loops.words] if self.loops is not None else []
-        return [*(one.words for one in self.out), *looping]
-
-
-class Departure(NamedTuple):
-    """A KL that has left its band."""
-
-    key: str
     step: int
-    threshold: float
-    """The guide's threshold."""
-    top: float
-    """Highest value from there on."""
-    title: str
-    usual: float
-    """Median of the values before."""
     raised: int
     """First step at which it was certain."""
-
-    @property
-    def times(self) -> str:
-        """How many times its threshold the metric was."""
-        return f"{number(self.top / self.threshold)} ×"
-
-    @property
-    def words(self) -> str:
-        """How far it is out, and since when."""
-        return (
-            f"{self.title} ({self.key}) is up to {self.times} "
-            f"its threshold of {number(self.threshold)} from step {self.step} "
-            f"(highest {number(self.top)})"
-        )
-
-    @property
-    def sign(self) -> str:
-        """The same in fewer words."""
-        return f"{self.title} {self.times} its threshold from step {self.step}"
-
-
-class Loops(NamedTuple):
-    """Samples that repeat themselves."""
-
-    key: str
-    step: int
-    top: float
-    """Largest share of repeated text from there on."""
-    usual: float
-    lasts: bool
-    """True if most steps with samples from there on show it."""
-
-    @property
-    def sign(self) -> str:
-        """Since when they do."""
-        return f"samples loop from step {self.step}"
-
-    @property
-    def words(self) -> str:
-        """The same with how much."""
-        return (
-            f"{self.sign}: {self.top:.0%} of their text repeats itself, "
-            f"{self.usual:.0%} before ({self.key})"
-        )
+    is_strong: bool
+    """Whether it tells beside a fall of few points, too: a KL far out, loops that last."""
+    brief: str
+    """A few words."""
+    words: str
+    """The same with how much."""
 
 
 def has_signs(context: RuleContext) -> bool:
@@ -154,24 +89,24 @@ def first_sign(
     if around.out == 1 and edge - reward.steps[at - 1] < _SPARSE:
         return None  # where points follow soon, there is no need to trust a single one
     stretch = _around(reward, edge, around.before, around.after)
-    loops = _loops(context, stretch)
-    out = _departures(context, stretch, edge, around.out)
+    signs = _departures(context, stretch, edge, around.out)
+    signs += _loops(context, stretch)
     if around.few:
         # A fall is less sure: what was out before it has nothing to do with it.
-        out = _far_behind(stretch[0], out)
-    signs = [departure.raised for departure in out]
-    if loops is not None and (loops.lasts or not around.few):
-        signs.append(loops.step)
-    return min(signs, default=None)
+        signs = [one for one in signs if one.is_strong and one.step >= stretch[0]]
+    return min([one.raised for one in signs], default=None)
 
 
-def signs_of(context: RuleContext, reward: Series, edge: int) -> Signs:
-    """Return the signs around a fall, with the worst that came after it."""
+def signs_of(context: RuleContext, reward: Series, edge: int) -> tuple[str, list[str]]:
+    """Return the signs around a fall with the worst that came after it: a few words on the first KL
+    that is out and on loops, and a sentence on each.
+    """
     stretch = _around(reward, edge, BEFORE, _WRECK)
     out = _departures(context, stretch, edge)
-    return Signs(
-        out or _departures(context, stretch, edge, out=1), _loops(context, stretch)
-    )
+    out = out or _departures(context, stretch, edge, out=1)
+    loops = _loops(context, stretch)
+    words = ", ".join(one.brief for one in (*out[:1], *loops))
+    return words, [one.words for one in (*out, *loops)]
 
 
 def _around(reward: Series, edge: int, before: int, after: int) -> tuple[int, int]:
@@ -181,21 +116,9 @@ def _around(reward: Series, edge: int, before: int, after: int) -> tuple[int, in
     return reward.steps[max(0, at - before)], reward.steps[last]
 
 
-def _far_behind(step: int, departures: Sequence[Departure]) -> list[Departure]:
-    return [one for one in departures if _is_far(one) and one.step >= step]
-
-
-def _is_far(departure: Departure) -> bool:
-    if departure.key in HOME_MADE:
-        return departure.top >= _LEAP * departure.usual > 0
-    if departure.top < _STRONG * min(departure.threshold, _FAR_FROM):
-        return False
-    return departure.top >= _OWN_PAST * departure.usual
-
-
 def _departures(
     context: RuleContext, stretch: tuple[int, int], edge: int, out: int = _OUT
-) -> Sequence[Departure]:
+) -> list[_CollapseSign]:
     """Return the KLs that left their bands between two steps around a fall."""
     return [
         departure
@@ -212,7 +135,7 @@ def _departure(
     stretch: tuple[int, int],
     edge: int,
     out: int,
-) -> Departure | None:
+) -> _CollapseSign | None:
     """Return where a KL left its band between two steps, None where it did not."""
     start = bisect_left(series.steps, stretch[0])
     stop = bisect_right(series.steps, stretch[1])
@@ -233,15 +156,24 @@ def _departure(
         return None
     top = max(finite(series.values[first:stop]))
     past = finite(series.values[max(0, first - BEFORE) : first])
-    return Departure(
-        series.key,
+    usual = median(past) if past else 0.0
+    label = INDICATORS[indicator].label
+    times = f"{number(top / threshold)} ×"
+    since = f"from step {series.steps[first]}"
+    return _CollapseSign(
         series.steps[first],
-        threshold,
-        top,
-        INDICATORS[indicator].label,
-        median(past) if past else 0.0,
         raised,
+        _is_far(series.key, top, usual, threshold),
+        f"{label} {times} its threshold {since}",
+        f"{label} ({series.key}) is up to {times} its threshold of {number(threshold)} {since} "
+        f"(highest {number(top)})",
     )
+
+
+def _is_far(key: str, top: float, usual: float, threshold: float) -> bool:
+    if key in HOME_MADE:
+        return top >= _LEAP * usual > 0
+    return top >= max(_STRONG * min(threshold, _FAR_FROM), _OWN_PAST * usual)
 
 
 def _stretch(values: Sequence[float], limit: float, out: int) -> int | None:
@@ -274,33 +206,35 @@ def _limits(
 
 
 def _loops_key(context: RuleContext) -> str | None:
-    for key in ("samples/repetition", "val_samples/repetition"):
-        if key in context.names:
-            return key
-    return None
+    keys = ("samples/repetition", "val_samples/repetition")
+    return next((key for key in keys if key in context.names), None)
 
 
-def _loops(context: RuleContext, stretch: tuple[int, int]) -> Loops | None:
-    """Return where samples began to repeat themselves between two steps, None where they did
+def _loops(context: RuleContext, stretch: tuple[int, int]) -> Sequence[_CollapseSign]:
+    """Return where samples began to repeat themselves between two steps, nothing where they did
     not.
     """
     key = _loops_key(context)
     series = context.run.series(key) if key else None
     if key is None or series is None:
-        return None
+        return ()
     start = bisect_left(series.steps, stretch[0])
     stop = bisect_right(series.steps, stretch[1])
     begin = max(0, start - BEFORE)
     earlier = series.values[begin:start]
     if earlier and median(earlier) > _REPETITION:
-        return None  # they did so long before
+        return ()  # they did so long before
     usual = _usual_repetition(series.values[begin:stop])
     least = max(_REPETITION, 2 * usual)
     first = next((i for i in range(start, stop) if series.values[i] > least), None)
     if first is None:
-        return None
+        return ()
     found = series.values[first:stop]
-    return Loops(key, series.steps[first], max(found), usual, median(found) > least)
+    step = series.steps[first]
+    sign = f"samples loop from step {step}"
+    much = f"{max(found):.0%} of their text repeats itself, {usual:.0%} before ({key})"
+    lasts = median(found) > least
+    return [_CollapseSign(step, step, lasts, sign, f"{sign}: {much}")]
 
 
 def _usual_repetition(values: Sequence[float]) -> float:

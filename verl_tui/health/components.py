@@ -75,6 +75,15 @@ def _name(key: str) -> str | None:
 _WEIGHTS = ("reward_weights",)
 
 
+def gaining_components(run: Run, reward: str | None) -> tuple[str, ...]:
+    """Return the keys of a reward's parts without those that settings say are penalties: they are
+    meant to fall.
+    """
+    parts = components(run.keys, reward)
+    known = weights(run, parts)
+    return tuple([key for key in parts if known.get(key, 0.0) >= 0])
+
+
 def weights(run: Run, parts: Sequence[str]) -> Mapping[str, float]:
     """Return the weights of a reward's parts where the run's settings state them, in the order in
     which they come.

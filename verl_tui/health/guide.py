@@ -7,8 +7,10 @@ from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import TYPE_CHECKING
 
+from verl_tui.health.finding import Finding
+
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterable, Mapping
 
     from verl_tui.health.finding import Severity
 
@@ -119,6 +121,40 @@ class Rule:
     def name(self) -> str:
         """Unique name: the id, with the variant where there is one."""
         return f"{self.id}/{self.variant}" if self.variant else self.id
+
+    def finding(
+        self,
+        message: str,
+        evidence: Iterable[str | None] = (),
+        *,
+        since: int | None = None,
+        step: int | None = None,
+        key: str | None = None,
+        severity: Severity | None = None,
+        advice: str | None = None,
+    ) -> Finding:
+        """Return a finding of the rule.
+
+        Args:
+            message: One sentence.
+            evidence: Sentences, the empty ones of which are left out.
+            since: First step of the failure.
+            step: The newest step that was judged, `since` if it is the same.
+            key: The metric that shows it best.
+            severity: Another one than the guide's.
+            advice: Other advice than the guide's.
+        """
+        return Finding(
+            self.id,
+            self.severity if severity is None else severity,
+            message,
+            step=since if step is None else step,
+            since_step=since,
+            evidence=tuple(filter(None, evidence)),
+            advice=(self.advice or None) if advice is None else advice,
+            source=self.source,
+            key=key,
+        )
 
 
 @dataclass(frozen=True, slots=True)

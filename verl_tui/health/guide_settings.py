@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import fields, replace
 from functools import cache, partial
 from typing import Any
@@ -23,33 +23,10 @@ from verl_tui.indicators import INDICATORS
 from verl_tui.toml_tables import toml_table
 
 _SEVERITIES = {severity.word: severity for severity in Severity}
-_COUNTS = ("window", "count", "hold", "recent", "least", "before", "lag", "within")
-_NUMBERS = (
-    "threshold",
-    "low",
-    "high",
-    "factor",
-    "spread",
-    "floor",
-    "tail",
-    "ignore",
-    "share",
-    "clear",
-    "climb",
-)
-_LISTS = (
-    "metric",
-    "beside_metric",
-    "dialects",
-    "unless",
-    "explains",
-    "signs",
-    "if_first",
-)
-_FIELDS = {item.name for item in fields(Rule)}
+_TYPES = {item.name: str(item.type) for item in fields(Rule)}
+"""Field of a rule -> its type as it is written there."""
 _OLD_NAMES = {"silent": "unless"}
 """Former names of fields, which users may still have in their settings."""
-_TRENDS = ("", "rising", "not rising")
 
 
 def load_guide(overrides: Mapping[str, Any] | None = None) -> Guide:
@@ -75,6 +52,12 @@ def load_guide(overrides: Mapping[str, Any] | None = None) -> Guide:
     return Guide(tuple(rules.values()), bands, silenced, limit)
 
 
+def _require(holds: object, where: str, words: str) -> None:
+    """Raise an error that says where settings are wrong and what must hold there."""
+    if not holds:
+        raise ValueError(f"{where}: {words}")
+
+
 def _with_changes(entries: tuple[Rule, ...], changes: object) -> dict[str, Rule]:
     """Return the rules by name, with the user's changes and new ones."""
     if not isinstance(changes, Mapping):
@@ -83,98 +66,76 @@ def _with_changes(entries: tuple[Rule, ...], changes: object) -> dict[str, Rule]
         )
     rules = {rule.name: rule for rule in entries}
     for name, change in changes.items():
-        if not isinstance(change, Mapping):
-            raise ValueError(
-                f"rule `{name}`: must be a table of fields, not {change!r}"
-            )
-        rules[name] = (
-            _change(rules[name], change) if name in rules else _new(name, change)
+        is_table = isinstance(change, Mapping)
+        _require(
+            is_table, f"rule `{name}`", f"must be a table of fields, not {change!r}"
         )
+        known = rules.get(name)
+        rules[name] = _new(name, change) if known is None else _change(known, change)
     return rules
 
 
-def _response_limit(limit: object) -> float | None:
+def _response_limit(limit: Any) -> Any:
     if limit is None:
         return None
-    if isinstance(limit, bool) or not isinstance(limit, int | float) or limit <= 0:
-        raise ValueError(
-            "health settings, field `response_limit`: "
-            f"must be a number of tokens above 0, not {limit!r}"
-        )
+    is_number = isinstance(limit, int | float) and not isinstance(limit, bool)
+    _require(
+        is_number and not limit <= 0,
+        "health settings, field `response_limit`",
+        f"must be a number of tokens above 0, not {limit!r}",
+    )
     return limit
 
 
-def _silenced(names: object, rules: Mapping[str, Rule]) -> frozenset[str]:
-    if isinstance(names, str) or not isinstance(names, list | tuple | set | frozenset):
-        raise ValueError(
-            f"health settings, field `silence`: must be a list of rule ids, not {names!r}"
-        )
+def _silenced(names: Any, rules: Mapping[str, Rule]) -> frozenset[str]:
+    where = "health settings, field `silence`"
+    is_list = isinstance(names, list | tuple | set | frozenset)
+    _require(is_list, where, f"must be a list of rule ids, not {names!r}")
     known = {rule.id for rule in rules.values()}
     for name in names:
-        if name not in known:
-            raise ValueError(
-                f"health settings, field `silence`: there is no rule `{name}`"
-            )
+        _require(name in known, where, f"there is no rule `{name}`")
     return frozenset(names)
 
 
 @cache
 def _read() -> tuple[tuple[Rule, ...], tuple[Band, ...]]:
     data = toml_table(__file__, "guide.toml")
-    rules = tuple(_rule({**entry}) for entry in data["rule"])
-    bands = tuple(
-        Band(
-            band["indicator"],
-            tuple(band["dialects"]),
-            band.get("low"),
-            band.get("high"),
-            band.get("of", ""),
-            band["source"],
-        )
+    open_ends = {"low": None, "high": None}
+    bands = [
+        Band(**{**open_ends, **band, "dialects": tuple(band["dialects"])})
         for band in data["band"]
-    )
-    return rules, bands
+    ]
+    return tuple(map(_rule, data["rule"])), tuple(bands)
 
 
 def _new(name: str, change: Mapping[str, Any]) -> Rule:
     id, _, variant = name.partition("/")
     for needed in ("severity", "condition"):
-        if needed not in change:
-            raise ValueError(
-                f"rule `{name}`: field `{needed}` is missing; a new rule needs it"
-            )
-    if change["condition"] == "diagnosis":
-        raise ValueError(
-            f"rule `{name}`, field `condition`: "
-            "a diagnosis is code; a new rule needs another condition"
-        )
+        words = f"field `{needed}` is missing; a new rule needs it"
+        _require(needed in change, f"rule `{name}`", words)
+    _require(
+        change["condition"] != "diagnosis",
+        f"rule `{name}`, field `condition`",
+        "a diagnosis is code; a new rule needs another condition",
+    )
     title = change.get("title") or change.get("metric") or change.get("indicator")
     title = title[0] if isinstance(title, list) and title else title
-    return _rule(
-        {
-            "source": "your settings",
-            **change,
-            "id": id,
-            "variant": variant,
-            "title": title or id,
-        }
-    )
+    own = {"id": id, "variant": variant, "title": title or id}
+    return _rule({"source": "your settings", **change, **own})
 
 
 def _change(rule: Rule, change: Mapping[str, Any]) -> Rule:
     for key in change:
-        if key in ("id", "variant"):
-            raise ValueError(
-                f"rule `{rule.name}`, field `{key}`: a rule's name is public and cannot be changed"
-            )
+        _require(
+            key not in ("id", "variant"),
+            f"rule `{rule.name}`, field `{key}`",
+            "a rule's name is public and cannot be changed",
+        )
     checked = _checked(rule.name, change)
     # A threshold of the user's own is no longer the document's, and nobody has measured it.
-    if checked.keys() & {*_NUMBERS, *_COUNTS}:
-        checked = {
-            "source": f"{rule.source}, changed in your settings",
-            "null_rate": "",
-            **checked,
-        }
+    if any(_TYPES[key] in ("int", "float") for key in checked):
+        source = f"{rule.source}, changed in your settings"
+        checked = {"source": source, "null_rate": "", **checked}
     return _sound(replace(rule, **checked))
 
 
@@ -183,10 +144,8 @@ def _rule(entry: Mapping[str, Any]) -> Rule:
     checked = _checked(name, entry)
     condition = checked["condition"]
     for needed in NEEDED.get(condition, ()):
-        if needed not in checked:
-            raise ValueError(
-                f"rule `{name}`, field `{needed}`: is missing; the condition `{condition}` needs it"
-            )
+        words = f"is missing; the condition `{condition}` needs it"
+        _require(needed in checked, f"rule `{name}`, field `{needed}`", words)
     return _sound(Rule(**checked))
 
 
@@ -195,82 +154,63 @@ def _checked(name: str, entry: Mapping[str, Any]) -> dict[str, Any]:
     checked: dict[str, Any] = {}
     for written, value in entry.items():
         key = _OLD_NAMES.get(written, written)
-        if key not in _FIELDS:
-            raise ValueError(f"rule `{name}`: unknown field `{written}`")
-        checked[key] = _field(f"rule `{name}`, field `{written}`", key, value)
+        _require(key in _TYPES, f"rule `{name}`", f"unknown field `{written}`")
+        check = _CHECKS[_TYPES[key]]
+        checked[key] = check(f"rule `{name}`, field `{written}`", value)
     return checked
 
 
-def _field(where: str, key: str, value: object) -> object:
-    return _CHECKS.get(key, _text)(where, value)
-
-
-def _severity(where: str, value: object) -> Severity:
+def _severity(where: str, value: Any) -> Severity:
     if isinstance(value, Severity):
         return value
-    if value not in _SEVERITIES:
-        raise ValueError(f"{where}: must be info, warning or critical, not {value!r}")
-    return _SEVERITIES[str(value)]
+    words = f"must be info, warning or critical, not {value!r}"
+    _require(value in _SEVERITIES, where, words)
+    return _SEVERITIES[value]
 
 
-def _switch(where: str, value: object) -> bool:
-    if not isinstance(value, bool):
-        raise ValueError(f"{where}: must be true or false, not {value!r}")
+def _of_type(kind: type, words: str, where: str, value: Any) -> Any:
+    _require(isinstance(value, kind), where, f"must be {words}, not {value!r}")
     return value
 
 
-def _table(where: str, value: object) -> Mapping[str, str]:
-    if not isinstance(value, Mapping):
-        raise ValueError(f"{where}: must be a table, not {value!r}")
+def _number(where: str, value: Any, *, whole: bool) -> Any:
+    kinds = int if whole else int | float
+    is_number = isinstance(value, kinds) and not isinstance(value, bool)
+    words = "whole number" if whole else "number"
+    _require(
+        is_number and not math.isnan(value), where, f"must be a {words}, not {value!r}"
+    )
+    _require(not whole or value >= 1, where, f"must be at least 1, not {value!r}")
     return value
 
 
-def _text(where: str, value: object) -> str:
-    if not isinstance(value, str):
-        raise ValueError(f"{where}: must be text, not {value!r}")
-    return value
-
-
-def _number(where: str, value: object, *, whole: bool) -> float:
-    if (
-        isinstance(value, bool)
-        or not isinstance(value, int if whole else int | float)
-        or math.isnan(value)
-    ):
-        raise ValueError(
-            f"{where}: must be a {'whole number' if whole else 'number'}, not {value!r}"
-        )
-    if whole and value < 1:
-        raise ValueError(f"{where}: must be at least 1, not {value!r}")
-    return value
-
-
-def _words(where: str, value: object) -> tuple[str, ...]:
+def _words(where: str, value: Any) -> tuple[str, ...]:
     words = [value] if isinstance(value, str) else value
-    if not isinstance(words, list | tuple) or not all(
+    are_texts = isinstance(words, list | tuple) and all(
         isinstance(word, str) for word in words
-    ):
-        raise ValueError(f"{where}: must be a text or a list of texts, not {value!r}")
+    )
+    _require(are_texts, where, f"must be a text or a list of texts, not {value!r}")
     return tuple(words)
 
 
-_CHECKS: Mapping[str, Callable[[str, object], object]] = {
-    "severity": _severity,
-    "percent": _switch,
-    "parts": _switch,
-    "of_the_end": _switch,
-    "not_in": _table,
-    **dict.fromkeys(_NUMBERS, partial(_number, whole=False)),
-    **dict.fromkeys(_COUNTS, partial(_number, whole=True)),
-    **dict.fromkeys(_LISTS, _words),
+_CHECKS: Mapping[str, Callable[[str, Any], Any]] = {
+    "Severity": _severity,
+    "str": partial(_of_type, str, "text"),
+    "bool": partial(_of_type, bool, "true or false"),
+    "int": partial(_number, whole=True),
+    "float": partial(_number, whole=False),
+    "tuple[str, ...]": _words,
+    "Mapping[str, str]": partial(_of_type, Mapping, "a table"),
 }
-"""Field -> the function that returns its value in its own type; all others are text."""
-_CHOICES: Mapping[str, Mapping[str, Any] | tuple[str, ...]] = {
+"""Type of a field -> the function that returns its value in it."""
+_CHOICES: Mapping[str, Collection[str]] = {
     "condition": NEEDED,
     "stream": STREAMS,
-    "trend": _TRENDS,
+    "trend": ("", "rising", "not rising"),
     "of": LIMIT_NAMES,
     "causes": CAUSE_NAMES,
+    "indicator": ("", *INDICATORS),
+    "beside_indicator": ("", *INDICATORS),
 }
 """Field -> the words that it may have."""
 
@@ -280,39 +220,32 @@ def _sound(rule: Rule) -> Rule:
     where = f"rule `{rule.name}`"
     for name, known in _CHOICES.items():
         _among(f"{where}, field `{name}`", getattr(rule, name), known)
-    for name in ("indicator", "beside_indicator"):
-        if indicator := getattr(rule, name):
-            _among(f"{where}, field `{name}`", indicator, INDICATORS)
     for dialect in (*rule.dialects, *rule.not_in):
         _among(f"{where}, field `dialects`", dialect, DIALECTS)
-    _check_inputs(where, rule)
-    _check_figures(where, rule)
+    _require(
+        rule.condition == "diagnosis" or rule.indicator or rule.metric,
+        f"{where}, field `metric`",
+        "is missing; a rule judges a metric or an indicator",
+    )
+    _require(
+        not STREAMS[rule.stream] or rule.beside_indicator or rule.beside_metric,
+        f"{where}, field `beside_metric`",
+        f"is missing; the stream `{rule.stream}` has two inputs",
+    )
+    _require(
+        rule.condition != "outside" or rule.low < rule.high,
+        f"{where}, field `low`",
+        f"must be below `high` ({rule.low} is not below {rule.high})",
+    )
+    _require(
+        0 <= rule.clear < rule.share <= 1,
+        f"{where}, field `clear`",
+        "must be from 0 to below `share`, and `share` at most 1",
+    )
     return rule
 
 
-def _check_inputs(where: str, rule: Rule) -> None:
-    if rule.condition != "diagnosis" and not rule.indicator and not rule.metric:
-        raise ValueError(
-            f"{where}, field `metric`: is missing; a rule judges a metric or an indicator"
-        )
-    if STREAMS[rule.stream] and not rule.beside_indicator and not rule.beside_metric:
-        raise ValueError(
-            f"{where}, field `beside_metric`: is missing; the stream `{rule.stream}` has two inputs"
-        )
-
-
-def _check_figures(where: str, rule: Rule) -> None:
-    if rule.condition == "outside" and not rule.low < rule.high:
-        raise ValueError(
-            f"{where}, field `low`: must be below `high` ({rule.low} is not below {rule.high})"
-        )
-    if not 0 <= rule.clear < rule.share <= 1:
-        raise ValueError(
-            f"{where}, field `clear`: must be from 0 to below `share`, and `share` at most 1"
-        )
-
-
-def _among(where: str, value: str, known: Mapping[str, Any] | tuple[str, ...]) -> None:
+def _among(where: str, value: str, known: Collection[str]) -> None:
     if value not in known:
-        names = ", ".join(name for name in known if name)
+        names = ", ".join(filter(None, known))
         raise ValueError(f"{where}: must be one of {names}, not {value!r}")

@@ -5,9 +5,10 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
+from numpy.lib.stride_tricks import sliding_window_view
 
 if TYPE_CHECKING:
-    from verl_tui.health.conditions.windows import Mask, Numbers, Places
+    from verl_tui.health.conditions.windows import Flags, Numbers, Places
 
 _SCORES, _FEWEST = 20, 5
 """Most and fewest rewards whose mean is the reward's level at the start and now."""
@@ -33,13 +34,13 @@ class _Levels(NamedTuple):
     mean: Numbers
     variance: Numbers
 
-    def surely_below(self, other: _Levels, size: Places) -> Mask:
+    def surely_below(self, other: _Levels, size: Places) -> Flags:
         """Return where it lies three standard errors of means over `size` points, and a tenth of
         the other's size, below another level.
         """
         error = np.sqrt((self.variance + other.variance) / size)
         least = np.maximum(_GAIN * abs(other.mean), _SURELY * error)
-        found: Mask = other.mean - self.mean > least
+        found: Flags = other.mean - self.mean > least
         return found
 
 
@@ -69,7 +70,7 @@ class _Rewards(NamedTuple):
     counts: Places
     """How many of them there are up to each point."""
 
-    def has_risen(self, places: Places, sure: Mask, *, lately: bool) -> Mask:
+    def has_risen(self, places: Places, sure: Flags, *, lately: bool) -> Flags:
         """Return at which places the reward has risen; where not `sure`, may have."""
         size = np.minimum((places + 1) // 2, _SCORES)
         enough = np.minimum(size, self.counts[places]) >= _FEWEST
@@ -97,7 +98,7 @@ class _Rewards(NamedTuple):
 
     def _has_surely_risen(
         self, places: Places, opening: _Levels, last: _Levels
-    ) -> Mask:
+    ) -> Flags:
         """Return where the reward had surely risen and has not surely fallen since."""
         start = 2 * _SCORES - 1
         counts = np.maximum(1, self.counts[start:])
@@ -118,12 +119,20 @@ class _Rewards(NamedTuple):
     def _levels(self, start: Places, size: Places) -> _Levels:
         rows = self._rows(start, size)
         mean = rows.sum(axis=1) / size
-        known = np.arange(_SCORES) < size[:, None]
-        squares = np.where(known, np.square(rows - mean[:, None]), 0.0)
+        squares = np.square(rows - mean[:, None])
+        _clear_behind(squares, size)
         return _Levels(mean, squares.sum(axis=1) / (size - 1))
 
     def _rows(self, start: Places, size: Places) -> Numbers:
         """Return so many rewards from each of some places on, with zeros behind them."""
-        at = np.arange(_SCORES)
-        rows = self.values[np.minimum(start[:, None] + at, len(self.values) - 1)]
-        return np.where(at < size[:, None], rows, 0.0)
+        padded = np.append(self.values, np.zeros(_SCORES))
+        rows: Numbers = sliding_window_view(padded, _SCORES)[start]
+        _clear_behind(rows, size)
+        return rows
+
+
+def _clear_behind(rows: Numbers, size: Places) -> None:
+    """Put zeros behind the first so many numbers of each row."""
+    short = np.flatnonzero(size < _SCORES)
+    is_known = np.arange(_SCORES) < size[short, None]
+    rows[short] = np.where(is_known, rows[short], 0.0)

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from verl_tui.health.components import components, weights
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
+    from collections.abc import Sequence
 
     from verl_tui.health.rule_context import RuleContext
     from verl_tui.runs.series import Series
@@ -144,6 +144,8 @@ def _all_parts(context: RuleContext, reward: Series) -> str | None:
     """Exempt a reward that is the sum of its parts, all of which are at the top of their scales."""
     keys = components(context.run.keys, reward.key)
     known = [one for one in map(context.known, keys) if one is not None]
+    if max(map(_level, known), default=0.0) < _TOP:
+        return None
     weight = weights(context.run, keys)
     parts = [_part(one, weight.get(one.key, 1.0)) for one in known]
     newest = _finite(reward.tail(_SCORES))
@@ -165,9 +167,13 @@ class RewardPart(NamedTuple):
 
 
 def _part(series: Series, weight: float) -> RewardPart:
-    level = fmean(_finite(series.tail(_SCORES)) or [0.0])
     penalises = series.first_beyond(_BELOW, down=True) is not None
-    return RewardPart(level, series.highest, penalises, weight)
+    return RewardPart(_level(series), series.highest, penalises, weight)
+
+
+def _level(series: Series) -> float:
+    """Return the present mean of a part."""
+    return fmean(_finite(series.tail(_SCORES)) or [0.0])
 
 
 def all_at_top(parts: Sequence[RewardPart], reward: float) -> bool:
@@ -242,12 +248,3 @@ def _finite(values: Sequence[float]) -> list[float]:
 def _variance(values: Sequence[float]) -> float:
     mean = fmean(values)
     return sum((value - mean) ** 2 for value in values) / (len(values) - 1)
-
-
-LEARNT_EXEMPTIONS: Mapping[str, Callable[[RuleContext, str], str | None]] = {
-    "solved": solved,
-    "not-solved": not_solved,
-    "learning": learning,
-    "all-parts-solved": all_parts_solved,
-}
-"""Name in the guide -> exemption."""

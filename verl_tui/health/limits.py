@@ -108,12 +108,14 @@ def all_cut(context: RuleContext) -> bool:
     return min(shares.values[-_LATELY:]) >= _ALL and max(rewards.values[-_LATELY:]) <= 0
 
 
+def _stated(run: Run, names: Sequence[str]) -> Limit | None:
+    stated = positive_setting(run, names)
+    return stated and Limit(stated[1], f"{stated[0]} {number(stated[1])}")
+
+
 def stated_limit(run: Run, name: str) -> Limit | None:
     """Return a limit that only the run's own settings can state, e.g. `max_prompt_length`."""
-    stated = positive_setting(run, (f"data.{name}", name))
-    if not stated:
-        return None
-    return Limit(stated[1], f"{stated[0]} {number(stated[1])}")
+    return _stated(run, (f"data.{name}", name))
 
 
 def adaptive(run: Run) -> bool | None:
@@ -173,10 +175,8 @@ def staleness_limit(run: Run, _guide: Guide) -> Limit:
     """Return how many versions a trajectory may lag behind: the run's setting, else verl's default
     of 8.
     """
-    stated = positive_setting(run, (_STALENESS,))
-    if stated:
-        return Limit(stated[1], f"{stated[0]} {number(stated[1])}")
-    return Limit(8.0, "verl's default max_off_policy_threshold of 8 (assumed)")
+    assumed = "verl's default max_off_policy_threshold of 8 (assumed)"
+    return _stated(run, (_STALENESS,)) or Limit(8.0, assumed)
 
 
 KL_COEF = (0.01, 0.1)
@@ -196,14 +196,7 @@ def kl_coefficient(run: Run) -> tuple[str, float] | None:
     used = run.config.find(["use_kl_loss"])
     if used is not None and used[1] is True:
         names = ["kl_loss_coef", *names]
-    return next(
-        (
-            found
-            for name in names
-            if (found := positive_setting(run, (name,))) is not None
-        ),
-        None,
-    )
+    return positive_setting(run, names)
 
 
 def kl_scale(run: Run, _guide: Guide) -> Limit:
@@ -236,10 +229,10 @@ def gradient_clip(run: Run, _guide: Guide) -> Limit:
     """Return the norm that gradients are clipped at where the run's settings state one that bites,
     else 1.
     """
-    stated = positive_setting(run, _CLIPS)
-    if stated is None or stated[1] > _NO_CLIP:
+    stated = _stated(run, _CLIPS)
+    if stated is None or stated.value > _NO_CLIP:
         return Limit(1.0, "the usual bound of 1")
-    return Limit(stated[1], f"{stated[0]} {number(stated[1])}")
+    return stated
 
 
 def kl_band(run: Run, _guide: Guide) -> Limit:

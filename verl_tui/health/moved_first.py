@@ -6,17 +6,18 @@ Looked for only where the reward has fallen: neither is a fault by itself.
 from __future__ import annotations
 
 from bisect import bisect_left
+from dataclasses import replace
 from statistics import median
 from typing import TYPE_CHECKING
 
 from verl_tui.health.conditions.condition import number
-from verl_tui.health.finding import Finding
 from verl_tui.health.new_lines import in_words, new_lines
 from verl_tui.health.root_cause import fails_service
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from verl_tui.health.finding import Finding
     from verl_tui.health.rule_context import RuleContext
 
 _FALLS = ("reward-zero", "reward-cliff", "reward-slide")
@@ -68,17 +69,14 @@ def _service(context: RuleContext, fall: Finding) -> Finding | None:
     for one in found:
         said = fails_service(context.run, one.path, one.trouble)
         if said is not None:
-            return Finding(
-                rule.id,
-                rule.severity,
+            return rule.finding(
                 f"{said.words}, {number(one.now)} times a step since step {one.since}; "
                 f"the reward fell from step {fall.since_step} on",
+                (said.line, *in_words([one])),
+                since=one.since,
                 step=fall.step,
-                since_step=one.since,
-                evidence=(said.line, *in_words([one])),
-                advice=said.advice or rule.advice,
-                source=rule.source,
                 key=fall.key,
+                advice=said.advice or None,
             )
     return None
 
@@ -101,20 +99,16 @@ def _length(context: RuleContext, fall: Finding) -> Finding | None:
         return None
     began = series.steps[at - len(before) + first]
     figures = f"from {number(usual)} to {number(newest)} tokens from step {began} on"
-    return Finding(
-        rule.id,
-        rule.severity,
+    found = rule.finding(
         f"response length {'grew' if grows else 'shrank'} {figures}, before the reward fell from "
         f"step {since} on",
+        [f"{series.key}: {figures}, {number(before[-1])} when the reward fell"],
+        since=began,
         step=series.steps[-1],
-        since_step=began,
-        evidence=(
-            f"{series.key}: {figures}, {number(before[-1])} when the reward fell",
-        ),
-        advice=rule.advice,
-        source="heuristic: twice or half of its usual size, begun before the fall",
         key=series.key,
     )
+    source = "heuristic: twice or half of its usual size, begun before the fall"
+    return replace(found, source=source)
 
 
 def _first_moved(values: Sequence[float], usual: float, *, grows: bool) -> int | None:

@@ -5,24 +5,26 @@ from __future__ import annotations
 import math
 from dataclasses import replace
 from fnmatch import fnmatchcase
-from typing import TYPE_CHECKING, NamedTuple
+from functools import lru_cache
+from typing import TYPE_CHECKING
 
-from verl_tui.health.applicability import DEPEND_ON_VALUES, EXEMPTIONS
+from verl_tui.health.applicability import BY_VALUES, FOR_WHOLE_RUN
 from verl_tui.health.breach_filter import without_exempt
-from verl_tui.health.components import components, weights
+from verl_tui.health.components import components, gaining_components
 from verl_tui.health.conditions import make
-from verl_tui.health.conditions.condition import Judged, Wording, number
+from verl_tui.health.conditions.condition import Judged, number, open_breach
 from verl_tui.health.finding import Episode, Finding, NotJudged
 from verl_tui.health.inputs import column_of
 from verl_tui.health.limits import LIMITS, Limit, all_cut, response_limit, stated_limit
+from verl_tui.health.rule_context import present_names
 from verl_tui.health.suspect_settings import CAUSES
 from verl_tui.indicators import INDICATORS, factor
 from verl_tui.runs.views.devices import logs_device_memory
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Sequence
 
-    from verl_tui.health.conditions.condition import Breach, DescribedBreach
+    from verl_tui.health.conditions.condition import Breach
     from verl_tui.health.guide import Rule
     from verl_tui.health.rule_context import RuleContext
     from verl_tui.runs.series import Series
@@ -37,21 +39,11 @@ _MOST_KEYS = 50
 """Most keys that a rule with a wildcard judges."""
 
 
-class _RuleInputs(NamedTuple):
-    """The log's own keys of the metrics that a rule judges."""
-
-    keys: Sequence[str]
-    beside: str | None
-    """The second input of a stream of two metrics."""
-
-
 class RuleOnRun:
     """One rule with its state for one run."""
 
     def __init__(self, rule: Rule) -> None:
         self.rule = rule
-        self._inputs: tuple[object, object, _RuleInputs | str] = (None, None, "")
-        """The metrics to judge, with the log's names and indicators that they were found by."""
         self._judged: dict[str, tuple[tuple[object, ...], Judged, int | None]] = {}
         """By key what its points show, with all that this depends on."""
         self._exempt: dict[str, tuple[tuple[object, ...], dict[int, bool]]] = {}
@@ -60,10 +52,7 @@ class RuleOnRun:
         """
         self._breaches: dict[str, Sequence[Breach]] = {}
         """The breaches of the latest judgement, by key."""
-        self._by_values = [name for name in rule.unless if name in DEPEND_ON_VALUES]
-        self._for_whole_run = [
-            name for name in rule.unless if name not in DEPEND_ON_VALUES
-        ]
+        self._by_values = [name for name in rule.unless if name in BY_VALUES]
 
     @property
     def episodes(self) -> Sequence[Episode]:
@@ -77,35 +66,24 @@ class RuleOnRun:
                 found.append(Episode(rule.id, rule.severity, *steps, message, key))
         return found
 
-    def judge(self, context: RuleContext) -> tuple[Finding, ...] | NotJudged:
+    def judge(
+        self, context: RuleContext
+    ) -> Finding | tuple[Finding, ...] | NotJudged | None:
         """Return what the rule finds now, or why it does not judge."""
         self._breaches = {}
-        inputs = self._inputs_of(context)
-        if isinstance(inputs, str):
-            return NotJudged(self.rule.id, inputs)
-        if self.rule.stream == _MEAN_OF_ALL:
-            groups = [inputs.keys]
-        else:
-            groups = [[key] for key in inputs.keys]
-        judged = [
-            self._judge_metrics(context, group, inputs.beside) for group in groups
-        ]
-        not_judged = [one for one in judged if isinstance(one, NotJudged)]
-        if len(not_judged) == len(judged):
-            return not_judged[0]
-        return tuple([one for one in judged if isinstance(one, Finding)])
-
-    def _inputs_of(self, context: RuleContext) -> _RuleInputs | str:
-        """Return the metrics to judge, or why there are none; found again when a key is new."""
-        names, indicators, inputs = self._inputs
-        known = names is context.names and indicators is context.indicators
-        # The parts of the reward depend on settings, too, which may come later.
-        if known and not self.rule.parts:
-            return inputs
+        rule = self.rule
+        keys = _keys(context, rule)
+        beside = context.key_of(rule.beside_indicator, rule.beside_metric)
         reason = self._other_dialect(context.run.dialect)
-        inputs = reason or self._find_inputs(context)
-        self._inputs = (context.names, context.indicators, inputs)
-        return inputs
+        if reason is None:
+            reason = _what_is_missing(context, rule, keys, beside)
+        if reason is not None:
+            return NotJudged(rule.id, reason)
+        groups = [keys] if rule.stream == _MEAN_OF_ALL else [[key] for key in keys]
+        judged = [self._judge_metrics(context, group, beside) for group in groups]
+        if all(isinstance(one, NotJudged) for one in judged):
+            return judged[0]
+        return tuple([one for one in judged if isinstance(one, Finding)])
 
     def _other_dialect(self, spoken: str) -> str | None:
         """Return why the rule does not judge logs of a dialect, None if it does."""
@@ -116,21 +94,11 @@ class RuleOnRun:
             return None
         return f"judges only logs with {_whose(rule.dialects)} names; these are {_whose((spoken,))}"
 
-    def _find_inputs(self, context: RuleContext) -> _RuleInputs | str:
-        rule = self.rule
-        keys = _parts(context) if rule.parts else _keys(context, rule)
-        beside = context.key_of(rule.beside_indicator, rule.beside_metric)
-        if not keys:
-            return f"the log has {_what_is_missing(context, rule)}"
-        if beside is None and (rule.beside_indicator or rule.beside_metric):
-            return f"the log has no {_names(rule.beside_indicator, rule.beside_metric)}"
-        return _RuleInputs(keys, beside)
-
     def _judge_metrics(
         self, context: RuleContext, keys: Sequence[str], beside: str | None
     ) -> Finding | NotJudged | None:
         """Judge one metric, or the mean of several, without those that are exempt."""
-        reasons = [_exemption(self._for_whole_run, context, key) for key in keys]
+        reasons = [self._exemption(context, key) for key in keys]
         judged = [
             key for key, reason in zip(keys, reasons, strict=True) if reason is None
         ]
@@ -141,6 +109,12 @@ class RuleOnRun:
         series = [one for one in found if one is not None]
         return self._judge_series(context, judged, series)
 
+    def _exemption(self, context: RuleContext, key: str) -> str | None:
+        """Return why the rule does not apply to a metric in the whole run, None if it does."""
+        names = (name for name in self.rule.unless if name not in BY_VALUES)
+        reasons = (FOR_WHOLE_RUN[name](context, key) for name in names)
+        return next(filter(None, reasons), None)
+
     def _judge_series(
         self, context: RuleContext, keys: Sequence[str], series: Sequence[Series]
     ) -> Finding | NotJudged | None:
@@ -150,12 +124,8 @@ class RuleOnRun:
         judged, step = self._judge_column(context, series, limit)
         breaches = self._not_exempt(context, keys, judged)
         self._breaches[key] = breaches
-        if judged.has_enough and breaches and breaches[-1].cleared is None:
-            words = Wording(rule.title, context.duration, _note(rule, limit), rule.says)
-            report = judged.report(words)
-            if report is None:
-                return None
-            return self._finding(context, key, report, step)
+        if judged.has_enough and open_breach(breaches) is not None:
+            return self._finding(context, key, judged, step, _note(rule, limit))
         reason = self._exempt_now(context, keys)
         if reason is None and not judged.has_enough:
             reason = f"needs {judged.condition.needs} points, has {judged.seen}"
@@ -166,31 +136,37 @@ class RuleOnRun:
     def _exempt_now(self, context: RuleContext, keys: Sequence[str]) -> str | None:
         """Return why the rule applies to none of the metrics by their values so far."""
         for name in self._by_values:
-            reasons = [EXEMPTIONS[name](context, key) for key in keys]
+            reasons = [BY_VALUES[name](context, key) for key in keys]
             if all(reasons):
                 return reasons[0]
         return None
 
     def _finding(
-        self, context: RuleContext, key: str, report: DescribedBreach, step: int | None
-    ) -> Finding:
+        self,
+        context: RuleContext,
+        key: str,
+        judged: Judged,
+        step: int | None,
+        note: str,
+    ) -> Finding | None:
         rule = self.rule
-        label = f" ({rule.label})" if rule.label else ""
-        return Finding(
-            rule.id,
-            rule.severity,
-            report.message + label,
-            step=step,
-            since_step=report.since,
-            evidence=(
-                *(f"{key}: {sentence}" for sentence in report.evidence),
-                *self._causes(context),
-            ),
-            advice=rule.advice or None,
-            source=rule.source,
-            key=key,
-            leads=rule.id != "truncation" or all_cut(context),
+        if judged.open is None:
+            return None
+        message, *evidence = judged.report(
+            rule.title, context.duration, note, rule.says
         )
+        causes = CAUSES[rule.causes](context.run) if rule.causes else ()
+        found = rule.finding(
+            message + (f" ({rule.label})" if rule.label else ""),
+            (
+                *(f"{key}: {sentence}" for sentence in evidence),
+                *(cause.words for cause in causes),
+            ),
+            since=judged.open.since,
+            step=step,
+            key=key,
+        )
+        return replace(found, leads=rule.id != "truncation" or all_cut(context))
 
     def _not_exempt(
         self, context: RuleContext, keys: Sequence[str], judged: Judged
@@ -198,8 +174,8 @@ class RuleOnRun:
         """Return the breaches without those that were exempt by the values known at the time."""
         breaches = judged.breaches
         known = context.known(keys[0])
-        if not self._by_values or not breaches.all or known is None:
-            return breaches.all
+        if not self._by_values or not breaches or known is None:
+            return breaches
         settled = self._exempt[keys[0]][1]
 
         def is_exempt(step: int) -> bool:
@@ -210,13 +186,8 @@ class RuleOnRun:
                     settled[step] = found
             return found
 
-        return [
-            *without_exempt(breaches.all, known.steps, is_exempt, breaches.cooldown)
-        ]
-
-    def _causes(self, context: RuleContext) -> Iterator[str]:
-        if self.rule.causes:
-            yield from (cause.words for cause in CAUSES[self.rule.causes](context.run))
+        cooldown = judged.condition.cooldown
+        return [*without_exempt(breaches, known.steps, is_exempt, cooldown)]
 
     def _judge_column(
         self, context: RuleContext, series: Sequence[Series], limit: Limit | None
@@ -241,14 +212,6 @@ class RuleOnRun:
         return self._judged[key][1:]
 
 
-def _exemption(names: Sequence[str], context: RuleContext, key: str) -> str | None:
-    """Return the reason of the first exemption that holds for a metric, None if none does."""
-    for name in names:
-        if reason := EXEMPTIONS[name](context, key):
-            return reason
-    return None
-
-
 def _scale(rule: Rule, series: Sequence[Series]) -> float:
     """Return the factor from the log's values to the rule's unit."""
     scale = factor(rule.indicator, series[0].key) if rule.indicator else 1.0
@@ -259,28 +222,33 @@ def _scale(rule: Rule, series: Sequence[Series]) -> float:
 
 def _parts(context: RuleContext) -> list[str]:
     """Return the keys of the reward's parts; a single one is the reward itself."""
-    found = components(context.run.keys, context.indicators.get("reward"))
-    if len(found) < 2:
+    reward = context.indicators.get("reward")
+    if len(components(context.run.keys, reward)) < 2:
         return []
-    known = weights(context.run, found)
-    return [key for key in found if known.get(key, 0.0) >= 0][:_MOST_PARTS]
+    return [*gaining_components(context.run, reward)[:_MOST_PARTS]]
 
 
 def _keys(context: RuleContext, rule: Rule) -> Sequence[str]:
-    """Return the key of the rule's indicator or metric, or all keys that match its wildcards."""
-    patterns = [pattern for pattern in rule.metric if "*" in pattern]
-    if patterns:
-        return _matching(context.names, patterns)
+    """Return the key of the rule's indicator or metric, all keys that match its wildcards, or the
+    reward's parts.
+    """
+    if rule.parts:
+        return _parts(context)
+    if any("*" in name for name in rule.metric):
+        return _matching(context.run.keys, rule.metric)
     key = context.key_of(rule.indicator, rule.metric)
     return [key] if key else []
 
 
-def _matching(names: Mapping[str, str], patterns: Sequence[str]) -> list[str]:
-    found: dict[str, None] = {}
-    for name, key in names.items():
-        if any(fnmatchcase(name, pattern) for pattern in patterns):
-            found[key] = None
-    return list(found)[:_MOST_KEYS]
+@lru_cache(256)
+def _matching(keys: tuple[str, ...], patterns: tuple[str, ...]) -> Sequence[str]:
+    # Called at each judgement, while keys hardly ever change.
+    found = [
+        key
+        for name, key in present_names(keys).items()
+        if any("*" in one and fnmatchcase(name, one) for one in patterns)
+    ]
+    return [*dict.fromkeys(found)][:_MOST_KEYS]
 
 
 def _window(rule: Rule, series: Series) -> int:
@@ -320,12 +288,19 @@ def _note(rule: Rule, limit: Limit | None) -> str:
     return f"{number(rule.threshold)} × {limit.words}"
 
 
-def _what_is_missing(context: RuleContext, rule: Rule) -> str:
-    if rule.parts:
-        return "no components of the reward"
-    if rule.indicator == "gpu_memory" and logs_device_memory(context.run):
-        return "the memory of single devices alone"
-    return f"no {_names(rule.indicator, rule.metric)}"
+def _what_is_missing(
+    context: RuleContext, rule: Rule, keys: Sequence[str], beside: str | None
+) -> str | None:
+    """Return which input of the rule the log lacks, as a reason; None if it has all."""
+    if not keys and rule.parts:
+        return "the log has no components of the reward"
+    if not keys:
+        if rule.indicator == "gpu_memory" and logs_device_memory(context.run):
+            return "the log has the memory of single devices alone"
+        return f"the log has no {_names(rule.indicator, rule.metric)}"
+    if beside is None and (rule.beside_indicator or rule.beside_metric):
+        return f"the log has no {_names(rule.beside_indicator, rule.beside_metric)}"
+    return None
 
 
 def _names(indicator: str, metrics: tuple[str, ...]) -> str:

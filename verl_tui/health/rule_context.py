@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import TYPE_CHECKING
 
+from verl_tui.means import finite
 from verl_tui.metrics import modern
 from verl_tui.runs.time.pace import Pace, pace
 from verl_tui.runs.views.state import State, state
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Hashable, Iterable, Mapping, Sequence
 
     from verl_tui.health.guide import Guide
     from verl_tui.runs.run import Run
@@ -65,6 +67,24 @@ class RuleContext:
             return None
         return series.until(self.end) or None
 
+    def finite(self, key: str | None, newest: int = 0) -> list[float]:
+        """Return the numbers among a metric's values up to the step `end`, or among so many newest
+        ones.
+        """
+        series = self.run.series(key) if key is not None else None
+        if series is None:
+            return []
+        stop = len(series)
+        if self.end is not None:
+            stop = bisect_right(series.steps, self.end)
+        return finite(series.values[max(0, stop - newest) if newest else 0 : stop])
+
+    def revisions(self, keys: Iterable[str | None]) -> Hashable:
+        """Return all that metrics up to the step `end` depend on but for their newest points."""
+        found = [self.run.series(key) for key in keys if key is not None]
+        known = [(one.key, one.revision) for one in found if one is not None]
+        return self.end, tuple(known)
+
     def at(self, step: int) -> RuleContext:
         """Return the context with the numbers known at a step; settings, names and state are those
         of now.
@@ -87,13 +107,14 @@ def rule_context(run: Run, guide: Guide, now: float) -> RuleContext:
         pace(run),
         state(run, now),
         run.indicators,
-        _names(run.keys),
+        present_names(run.keys),
         run.end,
     )
 
 
 @lru_cache(256)
-def _names(keys: tuple[str, ...]) -> Mapping[str, str]:
+def present_names(keys: tuple[str, ...]) -> Mapping[str, str]:
+    """Return verl's present name of each key, and the key itself -> the key."""
     # Called at each judgement, while keys hardly ever change.
     names: dict[str, str] = {}
     for key in keys:

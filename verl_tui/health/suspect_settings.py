@@ -39,11 +39,13 @@ def drift_causes(run: Run) -> Sequence[Suspect]:
     """Return the settings that let a policy run away: a weak or fixed KL term, a high learning
     rate, a wide clip.
     """
-    return [
-        cause
-        for look in (_kl_coef, _controller, _learning_rate, _clip)
-        if (cause := look(run)) is not None
-    ]
+    found = [_kl_coef(run), _controller(run)]
+    for name, settings, most, where in _HIGH:
+        stated = positive_setting(run, settings)
+        if stated is not None and stated[1] > most:
+            words = f"config: {_setting(run, *stated)} is {where}"
+            found.append(Suspect(name, words))
+    return [one for one in found if one is not None]
 
 
 def length_cause(run: Run) -> Sequence[Suspect]:
@@ -86,29 +88,21 @@ def _controller(run: Run) -> Suspect | None:
     )
 
 
-def _learning_rate(run: Run) -> Suspect | None:
-    stated = positive_setting(
-        run,
-        ("actor.optim.lr", "actor_lr", "actor_learning_rate", "learning_rate", "lr"),
-    )
-    if stated is None or stated[1] <= _LEARNING_RATE:
-        return None
-    return Suspect(
+_HIGH = (
+    (
         "learning_rate",
-        f"config: {_setting(run, *stated)} is above {number(_LEARNING_RATE)} (heuristic)",
-    )
-
-
-def _clip(run: Run) -> Suspect | None:
-    stated = positive_setting(
-        run, ("actor.clip_ratio", "clip_ratio", "cliprange", "clip_range", "epsilon")
-    )
-    if stated is None or stated[1] <= _CLIP:
-        return None
-    return Suspect(
+        ("actor.optim.lr", "actor_lr", "actor_learning_rate", "learning_rate", "lr"),
+        _LEARNING_RATE,
+        f"above {number(_LEARNING_RATE)} (heuristic)",
+    ),
+    (
         "clip_ratio",
-        f"config: {_setting(run, *stated)} is wider than the usual 0.1–{number(_CLIP)}",
-    )
+        ("actor.clip_ratio", "clip_ratio", "cliprange", "clip_range", "epsilon"),
+        _CLIP,
+        f"wider than the usual 0.1–{number(_CLIP)}",
+    ),
+)
+"""Public name of a suspect, its settings, the highest usual value, and what a higher one is."""
 
 
 def _setting(run: Run, key: str, value: object) -> str:

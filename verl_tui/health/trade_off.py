@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from verl_tui.health.blocks import BlockHistory
-    from verl_tui.health.conditions.windows import Mask
+    from verl_tui.health.conditions.windows import Flags
 
 _LEFT = 0.6
 """Share of its best at or below which a figure has fallen: heuristic; errors measure the noise of
@@ -103,12 +103,12 @@ def trade_off(
     return None
 
 
-def may_pay(blocks: BlockHistory, i: int) -> Mask:
+def may_pay(blocks: BlockHistory, i: int) -> Flags:
     """Return at which blocks `trade_off` may find a figure, or one that it has found may last."""
     levels = blocks.array(i)
     low, high = (reached[:, i] for reached in blocks.reach())
     floor = np.where((low >= -1.0) & (low < 0.0) & (high <= 1.0), -1.0, 0.0)
-    found: Mask = last_known(levels) - floor <= _BACK * (high - floor)
+    found: Flags = last_known(levels) - floor <= _BACK * (high - floor)
     return found
 
 

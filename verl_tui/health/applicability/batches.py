@@ -11,7 +11,7 @@ from verl_tui.health.limits import positive_setting
 from verl_tui.means import finite
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
+    from collections.abc import Sequence
 
     from verl_tui.health.rule_context import RuleContext
     from verl_tui.runs.run import Run
@@ -150,10 +150,3 @@ def _draws(values: Sequence[float]) -> float:
     if spread <= 0:
         return math.inf
     return mean * (1 - mean) / (spread * spread)
-
-
-BATCH_EXEMPTIONS: Mapping[str, Callable[[RuleContext, str], str | None]] = {
-    "by-batch-size": by_batch_size,
-    "by-reference-kl": by_reference_kl,
-}
-"""Name in the guide -> exemption."""

@@ -1,8 +1,9 @@
-"""Exemptions by what else a run logs: better figures, devices in use, asynchronous training."""
+"""Exemptions by what else a run logs and how it writes numbers: better figures, devices in use,
+asynchronous training, a 0 that may be a rounded one.
+"""
 
 from __future__ import annotations
 
-import math
 from functools import lru_cache
 from statistics import fmean
 from typing import TYPE_CHECKING
@@ -11,8 +12,6 @@ from verl_tui.indicators import TUTORIALS_OWN
 from verl_tui.runs.views.devices import WORKED, memory_key, never_worked
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
-
     from verl_tui.health.rule_context import RuleContext
 
 _LATELY, _IDLE = 10, 50.0
@@ -33,26 +32,22 @@ def has_reward(context: RuleContext, _key: str) -> str | None:
     return "judged together with the reward" if "reward" in context.indicators else None
 
 
-def has_spread(context: RuleContext, _key: str) -> str | None:
-    """Exempt the spread over time where the log has the spread within a step."""
-    known = context.indicators.get("reward_std")
-    return f"judged by {known}" if known else None
-
-
-def has_utilization(context: RuleContext, _key: str) -> str | None:
-    """Exempt single devices where the log has one figure for all of them."""
-    known = context.indicators.get("gpu_utilization")
+def judged_by(context: RuleContext, _key: str, indicator: str) -> str | None:
+    """Exempt a figure in whose place the log has a better one, as the spread within a step for that
+    over time, or one figure for single devices.
+    """
+    known = context.indicators.get(indicator)
     return f"judged by {known}" if known else None
 
 
 def judged_as_idle(context: RuleContext, key: str) -> str | None:
     """Exempt a utilisation that is so low that it is called idle."""
     series = context.known(key)
-    if series is None:
+    known = context.finite(key, _LATELY)
+    if series is None or not known:
         return None
-    known = [value for value in series.tail(_LATELY) if math.isfinite(value)]
     scale = 100.0 if series.highest <= 1.0 else 1.0
-    if known and scale * fmean(known) < _IDLE:
+    if scale * fmean(known) < _IDLE:
         return "below 50%: judged by gpu-idle"
     return None
 
@@ -121,15 +116,46 @@ def no_factor(context: RuleContext, key: str) -> str | None:
     )
 
 
-METRIC_EXEMPTIONS: Mapping[str, Callable[[RuleContext, str], str | None]] = {
-    "has-reward": has_reward,
-    "has-spread": has_spread,
-    "has-utilization": has_utilization,
-    "judged-as-idle": judged_as_idle,
-    "unused-device": unused_device,
-    "another-name": another_name,
-    "asynchronous": asynchronous,
-    "synchronous": synchronous,
-    "no-factor": no_factor,
-}
-"""Name in the guide -> exemption."""
+RATES = ("actor/lr", "learning_rate", "train/learning_rate", "train/lr", "lr")
+"""Names of the learning rate, verl's first."""
+_NEWEST = 10
+"""Newest points of a metric to check."""
+_END, _LOW = 0.9, 0.5
+"""Share of a run from which on its schedule may be over, and of its highest that a rate has come
+down to before it is 0: otherwise it was switched off.
+"""
+_DIGITS = 4
+_WHOLE_LOG = ("policy_loss", "grad_norm", "entropy", "reward_std", "reward")
+
+
+def rate_rounded(context: RuleContext, key: str) -> str | None:
+    """Exempt a learning rate of 0 that may be rounded, as consoles with three digits print it."""
+    kl = context.run.present(context.indicators.get("reference_kl"))
+    if kl is not None and any(value != 0 for value in kl.tail(_NEWEST)):
+        moves = f"{kl.key} is not 0, so the policy moves"
+        return f"{moves}: {key} is rounded, or has fallen to 0 at the end"
+    return few_digits(context, key)
+
+
+def schedule_over(context: RuleContext, key: str) -> str | None:
+    """Exempt a learning rate that has come down to 0: at the end of its schedule there is nothing
+    left to learn; in the middle of a run it is too early for that.
+    """
+    rate = context.known(key)
+    run = context.run
+    if rate is None or rate.highest <= 0 or rate.values[-1] != 0:
+        return None
+    last = next(value for value in reversed(rate.values) if value != 0)
+    early = run.total_steps and (run.step or 0) < _END * run.total_steps
+    if early or abs(last) > _LOW * rate.highest:
+        return None
+    return f"{key} has come down to 0: it is at the end of its schedule"
+
+
+def few_digits(context: RuleContext, key: str) -> str | None:
+    """Exempt a figure of 0 that may be rounded, in a log without any number of many digits."""
+    whole = (*map(context.indicators.get, _WHOLE_LOG), context.first_key(RATES))
+    newest = [value for one in whole for value in context.finite(one, _NEWEST)]
+    if any(round(value, _DIGITS) != value for value in newest):
+        return None
+    return f"all numbers have few digits: {key} may be rounded"

@@ -10,7 +10,7 @@ from verl_tui.evaluation import PREFIX
 from verl_tui.means import finite
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
+    from collections.abc import Sequence
 
     from verl_tui.health.rule_context import RuleContext
     from verl_tui.runs.run import Run
@@ -162,16 +162,7 @@ def small_scale(context: RuleContext, _key: str) -> str | None:
 
 def not_unit_scale(context: RuleContext, key: str) -> str | None:
     """Exempt a reward that is not known to go from 0 to 1: a swing has no size without a scale."""
-    series = context.known(key)
-    known = finite(series.tail(_POINTS)) if series is not None else []
+    known = context.finite(key, _POINTS)
     if len(known) >= _SCORES and all(0.0 <= value <= 1.0 for value in known):
         return None
     return f"{key} is not known to be on a scale from 0 to 1"
-
-
-SCALE_EXEMPTIONS: Mapping[str, Callable[[RuleContext, str], str | None]] = {
-    "bounded-reward": bounded_reward,
-    "small-scale": small_scale,
-    "not-unit-scale": not_unit_scale,
-}
-"""Name in the guide -> exemption."""

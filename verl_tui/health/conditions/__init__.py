@@ -4,12 +4,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from verl_tui.health.conditions.cliff import Cliff
-from verl_tui.health.conditions.scale import Scaled
-from verl_tui.health.conditions.slide import Slide
-from verl_tui.health.conditions.spread import Jump, Leap, Surge, Zero
-from verl_tui.health.conditions.stays import Noisy, Range, Stays, Steadiness
-from verl_tui.health.conditions.streak import Drops, Streak
+from verl_tui.health.conditions.falls import Cliff, Slide
+from verl_tui.health.conditions.restarts import Drops, Scaled, Streak
+from verl_tui.health.conditions.spread import Jump, Surge, Zero
+from verl_tui.health.conditions.stays import Noisy, Range, Stays
 from verl_tui.health.conditions.swings import Swings
 from verl_tui.health.conditions.trend import Rising
 
@@ -31,26 +29,23 @@ def make(rule: Rule, unit: float, restarts: tuple[int, ...]) -> Condition:
     return KINDS[rule.condition](rule, rule.threshold * unit, restarts)
 
 
-def _steady(rule: Rule) -> Steadiness:
-    return Steadiness(rule.window, rule.share, rule.clear, rule.trend, rule.climb)
+def _stays(rule: Rule, outside: Range, kind: type[Stays] = Stays) -> Stays:
+    return kind(outside, rule.window, rule.share, rule.clear, rule.trend, rule.climb)
 
 
 def _jump(rule: Rule, limit: float) -> Jump:
     floor = max(rule.floor, limit)
-    leap = Leap(rule.factor, rule.spread, floor, rule.tail, rule.ignore * floor)
-    return Jump(
-        leap, window=rule.window, least=rule.least or rule.window, hold=rule.hold
-    )
+    least = rule.least or rule.window
+    past = (rule.tail, rule.ignore * floor, rule.window, least)
+    return Jump(rule.factor, rule.spread, floor, *past, rule.hold)
 
 
 KINDS: dict[str, Callable[[Rule, float, tuple[int, ...]], Condition]] = {
-    "above": lambda rule, limit, _: Stays(Range(high=limit), _steady(rule)),
-    "at-least": lambda rule, limit, _: Stays(
-        Range(high=limit, inclusive=True), _steady(rule)
-    ),
-    "below": lambda rule, limit, _: Stays(Range(low=limit), _steady(rule)),
-    "outside": lambda rule, _, __: Stays(Range(rule.low, rule.high), _steady(rule)),
-    "noisy": lambda rule, limit, _: Noisy(Range(high=limit), _steady(rule)),
+    "above": lambda rule, limit, _: _stays(rule, Range(high=limit)),
+    "at-least": lambda rule, limit, _: _stays(rule, Range(high=limit, inclusive=True)),
+    "below": lambda rule, limit, _: _stays(rule, Range(low=limit)),
+    "outside": lambda rule, _, __: _stays(rule, Range(rule.low, rule.high)),
+    "noisy": lambda rule, limit, _: _stays(rule, Range(high=limit), Noisy),
     "swings": lambda rule, limit, _: Swings(limit, rule.window),
     "zero": lambda rule, _, __: Zero(window=rule.window, count=rule.count),
     "jump": lambda rule, limit, _: _jump(rule, limit),

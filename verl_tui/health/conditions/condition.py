@@ -4,43 +4,17 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections import deque
-from copy import copy
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
+    from collections.abc import Callable, Iterable, Sequence
 
     from numpy.typing import NDArray
 
-_KEPT_SPANS = 100
+KEPT_BREACHES = 100
 """Breaches remembered of one metric: a history is read by people."""
-
-
-@dataclass(frozen=True, slots=True)
-class Wording:
-    """The words of a rule in its messages."""
-
-    title: str
-    """The metric in a few words, e.g. `policy KL`."""
-    duration: Callable[[int], str]
-    """Formats a number of steps, with minutes where the pace is known."""
-    note: str = ""
-    """The quantity that the threshold is relative to, e.g. `128% of the limit 512, assumed`."""
-    says: str = ""
-    """A sentence's beginning that replaces `<title> has stayed <where>`."""
-
-
-@dataclass(frozen=True, slots=True)
-class DescribedBreach:
-    """A breach in words, while it holds."""
-
-    message: str
-    since: int
-    """Step at which the breach began."""
-    evidence: tuple[str, ...] = ()
 
 
 class Breach(NamedTuple):
@@ -56,61 +30,9 @@ class Breach(NamedTuple):
     """Step at which it was over, None while it lasts."""
 
 
-class Breaches:
-    """The breaches of one metric, one after the other.
-
-    One that comes back soon after it was over is the same breach, so that a value that oscillates
-    around its threshold is reported once.
-    """
-
-    def __init__(self, cooldown: int) -> None:
-        """Begin without a breach.
-
-        Args:
-            cooldown: Points within which a breach that comes back is the same one.
-        """
-        self.cooldown = cooldown
-        self.all: deque[Breach] = deque(maxlen=_KEPT_SPANS)
-        self._cleared_at = 0
-
-    @property
-    def open(self) -> Breach | None:
-        """The breach that holds now."""
-        if self.all and self.all[-1].cleared is None:
-            return self.all[-1]
-        return None
-
-    def begin(self, since: int, step: int, what: str, at: int) -> None:
-        """Note a breach that has become certain.
-
-        Args:
-            since: Its first step.
-            step: The present step.
-            what: What happened, in words that follow the metric's title.
-            at: Number of points seen so far.
-        """
-        if self.recent(at) is not None:
-            self.all[-1] = self.all[-1]._replace(cleared=None)
-        else:
-            self.all.append(Breach(since, step, what))
-
-    def recent(self, at: int) -> Breach | None:
-        """Return the latest breach if one that begins now continues it, None for a new one."""
-        if self.all and at - self._cleared_at <= self.cooldown:
-            return self.all[-1]
-        return None
-
-    def end(self, step: int, at: int) -> None:
-        """Note that it is over; without a breach nothing happens."""
-        if self.open is not None:
-            self.all[-1] = self.all[-1]._replace(cleared=step)
-            self._cleared_at = at
-
-    def copy(self) -> Breaches:
-        """Return an independent copy."""
-        twin = copy(self)
-        twin.all = self.all.copy()
-        return twin
+def open_breach(breaches: Sequence[Breach]) -> Breach | None:
+    """Return the breach that holds now, None without one."""
+    return breaches[-1] if breaches and breaches[-1].cleared is None else None
 
 
 class Column(NamedTuple):
@@ -136,11 +58,45 @@ class Spell(NamedTuple):
     """Numbers that its report needs, each condition's own."""
 
 
+class HeldBreach(NamedTuple):
+    """A breach that holds, with all that tells of it."""
+
+    title: str
+    """The metric in a few words, e.g. `policy KL`."""
+    duration: Callable[[int], str]
+    """Formats a number of steps, with minutes where the pace is known."""
+    note: str
+    """The quantity that the threshold is relative to, e.g. `128% of the limit 512, assumed`."""
+    says: str
+    """A sentence's beginning that replaces `<title> has stayed <where>`."""
+    since: int
+    """First step of the breach."""
+    spell: Spell
+    column: Column
+
+    @property
+    def last(self) -> float:
+        """The newest value."""
+        return float(self.column.values[-1])
+
+    @property
+    def newest(self) -> str:
+        """The newest value and its step in words."""
+        return f"{number(self.last)} at step {self.column.steps[-1]}"
+
+    @property
+    def long(self) -> str:
+        """The steps of the breach in words."""
+        return self.duration(int(self.column.steps[-1]) - self.since + 1)
+
+
 class Condition(ABC):
     """A causal check of a whole column: what it finds up to a point depends on nothing after it."""
 
     cooldown = 0
-    """Points within which a breach that comes back is the same one."""
+    """Points within which a breach that comes back is the same one, so that a value that oscillates
+    around its threshold is reported once.
+    """
 
     @property
     @abstractmethod
@@ -152,8 +108,8 @@ class Condition(ABC):
         """Return all breaches, oldest first; the last one may hold."""
 
     @abstractmethod
-    def report(self, words: Wording, judged: Judged) -> DescribedBreach:
-        """Return the breach that holds in words."""
+    def report(self, held: HeldBreach) -> Sequence[str]:
+        """Return the message on a breach that holds, and its evidence, a sentence each."""
 
     def derived(self, column: Column) -> Column:
         """Return the numbers that are judged; a condition may derive others."""
@@ -171,17 +127,22 @@ class Judged:
         self.condition = condition
         self.seen = condition.seen(column)
         self.column = condition.derived(column)
-        self.breaches = Breaches(condition.cooldown)
-        self.held: Spell | None = None
-        """The spell that holds now."""
-        steps = self.column.steps
+        self.breaches: deque[Breach] = deque(maxlen=KEPT_BREACHES)
+        self.spell: Spell | None = None
+        """The newest one."""
         with np.errstate(over="raise", divide="ignore", invalid="ignore"):
             for one in condition.spells(self.column):
-                since, raised = int(steps[one.first]), int(steps[one.raised])
-                self.breaches.begin(since, raised, one.what, one.raised + 1)
-                self.held = one if one.cleared is None else None
-                if one.cleared is not None:
-                    self.breaches.end(int(steps[one.cleared]), one.cleared + 1)
+                self._note(one, self.spell)
+                self.spell = one
+
+    def _note(self, spell: Spell, before: Spell | None) -> None:
+        steps = self.column.steps
+        breach = Breach(int(steps[spell.first]), int(steps[spell.raised]), spell.what)
+        over = before.cleared if before is not None else None
+        if over is not None and spell.raised - over <= self.condition.cooldown:
+            breach = self.breaches.pop()
+        end = int(steps[spell.cleared]) if spell.cleared is not None else None
+        self.breaches.append(breach._replace(cleared=end))
 
     @property
     def has_enough(self) -> bool:
@@ -189,20 +150,22 @@ class Judged:
         return self.seen >= self.condition.needs
 
     @property
-    def since(self) -> int:
-        """First step of the breach that holds."""
-        assert self.breaches.open is not None
-        return self.breaches.open.since
+    def open(self) -> Breach | None:
+        """The breach that holds now."""
+        return open_breach(self.breaches)
 
-    @property
-    def newest(self) -> tuple[int, float]:
-        """The last step and its value."""
-        steps, values = self.column
-        return int(steps[-1]), float(values[-1])
-
-    def report(self, words: Wording) -> DescribedBreach | None:
-        """Return the breach that holds now in words, None without one."""
-        return None if self.held is None else self.condition.report(words, self)
+    def report(
+        self, title: str, duration: Callable[[int], str], note: str = "", says: str = ""
+    ) -> Sequence[str]:
+        """Return the message on the breach that holds now, and its evidence; the words are those of
+        `HeldBreach`.
+        """
+        assert self.open is not None
+        assert self.spell is not None
+        held = HeldBreach(
+            title, duration, note, says, self.open.since, self.spell, self.column
+        )
+        return self.condition.report(held)
 
 
 def number(value: float) -> str:

@@ -1,4 +1,4 @@
-"""Values far from their own recent past: jumps, surges, and a fall to zero."""
+"""Values far from their own past: jumps, surges, a fall to zero, and levels that shift."""
 
 from __future__ import annotations
 
@@ -6,23 +6,22 @@ import math
 from collections import deque
 from dataclasses import dataclass
 from statistics import fmean, median
-from typing import TYPE_CHECKING, ClassVar, NamedTuple
+from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
 
 from verl_tui.health.conditions.condition import (
     Condition,
-    DescribedBreach,
     Spell,
     number,
 )
-from verl_tui.health.conditions.windows import first, rolling, rows, sigma
+from verl_tui.health.conditions.windows import first, means, rolling, rows, sigma
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Sequence
 
-    from verl_tui.health.conditions.condition import Column, Judged, Wording
-    from verl_tui.health.conditions.windows import Mask, Numbers, Places
+    from verl_tui.health.conditions.condition import Column, HeldBreach
+    from verl_tui.health.conditions.windows import Flags, Numbers, Places
 
 _LEAST_SIGMA = 0.05
 """The spread counts as at least a twentieth of the level, so that a nearly constant past makes
@@ -37,27 +36,20 @@ _CORES = 10
 """Windows that begin within a tenth of their size of each other are looked at together."""
 
 
-class Leap(NamedTuple):
-    """How far above its past a value must lie to be a jump."""
-
-    factor: float
-    """Times the past's median."""
-    spread: float
-    """Standard deviations of the past above its median."""
-    floor: float
-    """Values below are never a jump."""
-    tail: float = 0.0
-    """Times the upper tail of the past, so that what comes again and again is no jump."""
-    ignore: float = -math.inf
-    """Values up to here are left out of the past, as the gradients of dead groups."""
-
-
 @dataclass(frozen=True)
 class Jump(Condition):
     """A value far above the points before it; held for some points, longer if it happens often."""
 
-    leap: Leap
-    """What makes a jump."""
+    factor: float
+    """Times the past's median that a jump exceeds."""
+    spread: float
+    """Standard deviations of the past above its median."""
+    floor: float
+    """Values below are never a jump."""
+    tail: float
+    """Times the upper tail of the past, so that what comes again and again is no jump."""
+    ignore: float
+    """Values up to here are left out of the past, as the gradients of dead groups."""
     window: int
     """Points that make the past at most."""
     least: int
@@ -97,24 +89,23 @@ class Jump(Condition):
 
     def _jumps(self, values: Numbers) -> Iterator[tuple[int, float, float]]:
         """Yield places of jumps, their values, and the medians of the points before."""
-        leap = self.leap
-        usual = values > leap.ignore
+        usual = values > self.ignore
         counts: Places = np.cumsum(usual) - usual
         kept = values[usual]
-        places = np.flatnonzero((values > leap.floor) & (counts >= self.least))
+        places = np.flatnonzero((values > self.floor) & (counts >= self.least))
         may_be = self._may_be(values[places], counts[places], kept)
         for place in places[may_be].tolist():
             value, count = float(values[place]), int(counts[place])
             past = np.sort(kept[max(0, count - self.window) : count])
             level = median(past.tolist())
-            if value <= leap.factor * level:
+            if value <= self.factor * level:
                 continue
             tail = past[int(_TAIL * len(past))]
             spread = max(sigma(past, level), _LEAST_SIGMA * abs(level))
-            if value > leap.tail * tail and value - level > leap.spread * spread:
+            if value > self.tail * tail and value - level > self.spread * spread:
                 yield place, value, level
 
-    def _may_be(self, values: Numbers, counts: Places, kept: Numbers) -> Mask:
+    def _may_be(self, values: Numbers, counts: Places, kept: Numbers) -> Flags:
         """Return which values may be jumps by what their pasts have in common with the pasts next
         to them: that spares most of the sorting.
         """
@@ -133,29 +124,28 @@ class Jump(Condition):
             for rank in ((self.window - 1) // 2, int(_TAIL * self.window))
         ]
         level, tail = np.partition(cores, ranks, axis=1)[:, ranks].T
-        least = np.maximum(self.leap.factor * level, self.leap.tail * tail)
+        least = np.maximum(self.factor * level, self.tail * tail)
         found[full] = values[full] > least[group]
         return found
 
-    def report(self, words: Wording, judged: Judged) -> DescribedBreach:
-        """Return the breach that holds in words."""
-        assert judged.held is not None
-        numbers = judged.held.levels
-        steps = [int(judged.column.steps[int(place)]) for place in numbers[::3]]
+    def report(self, held: HeldBreach) -> Sequence[str]:
+        """Return the message on a breach that holds, and its evidence."""
+        numbers = held.spell.levels
+        steps = [int(held.column.steps[int(place)]) for place in numbers[::3]]
         jumps = list(zip(steps, numbers[1::3], numbers[2::3], strict=True))
         step, value, level = max(jumps, key=lambda jump: jump[1])
         message = (
-            f"{words.title} jumped to {number(value)} at step {step}, "
+            f"{held.title} jumped to {number(value)} at step {step}, "
             f"from its usual {number(level)}"
         )
         if len(jumps) > 1:
-            since = judged.since
-            message += f"; {len(jumps)} such points since step {since}, the last at {steps[-1]}"
+            since = f"since step {held.since}"
+            message += f"; {len(jumps)} such points {since}, the last at {steps[-1]}"
         evidence = [
             f"{number(value)} at step {step}; the points before: median {number(usual)}"
             for step, value, usual in jumps[-3:]
         ]
-        return DescribedBreach(message, judged.since, tuple(evidence))
+        return message, *evidence
 
 
 @dataclass(frozen=True)
@@ -259,25 +249,22 @@ class Surge(Condition):
         """Return the value up to which there is no surge above a level."""
         return max(self.factor * level, self.floor)
 
-    def report(self, words: Wording, judged: Judged) -> DescribedBreach:
-        """Return the breach that holds in words."""
-        assert judged.held is not None
-        (level,) = judged.held.levels
-        since = judged.since
-        step, last = judged.newest
-        steps, recent = (one[-self.recent :].tolist() for one in judged.column)
+    def report(self, held: HeldBreach) -> Sequence[str]:
+        """Return the message on a breach that holds, and its evidence."""
+        (level,) = held.spell.levels
+        steps, recent = (one[-self.recent :].tolist() for one in held.column)
         mean = fmean(recent)
         times = f"{number(mean / level)} times" if level > 0 else "far above"
-        message = (
-            f"{words.title} has been {times} its own past for {words.duration(step - since + 1)}: "
-            f"mean of the last {len(recent)} points {number(mean)}, "
-            f"before step {since} {number(level)}, last {number(last)}"
-        )
         values = ", ".join(
             f"{number(value)} at step {at}"
             for at, value in zip(steps, recent, strict=True)
         )
-        return DescribedBreach(message, since, (values,))
+        return (
+            f"{held.title} has been {times} its own past for {held.long}: "
+            f"mean of the last {len(recent)} points {number(mean)}, "
+            f"before step {held.since} {number(level)}, last {number(held.last)}",
+            values,
+        )
 
 
 @dataclass(frozen=True)
@@ -373,21 +360,102 @@ class Zero(Condition):
         in_a_row = math.log(self._CHANCE) / math.log(min(share, 0.9))
         return max(self.count, math.ceil(in_a_row))
 
-    def report(self, words: Wording, judged: Judged) -> DescribedBreach:
-        """Return the breach that holds in words."""
-        assert judged.held is not None
-        level, *past = judged.held.levels
-        since = judged.since
-        long = words.duration(judged.newest[0] - since + 1)
-        message = (
-            f"{words.title} fell to 0 at once at step {since}, from {number(level)}, "
-            f"and has been 0 for {long}"
+    def report(self, held: HeldBreach) -> Sequence[str]:
+        """Return the message on a breach that holds, and its evidence."""
+        level, *past = held.spell.levels
+        return (
+            f"{held.title} fell to 0 at once at step {held.since}, from {number(level)}, "
+            f"and has been 0 for {held.long}",
+            f"the points before: {', '.join(map(number, past))}",
         )
-        before = ", ".join(map(number, past))
-        return DescribedBreach(message, since, (f"the points before: {before}",))
 
 
 def _take(values: Numbers, *into: deque[float]) -> None:
     """Append to each of some queues the values that it has room for."""
     for one in into:
         one.extend(values[-(one.maxlen or 0) :].tolist())
+
+
+_SIGMAS = 5.0
+_BACK = 0.5
+"""It is over when half of the way is made up for."""
+
+
+@dataclass(frozen=True)
+class Shift(Condition):
+    """The last points lie far above (or below) the ones before, or the first ones: what creeps
+    leaves its past, too.
+    """
+
+    window: int
+    """Points of the past at most."""
+    least: int
+    """Fewest points of the past that it needs."""
+    recent: int
+    """Points that must all have left it."""
+    way: float
+    """How far at least, in the metric's own unit; negative to watch for a fall."""
+
+    @property
+    def cooldown(self) -> int:  # type: ignore[override]
+        """Points within which a breach that comes back is the same one."""
+        return self.recent
+
+    @property
+    def needs(self) -> int:
+        """Fewest points to judge."""
+        return self.least + self.recent
+
+    def spells(self, column: Column) -> Iterator[Spell]:
+        """Return all shifts, each with the usual level before."""
+        up = column.values if self.way > 0 else -column.values
+        least = abs(self.way)
+        newest = means(up, self.recent)
+        # No usual level lies beyond the least value so far.
+        places = np.flatnonzero(up - np.minimum.accumulate(up) > least)
+        base = 0
+        for place in places.tolist():
+            if place + 1 - base < self.needs:
+                continue
+            usual = self._usual(up, base, place)
+            if usual is None:
+                continue
+            end = first(
+                lambda part, back=usual + _BACK * least: newest[part] < back,  # type: ignore[misc]
+                place + 1,
+                len(up),
+            )
+            start = place + 1 - self.recent
+            sign = math.copysign(1, self.way)
+            levels = [sign * one + 0.0 for one in (usual, newest[place])]
+            verb = "rose" if self.way > 0 else "fell"
+            way = "from its usual {} to {}".format(*map(number, levels))
+            yield Spell(start, place, end, f"{verb} {way}", (levels[0],))
+            if end is None:
+                return
+            base = end + 1
+
+    def _usual(self, values: Numbers, base: int, place: int) -> float | None:
+        """Return the usual level that the last points have left, None where they have not."""
+        start = place + 1 - self.recent
+        last = values[start : place + 1]
+        pasts = [values[max(base, start - self.window) : start]]
+        if place + 1 >= 2 * self.window:
+            pasts.append(values[: self.window])
+        for past in pasts:
+            usual: float = median(past.tolist())
+            least = max(abs(self.way), _SIGMAS * sigma(past, usual))
+            if (last - usual > least).all():
+                return usual
+        return None
+
+    def report(self, held: HeldBreach) -> Sequence[str]:
+        """Return the message on a breach that holds, and its evidence."""
+        (usual,) = held.spell.levels
+        verb = "risen" if self.way > 0 else "fallen"
+        now = fmean(held.column.values[-self.recent :].tolist())
+        way = f"from its usual {number(usual)} to {number(now)}"
+        return (
+            f"{held.title} has {verb} {way} since step {held.since}",
+            f"usual {number(usual)} before, newest {held.newest}",
+        )

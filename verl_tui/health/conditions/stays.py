@@ -12,7 +12,6 @@ import numpy as np
 from verl_tui.health.conditions.condition import (
     Column,
     Condition,
-    DescribedBreach,
     Spell,
     number,
 )
@@ -20,10 +19,10 @@ from verl_tui.health.conditions.trend import trends
 from verl_tui.health.conditions.windows import means
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Sequence
 
-    from verl_tui.health.conditions.condition import Judged, Wording
-    from verl_tui.health.conditions.windows import Mask, Numbers, Places
+    from verl_tui.health.conditions.condition import HeldBreach
+    from verl_tui.health.conditions.windows import Flags, Numbers, Places
 
 _RISING_T = 3.0
 """A rise counts as shown at three standard errors: heuristic, one chance in some hundreds."""
@@ -44,7 +43,7 @@ class Range:
     inclusive: bool = False
     """True if the limits themselves are breaches."""
 
-    def breached(self, values: Numbers) -> Mask:
+    def breached(self, values: Numbers) -> Flags:
         """Return which values lie outside."""
         if self.inclusive:
             return (values >= self.high) | (values <= self.low)
@@ -71,10 +70,11 @@ class Range:
         return found
 
 
-@dataclass(frozen=True, slots=True)
-class Steadiness:
-    """The condition for a breach to last."""
+@dataclass(frozen=True)
+class Stays(Condition):
+    """Most of the last points and their mean lie outside a range."""
 
+    range: Range
     window: int
     """Points of the window."""
     share: float = 0.8
@@ -88,32 +88,24 @@ class Steadiness:
     climb: float = 0.0
     """If not 0: the window's mean must be so many times that of the run's first window."""
 
-
-@dataclass(frozen=True)
-class Stays(Condition):
-    """Most of the last points and their mean lie outside a range."""
-
-    range: Range
-    steady: Steadiness
-
     @property
     def cooldown(self) -> int:  # type: ignore[override]
         """Points within which a breach that comes back is the same one."""
-        return 2 * self.steady.window
+        return 2 * self.window
 
     @property
     def needs(self) -> int:
         """Fewest points to judge."""
-        return self.steady.window
+        return self.window
 
     def spells(self, column: Column) -> Iterator[Spell]:
         """Return all breaches."""
-        values, window = column.values, self.steady.window
+        values, window = column.values, self.window
         out = self.range.breached(values)
         hits: Places = np.cumsum(out)
         hits[window:] -= hits[:-window].copy()
         # Rounded up, but with tolerance for floating-point error: 0.8 × 10 is 8.
-        most = math.ceil(self.steady.share * window - 1e-9)
+        most = math.ceil(self.share * window - 1e-9)
         places = window - 1 + np.flatnonzero(hits[window - 1 :] >= most)
         if not len(places):
             return
@@ -138,79 +130,73 @@ class Stays(Condition):
                 return
             again = cleared + 1
 
-    def _is_out(self, hits: Places, mean: Numbers) -> Mask:
+    def _is_out(self, hits: Places, mean: Numbers) -> Flags:
         """Return where the mean of the window is in breach; that of breaches on one side is."""
         found = self.range.breached(mean)
         if self.range.is_one_sided:
-            found |= hits == self.steady.window
+            found |= hits == self.window
         return found
 
     def _begins(
         self, values: Numbers, hits: Places, mean: Numbers, places: Places
-    ) -> Mask:
+    ) -> Flags:
         """Return at which of some places a breach may begin."""
-        steady = self.steady
         mean = mean[places]
         found = self._is_out(hits[places], mean)
-        if steady.climb:
+        if self.climb:
             # the mean of the run's first window
-            found &= mean >= steady.climb * fmean(values[: steady.window].tolist())
-        if steady.trend:
-            change, t = trends(values, steady.window, places)
-            if steady.trend == "rising":
+            found &= mean >= self.climb * fmean(values[: self.window].tolist())
+        if self.trend:
+            change, t = trends(values, self.window, places)
+            if self.trend == "rising":
                 found &= (t >= _RISING_T) & (change >= _RISING_SHARE * abs(mean))
             else:
                 found &= t < _NOT_RISING_T
         return found
 
-    def _ends(self, values: Numbers, hits: Places, mean: Numbers) -> Mask:
+    def _ends(self, values: Numbers, hits: Places, mean: Numbers) -> Flags:
         """Return at which places a breach ends."""
-        window = self.steady.window
-        fewest = math.floor(self.steady.clear * window + 1e-9)
+        window = self.window
+        fewest = math.floor(self.clear * window + 1e-9)
         # A window whose mean is back inside would contradict the message.
         found = (hits <= fewest) | ~self._is_out(hits, mean)
-        if self.steady.trend == "rising":
+        if self.trend == "rising":
             places = np.arange(window - 1, len(values))
             found[places] |= trends(values, window, places)[1] < _STILL_RISING_T
         return found
 
-    def report(self, words: Wording, judged: Judged) -> DescribedBreach:
-        """Return the breach that holds in words."""
-        first = int(np.searchsorted(judged.column.steps, judged.since))
-        values = judged.column.values[first:]
-        step, last = judged.newest
-        where = self.range.words + (f" ({words.note})" if words.note else "")
-        rising = " and is still rising" if self.steady.trend == "rising" else ""
-        hits, spanned = int(self.range.breached(values).sum()), len(values)
-        since = judged.since
-        if words.says and hits < spanned:
+    def report(self, held: HeldBreach) -> Sequence[str]:
+        """Return the message on a breach that holds, and its evidence."""
+        steps, values = held.column
+        first = int(np.searchsorted(steps, held.since))
+        spanned = values[first:]
+        since, hits = held.since, int(self.range.breached(spanned).sum())
+        where = self.range.words + (f" ({held.note})" if held.note else "")
+        if held.says and hits < len(spanned):
             message = (
-                f"{words.says} at {hits:,} of {spanned:,} points since step {since}"
+                f"{held.says} at {hits:,} of {len(spanned):,} points since step {since}"
             )
-        elif words.says:
-            message = f"{words.says} for {words.duration(step - since + 1)}"
+        elif held.says:
+            message = f"{held.says} for {held.long}"
         else:
-            stayed = "stayed" if hits == spanned else "mostly stayed"
-            duration = words.duration(step - since + 1)
-            message = f"{words.title} has {stayed} {where} for {duration}{rising}"
-            message += f": mean {number(fmean(values.tolist()))}, last {number(last)}"
-        return DescribedBreach(message, since, self._evidence(judged, first))
-
-    def _evidence(self, judged: Judged, first: int) -> tuple[str, ...]:
-        steps, values = judged.column
-        step, last = judged.newest
-        newest = values[-self.steady.window :]
-        worst = first + int(np.argmax(self.range.excess(values[first:])))
-        count = len(newest)
+            stayed = "stayed" if hits == len(spanned) else "mostly stayed"
+            rising = " and is still rising" if self.trend == "rising" else ""
+            mean = f"mean {number(fmean(spanned.tolist()))}, last {number(held.last)}"
+            message = (
+                f"{held.title} has {stayed} {where} for {held.long}{rising}: {mean}"
+            )
+        newest = values[-self.window :]
         breaches = int(self.range.breached(newest).sum())
-        share = f"{breaches} of the last {count} points are {self.range.words}"
-        if count > 1:
+        share = f"{breaches} of the last {len(newest)} points are {self.range.words}"
+        if len(newest) > 1:
             share += f", their mean {number(fmean(newest.tolist()))}"
-        points = (
+        worst = first + int(np.argmax(self.range.excess(spanned)))
+        return (
+            message,
+            share,
             f"{number(values[first])} at step {steps[first]}, "
-            f"furthest {number(values[worst])} at step {steps[worst]}"
+            f"furthest {number(values[worst])} at step {steps[worst]}, newest {held.newest}",
         )
-        return (share, f"{points}, newest {number(last)} at step {step}")
 
 
 class Noisy(Stays):
@@ -224,11 +210,11 @@ class Noisy(Stays):
     @property
     def needs(self) -> int:
         """Fewest points to judge."""
-        return 2 * self.steady.window
+        return 2 * self.window
 
     def derived(self, column: Column) -> Column:
         """Return the spread as a share of the mean, where that is positive."""
-        window = self.steady.window
+        window = self.window
         mean = means(column.values, window + 1)[window:]
         changes = np.square(np.diff(column.values))
         spread = np.sqrt(means(changes, window)[window - 1 :] / 2)

@@ -11,7 +11,6 @@ import numpy as np
 
 from verl_tui.health.conditions.condition import (
     Condition,
-    DescribedBreach,
     Spell,
     number,
 )
@@ -20,7 +19,7 @@ from verl_tui.health.conditions.windows import rows
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from verl_tui.health.conditions.condition import Column, Judged, Wording
+    from verl_tui.health.conditions.condition import Column, HeldBreach
 
 _TO_SIGMA = 1.0484
 """Median size of the differences between neighbours times this is the standard deviation of normal
@@ -96,18 +95,12 @@ class Swings(Condition):
         if begun is not None:
             yield begun._replace(levels=(float(swings[-1]),))
 
-    def report(self, words: Wording, judged: Judged) -> DescribedBreach:
-        """Return the breach that holds in words."""
-        assert judged.held is not None
-        values = judged.column.values[-self.window :]
-        step, last = judged.newest
-        message = (
-            f"{words.title} swings between {number(values.min())} and {number(values.max())}: "
-            f"its spread between points is {number(*judged.held.levels)}, "
-            f"above {number(self.threshold)} on a scale from 0 to 1"
-        )
-        return DescribedBreach(
-            message,
-            judged.since,
-            (f"the last {len(values)} points; newest {number(last)} at step {step}",),
+    def report(self, held: HeldBreach) -> Sequence[str]:
+        """Return the message on a breach that holds, and its evidence."""
+        values = held.column.values[-self.window :]
+        return (
+            f"{held.title} swings between {number(values.min())} and {number(values.max())}: "
+            f"its spread between points is {number(*held.spell.levels)}, "
+            f"above {number(self.threshold)} on a scale from 0 to 1",
+            f"the last {len(values)} points; newest {held.newest}",
         )

@@ -12,7 +12,6 @@ import numpy as np
 
 from verl_tui.health.conditions.condition import (
     Condition,
-    DescribedBreach,
     Spell,
     number,
 )
@@ -20,7 +19,7 @@ from verl_tui.health.conditions.condition import (
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from verl_tui.health.conditions.condition import Column, Judged, Wording
+    from verl_tui.health.conditions.condition import Column, HeldBreach
     from verl_tui.health.conditions.windows import Numbers, Places
 
 
@@ -176,21 +175,18 @@ class Rising(Condition):
         highest = rise[0] + _FOOT * (rise[-1] - rise[0])
         return start + stride * int(np.flatnonzero(rise <= highest)[-1]), rise
 
-    def report(self, words: Wording, judged: Judged) -> DescribedBreach:
-        """Return the breach that holds in words."""
-        assert judged.held is not None
-        since = judged.since
-        (first,) = judged.held.levels
-        levels = self._levels(judged.column)
-        step, last = judged.newest
+    def report(self, held: HeldBreach) -> Sequence[str]:
+        """Return the message on a breach that holds, and its evidence."""
+        (first,) = held.spell.levels
+        levels = self._levels(held.column)
         newest = range(max(0, len(levels) - _BLOCKS), len(levels))
         blocks = ", ".join(
-            f"{number(levels[at])} up to step {judged.column.steps[self._last(at)]}"
+            f"{number(levels[at])} up to step {held.column.steps[self._last(at)]}"
             for at in newest
         )
-        message = (
-            f"{words.title} has risen for {words.duration(step - since + 1)}, "
-            f"from {number(first)} to {number(levels[-1])} (medians of {self._size} points)"
+        return (
+            f"{held.title} has risen for {held.long}, "
+            f"from {number(first)} to {number(levels[-1])} (medians of {self._size} points)",
+            f"medians: {blocks}",
+            f"newest value {held.newest}",
         )
-        evidence = (f"medians: {blocks}", f"newest value {number(last)} at step {step}")
-        return DescribedBreach(message, since, evidence)

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 Numbers: TypeAlias = "NDArray[np.float64]"
-Mask: TypeAlias = "NDArray[np.bool_]"
+Flags: TypeAlias = "NDArray[np.bool_]"
 Places: TypeAlias = "NDArray[np.int64]"
 TO_SIGMA = 1.4826
 """Median absolute deviation times this is the standard deviation of normal noise."""
@@ -46,7 +46,7 @@ def means(values: Numbers, size: int) -> Numbers:
     return rolling(values.astype(np.longdouble), size).astype(np.float64) / size
 
 
-def first(holds: Callable[[slice], Mask], start: int, stop: int) -> int | None:
+def first(holds: Callable[[slice], Flags], start: int, stop: int) -> int | None:
     """Return the first place from `start` on at which something holds; near ones cost little."""
     size = 64
     while start < stop:

@@ -15,7 +15,6 @@ from verl_tui.health.diagnoses.diagnosis import (
     column,
     course,
 )
-from verl_tui.health.finding import NotJudged
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -69,14 +68,14 @@ class ComponentImbalance(BlockDiagnosis):
 
     needs: ClassVar[int] = 14
 
-    def inputs(self, context: RuleContext) -> BlockInputs | NotJudged:
+    def inputs(self, context: RuleContext) -> BlockInputs | str:
         """Look at the reward's components."""
         reward = context.indicators.get("reward")
         keys = components(context.run.keys, reward)
         if reward is None:
-            return NotJudged(self.rule.id, "no reward")
+            return "no reward"
         if len(keys) < 2:
-            return NotJudged(self.rule.id, "the log has no components of the reward")
+            return "the log has no components of the reward"
         return BlockInputs((reward, *keys[:_MOST]))
 
     def judge_blocks(

@@ -4,7 +4,7 @@ alike.
 
 from __future__ import annotations
 
-from bisect import bisect_right
+from operator import sub
 from statistics import fmean
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -14,14 +14,12 @@ from verl_tui.health.diagnoses.dead_share import NO_SPREAD, SHARES
 from verl_tui.health.diagnoses.never_scored import silent_parts
 from verl_tui.health.learnt import scale_top
 from verl_tui.health.limits import all_cut
-from verl_tui.means import finite
 from verl_tui.runs.settings import number as as_number
 
 if TYPE_CHECKING:
     from collections.abc import Hashable, Sequence
 
     from verl_tui.health.rule_context import RuleContext
-    from verl_tui.runs.series import Series
 
 _LATELY = 20
 """Points up to the step in question that count."""
@@ -107,36 +105,34 @@ _SOLVED = DeadCause(
 )
 
 
-def _of_reward(
-    context: RuleContext, reward: Sequence[float], step: int
-) -> DeadCause | None:
-    """Return what the reward and the cut answers show: it is always the same, or at its top."""
-    if all_cut(context.at(step)):
-        return _CUT
-    shown = _always_dead if reward[-1:] == [1] else _may_be_one_score
-    if _is_constant(reward) and shown(context, step):
-        return _constant(reward[-1])
-    if _at_its_top(reward):
-        return _without_a_part(context.at(step)) or _SOLVED
-    return None
-
-
-def dead_cause(context: RuleContext, step: int) -> DeadCause | None:
-    """Return the cause of dead groups by what was known at a step, None if it is unknown."""
-    reward = _known(context.run.present(context.indicators.get("reward")), step)
-    by_reward = _of_reward(context, reward, step)
+def dead_cause(context: RuleContext) -> DeadCause | None:
+    """Return the cause of dead groups by what is known in a context, None if it is unknown."""
+    reward = context.finite(context.indicators.get("reward"))
+    by_reward = _of_reward(context, reward)
     if by_reward is not None:
         return by_reward
     cold = _temperature(context)
     if cold is not None:
         name, value = cold
         return DeadCause(f"sampling is too cold: {name} is {number(value)}", _WARMER)
-    if _share(context, "samples/groups_all_right", step) >= _MOSTLY:
+    if _share(context, "samples/groups_all_right") >= _MOSTLY:
         return _SOLVED
-    alike = _variety(context, step)
+    alike = _variety(context)
     if alike is not None and alike.advice == _VARIETY:
         return alike
-    return _hopeless(context, reward, step) or alike
+    return _hopeless(context, reward) or alike
+
+
+def _of_reward(context: RuleContext, reward: Sequence[float]) -> DeadCause | None:
+    """Return what the reward and the cut answers show: it is always the same, or at its top."""
+    if all_cut(context):
+        return _CUT
+    shown = _always_dead if reward[-1:] == [1] else _may_be_one_score
+    if _is_constant(reward) and shown(context):
+        return _constant(reward[-1])
+    if _at_its_top(reward):
+        return _without_a_part(context) or _SOLVED
+    return None
 
 
 def _without_a_part(context: RuleContext) -> DeadCause | None:
@@ -152,16 +148,16 @@ def _without_a_part(context: RuleContext) -> DeadCause | None:
     return DeadCause(words, _EASIER, calm=True)
 
 
-def _hopeless(
-    context: RuleContext, reward: Sequence[float], step: int
-) -> DeadCause | None:
-    all_wrong = _share(context, "samples/groups_all_wrong", step)
+def _hopeless(context: RuleContext, reward: Sequence[float]) -> DeadCause | None:
+    all_wrong = _share(context, "samples/groups_all_wrong")
     if all_wrong < _MOSTLY and not _at_its_bottom(reward):
         return None
+    groups = context.finite(context.names.get(_GROUPS))
+    is_early = len(reward) < _EARLY and sum(groups) < _ENOUGH
     return DeadCause(
         "the task is too hard so far: nearly all answers score 0",
         _EASIER,
-        calm=max(reward, default=0.0) < _LEARNT and _is_early(context, reward, step),
+        calm=max(reward, default=0.0) < _LEARNT and is_early,
     )
 
 
@@ -178,54 +174,38 @@ def _at_its_bottom(reward: Sequence[float]) -> bool:
     return fmean(reward[-_LATELY:]) <= _BOTTOM
 
 
-def _always_dead(context: RuleContext, step: int) -> bool:
+def _always_dead(context: RuleContext) -> bool:
     """Return whether no group has ever had a spread, as far as is known: means alone may hide that
     some had.
     """
-    spreads = _known(context.run.present(context.indicators.get("reward_std")), step)
+    spreads = context.finite(context.indicators.get("reward_std"))
     if spreads:
         return max(spreads) <= NO_SPREAD
-    shares = _known(context.run.present(context.first_key(SHARES)), step)
-    return min(shares, default=1.0) >= 1.0
+    return min(context.finite(context.first_key(SHARES)), default=1.0) >= 1.0
 
 
-def _may_be_one_score(context: RuleContext, step: int) -> bool:
+def _may_be_one_score(context: RuleContext) -> bool:
     """Return whether nothing shows that scores differ behind a mean that stays the same."""
     reward = context.indicators.get("reward", "").removesuffix("mean")
-    ends = (
-        _known(context.run.present(f"{reward}{end}"), step) for end in ("max", "min")
-    )
-    spreads = _known(context.run.present(context.indicators.get("reward_std")), step)
-    apart = (high - low for high, low in zip(*ends, strict=False))
-    return max((*spreads, *apart), default=0.0) <= NO_SPREAD
+    high, low = (context.finite(f"{reward}{end}") for end in ("max", "min"))
+    spreads = context.finite(context.indicators.get("reward_std"))
+    return max((*spreads, *map(sub, high, low)), default=0.0) <= NO_SPREAD
 
 
 def may_be_constant(context: RuleContext, step: int) -> bool:
-    """Return whether nothing shows that the scores of a group differ."""
-    return _always_dead(context, step) and _may_be_one_score(context, step)
-
-
-def _is_early(context: RuleContext, reward: Sequence[float], step: int) -> bool:
-    groups = _known(context.run.present(context.names.get(_GROUPS)), step)
-    return len(reward) < _EARLY and sum(groups) < _ENOUGH
+    """Return whether nothing shows, up to a step, that the scores of a group differ."""
+    then = context.at(step)
+    return _always_dead(then) and _may_be_one_score(then)
 
 
 def seen_by(context: RuleContext) -> Hashable:
     """Return all that a cause at a past step depends on: while this stays the same, so does the
     cause.
     """
-    figures = (
-        "reward",
-        "reward_std",
-        "truncated_share",
-    )  # the reward's ends come with it
-    indicators = map(context.indicators.get, figures)
-    keys = (*indicators, *map(context.names.get, (*_SAMPLES, *SHARES)))
-    revisions = []
-    for key in keys:
-        series = context.run.series(key) if key is not None else None
-        revisions.append(series.revision if series is not None else 0)
-    return keys, tuple(revisions), context.end, _temperature(context)
+    figures = ("reward", "reward_std", "truncated_share")
+    indicators = map(context.indicators.get, figures)  # the reward's ends come with it
+    names = map(context.names.get, (*_SAMPLES, *SHARES))
+    return context.revisions((*indicators, *names)), _temperature(context)
 
 
 def _at_its_top(reward: Sequence[float]) -> bool:
@@ -261,13 +241,11 @@ def _constant(score: float) -> DeadCause:
     )
 
 
-def _variety(context: RuleContext, step: int) -> DeadCause | None:
+def _variety(context: RuleContext) -> DeadCause | None:
     """Return the cause that answers are alike, from the beginning or since later; None if they are
     not or there are no samples.
     """
-    shares = _known(
-        context.run.present(context.names.get("samples/unique_share")), step
-    )
+    shares = context.finite(context.names.get("samples/unique_share"))
     if not shares:
         return None
     now = fmean(shares[-_LATELY:])
@@ -300,17 +278,8 @@ def _temperature(context: RuleContext) -> tuple[str, float] | None:
     return name, value
 
 
-def _share(context: RuleContext, name: str, step: int) -> float:
+def _share(context: RuleContext, name: str) -> float:
     """Return the share of the dead groups that are of a kind, 0 if it is unknown."""
-    of_kind = _known(context.run.present(context.names.get(name)), step)
-    dead = _known(context.run.present(context.names.get("samples/dead_groups")), step)
-    all_dead = sum(dead[-_LATELY:])
-    if all_dead <= 0:
-        return 0.0
-    return sum(of_kind[-_LATELY:]) / all_dead
-
-
-def _known(series: Series | None, step: int) -> Sequence[float]:
-    if series is None:
-        return ()
-    return finite(series.values[: bisect_right(series.steps, step)])
+    dead = sum(context.finite(context.names.get("samples/dead_groups"))[-_LATELY:])
+    of_kind = context.finite(context.names.get(name))
+    return sum(of_kind[-_LATELY:]) / dead if dead > 0 else 0.0

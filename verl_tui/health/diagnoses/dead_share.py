@@ -15,6 +15,7 @@ from verl_tui.means import finite
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
+    from verl_tui.health.conditions.windows import Numbers
     from verl_tui.health.rule_context import RuleContext
     from verl_tui.runs.series import Series
 
@@ -50,10 +51,10 @@ class DeadShare(NamedTuple):
 
     key: str
     """The metric that it is read or derived from."""
-    derive: Callable[[float], float] | None = None
+    derive: Callable[[Numbers], Numbers] | None = None
     """Derives the share from the metric's value; None where that is the share."""
     words: str = ""
-    """How it was derived."""
+    """How it was derived, to follow a title."""
     beside: tuple[str, ...] = ()
     """Metric of the scores' spread: where it is 0, all groups are dead whatever the share says."""
 
@@ -63,10 +64,9 @@ class DeadShare(NamedTuple):
         """Return the share at each step, and the newest step."""
         kind = "without spread" if self.beside else "value"
         found, step = column_of(series, end, kind, limit=NO_SPREAD)
-        if self.derive is None:
-            return found, step
-        values = np.array([*map(self.derive, found.values.tolist())])
-        return Column(found.steps, values), step
+        if self.derive is not None:
+            found = Column(found.steps, self.derive(found.values))
+        return found, step
 
 
 def dead_share(context: RuleContext) -> DeadShare | str:
@@ -84,11 +84,11 @@ def dead_share(context: RuleContext) -> DeadShare | str:
 
 
 def _filtered(key: str, kept: float) -> DeadShare:
-    def share(evicted: float) -> float:
-        discarded = max(0.0, evicted)
+    def share(evicted: Numbers) -> Numbers:
+        discarded = np.maximum(0.0, evicted)
         return discarded / (discarded + kept)
 
-    words = f"prompts that the filter discarded, of these and the {number(kept)} that it kept"
+    words = f" (prompts that the filter discarded, of these and the {number(kept)} that it kept)"
     return DeadShare(key, share, words)
 
 
@@ -113,16 +113,16 @@ def _bound(context: RuleContext, batch: float | None) -> DeadShare | str:
     if not _zeros_and_ones(reward, batch * n):
         return f"{nothing}, and rewards are not known to be 0 or 1"
     words = (
-        f"at least, by the mean of 0/1 rewards p and {number(n)} samples a prompt: "
-        f"p^{n:g} + (1−p)^{n:g}"
+        f" (at least, by the mean of 0/1 rewards p and {number(n)} samples a prompt: "
+        f"p^{n:g} + (1−p)^{n:g})"
     )
     return DeadShare(reward.key, partial(_least_dead, samples=n), words)
 
 
-def _least_dead(mean: float, samples: float) -> float:
+def _least_dead(mean: Numbers, samples: float) -> Numbers:
     """Return the least share of groups of so many samples that are all right or all wrong."""
-    p = min(1.0, max(0.0, mean))
-    share: float = p**samples + (1 - p) ** samples
+    p = np.clip(mean, 0.0, 1.0)
+    share: Numbers = p**samples + (1 - p) ** samples
     return share
 
 

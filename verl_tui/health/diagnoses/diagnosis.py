@@ -4,22 +4,27 @@ from __future__ import annotations
 
 import math
 from abc import ABC, abstractmethod
+from collections import deque
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, ClassVar, NamedTuple
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
 import numpy as np
 
 from verl_tui.health.blocks import NONE, BlockHistory, blocks, settled
-from verl_tui.health.conditions.condition import Breaches
+from verl_tui.health.conditions.condition import (
+    KEPT_BREACHES,
+    Breach,
+    open_breach,
+)
 from verl_tui.health.conditions.trend import trend
 from verl_tui.health.finding import Episode, Finding, NotJudged
+from verl_tui.indicators import INDICATORS
 
 if TYPE_CHECKING:
-    from collections.abc import Hashable, Iterable, Sequence
+    from collections.abc import Callable, Hashable, Sequence
 
-    from verl_tui.health.conditions.condition import Breach
     from verl_tui.health.conditions.trend import Trend
-    from verl_tui.health.conditions.windows import Mask
+    from verl_tui.health.conditions.windows import Flags
     from verl_tui.health.finding import Severity
     from verl_tui.health.guide import Rule
     from verl_tui.health.rule_context import RuleContext
@@ -28,6 +33,14 @@ if TYPE_CHECKING:
 
 _MANY = 100
 """Most blocks that describe a breach."""
+
+
+class Remark(NamedTuple):
+    """What else is known of a breach."""
+
+    severity: Severity
+    words: str
+    """To follow the message."""
 
 
 class Diagnosis(ABC):
@@ -45,7 +58,12 @@ class Diagnosis(ABC):
             rule: Its entry in the guide, with its figures.
         """
         self.rule = rule
-        self.breaches = Breaches(cooldown=0)
+        self.finding = rule.finding
+        self.breaches: deque[Breach] = deque(maxlen=KEPT_BREACHES)
+        self._remarks: dict[int, Remark] = {}
+        """What was known of a breach when it was raised, by that step."""
+        self._seen: Hashable = None
+        """All that these depend on besides the step."""
 
     @abstractmethod
     def judge(self, context: RuleContext) -> Finding | NotJudged | None:
@@ -54,58 +72,64 @@ class Diagnosis(ABC):
     @property
     def episodes(self) -> Sequence[Episode]:
         """All findings so far, oldest first."""
-        return [self.episode(breach) for breach in self.breaches.all]
-
-    def finding(
-        self,
-        message: str,
-        evidence: Iterable[str | None] = (),
-        *,
-        since: int | None = None,
-        step: int | None = None,
-        key: str | None = None,
-        severity: Severity | None = None,
-        advice: str | None = None,
-    ) -> Finding:
-        """Return a finding of the rule.
-
-        Args:
-            message: One sentence.
-            evidence: Sentences, the empty ones of which are left out.
-            since: First step of the failure.
-            step: The newest step that was judged, `since` if it is the same.
-            key: The metric that shows it best.
-            severity: Another one than the guide's.
-            advice: Other advice than the guide's.
-        """
-        return Finding(
-            self.rule.id,
-            self.rule.severity if severity is None else severity,
-            message,
-            step=since if step is None else step,
-            since_step=since,
-            evidence=tuple(filter(None, evidence)),
-            advice=(self.rule.advice or None) if advice is None else advice,
-            source=self.rule.source,
-            key=key,
-        )
+        return [self.episode(breach) for breach in self.breaches]
 
     def episode(self, breach: Breach) -> Episode:
         """Return a breach as a finding of the past."""
         rule = self.rule
         message = breach.what if self.sentences else f"{rule.title} {breach.what}"
-        return Episode(
-            rule.id, rule.severity, breach.since, breach.raised, breach.cleared, message
-        )
+        severity, words = self._remarks.get(breach.raised, (rule.severity, ""))
+        steps = (breach.since, breach.raised, breach.cleared)
+        return Episode(rule.id, severity, *steps, message + words)
+
+    def note_remarks(
+        self,
+        context: RuleContext,
+        seen: Hashable,
+        remark: Callable[[RuleContext], Remark],
+    ) -> None:
+        """Note of each breach what was known when it was raised: later points do not change the
+        history.
+
+        Args:
+            context: The run.
+            seen: All that remarks depend on besides the step.
+            remark: Returns it by what is known in a context.
+        """
+        if seen != self._seen:
+            self._seen = seen
+            self._remarks = {}
+        for breach in self.breaches:
+            if breach.raised not in self._remarks:
+                self._remarks[breach.raised] = remark(context.at(breach.raised))
 
     def remember(self, finding: Finding | None, step: int | None) -> None:
         """Note the present finding, for diagnoses that look at the present only."""
         at = step or 0
         if finding is None:
-            self.breaches.end(at, at)
-        elif self.breaches.open is None:
+            self._end(at)
+        elif self.open is None:
             since = finding.since_step if finding.since_step is not None else at
-            self.breaches.begin(since, at, finding.message, at)
+            before = self.breaches[-1] if self.breaches else None
+            is_same = before is not None and at <= (before.cleared or 0)
+            self._begin(Breach(since, at, finding.message), goes_on=is_same)
+
+    @property
+    def open(self) -> Breach | None:
+        """The breach that holds now."""
+        return open_breach(self.breaches)
+
+    def _begin(self, breach: Breach, *, goes_on: bool) -> None:
+        """Note a breach that has become certain, or that the last one goes on."""
+        if goes_on:
+            self.breaches[-1] = self.breaches[-1]._replace(cleared=None)
+        else:
+            self.breaches.append(breach)
+
+    def _end(self, step: int) -> None:
+        """Note that the breach is over; without one nothing happens."""
+        if self.open is not None:
+            self.breaches[-1] = self.breaches[-1]._replace(cleared=step)
 
 
 class BlockInputs(NamedTuple):
@@ -113,8 +137,11 @@ class BlockInputs(NamedTuple):
 
     keys: tuple[str | None, ...]
     """The log's own keys; the first one sets the pace, others may be None."""
-    depends_on: Hashable = None
-    """Anything else that it depends on: if it changes, judging starts over."""
+    depends_on: Any = None
+    """Anything else that it depends on, hashable: if it changes, judging starts over."""
+
+
+_NO_INPUTS = BlockInputs(())
 
 
 @dataclass(frozen=True, slots=True)
@@ -134,6 +161,8 @@ class BlockFinding:
 class BlockDiagnosis(Diagnosis):
     """A diagnosis that compares metrics block by block; each block is judged once, when full."""
 
+    requires: ClassVar[tuple[str, ...]] = ()
+    """Indicators without which it does not judge."""
     size: ClassVar[int] = 10
     """Points a block: enough to tell a level from noise, few enough to find failures soon."""
     patience: ClassVar[int] = 5
@@ -145,15 +174,17 @@ class BlockDiagnosis(Diagnosis):
 
     def __init__(self, rule: Rule) -> None:
         super().__init__(rule)
-        self._inputs: BlockInputs | None = None
+        self._inputs = _NO_INPUTS
         self._of: tuple[int, Hashable] = (0, None)
         """What the blocks so far depend on."""
         self._history = NONE
+        self._count = 0
+        """Number of blocks that there are, of which `_history` are those judged so far."""
         self._start_over()
 
     @abstractmethod
-    def inputs(self, context: RuleContext) -> BlockInputs | NotJudged:
-        """Return the metrics to look at, or why it does not apply."""
+    def inputs(self, context: RuleContext) -> BlockInputs | str:
+        """Return the metrics to look at where it has what it requires, or why it does not apply."""
 
     @abstractmethod
     def judge_blocks(
@@ -161,7 +192,7 @@ class BlockDiagnosis(Diagnosis):
     ) -> BlockFinding | None:
         """Return the finding at the last of the blocks, None if there is none."""
 
-    def may_begin(self, blocks: BlockHistory) -> Mask:
+    def may_begin(self, blocks: BlockHistory) -> Flags:
         """Return at which blocks a finding may begin, found at once for all: the others are not
         looked at one by one.
         """
@@ -173,13 +204,14 @@ class BlockDiagnosis(Diagnosis):
 
     def judge(self, context: RuleContext) -> Finding | NotJudged | None:
         """Judge the new blocks."""
-        inputs = self.inputs(context)
-        known = None if isinstance(inputs, NotJudged) else inputs
+        reason = self._lacks(context)
+        inputs = reason or self.inputs(context)
+        known = _NO_INPUTS if isinstance(inputs, str) else inputs
         if known != self._inputs:
             self._inputs = known
             self._start_over()
-        if isinstance(inputs, NotJudged):
-            return inputs
+        if isinstance(inputs, str):
+            return NotJudged(self.rule.id, inputs)
         series = [context.run.series(key) if key else None for key in inputs.keys]
         self._advance(series, context.end, inputs)
         if len(self._history) < self.needs:
@@ -187,6 +219,11 @@ class BlockDiagnosis(Diagnosis):
             has = len(series[0]) if series[0] is not None else 0
             return NotJudged(self.rule.id, f"needs {needed} points, has {has}")
         return self._finding(context)
+
+    def _lacks(self, context: RuleContext) -> str | None:
+        """Return which indicator the log lacks, as a reason."""
+        missing = [id for id in self.requires if id not in context.indicators]
+        return f"the log has no {INDICATORS[missing[0]].label}" if missing else None
 
     def _advance(
         self, series: Sequence[Series | None], end: int | None, inputs: BlockInputs
@@ -198,6 +235,7 @@ class BlockDiagnosis(Diagnosis):
         whole = blocks(series, self.size, count, errors=self.errors)
         if not whole.begins_with(self._history):
             self._forget()
+        self._count = count
         self._reach = whole.reach()
         steps = whole.settled_steps()
         may_begin = self.may_begin(whole).tolist() if count else ()
@@ -217,16 +255,20 @@ class BlockDiagnosis(Diagnosis):
         self._reach = NONE.reach()
         self._newest: BlockFinding | None = None
         self._quiet = 0
-        self.breaches = Breaches(cooldown=self.patience)
+        self.breaches.clear()
+        self._over = 0
+        """Number of blocks when the last breach was over."""
+
+    @property
+    def _comes_back(self) -> bool:
+        """True if a breach that begins now continues the last one."""
+        return bool(self.breaches) and len(self._history) - self._over <= self.patience
 
     def began(self, step: int) -> int:
         """Return the first step of a failure that seems to begin at `step`: an earlier one if it
         continues a recent breach.
         """
-        known = self.breaches.recent(len(self._history))
-        if known is None:
-            return step
-        return min(step, known.since)
+        return min(step, self.breaches[-1].since) if self._comes_back else step
 
     def reach(self, i: int) -> tuple[float, float]:
         """Return the lowest and the highest level of a metric over all blocks; nan where it has
@@ -239,27 +281,27 @@ class BlockDiagnosis(Diagnosis):
         return float(low[at, i]), float(high[at, i])
 
     def _note(self, finding: BlockFinding | None, step: int) -> None:
-        at = len(self._history)
         if finding is not None:
             self._quiet = 0
-            if self.breaches.open is None:
-                self.breaches.begin(finding.since, step, finding.what, at)
+            if self.open is None:
+                breach = Breach(finding.since, step, finding.what)
+                self._begin(breach, goes_on=self._comes_back)
             self._newest = finding
-        elif self.breaches.open is not None:
+        elif self.open is not None:
             self._quiet += 1
             if self._quiet >= self.patience:
-                self.breaches.end(step, at)
+                self._end(step)
+                self._over = len(self._history)
                 self._newest = None
 
     def _finding(self, context: RuleContext) -> Finding | None:
         finding = self._newest
-        breach = self.breaches.open
-        if finding is None or breach is None:
+        if finding is None or self.open is None:
             return None
         return self.finding(
             finding.message,
             (*finding.evidence, *self.causes(context)),
-            since=breach.since,
+            since=self.open.since,
             step=self._history[-1].last,
             key=finding.key,
         )

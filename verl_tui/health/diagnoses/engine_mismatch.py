@@ -4,7 +4,6 @@ it.
 
 from __future__ import annotations
 
-import math
 from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
@@ -18,13 +17,12 @@ from verl_tui.health.diagnoses.diagnosis import (
     column,
     course,
 )
-from verl_tui.health.finding import NotJudged
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from verl_tui.health.blocks import BlockHistory
-    from verl_tui.health.conditions.windows import Mask
+    from verl_tui.health.conditions.windows import Flags
     from verl_tui.health.rule_context import RuleContext
 
 _LIMITS: tuple[tuple[str, float, str], ...] = (
@@ -51,51 +49,53 @@ _LASTS = 3
 class EngineMismatch(BlockDiagnosis):
     """A figure of the mismatch stays beyond its limit while the gradient norm climbs."""
 
+    requires: ClassVar[tuple[str, ...]] = ("grad_norm",)
     needs: ClassVar[int] = 5
 
-    def inputs(self, context: RuleContext) -> BlockInputs | NotJudged:
+    def inputs(self, context: RuleContext) -> BlockInputs | str:
         """Return gradient norm and all figures of the mismatch."""
-        norm = context.indicators.get("grad_norm")
-        found = [
-            (context.names[name], limit, where)
-            for name, limit, where in _LIMITS
-            if name in context.names
-        ]
-        if norm is None or not found:
-            return NotJudged(
-                self.rule.id,
-                f"the log has no {'figure of the mismatch' if norm else 'gradient norm'}",
-            )
-        return BlockInputs((norm, *(key for key, _, _ in found)), tuple(found))
+        found = tuple(
+            [
+                (context.names[name], limit, where)
+                for name, limit, where in _LIMITS
+                if name in context.names
+            ]
+        )
+        if not found:
+            return "the log has no figure of the mismatch"
+        norm = context.indicators["grad_norm"]
+        return BlockInputs((norm, *(key for key, _, _ in found)), found)
 
-    def may_begin(self, blocks: BlockHistory) -> Mask:
-        """Return where a figure is beyond its limit."""
-        assert self._inputs is not None
-        found = np.zeros(len(blocks), bool)
-        for i, (_, limit, _) in enumerate(_limits(self._inputs), 1):
+    def may_begin(self, blocks: BlockHistory) -> Flags:
+        """Return where a figure is beyond its limit and the gradient norm higher than before."""
+        found, climbs = np.zeros((2, len(blocks)), bool)
+        norm = blocks.array(0)
+        for lag in _LAGS:
+            climbs[lag - 1 :] |= norm[lag - 1 :] >= _CLIMB * norm[: 1 - lag]
+        for i, (_, limit, _) in enumerate(self._inputs.depends_on, 1):
             found |= abs(blocks.array(i)) > limit
-        return found
+        return found & climbs
 
     def judge_blocks(
         self, blocks: BlockHistory, inputs: BlockInputs
     ) -> BlockFinding | None:
         """Find a mismatch during which the gradient norm climbs."""
-        beyond = []
-        for i, (key, limit, source) in enumerate(_limits(inputs), 1):
-            newest = blocks[-_LASTS:].levels(i)
-            if all(abs(level) > limit for level in newest):
-                beyond.append((i, key, limit, source))
+        newest = blocks[-_LASTS:]
+        beyond = [
+            (i, key, limit, source)
+            for i, (key, limit, source) in enumerate(inputs.depends_on, 1)
+            if (abs(newest.array(i)) > limit).all()
+        ]
         if not beyond:
             return None
+        if self._newest is not None and len(blocks) < self._count:
+            return self._newest  # only the last words of a finding are read
         if self._newest is not None:
-            return self._block_finding(
-                blocks_since(blocks, self._newest.since), beyond, inputs
-            )
+            stretch = blocks_since(blocks, self._newest.since)
+            return self._block_finding(stretch, beyond, inputs)
         climbing = (blocks[-lag:] for lag in _LAGS if _norm_climbs(blocks, lag))
-        stretch = next(climbing, None)
-        if stretch is None:
-            return None
-        return self._block_finding(stretch, beyond, inputs)
+        stretches = (self._block_finding(one, beyond, inputs) for one in climbing)
+        return next(stretches, None)
 
     def _block_finding(
         self,
@@ -134,10 +134,3 @@ def _norm_climbs(blocks: BlockHistory, lag: int) -> bool:
     if len(norm) != lag or not norm[-1] >= _CLIMB * norm[0] > 0:
         return False
     return course(stretch, 0).t >= _TREND_T
-
-
-def _limits(inputs: BlockInputs) -> Sequence[tuple[str, float, str]]:
-    known = inputs.depends_on
-    if not isinstance(known, tuple):
-        return []
-    return [one for one in known if not math.isnan(one[1])]

@@ -4,7 +4,6 @@ convergence.
 
 from __future__ import annotations
 
-from bisect import bisect_right
 from dataclasses import replace
 from statistics import fmean
 from typing import TYPE_CHECKING, ClassVar
@@ -12,8 +11,8 @@ from typing import TYPE_CHECKING, ClassVar
 import numpy as np
 
 from verl_tui.health.components import components, weights
-from verl_tui.health.conditions.condition import Breaches, Judged, Wording, number
-from verl_tui.health.conditions.vanish import Vanish
+from verl_tui.health.conditions.condition import Judged, number, open_breach
+from verl_tui.health.conditions.falls import Vanish
 from verl_tui.health.diagnoses.dead_share import NO_SPREAD, SHARES
 from verl_tui.health.diagnoses.diagnosis import (
     BlockDiagnosis,
@@ -26,17 +25,15 @@ from verl_tui.health.diagnoses.diagnosis import (
 from verl_tui.health.finding import Finding, NotJudged, Severity
 from verl_tui.health.inputs import column_of
 from verl_tui.health.learnt import RewardPart, all_at_top
-from verl_tui.means import finite
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from verl_tui.health.blocks import Block, BlockHistory
-    from verl_tui.health.conditions.windows import Mask
+    from verl_tui.health.conditions.condition import Breach
+    from verl_tui.health.conditions.windows import Flags
     from verl_tui.health.finding import Episode
-    from verl_tui.health.guide import Rule
     from verl_tui.health.rule_context import RuleContext
-    from verl_tui.runs.series import Series
 
 _LAGS = (5, 10, 20, 40)
 """Blocks over which a fall is searched for: collapses take from 50 to some hundred steps."""
@@ -79,23 +76,22 @@ class EntropyCollapse(BlockDiagnosis):
     the first steps.
     """
 
+    requires: ClassVar[tuple[str, ...]] = ("entropy", "reward")
     needs: ClassVar[int] = 7
-
-    def __init__(self, rule: Rule) -> None:
-        super().__init__(rule)
-        self._first_steps = Breaches(cooldown=0)
+    _first_steps: Sequence[Breach] = ()
+    """Collapses in the first steps."""
 
     @property
     def episodes(self) -> Sequence[Episode]:
         """All findings so far; a collapse in the first steps is not repeated by the blocks."""
-        early = [self.episode(breach) for breach in self._first_steps.all]
+        early = [self.episode(breach) for breach in self._first_steps]
         later = [one for one in super().episodes if not _is_within_any(one, early)]
         return [*early, *later]
 
     def judge(self, context: RuleContext) -> Finding | NotJudged | None:
         """Judge the first steps; if they show nothing, the blocks."""
         found = super().judge(context)
-        early = self._early(context) if self._inputs is not None else None
+        early = self._early(context) if self._inputs.keys else None
         found = early if early is not None else found
         why = _dead(context)
         if why is None:
@@ -109,8 +105,7 @@ class EntropyCollapse(BlockDiagnosis):
         """Return that there has been no entropy at any point, nor a reward at its top."""
         key = context.indicators["entropy"]
         entropy, reward = (
-            context.known(key),
-            context.known(context.indicators["reward"]),
+            context.known(context.indicators[id]) for id in self.requires
         )
         if entropy is None or reward is None or len(entropy) < 2 * _DEAD:
             return None
@@ -130,49 +125,41 @@ class EntropyCollapse(BlockDiagnosis):
     def _early(self, context: RuleContext) -> Finding | None:
         key = context.indicators["entropy"]
         entropy = context.run.series(key)
-        reward = context.run.series(context.indicators["reward"])
-        if entropy is None or reward is None:
+        if entropy is None:
             return None
         points, step = column_of([entropy], context.end)
         gone = Judged(Vanish(_GONE, _BACK, _RECENT, _EARLY), points)
-        self._note_first_steps(gone, reward)
-        if self._first_steps.open is None:
+        # Judged by what was known when it was raised: what comes later changes no history.
+        self._first_steps = [
+            breach
+            for breach in gone.breaches
+            if not _has_learnt(context.at(breach.raised))
+        ]
+        held = open_breach(self._first_steps)
+        if held is None:
             return None
-        report = gone.report(Wording(self.rule.title, context.duration))
-        assert report is not None
+        message, *evidence = gone.report(self.rule.title, context.duration)
         return self.finding(
-            f"{report.message}, and the reward did not rise: the policy gives only one answer",
-            [f"{key}: {words}" for words in report.evidence],
-            since=report.since,
+            f"{message}, and the reward did not rise: the policy gives only one answer",
+            [f"{key}: {words}" for words in evidence],
+            since=held.since,
             step=step,
             key=key,
             advice=_EARLY_ADVICE,
         )
 
-    def _note_first_steps(self, gone: Judged, reward: Series) -> None:
-        # Judged by what was known when it was raised: what comes later changes no history.
-        self._first_steps = Breaches(cooldown=0)
-        for breach in gone.breaches.all:
-            if not _has_learnt(reward, breach.raised):
-                self._first_steps.all.append(breach)
-
-    def inputs(self, context: RuleContext) -> BlockInputs | NotJudged:
+    def inputs(self, context: RuleContext) -> BlockInputs | str:
         """Look at entropy, reward and the parts of it with their weights."""
-        entropy = context.indicators.get("entropy")
-        reward = context.indicators.get("reward")
-        if entropy is None:
-            return NotJudged(self.rule.id, "the log has no entropy")
-        if reward is None:
-            return NotJudged(self.rule.id, "the log has no reward")
+        entropy, reward = map(context.indicators.__getitem__, self.requires)
         parts = components(context.run.keys, reward)
         known = weights(context.run, parts)
         part_weights = tuple(known.get(key, 1.0) for key in parts)
         return BlockInputs((entropy, reward, *parts), part_weights)
 
-    def may_begin(self, blocks: BlockHistory) -> Mask:
+    def may_begin(self, blocks: BlockHistory) -> Flags:
         """Return where entropy is low enough."""
         entropy = blocks.array(0)
-        found: Mask = entropy <= _LEFT * np.fmax.reduce(entropy[:3])
+        found: Flags = entropy <= _LEFT * np.fmax.reduce(entropy[:3])
         return found
 
     def judge_blocks(
@@ -209,7 +196,6 @@ class EntropyCollapse(BlockDiagnosis):
 
     def _all_at_top(self, block: Block, inputs: BlockInputs) -> bool:
         """Return whether the reward is a sum, all of whose parts are at their top."""
-        assert isinstance(inputs.depends_on, tuple)
         parts = []
         for i, weight in enumerate(inputs.depends_on, start=2):
             low, high = self.reach(i)
@@ -254,27 +240,27 @@ def _dead(context: RuleContext) -> str | None:
     entropy = _newest(context, context.indicators.get("entropy"))
     if not entropy or not all(0 <= value <= _NIL for value in entropy):
         return None
-    gradient = _newest(context, context.indicators.get("grad_norm"))
-    if gradient and max(map(abs, gradient)) <= NO_SPREAD:
+    if _all_zero(_newest(context, context.indicators.get("grad_norm"))):
         return "the gradient norm is 0"
     spread = _newest(context, context.indicators.get("reward_std"))
     shares = _newest(context, context.first_key(SHARES))
     advantages = [
-        *_newest(context, context.names.get("critic/advantages/max")),
-        *_newest(context, context.names.get("critic/advantages/min")),
+        value
+        for end in ("max", "min")
+        for value in _newest(context, context.names.get(f"critic/advantages/{end}"))
     ]
-    alike = min(shares, default=0.0) >= 1
-    if alike or any(
-        known and max(map(abs, known)) <= NO_SPREAD for known in (spread, advantages)
-    ):
+    if min(shares, default=0.0) >= 1 or _all_zero(spread) or _all_zero(advantages):
         return "all answers to a prompt have the same score"
     return None
 
 
+def _all_zero(values: Sequence[float]) -> bool:
+    return 0 <= max(map(abs, values), default=-1.0) <= NO_SPREAD
+
+
 def _newest(context: RuleContext, key: str | None) -> Sequence[float]:
     """Return the newest points of a metric; none where there are too few or some are no numbers."""
-    series = context.known(key)
-    values = finite(series.tail(_DEAD)) if series is not None else ()
+    values = context.finite(key, _DEAD)
     return values if len(values) == _DEAD else ()
 
 
@@ -284,12 +270,12 @@ def _is_within_any(episode: Episode, others: Sequence[Episode]) -> bool:
     return any(one.cleared_step is None or raised <= one.cleared_step for one in others)
 
 
-def _has_learnt(reward: Series, step: int) -> bool:
-    """Return whether, up to a step, the reward is near its best and well above its beginning.
+def _has_learnt(context: RuleContext) -> bool:
+    """Return whether the reward is near its best and well above its beginning.
 
     A task may be learnt as fast as entropy falls.
     """
-    values = finite(reward.values[: bisect_right(reward.steps, step)])
+    values = context.finite(context.indicators["reward"])
     if len(values) < 2 * _RECENT - 1:
         return False
     first = values[:_RECENT]

@@ -15,11 +15,10 @@ from verl_tui.health.diagnoses.diagnosis import (
     BlockInputs,
     column,
 )
-from verl_tui.health.finding import NotJudged
 
 if TYPE_CHECKING:
     from verl_tui.health.blocks import Block, BlockHistory
-    from verl_tui.health.conditions.windows import Mask
+    from verl_tui.health.conditions.windows import Flags
     from verl_tui.health.rule_context import RuleContext
 
 _NOW = 2
@@ -51,23 +50,20 @@ class EntropyExplosion(BlockDiagnosis):
     With a rising reward it is exploration (a raised upper clip): no alarm.
     """
 
+    requires: ClassVar[tuple[str, ...]] = ("entropy",)
     size: ClassVar[int] = 5
     needs: ClassVar[int] = 8
     _found: _Explosion | None = None
 
-    def inputs(self, context: RuleContext) -> BlockInputs | NotJudged:
+    def inputs(self, context: RuleContext) -> BlockInputs | str:
         """Return entropy, response length and reward."""
         names = ("entropy", "response_length", "reward")
-        entropy, length, reward = (context.indicators.get(name) for name in names)
-        if entropy is None:
-            return NotJudged(self.rule.id, "the log has no entropy")
+        entropy, length, reward = map(context.indicators.get, names)
         if length is None and reward is None:
-            return NotJudged(
-                self.rule.id, "the log has neither response length nor reward"
-            )
+            return "the log has neither response length nor reward"
         return BlockInputs((entropy, length, reward))
 
-    def may_begin(self, blocks: BlockHistory) -> Mask:
+    def may_begin(self, blocks: BlockHistory) -> Flags:
         """Return where entropy is high enough."""
         entropy = blocks.array(0)
         low = lately(entropy, _PAST + _NOW)
@@ -77,7 +73,7 @@ class EntropyExplosion(BlockDiagnosis):
         self, blocks: BlockHistory, inputs: BlockInputs
     ) -> BlockFinding | None:
         """Compare the newest blocks with those before."""
-        if self.breaches.open is None:
+        if self.open is None:
             self._found = _explosion(blocks)
         found = self._found
         if found is None or not blocks[-1].levels[0] >= _OVER * found.usual:

@@ -14,14 +14,12 @@ from verl_tui.health.diagnoses.diagnosis import (
     BlockFinding,
     BlockInputs,
 )
-from verl_tui.health.finding import NotJudged
 from verl_tui.runs.views.devices import utilization_keys
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from verl_tui.health.blocks import Block, BlockHistory
-    from verl_tui.health.guide import Rule
     from verl_tui.health.rule_context import RuleContext
 
 _WORKING = 60.0
@@ -42,18 +40,12 @@ class GpuUneven(BlockDiagnosis):
     patience: ClassVar[int] = 2
     needs: ClassVar[int] = _LASTS
 
-    def __init__(self, rule: Rule) -> None:
-        super().__init__(rule)
-        self._scale = 1.0
-
-    def inputs(self, context: RuleContext) -> BlockInputs | NotJudged:
+    def inputs(self, context: RuleContext) -> BlockInputs | str:
         """Look at the devices whose utilisation the run has logged."""
         devices = utilization_keys(context.run)
         used = [key for key in devices if unused_device(context, key) is None][:_MOST]
         if len(used) < 2:
-            return NotJudged(
-                self.rule.id, "the log shows fewer than two devices that the run uses"
-            )
+            return "the log shows fewer than two devices that the run uses"
         highest = max(
             series.highest
             for key in used
@@ -76,7 +68,7 @@ class GpuUneven(BlockDiagnosis):
 
     def _idles(self, block: Block, i: int, inputs: BlockInputs) -> bool:
         levels = block.levels
-        scale = float(str(inputs.depends_on))
+        scale: float = inputs.depends_on
         others = [*levels[:i], *levels[i + 1 :]]
         known = [level * scale for level in others if not math.isnan(level)]
         working = [level for level in known if level >= self.rule.threshold]
@@ -90,7 +82,7 @@ class GpuUneven(BlockDiagnosis):
     def _block_finding(
         self, newest: BlockHistory, idle: Sequence[str | None], inputs: BlockInputs
     ) -> BlockFinding:
-        scale = float(str(inputs.depends_on))
+        scale = inputs.depends_on
         last = newest[-1]
         levels = {
             key: level * scale

@@ -102,8 +102,13 @@ class HostMemory(Diagnosis):
             evidence += (
                 f", {number(growth.each * 3600 / context.pace.seconds)}{unit} an hour"
             )
-        return self._growth_finding(
-            words, severity, growth.step, growth.since, (evidence,), growth.key
+        return self.finding(
+            words,
+            (evidence,),
+            since=growth.since,
+            step=growth.step,
+            key=growth.key,
+            severity=severity,
         )
 
     def _killed(self, context: RuleContext, events: Sequence[Event]) -> Finding:
@@ -118,32 +123,8 @@ class HostMemory(Diagnosis):
         evidence = [
             f"line {event.line}: {one_line(event.text, 160)}" for event in events[-3:]
         ]
-        return self._growth_finding(
-            message,
-            self.rule.severity,
-            context.run.step if step is None else step,
-            step,
-            tuple(evidence),
-            None,
-        )
-
-    def _growth_finding(
-        self,
-        words: str,
-        severity: Severity,
-        step: int | None,
-        since: int | None,
-        evidence: tuple[str, ...],
-        key: str | None,
-    ) -> Finding:
-        return self.finding(
-            words,
-            evidence,
-            since=since,
-            step=step,
-            key=key,
-            severity=severity,
-        )
+        newest = context.run.step if step is None else step
+        return self.finding(message, evidence, since=step, step=newest)
 
 
 def _too_far(context: RuleContext, step: float, seconds: float | None) -> bool:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, ClassVar, NamedTuple
 
 import numpy as np
 
-from verl_tui.health.components import components, weights
+from verl_tui.health.components import gaining_components
 from verl_tui.health.conditions.condition import number
 from verl_tui.health.diagnoses.diagnosis import (
     BlockDiagnosis,
@@ -18,14 +18,13 @@ from verl_tui.health.diagnoses.diagnosis import (
     BlockInputs,
     column,
 )
-from verl_tui.health.finding import NotJudged
 from verl_tui.indicators import validation_keys
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from verl_tui.health.blocks import BlockHistory
-    from verl_tui.health.conditions.windows import Mask
+    from verl_tui.health.conditions.windows import Flags
     from verl_tui.health.rule_context import RuleContext
 
 _REWARD, _LENGTH, _SCORES = 0, 1, 2
@@ -94,6 +93,7 @@ class LengthCollapse(BlockDiagnosis):
     gains.
     """
 
+    requires: ClassVar[tuple[str, ...]] = ("response_length", "reward")
     size: ClassVar[int] = 5
     needs: ClassVar[int] = _OPENING
     _long: int = 0
@@ -101,28 +101,19 @@ class LengthCollapse(BlockDiagnosis):
     _searched: int = 0
     """Blocks already searched for it."""
 
-    def inputs(self, context: RuleContext) -> BlockInputs | NotJudged:
+    def inputs(self, context: RuleContext) -> BlockInputs | str:
         """Look at the reward, the length, and at all scores that short responses may gain or
         lose.
         """
-        reward = context.indicators.get("reward")
-        length = context.indicators.get("response_length")
-        if reward is None or length is None:
-            return NotJudged(
-                self.rule.id,
-                f"the log has no {'reward' if length else 'response length'}",
-            )
+        length, reward = map(context.indicators.__getitem__, self.requires)
         validations = validation_keys(context.run.keys)[:_MOST]
-        parts = components(context.run.keys, reward)
-        known = weights(context.run, parts)
-        # Penalties are meant to fall.
-        parts = tuple(key for key in parts if known.get(key, 0.0) >= 0)[:_MOST]
+        parts = gaining_components(context.run, reward)[:_MOST]
         return BlockInputs((reward, length, *validations, *parts), len(validations))
 
-    def may_begin(self, blocks: BlockHistory) -> Mask:
+    def may_begin(self, blocks: BlockHistory) -> Flags:
         """Return where responses are short enough."""
         length = blocks.array(_LENGTH)
-        found: Mask = length <= _LEFT * np.fmax.reduce(length[:_OPENING])
+        found: Flags = length <= _LEFT * np.fmax.reduce(length[:_OPENING])
         return found
 
     def judge_blocks(
@@ -173,7 +164,6 @@ class LengthCollapse(BlockDiagnosis):
         """Return whether short responses serve the task: validation gains, or another score while
         none falls.
         """
-        assert isinstance(inputs.depends_on, int)
         validations = range(_SCORES, _SCORES + inputs.depends_on)
         validated = [one for one in courses if one.column in validations]
         if any(one.has_gained and not one.has_fallen for one in validated):

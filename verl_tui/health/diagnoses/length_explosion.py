@@ -15,7 +15,6 @@ from verl_tui.health.diagnoses.diagnosis import (
     column,
     course,
 )
-from verl_tui.health.finding import NotJudged
 from verl_tui.health.limits import known_response_limit, v1_trainer
 from verl_tui.health.suspect_settings import length_cause
 
@@ -23,7 +22,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from verl_tui.health.blocks import Block, BlockHistory
-    from verl_tui.health.conditions.windows import Mask
+    from verl_tui.health.conditions.windows import Flags
     from verl_tui.health.rule_context import RuleContext
 
 _LAGS = (4, 8, 16, 32)
@@ -51,36 +50,26 @@ _FALL = 0.1
 class LengthExplosion(BlockDiagnosis):
     """Length climbs to the limit, the truncated share climbs, the reward falls."""
 
+    requires: ClassVar[tuple[str, ...]] = ("response_length", "reward")
     needs: ClassVar[int] = 5
 
-    def inputs(self, context: RuleContext) -> BlockInputs | NotJudged:
+    def inputs(self, context: RuleContext) -> BlockInputs | str:
         """Return length, truncated share and reward, and the limit if it is known."""
-        length = context.indicators.get("response_length")
-        reward = context.indicators.get("reward")
-        if length is None or reward is None:
-            return NotJudged(
-                self.rule.id,
-                f"the log has no {'reward' if length else 'response length'}",
-            )
+        length, reward = map(context.indicators.__getitem__, self.requires)
         # The v1 trainer's share is that of the longest response, not of the limit.
         cut = None
         if not v1_trainer(context.run):
             cut = context.indicators.get("truncated_share")
         limit = known_response_limit(context.run, context.guide)
         if cut is None and limit is None:
-            return NotJudged(
-                self.rule.id,
-                "neither a limit of response length nor a truncated share is known",
-            )
-        return BlockInputs(
-            (length, reward, cut), limit.value if limit is not None else None
-        )
+            return "neither a limit of response length nor a truncated share is known"
+        return BlockInputs((length, reward, cut), limit and limit.value)
 
     def causes(self, context: RuleContext) -> Sequence[str]:
         """Name the limit that the settings state."""
         return [cause.words for cause in length_cause(context.run)]
 
-    def may_begin(self, blocks: BlockHistory) -> Mask:
+    def may_begin(self, blocks: BlockHistory) -> Flags:
         """Return where responses are long enough."""
         length = blocks.array(0)
         return last_known(length) >= _CLIMB * lately(length, _LAGS[-1])
@@ -111,9 +100,8 @@ class LengthExplosion(BlockDiagnosis):
         length, _, cut = block.levels
         if not math.isnan(cut):
             return cut >= _CUT
-        return (
-            isinstance(inputs.depends_on, float) and length >= _NEAR * inputs.depends_on
-        )
+        limit = inputs.depends_on
+        return limit is not None and length >= _NEAR * limit
 
     def _block_finding(
         self, stretch: BlockHistory, inputs: BlockInputs
@@ -122,7 +110,7 @@ class LengthExplosion(BlockDiagnosis):
         first = stretch[0].last
         last = stretch[-1].last
         limit = ""
-        if isinstance(inputs.depends_on, float):
+        if inputs.depends_on is not None:
             limit = f" of {number(inputs.depends_on)}"
         pairs = [
             ("response length", length, inputs.keys[0]),
@@ -147,12 +135,12 @@ class LengthExplosion(BlockDiagnosis):
         )
 
 
-def _reaches_limit(stretch: BlockHistory, limit: object) -> bool:
+def _reaches_limit(stretch: BlockHistory, limit: float | None) -> bool:
     """Return whether more responses are cut or, where that is unknown, they are near the limit."""
     cut = column(stretch, 2)
     if len(cut) >= 4:
         return cut[-1] >= max(_CUT, cut[0] + _CUT) and course(stretch, 2).t >= _TREND_T
-    return isinstance(limit, float) and column(stretch, 0)[-1] >= _NEAR * limit
+    return limit is not None and column(stretch, 0)[-1] >= _NEAR * limit
 
 
 def _reward_falls(stretch: BlockHistory) -> bool:

@@ -5,18 +5,19 @@ from __future__ import annotations
 import math
 from bisect import bisect_left, bisect_right
 from collections import deque
-from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, NamedTuple
 
-from verl_tui.health.conditions.condition import Breaches
+import numpy as np
+
+from verl_tui.health.conditions.condition import KEPT_BREACHES, Breach
 from verl_tui.health.diagnoses.diagnosis import Diagnosis
 from verl_tui.health.finding import Finding, NotJudged
 from verl_tui.patterns import NamePattern
 
 if TYPE_CHECKING:
-    from collections.abc import Hashable, Iterator, Mapping, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
 
-    from verl_tui.health.guide import Rule
+    from verl_tui.health.conditions.windows import Flags, Places
     from verl_tui.health.rule_context import RuleContext
     from verl_tui.runs.run import Run
     from verl_tui.runs.series import Series
@@ -46,122 +47,100 @@ class _BrokenStretch(NamedTuple):
     first: int
     last: int
     """Steps."""
-    end: int
-    """Index of the last one among the points."""
+    lasts: bool
+    """Whether it still counts."""
 
 
 class _GappedSeries(NamedTuple):
     """A metric with nan where it was left out."""
 
-    revision: Hashable
     steps: Sequence[int]
     values: Sequence[float]
 
 
-@dataclass(slots=True)
-class _BrokenPoints:
-    """One metric, as far as it has been read."""
+class _BrokenPoints(NamedTuple):
+    """Where one metric is broken: not finite, though it has values."""
 
     key: str
-    window: int
-    revision: Hashable
-    needed: bool = False
-    """True if it must have values; any other metric without a finite value does not apply."""
-    optional: bool = False
-    """True if it began without a value: some metrics have values only now and then."""
-    count: int = 0
-    """Points that will not change any more."""
-    finite: bool = False
-    """True if it ever had a finite value, or has lacked one for too long."""
-    stretches: list[_BrokenStretch] = field(default_factory=list)
-    steps: deque[tuple[int, int]] = field(default_factory=deque)
-    """The newest broken points: step and place."""
+    stretches: Sequence[_BrokenStretch] = ()
+    """The newest point, which may still change, is one of its own."""
+    recent: Sequence[int] = ()
+    """The steps in the window at which it was not finite."""
+    looked_at: int = 1
+    """Points in the window."""
     last: tuple[int, float] = (0, 0.0)
-
-    def read(self, series: Series | _GappedSeries, length: int) -> None:
-        """Take in new points; the newest may still change and is kept separately."""
-        if not self.count and length > 1:
-            self.optional = not self.needed and not math.isfinite(series.values[0])
-        self._read_settled(series, length - 1)
-        self.count = max(0, length - 1)
-        if length:
-            self.last = (series.steps[length - 1], series.values[length - 1])
-        if length == 1 and math.isfinite(self.last[1]):
-            self.finite = True
-
-    def _read_settled(self, series: Series | _GappedSeries, stop: int) -> None:
-        for i in range(self.count, stop):
-            if math.isfinite(series.values[i]):
-                self.finite = True
-            elif self.finite and not self.optional:
-                self._add(series.steps[i], i)
-            elif self.needed and i + 1 >= _NEVER:
-                self._add_all(series.steps[: i + 1])
-
-    def _add_all(self, steps: Sequence[int]) -> None:
-        """Count all points so far as broken: there never was a value."""
-        self.finite = True
-        for at, step in enumerate(steps):
-            self._add(step, at)
-
-    def _add(self, step: int, i: int) -> None:
-        if self.stretches and i - self.stretches[-1].end <= self.window:
-            self.stretches[-1] = self.stretches[-1]._replace(last=step, end=i)
-        else:
-            self.stretches.append(_BrokenStretch(step, step, i))
-        self.steps.append((step, i))
-        while self.steps[0][1] <= i - self.window:
-            self.steps.popleft()
-
-    @property
-    def ever(self) -> bool:
-        """True if it ever broke; a value that was replaced later does not count."""
-        return bool(self.stretches) or self.broken
-
-    @property
-    def broken(self) -> bool:
-        """True if the newest value is not finite, and others were."""
-        return self.finite and not self.optional and not math.isfinite(self.last[1])
-
-    def recent(self) -> list[int]:
-        """Return the steps in the window at which it was not finite."""
-        steps = [step for step, i in self.steps if i > self.count - self.window]
-        if self.broken:
-            steps.append(self.last[0])
-        return steps
+    """The newest step and its value."""
+    ever_finite: bool = True
+    """Whether it ever had a finite value, or has lacked one for too long."""
 
     @property
     def since(self) -> int:
         """First step of the stretch of broken points that still counts."""
-        if self.stretches and self.count - self.stretches[-1].end < self.window:
-            return self.stretches[-1].first
-        return self.last[0]
+        return next((one.first for one in self.stretches if one.lasts), self.last[0])
 
-    def cases(self) -> Iterator[tuple[int, int, bool]]:
-        """Yield for each breach its first and last step, and whether it still counts."""
-        for stretch in self.stretches:
-            yield stretch.first, stretch.last, self.count - stretch.end < self.window
-        if self.broken:
-            yield self.last[0], self.last[0], True
+
+def _broken_points(
+    key: str, series: Series | _GappedSeries, length: int, window: int, *, needed: bool
+) -> _BrokenPoints:
+    """Find where a metric is broken.
+
+    Args:
+        key: Its key.
+        series: Its points.
+        length: How many of them count.
+        window: Newest points that count.
+        needed: True if it must have values.
+    """
+    steps, values = series.steps[:length], np.array(series.values[:length])
+    places = _broken_places(~np.isfinite(values), needed=needed)
+    if places is None:
+        return _BrokenPoints(key, ever_finite=False)
+    count = length - 1
+    settled = places[places < count]
+    pauses = np.flatnonzero(np.diff(settled) > window) + 1
+    stretches = [
+        _BrokenStretch(steps[one[0]], steps[one[-1]], count - int(one[-1]) < window)
+        for one in np.split(settled, pauses)
+        if len(one)
+    ]
+    if len(settled) < len(places):
+        stretches.append(_BrokenStretch(steps[-1], steps[-1], lasts=True))
+    recent = [steps[at] for at in places[places > count - window].tolist()]
+    last = (steps[-1], float(values[-1]))
+    return _BrokenPoints(key, stretches, recent, min(window, length), last)
+
+
+def _broken_places(odd: Flags, *, needed: bool) -> Places | None:
+    """Return where a metric is broken, None where it has never had a number.
+
+    Args:
+        odd: Where its points are no numbers.
+        needed: True if it must have values; any other metric that began without one has values only
+            now and then.
+    """
+    settled = odd[:-1] if len(odd) > 1 else odd
+    if needed and len(settled) >= _NEVER and settled[:_NEVER].all():
+        return np.flatnonzero(odd)
+    if settled.all():
+        return None
+    if odd[0] and not needed:
+        return np.empty(0, np.int64)
+    return np.flatnonzero(odd & np.logical_or.accumulate(~odd))
 
 
 class NotFinite(Diagnosis):
     """A metric had a finite value and is, or was among the newest points, not finite."""
 
-    def __init__(self, rule: Rule) -> None:
-        super().__init__(rule)
-        self._seen: dict[str, _BrokenPoints] = {}
-
     def judge(self, context: RuleContext) -> Finding | NotJudged | None:
         """Find metrics that broke."""
         keys = context.run.keys
         read = self._read_all(context)
-        self.breaches = _spans(read, self.rule.window) if read else Breaches(cooldown=0)
+        self.breaches = deque(_breaches(read, self.rule.window), KEPT_BREACHES)
         if not keys:
             return NotJudged(self.rule.id, "the log has no numbers yet")
-        if sum(not one.finite for one in read) == len(keys):
+        if sum(not one.ever_finite for one in read) == len(keys):
             return NotJudged(self.rule.id, "no metric ever had a value")
-        broken = [one for one in read if one.recent()]
+        broken = [one for one in read if one.recent]
         if not broken:
             return None
         broken.sort(key=lambda one: (math.isfinite(one.last[1]), one.since))
@@ -173,8 +152,11 @@ class NotFinite(Diagnosis):
             key: context.run.series(key) for key in self._odd(context)
         }
         series |= _left_out(context)
-        read = (self._read(context, key, points) for key, points in series.items())
-        return [one for one in read if one is not None]
+        return [
+            self._read(context, key, points)
+            for key, points in series.items()
+            if points is not None
+        ]
 
     def _odd(self, context: RuleContext) -> Sequence[str]:
         """Return the keys that may be broken.
@@ -187,33 +169,25 @@ class NotFinite(Diagnosis):
         reward = context.run.indicators.get("reward")
         if reward is None or not odd:
             return odd
-        if reward in odd:
-            total = self._read(context, reward, context.run.series(reward))
-            if total is not None and total.ever:
-                return odd
+        total = context.run.series(reward) if reward in odd else None
+        if total is not None and self._read(context, reward, total).stretches:
+            return odd
         return [key for key in odd if _PART.fullmatch(key) is None]
 
     def _read(
-        self, context: RuleContext, key: str, series: Series | _GappedSeries | None
-    ) -> _BrokenPoints | None:
-        if series is None:
-            return None
+        self, context: RuleContext, key: str, series: Series | _GappedSeries
+    ) -> _BrokenPoints:
         length = len(series.steps)
         if context.end is not None:
             length = bisect_right(series.steps, context.end)
-        seen = self._seen.get(key)
-        if seen is None or seen.revision != series.revision or seen.count > length:
-            seen = self._seen[key] = _BrokenPoints(
-                key, self.rule.window, series.revision, key in _needed(context.run)
-            )
-        seen.read(series, length)
-        return seen
+        needed = key in _needed(context.run)
+        return _broken_points(key, series, length, self.rule.window, needed=needed)
 
     def _finding(self, broken: list[_BrokenPoints]) -> Finding:
         worst = broken[0]
         state = "was not finite" if math.isfinite(worst.last[1]) else "is not finite"
         message = f"{worst.key} {state} {_count(worst)}"
-        if worst.since not in worst.recent()[:_MOST_STEPS]:
+        if worst.since not in worst.recent[:_MOST_STEPS]:
             message += f", first at step {worst.since}"
         if len(broken) > 1:
             others = len(broken) - 1
@@ -262,7 +236,7 @@ def _gaps(series: Series, pace: Series) -> _GappedSeries | None:
     if newest in known:
         steps.append(newest)
     values = [known.get(step, math.nan) for step in steps]
-    return _GappedSeries((series.revision, pace.revision), steps, values)
+    return _GappedSeries(steps, values)
 
 
 def _needed(run: Run) -> set[str]:
@@ -280,26 +254,24 @@ def _evidence(broken: Sequence[_BrokenPoints]) -> Iterator[str]:
 
 
 def _count(one: _BrokenPoints) -> str:
-    broken = one.recent()
-    window = min(one.window, one.count + 1)
+    broken = one.recent
     steps = ", ".join(map(str, broken[:_MOST_STEPS]))
     if len(broken) > _MOST_STEPS:
         steps += ", …"
     unit = "step" if len(broken) == 1 else "steps"
-    return f"at {len(broken)} of the last {window} points ({unit} {steps})"
+    return f"at {len(broken)} of the last {one.looked_at} points ({unit} {steps})"
 
 
-def _spans(seen: Sequence[_BrokenPoints], window: int) -> Breaches:
+def _breaches(seen: Sequence[_BrokenPoints], window: int) -> Sequence[Breach]:
     """Return the breaches of all metrics; those that overlap are one."""
-    cases = sorted((*case, one.key) for one in seen for case in one.cases())
-    breaches = Breaches(cooldown=0)
+    cases = sorted((*stretch, one.key) for one in seen for stretch in one.stretches)
+    breaches: list[Breach] = []
     until = 0
-    for at, (first, last, _, key) in enumerate(cases):
-        if breaches.open is not None and first > until + window:
-            breaches.end(until, 2 * at)
-        if breaches.open is None:
-            breaches.begin(first, first, f"were not finite: {key}", 2 * at + 1)
+    for first, last, _, key in cases:
+        if not breaches or first > until + window:
+            breaches[-1:] = [one._replace(cleared=until) for one in breaches[-1:]]
+            breaches.append(Breach(first, first, f"were not finite: {key}"))
         until = max(until, last)
     if cases and not any(lasts for _, _, lasts, _ in cases):
-        breaches.end(until, 2 * len(cases))
+        breaches[-1] = breaches[-1]._replace(cleared=until)
     return breaches

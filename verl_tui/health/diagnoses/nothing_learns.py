@@ -9,8 +9,8 @@ from itertools import pairwise
 from statistics import fmean, median
 from typing import TYPE_CHECKING, ClassVar, NamedTuple
 
-from verl_tui.health.applicability.rounding import RATES
-from verl_tui.health.components import components, weights
+from verl_tui.health.applicability.metrics import RATES
+from verl_tui.health.components import gaining_components
 from verl_tui.health.conditions.condition import number
 from verl_tui.health.diagnoses.diagnosis import (
     BlockDiagnosis,
@@ -106,18 +106,12 @@ class _LearningTrends(NamedTuple):
         return self.change + _SIGMAS * self.error
 
 
-class _Coefficient(NamedTuple):
-    """The KL term's, where the settings state one."""
-
-    name: str
-    value: float
-
-
 class NothingLearns(BlockDiagnosis):
     """The reward has been level since the run's first points, and more than a small gain is ruled
     out.
     """
 
+    requires: ClassVar[tuple[str, ...]] = ("reward",)
     size: ClassVar[int] = 10
     patience: ClassVar[int] = 2
     needs: ClassVar[int] = 10
@@ -127,13 +121,11 @@ class NothingLearns(BlockDiagnosis):
     judged any more.
     """
 
-    def inputs(self, context: RuleContext) -> BlockInputs | NotJudged:
+    def inputs(self, context: RuleContext) -> BlockInputs | str:
         """Look at the reward and its ends, KL, the learning rate, and at all that may gain
         instead.
         """
-        reward = context.indicators.get("reward")
-        if reward is None:
-            return NotJudged(self.rule.id, "the log has no reward")
+        reward = context.indicators["reward"]
         figure = reward.removesuffix("mean")
         figures = (
             context.indicators.get("reference_kl"),
@@ -142,13 +134,9 @@ class NothingLearns(BlockDiagnosis):
             context.first_key(RATES),
             context.indicators.get("reward_std"),
         )
-        parts = components(context.run.keys, reward)
-        known = weights(context.run, parts)
-        gains = [key for key in parts if known.get(key, 0.0) >= 0]
-        others = [*validation_keys(context.run.keys), *gains][:_MOST]
-        stated = kl_coefficient(context.run)
-        coefficient = _Coefficient(*stated) if stated is not None else None
-        return BlockInputs((reward, *figures, *others), coefficient)
+        parts = gaining_components(context.run, reward)
+        others = [*validation_keys(context.run.keys), *parts][:_MOST]
+        return BlockInputs((reward, *figures, *others), kl_coefficient(context.run))
 
     def judge(self, context: RuleContext) -> Finding | NotJudged | None:
         """Judge only rewards whose possible gain is known."""
@@ -355,21 +343,18 @@ def _held_back(blocks: BlockHistory, inputs: BlockInputs) -> bool:
     """Return whether the KL term is stronger than the guide's, and its cost matters beside
     advantages.
     """
-    stated = inputs.depends_on
-    if not isinstance(stated, _Coefficient) or stated.value <= KL_COEF[1]:
-        return False
-    return stated.value * _distance(blocks) >= _COST
+    _, coefficient = inputs.depends_on or ("", 0.0)
+    return coefficient > KL_COEF[1] and coefficient * _distance(blocks) >= _COST
 
 
 def _reason(blocks: BlockHistory, inputs: BlockInputs) -> str:
     far = _distance(blocks)
-    stated = inputs.depends_on
     if _held_back(blocks, inputs):
-        assert isinstance(stated, _Coefficient)
+        name, coefficient = inputs.depends_on
         return (
             f"; held back by the KL penalty: "
-            f"{stated.name} {number(stated.value)} × KL {number(far)} "
-            f"costs {number(stated.value * far)} beside advantages of size 1, "
+            f"{name} {number(coefficient)} × KL {number(far)} "
+            f"costs {number(coefficient * far)} beside advantages of size 1, "
             f"the guide's coefficients are {number(KL_COEF[0])}–{number(KL_COEF[1])}"
         )
     if _moved(blocks):

@@ -21,7 +21,7 @@ from verl_tui.indicators import validation_keys
 
 if TYPE_CHECKING:
     from verl_tui.health.blocks import BlockHistory
-    from verl_tui.health.conditions.windows import Mask
+    from verl_tui.health.conditions.windows import Flags
     from verl_tui.health.finding import Finding
     from verl_tui.health.guide import Rule
     from verl_tui.health.rule_context import RuleContext
@@ -36,6 +36,7 @@ _MOST_VALIDATIONS = 8
 class Plateau(BlockDiagnosis):
     """Neither the reward nor any validation score has a trend."""
 
+    requires: ClassVar[tuple[str, ...]] = ("reward",)
     size: ClassVar[int] = 20
     patience: ClassVar[int] = 2
 
@@ -43,19 +44,15 @@ class Plateau(BlockDiagnosis):
         super().__init__(rule)
         self.needs = max(4, rule.window // self.size)  # type: ignore[misc]
 
-    def inputs(self, context: RuleContext) -> BlockInputs | NotJudged:
+    def inputs(self, context: RuleContext) -> BlockInputs | str:
         """Look at the reward and at all validation scores."""
-        reward = context.indicators.get("reward")
-        if reward is None:
-            return NotJudged(self.rule.id, "the log has no reward")
-        return BlockInputs(
-            (reward, *validation_keys(context.run.keys)[:_MOST_VALIDATIONS])
-        )
+        validations = validation_keys(context.run.keys)[:_MOST_VALIDATIONS]
+        return BlockInputs((context.indicators["reward"], *validations))
 
     def judge(self, context: RuleContext) -> Finding | NotJudged | None:
         """Judge only where there are validations enough to know their trend."""
         found = super().judge(context)
-        if isinstance(found, NotJudged) or self._inputs is None:
+        if isinstance(found, NotJudged):
             return found
         window = self._history[-self.needs :]
         for i, key in enumerate(self._inputs.keys[1:], 1):
@@ -67,7 +64,7 @@ class Plateau(BlockDiagnosis):
                 )
         return found
 
-    def may_begin(self, blocks: BlockHistory) -> Mask:
+    def may_begin(self, blocks: BlockHistory) -> Flags:
         """Return where the reward is flat, with room for rounding; where it has gaps, too."""
         ends = np.arange(self.needs - 1, len(blocks))
         _, t = trends(blocks.array(0), self.needs, ends)

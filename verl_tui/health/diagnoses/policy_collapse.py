@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import TYPE_CHECKING, NamedTuple
 
 from verl_tui.health.collapse_signs import (
@@ -11,10 +12,9 @@ from verl_tui.health.collapse_signs import (
     has_signs,
     signs_of,
 )
-from verl_tui.health.conditions.cliff import Cliff
-from verl_tui.health.conditions.condition import Breach, Breaches, Judged, number
-from verl_tui.health.conditions.scale import Scaled
-from verl_tui.health.conditions.vanish import Vanish
+from verl_tui.health.conditions.condition import Judged, number
+from verl_tui.health.conditions.falls import Cliff, Vanish
+from verl_tui.health.conditions.restarts import Scaled
 from verl_tui.health.diagnoses.diagnosis import Diagnosis
 from verl_tui.health.finding import Finding, NotJudged
 from verl_tui.health.inputs import column_of
@@ -24,6 +24,7 @@ from verl_tui.health.suspect_settings import drift_causes
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from verl_tui.health.conditions.condition import Breach
     from verl_tui.health.rule_context import RuleContext
     from verl_tui.runs.series import Series
 
@@ -108,10 +109,8 @@ class PolicyCollapse(Diagnosis):
             return [], None
         points, step = column_of([kl], context.end)
         jumps = Judged(Scaled(_JUMP, _FEW_BEFORE, _JUMP_FLOOR), points)
-        breach = jumps.breaches.open
-        what = [
-            one._replace(what=f"reference KL {one.what}") for one in jumps.breaches.all
-        ]
+        breach = jumps.open
+        what = [one._replace(what=f"reference KL {one.what}") for one in jumps.breaches]
         if breach is None or learning(context, kl.key):
             return what, None
         return what, self.finding(
@@ -128,31 +127,27 @@ class PolicyCollapse(Diagnosis):
         )
 
     def _note(self, collapses: list[Breach]) -> None:
-        self.breaches = Breaches(cooldown=0)
-        at = 0
+        self.breaches.clear()
+        until: float = -math.inf
         for breach in sorted(collapses, key=lambda one: (one.raised, one.since)):
-            before = self.breaches.all[-1] if self.breaches.all else None
-            if before is not None and breach.since <= (before.cleared or breach.since):
-                continue  # several saw the same fall
-            at += 2
-            what = f"collapsed: {breach.what}"
-            self.breaches.begin(breach.since, breach.raised, what, at)
-            if breach.cleared is not None:
-                self.breaches.end(breach.cleared, at + 1)
+            if breach.since > until:  # else several saw the same fall
+                what = f"collapsed: {breach.what}"
+                self._begin(breach._replace(what=what), goes_on=False)
+                until = math.inf if breach.cleared is None else breach.cleared
 
     def _finding(
         self, context: RuleContext, reward: Series, fall: _Fall, step: int | None
     ) -> Finding:
         edge, level, foot = fall
-        signs = signs_of(context, reward, edge)
+        signs, shown = signs_of(context, reward, edge)
         causes = drift_causes(context.run)
         cliff = f"reward cliff at step {edge}"
         way = f"from {number(level)} to {number(foot)}"
-        evidence = [f"{cliff}: {way} ({reward.key})", *signs.evidence]
+        evidence = [f"{cliff}: {way} ({reward.key})", *shown]
         evidence += [cause.words for cause in causes]
         names = {cause.name for cause in causes}
         return self.finding(
-            f"the policy collapsed: {cliff}, {way}; {signs.words}",
+            f"the policy collapsed: {cliff}, {way}; {signs}",
             evidence,
             since=edge,
             step=step,
@@ -175,10 +170,10 @@ def _watches(share: float) -> Sequence[tuple[Surroundings, Cliff | Vanish]]:
 
 def _fall(watch: Judged, reward: Series) -> _Fall | None:
     """Return the fall that holds, None without one."""
-    if watch.held is None:
+    if watch.open is None or watch.spell is None:
         return None
-    level, *foot = watch.held.levels
-    return _Fall(watch.since, level, *(foot or reward.values[-1:]))
+    level, *foot = watch.spell.levels
+    return _Fall(watch.open.since, level, *(foot or reward.values[-1:]))
 
 
 def _collapses(
@@ -188,7 +183,7 @@ def _collapses(
     when both were known.
     """
     found = {}
-    for breach in watch.breaches.all:
+    for breach in watch.breaches:
         sign = first_sign(context, reward, breach.since, around)
         if sign is not None:
             raised = max(breach.raised, sign)

@@ -4,18 +4,16 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, NamedTuple
 
-from verl_tui.health.conditions.condition import Breaches, Judged, Wording
-from verl_tui.health.conditions.shift import Shift
-from verl_tui.health.diagnoses.diagnosis import Diagnosis
+from verl_tui.health.conditions.condition import Judged
+from verl_tui.health.conditions.spread import Shift
+from verl_tui.health.diagnoses.diagnosis import Diagnosis, Remark
 from verl_tui.health.finding import Finding, NotJudged, Severity
 from verl_tui.health.inputs import column_of
 from verl_tui.health.learnt import has_learnt, right_or_wrong
 
 if TYPE_CHECKING:
-    from collections.abc import Hashable, Iterable, Iterator, Sequence
+    from collections.abc import Iterator, Sequence
 
-    from verl_tui.health.finding import Episode
-    from verl_tui.health.guide import Rule
     from verl_tui.health.rule_context import RuleContext
 
 _PAST, _LEAST, _RECENT = 30, 4, 2
@@ -48,44 +46,21 @@ class _JudgedFigure(NamedTuple):
     step: int | None
     """Step of its newest point."""
 
-    def wording(self, context: RuleContext) -> Wording:
-        return Wording(self.title, context.duration)
-
 
 _SCORED = ("samples/score", "samples/score_std")
 _SCORES = 100
 """Newest steps with samples that show whether answers are right or wrong."""
-_LEARNT = (
-    "although more answers are right than before: the repetition may follow the answer"
-)
+_LEARNT = ", although more answers are right than before: the repetition may follow the answer"
 
 
 class Repetition(Diagnosis):
-    """Repetition rate up, or n-gram entropy down, far beyond their usual spread."""
-
-    def __init__(self, rule: Rule) -> None:
-        super().__init__(rule)
-        self._calm: dict[int, bool] = {}
-        """True if answers had become better, by the step at which it was raised: later ones change
-        no history.
-        """
-        self._seen: Hashable = None
-        """All that it depends on besides the step."""
-
-    @property
-    def episodes(self) -> Sequence[Episode]:
-        """All findings so far, oldest first; information where answers had become better."""
-        return [self._calmed(episode) for episode in super().episodes]
-
-    def _calmed(self, episode: Episode) -> Episode:
-        if not self._calm.get(episode.raised_step or 0, False):
-            return episode
-        message = f"{episode.message}, {_LEARNT}"
-        return episode._replace(severity=Severity.INFO, message=message)
+    """Repetition rate up, or n-gram entropy down, far beyond their usual spread; information where
+    answers had become better.
+    """
 
     def judge(self, context: RuleContext) -> Finding | NotJudged | None:
         """Judge repetition and n-gram entropy of the samples."""
-        figures = list(self._update(context))
+        figures = list(_judged_figures(context))
         if not figures:
             return NotJudged(self.rule.id, "the log has no samples")
         judged = [one for one in figures if one.shift.has_enough]
@@ -94,60 +69,49 @@ class Repetition(Diagnosis):
             most = max(one.shift.seen for one in figures)
             reason = f"needs {needed} steps with samples, has {most}"
             return NotJudged(self.rule.id, reason)
-        breached = [one for one in judged if one.shift.breaches.open is not None]
-        self.breaches = _first_breaches((*breached, *judged))
-        self._note_learning(context)
-        if not breached:
-            return None
-        return self._finding(context, breached)
+        breached = [one for one in judged if one.shift.open is not None]
+        # The first figure that has breaches counts: they go together.
+        known = (one.shift.breaches for one in (*breached, *judged))
+        self.breaches = next(filter(None, known), judged[0].shift.breaches)
+        scores = context.revisions(map(context.names.get, _SCORED))
+        self.note_remarks(context, scores, self._remark)
+        return self._finding(context, breached) if breached else None
 
-    def _update(self, context: RuleContext) -> Iterator[_JudgedFigure]:
-        """Yield the figures that the log has, each as it is now."""
-        for figure in _FIGURES:
-            key = context.names.get(figure.name)
-            series = context.run.series(key) if key else None
-            if key is not None and series is not None:
-                points, step = column_of([series], context.end)
-                shift = Judged(Shift(_PAST, _LEAST, _RECENT, figure.way), points)
-                yield _JudgedFigure(key, figure.title, shift, step)
+    def _remark(self, context: RuleContext) -> Remark:
+        if _better(context):
+            return Remark(Severity.INFO, _LEARNT)
+        return Remark(self.rule.severity, "")
 
-    def _note_learning(self, context: RuleContext) -> None:
-        """Note for each breach whether answers had become better by then."""
-        seen = _seen_by(context)
-        if seen != self._seen:
-            self._seen = seen
-            self._calm = {}
-        for breach in self.breaches.all:
-            if breach.raised not in self._calm:
-                self._calm[breach.raised] = _better(context.at(breach.raised))
-
-    def _finding(self, context: RuleContext, breached: list[_JudgedFigure]) -> Finding:
-        reports = []
+    def _finding(
+        self, context: RuleContext, breached: Sequence[_JudgedFigure]
+    ) -> Finding:
+        messages = []
         evidence = []
         for one in breached:
-            report = one.shift.report(one.wording(context))
-            if report is not None:
-                reports.append(report)
-                evidence += [f"{one.key}: {words}" for words in report.evidence]
-        severity = self.rule.severity
-        message = reports[0].message
-        if _better(context):
-            severity = Severity.INFO
-            message += f", {_LEARNT}"
+            message, *more = one.shift.report(one.title, context.duration)
+            messages.append(message)
+            evidence += [f"{one.key}: {words}" for words in more]
+        severity, words = self._remark(context)
+        held = [one.shift.open for one in breached]
         return self.finding(
-            message,
+            messages[0] + words,
             evidence,
-            since=min(report.since for report in reports),
+            since=min(breach.since for breach in held if breach is not None),
             step=breached[0].step,
             key=breached[0].key,
             severity=severity,
         )
 
 
-def _first_breaches(figures: Iterable[_JudgedFigure]) -> Breaches:
-    """Return the breaches of the first figure that has any: the figures go together."""
-    known = (one.shift.breaches for one in figures)
-    return next((breaches for breaches in known if breaches.all), Breaches(cooldown=0))
+def _judged_figures(context: RuleContext) -> Iterator[_JudgedFigure]:
+    """Yield the figures that the log has, each as it is now."""
+    for figure in _FIGURES:
+        key = context.names.get(figure.name)
+        series = context.run.series(key) if key else None
+        if key is not None and series is not None:
+            points, step = column_of([series], context.end)
+            shift = Judged(Shift(_PAST, _LEAST, _RECENT, figure.way), points)
+            yield _JudgedFigure(key, figure.title, shift, step)
 
 
 def _better(context: RuleContext) -> bool:
@@ -160,13 +124,3 @@ def _better(context: RuleContext) -> bool:
     if not right_or_wrong(score.tail(_SCORES), spread.tail(_SCORES)):
         return False
     return has_learnt(score.values)
-
-
-def _seen_by(context: RuleContext) -> Hashable:
-    revisions = []
-    for name in _SCORED:
-        key = context.names.get(name)
-        series = context.run.series(key) if key is not None else None
-        if series is not None:
-            revisions.append(series.revision)
-    return context.end, tuple(revisions)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from verl_tui.health.conditions.condition import Breaches
+from verl_tui.health.conditions.condition import Breach
 from verl_tui.health.diagnoses.diagnosis import Diagnosis
 
 if TYPE_CHECKING:
@@ -18,12 +18,11 @@ class RestartNotice(Diagnosis):
     def judge(self, context: RuleContext) -> Finding | None:
         """Report where the run's sources started over."""
         marks = context.run.restarts
-        self.breaches = Breaches(cooldown=0)
-        for at, mark in enumerate(marks, 1):
-            self.breaches.end(mark.step, at)
-            self.breaches.begin(
-                mark.step, mark.step, f"started over: {mark.reason}", at + 1
-            )
+        self.breaches.clear()
+        for mark in marks:
+            self._end(mark.step)
+            breach = Breach(mark.step, mark.step, f"started over: {mark.reason}")
+            self._begin(breach, goes_on=False)
         if not marks:
             return None
         # They go by step: those beyond the step that the run has reached anew are of segments

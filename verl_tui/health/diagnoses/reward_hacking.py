@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, ClassVar, NamedTuple
 
 import numpy as np
 
-from verl_tui.health.components import components, weights
+from verl_tui.health.components import components, gaining_components, weights
 from verl_tui.health.conditions.condition import number
 from verl_tui.health.conditions.trend import trends
 from verl_tui.health.diagnoses.diagnosis import (
@@ -20,7 +20,6 @@ from verl_tui.health.diagnoses.diagnosis import (
     column,
     course,
 )
-from verl_tui.health.finding import NotJudged
 from verl_tui.health.learnt import has_learnt, right_or_wrong
 from verl_tui.health.trade_off import TradeOff, may_pay, trade_off
 from verl_tui.indicators import validation_keys
@@ -30,7 +29,7 @@ if TYPE_CHECKING:
 
     from verl_tui.health.blocks import BlockHistory
     from verl_tui.health.conditions.trend import Trend
-    from verl_tui.health.conditions.windows import Mask
+    from verl_tui.health.conditions.windows import Flags
     from verl_tui.health.rule_context import RuleContext
 
 _LAGS = (10, 20, 40)
@@ -79,33 +78,25 @@ class RewardHacking(BlockDiagnosis):
     resemble each other.
     """
 
-    needs: ClassVar[int] = 4
+    requires: ClassVar[tuple[str, ...]] = ("reward",)
     errors: ClassVar[bool] = True
     _seen: int = -1
     """Number of blocks when one last showed it: a single one may be chance."""
     _cost: TradeOff | None = None
     """The figure at whose cost the reward rises, while that lasts."""
 
-    def inputs(self, context: RuleContext) -> BlockInputs | NotJudged:
+    def inputs(self, context: RuleContext) -> BlockInputs | str:
         """Return the reward, figures of samples, validation scores and the reward's parts."""
-        reward = context.indicators.get("reward")
-        if reward is None:
-            return NotJudged(self.rule.id, "the log has no reward")
+        reward = context.indicators["reward"]
         validations = validation_keys(context.run.keys)[:_MOST_VALIDATIONS]
         samples = (
             context.names.get("samples/repetition"),
             context.names.get("samples/distinct_2"),
         )
-        parts = components(context.run.keys, reward)
-        known = weights(context.run, parts)
-        # Penalties are meant to fall.
-        gains = [key for key in parts if known.get(key, 0.0) >= 0]
-        parts = tuple(gains[:_MOST_COMPONENTS])
+        parts = gaining_components(context.run, reward)[:_MOST_COMPONENTS]
         if not validations and not any(samples) and not parts:
-            return NotJudged(
-                self.rule.id,
-                "the log has neither validation nor samples nor parts of the reward",
-            )
+            return "the log has neither validation nor samples nor parts of the reward"
+        known = weights(context.run, components(context.run.keys, reward))
         scores = map(context.names.get, _SCORED)
         columns = _Columns(len(validations), tuple(known.get(key) for key in parts))
         keys = (reward, *samples, *validations, *parts, *scores)
@@ -121,15 +112,14 @@ class RewardHacking(BlockDiagnosis):
         if finding is None:
             return None
         before, self._seen = self._seen, len(blocks)
-        if before == len(blocks) - 1 or self.breaches.open is not None:
+        if before == len(blocks) - 1 or self.open is not None:
             return finding
         return None
 
-    def may_begin(self, blocks: BlockHistory) -> Mask:
+    def may_begin(self, blocks: BlockHistory) -> Flags:
         """Return where the reward rises, with room for rounding, or a figure has lost most of its
         best; where the reward has gaps, too.
         """
-        assert self._inputs is not None
         found = np.zeros(len(blocks), bool)
         for lag in _LAGS:
             ends = np.arange(lag - 1, len(blocks))
@@ -145,7 +135,6 @@ class RewardHacking(BlockDiagnosis):
 
     def _costs(self, blocks: BlockHistory, inputs: BlockInputs) -> BlockFinding | None:
         """Return what the reward rises at the cost of."""
-        assert isinstance(inputs.depends_on, _Columns)
         cost = self._cost
         if cost is not None and not cost.lasts(blocks, self.reach(cost.column)):
             cost = None
@@ -174,7 +163,6 @@ class RewardHacking(BlockDiagnosis):
         size = max(high - low, abs(high + low) / 2)
         if line.t < _RISE_T or line.change < _RISE * size:
             return None
-        assert isinstance(inputs.depends_on, _Columns)
         validations = range(3, 3 + inputs.depends_on.validations)
         # Where any validation follows, the reward stands for something.
         if any(_follows(stretch, i) for i in validations):
@@ -215,7 +203,6 @@ def _costly(inputs: BlockInputs) -> range:
 def _cost_finding(
     blocks: BlockHistory, cost: TradeOff, inputs: BlockInputs
 ) -> BlockFinding:
-    assert isinstance(inputs.depends_on, _Columns)
     key = inputs.keys[cost.column] or ""
     reward = inputs.keys[0]
     part = cost.column - 3 - inputs.depends_on.validations

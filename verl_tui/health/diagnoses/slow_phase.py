@@ -17,7 +17,6 @@ from verl_tui.health.diagnoses.diagnosis import (
     BlockFinding,
     BlockInputs,
 )
-from verl_tui.health.finding import NotJudged
 from verl_tui.metrics import describe
 from verl_tui.patterns import NamePattern
 
@@ -25,7 +24,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
     from verl_tui.health.blocks import Block
-    from verl_tui.health.conditions.windows import Mask
+    from verl_tui.health.conditions.windows import Flags
     from verl_tui.health.rule_context import RuleContext
 
 _PHASE = NamePattern(
@@ -90,20 +89,19 @@ class SlowPhase(BlockDiagnosis):
     _slow: _Slow | None = None
     """The phase of the present finding."""
 
-    def inputs(self, context: RuleContext) -> BlockInputs | NotJudged:
+    def inputs(self, context: RuleContext) -> BlockInputs | str:
         """Return the whole step, the tokens processed, and all phases."""
         step = context.indicators.get("step_time")
         phases = _phases(context.run.keys)
         if step is None:
-            return NotJudged(self.rule.id, "the log has no time of a step")
+            return "the log has no time of a step"
         tokens = context.names.get("perf/total_num_tokens") or context.indicators.get(
             "response_length"
         )
         return BlockInputs((step, tokens, *(phases or [step])))
 
-    def may_begin(self, blocks: BlockHistory) -> Mask:
+    def may_begin(self, blocks: BlockHistory) -> Flags:
         """Return where a phase takes longer than it ever did."""
-        assert self._inputs is not None
         found = np.zeros(len(blocks), bool)
         low, _ = blocks.reach()
         for i in range(2, len(self._inputs.keys)):
@@ -115,7 +113,7 @@ class SlowPhase(BlockDiagnosis):
     ) -> BlockFinding | None:
         """Compare each phase with its past, and report the one that costs most."""
         if (
-            self.breaches.open is not None
+            self.open is not None
             and self._newest is not None
             and self._slow is not None
         ):

@@ -9,7 +9,8 @@ from bisect import bisect_right
 from functools import lru_cache
 from typing import TYPE_CHECKING, ClassVar, NamedTuple
 
-from verl_tui.health.conditions.condition import Breaches
+import numpy as np
+
 from verl_tui.health.diagnoses.diagnosis import Diagnosis
 from verl_tui.health.finding import Finding, NotJudged
 from verl_tui.indicators import validation_keys
@@ -18,7 +19,7 @@ from verl_tui.words import counted
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from verl_tui.health.guide import Rule
+    from verl_tui.health.conditions.windows import Numbers
     from verl_tui.health.rule_context import RuleContext
     from verl_tui.runs.series import Series
 
@@ -55,16 +56,9 @@ class WeightsNotSynced(Diagnosis):
 
     sentences: ClassVar[bool] = True
 
-    def __init__(self, rule: Rule) -> None:
-        super().__init__(rule)
-        self._read: tuple[object, ...] = ()
-        """The validations as they were last judged."""
-        self._found: Finding | None = None
-        self._known: dict[str, _Same] = {}
-        self._kept = Breaches(cooldown=0)
-        self._until = -1
-        """Validations up to this step are settled; the two attributes before hold their result."""
-        self._settled: tuple[object, ...] = ()
+    _read: tuple[object, ...] = ()
+    """The validations as they were last judged."""
+    _found: Finding | None = None
 
     def judge(self, context: RuleContext) -> Finding | NotJudged | None:
         """Look at the validations, one after the other."""
@@ -85,52 +79,24 @@ class WeightsNotSynced(Diagnosis):
         read = (*validations, learning.revision)
         if read != self._read:
             self._read = read
-            self._judge_new(scores, learning)
+            self._judge_all(scores, learning)
         return self._found
 
-    def _judge_new(self, scores: Sequence[Series], learning: Series) -> None:
+    def _judge_all(self, scores: Sequence[Series], learning: Series) -> None:
         """Judge the validations in order: an earlier finding must not depend on later ones."""
-        if self._basis(scores, learning) != self._settled:
-            self._known = {}
-            self._kept = Breaches(cooldown=0)
-            self._until = -1
-        steps: set[int] = set()
-        for one in scores:
-            steps.update(one.steps[bisect_right(one.steps, self._until) :])
-        fresh = sorted(steps)
-        self.breaches = self._kept
-        for step in fresh[:-1]:
-            self._pass(self._known, scores, step, learning)
-            self._until = step
-        self._settled = self._basis(scores, learning)
-        # The newest validation may still change.
-        self.breaches = self._kept.copy()
-        self._pass({**self._known}, scores, fresh[-1], learning)
-
-    def _basis(self, scores: Sequence[Series], learning: Series) -> tuple[object, ...]:
-        """Return all that the settled validations depend on: if it changes, judging starts over."""
-        return learning.revision, *(
-            (one.key, one.revision, bisect_right(one.steps, self._until))
-            for one in scores
-        )
-
-    def _pass(
-        self,
-        known: dict[str, _Same],
-        scores: Sequence[Series],
-        step: int,
-        learning: Series,
-    ) -> None:
-        """Take in the validation of a step."""
-        for one in scores:
-            point = one.at(step)
-            if point is not None and point.step == step:
-                known[one.key] = _again(known.get(one.key), one.key, *point)
-        self._found = self._finding([*known.values()], step, learning)
-        self.remember(self._found, step)
+        self.breaches.clear()
+        rates = np.array(learning.values)
+        known: dict[str, _Same] = {}
+        for step in sorted(set().union(*(one.steps for one in scores))):
+            for one in scores:
+                point = one.at(step)
+                if point is not None and point.step == step:
+                    known[one.key] = _again(known.get(one.key), one.key, *point)
+            self._found = self._finding([*known.values()], step, learning, rates)
+            self.remember(self._found, step)
 
     def _finding(
-        self, known: Sequence[_Same], last: int, learning: Series
+        self, known: Sequence[_Same], last: int, learning: Series, rates: Numbers
     ) -> Finding | None:
         same = [one for one in known if one.seen >= self.rule.count]
         no_chance = [one for one in same if _enough(one, self.rule.count)]
@@ -139,7 +105,7 @@ class WeightsNotSynced(Diagnosis):
         first = no_chance[0]
         start = bisect_right(learning.steps, first.since)
         stop = bisect_right(learning.steps, last)
-        least = min(learning.values[start:stop], default=0.0)
+        least = float(rates[start:stop].min()) if start < stop else 0.0
         if least <= 0:
             return None
         rate = f"{learning.key}: at least {least:.3g} since then"
