@@ -69,7 +69,7 @@ class Crash(Diagnosis):
         why, advice, lines = self._why(context, event, cause)
         if cause is not None and not interrupted(run):
             phase = cause.event.phase or phase
-        severity, end = self._end(context, event)
+        severity, end = self._how_it_ended(context, event)
         step = run.step if step is None else step
         place = "before the first step" if step is None else f"at step {step}"
         if phase is not None:
@@ -97,7 +97,9 @@ class Crash(Diagnosis):
         lines = [cause.line, last, cause.others, "" if event is not None else own]
         return why, cause.advice, lines
 
-    def _end(self, context: RuleContext, event: Event | None) -> tuple[Severity, str]:
+    def _how_it_ended(
+        self, context: RuleContext, event: Event | None
+    ) -> tuple[Severity, str]:
         """Return the severity of an end, and its words."""
         if event is not None and event.kind is EventKind.STOPPED:
             if interrupted(context.run):
