@@ -51,7 +51,7 @@ class Trouble:
 
     def add(self, event: Event, step: int | None) -> None:
         """Count a line, which the run printed behind a step."""
-        self.count += event.processes
+        self.count += event.times
         self.last = event
         if self.step != step:
             self.step = step
