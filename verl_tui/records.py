@@ -189,8 +189,10 @@ class Event(NamedTuple):
     """
     frame: str = ""
     """The innermost call of its traceback outside installed packages: `score() in reward.py:31`."""
-    processes: int = 1
-    """How many processes printed it, by Ray's note."""
+    times: int = 1
+    """How often it was printed, with lines alike that are not told one by one: by Ray's note, or as
+    they were counted.
+    """
     clock: int | None = None
     """Seconds of the day at which it was printed, as the line states them."""
     bare: bool = False

@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+from typing import TypeGuard
+
 import pytest
 from test_line_words import WORDS
 
+from verl_tui.records import Event, EventKind
+from verl_tui.sources.formats.console.decoder import ConsoleDecoder
 from verl_tui.sources.formats.console.silent_lines import Noise
+from verl_tui.sources.formats.lines import LineReader
 
 SILENT = b"\x1b[36m(WorkerDict pid=20311)\x1b[0m INFO 11-23 10:00:07 [pool.py:378] reset the cache"
 
@@ -31,3 +36,21 @@ def test_a_word_that_a_reader_looks_for_is_no_noise(word: str) -> None:
 
 def test_long_lines_are_read() -> None:
     assert not Noise().has(b"x" * 1000)
+
+
+def test_trouble_that_is_repeated_is_counted() -> None:
+    kinds = [f"(W pid={10 + at % 2}) request {at} failed" for at in range(40)]
+    kinds.insert(20, "(W pid=10) another thing failed")
+    reader = LineReader(ConsoleDecoder())
+    # While a decoder looks for the trainer, it reads each line as a whole.
+    steps = "".join(f"step:{at} - actor/entropy:0.4\n" for at in range(1, 99))
+    text = "".join(f"{line}\n" for line in kinds)
+    found = [one for one in reader.feed((steps + text).encode()) if is_trouble(one)]
+    assert sum(one.times for one in found) == len(kinds)
+    assert len(found) < len(kinds)
+    assert [one.line for one in found] == sorted(one.line for one in found)
+    assert found[-1].line == 98 + len(kinds)
+
+
+def is_trouble(record: object) -> TypeGuard[Event]:
+    return isinstance(record, Event) and record.kind is EventKind.WARNING

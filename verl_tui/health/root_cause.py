@@ -1,4 +1,5 @@
-"""Why a run died, or what it waits for: the entry of `causes.toml` that its log points to.
+"""Why a run died, what it waits for, which service fails: the entry of `causes.toml` that its log
+points to.
 
 All trouble that no step came after is one list, of all processes. What only reports that something
 else failed is a consequence; of the rest the first counts, not the most frequent.
@@ -48,6 +49,7 @@ _SERVICE = pattern(
 )
 """Lines that no entry knows in which something that rollouts or scores depend on fails."""
 _FACTORS = {"half": 0.5, "double": 2.0}
+"""Changes of a setting that multiply its value; others are added to it."""
 _DAY = 86400
 _SHOWN = 200
 """Characters of a line in a headline."""
@@ -84,7 +86,7 @@ class Cause(NamedTuple):
 _ANY_SERVICE = Cause(
     "service", "a service fails", "", (), (_SERVICE,), "", "", service=True
 )
-"""What no entry knows."""
+"""A failing service that no entry knows."""
 
 
 class RootCause(NamedTuple):
@@ -202,6 +204,7 @@ def waiting(run: Run) -> RootCause | None:
 
 
 def _told(run: Run, suspect: _Suspect, phase: Phase | None, title: str) -> RootCause:
+    """Return what a suspect's line says, behind what an expert calls it."""
     event = suspect.event
     said = one_line(event.text, _SHOWN)
     names = " ".join(filter(None, (event.actor, event.where)))

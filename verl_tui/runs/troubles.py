@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from bisect import bisect_left
+from functools import lru_cache
 from typing import TYPE_CHECKING
 
 from verl_tui.patterns import pattern
@@ -50,7 +51,7 @@ class Trouble:
 
     def add(self, event: Event, step: int | None) -> None:
         """Count a line, which the run printed behind a step."""
-        self.count += event.processes
+        self.count += event.times
         self.last = event
         if self.step != step:
             self.step = step
@@ -94,7 +95,7 @@ class Troubles:
         """
         # A driver's or raylet's place is a node, of which there are few; workers are many.
         place = "" if event.actor else event.where
-        form = _VARIES.sub("#", event.text)
+        form = _form(event.text)
         kind = event.actor or place, event.raised, form
         known = self._kinds.get(kind)
         if known is None:
@@ -116,3 +117,9 @@ class Troubles:
     def clear(self) -> None:
         """Forget all: the run began anew."""
         self._kinds.clear()
+
+
+@lru_cache(1024)
+def _form(text: str) -> str:
+    """Return a line with blanks for what varies; thousands may have the same text."""
+    return _VARIES.sub("#", text)

@@ -195,16 +195,20 @@ class ConsoleDecoder:
             line = text[at:end]
             at = end + 1
             number += 1
+            if idle and self._repeated.counts(line, number - 1):
+                continue
             if idle and self._noise.has(line):
                 if self._noise.dated:
                     out.extend(self._times(line))
                 continue  # nothing else has changed
+            out.extend(self._repeated.events())
             out.extend(self._decode_again(line, number - 1, idle=idle))
             if self._sample.holds(self._prefix) and not self._blank:
                 end = self._take_samples(out, text, at, line)
                 number += text.count(b"\n", at, end)
                 at = end
             idle = self._is_idle(number)
+        out.extend(self._repeated.events())
         return out
 
     def _take_samples(
@@ -237,11 +241,7 @@ class ConsoleDecoder:
     def _decode_again(
         self, line: bytes, number: int, *, idle: bool
     ) -> Sequence[MetricRow | Record]:
-        """Return the records of a line, at once if it is trouble like what was reported before."""
-        known = self._repeated.event(line, number) if idle else None
-        if known is not None:
-            self._number = number
-            return (known,)
+        """Return the records of a line; note trouble that may be repeated."""
         out = self._decode(line, number)
         if idle and self._is_idle(number + 1):
             self._repeated.note(line, out)

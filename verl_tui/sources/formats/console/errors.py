@@ -310,7 +310,7 @@ def _failure_event(
         phase=traceback.phase.phase if traceback.is_open else None,
         frame=traceback.phase.frame if traceback.is_open else "",
         chained=traceback.chained,
-        processes=count,
+        times=count,
         clock=by.clock,
     )
 

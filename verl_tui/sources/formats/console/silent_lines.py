@@ -4,7 +4,7 @@ trouble that is reported again and again.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from verl_tui.patterns import pattern
 from verl_tui.records import Event, EventKind
@@ -83,24 +83,51 @@ class Noise:
         return True
 
 
+class _Counted(NamedTuple):
+    """Lines of one kind that no event has told of so far."""
+
+    times: int
+    newest: bytes
+    number: int
+    """That of the newest."""
+
+
 class Repeated:
-    """Recognises lines of trouble like ones since the last step, which state nothing else: there
-    may be hundreds of thousands.
+    """Counts lines of trouble like ones since the last step, which state nothing else: there may be
+    hundreds of thousands.
     """
 
     def __init__(self) -> None:
         self._known: dict[bytes, Event] = {}
+        self._counted: dict[bytes, _Counted] = {}
 
     def step(self) -> None:
         """Note that a step was printed: the next line of each kind is read as a whole again."""
         self._known.clear()
 
-    def event(self, line: bytes, number: int) -> Event | None:
-        """Return the event of a line like one before, None for others."""
-        known = self._known and self._known.get(line.translate(_ALIKE))
-        if not known:
-            return None
-        return known._replace(line=number, clock=errors.clock_of(line))
+    def counts(self, line: bytes, number: int) -> bool:
+        """Count a line like one before; return False for others."""
+        alike = line.translate(_ALIKE) if self._known else b""
+        if alike not in self._known:
+            return False
+        times = self._counted[alike].times if alike in self._counted else 0
+        self._counted[alike] = _Counted(times + 1, line, number)
+        return True
+
+    def events(self) -> Sequence[Event]:
+        """Return the newest line of each kind that was counted, for all of them."""
+        if not self._counted:
+            return ()
+        newest_last = sorted(self._counted.items(), key=lambda one: one[1].number)
+        self._counted.clear()
+        return [
+            self._known[alike]._replace(
+                line=lines.number,
+                clock=errors.clock_of(lines.newest),
+                times=lines.times * self._known[alike].times,
+            )
+            for alike, lines in newest_last
+        ]
 
     def note(self, line: bytes, records: Sequence[object]) -> None:
         """Note what a line stated that changed nothing else, while no reader waits for more."""
