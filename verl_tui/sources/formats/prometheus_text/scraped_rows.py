@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 from verl_tui import prometheus_names
 from verl_tui.metrics import describe
-from verl_tui.records import Progress
+from verl_tui.records import Progress, Restart
 from verl_tui.sources.fields.row_batcher import MetricRow
 from verl_tui.sources.formats.prometheus_text.scrapes import Scrape
 from verl_tui.text import one_line
@@ -46,6 +46,8 @@ class ScrapedRows:
         self._step: int | None = None
         self._since: float | None = None
         """When its step was seen first."""
+        self._trained = -1
+        """The step of the last row of metrics, -1 where none was stated."""
         self._total: int | None = None
         self._last_row: tuple[object, ...] = ()
         """The last row of metrics: a page repeats it again and again."""
@@ -84,6 +86,10 @@ class ScrapedRows:
         row = (step, reached, *metrics, values.tobytes())
         if metrics and row != self._last_row:
             self._last_row = row
+            if stated and step < self._trained:
+                # said here: after a restart other metrics may be logged than before
+                yield Restart(f"steps went back from {self._trained} to {step}")
+            self._trained = step if stated else -1
             yield MetricRow(
                 step,
                 tuple(metrics),
