@@ -48,7 +48,7 @@ def test_a_page_reads_back_as_what_the_logs_said(runs: tuple[str, ...]) -> None:
         )
     page = read_page(generate_latest(ExpositionBuilder().build(monitor, NOW)))
     (scrape,) = page.scrapes
-    found = {run: part for (run, _), part in runs_in(scrape).items() if run}
+    found = {run: part for (run, _), part in runs_in(scrape)[0].items() if run}
     assert found.keys() == set(runs)
     for part in found.values():
         figures = Scrapes().take({"": part}, {})

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from verl_tui.records import Restart
 from verl_tui.sources.fields.row_batcher import MetricRow
 from verl_tui.sources.formats.prometheus_text.scraped_rows import ScrapedRows
 from verl_tui.sources.formats.prometheus_text.scrapes import ScrapeFigures
@@ -46,4 +47,26 @@ def test_two_validations_that_came_out_alike_are_two() -> None:
         (5, (REWARD,)),
         (8, (REWARD, VALIDATION)),
         (9, (REWARD,)),
+    ]
+
+
+def test_a_run_that_goes_back_begins_anew_whatever_it_logs_then() -> None:
+    rows = ScrapedRows()
+    pages = [
+        (7, {REWARD: 0.1, "actor/ppo_kl": 0.2}),
+        (8, {REWARD: 0.1}),
+        (2, {REWARD: 0.3}),
+    ]
+    said = [
+        record
+        for at, (step, metrics) in enumerate(pages)
+        for record in rows.take(
+            ScrapeFigures(step, None, None, metrics, {}), 1000.0 + at
+        )
+    ]
+    assert [one.step if isinstance(one, MetricRow) else one for one in said] == [
+        7,
+        8,
+        Restart("steps went back from 8 to 2"),
+        2,
     ]

@@ -33,6 +33,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
     from pathlib import Path
 
+    from verl_tui.distributions import Bins
     from verl_tui.runs.run import Run
     from verl_tui.runs.samples import Place
 
@@ -187,8 +188,13 @@ class RunLogDirectory:
             if key in _SCORES:
                 continue
             for step, bins in run.histograms.since(key, self._after(key)):
-                self._out(now).histogram(step, times.at(step), key, bins)
-                self._written.note(key, step)
+                self._write_histogram(key, step, bins, times, now)
+
+    def _write_histogram(
+        self, tag: str, step: int, bins: Bins, times: _StepTimes, now: float
+    ) -> None:
+        self._out(now).histogram(step, times.at(step), tag, bins)
+        self._written.note(tag, step)
 
     def _after(self, tag: str) -> int:
         """Return the first step after those of a histogram or text that are written."""
@@ -206,9 +212,7 @@ class RunLogDirectory:
             scores, first = _samples(run, place, self._samples)
             distribution = of_values(scores)
             if distribution is not None:
-                bins = distribution.bins
-                self._out(now).histogram(step, times.at(step), tags[0], bins)
-                self._written.note(tags[0], step)
+                self._write_histogram(tags[0], step, distribution.bins, times, now)
             for number, sample in enumerate(first):
                 tag = f"{scale}/sample_{number}"
                 self._out(now).text(step, times.at(step), tag, _markdown(sample))
@@ -222,8 +226,7 @@ class RunLogDirectory:
             kept = min((place.step for place in places), default=None)
             for step, bins in run.histograms.since(key, self._after(tag)):
                 if kept is None or step < kept:
-                    self._out(now).histogram(step, times.at(step), tag, bins)
-                    self._written.note(tag, step)
+                    self._write_histogram(tag, step, bins, times, now)
 
 
 class LogDirectories:

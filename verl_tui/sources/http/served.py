@@ -193,12 +193,7 @@ class Served:
     @property
     def grown(self) -> bool:
         """True if there are sources that have not been taken yet."""
-        if any(self._loaded()):
-            return True
-        known = {poller for _, poller in self._known}
-        return not self.awaited and any(
-            poller.page and poller not in known for poller in self.pollers
-        )
+        return bool(self._fresh())
 
     @property
     def waiting(self) -> tuple[str, ...]:
@@ -219,31 +214,36 @@ class Served:
             if not (one.server or one.page) or (one.problem and one not in known)
         )
 
-    def sources(self) -> Iterator[tuple[str, PageSource | ServerSource]]:
-        """Yield the sources that have come since the last call, each with the name of its run.
+    def sources(self) -> Iterator[tuple[str, ServedSource]]:
+        """Yield the sources that have come since the last call, each with the name of its run."""
+        for name, source in self._fresh():
+            self._known.add((name, source.poller))
+            yield name, source
+
+    def _fresh(self) -> list[tuple[str, ServedSource]]:
+        """Return the sources that have not been taken yet, each with the name of its run.
 
         Pages that name no run can be given to one only after every address has answered.
         """
-        for poller, server, run in list(self._loaded()):
-            self._known.add((run.name, poller))
-            yield run.name, ServerSource(run, server, poller)
-        if self.awaited:
-            return
-        self._pages.sort()
-        for page_run in self._pages.runs.values():
-            for poller in page_run.workers:
-                if (page_run.name, poller) not in self._known:
-                    self._known.add((page_run.name, poller))
-                    source = PageSource(page_run, poller, self._pages.sort)
-                    yield page_run.name, source
+        found = [source for poller in self.pollers for source in _loaded(poller)]
+        if not self.awaited:
+            self._pages.sort()
+            found += [
+                (run.name, PageSource(run, poller, self._pages.sort))
+                for run in self._pages.runs.values()
+                for poller in run.workers
+            ]
+        return [one for one in found if (one[0], one[1].poller) not in self._known]
 
-    def _loaded(self) -> Iterator[tuple[Poller, Server, ServedRun]]:
-        """Yield the runs of servers that have not been taken yet."""
-        for poller in self.pollers:
-            server = poller.server
-            for run in list(server.runs.values()) if server is not None else ():
-                if server and run.loaded and (run.name, poller) not in self._known:
-                    yield poller, server, run
+
+def _loaded(poller: Poller) -> Iterator[tuple[str, ServedSource]]:
+    """Yield the runs of a server whose past has been loaded, each with its name."""
+    server = poller.server
+    if server is None:
+        return
+    for run in list(server.runs.values()):
+        if run.loaded:
+            yield run.name, ServerSource(run, server, poller)
 
 
 def _shortage(poller: Poller) -> str | None:

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 from verl_tui import prometheus_names
 from verl_tui.metrics import describe
-from verl_tui.records import Progress
+from verl_tui.records import Progress, Restart
 from verl_tui.sources.fields.row_batcher import MetricRow
 from verl_tui.sources.formats.prometheus_text.scrapes import Scrape
 from verl_tui.text import one_line
@@ -46,6 +46,8 @@ class ScrapedRows:
         self._step: int | None = None
         self._since: float | None = None
         """When its step was seen first."""
+        self._trained = -1
+        """The step of the last row of metrics, -1 where none was stated."""
         self._total: int | None = None
         self._last_row: tuple[object, ...] = ()
         """The last row of metrics: a page repeats it again and again."""
@@ -78,22 +80,28 @@ class ScrapedRows:
         self._number += 1
         stated = self._step is not None
         step = self._step if self._step is not None else number
-        metrics = self._logged(figures)
         reached = figures.stepped or self._since if stated else time
-        values = array("d", metrics.values())
-        row = (step, reached, *metrics, values.tobytes())
-        if metrics and row != self._last_row:
-            self._last_row = row
-            yield MetricRow(
-                step,
-                tuple(metrics),
-                values,
-                reached,
-                progress=stated,
-                estimated=not stated,
-            )
+        yield from self._trained_rows(self._logged(figures), step, reached)
         if figures.readings:
             yield reading(figures.readings, time, step, stated=stated)
+
+    def _trained_rows(
+        self, metrics: Mapping[str, float], step: int, time: float | None
+    ) -> Iterator[MetricRow | Restart]:
+        """Yield the metrics of a step, unless the last moment had the same."""
+        values = array("d", metrics.values())
+        row = (step, time, *metrics, values.tobytes())
+        if not metrics or row == self._last_row:
+            return
+        self._last_row = row
+        stated = self._step is not None
+        if stated and step < self._trained:
+            # said here: after a restart other metrics may be logged than before
+            yield Restart(f"steps went back from {self._trained} to {step}")
+        self._trained = step if stated else -1
+        yield MetricRow(
+            step, tuple(metrics), values, time, progress=stated, estimated=not stated
+        )
 
     def _reach(self, step: int | None, time: float | None) -> None:
         """Note the step that a page states, None for none."""
