@@ -13,7 +13,6 @@ from verl_tui.patterns import pattern
 from verl_tui.records import Restart
 from verl_tui.sources.fields.jsonl import JsonDecoder, first_object
 from verl_tui.sources.fields.rewards import RewardSum
-from verl_tui.sources.fields.sample import pop_step
 from verl_tui.sources.formats.lines import LineReader
 
 if TYPE_CHECKING:
@@ -107,8 +106,7 @@ def samples_of(
     }
     for at in range(length):
         record = {name: column[at] for name, column in kept.items()}
-        stated = pop_step(record)
-        sample = rewards.sample(record, step if stated is None else stated)
+        sample = rewards.row_sample(record, step)
         if sample is not None:
             yield sample
 

@@ -152,7 +152,7 @@ class SampleDecoder(JsonDecoder):
         if found.score is not None and found.score == found.score:
             self._scored += 1
             self._total += found.score
-        return self._rewards.sample(record, 0, validation=True)
+        return found._replace(step=0, validation=True)
 
 
 def _begins_document(data: bytes) -> bool:

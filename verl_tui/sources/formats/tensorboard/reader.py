@@ -98,10 +98,10 @@ class EventsReader:
         """
         return self._unknown or self._went_back
 
-    def _begin(self, at: int = 0, known: KnownTags | None = None) -> None:
+    def _begin(self, at: int = 0) -> None:
         self._start = at
         """The byte of the file at which it begins to read."""
-        self._known = known or KnownTags()
+        self._known = KnownTags()
         self._splitter = RecordSplitter(self._take, at)
         self._scalars: dict[str, Scalars] = {}
         self._plugins: dict[str, str] = {}
@@ -140,14 +140,9 @@ class EventsReader:
         return ()
 
     def skipped_to(self, at: int) -> EventsReader:
-        """Return a reader of the records from a later place in the file on.
-
-        It knows the tags so far. Both share their knowledge of how records are written.
-        """
-        later = EventsReader(self._origin, skips=True)
-        later._begin(at, self._known)
-        later._scalars = self._scalars  # empty between two calls of `feed`
-        later._plugins = self._plugins.copy()
+        """Return a reader of later records that minds whether steps ascend."""
+        later = self.apart(at)
+        later._skips = True
         later._went_back = self._went_back
         return later
 

@@ -20,7 +20,7 @@ from verl_tui.sources.fields.jsonl import flatten, integer, loads, number
 from verl_tui.sources.fields.lists import histograms, split
 from verl_tui.sources.fields.rewards import RewardSum, weights_of
 from verl_tui.sources.fields.row_batcher import MetricRow, RowBatcher, joined_notes
-from verl_tui.sources.fields.sample import is_validation, plain_record, pop_step
+from verl_tui.sources.fields.sample import is_validation, plain_record
 from verl_tui.sources.fields.sample_figures import SampleFigures
 from verl_tui.sources.fields.setting_values import flatten_settings
 from verl_tui.sources.fields.steps import stated_step, step_fields
@@ -269,12 +269,8 @@ class TrackioSource(PolledSource):
                     id, one_line(f"a row of the table {key} is not a JSON object"), ""
                 )
                 continue
-            record = plain_record(row)
-            step = pop_step(record)
-            sample = self._rewards.sample(
-                record,
-                self._step if step is None else step,
-                validation=is_validation(key),
+            sample = self._rewards.row_sample(
+                plain_record(row), self._step, validation=is_validation(key)
             )
             if sample is not None:
                 yield sample

@@ -24,7 +24,6 @@ from verl_tui.sources.fields.rewards import RewardSum
 from verl_tui.sources.fields.sample import (
     is_validation,
     plain_field,
-    pop_step,
     read_sample,
 )
 from verl_tui.sources.files.tail import opened
@@ -60,7 +59,7 @@ def matches(path: Path, head: bytes) -> bool:
     except orjson.JSONDecodeError:
         return False
     records = _records(columns, [""] * len(columns))
-    return any(read_sample(record) is not None for _, record in records)
+    return any(read_sample(record) is not None for record in records)
 
 
 def reader(path: Path) -> TableReader:
@@ -128,19 +127,16 @@ class TableReader(WholeReader):
         """Yield the samples in rows of a table."""
         validation = is_validation(table.key)
         for row in rows:
-            if not isinstance(row, list):
-                continue
-            for stated, record in _records(columns, row):
-                at = table.step if stated is None else stated
-                sample = self._rewards.sample(record, at, validation=validation)
+            for record in _records(columns, row) if isinstance(row, list) else ():
+                sample = self._rewards.row_sample(
+                    record, table.step, validation=validation
+                )
                 if sample is not None:
                     yield sample
 
 
-def _records(
-    columns: list[Any], row: list[Any]
-) -> Iterator[tuple[int | None, dict[str, Any]]]:
-    """Yield the records of a row with their step: one, or one for each number of its columns."""
+def _records(columns: list[Any], row: list[Any]) -> Iterator[dict[str, Any]]:
+    """Yield the records of a row: one, or one for each number of its columns."""
     plain: dict[str, Any] = {}
     numbered: dict[str, dict[str, Any]] = {}
     for column, value in zip(map(plain_field, map(str, columns)), row, strict=False):
@@ -149,14 +145,12 @@ def _records(
             plain[column] = value
         else:
             numbered.setdefault(found["number"], {})[found["field"]] = value
-    step = pop_step(plain)
     if numbered and read_sample(plain) is None:
-        for fields in numbered.values():
-            yield step, plain | fields
+        yield from (plain | fields for fields in numbered.values())
         return
     for n, fields in numbered.items():
         plain |= {f"{field}_{n}": value for field, value in fields.items()}
-    yield step, plain
+    yield plain
 
 
 class _Table(NamedTuple):
