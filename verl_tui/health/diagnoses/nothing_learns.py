@@ -164,7 +164,7 @@ class NothingLearns(BlockDiagnosis):
         if not _begins(blocks[0]) or _gained(blocks, line):
             self._learnt = True
             return None
-        if any(_gains(blocks, i) for i in range(_OTHERS, len(inputs.keys))):
+        if _others_gain(blocks, range(_OTHERS, len(inputs.keys))):
             return None
         if self._newest is not None or self._is_flat(blocks, line, inputs):
             return self._block_finding(blocks, line, inputs)
@@ -319,12 +319,12 @@ def _gained(blocks: BlockHistory, line: _LearningTrends) -> bool:
     return False
 
 
-def _gains(blocks: BlockHistory, i: int) -> bool:
+def _others_gain(blocks: BlockHistory, columns: range) -> bool:
     """Return whether another score has gained: validation, or a part of the reward that others
     hide.
     """
-    line = course(blocks, i)
-    return line.t >= _GAINS and line.change > 0
+    lines = (course(blocks, i) for i in columns)
+    return any(line.t >= _GAINS and line.change > 0 for line in lines)
 
 
 def _distance(blocks: BlockHistory) -> float:

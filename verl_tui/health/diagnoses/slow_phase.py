@@ -20,7 +20,7 @@ from verl_tui.metrics import describe
 from verl_tui.patterns import NamePattern
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Callable, Sequence
 
     from verl_tui.health.blocks import BlockHistory
     from verl_tui.health.conditions.windows import Flags
@@ -197,11 +197,11 @@ def _find(
     matters = now >= _SHARE * step and now >= _SLOWER * lowest
     # More than the whole step is no part of it: a sum over workers, or another unit.
     matters = matters and not levels[-1] > _WHOLE * step
-    usual = _usual(column(one, i) for one in past) if matters else None
+    usual = _usual(column, past, i) if matters else None
     if usual is None or not now >= _SLOWER * usual or not now - usual >= _SHARE * step:
         return None
     # Longer responses take longer: that is no fault of the phase.
-    each = _usual(_per_token(stretch, i) for stretch in past)
+    each = _usual(_per_token, past, i)
     if (
         each is not None
         and min(_per_token(newest, i), default=math.inf) < _SLOWER * each
@@ -218,11 +218,16 @@ def _per_token(blocks: BlockHistory, i: int) -> Sequence[float]:
     return each
 
 
-def _usual(stretches: Iterable[Sequence[float]]) -> float | None:
+def _usual(
+    of: Callable[[BlockHistory, int], Sequence[float]],
+    stretches: Sequence[BlockHistory],
+    i: int,
+) -> float | None:
     """Return the least of the medians of stretches that are long enough, None where there is
     none.
     """
-    usual = [median(levels) for levels in stretches if len(levels) >= _LEAST_PAST]
+    known = [of(stretch, i) for stretch in stretches]
+    usual = [median(levels) for levels in known if len(levels) >= _LEAST_PAST]
     level = min(usual, default=0.0)
     return level if level > 0 else None
 
