@@ -63,12 +63,7 @@ class BlockHistory(Sequence[Block]):
         self._levels = levels
         self._errors = errors
 
-    def levels(self, i: int) -> list[float]:
-        """Return the level of a metric in each block."""
-        found: list[float] = self._levels[:, i].tolist()
-        return found
-
-    def array(self, i: int) -> Numbers:
+    def levels(self, i: int) -> Numbers:
         """Return the level of a metric in each block."""
         return self._levels[:, i]
 
@@ -77,10 +72,9 @@ class BlockHistory(Sequence[Block]):
         found: list[int] = self._steps[:, 2].tolist()
         return found
 
-    def errors(self, i: int) -> list[float]:
+    def errors(self, i: int) -> Numbers:
         """Return the standard error of a metric's level in each block, if they have errors."""
-        found: list[float] = self._errors[:, i].tolist() if self._errors.size else []
-        return found
+        return self._errors[:, i] if self._errors.size else np.empty(0)
 
     def __len__(self) -> int:
         return len(self._steps)

@@ -87,7 +87,7 @@ def trade_off(
     # 0 no share is known.
     if reached[1] <= floor or not newest - floor <= _LEFT * (reached[1] - floor):
         return None
-    newest_levels = blocks[-_LOOKED_AT:].levels(i)
+    newest_levels = blocks[-_LOOKED_AT:].levels(i).tolist()
     placed = enumerate(newest_levels, len(blocks) - len(newest_levels))
     points = [_BlockLevel(at, level) for at, level in placed if math.isfinite(level)]
     if len(points) < _FEWEST:
@@ -105,7 +105,7 @@ def trade_off(
 
 def may_pay(blocks: BlockHistory, i: int) -> Flags:
     """Return at which blocks `trade_off` may find a figure, or one that it has found may last."""
-    levels = blocks.array(i)
+    levels = blocks.levels(i)
     low, high = (reached[:, i] for reached in blocks.reach())
     floor = np.where((low >= -1.0) & (low < 0.0) & (high <= 1.0), -1.0, 0.0)
     found: Flags = last_known(levels) - floor <= _BACK * (high - floor)
@@ -177,7 +177,7 @@ def _error(blocks: BlockHistory, points: Sequence[_BlockLevel], i: int) -> float
     neighbours.
     """
     first = points[0].at
-    errors = blocks[first:].errors(i)
+    errors = blocks[first:].errors(i).tolist()
     known = finite(errors[point.at - first] for point in points)
     if known:
         return math.sqrt(fmean(error * error for error in known))
@@ -190,10 +190,10 @@ def _against_reward(
 ) -> float | None:
     """Return the reward where a figure was at its best, None where it has not surely risen."""
     first = best[0].at
-    rewards = blocks[first:].levels(0)
+    rewards = blocks[first:].levels(0).tolist()
     before = finite(rewards[point.at - first] for point in best)
     after = finite(rewards[-size:])
-    errors = finite(blocks[-_LOOKED_AT:].errors(0))
+    errors = finite(blocks[-_LOOKED_AT:].errors(0).tolist())
     if not before or not after or not errors:
         return None
     then = fmean(before)

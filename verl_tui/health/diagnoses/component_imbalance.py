@@ -6,6 +6,8 @@ import math
 from statistics import fmean
 from typing import TYPE_CHECKING, ClassVar, NamedTuple
 
+import numpy as np
+
 from verl_tui.health.components import components
 from verl_tui.health.conditions.condition import number
 from verl_tui.health.diagnoses.diagnosis import (
@@ -151,8 +153,7 @@ def _saturated(
         return None
     foot = low + _FOOT * reach
     levels = blocks[-_LONGEST:].levels(i)
-    low_places = [at for at, level in enumerate(levels) if level <= foot]
-    climb = low_places[-1] if low_places else 0
+    climb = int(max(np.flatnonzero(levels <= foot), default=0))
     return _Saturated(i, key, low, top, len(blocks) - len(levels) + climb)
 
 

@@ -314,7 +314,9 @@ def blocks_since(blocks: BlockHistory, step: int) -> BlockHistory:
 
 def column(blocks: BlockHistory, i: int) -> list[float]:
     """Return the levels of one metric, without the blocks that lack it."""
-    return [level for level in blocks.levels(i) if not math.isnan(level)]
+    levels = blocks.levels(i)
+    known: list[float] = levels[~np.isnan(levels)].tolist()
+    return known
 
 
 def course(blocks: BlockHistory, i: int) -> Trend:

@@ -69,11 +69,11 @@ class EngineMismatch(BlockDiagnosis):
     def may_begin(self, blocks: BlockHistory) -> Flags:
         """Return where a figure is beyond its limit and the gradient norm higher than before."""
         found, climbs = np.zeros((2, len(blocks)), bool)
-        norm = blocks.array(0)
+        norm = blocks.levels(0)
         for lag in _LAGS:
             climbs[lag - 1 :] |= norm[lag - 1 :] >= _CLIMB * norm[: 1 - lag]
         for i, (_, limit, _) in enumerate(self._inputs.depends_on, 1):
-            found |= abs(blocks.array(i)) > limit
+            found |= abs(blocks.levels(i)) > limit
         return found & climbs
 
     def judge_blocks(
@@ -84,7 +84,7 @@ class EngineMismatch(BlockDiagnosis):
         beyond = [
             (i, key, limit, source)
             for i, (key, limit, source) in enumerate(inputs.depends_on, 1)
-            if (abs(newest.array(i)) > limit).all()
+            if (abs(newest.levels(i)) > limit).all()
         ]
         if not beyond:
             return None

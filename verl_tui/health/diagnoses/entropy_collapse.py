@@ -158,7 +158,7 @@ class EntropyCollapse(BlockDiagnosis):
 
     def may_begin(self, blocks: BlockHistory) -> Flags:
         """Return where entropy is low enough."""
-        entropy = blocks.array(0)
+        entropy = blocks.levels(0)
         found: Flags = entropy <= _LEFT * np.fmax.reduce(entropy[:3])
         return found
 

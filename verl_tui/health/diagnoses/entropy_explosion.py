@@ -65,7 +65,7 @@ class EntropyExplosion(BlockDiagnosis):
 
     def may_begin(self, blocks: BlockHistory) -> Flags:
         """Return where entropy is high enough."""
-        entropy = blocks.array(0)
+        entropy = blocks.levels(0)
         low = lately(entropy, _PAST + _NOW)
         return (entropy >= _LEAST) & (entropy >= _TIMES * low)
 

@@ -112,7 +112,7 @@ class LengthCollapse(BlockDiagnosis):
 
     def may_begin(self, blocks: BlockHistory) -> Flags:
         """Return where responses are short enough."""
-        length = blocks.array(_LENGTH)
+        length = blocks.levels(_LENGTH)
         found: Flags = length <= _LEFT * np.fmax.reduce(length[:_OPENING])
         return found
 

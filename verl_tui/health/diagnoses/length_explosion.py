@@ -71,7 +71,7 @@ class LengthExplosion(BlockDiagnosis):
 
     def may_begin(self, blocks: BlockHistory) -> Flags:
         """Return where responses are long enough."""
-        length = blocks.array(0)
+        length = blocks.levels(0)
         return last_known(length) >= _CLIMB * lately(length, _LAGS[-1])
 
     def judge_blocks(

@@ -22,6 +22,7 @@ from verl_tui.health.diagnoses.diagnosis import (
 from verl_tui.health.finding import NotJudged
 from verl_tui.health.limits import KL_COEF, kl_coefficient
 from verl_tui.indicators import validation_keys
+from verl_tui.means import finite
 
 if TYPE_CHECKING:
     from verl_tui.health.blocks import Block, BlockHistory
@@ -163,7 +164,7 @@ class NothingLearns(BlockDiagnosis):
         if not _begins(blocks[0]) or _gained(blocks, line):
             self._learnt = True
             return None
-        if _others_gain(blocks, inputs):
+        if _others_gain(blocks, range(_OTHERS, len(inputs.keys))):
             return None
         if self._newest is not None or self._is_flat(blocks, line, inputs):
             return self._block_finding(blocks, line, inputs)
@@ -259,7 +260,7 @@ def _line(blocks: BlockHistory) -> _LearningTrends:
     slope = math.fsum((i - middle) * level for i, level in enumerate(levels)) / spread
     rest = [level - mean - slope * (i - middle) for i, level in enumerate(levels)]
     squares = math.fsum(one * one for one in rest)
-    within = [error * error for error in blocks.errors(0) if math.isfinite(error)]
+    within = [error * error for error in finite(blocks.errors(0).tolist())]
     own = math.sqrt(fmean(within)) if within else 0.0
     noise = max(math.sqrt(squares / (count - 2)), own)
     # Correlated neighbours hold less information than their number suggests.
@@ -318,16 +319,12 @@ def _gained(blocks: BlockHistory, line: _LearningTrends) -> bool:
     return False
 
 
-def _others_gain(blocks: BlockHistory, inputs: BlockInputs) -> bool:
-    return any(_gains(blocks, i) for i in range(_OTHERS, len(inputs.keys)))
-
-
-def _gains(blocks: BlockHistory, i: int) -> bool:
+def _others_gain(blocks: BlockHistory, columns: range) -> bool:
     """Return whether another score has gained: validation, or a part of the reward that others
     hide.
     """
-    line = course(blocks, i)
-    return line.t >= _GAINS and line.change > 0
+    lines = (course(blocks, i) for i in columns)
+    return any(line.t >= _GAINS and line.change > 0 for line in lines)
 
 
 def _distance(blocks: BlockHistory) -> float:

@@ -67,7 +67,7 @@ class Plateau(BlockDiagnosis):
     def may_begin(self, blocks: BlockHistory) -> Flags:
         """Return where the reward is flat, with room for rounding; where it has gaps, too."""
         ends = np.arange(self.needs - 1, len(blocks))
-        _, t = trends(blocks.array(0), self.needs, ends)
+        _, t = trends(blocks.levels(0), self.needs, ends)
         found = np.ones(len(blocks), bool)
         found[ends] = ~(abs(t) >= 1.001 * _FLAT_T)
         return found

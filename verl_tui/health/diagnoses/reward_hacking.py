@@ -123,7 +123,7 @@ class RewardHacking(BlockDiagnosis):
         found = np.zeros(len(blocks), bool)
         for lag in _LAGS:
             ends = np.arange(lag - 1, len(blocks))
-            found[ends] |= ~(trends(blocks.array(0), lag, ends)[1] < 0.999 * _RISE_T)
+            found[ends] |= ~(trends(blocks.levels(0), lag, ends)[1] < 0.999 * _RISE_T)
         for i in _costly(self._inputs):
             found |= may_pay(blocks, i)
         return found
@@ -279,7 +279,7 @@ def _samples(stretch: BlockHistory, keys: Sequence[str | None]) -> _Sign | None:
     """Return the sign that samples repeat or resemble each other more; None where they do not, or
     where they have become right.
     """
-    scores, spreads = (stretch.levels(i) for i in (-2, -1))
+    scores, spreads = (stretch.levels(i).tolist() for i in (-2, -1))
     if right_or_wrong(scores, spreads) and has_learnt(scores):
         return None
     for i, words, is_worse in _SAMPLE_SIGNS:

@@ -4,26 +4,25 @@ from __future__ import annotations
 
 import math
 from functools import lru_cache
-from itertools import repeat
 from statistics import median
 from typing import TYPE_CHECKING, ClassVar, NamedTuple
 
 import numpy as np
 
-from verl_tui.health.blocks import BlockHistory
 from verl_tui.health.conditions.condition import number
 from verl_tui.health.diagnoses.diagnosis import (
     BlockDiagnosis,
     BlockFinding,
     BlockInputs,
+    column,
 )
 from verl_tui.metrics import describe
 from verl_tui.patterns import NamePattern
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Callable, Sequence
 
-    from verl_tui.health.blocks import Block
+    from verl_tui.health.blocks import BlockHistory
     from verl_tui.health.conditions.windows import Flags
     from verl_tui.health.rule_context import RuleContext
 
@@ -69,14 +68,15 @@ class _Slow(NamedTuple):
     each: float | None
     """Seconds a token before, None where tokens are not known."""
 
-    def holds(self, block: Block) -> bool:
-        """Return whether a block is still slow."""
-        level = block.levels[self.column]
-        tokens = block.levels[1]
-        each = (
-            self.each is None or not tokens > 0 or level / tokens >= _OVER * self.each
-        )
-        return level >= _OVER * self.usual and each
+    def holds(self, blocks: BlockHistory) -> Flags:
+        """Return which blocks are slow."""
+        level, tokens = blocks.levels(self.column), blocks.levels(1)
+        least = np.full(len(blocks), _OVER * self.usual)
+        if self.each is not None:
+            by_tokens = _OVER * self.each * np.where(tokens > 0, tokens, 0.0)
+            least = np.maximum(least, by_tokens)
+        found: Flags = level >= least
+        return found
 
 
 class SlowPhase(BlockDiagnosis):
@@ -105,7 +105,7 @@ class SlowPhase(BlockDiagnosis):
         found = np.zeros(len(blocks), bool)
         low, _ = blocks.reach()
         for i in range(2, len(self._inputs.keys)):
-            found |= blocks.array(i) >= _SLOWER * low[:, i]
+            found |= blocks.levels(i) >= _SLOWER * low[:, i]
         return found
 
     def judge_blocks(
@@ -127,7 +127,7 @@ class SlowPhase(BlockDiagnosis):
             )
             self._slow = max((one for one in found if one is not None), default=None)
             since = _since(blocks, self._slow) if self._slow is not None else 0
-        if self._slow is None or not self._slow.holds(blocks[-1]):
+        if self._slow is None or not self._slow.holds(blocks[-1:])[0]:
             return None
         return self._block_finding(blocks, self._slow, since, inputs)
 
@@ -190,18 +190,18 @@ def _find(
         i: The phase's column.
         lowest: Its lowest level so far.
     """
-    levels = newest.levels(i)
+    levels: list[float] = newest.levels(i).tolist()
     now = min(levels)
-    step = newest.levels(0)[-1]
+    step = newest[-1].levels[0]
     # Most phases are too short to matter, or no slower than they ever were: that is quickly seen.
     matters = now >= _SHARE * step and now >= _SLOWER * lowest
     # More than the whole step is no part of it: a sum over workers, or another unit.
     matters = matters and not levels[-1] > _WHOLE * step
-    usual = _usual(map(BlockHistory.levels, past, repeat(i))) if matters else None
+    usual = _usual(column, past, i) if matters else None
     if usual is None or not now >= _SLOWER * usual or not now - usual >= _SHARE * step:
         return None
     # Longer responses take longer: that is no fault of the phase.
-    each = _usual(_per_token(stretch, i) for stretch in past)
+    each = _usual(_per_token, past, i)
     if (
         each is not None
         and min(_per_token(newest, i), default=math.inf) < _SLOWER * each
@@ -212,17 +212,21 @@ def _find(
 
 def _per_token(blocks: BlockHistory, i: int) -> Sequence[float]:
     """Return the times of a phase for one token, without the blocks whose tokens are unknown."""
-    times = zip(blocks.levels(i), blocks.levels(1), strict=True)
-    return [level / tokens for level, tokens in times if tokens > 0]
+    tokens = blocks.levels(1)
+    is_known = (tokens > 0) & ~np.isnan(blocks.levels(i))
+    each: list[float] = (blocks.levels(i)[is_known] / tokens[is_known]).tolist()
+    return each
 
 
-def _usual(stretches: Iterable[Sequence[float]]) -> float | None:
+def _usual(
+    of: Callable[[BlockHistory, int], Sequence[float]],
+    stretches: Sequence[BlockHistory],
+    i: int,
+) -> float | None:
     """Return the least of the medians of stretches that are long enough, None where there is
     none.
     """
-    known = (
-        [level for level in levels if not math.isnan(level)] for levels in stretches
-    )
+    known = [of(stretch, i) for stretch in stretches]
     usual = [median(levels) for levels in known if len(levels) >= _LEAST_PAST]
     level = min(usual, default=0.0)
     return level if level > 0 else None
@@ -230,9 +234,6 @@ def _usual(stretches: Iterable[Sequence[float]]) -> float | None:
 
 def _since(blocks: BlockHistory, slow: _Slow) -> int:
     """Return the first step of the first block of the growth."""
-    since = blocks[-1].first
-    for block in reversed(blocks):
-        if not slow.holds(block):
-            break
-        since = block.first
-    return since
+    others = np.flatnonzero(~slow.holds(blocks)).tolist()
+    begin = others[-1] + 1 if others else 0
+    return blocks[min(begin, len(blocks) - 1)].first
