@@ -195,8 +195,9 @@ class ConsoleDecoder:
             line = text[at:end]
             at = end + 1
             number += 1
-            if idle and self._noise.has(line):
-                if self._noise.dated:
+            dated = self._noise.date(line) if idle else None
+            if dated is not None:
+                if dated:
                     out.extend(self._times(line))
                 continue  # nothing else has changed
             out.extend(self._decode_again(line, number - 1, idle=idle))
@@ -223,9 +224,10 @@ class ConsoleDecoder:
 
     def decode(self, line: bytes, number: int) -> Sequence[MetricRow | Record]:
         """Return the records of one line, or of the part of it behind a bar."""
-        if self._is_idle(number) and self._noise.has(line):
-            return self._times(line) if self._noise.dated else ()
-        return self._decode(line, number)
+        dated = self._noise.date(line) if self._is_idle(number) else None
+        if dated is None:
+            return self._decode(line, number)
+        return self._times(line) if dated else ()
 
     def _times(self, line: bytes) -> Sequence[Record]:
         """Return the times in a line that says nothing else."""

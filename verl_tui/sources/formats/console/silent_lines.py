@@ -63,24 +63,23 @@ class Noise:
     def __init__(self) -> None:
         self._seen: dict[bytes, bool] = {}
         """Lines without their digits -> whether they have a date."""
-        self.dated = False
-        """True if the last such line has a date, which is all that it says."""
 
-    def has(self, line: bytes) -> bool:
-        """Return True for a line that contains no word that any reader looks for."""
+    def date(self, line: bytes) -> bool | None:
+        """Return whether a line without any word that a reader looks for has a date; None for other
+        lines.
+        """
         if len(line) > _LONGEST:
-            return False
+            return None
         alike = line.translate(_ALIKE)
         dated = self._seen.get(alike)
         if dated is None:
             text = strip_ansi(line)
             if _TELLING.search(text) or timestamps.has_counters(text):
-                return False
+                return None
             if len(self._seen) >= _MOST:
                 self._seen.clear()
             dated = self._seen[alike] = _DATE.search(text) is not None
-        self.dated = dated
-        return True
+        return dated
 
 
 class Repeated:
