@@ -17,25 +17,22 @@ SILENT = b"\x1b[36m(WorkerDict pid=20311)\x1b[0m INFO 11-23 10:00:07 [pool.py:37
 
 def test_what_no_reader_looks_for_says_nothing() -> None:
     noise = Noise()
-    assert noise.has(SILENT)
-    assert noise.has(SILENT.replace(b"7", b"8"))
-    assert not noise.dated
-    assert noise.has(b"2026-11-23 10:00:07 " + SILENT)
-    assert noise.dated
+    assert noise.date(SILENT) is False
+    assert noise.date(SILENT.replace(b"7", b"8")) is False
+    assert noise.date(b"2026-11-23 10:00:07 " + SILENT)
 
 
 @pytest.mark.parametrize("word", [*WORDS, "step:", "[prompt]", "╭", "a\rb"])
 def test_a_word_that_a_reader_looks_for_is_no_noise(word: str) -> None:
     noise = Noise()
-    assert noise.has(SILENT)
-    assert not noise.has(SILENT + word.encode())
-    assert not noise.has(
-        SILENT + b"\x1b[31m".join(word[at : at + 1].encode() for at in range(99))
-    )
+    assert noise.date(SILENT) is False
+    assert noise.date(SILENT + word.encode()) is None
+    coloured = b"\x1b[31m".join(word[at : at + 1].encode() for at in range(99))
+    assert noise.date(SILENT + coloured) is None
 
 
 def test_long_lines_are_read() -> None:
-    assert not Noise().has(b"x" * 1000)
+    assert Noise().date(b"x" * 1000) is None
 
 
 def test_trouble_that_is_repeated_is_counted() -> None:
@@ -50,6 +47,7 @@ def test_trouble_that_is_repeated_is_counted() -> None:
     assert len(found) < len(kinds)
     assert [one.line for one in found] == sorted(one.line for one in found)
     assert found[-1].line == 98 + len(kinds)
+    assert found[-1].text == "request 39 failed"
 
 
 def is_trouble(record: object) -> TypeGuard[Event]:

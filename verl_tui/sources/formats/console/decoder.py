@@ -10,7 +10,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from verl_tui.patterns import pattern
-from verl_tui.records import EventKind, Progress
+from verl_tui.records import Event, EventKind, Progress
 from verl_tui.sources.fields.row_batcher import MetricRow, joined_notes
 from verl_tui.sources.formats.console import errors as console_errors
 from verl_tui.sources.formats.console import progress_lines, silent_lines
@@ -51,7 +51,7 @@ from verl_tui.sources.formats.trainer_state import FROM_ZERO, FROM_ZERO_NOTE
 from verl_tui.text import strip_ansi
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterator, Sequence
 
     from verl_tui.records import Record
 
@@ -197,19 +197,27 @@ class ConsoleDecoder:
             number += 1
             if idle and self._repeated.counts(line, number - 1):
                 continue
-            if idle and self._noise.has(line):
-                if self._noise.dated:
+            dated = self._noise.date(line) if idle else None
+            if dated is not None:
+                if dated:
                     out.extend(self._times(line))
                 continue  # nothing else has changed
-            out.extend(self._repeated.events())
+            out.extend(self._repeated_trouble())
             out.extend(self._decode_again(line, number - 1, idle=idle))
             if self._sample.holds(self._prefix) and not self._blank:
                 end = self._take_samples(out, text, at, line)
                 number += text.count(b"\n", at, end)
                 at = end
             idle = self._is_idle(number)
-        out.extend(self._repeated.events())
+        out.extend(self._repeated_trouble())
         return out
+
+    def _repeated_trouble(self) -> Iterator[MetricRow | Record]:
+        """Yield the newest line of each kind of trouble that was counted, for all of them."""
+        for lines in self._repeated.taken():
+            for one in self._decode(lines.newest, lines.number):
+                if isinstance(one, Event):
+                    yield one._replace(times=one.times * lines.times)
 
     def _take_samples(
         self, out: list[MetricRow | Record], text: bytes, at: int, line: bytes
@@ -227,9 +235,10 @@ class ConsoleDecoder:
 
     def decode(self, line: bytes, number: int) -> Sequence[MetricRow | Record]:
         """Return the records of one line, or of the part of it behind a bar."""
-        if self._is_idle(number) and self._noise.has(line):
-            return self._times(line) if self._noise.dated else ()
-        return self._decode(line, number)
+        dated = self._noise.date(line) if self._is_idle(number) else None
+        if dated is None:
+            return self._decode(line, number)
+        return self._times(line) if dated else ()
 
     def _times(self, line: bytes) -> Sequence[Record]:
         """Return the times in a line that says nothing else."""

@@ -63,27 +63,26 @@ class Noise:
     def __init__(self) -> None:
         self._seen: dict[bytes, bool] = {}
         """Lines without their digits -> whether they have a date."""
-        self.dated = False
-        """True if the last such line has a date, which is all that it says."""
 
-    def has(self, line: bytes) -> bool:
-        """Return True for a line that contains no word that any reader looks for."""
+    def date(self, line: bytes) -> bool | None:
+        """Return whether a line without any word that a reader looks for has a date; None for other
+        lines.
+        """
         if len(line) > _LONGEST:
-            return False
+            return None
         alike = line.translate(_ALIKE)
         dated = self._seen.get(alike)
         if dated is None:
             text = strip_ansi(line)
             if _TELLING.search(text) or timestamps.has_counters(text):
-                return False
+                return None
             if len(self._seen) >= _MOST:
                 self._seen.clear()
             dated = self._seen[alike] = _DATE.search(text) is not None
-        self.dated = dated
-        return True
+        return dated
 
 
-class _Counted(NamedTuple):
+class Counted(NamedTuple):
     """Lines of one kind that no event has told of so far."""
 
     times: int
@@ -98,8 +97,8 @@ class Repeated:
     """
 
     def __init__(self) -> None:
-        self._known: dict[bytes, Event] = {}
-        self._counted: dict[bytes, _Counted] = {}
+        self._known: set[bytes] = set()
+        self._counted: dict[bytes, Counted] = {}
 
     def step(self) -> None:
         """Note that a step was printed: the next line of each kind is read as a whole again."""
@@ -111,23 +110,14 @@ class Repeated:
         if alike not in self._known:
             return False
         times = self._counted[alike].times if alike in self._counted else 0
-        self._counted[alike] = _Counted(times + 1, line, number)
+        self._counted[alike] = Counted(times + 1, line, number)
         return True
 
-    def events(self) -> Sequence[Event]:
-        """Return the newest line of each kind that was counted, for all of them."""
-        if not self._counted:
-            return ()
-        newest_last = sorted(self._counted.items(), key=lambda one: one[1].number)
+    def taken(self) -> Sequence[Counted]:
+        """Return what has been counted since the last call, the newest last."""
+        found = sorted(self._counted.values(), key=lambda one: one.number)
         self._counted.clear()
-        return [
-            self._known[alike]._replace(
-                line=lines.number,
-                clock=errors.clock_of(lines.newest),
-                times=lines.times * self._known[alike].times,
-            )
-            for alike, lines in newest_last
-        ]
+        return found
 
     def note(self, line: bytes, records: Sequence[object]) -> None:
         """Note what a line stated that changed nothing else, while no reader waits for more."""
@@ -138,4 +128,4 @@ class Repeated:
             return
         text = strip_ansi(line)
         if not (_MORE_THAN_TROUBLE.search(text) or _DATE.search(text)):
-            self._known[line.translate(_ALIKE)] = found
+            self._known.add(line.translate(_ALIKE))
