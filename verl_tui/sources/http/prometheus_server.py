@@ -53,7 +53,7 @@ _TOO_MUCH = pattern(
     r"answers with more than|gives no complete answer|cannot answer|answers with HTTP [45]"
 )
 _UNITS = {"ms": 1e-3, "s": 1.0, "m": 60.0, "h": 3600.0, "d": 86_400.0}
-_PIECE = pattern(r"(\d+)(ms|[smhd])")
+_PIECE = pattern(r"(\d{1,15})(ms|[smhd])")
 """A part of a duration, and its units in seconds."""
 _READING_POINTS = 120
 """Points of the past of each figure that is measured by the clock: as many as the GPU panel
