@@ -294,6 +294,12 @@ def test_a_log_that_grows_comes_back_from_prometheus_step_by_step(
                     answered(server, "verl_training_steps_total") == [step]
                 )
             )
+            # One scrape between two points of a range query would be in neither.
+            scrapes = "count_over_time(verl_training_steps_total[10m])"
+            known = answered(server, scrapes)
+            assert until(
+                lambda known=known, scrapes=scrapes: answered(server, scrapes) > known
+            )
         run = until(lambda: read_back(server, step=4))
     assert run
     for key, column in columns.items():
