@@ -143,9 +143,11 @@ def gains(values: Sequence[float]) -> bool:
 def _all_parts(context: RuleContext, reward: Series) -> str | None:
     """Exempt a reward that is the sum of its parts, all of which are at the top of their scales."""
     keys = components(context.run.keys, reward.key)
-    known = [one for one in map(context.known, keys) if one is not None]
-    if max(map(_level, known), default=0.0) < _TOP:
-        return None
+    known = []
+    for one in filter(None, map(context.known, keys)):
+        if 0 < _level(one) < _TOP:
+            return None  # as of most rewards, whose other parts need not be cut at each step
+        known.append(one)
     weight = weights(context.run, keys)
     parts = [_part(one, weight.get(one.key, 1.0)) for one in known]
     newest = _finite(reward.tail(_SCORES))

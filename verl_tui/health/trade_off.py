@@ -64,10 +64,13 @@ class TradeOff(NamedTuple):
         return now - floor <= _BACK * (self.best - floor) and reward > self.reward_then
 
 
-class _BlockLevel(NamedTuple):
-    at: int
-    """Place of its block."""
-    level: float
+class _Levels(NamedTuple):
+    """A figure's levels in the newest blocks that have one, oldest first."""
+
+    places: Sequence[int]
+    """Of their blocks."""
+    levels: Sequence[float]
+    errors: Sequence[float]
 
 
 def trade_off(
@@ -82,25 +85,36 @@ def trade_off(
         reached: Its lowest and highest level over all blocks.
     """
     floor = _floor(reached)
-    newest = blocks[-1].levels[i]
+    newest = blocks.levels(i)[-1]
     # Most figures are near their best, which is seen at once; of a scale that ends somewhere below
     # 0 no share is known.
     if reached[1] <= floor or not newest - floor <= _LEFT * (reached[1] - floor):
         return None
-    newest_levels = blocks[-_LOOKED_AT:].levels(i).tolist()
-    placed = enumerate(newest_levels, len(blocks) - len(newest_levels))
-    points = [_BlockLevel(at, level) for at, level in placed if math.isfinite(level)]
-    if len(points) < _FEWEST:
+    known = _newest(blocks, i)
+    if len(known.levels) < _FEWEST:
         return None
-    error = _error(blocks, points, i)
+    error = _error(known)
+    highest = max(known.levels)
     for size in _WINDOWS:
-        if len(points) < 2 * size:
+        if len(known.levels) < 2 * size:
             break
+        now = fmean(known.levels[-size:])
         least = _SURE * error * math.sqrt(2 / size)
-        found = _over_windows(blocks, points, size, least, reached)
+        # No window lies above the highest level: most are ruled out by it alone.
+        if highest - now < least or not _is_low(now, highest, highest, reached):
+            continue
+        found = _over_windows(blocks, known, size, least, reached)
         if found is not None:
             return TradeOff(i, *found)
     return None
+
+
+def _newest(blocks: BlockHistory, i: int) -> _Levels:
+    newest = blocks[-_LOOKED_AT:]
+    levels, errors = newest.levels(i), newest.errors(i)
+    known = np.flatnonzero(np.isfinite(levels))
+    places = known + (len(blocks) - len(newest))
+    return _Levels(places.tolist(), levels[known].tolist(), errors[known].tolist())
 
 
 def may_pay(blocks: BlockHistory, i: int) -> Flags:
@@ -114,7 +128,7 @@ def may_pay(blocks: BlockHistory, i: int) -> Flags:
 
 def _over_windows(
     blocks: BlockHistory,
-    points: Sequence[_BlockLevel],
+    known: _Levels,
     size: int,
     least: float,
     reached: tuple[float, float],
@@ -123,12 +137,12 @@ def _over_windows(
 
     Args:
         blocks: All blocks so far.
-        points: The figure's levels, oldest first.
+        known: The figure's levels.
         size: Levels a window.
         least: Fall that is beyond noise.
         reached: The figure's lowest and highest level over all blocks.
     """
-    levels = [point.level for point in points]
+    places, levels, _ = known
     starts = range(len(levels) - 2 * size + 1)
     means = [fmean(levels[start : start + size]) for start in starts]
     now = fmean(levels[-size:])
@@ -136,14 +150,18 @@ def _over_windows(
     at = means.index(best)
     if best - now < least or not _is_low(now, best, min(means[: at + 1]), reached):
         return None
-    reward = _against_reward(blocks, points[at : at + size], size)
+    reward = _against_reward(blocks, places[at : at + size], size)
     if reward is None:
         return None
     near = best - _NEAR * (best - now)
-    since = [point.at for point in points[at:-size] if point.level >= near][-1]
+    since = [
+        place
+        for place, level in zip(places[at:-size], levels[at:-size], strict=True)
+        if level >= near
+    ][-1]
     return (
         blocks[since].last,
-        blocks[points[at + size - 1].at].last,
+        blocks[places[at + size - 1]].last,
         best,
         now,
         reward,
@@ -172,27 +190,24 @@ def _floor(reached: tuple[float, float]) -> float:
     return 0.0
 
 
-def _error(blocks: BlockHistory, points: Sequence[_BlockLevel], i: int) -> float:
+def _error(known: _Levels) -> float:
     """Return the usual error of a level; where blocks hold single values, by the differences of
     neighbours.
     """
-    first = points[0].at
-    errors = blocks[first:].errors(i).tolist()
-    known = finite(errors[point.at - first] for point in points)
-    if known:
-        return math.sqrt(fmean(error * error for error in known))
-    steps = [abs(after.level - before.level) for before, after in pairwise(points)]
+    errors = finite(known.errors)
+    if errors:
+        return math.sqrt(fmean(error * error for error in errors))
+    steps = [abs(after - before) for before, after in pairwise(known.levels)]
     return 1.4826 * median(steps) / math.sqrt(2)
 
 
 def _against_reward(
-    blocks: BlockHistory, best: Sequence[_BlockLevel], size: int
+    blocks: BlockHistory, best: Sequence[int], size: int
 ) -> float | None:
-    """Return the reward where a figure was at its best, None where it has not surely risen."""
-    first = best[0].at
-    rewards = blocks[first:].levels(0).tolist()
-    before = finite(rewards[point.at - first] for point in best)
-    after = finite(rewards[-size:])
+    """Return the reward at the places of a figure's best, None where it has not surely risen."""
+    rewards = blocks.levels(0)
+    before = finite(rewards[best].tolist())
+    after = finite(rewards[-size:].tolist())
     errors = finite(blocks[-_LOOKED_AT:].errors(0).tolist())
     if not before or not after or not errors:
         return None
