@@ -45,14 +45,14 @@ hold anything.
 
 
 class Traveller(Protocol):
-    """What travels to a worker: a source, a part of one, or a run that is judged there."""
+    """What travels to a worker: a source, or a part of one."""
 
     def read(self) -> tuple[tuple[Any, ...], bool]:
         """Return what it gives in its turn, and whether it has more to give."""
         ...
 
     def status(self) -> Any:
-        """Return how its source is doing, if it reads one."""
+        """Return how its source is doing."""
         ...
 
 
@@ -61,7 +61,7 @@ class WorkerAnswer(NamedTuple):
 
     found: tuple[Any, ...]
     status: Any
-    """How its source is doing, if it reads one."""
+    """How its source is doing."""
     home: Any
     """The traveller itself, once it has no more to give."""
 
@@ -95,11 +95,6 @@ class WorkerProcess:
         """By traveller, what has come and has not been taken."""
         self._lost: WorkerFailure | None = None
         """Why nothing more is to come."""
-
-    @property
-    def is_lost(self) -> bool:
-        """True if nothing more is to come from it."""
-        return self._lost is not None
 
     def send(self, travellers: Sequence[bytes]) -> None:
         """Send it travellers, which have been packed; those sent before have no more to give."""
