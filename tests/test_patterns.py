@@ -24,6 +24,7 @@ from verl_tui.patterns import NamePattern, pattern
 from verl_tui.rendering.metrics.filter import parse_filter as metric_filter
 from verl_tui.rendering.samples.query import parse_query as sample_query
 from verl_tui.rendering.text.search import Search
+from verl_tui.toml_tables import toml_table
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
@@ -130,7 +131,9 @@ def _work(form: re.Pattern[Any], text: Any, times: int, *, anchored: bool) -> fl
     return time.thread_time() - start
 
 
-def _is_linear(form: re.Pattern[Any], text: Any, *, anchored: bool) -> bool:
+def _is_linear(
+    form: re.Pattern[Any], text: Any, *, anchored: bool, small: int = _SMALL
+) -> bool:
     # A text against its quarter read four times: as long where the work is linear, four times as
     # long where it is quadratic. A busy machine slows each measurement, but not all of them; one
     # that becomes slower meanwhile slows what is measured in turn alike.
@@ -138,7 +141,7 @@ def _is_linear(form: re.Pattern[Any], text: Any, *, anchored: bool) -> bool:
     ratios = []
     for _ in range(40):
         one = _work(form, text, 1, anchored=anchored)
-        other = _work(form, text[:_SMALL] + text[-1:], _TIMES, anchored=anchored)
+        other = _work(form, text[:small] + text[-1:], _TIMES, anchored=anchored)
         whole = min(whole, one)
         quarters = min(quarters, other)
         if whole < 2 * quarters:
@@ -160,6 +163,30 @@ def test_work_grows_with_a_text_and_no_faster(
     anchored = _used(module, name) <= _ANCHORED
     for text in pumped(form, _SMALL * _TIMES):
         assert _is_linear(form, text, anchored=anchored), text[:80]
+
+
+def _said(table: Any) -> Iterator[str]:
+    """Yield the expressions in a table of knowledge."""
+    if isinstance(table, list):
+        for one in table:
+            yield from _said(one)
+    elif isinstance(table, dict):
+        for name, value in table.items():
+            if name in {"match", "when", "functions"}:
+                yield from [value] if isinstance(value, str) else value
+            else:
+                yield from _said(value)
+
+
+@pytest.mark.parametrize("name", ["causes.toml", "events.toml", "phases.toml"])
+def test_work_grows_no_faster_by_what_tables_say(name: str) -> None:
+    (path,) = Path(verl_tui.__file__).parent.rglob(name)
+    table = toml_table(str(path), name)
+    for said in _said(table):
+        shell, code = table.get("shell", ""), table.get("code", "")
+        form = re.compile(said.replace("{shell}", shell).replace("{code}", code))
+        for text in pumped(form, 500 * _TIMES):
+            assert _is_linear(form, text, anchored=False, small=500), said
 
 
 def test_no_name_is_longer_than_names_are() -> None:
