@@ -218,6 +218,8 @@ class ConsoleDecoder:
             for one in self._decode(lines.newest, lines.number):
                 if isinstance(one, Event):
                     yield one._replace(times=one.times * lines.times)
+                else:
+                    yield one
 
     def _take_samples(
         self, out: list[MetricRow | Record], text: bytes, at: int, line: bytes

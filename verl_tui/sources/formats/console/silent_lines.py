@@ -7,7 +7,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, NamedTuple
 
 from verl_tui.patterns import pattern
-from verl_tui.records import Event, EventKind
+from verl_tui.records import Event, EventKind, Pulse
 from verl_tui.sources.formats.console import (
     engine_addresses,
     errors,
@@ -121,11 +121,11 @@ class Repeated:
 
     def note(self, line: bytes, records: Sequence[object]) -> None:
         """Note what a line stated that changed nothing else, while no reader waits for more."""
-        if len(records) != 1 or len(line) > _LONGEST or len(self._known) >= _MOST:
+        said = [one for one in records if not isinstance(one, Pulse)]
+        if len(said) != 1 or len(line) > _LONGEST or len(self._known) >= _MOST:
             return
-        (found,) = records
+        (found,) = said
         if not isinstance(found, Event) or found.kind is not EventKind.WARNING:
             return
-        text = strip_ansi(line)
-        if not (_MORE_THAN_TROUBLE.search(text) or _DATE.search(text)):
+        if not _MORE_THAN_TROUBLE.search(strip_ansi(line)):
             self._known.add(line.translate(_ALIKE))
