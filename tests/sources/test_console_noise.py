@@ -59,5 +59,17 @@ def test_trouble_that_is_repeated_is_counted(date: str) -> None:
     assert found[-1].clock == (36_039 if date else None)
 
 
+def test_no_heartbeat_is_counted_as_trouble_alike() -> None:
+    steps = "".join(f"step:{at} - actor/entropy:0.4\n" for at in range(1, 99))
+    beats = [
+        f"INFO:2026-11-28 10:0{at}:00,100:pending: 0, running: {at}, failure: 0\n"
+        for at in range(5)
+    ]
+    reader = LineReader(ConsoleDecoder())
+    records = reader.feed((steps + "".join(beats)).encode())
+    counters = [one.counters for one in records if isinstance(one, Pulse)]
+    assert counters == [f"pending: 0, running: {at}, failure: 0" for at in range(5)]
+
+
 def is_trouble(record: object) -> TypeGuard[Event]:
     return isinstance(record, Event) and record.kind is EventKind.WARNING

@@ -121,7 +121,7 @@ class Repeated:
 
     def note(self, line: bytes, records: Sequence[object]) -> None:
         """Note what a line stated that changed nothing else, while no reader waits for more."""
-        said = [one for one in records if not isinstance(one, Pulse)]
+        said = [one for one in records if not isinstance(one, Pulse) or one.counters]
         if len(said) != 1 or len(line) > _LONGEST or len(self._known) >= _MOST:
             return
         (found,) = said
