@@ -27,15 +27,15 @@ from verl_tui.sources.files.compressed import (
 from verl_tui.sources.files.paths import why
 from verl_tui.sources.files.rotated import RotatedTail, parts
 from verl_tui.sources.files.tail import CHUNK, NEWEST, Follower, NewestTail, Tail
-from verl_tui.sources.formats.format import SeparableReader
+from verl_tui.sources.formats.lines import LineReader, standing_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
     from pathlib import Path
 
     from verl_tui.sources.files.tail import Chunk
-    from verl_tui.sources.formats.format import Format
-    from verl_tui.sources.formats.placed import Placed
+    from verl_tui.sources.formats.format import Decoder, Format
+    from verl_tui.sources.formats.lines import DecodedLines
 
 _ROTATED = {".log", ".jsonl", ".out", ".err", ".txt", ""}
 """Suffixes of files that are rotated."""
@@ -117,36 +117,42 @@ class FileSource:
         return self._tail.offset
 
     @property
-    def is_single(self) -> bool:
-        """True if it is read from one file as it is: neither compressed nor with older parts."""
+    def may_be_decoded_apart(self) -> bool:
+        """True if its lines may mean the same by themselves, and are read from one file as it is:
+        neither compressed nor with older parts.
+        """
         tail = self._tail
-        if isinstance(tail, RotatedTail):
-            return tail.is_alone
-        return type(tail) is Tail
+        alone = tail.is_alone if isinstance(tail, RotatedTail) else type(tail) is Tail
+        reader = self._reader
+        return alone and isinstance(reader, LineReader) and reader.may_stand_alone
 
-    def pass_over(
-        self, stop: int, last: bytes, later: SeparableReader
-    ) -> Placed | None:
-        """Go on behind records that were read apart, as if they had been read here.
+    @property
+    def standing_decoder(self) -> Decoder | None:
+        """Its decoder where further lines depend on nothing but what this knows, else None."""
+        decoder = getattr(self._reader, "decoder", None)
+        return decoder if standing_of(decoder) is not None else None
+
+    def take(
+        self, stop: int, last: bytes, lines: DecodedLines
+    ) -> tuple[Record, ...] | None:
+        """Go on behind lines that were decoded apart, as if they had been read here.
 
         Args:
             stop: The place behind them.
             last: Their last bytes.
-            later: What has read them, from the place on that has been reached here.
+            lines: What was decoded, from the place on that has been reached here.
 
         Returns:
-            What puts their records in place, which are then to be `counted`; None where they have
-            to be read here.
+            Their records; None where the lines have to be read here.
         """
         tail = self._tail
-        reader = self._reader
-        if not isinstance(reader, SeparableReader) or not isinstance(
+        if not isinstance(self._reader, LineReader) or not isinstance(
             tail, Tail | RotatedTail
         ):
             return None
-        if not reader.goes_on_with(later) or not tail.pass_over(stop, last):
+        if not self._reader.goes_on_with(lines) or not tail.pass_over(stop, last):
             return None
-        return reader.go_on_with(later)
+        return self.counted(self._reader.take(lines))
 
     def _read(self, ask: Callable[[], Chunk]) -> tuple[tuple[Record, ...], bool]:
         try:

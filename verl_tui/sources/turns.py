@@ -8,9 +8,9 @@ from __future__ import annotations
 from itertools import count
 from typing import TYPE_CHECKING
 
+from verl_tui.sources.ahead import ahead, is_ahead
 from verl_tui.sources.files.paths import file_size
 from verl_tui.sources.preview import LONG
-from verl_tui.sources.workers import away, is_away
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -47,7 +47,7 @@ def in_turn(
         shown: Returns the name of the run that is shown, None where there is none.
     """
     waiting = list(readers)
-    with away([one for one in waiting if not _stays(one, shown())], workers):
+    with ahead([one for one in waiting if not _stays(one, shown())], workers):
         for number in count(1):
             ended = set()
             for reader in _round(waiting, shown() if number % _ROUNDS else None):
@@ -77,5 +77,5 @@ def _round(
     Batches that workers send meanwhile from other sources would have to be kept, so sources in
     workers wait for their turn.
     """
-    own = [one for one in waiting if one.run == shown and not is_away(one)]
+    own = [one for one in waiting if one.run == shown and not is_ahead(one)]
     return own or waiting

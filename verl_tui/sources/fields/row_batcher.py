@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from array import array
-from bisect import bisect_left, bisect_right
+from bisect import bisect_left
 from dataclasses import dataclass, field
 from itertools import groupby
 from operator import lt
@@ -112,20 +112,12 @@ class RowBatcher:
         self._grouping = KeyGrouping()
         self._varying: list[MetricRows] = []
         """Rows that wait to be passed on, each by itself: they ever have other keys."""
-        self._varies = False
-        """True once there was such a row."""
         self._started = False
         """True from a process's start until its first row."""
         self._order = 0
         self._of_step: list[MetricRow] = []
         """The last rows, all of one step."""
         self._replaced = 0
-        self._ascends = True
-        """True while each row was beyond all others with its keys: then none before the first of
-        them could have changed what they mean.
-        """
-        self._least: float = math.inf
-        """The least step of the rows that do not lead."""
         self._out: list[Record] = []
 
     def add(self, items: Iterable[MetricRow | Record]) -> None:
@@ -169,58 +161,7 @@ class RowBatcher:
         self._out = []
         return tuple(out)
 
-    @property
-    def ascends(self) -> bool:
-        """True while each row was beyond all others with its keys."""
-        return self._ascends
-
-    @property
-    def count(self) -> int:
-        """Rows so far."""
-        return self._order
-
-    def goes_on_with(self, later: RowBatcher) -> bool:
-        """Return whether rows that another batcher has taken, which ascend and come next in the
-        file, mean the same behind the rows that were taken here.
-        """
-        if self._held or self._started or self._varies:
-            return False
-        if self._reached is not None and later._least < self._reached:
-            return False
-        return all(
-            self._is_beyond(kind, block) for kind, block in later._blocks.items()
-        )
-
-    def go_on_with(self, later: RowBatcher) -> None:
-        """Go on as if those rows had been taken here."""
-        for kind, block in later._blocks.items():
-            own = self._blocks.setdefault(kind, _RowBlock())
-            last = own.seen[-1:]
-            own.seen.extend(
-                block.seen[bisect_right(block.seen, last[0]) if last else 0 :]
-            )
-            self._alike.setdefault((frozenset(kind[0]), *kind[1:]), own)
-        self._orders |= later._orders
-        self._order += later._order
-        self._replaced += later._replaced
-        self._reached = self._reached if later._reached is None else later._reached
-        self._of_step = later._of_step or self._of_step
-
-    def _is_beyond(self, kind: _Kind, block: _RowBlock) -> bool:
-        """Return whether the rows of a block train no step again, and replace none."""
-        if kind[1] or not block.seen:  # rows without a number have no steps
-            return True
-        first = block.seen[0]
-        if self._of_step and self._of_step[0].step == first:
-            return False
-        before = self._blocks.get(kind)
-        if before is None:
-            return (frozenset(kind[0]), *kind[1:]) not in self._alike
-        return first > before.seen[-1]
-
     def _take_record(self, record: Record) -> None:
-        if isinstance(record, Event | Restart):
-            self._ascends = False
         if isinstance(record, Event):
             self.release()
         self._flush()
@@ -251,9 +192,7 @@ class RowBatcher:
             self._add_row(row)
             self._reached = row.step
             return
-        self._least = min(self._least, row.step)
         if self._holds_back and self._reached is not None and row.step < self._reached:
-            self._ascends = False
             self._held.append(row)
             if len(self._held) > _MOST_HELD:
                 self.release()
@@ -315,7 +254,6 @@ class RowBatcher:
         if not seen or row.step > seen[-1]:
             seen.append(row.step)
         elif not row.mean:
-            self._ascends = False
             if self._is_restart(seen, row.step):
                 return seen[-1]
             if row.step < seen[-1]:
@@ -328,8 +266,6 @@ class RowBatcher:
             block.rows.append(row)
             block.orders.append(self._order)
         else:
-            self._varies = True
-            self._ascends = False
             self._varying.append(_block_of(row.keys, [row], [self._order]))
         self._order += 1
 
@@ -359,7 +295,6 @@ class RowBatcher:
         before = self._alike.get(
             (frozenset(row.keys), row.mean, row.progress, row.estimated)
         )
-        self._ascends = self._ascends and (before is None or row.mean)
         if (
             before is None
             or row.mean

@@ -77,19 +77,12 @@ class CompressedTail:
         self._tail: Follower = tail or Tail(path)
         self._waiting = b""
         """Compressed bytes read and not yet taken."""
-        self._member: zlib._Decompress | None = zlib.decompressobj(_GZIP)
-        """None in a copy from another process, until there is something to decompress."""
+        self._member = zlib.decompressobj(_GZIP)
         self._begun = False
         """True if a member has begun and not ended."""
-        self._given = 0
-        """Bytes given so far of what was compressed."""
         self._damage: str | None = None
         self._damaged: tuple[int, float | None] | None = None
         """Size and time of the file that was damaged."""
-
-    def __getstate__(self) -> dict[str, object]:
-        """Leave zlib's state behind, which cannot be pickled."""
-        return {**self.__dict__, "_member": None}
 
     @property
     def offset(self) -> int:
@@ -116,17 +109,12 @@ class CompressedTail:
                 has been returned.
         """
         again = self._mended() if self._damage is not None else None
-        if self._member is None:
-            if self._is_at_end():
-                return Chunk(b"")
-            again = self._decompress_again()
         if self._waiting:
             return Chunk(self._take(limit), again, more=True)
         chunk = self._tail.read(_SLICE)
         self._waiting = chunk.data
         if chunk.restarted is not None:
             self._begin()
-            self._given = 0
         data = self._take(limit)
         more = chunk.more or bool(self._waiting) or self._damage is not None
         return Chunk(data, again or chunk.restarted, more=more)
@@ -147,30 +135,6 @@ class CompressedTail:
         CompressedTail.__init__(self, self.path)
         return "file was rewritten"
 
-    def _is_at_end(self) -> bool:
-        """Return whether the file is as it was when its end had been read.
-
-        Raises:
-            OSError: It is gone.
-        """
-        stat = self.path.stat()
-        return self.offset == stat.st_size and self.modified == stat.st_mtime
-
-    def _decompress_again(self) -> str | None:
-        """Come to where it was from the beginning of the file, and return None; start over where
-        this is another one by now, and return that it is.
-
-        Raises:
-            OSError: The file cannot be read.
-        """
-        twin = CompressedTail(self.path)
-        more = isinstance(self._tail, Tail) and self._tail.is_there()
-        while more and twin._given < self._given:
-            more = twin.read(min(CHUNK, self._given - twin._given)).more
-        same = twin._given == self._given
-        self.__dict__ = (twin if same else CompressedTail(self.path)).__dict__
-        return None if same else "file was rewritten"
-
     def _begin(self) -> None:
         self._member = zlib.decompressobj(_GZIP)
         self._begun = False
@@ -178,7 +142,6 @@ class CompressedTail:
     def _take(self, limit: int) -> bytes:
         """Return what the waiting bytes hold, at most so much of it."""
         out = bytearray()
-        assert self._member is not None
         while self._waiting and len(out) < limit:
             if not self._begun:
                 self._waiting = self._waiting.lstrip(b"\0")  # padding is not a member
@@ -200,7 +163,6 @@ class CompressedTail:
             )
             if self._member.eof:
                 self._begin()
-        self._given += len(out)
         return bytes(out)
 
 

@@ -10,7 +10,6 @@ if TYPE_CHECKING:
 
     from verl_tui.records import Record
     from verl_tui.sources.fields.row_batcher import MetricRow
-    from verl_tui.sources.formats.placed import Placed
 
 ReadAt: TypeAlias = "Callable[[int, int], bytes]"
 """Returns bytes of a file, given the place of the first and how many; fewer at the file's end."""
@@ -115,44 +114,6 @@ class PartReader(Reader, Protocol):
         """True if what it has returned depends on records before the part, so that it may differ
         from what a reading of the whole file gives.
         """
-        ...
-
-
-@runtime_checkable
-class SeparableReader(Reader, Protocol):
-    """A reader of a file whose later parts others can read separately, since most of its records
-    mean the same by themselves.
-    """
-
-    def apart(self, at: int) -> SeparableReader | None:
-        """Return a reader of the records from a later place in the file on, None where they depend
-        on those in between.
-        """
-        ...
-
-    def whole(self, data: bytes) -> int:
-        """Return how many of the next bytes are whole records."""
-        ...
-
-    def stretch_start(self, data: bytes) -> int | None:
-        """Return where among the next bytes the first record begins that may be read without those
-        before it, None where none does. What follows is to be read by a fresh reader.
-        """
-        ...
-
-    @property
-    def stands_alone(self) -> bool:
-        """True if what lies between could hardly change what it has returned."""
-        ...
-
-    def goes_on_with(self, later: Any) -> bool:
-        """Return whether what another such reader has read apart, and what comes next in the file,
-        means the same behind what was read here.
-        """
-        ...
-
-    def go_on_with(self, later: Any) -> Placed:
-        """Go on as if that had been read here; return what puts its records in place."""
         ...
 
 

@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-from copy import deepcopy
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from verl_tui.records import Record, Restart, Unreadable
 from verl_tui.sources.fields.row_batcher import MetricRow, RowBatcher, joined_notes
 from verl_tui.sources.formats.format import BufferingDecoder, Parts
-from verl_tui.sources.formats.placed import Placed
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterator, Sequence
     from pathlib import Path
 
     from verl_tui.sources.formats.format import Decoder, ReadAt
@@ -23,12 +21,32 @@ might.
 _BOM = b"\xef\xbb\xbf"
 """The mark that some programs of Windows begin a text with."""
 _UNREAD = "its last line has no end and is not complete: not read"
-_NOT_FIRST = 1
-"""Lines before those that are read apart: any number but none, as the first of a file may begin
-with a mark.
-"""
 _WINDOW = 16 * 1024
 """Bytes in which the next line is looked for at once."""
+
+
+class DecodedLines(NamedTuple):
+    """What complete lines say that were decoded apart from those before them."""
+
+    items: Sequence[MetricRow | Record]
+    """With numbers of lines that count from the first of them."""
+    lines: int
+    """How many lines."""
+    standing: object
+    """What their meaning depends on: what the decoder knew."""
+    decoder: Decoder
+    """The decoder as they left it."""
+
+
+def decoded(decoder: Decoder, data: bytes) -> DecodedLines | None:
+    """Return what complete lines say, None where they, or lines behind them, depend on more than
+    stands in them and what the decoder knows.
+    """
+    standing = standing_of(decoder)
+    items, count, _ = _items_of(decoder, data, 0)
+    if standing is None or standing_of(decoder) is None:
+        return None
+    return DecodedLines(items, count, standing, decoder)
 
 
 class LineReader:
@@ -46,8 +64,6 @@ class LineReader:
         """True if the line that is being read has been given up."""
         self._is_unread = False
         """True if a last line without an end was not read."""
-        self._standing: object = None
-        """The state that its decoder began with, if it was read apart from the lines before."""
 
     @property
     def note(self) -> str | None:
@@ -112,58 +128,22 @@ class LineReader:
         self._batcher.add(self.decoder.restart() or (Restart(reason),))
         return self._batcher.take()
 
-    def apart(self, at: int) -> LineReader | None:  # noqa: ARG002
-        """Return a reader for lines further on in the file, None where the decoder needs those in
-        between.
-        """
-        standing = _standing(self.decoder)
-        if standing is None:
-            return None
-        reader = LineReader(deepcopy(self.decoder))
-        reader._line = _NOT_FIRST
-        reader._standing = standing
-        return reader
-
-    def whole(self, data: bytes) -> int:
-        """Return how many of some bytes are whole lines."""
-        return data.rfind(b"\n") + 1
-
-    def stretch_start(self, data: bytes) -> int | None:
-        """Return where the first line begins that has another step than those before it."""
-        at = 0
-        step = None
-        while end := data.find(b"\n", at) + 1:
-            for item in self.decoder.decode(data[at : end - 1], 1):
-                if isinstance(item, MetricRow):
-                    if step not in (None, item.step):
-                        return at
-                    step = item.step
-            at = end
-        return None
-
     @property
-    def stands_alone(self) -> bool:
-        """True if lines between those that its decoder knows and those that it has read could
-        hardly change what it has returned.
-        """
-        return self._batcher.ascends and _standing(self.decoder) is not None
+    def may_stand_alone(self) -> bool:
+        """True if lines may mean the same whatever lies before them."""
+        return hasattr(self.decoder, "standing")
 
-    def goes_on_with(self, later: LineReader) -> bool:
-        """Return whether the lines that another reader has read apart, and which come next in the
-        file, mean the same behind those that were read here.
-        """
-        if self._partial or self._skipping or not later.stands_alone:
-            return False
-        same = _standing(self.decoder) == later._standing
-        return same and self._batcher.goes_on_with(later._batcher)
+    def goes_on_with(self, later: DecodedLines) -> bool:
+        """Return whether the next lines, which were decoded apart, mean the same here."""
+        begun = bool(self._partial) or self._skipping
+        return not begun and standing_of(self.decoder) == later.standing
 
-    def go_on_with(self, later: LineReader) -> Placed:
-        """Go on as if those lines had been read here; return what puts their records in place."""
-        placed = Placed(self._batcher.count, self._line - _NOT_FIRST)
-        self._batcher.go_on_with(later._batcher)
+    def take(self, later: DecodedLines) -> tuple[Record, ...]:
+        """Return the records of the next lines, which were decoded apart."""
         self.decoder = later.decoder
-        self._line += later._line - _NOT_FIRST
-        return placed
+        self._batcher.add_many(_numbered_from(self._line, later.items))
+        self._line += later.lines
+        return self._batcher.take()
 
     def _behind_skipped(self, data: bytes) -> bytes:
         """Return what stands behind the end of the line that has been given up."""
@@ -175,17 +155,12 @@ class LineReader:
 
     def _read_lines(self, data: bytes) -> bytes:
         """Have complete lines decoded one by one; return what stands behind them."""
-        decode = self.decoder.decode
-        found: list[MetricRow | Record] = []
-        start = 0
-        # Cut one by one: all at once would leave the processor's cache before they are decoded.
-        while (end := data.find(b"\n", start)) >= 0:
-            line = data[start:end] if start else self._completed(data[:end])
-            self._line += 1
-            found += decode(line, self._line)
-            start = end + 1
+        if (self._partial or not self._line) and (end := data.find(b"\n") + 1):
+            data = self._completed(data[:end]) + data[end:]
+        found, count, rest = _items_of(self.decoder, data, self._line)
+        self._line += count
         self._batcher.add_many(found)
-        return data[start:]
+        return rest
 
     def _read_text(self, decoder: BufferingDecoder, data: bytes) -> bytes:
         """Have complete lines decoded together; return what stands behind them."""
@@ -235,11 +210,62 @@ class LineReader:
         self._partial_size = 0
 
 
-def _standing(decoder: Decoder) -> object:
+def standing_of(decoder: object) -> object:
     """Return the state that the meaning of later lines depends on, to be compared with another
     decoder's; None if it depends on each line before, as it does unless a decoder says otherwise.
     """
     return getattr(decoder, "standing", None)
+
+
+def _items_of(
+    decoder: Decoder, data: bytes, before: int
+) -> tuple[list[MetricRow | Record], int, bytes]:
+    """Return what the complete lines among some bytes say, how many there are, and what stands
+    behind them.
+
+    Args:
+        decoder: Decodes them.
+        data: The bytes, from the beginning of a line on.
+        before: Lines before them.
+    """
+    found: list[MetricRow | Record] = []
+    number = before
+    start = 0
+    # Cut one by one: all at once would leave the processor's cache before they are decoded.
+    while (end := data.find(b"\n", start)) >= 0:
+        number += 1
+        found += decoder.decode(data[start:end], number)
+        start = end + 1
+    return found, number - before, data[start:]
+
+
+def _numbered_from(
+    before: int, items: Sequence[MetricRow | Record]
+) -> Iterator[MetricRow | Record]:
+    """Yield items with the numbers of their lines in the file."""
+    for item in items:
+        if isinstance(item, Unreadable):
+            yield item._replace(line=item.line + before)
+        else:
+            yield item
+
+
+def line_begin(read: ReadAt, at: int, stop: int) -> int | None:
+    """Return where the first line begins at a place or behind it, None where none does before
+    `stop`.
+
+    Args:
+        read: Returns bytes of the file.
+        at: The place, greater than 0.
+        stop: The place before which it has to begin.
+    """
+    at -= 1
+    while at < stop - 1 and (data := read(at, min(_WINDOW, stop - 1 - at))):
+        found = data.find(b"\n")
+        if found >= 0:
+            return at + found + 1
+        at += len(data)
+    return None
 
 
 class LineParts(Parts[LineReader]):
@@ -257,13 +283,7 @@ class LineParts(Parts[LineReader]):
 
     def begin(self, read: ReadAt, at: int, stop: int) -> int | None:
         """Return where the first line begins, None where none does before `stop`."""
-        at -= 1
-        while at < stop - 1 and (data := read(at, min(_WINDOW, stop - 1 - at))):
-            found = data.find(b"\n")
-            if found >= 0:
-                return at + found + 1
-            at += len(data)
-        return None
+        return line_begin(read, at, stop)
 
     def opening(self, path: Path) -> LineReader:  # noqa: ARG002
         """Return a fresh reader."""

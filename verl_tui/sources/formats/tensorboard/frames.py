@@ -84,19 +84,6 @@ def _holds(read: ReadAt, at: int, inside: int) -> bool:
     return len(record) == inside + 4 and sound(record)
 
 
-def whole_records(data: bytes) -> int:
-    """Return how many of some bytes, from the beginning of a record on, are whole records, as their
-    lengths say, which are not checked.
-    """
-    at = 0
-    while at + _HEADER <= len(data):
-        stop = at + _HEADER + int.from_bytes(data[at : at + 8], "little") + 4
-        if stop > len(data):
-            break
-        at = stop
-    return at
-
-
 class RecordSplitter:
     """Splits a growing file into records; half a record waits for its rest.
 
@@ -148,15 +135,6 @@ class RecordSplitter:
         out = self._out
         self._out = []
         return out
-
-    def stands_at(self, place: int) -> bool:
-        """Return whether all records before a place in the file have been cut, and none beyond."""
-        return self._next == place and not (self._size or self._skip or self._lost)
-
-    def go_on_with(self, later: RecordSplitter) -> None:
-        """Go on behind the records that another one has cut."""
-        self.number += later.number
-        self._next = later._next
 
     def _cut(self, data: bytes) -> int:
         """Take every whole record; return where what is left begins, beyond the data where more is

@@ -14,13 +14,11 @@ from typing import TYPE_CHECKING
 from verl_tui.records import Histogram, MetricRows, Restart, Unreadable
 from verl_tui.sources.fields.row_batcher import replaced_note
 from verl_tui.sources.formats.format import Parts
-from verl_tui.sources.formats.placed import Placed
 from verl_tui.sources.formats.tensorboard.frames import (
     RecordSplitter,
     first_record,
     length,
     sound,
-    whole_records,
 )
 from verl_tui.sources.formats.tensorboard.scalars import STEPS, KnownTags, Scalars
 from verl_tui.sources.formats.tensorboard.texts import read_texts
@@ -110,15 +108,11 @@ class EventsReader:
         """True if a part had a tensor whose tag no record so far gives a plugin."""
         self._went_back = False
         """True if the steps of a tag went back, so far as that matters."""
-        self._flawed = False
-        """True if anything could not be read."""
         self._out: list[Record] = []
         self._wrong: list[Unreadable] = []
         self._replaced = 0
         self._newest: dict[str, tuple[int, float]] = {}
         """Step and value of each tag's last scalar."""
-        self._first: dict[str, tuple[int, float]] = {}
-        """The same of its first one."""
 
     def feed(self, data: bytes) -> Sequence[Record]:
         """Return the contents of the records that these bytes complete."""
@@ -128,7 +122,6 @@ class EventsReader:
             self._went_back = any(map(self._goes_back, filled))
         self._replaced += sum(map(self._replacing, filled))
         rows = [_rows(scalars) for scalars in filled]
-        self._flawed = self._flawed or bool(self._wrong)
         out = self._out
         wrong = sorted(self._wrong, key=lambda unreadable: unreadable.line)
         self._out = []
@@ -140,66 +133,16 @@ class EventsReader:
         return ()
 
     def skipped_to(self, at: int) -> EventsReader:
-        """Return a reader of later records that minds whether steps ascend."""
-        later = self.apart(at)
-        later._skips = True
-        later._went_back = self._went_back
-        return later
-
-    def apart(self, at: int) -> EventsReader:
         """Return a reader of the records from a later place in the file on, which knows the tags so
-        far.
+        far and minds whether steps ascend.
         """
-        later = EventsReader(self._origin)
+        later = EventsReader(self._origin, skips=True)
         later._begin(at)
+        later._went_back = self._went_back
         later._plugins = self._plugins.copy()
-        later._order_as(self)
+        for tag in self._scalars:  # their rows come in the order in which tags were met
+            later._scalars_of(tag)
         return later
-
-    def whole(self, data: bytes) -> int:
-        """Return how many of the next bytes are whole records."""
-        return whole_records(data)
-
-    def stretch_start(self, data: bytes) -> int | None:
-        """Return where the first record begins, since each is complete in itself; None if there is
-        none.
-        """
-        return 0 if data else None
-
-    @property
-    def stands_alone(self) -> bool:
-        """True if all records were read, and none depends on what lies between."""
-        return not self._flawed and not self._unknown
-
-    def goes_on_with(self, later: EventsReader) -> bool:
-        """Return whether the records that another reader has read apart come next in the file, and
-        their tags are here what they were there.
-        """
-        if not later.stands_alone or not self._splitter.stands_at(later._start):
-            return False
-        known = self._plugins.items()
-        return all(later._plugins.get(tag, plugin) == plugin for tag, plugin in known)
-
-    def go_on_with(self, later: EventsReader) -> Placed:
-        """Go on as if those records had been read here; return what puts them in place: rows are
-        ordered by time.
-        """
-        placed = Placed(0, self._splitter.number)
-        self._splitter.go_on_with(later._splitter)
-        self._replaced += later._replaced
-        self._replaced += sum(
-            _replaces(self._newest.get(key), first)
-            for key, first in later._first.items()
-        )
-        self._newest |= later._newest
-        self._plugins = later._plugins | self._plugins
-        self._order_as(later)
-        return placed
-
-    def _order_as(self, other: EventsReader) -> None:
-        """Hand on the rows of tags in the order in which another reader has met these."""
-        for tag in other._scalars:
-            self._scalars_of(tag)
 
     def restart(self, reason: str) -> Sequence[Record]:
         """Forget everything: the file starts again."""
@@ -304,7 +247,6 @@ class EventsReader:
         before = self._newest.get(scalars.key)
         steps = scalars.steps
         values = scalars.values
-        self._first.setdefault(scalars.key, (steps[0], values[0]))
         first = _replaces(before, (steps[0], values[0]))
         self._newest[scalars.key] = (steps[-1], values[-1])
         if not any(map(eq, steps, steps[1:])):  # nearly always, and quickly found out

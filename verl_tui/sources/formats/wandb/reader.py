@@ -15,15 +15,13 @@ from functools import lru_cache
 from struct import Struct
 from typing import TYPE_CHECKING
 
-from verl_tui.records import MetricRows, Restart, Settings, Unreadable
+from verl_tui.records import Restart, Settings, Unreadable
 from verl_tui.sources.fields.row_batcher import RowBatcher
 from verl_tui.sources.files.tail import opened
 from verl_tui.sources.formats.format import Parts
-from verl_tui.sources.formats.placed import Placed
 from verl_tui.sources.formats.wandb.record_decoder import RecordDecoder
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
     from pathlib import Path
 
     from verl_tui.records import Record
@@ -103,8 +101,6 @@ class WandbReader:
         """Chunks of a record whose last one is to come."""
         self._number = 0
         """Records so far."""
-        self._flawed = False
-        """True if anything could not be read."""
 
     def feed(self, data: bytes) -> tuple[Record, ...]:
         """Return the records that these bytes complete."""
@@ -139,66 +135,6 @@ class WandbReader:
         later._decoder = self._decoder.skipped()
         later._base = later._start = at
         return later
-
-    def apart(self, at: int) -> WandbReader | None:
-        """Return a reader of the records from a later place in the file on, None where it is not
-        known yet whose steps they have.
-        """
-        if not self.knows_steps:
-            return None
-        later = WandbReader(self._origin)
-        later._decoder = self._decoder.apart()
-        later._base = later._start = at
-        return later
-
-    def whole(self, data: bytes) -> int:
-        """Return how many of the next bytes are whole records."""
-        return max(_ends(data, self._place), default=0)
-
-    def stretch_start(self, data: bytes) -> int | None:
-        """Return where the first record begins that has another step than those before it."""
-        at = 0
-        step = None
-        for end in _ends(data, self._place):
-            for rows in self.feed(data[at:end]):
-                if isinstance(rows, MetricRows):
-                    if step not in (None, rows.steps[0]):
-                        return at
-                    step = rows.steps[0]
-            at = end
-        return None
-
-    @property
-    def stands_alone(self) -> bool:
-        """True if all records have the steps of those whose step was known where it began, and none
-        of them is damaged.
-        """
-        return self._batcher.ascends and self._decoder.as_begun and not self._flawed
-
-    def goes_on_with(self, later: WandbReader) -> bool:
-        """Return whether the records that another reader has read apart mean the same behind those
-        that were read here.
-        """
-        if (
-            self._parts is not None
-            or self._place != later._start
-            or not later.stands_alone
-        ):
-            return False
-        return self._decoder.goes_on_with(
-            later._decoder
-        ) and self._batcher.goes_on_with(later._batcher)
-
-    def go_on_with(self, later: WandbReader) -> Placed:
-        """Go on as if those records had been read here; return what puts them in place."""
-        placed = Placed(self._batcher.count, self._number)
-        self._batcher.go_on_with(later._batcher)
-        self._decoder.go_on_with(later._decoder)
-        self._data = later._data
-        self._base = later._base
-        self._at = later._at
-        self._number += later._number
-        return placed
 
     def restart(self, reason: str) -> tuple[Record, ...]:
         """Forget everything, the file starts anew."""
@@ -277,29 +213,8 @@ class WandbReader:
             self._number += 1
 
     def _odd(self, reason: str) -> None:
-        self._flawed = True
         where = f"at byte {self._place:,}"
         self._batcher.add((Unreadable(self._number + 1, f"{reason} {where}", ""),))
-
-
-def _ends(data: bytes, place: int) -> Iterator[int]:
-    """Yield where each record of some bytes ends, by the lengths of their chunks, which are not
-    checked.
-
-    Args:
-        data: Bytes from the beginning of a record on.
-        place: Their place in the file.
-    """
-    at = 0
-    while at + CHUNK.size <= len(data):
-        left = BLOCK - (place + at) % BLOCK
-        if left < CHUNK.size:
-            at += left
-            continue
-        _, length, kind = CHUNK.unpack_from(data, at)
-        at += CHUNK.size + length
-        if kind in (FULL, LAST) and at <= len(data):
-            yield at
 
 
 class _WandbParts(Parts[WandbReader]):

@@ -110,8 +110,6 @@ class RecordDecoder:
         """Step that the history has reached, None if a part of it was lost."""
         self._stated = False
         """True once a record has stated the trainer's step."""
-        self._began_stated = False
-        """Whether records before those that it decodes have stated it."""
         self._counted = 0
         """Records so far with W&B's own step."""
         self.began_to_state = False
@@ -149,32 +147,6 @@ class RecordDecoder:
         later.lose()
         later._stated = self._stated or not self._counted
         return later
-
-    def apart(self) -> RecordDecoder:
-        """Return a decoder of later records that have steps as those so far, and the order of keys
-        that those had.
-        """
-        later = RecordDecoder(self._origin)
-        later.lose()
-        later._schemas = self._schemas.copy()
-        later._stated = later._began_stated = self._stated
-        return later
-
-    @property
-    def as_begun(self) -> bool:
-        """True if its records have the trainer's step, or W&B's, as those before it."""
-        return self._stated is self._began_stated
-
-    def go_on_with(self, later: RecordDecoder) -> None:
-        """Go on as if the records of another one had been decoded here."""
-        self._step = later._step
-        self._counted += later._counted
-        self._schemas = later._schemas | self._schemas
-        self._console = later._console
-
-    def goes_on_with(self, later: RecordDecoder) -> bool:
-        """Return whether records that another one has decoded apart have steps as those here."""
-        return self._stated is later._began_stated and self._console.last is None
 
     def decode(self, record: bytes, number: int) -> Iterable[MetricRow | Record]:
         """Return the rows and other records of one message.
