@@ -220,18 +220,7 @@ def _by_parts(
     source: FileSource, size: int, pool: Pool, parts: int
 ) -> Generator[_Turn, None, FileSource]:
     """Yield what a source takes of the parts of its file; what cannot be taken it reads itself."""
-    waiting: deque[tuple[int, Future[DecodedPart | None]]] = deque()
-    at = source.offset
-    while True:
-        decoder = source.standing_decoder
-        while decoder is not None and len(waiting) < parts and at + CHUNK <= size:
-            future = pool.submit(decoded_part, source.path, at, at + CHUNK, decoder)
-            at += CHUNK
-            waiting.append((at, future))
-        if not waiting:
-            break
-        stop, future = waiting.popleft()
-        part = _found(future, source.path)
+    for stop, part in _parts(source, size, pool, parts):
         if not (yield from _read_here(source, stop if part is None else part.start)):
             return source
         if part is None:
@@ -241,16 +230,34 @@ def _by_parts(
             yield records, source.status()
         elif not (yield from _read_here(source, part.stop)):
             return source
-    return source if decoder is not None else (yield from _by_turns(source, pool))
+    if source.standing_decoder is None:
+        return (yield from _by_turns(source, pool))
+    return source
 
 
-def _found(future: Future[DecodedPart | None], path: Path) -> DecodedPart | None:
-    """Return a part; None where no worker has decoded it."""
-    try:
-        return future.result()
-    except Exception as error:  # noqa: BLE001 - it is read here
-        debug_log.note_error(f"decoding a part of {path} in a worker", error)
-        return None
+def _parts(
+    source: FileSource, size: int, pool: Pool, count: int
+) -> Iterator[tuple[int, DecodedPart | None]]:
+    """Yield the parts of a file, as long as a source's further lines may be decoded apart: about
+    where each ends, and None where no worker has decoded it.
+    """
+    waiting: deque[tuple[int, Future[DecodedPart | None]]] = deque()
+    at = source.offset
+    while True:
+        decoder = source.standing_decoder
+        while decoder is not None and len(waiting) < count and at + CHUNK <= size:
+            future = pool.submit(decoded_part, source.path, at, at + CHUNK, decoder)
+            at += CHUNK
+            waiting.append((at, future))
+        if not waiting:
+            return
+        stop, future = waiting.popleft()
+        try:
+            part = future.result()
+        except Exception as error:  # noqa: BLE001 - it is read here
+            debug_log.note_error(f"decoding {source.path} in a worker", error)
+            part = None
+        yield stop, part
 
 
 def _read_here(source: FileSource, place: int) -> Generator[_Turn, None, bool]:
