@@ -120,7 +120,7 @@ class RunsInFiles:
                 shown = dict([*parts.items()][: MOST_RUNS + 1])
                 known = self._known[path] = stamp, shown
                 self._left_out[path] = left_out + len(parts) - len(shown)
-        except (OSError, ImportError, ValueError):
+        except (OSError, ValueError):
             return {}
         return known[1]
 
