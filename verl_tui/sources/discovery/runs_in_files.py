@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from verl_tui.sources.discovery.found import FoundFile
     from verl_tui.sources.formats.prometheus_text.scrapes import Scrape
 
-Parts = dict[str, str]
+RunParts = dict[str, str]
 """The last parts of the paths of the runs in a file, with the run's name, empty where it is named
 by its file.
 """
@@ -50,7 +50,7 @@ class RunsInFiles:
     """The runs in files of several; looks again only where one has changed."""
 
     def __init__(self) -> None:
-        self._known: dict[Path, tuple[tuple[float, int], Parts]] = {}
+        self._known: dict[Path, tuple[tuple[float, int], RunParts]] = {}
         self._left_out: dict[Path, int] = {}
         self._stored: dict[Path, tuple[int, dict[str, None]]] = {}
         """By database: the last row looked at, and the names in the order of their last rows."""
@@ -102,7 +102,7 @@ class RunsInFiles:
             yield run._replace(name=name, files=tuple(files))
         yield from others
 
-    def _parts(self, file: FoundFile) -> Parts:
+    def _parts(self, file: FoundFile) -> RunParts:
         """Return the runs in a file; none where it is one run, or cannot be read."""
         path = file.path
         try:
@@ -124,7 +124,7 @@ class RunsInFiles:
             return {}
         return known[1]
 
-    def _in_database(self, path: Path) -> Parts:
+    def _in_database(self, path: Path) -> RunParts:
         """Return a database's runs, the last written one at the end; reads only rows added since
         the last look.
         """
@@ -153,12 +153,12 @@ class RunsInFiles:
         }
 
 
-def _in_table(path: Path) -> Parts:
+def _in_table(path: Path) -> RunParts:
     parts = metrics_csv.runs_in(head(path, _LONGEST_HEADER))
     return {part: unescaped(part) for part in parts}
 
 
-def _on_page(path: Path) -> tuple[Parts, int]:
+def _on_page(path: Path) -> tuple[RunParts, int]:
     """Return the runs of a page, and how many further ones there are; the figures without a run's
     name are one where they hold any beside its runs.
     """
