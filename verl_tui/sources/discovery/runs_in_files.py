@@ -75,32 +75,22 @@ class RunsInFiles:
         return found
 
     def _divided(self, run: FoundRun) -> Iterator[FoundRun]:
-        parts = {file: self._parts(file) for file in run.files}
-        called = {
-            name
-            for file in run.files
-            if _is_log(file) and not parts[file] and not _is_page(file)
-            for name in (run.name, stem(file.path), file.title)
-        }
+        parts = {file: dict(self._parts(file)) for file in run.files}
+        called = _names_of_logs(run, parts)
         files: list[FoundFile] = []
         names: list[str] = []
-        others: list[FoundRun] = []
-        for file in run.files:
-            own = _own(file, parts[file], called)
+        for file, inside in parts.items():
+            own = _own(file, inside, called)
             if own is not None:
-                names.append(parts[file][own] or run.name)
+                names.append(inside.pop(own) or run.name)
                 files.append(_within(file, own))
-            elif not parts[file]:
+            elif not inside:
                 files.append(file)
-            others += [
-                FoundRun(name or run.name, file.path / part, (_within(file, part),))
-                for part, name in parts[file].items()
-                if part != own
-            ]
         if files:
             name = names[0] if len(names) == 1 and not called else run.name
             yield run._replace(name=name, files=tuple(files))
-        yield from others
+        for file, others in parts.items():
+            yield from _other_runs(file, others, run.name)
 
     def _parts(self, file: FoundFile) -> RunParts:
         """Return the runs in a file; none where it is one run, or cannot be read."""
@@ -151,6 +141,22 @@ class RunsInFiles:
         return {
             name.replace("\0", "") or "unnamed": naming.visible(name) for name in names
         }
+
+
+def _names_of_logs(run: FoundRun, parts: Mapping[FoundFile, RunParts]) -> set[str]:
+    """Return the names of a run and its logs, none if all it has are files of several runs."""
+    logs = [file for file in parts if _is_log(file) and not _is_page(file)]
+    names = set()
+    for file in logs:
+        if not parts[file]:
+            names |= {run.name, stem(file.path), file.title}
+    return names
+
+
+def _other_runs(file: FoundFile, parts: RunParts, called: str) -> Iterator[FoundRun]:
+    for part, name in parts.items():
+        one = _within(file, part)
+        yield FoundRun(name or called, one.path, (one,))
 
 
 def _in_table(path: Path) -> RunParts:

@@ -93,23 +93,25 @@ class WandbCopies:
     def join_starts(self, here: Folder, runs: list[Folder]) -> list[Folder]:
         """Join the starts of one training that its console names; leave undecided ones out."""
         copies = _by_id(runs)
-        if self._reported is None or not copies:
-            return runs
         logs = list(chain.from_iterable(map(consoles, (here, *runs))))
-        if not logs:
+        if self._reported is None or not copies or not logs:
             return runs
         gone: set[int] = set()
-        if len(copies) > 1:
-            for file in logs:
-                named = [copies[one] for one in self._ids(file) if one in copies]
-                self._chain(named, gone)
+        self._join_named(logs, copies, gone)
         if len(copies) > 1 or len(set(map(log_name, logs))) > 1:
-            named_ids = self._all_named(logs)
-            near = {name: one for name, one in copies.items() if _is_near(here, one)}
-            for name, copy in near.items():
-                if id(copy) not in gone and self._leaves(copy, name in named_ids):
-                    gone.add(id(copy))
+            near = [one for one in copies.values() if _is_near(here, one)]
+            names = self._all_named(logs)
+            gone |= {
+                id(one) for one in _without(near, gone) if self._leaves(one, names)
+            }
         return _without(runs, gone)
+
+    def _join_named(
+        self, logs: list[FoundFile], copies: Mapping[str, Folder], gone: set[int]
+    ) -> None:
+        """Join the starts that each console names; add those that are part of another now."""
+        for file in logs if len(copies) > 1 else ():
+            self._chain([copies[one] for one in self._ids(file) if one in copies], gone)
 
     def assign_by_name(
         self, units: list[Folder], kept: list[Folder]
@@ -166,13 +168,14 @@ class WandbCopies:
             else:
                 first, begun = start, step
 
-    def _leaves(self, copy: Folder, named: bool) -> bool:
+    def _leaves(self, copy: Folder, names: set[str]) -> bool:
         """Return whether to leave a run out at this look: as long as it has no step, and until the
         consoles had the time to name it.
         """
         logs = [file.path for file in _kept(copy)]
         if not logs:
             return False
+        named = wandb_id(copy.directory) in names
         step = self._step(copy)
         if step is not None and (named or self._before.get(logs[0]) is not None):
             return False
@@ -228,18 +231,6 @@ def _all_ids(copy: Folder) -> set[str]:
     return {one for file in _kept(copy) if (one := wandb_id(file.path)) is not None}
 
 
-def join_resumed(runs: list[Folder]) -> list[Folder]:
-    """Join the directories of one W&B run: it gets a new one each time it is resumed."""
-    by_id: dict[str, Folder] = {}
-    joined = set()
-    for folder in sorted(_of_wandb(runs), key=_date):
-        known = by_id.setdefault(wandb_id(folder.directory) or "", folder)
-        if known is not folder:
-            merge_into(known, [folder])
-            joined.add(id(folder))
-    return _without(runs, joined)
-
-
 def assign_by_title(
     units: list[Folder], kept: list[Folder], named: Mapping[str, Sequence[Folder]]
 ) -> list[Folder]:
@@ -253,7 +244,7 @@ def assign_by_title(
         named: The logs by all that they are called.
     """
     left = []
-    for copy in sorted(kept, key=_date):
+    for copy in sorted(kept, key=start_date):
         stated = _stated_titles(copy)
         logs = [unit for title in titles(copy) for unit in named.get(title, ())]
         if len(logs) == 1:
@@ -263,7 +254,7 @@ def assign_by_title(
     return left
 
 
-def _date(copy: Folder) -> str:
+def start_date(copy: Folder) -> str:
     """Return when a run of W&B began, as the name of its directory says it."""
     return copy.directory.name.removeprefix("offline-")
 

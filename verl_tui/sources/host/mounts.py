@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from contextlib import suppress
 from typing import TYPE_CHECKING
 
 import psutil
@@ -10,7 +9,7 @@ import psutil
 from verl_tui.sources.host.processes import sees_all
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Mapping
     from pathlib import Path
 
 _LOCAL = {
@@ -31,12 +30,15 @@ def only_here(paths: Iterable[Path]) -> set[Path]:
     except OSError:
         return set()
     whole = sees_all()
-    found = set()
-    for path in paths:
-        with suppress(OSError):
-            places = map(str, (real := path.resolve(), *real.parents))
-            top = next((place for place in places if place in kinds), None)
-            kind = kinds.get(top or "")
-            if kind in _LOCAL and (top == "/" or kind == "overlay" or whole):
-                found.add(path)
-    return found
+    return {path for path in paths if _is_here(path, kinds, whole=whole)}
+
+
+def _is_here(path: Path, kinds: Mapping[str, str], *, whole: bool) -> bool:
+    try:
+        real = path.resolve()
+    except OSError:
+        return False
+    places = map(str, (real, *real.parents))
+    top = next((place for place in places if place in kinds), "")
+    kind = kinds.get(top)
+    return kind in _LOCAL and (whole or top == "/" or kind == "overlay")

@@ -134,10 +134,14 @@ class Writers:
                 del self._known[path]
             else:
                 self._note_stop(known)
+        return self._refresh_authors() or lost
+
+    def _refresh_authors(self) -> bool:
+        """Check the processes that began files; return whether one is gone."""
         living = [path for path, one in self._began.items() if not one.gone]
         found = self._authors.look(living, time.time()) if living else {}
         self._began |= found
-        return lost or any(one.gone for one in found.values())
+        return any(one.gone for one in found.values())
 
     def may_stand(self) -> bool:
         """Return whether a process that writes is stopped just now: a second look tells for how
@@ -163,32 +167,31 @@ class Writers:
             paths: The files.
             pause: Seconds to wait now and then, so that other threads get on.
         """
-        stats = {path: info for path in paths if (info := _stat(path)) is not None}
+        stats = _stats(paths)
         wanted = {(info.st_dev, info.st_ino): path for path, info in stats.items()}
-        found: dict[Path, list[Holder]] = {}
         unseen: set[int] = set()
         ours = {wanted[inode] for inode, _ in _open(os.getpid(), wanted, unseen)}
-        for count, pid in enumerate(_others(), 1):
-            if pause and count % _BREATH == 0:
-                time.sleep(pause)
-            for inode, descriptor in _open(pid, wanted, unseen):
-                found.setdefault(wanted[inode], []).extend(_holder(pid, descriptor))
-        named = set()
-        for (device, number), path in wanted.items():
-            holders = found.get(path, [])
-            holder = self._named(holders)
-            if holder is not None:
-                pid = holder.process.pid
-                self._known[path] = _KnownWriter(
-                    (device, number), holders, holder, Writer(pid, name_of(pid))
-                )
-                self._note_stop(self._known[path])
-                named.add(path)
-        seen = {path for path, info in stats.items() if info.st_uid not in unseen}
-        free = only_here(seen - named - ours)
+        found = _holders(wanted, unseen, pause)
+        named = {
+            wanted[inode]
+            for inode, holders in found.items()
+            if self._knows(wanted[inode], inode, holders)
+        }
+        hidden = {path for path, info in stats.items() if info.st_uid in unseen}
+        free = only_here(stats.keys() - hidden - named - ours)
         self._nobody = (self._nobody - stats.keys()) | free
         kept = {path: one for path, one in self._began.items() if path not in stats}
         self._began = kept | self._authors.look(free, time.time())
+
+    def _knows(self, path: Path, inode: Inode, holders: list[Holder]) -> bool:
+        """Note who writes a file; return whether one of its holders does."""
+        named = self._named(holders)
+        if named is None:
+            return False
+        writer = Writer(named.process.pid, name_of(named.process.pid))
+        self._known[path] = _KnownWriter(inode, holders, named, writer)
+        self._note_stop(self._known[path])
+        return True
 
     def _named(self, holders: Sequence[Holder]) -> Holder | None:
         """Return the holder to be named: the oldest one that writes for itself, else whoever writes
@@ -211,6 +214,19 @@ def _others() -> list[int]:
     """Return the processes that can be seen, but for our own, which writes no log."""
     own = os.getpid()
     return [pid for pid in pids() if pid != own]
+
+
+def _holders(
+    wanted: Mapping[Inode, Path], unseen: set[int], pause: float
+) -> dict[Inode, list[Holder]]:
+    """Return the processes that hold each file; add users whose processes are hidden."""
+    found: dict[Inode, list[Holder]] = defaultdict(list)
+    for count, pid in enumerate(_others(), 1):
+        if pause and count % _BREATH == 0:
+            time.sleep(pause)
+        for inode, descriptor in _open(pid, wanted, unseen):
+            found[inode] += _holder(pid, descriptor)
+    return found
 
 
 def _behind(readers: Sequence[Holder]) -> list[Holder]:
@@ -295,6 +311,11 @@ def _stat(path: Path) -> os.stat_result | None:
         return path.stat()
     except OSError:
         return None
+
+
+def _stats(paths: Iterable[Path]) -> dict[Path, os.stat_result]:
+    """Return the status of the files that exist."""
+    return {path: info for path in paths if (info := _stat(path)) is not None}
 
 
 def _size(path: Path) -> int:

@@ -66,8 +66,8 @@ _ESCAPE = pattern(r"\\(.)")
 
 def matches(path: Path, head: bytes) -> bool:
     """Return True if a file begins like a page of metrics: with a metric's type and sample."""
-    begin = [line.decode("utf-8", "replace") for line in head.split(b"\n", 60)[:60]]
-    lines = [line for line in begin if line.strip()]
+    begin = b"\n".join(head.split(b"\n", 60)[:60]).decode("utf-8", "replace")
+    lines = list(filter(str.strip, begin.split("\n")))
     if not lines:
         return False
     if not lines[0].startswith("#"):
