@@ -155,18 +155,17 @@ def _labels(body: str) -> tuple[str, tuple[tuple[str, str], ...]]:
     called = ""
     labels: dict[str, str] = {}
     parsed = 0
-    for label in _LABEL.finditer(body):
-        name, quoted, text = label.groups()
+    while parsed < len(body):
+        label = _LABEL.match(body, parsed)
+        name, quoted, text = label.groups() if label else ("", "", None)
         key = name or _unescaped(quoted)
-        if label.start() != parsed or key in labels or (name and text is None):
-            break
+        if label is None or key in labels or (name and text is None):
+            raise ValueError("labels that cannot be understood")
         parsed = label.end()
         if text is None:
             called = key
         else:
             labels[key] = _unescaped(text)
-    if parsed < len(body):
-        raise ValueError("labels that cannot be understood")
     shown = ((one_line(key, 300), one_line(labels[key], 300)) for key in labels)
     return called, tuple(sorted(shown))
 
