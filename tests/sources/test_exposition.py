@@ -230,14 +230,6 @@ def test_a_run_that_a_page_begins_to_tell_of_is_found_and_the_others_stay(
     }
 
 
-def test_a_missing_library_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(__import__("sys").modules, "prometheus_client.parser", None)
-    records = read(TUTORIAL)
-    assert [record.reason for record in records if isinstance(record, Unreadable)] == [
-        exposition.MISSING
-    ]
-
-
 def test_a_saved_page_is_a_run_with_devices(tmp_path: Path) -> None:
     (tmp_path / "scrape.prom").write_bytes(TUTORIAL)
     run = read_run(tmp_path)

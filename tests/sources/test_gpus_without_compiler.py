@@ -64,7 +64,7 @@ ANSWERS: dict[str, Any] = {
     "GetMigMode": lambda handle: (int(handle == 1), 0),
     "GetMaxMigDeviceCount": lambda _handle: 2,
     "GetMigDeviceHandleByIndex": lambda handle, slot: 10 * handle if slot else None,
-    "GetName": lambda handle: b"NVIDIA \x1b[31mH100" if handle < 2 else "",
+    "GetName": lambda handle: "NVIDIA \x1b[31mH100" if handle < 2 else "",
     "GetMemoryInfo": lambda _handle, version=None: SimpleNamespace(
         used=3 * MIB if version else 603 * MIB, total=80 * MIB
     ),

@@ -78,22 +78,6 @@ def test_a_writer_that_is_killed_is_gone_at_the_next_look(
     assert writers.unknown([log]) == [log], "somebody else has taken it up"
 
 
-def test_a_log_that_goes_on_when_its_writer_is_gone_is_looked_at_at_once_and_once(
-    log: Path, trainer: subprocess.Popen[bytes]
-) -> None:
-    writers = Writers()
-    writers.scan([log])
-    assert not writers.revived()
-    trainer.kill()
-    trainer.wait()
-    assert writers.refresh()
-    assert not writers.revived()
-    for first in (True, False):
-        with log.open("a") as file:
-            file.write("importing torch\n")
-        assert writers.revived() is first
-
-
 def test_a_dead_child_that_nobody_has_waited_for_is_gone(
     log: Path, trainer: subprocess.Popen[bytes]
 ) -> None:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from verl_tui import debug_log
 from verl_tui.records import Batch, SourceStatus
 from verl_tui.sources import pipe
-from verl_tui.sources.discovery.trackio_runs import is_trackio
+from verl_tui.sources.discovery.runs_in_files import is_trackio
 from verl_tui.sources.files.compressed import is_compressed
 from verl_tui.sources.files.paths import file_and_part, is_folder
 from verl_tui.sources.folders.completion_tables import TableFolder

@@ -28,10 +28,9 @@ from verl_tui.sources.discovery.found import Folder, FoundFile, FoundRun, stem
 from verl_tui.sources.discovery.grouping import named_runs
 from verl_tui.sources.discovery.name_classes import NameClass, classify_name
 from verl_tui.sources.discovery.named_files import NamedFiles
-from verl_tui.sources.discovery.page_runs import PageRuns
 from verl_tui.sources.discovery.passed_over import UNKNOWN, PassedOver, some
 from verl_tui.sources.discovery.probing import MOST_ODD, Probe, reason_of
-from verl_tui.sources.discovery.trackio_runs import RunNames
+from verl_tui.sources.discovery.runs_in_files import RunsInFiles
 from verl_tui.sources.discovery.wandb_copies import WandbCopies
 from verl_tui.sources.files import rotated
 from verl_tui.sources.files.checkpoint_names import HOMES, checkpoint_step
@@ -76,8 +75,7 @@ class Finder:
         self._probe = Probe()
         self._named = NamedFiles()
         self._copies = WandbCopies()
-        self._trackio = RunNames()
-        self._pages = PageRuns()
+        self._within = RunsInFiles()
         self.directories: set[Path] = set()
         """Directories in which something may appear or grow."""
         self._homes: list[CheckpointHome] = []
@@ -111,9 +109,9 @@ class Finder:
                 continue
             for path in self._expand(spec):
                 self._find(path)
-        runs = self._pages.split(self._trackio.split(named_runs(self._folders)))
-        owners = with_checkpoints(list(runs), self._homes)
-        self._pass_over(self._pages.passed)
+        runs = self._within.split(named_runs(self._folders))
+        owners = with_checkpoints(runs, self._homes)
+        self._pass_over(self._within.passed)
         shown = {str(file.path) for run in owners for file in run.files}
         passed = dict.fromkeys(self._passed_over)
         return Discovery(

@@ -16,7 +16,7 @@ from __future__ import annotations
 import re
 from collections import defaultdict
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from verl_tui.patterns import pattern
 from verl_tui.sources.discovery import naming, ranks, swift_versions
@@ -34,14 +34,14 @@ from verl_tui.sources.discovery.found import (
 )
 from verl_tui.sources.discovery.wandb_copies import (
     assign_by_title,
-    join_resumed,
+    start_date,
     titles,
 )
 from verl_tui.sources.files.paths import RealPaths, is_folder
 from verl_tui.sources.formats import filelogger, trainer_state
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
+    from collections.abc import Callable, Iterable, Mapping, Sequence
 
     from verl_tui.sources.discovery.wandb_copies import WandbCopies
 
@@ -79,9 +79,66 @@ def grouped_runs(
 
 
 def _joined(here: Folder, below: list[Folder]) -> list[Folder]:
-    """Return the runs below a directory, with the parts of one training joined."""
-    runs = join_resumed([folder for folder in below if folder.anchors])
-    return _join_versions(_join_event_files(here, _join_ranks(runs)))
+    """Return the runs below a directory, with the parts of one training joined: the directories of
+    one W&B run, which gets a new one each time it is resumed, of processes, of which each may have
+    one of its own, and of starts.
+    """
+    runs = _join([folder for folder in below if folder.anchors], _wandb_ids, start_date)
+    runs = _join_event_files(here, _join(runs, _rank_logs))
+    return _join(runs, _versions, _version_number, one_log=True)
+
+
+def _join(
+    runs: list[Folder],
+    names: Callable[[Folder], tuple[Sequence[str], Sequence[str]]],
+    order: Callable[[Folder], Any] | None = None,
+    *,
+    one_log: bool = False,
+) -> list[Folder]:
+    """Merge each run into the first one that is called as it seeks; return those that are left.
+
+    Args:
+        runs: The runs.
+        names: Returns what a run seeks, and what it and what it was merged into is called.
+        order: What sorts the parts, the first one first; None where they are sorted.
+        one_log: Whether the logs of the parts continue each other.
+    """
+    firsts: dict[str, Folder] = {}
+    joined: set[int] = set()
+    for run in sorted(runs, key=order) if order else runs:
+        sought, called = names(run)
+        first = next(filter(None, map(firsts.get, sought)), None)
+        if first is not None:
+            for part in (first, run) if one_log else ():
+                _continue_log(part, first.directory)
+            merge_into(first, [run])
+            joined.add(id(run))
+        firsts |= dict.fromkeys(called, first or run)
+    return [run for run in runs if id(run) not in joined]
+
+
+def _wandb_ids(run: Folder) -> tuple[Sequence[str], Sequence[str]]:
+    known = wandb_id(run.directory)
+    return ((), ()) if known is None else ((known,), (known,))
+
+
+def _rank_logs(run: Folder) -> tuple[Sequence[str], Sequence[str]]:
+    members = (ranks.member(file.path) for file in run.anchors)
+    logs = [member.log for member in members if member is not None]
+    return logs, logs
+
+
+def _version_number(run: Folder) -> int:
+    return swift_versions.version(run.directory.name) or 0
+
+
+def _versions(run: Folder) -> tuple[Sequence[str], Sequence[str]]:
+    """Return the names of two directories of ms-swift, which makes another at each start: of the
+    one that a run resumed, and its own.
+    """
+    if swift_versions.version(run.directory.name) is None:
+        return (), ()
+    return [swift_versions.resumed_from(run.directory) or ""], [run.directory.name]
 
 
 def _take_extras(here: Folder, below: list[Folder]) -> None:
@@ -160,22 +217,6 @@ def _has_generic_names(here: Folder, runs: Sequence[Folder]) -> bool:
     return len(runs) > 1 and all(_GENERIC.fullmatch(_top(here, run)) for run in runs)
 
 
-def _join_ranks(runs: list[Folder]) -> list[Folder]:
-    """Join the directories of the processes of one training: each rank may have one of its own."""
-    by_log: dict[str, Folder] = {}
-    left = []
-    for folder in runs:
-        members = [ranks.member(file.path) for file in folder.anchors]
-        logs = [member.log for member in members if member is not None]
-        known = next(filter(None, map(by_log.get, logs)), None)
-        if known is None:
-            left.append(folder)
-        else:
-            merge_into(known, [folder])
-        by_log |= dict.fromkeys(logs, known or folder)
-    return left
-
-
 def _join_event_files(here: Folder, runs: list[Folder]) -> list[Folder]:
     """Join the event files of a Hugging Face trainer: each start has a folder in `runs/`.
 
@@ -200,24 +241,6 @@ def _state_one_name(starts: Sequence[Folder]) -> bool:
 def _is_start(here: Folder, run: Folder) -> bool:
     in_runs = run.directory.parent == here.directory / "runs"
     return in_runs and bool(_START.match(run.directory.name))
-
-
-def _join_versions(runs: list[Folder]) -> list[Folder]:
-    """Join the directories of one training of ms-swift, which makes another at each start."""
-    starts = {id(run): swift_versions.version(run.directory.name) for run in runs}
-    firsts: dict[str, Folder] = {}
-    joined: set[int] = set()
-    for folder in sorted(runs, key=lambda run: starts[id(run)] or 0):
-        if starts[id(folder)] is None:
-            continue
-        first = firsts.get(swift_versions.resumed_from(folder.directory) or "")
-        if first is not None:
-            _continue_log(first, first.directory)
-            _continue_log(folder, first.directory)
-            merge_into(first, [folder])
-            joined.add(id(folder))
-        firsts[folder.directory.name] = first or folder
-    return [run for run in runs if id(run) not in joined]
 
 
 def _continue_log(folder: Folder, first: Path) -> None:

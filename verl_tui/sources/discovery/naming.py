@@ -15,7 +15,6 @@ from verl_tui.text import one_line
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
-    from pathlib import Path
 
 _NOTHING = pattern(
     r"(?:logs?|exps?|experiments?|out|outputs?|outdir|console|stdout|stderr|metrics|runs|tb"
@@ -170,10 +169,3 @@ def _without_date(word: str) -> str:
     """Return the id in the name of a W&B run's folder; any other name as it is."""
     found = re.fullmatch(r"(?:offline-)?run-\d{8}_\d{6}-(.+)", word)
     return found[1] if found else word
-
-
-def within(path: Path, top: Path) -> list[str]:
-    """Return the parts of a path below another; its last part where it is no other."""
-    if top not in path.parents:
-        return []
-    return list(path.relative_to(top).parts)

@@ -179,16 +179,12 @@ class Probe:
         inspection = self._inspections.get(path)
         return inspection.size if inspection is not None else 0
 
-    def first(self, path: Path) -> bytes:
-        """Return the first bytes of a file as they were when it was looked at, if they were."""
-        inspection = self._inspections.get(path)
-        return inspection.first if inspection is not None else b""
-
     def why_unknown(self, path: Path) -> str:
         """Return why a file has no known format."""
         inspection = self._inspections.get(path)
-        told = inspection.reason if inspection is not None else None
-        return told or passed_over.why_unknown(self.first(path))
+        if inspection is None:
+            return passed_over.UNKNOWN
+        return inspection.reason or passed_over.why_unknown(inspection.first)
 
     def title(self, path: Path) -> str:
         """Return what a file of settings calls the experiment, empty if it does not."""
@@ -211,6 +207,10 @@ class Probe:
         elif not isinstance(error, OSError) or error.errno not in _GONE:
             self.closed[path] = reason_of(error)
             debug_log.note_error(f"looking at {path}", error)
+        inspection = self._inspections.get(path)
+        if inspection is not None and inspection.known is None:
+            # why it cannot be read says more of it than that it has no format
+            del self._inspections[path]
 
     def known(self, path: Path, *, doubted: bool = False) -> Recognised | None:
         """Return the format of a file, None if it has none (yet).
@@ -228,17 +228,10 @@ class Probe:
             known = self._inspect(path, inspection)
         except Exception as error:  # noqa: BLE001 - a net at the border: it costs this file alone
             self.note(path, error)
-            self._forget_unknown(path)
             return None
         if known is not None and doubted and _is_doubtful(path, known):
             known = self._inspections[path].known = known._replace(sure=False)
         return known
-
-    def _forget_unknown(self, path: Path) -> None:
-        """Forget a file that had no format: why it cannot be read says more of it."""
-        inspection = self._inspections.get(path)
-        if inspection is not None and inspection.known is None:
-            del self._inspections[path]
 
     def _may_open(self, path: Path) -> bool:
         name_class = classify_name(path.name)
@@ -252,12 +245,10 @@ class Probe:
         if not stat.S_ISREG(status.st_mode):
             return None
         name_class = classify_name(path.name)
-        if inspection is None:
-            inspection = Inspection(-1, status.st_ino)
+        inspection = inspection or Inspection(-1, status.st_ino)
+        if _is_worth_it(inspection, status, name_class):
             self._update(path, inspection, status, name_class)
-            self._inspections[path] = inspection
-        elif _is_worth_it(inspection, status, name_class):
-            self._update(path, inspection, status, name_class)
+        self._inspections[path] = inspection
         return inspection.known
 
     def _has_room(self, path: Path) -> bool:

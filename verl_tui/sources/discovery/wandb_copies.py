@@ -11,6 +11,7 @@ where there are several, a run is left out until it has a step and the consoles 
 from __future__ import annotations
 
 import os
+from contextlib import suppress
 from itertools import chain
 from typing import TYPE_CHECKING
 
@@ -36,39 +37,19 @@ if TYPE_CHECKING:
     from verl_tui.sources.discovery.found import FoundFile
 
 
-class _Beginning:
-    """The beginning of a run's log, read up to its first step."""
-
-    def __init__(self, path: Path) -> None:
-        self.step: int | None = None
-        """The first step that it made, None before."""
-        self.before = False
-        """True if it had made one at the look before."""
-        self.seen = False
-        """True if it had been looked at before."""
-        self._looked = False
-        self._path = path
-        self._reader: wandb.WandbReader | None = wandb.reader(path)
-        """None once the step is known."""
-        self._at = 0
-
-    def look(self) -> None:
-        """Read how far it has got."""
-        self.before = self.step is not None
-        self.seen = self._looked
-        self._looked = True
-        try:
-            with opened(self._path) as file:
-                while self._reader is not None:
-                    data = os.pread(file.fileno(), wandb.BLOCK, self._at)
-                    if not data:
-                        return
-                    self._at += len(data)
-                    self.step = min(_made(self._reader.feed(data)), default=None)
-                    if self.step is not None:
-                        self._reader = None
-        except OSError:
-            return
+def _first_step(path: Path) -> Iterator[int | None]:
+    """Yield the first step in a run's log each time it is asked for, None as long as there is
+    none; only what was appended is read.
+    """
+    reader = wandb.reader(path)
+    step = None
+    at = 0
+    while True:
+        with suppress(OSError), opened(path) as file:
+            while step is None and (data := os.pread(file.fileno(), wandb.BLOCK, at)):
+                at += len(data)
+                step = min(_made(reader.feed(data)), default=None)
+        yield step
 
 
 def _made(records: Iterable[Record]) -> Iterator[int]:
@@ -83,9 +64,12 @@ class WandbCopies:
 
     def __init__(self) -> None:
         self._reported: Mapping[Path, Sequence[str]] | None = None
-        self._beginnings: dict[Path, _Beginning] = {}
-        self._looked: set[Path] = set()
-        """Logs that this look has seen already."""
+        self._logs: dict[Path, Iterator[int | None]] = {}
+        """Logs of runs without a step, read so far."""
+        self._steps: dict[Path, int | None] = {}
+        """The first step in each log at this look."""
+        self._before: dict[Path, int | None] = {}
+        """The same at the looks before."""
         self.left = False
         """True if runs were left out at this look."""
         self.stepless: dict[Path, str] = {}
@@ -101,51 +85,33 @@ class WandbCopies:
                 order; None if they are not read.
         """
         self._reported = reported
-        self._looked = set()
+        self._before |= self._steps
+        self._steps = {}
         self.left = False
         self.stepless = {}
 
     def join_starts(self, here: Folder, runs: list[Folder]) -> list[Folder]:
         """Join the starts of one training that its console names; leave undecided ones out."""
         copies = _by_id(runs)
-        if self._reported is None or not copies:
-            return runs
         logs = list(chain.from_iterable(map(consoles, (here, *runs))))
-        if not logs:
+        if self._reported is None or not copies or not logs:
             return runs
         gone: set[int] = set()
-        if len(copies) > 1:
-            gone = self._join_named(logs, copies)
+        self._join_named(logs, copies, gone)
         if len(copies) > 1 or len(set(map(log_name, logs))) > 1:
-            gone |= self._undecided(here, logs, copies, gone)
+            near = [one for one in copies.values() if _is_near(here, one)]
+            names = self._all_named(logs)
+            gone |= {
+                id(one) for one in _without(near, gone) if self._leaves(one, names)
+            }
         return _without(runs, gone)
 
     def _join_named(
-        self, logs: list[FoundFile], copies: Mapping[str, Folder]
-    ) -> set[int]:
-        """Join the starts that each console names; return those that are part of another now."""
-        gone: set[int] = set()
-        for file in logs:
-            starts = [copies[one] for one in self._ids(file) if one in copies]
-            gone |= self._chained(starts, gone)
-        return gone
-
-    def _undecided(
-        self,
-        here: Folder,
-        logs: list[FoundFile],
-        copies: Mapping[str, Folder],
-        gone: set[int],
-    ) -> set[int]:
-        """Return the runs to leave out at this scan, other than those that are gone already."""
-        named = self._all_named(logs)
-        undecided = set()
-        for name, copy in copies.items():
-            if id(copy) in gone or not _is_near(here, copy):
-                continue
-            if self._leaves(copy, name in named):
-                undecided.add(id(copy))
-        return undecided
+        self, logs: list[FoundFile], copies: Mapping[str, Folder], gone: set[int]
+    ) -> None:
+        """Join the starts that each console names; add those that are part of another now."""
+        for file in logs if len(copies) > 1 else ():
+            self._chain([copies[one] for one in self._ids(file) if one in copies], gone)
 
     def assign_by_name(
         self, units: list[Folder], kept: list[Folder]
@@ -181,16 +147,14 @@ class WandbCopies:
     def _ids(self, file: FoundFile) -> Sequence[str]:
         return (self._reported or {}).get(file.path, ())
 
-    def _chained(self, starts: Sequence[Folder], gone: set[int]) -> set[int]:
-        """Join each start that goes on from the one before; return those that are part of another
-        now.
+    def _chain(self, starts: Sequence[Folder], gone: set[int]) -> None:
+        """Join each start that goes on from the one before; add it to those that are gone.
 
         A start that begins at the first step again is another training, or the same from scratch:
         this cannot be decided.
         """
         first: Folder | None = None
         begun = 0
-        join_starts = set()
         for start in starts:
             step = self._step(start)
             if step is None or id(start) in gone:
@@ -200,40 +164,41 @@ class WandbCopies:
                 for folder in (first, start):
                     folder.anchors = [file._replace(log=log) for file in folder.anchors]
                 merge_into(first, [start])
-                join_starts.add(id(start))
+                gone.add(id(start))
             else:
-                first = start
-                begun = step
-        return join_starts
+                first, begun = start, step
 
-    def _leaves(self, copy: Folder, named: bool) -> bool:
-        """Return whether to leave a run out at this look."""
-        known = self._beginning(copy)
-        if known is None:
+    def _leaves(self, copy: Folder, names: set[str]) -> bool:
+        """Return whether to leave a run out at this look: as long as it has no step, and until the
+        consoles had the time to name it.
+        """
+        logs = [file.path for file in _kept(copy)]
+        if not logs:
             return False
-        if known.step is not None and (named or known.before):
+        named = wandb_id(copy.directory) in names
+        step = self._step(copy)
+        if step is not None and (named or self._before.get(logs[0]) is not None):
             return False
         self.left = True
-        if known.step is None and known.seen and not named:
-            self.stepless |= {file.path: passed_over.NO_STEP for file in _kept(copy)}
+        if step is None and logs[0] in self._before and not named:
+            self.stepless |= dict.fromkeys(logs, passed_over.NO_STEP)
         return True
 
     def _step(self, copy: Folder) -> int | None:
-        known = self._beginning(copy)
-        return known.step if known is not None else None
-
-    def _beginning(self, copy: Folder) -> _Beginning | None:
-        """Return how far a run has got at this look, None if its log is gone."""
+        """Return the first step that a run has made, None if it has made none or its log is
+        gone.
+        """
         path = next((file.path for file in _kept(copy)), None)
         if path is None:
             return None
-        if path not in self._beginnings:
-            self._beginnings[path] = _Beginning(path)
-        known = self._beginnings[path]
-        if path not in self._looked:
-            self._looked.add(path)
-            known.look()
-        return known
+        if path not in self._steps:
+            step = self._before.get(path)
+            if step is None:
+                step = next(self._logs.setdefault(path, _first_step(path)))
+            else:
+                self._logs.pop(path, None)
+            self._steps[path] = step
+        return self._steps[path]
 
 
 def _of_wandb(runs: Sequence[Folder]) -> list[Folder]:
@@ -266,18 +231,6 @@ def _all_ids(copy: Folder) -> set[str]:
     return {one for file in _kept(copy) if (one := wandb_id(file.path)) is not None}
 
 
-def join_resumed(runs: list[Folder]) -> list[Folder]:
-    """Join the directories of one W&B run: it gets a new one each time it is resumed."""
-    by_id: dict[str, Folder] = {}
-    joined = set()
-    for folder in sorted(_of_wandb(runs), key=_date):
-        known = by_id.setdefault(wandb_id(folder.directory) or "", folder)
-        if known is not folder:
-            merge_into(known, [folder])
-            joined.add(id(folder))
-    return _without(runs, joined)
-
-
 def assign_by_title(
     units: list[Folder], kept: list[Folder], named: Mapping[str, Sequence[Folder]]
 ) -> list[Folder]:
@@ -291,7 +244,7 @@ def assign_by_title(
         named: The logs by all that they are called.
     """
     left = []
-    for copy in sorted(kept, key=_date):
+    for copy in sorted(kept, key=start_date):
         stated = _stated_titles(copy)
         logs = [unit for title in titles(copy) for unit in named.get(title, ())]
         if len(logs) == 1:
@@ -301,7 +254,7 @@ def assign_by_title(
     return left
 
 
-def _date(copy: Folder) -> str:
+def start_date(copy: Folder) -> str:
     """Return when a run of W&B began, as the name of its directory says it."""
     return copy.directory.name.removeprefix("offline-")
 

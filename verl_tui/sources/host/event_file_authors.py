@@ -18,7 +18,7 @@ import psutil
 
 from verl_tui.patterns import pattern
 from verl_tui.records import Writer
-from verl_tui.sources.host.processes import folder_of, pids
+from verl_tui.sources.host.processes import folder_of, lives, pids, sees_all
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -27,35 +27,12 @@ if TYPE_CHECKING:
 _NAME = pattern(
     r"events\.out\.tfevents\.(\d{10,11})\.(.+)\.(\d{1,9})\.\d{1,9}(?:\.\D\w*)?"
 )
-_WHOLE_HOST = "pid:[4026531836]"
-"""The first namespace of processes, from which all others can be seen (`PROC_PID_INIT_INO` in
-Linux).
-"""
 _KEPT_BACK = 150.0
 """Seconds of silence in a container: TensorBoard keeps records back for up to 120."""
 _LATER = 5.0
 """Seconds by which a process may seem to have begun after its own file: clocks are set right now
 and then.
 """
-
-
-def sees_all() -> bool:
-    """Return whether all processes of the host can be seen, not only those of a container."""
-    try:
-        return str((folder_of("self") / "ns" / "pid").readlink()) == _WHOLE_HOST
-    except OSError:
-        return False
-
-
-def lives(process: psutil.Process) -> bool:
-    """Return whether a process is there, and does not only wait to be buried."""
-    try:
-        return process.is_running() and process.status() not in (
-            psutil.STATUS_ZOMBIE,
-            psutil.STATUS_DEAD,
-        )
-    except psutil.Error:
-        return False
 
 
 class Author(NamedTuple):

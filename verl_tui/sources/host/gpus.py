@@ -8,6 +8,8 @@ a field, a device, or the whole reading.
 from __future__ import annotations
 
 import contextlib
+import ctypes
+import importlib
 import platform
 import sys
 import threading
@@ -33,16 +35,9 @@ HANGS = "the NVIDIA driver does not answer"
 
 # Return codes of NVML, written out because pynvml is imported only when the first reading is
 # wanted.
-_UNINITIALIZED = 1
-_NO_PERMISSION = 4
-_NOT_FOUND = 6
-_DRIVER_NOT_LOADED = 9
-_LIBRARY_NOT_FOUND = 12
-_FUNCTION_NOT_FOUND = 13
-_GPU_IS_LOST = 15
-_RESET_REQUIRED = 16
-_VERSION_MISMATCH = 18
-_GPU_NOT_FOUND = 28
+_NO_PERMISSION, _NOT_FOUND, _LIBRARY_NOT_FOUND, _FUNCTION_NOT_FOUND = 4, 6, 12, 13
+_UNINITIALIZED, _DRIVER_NOT_LOADED, _VERSION_MISMATCH = 1, 9, 18
+_GPU_IS_LOST, _RESET_REQUIRED, _GPU_NOT_FOUND = 15, 16, 28
 
 _PROBLEMS = {
     _NO_PERMISSION: "no permission to read the NVIDIA devices",
@@ -61,22 +56,10 @@ _FAULTS = {_GPU_IS_LOST: "fell off the bus", _RESET_REQUIRED: "needs a reset"}
 """The possible faults of a device that the driver lists and no longer reaches."""
 
 _LIBRARY = "libnvidia-ml.so.1"
+_MEMORY_V2 = 0x2000028  # nvmlMemory_v2
 _SENSOR_OF_THE_CHIP = 0  # NVML_TEMPERATURE_GPU
 _MIG_ENABLED = 1
-_NAMELESS = "GPU"
 
-_PROCESSES = (
-    "nvmlDeviceGetComputeRunningProcesses_v3",
-    "nvmlDeviceGetComputeRunningProcesses_v2",
-)
-"""By version, since pynvml's call without one raises an error of another family where the driver is
-older.
-"""
-_REASONS = (
-    "nvmlDeviceGetCurrentClocksEventReasons",
-    "nvmlDeviceGetCurrentClocksThrottleReasons",
-)
-"""The second is what drivers before 535 call the first."""
 _HW_SLOWDOWN = 0x8
 _THROTTLED = {0x20 | 0x40: "thermal", 0x80: "power brake", 0x4: POWER_CAP}
 """Bits of `nvmlClocksEventReasons`, by what they mean; idle and clocks that somebody has set are no
@@ -84,6 +67,52 @@ throttling.
 """
 _EXACT = 0x40 | 0x80
 """Causes of a slowdown by the hardware, if the board reports one."""
+
+
+def _throttle(reasons: int) -> tuple[str, ...]:
+    """Return in words what slows the clocks down."""
+    slowed = ("hw slowdown",) if reasons & _HW_SLOWDOWN and not reasons & _EXACT else ()
+    return (*slowed, *(word for bits, word in _THROTTLED.items() if reasons & bits))
+
+
+def _watts(milliwatts: int) -> float:
+    return milliwatts / 1000
+
+
+_Query = tuple[Any, ...]
+"""Name of a function of pynvml behind `nvmlDevice`, and its arguments behind the device."""
+# The first version counts what the driver keeps for itself as used, so an idle device seems to
+# hold 600 MiB.
+_MEMORY: tuple[_Query, ...] = (("GetMemoryInfo", _MEMORY_V2), ("GetMemoryInfo",))
+_FIELDS: dict[str, tuple[tuple[_Query, ...], Callable[[Any], object]]] = {
+    "utilization": ((("GetUtilizationRates",),), lambda rates: float(rates.gpu)),
+    "memory_used": (_MEMORY, lambda memory: int(memory.used)),
+    "memory_total": (_MEMORY, lambda memory: int(memory.total)),
+    # NVML drops the old call in CUDA 14, while drivers before 2025 know no other.
+    "temperature": (
+        (
+            ("GetTemperatureV", _SENSOR_OF_THE_CHIP),
+            ("GetTemperature", _SENSOR_OF_THE_CHIP),
+        ),
+        float,
+    ),
+    "power": ((("GetPowerUsage",),), _watts),
+    "power_limit": ((("GetEnforcedPowerLimit",),), _watts),
+    # The second is what drivers before 535 call the first.
+    "throttle": (
+        (("GetCurrentClocksEventReasons",), ("GetCurrentClocksThrottleReasons",)),
+        _throttle,
+    ),
+}
+"""Fields of a `Gpu`: the queries of which the first that answers counts, and what makes the field
+of its answer.
+"""
+# By version, since pynvml's call without one raises an error of another family where the driver is
+# older.
+_PROCESSES: tuple[_Query, ...] = (
+    ("GetComputeRunningProcesses_v3",),
+    ("GetComputeRunningProcesses_v2",),
+)
 
 
 class GpuSource:
@@ -104,12 +133,10 @@ class GpuSource:
     def __init__(self, retry: float = RETRY_SECONDS) -> None:
         self._retry = retry
         self._nvml: Any = None
-        self._open = False
+        """None where NVML is not started."""
         self._tried = 0.0
         """Time of the last start of NVML, successful or not."""
         self._problem: str | None = None
-        self._lost = False
-        """Whether any device of the last sweep has a fault."""
         self._fault = ""
         """That of the device which is being read."""
         self._processes = Processes()
@@ -127,30 +154,15 @@ class GpuSource:
             The devices in the order of `nvidia-smi`; a device in MIG mode is followed by its
             instances. Where nothing can be read, no device and a sentence that says why.
         """
-        if self._problem is not None and self._waits(now):
-            return GpuReading(now, problem=self._problem, host=self._host)
-        if "pynvml" not in sys.modules and not _has_driver():
-            return self._nothing(now, _PROBLEMS[_LIBRARY_NOT_FOUND])
-        try:
-            import pynvml
-        except ImportError:
-            return self._nothing(
-                now, "the Python package nvidia-ml-py is not installed"
-            )
-        self._nvml = pynvml
-        may_be_stale = self._open
-        gpus = self._attempt(now)
-        # one fresh start before the problem is believed
-        if gpus is None and may_be_stale:
+        gpus: tuple[Gpu, ...] = ()
+        if self._problem is None or not self._waits(now):
+            may_be_stale = self._nvml is not None
             gpus = self._attempt(now)
-        self._processes.forget(now)
-        return GpuReading(now, gpus or (), self._problem, self._host)
-
-    def _nothing(self, now: float, why: str) -> GpuReading:
-        """Note why nothing can be read, and return that."""
-        self._tried = now
-        self._problem = why
-        return GpuReading(now, problem=why, host=self._host)
+            # one fresh start before the problem is believed
+            if self._problem is not None and may_be_stale:
+                gpus = self._attempt(now)
+            self._processes.forget(now)
+        return GpuReading(now, gpus, self._problem, self._host)
 
     def poll(
         self,
@@ -183,50 +195,37 @@ class GpuSource:
         """Release NVML; a later `read` starts it again. Does nothing where it is not started, never
         raises.
         """
-        if not self._open:
-            return
-        self._open = False
-        with contextlib.suppress(self._nvml.NVMLError):
-            self._nvml.nvmlShutdown()
+        nvml, self._nvml = self._nvml, None
+        if nvml is not None:
+            with contextlib.suppress(nvml.NVMLError):
+                nvml.nvmlShutdown()
 
     def _waits(self, now: float) -> bool:
         # A clock that was set back must not stretch the wait, hence the lower bound.
         return 0 <= now - self._tried < self._retry
 
-    def _attempt(self, now: float) -> tuple[Gpu, ...] | None:
-        """One sweep; where it fails, note the problem and close."""
-        try:
-            gpus = self._sweep(now)
-        except self._nvml.NVMLError as error:
-            self._problem = _sentence(error)
-            self.close()
-            return None
-        except Exception as error:  # noqa: BLE001 - native code, and Python code of many versions
-            debug_log.note_error("reading the GPUs", error)
-            why = f"{type(error).__name__}: {error}"
-            self._tried, self._problem = (
-                now,
-                one_line(f"the GPUs cannot be read: {why}", 200),
-            )
-            return None
+    def _attempt(self, now: float) -> tuple[Gpu, ...]:
+        """Return all devices; where that fails, note the problem, close, and return none."""
         self._problem = None
-        return gpus
+        try:
+            return self._sweep(now)
+        except Exception as error:  # noqa: BLE001 - native code, and Python code of many versions
+            self._problem = _sentence(error)
+            self._tried = now
+            self.close()
+            return ()
 
     def _sweep(self, now: float) -> tuple[Gpu, ...]:
-        """Start NVML if needed and read all devices; raises NVMLError where that is impossible as a
-        whole.
-        """
-        if not self._open:
+        """Start NVML if needed and read all devices; raises where that is impossible as a whole."""
+        if self._nvml is None:
             self._tried = now
-            self._nvml.nvmlInit()
-            self._open = True
-        self._lost = False
+            self._nvml = _started()
         count = self._nvml.nvmlDeviceGetCount()
         if not count:
             # Treated like a failed start, because NVML lists the devices only when it starts.
             raise self._nvml.NVMLError(_GPU_NOT_FOUND)
         gpus = tuple(gpu for index in range(count) for gpu in self._device(index, now))
-        if self._lost and not self._waits(now):
+        if any(gpu.fault for gpu in gpus) and not self._waits(now):
             # A device that was reset comes back only to a fresh NVML. Paced, since a start can take
             # seconds.
             self.close()
@@ -234,30 +233,28 @@ class GpuSource:
 
     def _device(self, index: int, now: float) -> Iterator[Gpu]:
         self._fault = ""
-        handle = self._ask("nvmlDeviceGetHandleByIndex", index)
-        whole = self._gpu(str(index), handle, _NAMELESS, now)
+        handle = self._ask(("GetHandleByIndex",), index)
+        whole = self._gpu(str(index), handle, "GPU", now)
         yield whole
-        mode = self._ask("nvmlDeviceGetMigMode", handle)
+        mode = self._ask(("GetMigMode",), handle)
         if not mode or mode[0] != _MIG_ENABLED:
             return
-        for slot in range(self._ask("nvmlDeviceGetMaxMigDeviceCount", handle) or 0):
-            instance = self._ask("nvmlDeviceGetMigDeviceHandleByIndex", handle, slot)
+        for slot in range(self._ask(("GetMaxMigDeviceCount",), handle) or 0):
+            instance = self._ask(("GetMigDeviceHandleByIndex", slot), handle)
             if instance is not None:  # slots may have gaps
                 yield self._gpu(f"{index}:{slot}", instance, f"{whole.name} MIG", now)
 
     def _gpu(self, index: str, handle: Any, nameless: str, now: float) -> Gpu:
-        used, total = self._memory(handle)
-        utilization = self._ask("nvmlDeviceGetUtilizationRates", handle)
+        if name := self._ask(("GetName",), handle):
+            self._names[index] = one_line(name, 80)
+        fields: dict[str, Any] = {}
+        for field, (queries, value) in _FIELDS.items():
+            answer = self._first(queries, handle)
+            fields[field] = None if answer is None else value(answer)
         return Gpu(
             index=index,
-            name=self._name(index, handle, nameless),
-            utilization=None if utilization is None else float(utilization.gpu),
-            memory_used=used,
-            memory_total=total,
-            temperature=self._temperature(handle),
-            power=_watts(self._ask("nvmlDeviceGetPowerUsage", handle)),
-            power_limit=_watts(self._ask("nvmlDeviceGetEnforcedPowerLimit", handle)),
-            throttle=_throttle(self._first(_REASONS, handle)),
+            name=self._names.get(index, nameless),
+            **fields,
             processes=self._running(handle, now),
             fault=self._fault,  # last: what was asked above may meet it
         )
@@ -269,56 +266,24 @@ class GpuSource:
             return None
         held: dict[int, int | None] = {}
         for process in answer:
-            size = process.usedGpuMemory
-            held[process.pid] = (
-                held.get(process.pid)
-                if size is None
-                else (held.get(process.pid) or 0) + int(size)
-            )
+            sizes = filter(None, (held.get(process.pid), process.usedGpuMemory))
+            held[process.pid] = sum(map(int, sizes)) or process.usedGpuMemory
         found = [self._processes.look(pid, size, now) for pid, size in held.items()]
         return tuple(
             sorted(found, key=lambda process: (-(process.memory or 0), process.pid))
         )
 
-    def _first(self, queries: tuple[str, ...], handle: Any) -> Any:
+    def _first(self, queries: tuple[_Query, ...], handle: Any) -> Any:
         """Answer of the first query that has one."""
         answers = (self._ask(query, handle) for query in queries)
         return next((answer for answer in answers if answer is not None), None)
 
-    def _name(self, index: str, handle: Any, nameless: str) -> str:
-        name = self._ask("nvmlDeviceGetName", handle)
-        if isinstance(name, bytes):  # older releases of pynvml
-            name = name.decode(errors="replace")
-        if name:
-            self._names[index] = one_line(name, 80)
-        return self._names.get(index, nameless)
-
-    def _memory(self, handle: Any) -> tuple[int | None, int | None]:
-        """Used and total bytes."""
-        # The first version counts what the driver keeps for itself as used, so an idle device seems
-        # to hold 600 MiB.
-        version = getattr(self._nvml, "nvmlMemory_v2", None)
-        memory = None
-        if version:
-            memory = self._ask("nvmlDeviceGetMemoryInfo", handle, version)
-        if memory is None:
-            memory = self._ask("nvmlDeviceGetMemoryInfo", handle)
-        if memory is None:
-            return (None, None)
-        return (int(memory.used), int(memory.total))
-
-    def _temperature(self, handle: Any) -> float | None:
-        # NVML drops the old call in CUDA 14, while drivers before 2025 know no other.
-        degrees = self._ask("nvmlDeviceGetTemperatureV", handle, _SENSOR_OF_THE_CHIP)
-        if degrees is None:
-            degrees = self._ask("nvmlDeviceGetTemperature", handle, _SENSOR_OF_THE_CHIP)
-        return None if degrees is None else float(degrees)
-
-    def _ask(self, query: str, handle: Any, *arguments: Any) -> Any:
+    def _ask(self, query: _Query, handle: Any) -> Any:
         """Answer of one query, None if it fails; raises NVMLError only where every query
         would.
         """
-        function = getattr(self._nvml, query, None)
+        name, *arguments = query
+        function = getattr(self._nvml, f"nvmlDevice{name}", None)
         # an older pynvml, or a device that gives no handle
         if function is None or handle is None:
             return None
@@ -327,9 +292,7 @@ class GpuSource:
         except self._nvml.NVMLError as error:
             if error.value in _NOTHING_WORKS:
                 raise
-            if error.value in _FAULTS:
-                self._lost = True
-                self._fault = _FAULTS[error.value]
+            self._fault = _FAULTS.get(error.value, self._fault)
             return None
         except UnicodeDecodeError:  # pynvml decodes names strictly
             return None
@@ -360,37 +323,29 @@ def read_once(now: float) -> GpuReading:
     return in_time(read) or GpuReading(now, problem=HANGS)
 
 
-def _has_driver() -> bool:
-    """Return whether this host has NVML: where it has none, importing pynvml takes 60 ms for
-    nothing.
-    """
-    if not sys.platform.startswith("linux"):
-        return True  # pynvml knows the places of others
-    import ctypes
-
-    try:
+def _started() -> Any:
+    """Return pynvml, started; raises what keeps it from that."""
+    if sys.platform.startswith("linux") and "pynvml" not in sys.modules:
+        # Without the library, importing pynvml takes 60 ms for nothing.
         ctypes.CDLL(_LIBRARY)
-    except OSError:
-        return False
-    return True
+    pynvml: Any = importlib.import_module("pynvml")
+    pynvml.nvmlInit()
+    return pynvml
 
 
 def _sentence(error: Any) -> str:
-    """Return what an NVMLError means to a user."""
-    if error.value in _PROBLEMS:
-        return _PROBLEMS[error.value]
-    return (
-        f"the NVIDIA driver fails: {one_line(str(error), 80)} (NVML code {error.value})"
+    """Return what an error means to a user."""
+    if isinstance(error, ImportError):
+        return "the Python package nvidia-ml-py is not installed"
+    code = (
+        _LIBRARY_NOT_FOUND
+        if isinstance(error, OSError)
+        else getattr(error, "value", None)
     )
-
-
-def _watts(milliwatts: int | None) -> float | None:
-    return None if milliwatts is None else milliwatts / 1000
-
-
-def _throttle(reasons: int | None) -> tuple[str, ...] | None:
-    """Return in words what slows the clocks down."""
-    if reasons is None:
-        return None
-    slowed = ("hw slowdown",) if reasons & _HW_SLOWDOWN and not reasons & _EXACT else ()
-    return (*slowed, *(word for bits, word in _THROTTLED.items() if reasons & bits))
+    if code in _PROBLEMS:
+        return _PROBLEMS[code]
+    if code is not None:
+        return f"the NVIDIA driver fails: {one_line(str(error), 80)} (NVML code {code})"
+    debug_log.note_error("reading the GPUs", error)
+    why = f"{type(error).__name__}: {error}"
+    return one_line(f"the GPUs cannot be read: {why}", 200)

@@ -1,52 +1,44 @@
-"""Find the file system that a path lies on."""
+"""Find the files that only processes which can be seen here write."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 import psutil
 
+from verl_tui.sources.host.processes import sees_all
+
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterable, Mapping
     from pathlib import Path
 
-_LOCAL = frozenset(
-    ("btrfs", "ext2", "ext3", "ext4", "f2fs", "jfs", "overlay", "tmpfs", "xfs", "zfs")
-)
+_LOCAL = {
+    "btrfs", "ext2", "ext3", "ext4", "f2fs", "jfs", "overlay", "tmpfs", "xfs", "zfs",
+}  # fmt: skip
 """File systems whose files no other host writes."""
 
 
-class Mount(NamedTuple):
-    """The file system that a file lies on."""
+def only_here(paths: Iterable[Path]) -> set[Path]:
+    """Return those files that only processes which can be seen here write.
 
-    kind: str
-    root: bool
-    """True if it is the root of all."""
-
-    @property
-    def local(self) -> bool:
-        """True if no other host writes a file of it."""
-        return self.kind in _LOCAL
-
-
-def mounts() -> dict[str, str]:
-    """Return the kinds of the file systems by where they are mounted, the deepest first."""
+    A network's file may be written elsewhere. In a container only its own root is nobody else's: a
+    volume may be written by another one's processes, or the host's.
+    """
     try:
-        every = psutil.disk_partitions(all=True)
+        # A later mount at the same place hides earlier ones.
+        kinds = {one.mountpoint: one.fstype for one in psutil.disk_partitions(all=True)}
     except OSError:
-        return {}
-    # A later mount at the same place hides earlier ones.
-    kinds = {one.mountpoint: one.fstype for one in every}
-    return {top: kinds[top] for top in sorted(kinds, key=len, reverse=True)}
+        return set()
+    whole = sees_all()
+    return {path for path in paths if _is_here(path, kinds, whole=whole)}
 
 
-def mount(path: Path, every: Mapping[str, str]) -> Mount | None:
-    """Return which of all file systems a file lies on, None if unknown."""
+def _is_here(path: Path, kinds: Mapping[str, str], *, whole: bool) -> bool:
     try:
-        place = str(path.resolve())
+        real = path.resolve()
     except OSError:
-        return None
-    for top, kind in every.items():
-        if place == top or place.startswith(top.rstrip("/") + "/"):
-            return Mount(kind, top == "/")
-    return None
+        return False
+    places = map(str, (real, *real.parents))
+    top = next((place for place in places if place in kinds), "")
+    kind = kinds.get(top)
+    return kind in _LOCAL and (whole or top == "/" or kind == "overlay")

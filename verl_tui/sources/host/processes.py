@@ -35,6 +35,10 @@ _MOST_OPEN = 4096
 _DEVICES = ("/dev/nvidia", "/dev/dxg")
 _NO_FILES = ("/dev/", "/proc/", "/sys/", "/memfd:")
 _WRITING = os.O_WRONLY | os.O_RDWR
+_WHOLE_HOST = "pid:[4026531836]"
+"""The first namespace of processes, from which all others can be seen (`PROC_PID_INIT_INO` in
+Linux).
+"""
 _NAME = 80
 _INTERPRETERS = ("python", "bash", "sh")
 
@@ -62,6 +66,22 @@ def pids() -> list[int]:
     except OSError:
         return []
     return [int(name) for name in names if name.isdigit()]
+
+
+def sees_all() -> bool:
+    """Return whether all processes of the host can be seen, not only those of a container."""
+    return _link(folder_of("self") / "ns" / "pid") == _WHOLE_HOST
+
+
+def lives(process: psutil.Process) -> bool:
+    """Return whether a process is there, and does not only wait to be buried."""
+    try:
+        return process.is_running() and process.status() not in (
+            psutil.STATUS_ZOMBIE,
+            psutil.STATUS_DEAD,
+        )
+    except psutil.Error:
+        return False
 
 
 def is_written(pid: int, descriptor: str) -> bool:

@@ -74,7 +74,7 @@ class WriterWatch:
         wanted = self._wanted
         begun = time.monotonic()
         try:
-            changed = self._writers.refresh() | self._writers.revived()
+            changed = self._writers.refresh()
             missing = self._writers.unknown(wanted)
             if missing and (changed or begun >= self._next_scan):
                 self._writers.scan(missing, pause=0.002)

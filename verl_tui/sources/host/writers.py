@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import os
 import time
+from collections import defaultdict
 from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, NamedTuple
@@ -17,11 +18,12 @@ from typing import TYPE_CHECKING, NamedTuple
 import psutil
 
 from verl_tui.records import Writer
-from verl_tui.sources.host.event_file_authors import Authors, lives, sees_all
-from verl_tui.sources.host.mounts import mount, mounts
+from verl_tui.sources.host.event_file_authors import Authors
+from verl_tui.sources.host.mounts import only_here
 from verl_tui.sources.host.processes import (
     folder_of,
     is_written,
+    lives,
     name_of,
     pids,
     pipe_of,
@@ -36,41 +38,21 @@ Inode = tuple[int, int]
 
 _BREATH = 50
 """Processes after which the search pauses: other threads need the interpreter."""
-_SHELLS = frozenset(("bash", "sh", "dash", "zsh", "ksh", "fish", "sleep", "make"))
-"""Programs that start a trainer and may outlive it: nothing trains in these."""
-_FILTERS = frozenset(
-    (
-        "tee",
-        "ts",
-        "grep",
-        "sed",
-        "awk",
-        "gawk",
-        "mawk",
-        "perl",
-        "cat",
-        "tr",
-        "rotatelogs",
-    )
-)
-"""Programs that hold a log for the process that writes to their pipe."""
-_LAUNCHERS = frozenset(
-    (
-        "nohup",
-        "script",
-        "timeout",
-        "srun",
-        "env",
-        "stdbuf",
-        "unbuffer",
-        "setsid",
-        "nice",
-    )
-)
-"""Programs that hold a log for what they started, which is named if it holds the log too."""
-_OUTLIVING = frozenset(("wandb-core", "wandb-service", "gpu_stats"))
-"""W&B's processes, which outlive the trainer for a while."""
-_BESIDE = _SHELLS | _FILTERS | _LAUNCHERS | _OUTLIVING
+_KINDS = {
+    "filter": {
+        "tee", "ts", "grep", "sed", "awk", "gawk", "mawk", "perl", "cat", "tr", "rotatelogs",
+    },
+    "launcher": {
+        "nohup", "script", "timeout", "srun", "env", "stdbuf", "unbuffer", "setsid", "nice",
+    },
+    "outliving": {
+        "bash", "sh", "dash", "zsh", "ksh", "fish", "sleep", "make",
+        "wandb-core", "wandb-service", "gpu_stats",
+    },
+}  # fmt: skip
+"""Programs that hold a log and train nothing: for the process that writes to their pipe; for what
+they started, which is named if it holds the log too; and those that may outlive the trainer.
+"""
 
 
 class WriterState(NamedTuple):
@@ -99,8 +81,6 @@ class _KnownWriter:
     writer: Writer
     size: int = 0
     """Bytes of the file when its writer was seen to be gone."""
-    revived: bool = False
-    """True if the file has grown since."""
     stops: list[int] = field(default_factory=list)
     """Of those of its processes that were stopped at the last look, how often they had been
     switched to and from.
@@ -108,17 +88,12 @@ class _KnownWriter:
 
 
 class Writers:
-    """Finds the writers of files; looks only when called.
+    """Finds the writers of files; looks only when called."""
 
-    Args:
-        own: Our own process, which writes no log.
-        authors: Finds the process that began a file which no process keeps open.
-    """
-
-    def __init__(self, own: int | None = None, authors: Authors | None = None) -> None:
-        self._authors = Authors() if authors is None else authors
+    def __init__(self) -> None:
+        self._authors = Authors()
+        """Finds the process that began a file which no process keeps open."""
         self._began: dict[Path, Writer] = {}
-        self._own = os.getpid() if own is None else own
         self._known: dict[Path, _KnownWriter] = {}
         self._nobody: set[Path] = set()
 
@@ -168,19 +143,6 @@ class Writers:
         self._began |= found
         return any(one.gone for one in found.values())
 
-    def revived(self) -> bool:
-        """Return whether a file whose writer is gone has grown for the first time since: a trainer
-        was started again.
-        """
-        grown = [
-            known
-            for path, known in self._known.items()
-            if known.writer.gone and not known.revived and known.size != _size(path)
-        ]
-        for known in grown:
-            known.revived = True
-        return bool(grown)
-
     def may_stand(self) -> bool:
         """Return whether a process that writes is stopped just now: a second look tells for how
         long.
@@ -207,40 +169,29 @@ class Writers:
         """
         stats = _stats(paths)
         wanted = {(info.st_dev, info.st_ino): path for path, info in stats.items()}
-        inodes = {path: inode for inode, path in wanted.items()}
         unseen: set[int] = set()
-        named: set[Path] = set()
-        for path, holders in self._holders(wanted, unseen, pause).items():
-            holder = self._named(holders)
-            if holder is not None:
-                pid = holder.process.pid
-                writer = Writer(pid, name_of(pid))
-                known = self._known[path] = _KnownWriter(
-                    inodes[path], holders, holder, writer
-                )
-                self._note_stop(known)
-                named.add(path)
-        ours = {wanted[inode] for inode, _ in _open(self._own, wanted, unseen)}
-        seen = {path for path, info in stats.items() if info.st_uid not in unseen}
-        free = _only_here(seen - named - ours)
+        ours = {wanted[inode] for inode, _ in _open(os.getpid(), wanted, unseen)}
+        found = _holders(wanted, unseen, pause)
+        named = {
+            wanted[inode]
+            for inode, holders in found.items()
+            if self._knows(wanted[inode], inode, holders)
+        }
+        hidden = {path for path, info in stats.items() if info.st_uid in unseen}
+        free = only_here(stats.keys() - hidden - named - ours)
         self._nobody = (self._nobody - stats.keys()) | free
         kept = {path: one for path, one in self._began.items() if path not in stats}
         self._began = kept | self._authors.look(free, time.time())
 
-    def _holders(
-        self, wanted: Mapping[Inode, Path], unseen: set[int], pause: float
-    ) -> dict[Path, list[Holder]]:
-        """Return the processes that hold each file; add users whose processes are hidden."""
-        found: dict[Path, list[Holder]] = {}
-        for count, pid in enumerate(self._pids(), 1):
-            if pause and count % _BREATH == 0:
-                time.sleep(pause)
-            for inode, descriptor in _open(pid, wanted, unseen):
-                found.setdefault(wanted[inode], []).extend(_holder(pid, descriptor))
-        return found
-
-    def _pids(self) -> list[int]:
-        return [pid for pid in pids() if pid != self._own]
+    def _knows(self, path: Path, inode: Inode, holders: list[Holder]) -> bool:
+        """Note who writes a file; return whether one of its holders does."""
+        named = self._named(holders)
+        if named is None:
+            return False
+        writer = Writer(named.process.pid, name_of(named.process.pid))
+        self._known[path] = _KnownWriter(inode, holders, named, writer)
+        self._note_stop(self._known[path])
+        return True
 
     def _named(self, holders: Sequence[Holder]) -> Holder | None:
         """Return the holder to be named: the oldest one that writes for itself, else whoever writes
@@ -248,42 +199,47 @@ class Writers:
 
         None if only a shell is left, which holds the log for a trainer that is not there.
         """
-        ordered = sorted(holders, key=_age)
-        kinds = {one: _kind(one.process.pid) for one in ordered}
-        mine = next((one for one in ordered if kinds[one] not in _BESIDE), None)
-        if mine is not None:
-            return mine
-        filters = [one for one in ordered if kinds[one] in _FILTERS]
-        behind = self._behind(filters)
+        by_kind: dict[str, list[Holder]] = defaultdict(list)
+        for one in sorted(holders, key=_age):
+            by_kind[_kind(one.process.pid)].append(one)
+        if by_kind["trainer"]:
+            return by_kind["trainer"][0]
+        behind = _behind(by_kind["filter"])
         if behind:
             return self._named(behind)
-        return next(
-            (one for one in ordered if kinds[one] not in _SHELLS | _OUTLIVING), None
-        )
-
-    def _behind(self, readers: Sequence[Holder]) -> list[Holder]:
-        """Return the processes that write to the pipes which some others read; a pipe may lead to a
-        further one.
-        """
-        pipes = {pipe_of(one.process.pid, "0") for one in readers} - {""}
-        own = {one.process.pid for one in readers}
-        found = []
-        for pid in self._pids() if pipes else ():
-            if pid not in own and pipes & {pipe_of(pid, "1"), pipe_of(pid, "2")}:
-                found += _holder(pid, "")
-        return found
+        return min([*by_kind["filter"], *by_kind["launcher"]], key=_age, default=None)
 
 
-def _is_only_here(path: Path, every: Mapping[str, str]) -> bool:
-    """Return whether only processes that can be seen here write where a file lies.
+def _others() -> list[int]:
+    """Return the processes that can be seen, but for our own, which writes no log."""
+    own = os.getpid()
+    return [pid for pid in pids() if pid != own]
 
-    A network's file may be written elsewhere. In a container only its own root is nobody else's: a
-    volume may be written by another one's processes, or the host's.
+
+def _holders(
+    wanted: Mapping[Inode, Path], unseen: set[int], pause: float
+) -> dict[Inode, list[Holder]]:
+    """Return the processes that hold each file; add users whose processes are hidden."""
+    found: dict[Inode, list[Holder]] = defaultdict(list)
+    for count, pid in enumerate(_others(), 1):
+        if pause and count % _BREATH == 0:
+            time.sleep(pause)
+        for inode, descriptor in _open(pid, wanted, unseen):
+            found[inode] += _holder(pid, descriptor)
+    return found
+
+
+def _behind(readers: Sequence[Holder]) -> list[Holder]:
+    """Return the processes that write to the pipes which some others read; a pipe may lead to a
+    further one.
     """
-    place = mount(path, every)
-    if place is None or not place.local:
-        return False
-    return place.root or place.kind == "overlay" or sees_all()
+    pipes = {pipe_of(one.process.pid, "0") for one in readers} - {""}
+    own = {one.process.pid for one in readers}
+    found = []
+    for pid in _others() if pipes else ():
+        if pid not in own and pipes & {pipe_of(pid, "1"), pipe_of(pid, "2")}:
+            found += _holder(pid, "")
+    return found
 
 
 def _holder(pid: int, descriptor: str) -> list[Holder]:
@@ -323,11 +279,8 @@ def _open(
 
 
 def _holds(holder: Holder, inode: Inode) -> bool:
-    try:
-        info = (folder_of(holder.process.pid) / "fd" / holder.descriptor).stat()
-    except OSError:
-        return False
-    return (info.st_dev, info.st_ino) == inode and lives(holder.process)
+    info = _stat(folder_of(holder.process.pid) / "fd" / holder.descriptor)
+    return info is not None and (info.st_dev, info.st_ino) == inode
 
 
 def _stopped(process: psutil.Process) -> int | None:
@@ -344,30 +297,27 @@ def _stopped(process: psutil.Process) -> int | None:
 
 
 def _kind(pid: int) -> str:
-    """Return the name of a process's program."""
-    return name_of(pid).partition(" ")[0].rpartition("/")[2]
+    """Return what a process is to a log that it holds, by the name of its program."""
+    program = name_of(pid).partition(" ")[0].rpartition("/")[2]
+    return next((kind for kind, names in _KINDS.items() if program in names), "trainer")
 
 
 def _age(holder: Holder) -> tuple[float, int]:
     return holder.process.create_time(), holder.process.pid
 
 
-def _size(path: Path) -> int:
+def _stat(path: Path) -> os.stat_result | None:
     try:
-        return path.stat().st_size
+        return path.stat()
     except OSError:
-        return -1
+        return None
 
 
 def _stats(paths: Iterable[Path]) -> dict[Path, os.stat_result]:
     """Return the status of the files that exist."""
-    found: dict[Path, os.stat_result] = {}
-    for path in paths:
-        with suppress(OSError):
-            found[path] = path.stat()
-    return found
+    return {path: info for path in paths if (info := _stat(path)) is not None}
 
 
-def _only_here(paths: set[Path]) -> set[Path]:
-    every = mounts()
-    return {one for one in paths if _is_only_here(one, every)}
+def _size(path: Path) -> int:
+    info = _stat(path)
+    return -1 if info is None else info.st_size

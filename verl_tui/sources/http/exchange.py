@@ -148,10 +148,6 @@ _SENTENCES: tuple[tuple[type[Exception], Callable[[Any], str]], ...] = (
         ),
     ),
     (ConnectionError, lambda _: "closes the connection without an answer"),
-    (
-        http.client.RemoteDisconnected,
-        lambda _: "closes the connection without an answer",
-    ),
     (http.client.IncompleteRead, lambda _: "breaks off in the middle of its answer"),
     (
         OSError,

@@ -161,12 +161,9 @@ def _scrape(body: bytes) -> Scrape:
     """Return what a page says; of a series that it has twice the last value.
 
     Raises:
-        NoAnswerError: It is no page of metrics, or cannot be read here.
+        NoAnswerError: It is no page of metrics.
     """
-    try:
-        page = exposition.read_page(body)
-    except ImportError as error:
-        raise NoAnswerError(exposition.MISSING) from error
+    page = exposition.read_page(body)
     samples: dict[object, PrometheusSample] = {
         one.series: one for scrape in page.scrapes for one in scrape.samples
     }

@@ -1,15 +1,14 @@
 """Prometheus's text format and OpenMetrics: `/metrics` pages, and files with saved pages.
 
 https://prometheus.io/docs/instrumenting/exposition_formats and
-https://prometheus.io/docs/specs/om/open_metrics_spec. The lines are read by prometheus-client; one
-that it does not understand costs nothing but itself.
+https://prometheus.io/docs/specs/om/open_metrics_spec. A line that is no sample costs nothing but
+itself.
 """
 
 from __future__ import annotations
 
 from collections import Counter, deque
 from functools import lru_cache
-from importlib.util import find_spec
 from itertools import chain
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -28,6 +27,7 @@ from verl_tui.sources.formats.prometheus_text.series_names import spelled
 from verl_tui.text import one_line
 
 if TYPE_CHECKING:
+    import re
     from collections.abc import Iterable, Iterator, Mapping, Sequence
     from pathlib import Path
 
@@ -37,7 +37,6 @@ name = "Prometheus metrics"
 rank = 1  # the newest value that somebody came by to see: any log of the run knows more
 anchor = True
 
-MISSING = "needs prometheus-client to be read: pip install 'verl-tui[prometheus]'"
 LARGEST = 32 * 2**20
 """Bytes of a page; Prometheus itself takes what is given, exporters of large clusters write some
 MB.
@@ -47,139 +46,36 @@ NOBODYS = "-"
 _MOST_REPORTED = 100
 """Lines of a page that are reported one by one where they cannot be read."""
 _TYPE = pattern(
-    rb"# TYPE [A-Za-z_:][\w:.]{0,300} "
-    rb"(?:counter|gauge|histogram|summary|untyped|unknown|info)[ \t]*\r?"
+    r"#[ \t]+TYPE[ \t]+(\S{1,400})[ \t]+"
+    r"(counter|gauge|histogram|summary|untyped|unknown|info|gaugehistogram|stateset)[ \t]*\r?"
 )
 _SAMPLE = pattern(
-    rb"[A-Za-z_:][\w:]{0,300}(?:\{[^\n]{0,4000}\})?[ \t]+[-+]?(?:\d[\d.]*(?:[eE][-+]?\d+)?|NaN|Inf)"
-    rb"(?:[ \t]+[-\d.]+)?\s*"
+    r"([A-Za-z_:][A-Za-z0-9_:]{0,300})?"
+    r'(?:[ \t]*\{((?:[^"{}]|"(?:[^"\\]|\\.)*")*)\})?'
+    r"(?:(?<=\})|[ \t])[ \t]*([-+]?(?:[0-9]+(?:\.[0-9]*)?(?:[eE][-+]?[0-9]+)?|NaN|Inf))"
+    r"(?:[ \t]+([-+]?[0-9.]+(?:[eE][-+]?[0-9]+)?))?[ \t]*\r?(?:[ \t]#[ \t].*)?"
 )
-_TYPED = pattern(r"#[ \t]+TYPE[ \t]+(\S{1,400})[ \t]+(\w{1,20})")
-_PLAIN = pattern(
-    r"([A-Za-z_:][A-Za-z0-9_:]*)"
-    r'(?:\{((?:(?!__)[A-Za-z_][A-Za-z0-9_]*="[^"\\{}#]*"(?:,|(?=\})))*)\})?'
-    r"[ \t]+([-+]?(?:[0-9]+(?:\.[0-9]*)?(?:[eE][-+]?[0-9]+)?|NaN|Inf))[ \t]*"
+"""Name, labels, value and time, perhaps with an exemplar behind them."""
+_LABEL = pattern(
+    r'[ \t]*(?:([A-Za-z_][A-Za-z0-9_]*)|"((?:[^"\\]|\\.)*)")[ \t]*'
+    r'(?:=[ \t]*"((?:[^"\\]|\\.)*)"[ \t]*)?(?:,[ \t]*|$)'
 )
-_LABEL = pattern(r'(?<!\w)([A-Za-z_][A-Za-z0-9_]*)="([^"]*)"')
-_EXEMPLAR = pattern(r" # \{[^\n]*$")
-
-
-class MetricsPage(NamedTuple):
-    """The scrapes of a page, and the lines that could not be read."""
-
-    scrapes: Sequence[Scrape]
-    """Mostly one; more where pages were saved one behind the other."""
-    flaws: Sequence[Unreadable]
-    """Lines that could not be read."""
-
-
-def is_readable() -> bool:
-    """Return whether there is a library that reads the format."""
-    try:
-        return find_spec("prometheus_client") is not None
-    except ValueError:
-        return False
+"""Name or quoted name, and value; a quoted name alone is that of the metric."""
+_ESCAPE = pattern(r"\\(.)")
 
 
 def matches(path: Path, head: bytes) -> bool:
     """Return True if a file begins like a page of metrics: with a metric's type and sample."""
-    lines = [line for line in head.split(b"\n", 60)[:60] if line.strip()]
+    begin = b"\n".join(head.split(b"\n", 60)[:60]).decode("utf-8", "replace")
+    lines = list(filter(str.strip, begin.split("\n")))
     if not lines:
         return False
-    if not lines[0].startswith(b"#"):
-        return (
-            path.suffix.lower() == ".prom" and _SAMPLE.fullmatch(lines[0]) is not None
-        )
+    if not lines[0].startswith("#"):
+        return path.suffix.lower() == ".prom" and bool(_SAMPLE.fullmatch(lines[0]))
     if not any(map(_TYPE.fullmatch, lines)):
         return False
-    sample = next((line for line in lines if not line.startswith(b"#")), None)
+    sample = next((line for line in lines if not line.startswith("#")), None)
     return sample is None or _SAMPLE.match(sample) is not None
-
-
-def read_page(data: bytes) -> MetricsPage:
-    """Parse the bytes of a page; never raises for their content.
-
-    Raises:
-        ImportError: prometheus-client is not installed.
-    """
-    from prometheus_client.parser import text_string_to_metric_families
-
-    text = data.decode("utf-8", "replace").replace("\r\n", "\n")
-    # OpenMetrics: seconds where the text format has milliseconds
-    seconds = text.rstrip().endswith("# EOF")
-    kinds = {spelled(found[1]): found[2] for found in _TYPED.finditer(text)}
-    samples: list[PrometheusSample] = []
-    flaws: deque[Unreadable] = deque(maxlen=_MOST_REPORTED)
-    for number, line in enumerate(text.split("\n"), 1):
-        if not line.strip() or line.startswith("#"):
-            continue
-        try:
-            samples += _plain(line) or _odd(
-                text_string_to_metric_families(_EXEMPLAR.sub("", line) + "\n"), seconds
-            )
-        except Exception as error:  # noqa: BLE001 - whatever the library raises
-            flaws.append(
-                Unreadable(
-                    number, f"no sample: {one_line(str(error), 80)}", one_line(line, 80)
-                )
-            )
-    return MetricsPage(
-        [Scrape(tuple(part), kinds) for part in _pages(samples)], tuple(flaws)
-    )
-
-
-def _pages(samples: Iterable[PrometheusSample]) -> Iterator[list[PrometheusSample]]:
-    """Split pages that were saved one behind the other: no page has a series twice."""
-    page: list[PrometheusSample] = []
-    seen: set[object] = set()
-    for sample in samples:
-        if sample.series in seen:
-            yield page
-            page = []
-            seen = set()
-        seen.add(sample.series)
-        page.append(sample)
-    if page:
-        yield page
-
-
-def _plain(line: str) -> list[PrometheusSample]:
-    """Return the sample of a line without escapes, times and exemplars: nearly all are such.
-    Nothing of any other.
-
-    prometheus-client looks at every character by itself, and takes ten times as long.
-    """
-    found = _PLAIN.fullmatch(line)
-    if found is None:
-        return []
-    labels = _LABEL.findall(found[2] or "")
-    if len({name for name, _ in labels}) < len(labels):
-        return []
-    shown = sorted((_shown(name), _shown(value)) for name, value in labels)
-    return [PrometheusSample(spelled(_shown(found[1])), tuple(shown), float(found[3]))]
-
-
-def _odd(families: Iterable[object], seconds: bool) -> Iterator[PrometheusSample]:
-    """Yield the samples that prometheus-client reads."""
-    for family in families:
-        for sample in family.samples:  # type: ignore[attr-defined]
-            time = None
-            if sample.timestamp is not None:
-                time = float(sample.timestamp) * (1000.0 if seconds else 1.0)
-            labels = tuple(
-                sorted(
-                    (_shown(name), _shown(value))
-                    for name, value in sample.labels.items()
-                )
-            )
-            yield PrometheusSample(
-                spelled(_shown(sample.name)), labels, float(sample.value), time
-            )
-
-
-@lru_cache(maxsize=16_384)
-def _shown(text: str) -> str:
-    return one_line(text, 300)
 
 
 class PageParts(NamedTuple):
@@ -193,6 +89,111 @@ class PageParts(NamedTuple):
     """Runs that are no part, since there are too many."""
 
 
+class MetricsPage(NamedTuple):
+    """The scrapes of a page, and the lines that could not be read."""
+
+    scrapes: Sequence[Scrape]
+    """Mostly one; more where pages were saved one behind the other."""
+    flaws: Sequence[Unreadable]
+    """Lines that could not be read."""
+
+
+def read_page(data: bytes) -> MetricsPage:
+    """Parse the bytes of a page; never raises for their content."""
+    text = data.decode("utf-8", "replace")
+    # OpenMetrics has seconds where the text format has milliseconds.
+    unit = 1.0 if text.rstrip().endswith("# EOF") else 1e-3
+    kinds = {spelled(found[1]): found[2] for found in _TYPE.finditer(text)}
+    samples: list[PrometheusSample] = []
+    flaws: deque[Unreadable] = deque(maxlen=_MOST_REPORTED)
+    for number, line in enumerate(text.split("\n"), 1):
+        if not line.strip() or line.startswith("#"):
+            continue
+        try:
+            samples.append(_sample(line, unit))
+        except ValueError as error:
+            flaws.append(
+                Unreadable(number, f"no sample: {error}", one_line(line, 80)),
+            )
+    pages = [Scrape(tuple(part), kinds) for part in _pages(samples)]
+    return MetricsPage(pages, tuple(flaws))
+
+
+def _sample(line: str, unit: float) -> PrometheusSample:
+    """Return the sample of a line; `unit`: seconds of one of its times.
+
+    Raises:
+        ValueError: It is none; the message says why.
+    """
+    found = _SAMPLE.fullmatch(line)
+    if found is None:
+        raise ValueError("not a name, labels and a number")
+    called, body, value, time = found.groups()
+    quoted, labels = _labels(body or "")
+    if not (called or quoted) or (called and quoted):
+        raise ValueError("no name")
+    return PrometheusSample(
+        _name(called or quoted),
+        labels,
+        float(value),
+        None if time is None else float(time) * unit,
+    )
+
+
+@lru_cache(maxsize=16_384)
+def _name(written: str) -> str:
+    return spelled(one_line(written, 300))
+
+
+@lru_cache(maxsize=16_384)
+def _labels(body: str) -> tuple[str, tuple[tuple[str, str], ...]]:
+    """Return the metric's name if it is quoted, and the labels that stand in braces.
+
+    Raises:
+        ValueError: They cannot be understood.
+    """
+    called = ""
+    labels: dict[str, str] = {}
+    parsed = 0
+    while parsed < len(body):
+        label = _LABEL.match(body, parsed)
+        name, quoted, text = label.groups() if label else ("", "", None)
+        key = name or _unescaped(quoted)
+        if label is None or key in labels or (name and text is None):
+            raise ValueError("labels that cannot be understood")
+        parsed = label.end()
+        if text is None:
+            called = key
+        else:
+            labels[key] = _unescaped(text)
+    shown = ((one_line(key, 300), one_line(labels[key], 300)) for key in labels)
+    return called, tuple(sorted(shown))
+
+
+def _unescaped(text: str) -> str:
+    if "\\" not in text:
+        return text
+    return _ESCAPE.sub(_meant, text)
+
+
+def _meant(found: re.Match[str]) -> str:
+    if found[1] in '\\"':
+        return found[1]
+    return "\n" if found[1] == "n" else found[0]
+
+
+def _pages(samples: Iterable[PrometheusSample]) -> Iterator[list[PrometheusSample]]:
+    """Split pages that were saved one behind the other: no page has a series twice."""
+    page: dict[object, PrometheusSample] = {}
+    for sample in samples:
+        if sample.series in page:
+            yield list(page.values())
+            page = {}
+        page[sample.series] = sample
+    if page:
+        yield list(page.values())
+
+
 @lru_cache(maxsize=2)
 def parts_of(data: bytes) -> PageParts:
     """Return the figures of a page by part.
@@ -201,9 +202,6 @@ def parts_of(data: bytes) -> PageParts:
 
     Args:
         data: The page, or some that were saved one behind the other.
-
-    Raises:
-        ImportError: prometheus-client is not installed.
     """
     end = data.rfind(b"\n") + 1
     cut = data[end:].strip()
@@ -215,13 +213,11 @@ def parts_of(data: bytes) -> PageParts:
         flaws.append(
             Unreadable(data.count(b"\n") + 1, "its last line has no end", shown)
         )
-    found = [runs_in(scrape) for scrape in page.scrapes]
-    left_out = max((count for _, count in found), default=0)
-    parts = [
-        _parts(scrape, runs)
-        for scrape, (runs, _) in zip(page.scrapes, found, strict=True)
-    ]
-    return PageParts(parts, flaws, left_out)
+    found = [(scrape, *runs_in(scrape)) for scrape in page.scrapes]
+    left_out = max((count for _, _, count in found), default=0)
+    return PageParts(
+        [_parts(scrape, runs) for scrape, runs, _ in found], flaws, left_out
+    )
 
 
 def _parts(scrape: Scrape, runs: Mapping[tuple[str, str], Scrape]) -> dict[str, Scrape]:
@@ -274,16 +270,14 @@ class PageReader:
         self._scrapes = Scrapes(totals=True)
         self._rows = ScrapedRows()
         self._batcher = RowBatcher()
-        self._missing = self._too_large = False
+        self._too_large = False
 
     @property
     def note(self) -> str | None:
-        """Return a note on what a page leaves open, or on what is missing to read it."""
+        """Return a note on what a page leaves open."""
         others = None
         if self._others > 0:
             others = f"holds {self._others + 1} runs; the first one is shown"
-        if self._missing:
-            return MISSING
         return joined_notes(self._scrapes.note, others)
 
     @property
@@ -308,34 +302,25 @@ class PageReader:
 
     def finish(self) -> tuple[Record, ...]:
         """Return the records of the page, which is only complete at its end."""
-        if not self._size or self._missing or self._too_large:
+        if not self._size or self._too_large:
             return ()
         try:
             data = self._page()
-            pages, flaws, _ = parts_of(data)
-        except ImportError:
-            self._missing = True
-            return (Unreadable(1, MISSING, ""),)
         except OSError:
             return ()  # gone meanwhile, which the source says
+        pages, flaws, _ = parts_of(data)
         before = self._lines
         self._lines += data.count(b"\n")
-        self._take(pages)
+        time = self._time() if len(pages) == 1 else None
+        for scrape in filter(None, map(self._own, pages)):
+            figures = self._scrapes.take(
+                {"": scrape}, {"": time} if time is not None else {}
+            )
+            self._batcher.add(self._rows.take(figures, time))
         unreadable = [
             Unreadable(flaw.line + before, flaw.reason, flaw.excerpt) for flaw in flaws
         ]
         return (*unreadable, *self._batcher.take())
-
-    def _take(self, pages: Sequence[Mapping[str, Scrape]]) -> None:
-        """Take pages, each as one scrape."""
-        time = self._time() if len(pages) == 1 else None
-        for parts in pages:
-            scrape = self._own(parts)
-            if scrape is not None:
-                figures = self._scrapes.take(
-                    {"": scrape}, {"": time} if time is not None else {}
-                )
-                self._batcher.add(self._rows.take(figures, time))
 
     def _page(self) -> bytes:
         """Return the page, and forget it; each of the runs in a file holding its own would take a
@@ -368,11 +353,9 @@ class PageReader:
         if self._part is not None:
             return parts.get(self._part)
         self._others = len(parts.keys() - {NOBODYS}) - 1
-        wanted = dict.fromkeys((*list(parts)[:1], NOBODYS))
+        wanted = dict.fromkeys((next(iter(parts)), NOBODYS))
         shown = [parts[part] for part in wanted if part in parts]
         samples = tuple(chain.from_iterable(one.samples for one in shown))
-        if not shown:
-            return None
         return Scrape(samples, shown[0].kinds)
 
     def _time(self) -> float | None:
