@@ -23,7 +23,6 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
     from verl_tui.records import Record
-    from verl_tui.sources.formats.format import BufferingDecoder
 
 _TEXT = ("log", "line", "textPayload", "MESSAGE", "message", "msg")
 _TIME = ("time", "timestamp", "@timestamp", "ts", "__REALTIME_TIMESTAMP")
@@ -73,16 +72,7 @@ def printed_line(line: bytes) -> bytes:
 class CollectedDecoder(ConsoleLayer):
     """Decodes a console, whether a collector keeps it or not: its first line shows it."""
 
-    def __init__(self, console: BufferingDecoder) -> None:
-        """Begin.
-
-        Args:
-            console: Decodes the lines as they were printed.
-        """
-        super().__init__(console)
-        self._forget()
-
-    def _forget(self) -> None:
+    def _begin(self) -> None:
         self._collected: bool | None = None
         """None until the first line."""
         self._pieces: dict[str, list[bytes]] = {}
@@ -92,44 +82,20 @@ class CollectedDecoder(ConsoleLayer):
         self._added = 0
         """Lines beyond the file's own: an object may hold several."""
 
-    def decode_all(self, text: bytes, number: int) -> Iterable[MetricRow | Record]:
-        """Return the records of complete lines."""
-        if not self._is_collected(text):
-            return self.console.decode_all(text, number)
-        out: list[MetricRow | Record] = []
-        for at, line in enumerate(text.split(b"\n")[:-1], number):
-            out.extend(self._read(line, at))
-        return out
-
-    def decode(self, line: bytes, number: int) -> Iterable[MetricRow | Record]:
-        """Return the records of one line, or of a part of it."""
-        if not self._is_collected(line):
-            return self.console.decode(line, number)
-        return self._read(line, number)
+    def _restores(self, line: bytes) -> bool:
+        if self._collected is None and line.strip():
+            self._collected = bool(as_printed(line))
+        return self._collected is not False
 
     def last(self, line: bytes, number: int) -> Iterable[MetricRow | Record] | None:
         """Return the records of a line without an end; of an object only if it is whole."""
-        if not self._is_collected(line):
+        if not self._restores(line):
             return self.console.last(line, number)
-        if _entry(line) is None:
-            return None
-        return self._read(line, number)
+        return self._read(line, number) if _entry(line) is not None else None
 
     def early(self, line: bytes) -> int:
         """Return how many bytes of an unfinished line can be decoded: of an object none."""
-        if self._is_collected(line):
-            return 0
-        return self.console.early(line)
-
-    def restart(self) -> Iterable[MetricRow | Record]:
-        """Forget everything: the file starts anew."""
-        self._forget()
-        return super().restart()
-
-    def _is_collected(self, text: bytes) -> bool:
-        if self._collected is None and text.strip():
-            self._collected = bool(as_printed(text.lstrip().split(b"\n", 1)[0]))
-        return bool(self._collected)
+        return 0 if self._restores(line) else self.console.early(line)
 
     def _read(self, line: bytes, number: int) -> Iterator[MetricRow | Record]:
         """Yield the records of what one object holds."""
