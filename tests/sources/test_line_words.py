@@ -6,8 +6,8 @@ import pytest
 
 from verl_tui.sources.formats.console import events as console_events
 from verl_tui.sources.formats.console import intervals
-from verl_tui.sources.formats.console import sample_blocks as console_blocks
-from verl_tui.sources.formats.console import settings_reader as console_settings
+from verl_tui.sources.formats.console import samples as console_blocks
+from verl_tui.sources.formats.console import settings as console_settings
 from verl_tui.sources.formats.console.word_search import any_of
 
 WORDS = (

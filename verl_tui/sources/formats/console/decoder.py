@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from verl_tui.patterns import pattern
 from verl_tui.records import Event, EventKind, Progress
 from verl_tui.sources.fields.row_batcher import MetricRow, joined_notes
 from verl_tui.sources.formats.console import errors as console_errors
@@ -31,8 +30,8 @@ from verl_tui.sources.formats.console.progress_lines import (
     named_bars,
     stated_progress,
 )
-from verl_tui.sources.formats.console.sample_blocks import SampleBlock
-from verl_tui.sources.formats.console.settings_reader import SettingsReader
+from verl_tui.sources.formats.console.samples import SampleReader
+from verl_tui.sources.formats.console.settings import SettingsReader
 from verl_tui.sources.formats.console.silent_lines import Noise, Repeated
 from verl_tui.sources.formats.console.step_lines import (
     KEPT_BY_WANDB,
@@ -55,10 +54,6 @@ if TYPE_CHECKING:
 
     from verl_tui.records import Record
 
-_LEAD = pattern(
-    rb"(?:(?:\x1b\[[\d;]{0,20}m)*\([^()\x1b\n]*\)(?:\x1b\[[\d;]{0,20}m)* )?"
-)
-"""Ray's prefix with its colours, empty where there is none."""
 _CLEARED = 10
 """Fewest spaces that clear a bar."""
 _MOST_BEHIND = 16
@@ -77,7 +72,7 @@ class ConsoleDecoder:
         self._errors = ErrorReader()
         self._engines = EngineReader()
         self._settings = SettingsReader()
-        self._sample = SampleBlock()
+        self._sample = SampleReader()
         self._table = TableBlock()
         self._dicts = DictReader()
         self._noise = Noise()
@@ -204,8 +199,8 @@ class ConsoleDecoder:
                 continue  # nothing else has changed
             out.extend(self._repeated_trouble())
             out.extend(self._decode_again(line, number - 1, idle=idle))
-            if self._sample.holds(self._prefix) and not self._blank:
-                end = self._take_samples(out, text, at, line)
+            if self._sample.holds(self._prefix) and not (self._blank or self._lead):
+                end = self._sample.take(text, at, line)
                 number += text.count(b"\n", at, end)
                 at = end
             idle = self._is_idle(number)
@@ -220,20 +215,6 @@ class ConsoleDecoder:
                     yield one._replace(times=one.times * lines.times)
                 else:
                     yield one
-
-    def _take_samples(
-        self, out: list[MetricRow | Record], text: bytes, at: int, line: bytes
-    ) -> int:
-        """Take the lines behind one of a sample that are certain to belong to it or to the next
-        ones; return where they end.
-        """
-        found = _LEAD.match(line)
-        lead = found.group() if found is not None else b""
-        if self._lead or strip_ansi(lead) != self._prefix:
-            return at
-        end, samples = self._sample.take(text, at, lead, self._step)
-        out.extend(samples)
-        return end
 
     def decode(self, line: bytes, number: int) -> Sequence[MetricRow | Record]:
         """Return the records of one line, or of the part of it behind a bar."""

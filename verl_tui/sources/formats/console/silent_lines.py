@@ -15,8 +15,8 @@ from verl_tui.sources.formats.console import (
     intervals,
     printed_tables,
     progress_lines,
-    sample_blocks,
-    settings_reader,
+    samples,
+    settings,
     step_lines,
     timestamps,
 )
@@ -28,18 +28,18 @@ if TYPE_CHECKING:
 
 WORDS = (
     *events.WORDS,
-    *settings_reader.WORDS,
+    *settings.WORDS,
     *intervals.WORDS,
     *engine_addresses.WORDS,
     *progress_lines.WORDS,
-    *sample_blocks.WORDS,
+    *samples.WORDS,
 )
 """Every line that states something contains one of these, but for trouble, samples, tables and step
 lines.
 """
 _OF_OTHERS = (
     *WORDS,
-    sample_blocks.BEGIN,
+    samples.BEGIN,
     *printed_tables.BEGINNINGS,
     step_lines.BEGIN,
     "\r",
