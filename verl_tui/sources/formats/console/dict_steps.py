@@ -17,7 +17,7 @@ from __future__ import annotations
 
 import math
 from collections import deque
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from verl_tui.sources.formats.console.intervals import (
     BarGuess,
@@ -26,12 +26,9 @@ from verl_tui.sources.formats.console.intervals import (
     first_is_alone,
     likeliest_interval,
 )
-from verl_tui.sources.formats.console.printed_dicts import PlacedDict
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
-
-    from verl_tui.sources.formats.console.printed_dicts import PrintedDict
 
 _PATIENCE = 32
 """Training dicts without a bar among them after which the steps are counted."""
@@ -39,6 +36,33 @@ _MOST_WAITING = 10_000
 """Dicts that wait for the training's end: memory."""
 _MOST_BARS = 100
 """Bars whose first position is remembered: a console has a handful, a broken one any number."""
+
+
+class PrintedDict(NamedTuple):
+    """A dict of metrics as it was printed."""
+
+    keys: tuple[str, ...]
+    values: tuple[float, ...]
+    training: bool
+    """True if the trainer prints dicts of this kind at each logging interval."""
+    epoch: float | None = None
+    step: int | None = None
+    """The step that the dict states."""
+    ahead: int = 0
+    """Steps by which the bar is behind when the dict is printed, and with it all steps here, up to
+    that of a `PlacedDict`.
+    """
+
+
+class PlacedDict(NamedTuple):
+    """A dict whose step is known."""
+
+    printed: PrintedDict
+    step: int
+    counted: bool
+    """True if the step was counted: neither the dict nor a bar states it."""
+    first: bool = False
+    """True for the first training dict behind a new training bar."""
 
 
 class StepResolver:
@@ -53,8 +77,8 @@ class StepResolver:
         """What the console states of them in words."""
         self._drawn: tuple[int, int] | None = None
         """Position and length of the last bar, of the training or another one."""
-        self._first: dict[int, int] = {}
-        """The first position of each bar, by length."""
+        self._bars: dict[int, tuple[int, int]] = {}
+        """The first and the last position of each bar, by length."""
         self._waiting: list[PrintedDict] = []
         """Dicts whose steps are not known yet."""
         self._start_training()
@@ -154,17 +178,9 @@ class StepResolver:
             return [*out, *(self.caught_up() if full else ())]
         if self._kept_back:
             return out + self._pair()
-        if (
-            self._drawn is None
-            or self._loose
-            or sum(one.training for one in self._waiting) > _PATIENCE
-        ):
+        if self._drawn is None or self._loose or self._trains() > _PATIENCE:
             out += self._count()
         return out
-
-    @property
-    def _awaits_bar(self) -> bool:
-        return bool(self._waiting) and not self._kept_back
 
     def bar(self, at: int, total: int) -> Sequence[PlacedDict]:
         """Take a nameless bar; the training's bar is one."""
@@ -172,36 +188,29 @@ class StepResolver:
         if total == self.total and at == 0 and self.at:
             out += self._count()
             self._start_training()
-        if len(self._first) < _MOST_BARS:
-            self._first.setdefault(total, at)
-        before = self._last_at(total)
+        first, before = self._bars.get(total, (at, None))
+        if total in self._bars or len(self._bars) < _MOST_BARS:
+            self._bars[total] = first, at
         if not self._waiting:
             self._guess.moved(before, at)
         self._drawn = at, total
+        begins = self.total is None and at < total
         if total == self.total:
             self.at = at
         if self.cleared:
-            out += self._paint(at, total)
-        elif self._awaits_bar and self._may_be_of_training(at, total):
-            self._take(at, total)
+            self._painted.setdefault(total, at)
+            return out + (self._close() if total == self.total or begins else [])
+        if self._kept_back or not (total == self.total or (begins and self._trains())):
+            return out
+        if self._waiting:
+            self.at, self.total = at, total
             step = self._likeliest(before, at)
             out += self._behind(at, step, counted=step not in (before, at))
         return out
 
-    def _last_at(self, total: int) -> int | None:
-        """Return the last position of the bar of this length, None if none is known."""
-        if total == self.total:
-            return self.at
-        if self._drawn is not None and self._drawn[1] == total:
-            return self._drawn[0]
-        return None
-
-    def _paint(self, at: int, total: int) -> list[PlacedDict]:
-        """Take a bar that is painted again behind a clearing."""
-        self._painted.setdefault(total, at)
-        if total == self.total or (self.total is None and at < total):
-            return self._close()
-        return []
+    def _trains(self) -> int:
+        """Return how many dicts of a training wait."""
+        return sum(one.training for one in self._waiting)
 
     def settle(self) -> Sequence[PlacedDict]:
         """Settle the dicts that wait for a bar at their likeliest steps: none may come."""
@@ -223,7 +232,7 @@ class StepResolver:
         assert total is not None
         at = painted[total]
         if total == self.total or self.total is None:
-            self._take(at, total)
+            self.at, self.total = at, total
             return self._written(at)
         if at >= total:
             return []
@@ -238,7 +247,7 @@ class StepResolver:
         self._waiting = waiting
         self._came = came
         self._other = other
-        self._take(at, total)
+        self.at, self.total = at, total
         return out + self._written(at)
 
     def _written(self, at: int) -> list[PlacedDict]:
@@ -266,48 +275,26 @@ class StepResolver:
 
     # -- bars alone --------------------------------------------------------------------------------
 
-    def _may_be_of_training(self, at: int, total: int) -> bool:
-        if total == self.total:
-            return True
-        if self.total is not None or at >= total:
-            return False
-        return any(waiting.training for waiting in self._waiting)
-
-    def _take(self, at: int, total: int) -> None:
-        self.at = at
-        self.total = total
-
     def _likeliest(self, before: int | None, at: int) -> int:
-        """Return the likeliest step of what was printed between two positions of the bar."""
-        if any(one.ahead for one in self._waiting):
-            return self._before_move(before, at)
-        return self._between(before, at)
+        """Return the likeliest step of what was printed between two positions of the bar.
 
-    def _between(self, before: int | None, at: int) -> int:
-        """Return the likeliest step where the bar is not behind.
-
-        A step moves the bar before its dict is printed. So a dict between two steps in a row is of
-        the first, unless that one has its dict, or the second is what one logs at: the bar that was
-        cleared for the dict is missing in what is copied from a terminal.
+        A step moves the bar before its dict is printed, unless the bar is behind. So a dict between
+        two steps in a row is of the first, unless that one has its dict, or the second is what one
+        logs at: the bar that was cleared for the dict is missing in what is copied from a terminal.
         """
+        last = self._last
+        if any(one.ahead for one in self._waiting):
+            return at - (before is not None and before < at and before != last)
         if not before:
             return at
-        last = self._last
-        if not any(one.training for one in self._waiting):
-            if before in (last, at - 1):
-                return before
-            return at
+        if not self._trains():
+            return before if before in (last, at - 1) else at
         interval = self._interval()
         if last is not None and interval and before <= last + interval <= at:
             return last + interval
         if before != at - 1 or before == last:
             return at
         return self._guess.step(before, self._waiting[-1].epoch)
-
-    def _before_move(self, before: int | None, at: int) -> int:
-        """Return the likeliest step where the bar is behind: it moves after a dict is printed."""
-        has_moved = before is not None and before < at and before != self._last
-        return at - 1 if has_moved else at
 
     def _behind(
         self, at: int, step: int | None = None, *, counted: bool = False
@@ -320,7 +307,7 @@ class StepResolver:
             step: Step of the training dict, if it is not that of the bar.
             counted: Whether that step was counted.
         """
-        if self._loose or sum(one.training for one in self._waiting) > 1:
+        if self._loose or self._trains() > 1:
             return self._bounded(at)
         step = at if step is None else step
         waiting = self._waiting
@@ -336,7 +323,7 @@ class StepResolver:
 
     def _bounded(self, at: int) -> list[PlacedDict]:
         """Settle several training dicts before a bar, none of which can be beyond it."""
-        count = sum(one.training for one in self._waiting)
+        count = self._trains()
         if not count:
             return self._count()
         self._loose = self._kept_back is None
@@ -357,9 +344,8 @@ class StepResolver:
             before: The step to count from.
             stride: Steps between two training dicts; below 1 where several share a step.
         """
-        waiting = self._waiting
-        self._waiting = []
-        least = self._begin_count(sum(one.training for one in waiting))
+        least = self._begin_count(self._trains())
+        waiting, self._waiting = self._waiting, []
         start = before if before is not None else self._before(waiting) or 0
         stride = stride if stride is not None else self._interval() or 1
         out = []
@@ -415,7 +401,7 @@ class StepResolver:
         total = self.total
         if total is None and self._drawn is not None:
             total = self._drawn[1]
-        if total is None or self._first.get(total) == 0:
+        if total is None or self._bars.get(total, (1, 1))[0] == 0:
             return -max([one.ahead for one in waiting], default=0)
         return None
 

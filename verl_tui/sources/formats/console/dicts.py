@@ -21,9 +21,8 @@ from verl_tui.patterns import pattern
 from verl_tui.records import Event, EventKind, Progress, Restart
 from verl_tui.sources.fields.row_batcher import MetricRow
 from verl_tui.sources.formats.console.bar_restarts import BarRestarts
-from verl_tui.sources.formats.console.dict_steps import StepResolver
+from verl_tui.sources.formats.console.dict_steps import PrintedDict, StepResolver
 from verl_tui.sources.formats.console.leads import ANOTHER
-from verl_tui.sources.formats.console.printed_dicts import PrintedDict
 from verl_tui.sources.formats.console.progress_lines import DRAWN, elapsed
 from verl_tui.sources.formats.console.trainer_detector import (
     OPENRLHF,
@@ -37,7 +36,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from verl_tui.records import Record
-    from verl_tui.sources.formats.console.printed_dicts import PlacedDict
+    from verl_tui.sources.formats.console.dict_steps import PlacedDict
 
 _NUMBER = r"[-+]?(?:\d+(?:\.\d*)?(?:e[-+]?\d+)?|\.\d+(?:e[-+]?\d+)?|nan|inf)"
 _PAIR = pattern(

@@ -109,36 +109,20 @@ def _address(place: bytes, host: str) -> str | None:
     found = _PLACE.fullmatch(place.decode("latin-1"))
     if found is None or not 0 < int(found[3]) < 2**16:
         return None
+    name = found[1] or found[2]
     try:
-        ip = _ip_of(found[1] or found[2], host)
+        ip = ip_address("127.0.0.1" if name == "localhost" else name)
+        if ip.is_unspecified and host:  # it listens on all interfaces of its machine
+            ip = ip_address(host)
     except ValueError:
         return None
-    if (ip.is_loopback and host) or not _is_a_machine(ip):
+    if ip.is_unspecified:
+        ip = ip_address("::1" if ip.version == 6 else "127.0.0.1")
+    elsewhere = ip.is_loopback and host
+    # Clouds serve credentials at link-local addresses.
+    plain = (ip.ipv4_mapped if isinstance(ip, IPv6Address) else None) or ip
+    of_none = plain.is_link_local or plain.is_multicast
+    reserved = isinstance(plain, IPv4Address) and plain.is_reserved
+    if elsewhere or of_none or reserved:
         return None
     return f"http://{f'[{ip}]' if ip.version == 6 else ip}:{int(found[3])}/metrics"
-
-
-def _ip_of(name: str, host: str) -> IPv4Address | IPv6Address:
-    """Return the address to connect to for the one that an engine listens at.
-
-    Raises:
-        ValueError: It is no IP address.
-    """
-    ip = ip_address("127.0.0.1" if name == "localhost" else name)
-    if not ip.is_unspecified:
-        return ip
-    if host:  # it listens on all interfaces of its machine
-        ip = ip_address(host)
-    if not ip.is_unspecified:
-        return ip
-    return ip_address("::1" if ip.version == 6 else "127.0.0.1")
-
-
-def _is_a_machine(ip: IPv4Address | IPv6Address) -> bool:
-    """Return True if an engine may listen at `ip`; clouds serve credentials at link-local ones."""
-    plain = (ip.ipv4_mapped if isinstance(ip, IPv6Address) else None) or ip
-    return not (
-        plain.is_link_local
-        or plain.is_multicast
-        or (isinstance(plain, IPv4Address) and plain.is_reserved)
-    )

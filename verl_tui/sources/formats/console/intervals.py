@@ -9,16 +9,18 @@ from bisect import bisect_left
 from typing import TYPE_CHECKING
 
 from verl_tui.patterns import pattern
+from verl_tui.sources.formats.console.word_search import any_of
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-_EVERY = pattern(rb"logging_steps['\"]?\s{0,40}[=: ]\s{0,40}(\d{1,9})\b")
-_LIMIT = pattern(rb"max_steps['\"]?\s{0,40}[=: ]\s{0,40}([1-9]\d{0,9})\b")
-_CONTINUED = pattern(rb"Continuing training from global step (\d{1,15})(?!\d)")
-_EPOCHS = pattern(rb"Num Epochs = ([\d,]{1,12})(?!\d)")
-_PER_EPOCH = pattern(rb"Num update steps per epoch = ([\d,]{1,12})(?!\d)")
-"""transformers from 5 on."""
+_STATED = pattern(
+    rb"logging_steps['\"]?\s{0,40}[=: ]\s{0,40}(?P<every>\d{1,9})\b"
+    rb"|max_steps['\"]?\s{0,40}[=: ]\s{0,40}(?P<limit>[1-9]\d{0,9})\b"
+    rb"|Continuing training from global step (?P<reached>\d{1,15})(?!\d)"
+    rb"|Num Epochs = (?P<epochs>[\d,]{1,12})(?!\d)"
+    rb"|Num update steps per epoch = (?P<each>[\d,]{1,12})(?!\d)"  # transformers from 5 on
+)
 WORDS = (
     "logging_steps",
     "max_steps",
@@ -27,6 +29,7 @@ WORDS = (
     "update steps per",
 )
 """Every line that states steps in words contains one of these."""
+_MAY_STATE = any_of(WORDS)
 _ROUND = (1000, 500, 100, 50, 20, 10, 5, 2, 1)
 """Logging intervals as people choose them, the roundest first."""
 _RATE_ROUNDING = 0.0005
@@ -60,22 +63,19 @@ class StatedSteps:
             part: The line.
             total: The steps of the whole training, if it states them.
         """
-        self._planned = total or self._planned
-        self._read_plan(part)
-        if b"Continuing training" in part and (found := _CONTINUED.search(part)):
-            return int(found.group(1))
-        return None
-
-    def _read_plan(self, part: bytes) -> None:
-        if b"logging_steps" in part and (found := _EVERY.search(part)):
-            self.every = max(1, int(found.group(1)))
-        if b"max_steps" in part and (found := _LIMIT.search(part)):
-            self._planned = int(found.group(1))
+        said: dict[str, int] = {}
+        for found in _STATED.finditer(part) if _MAY_STATE.search(part) else ():
+            name = found.lastgroup or ""
+            said.setdefault(name, int(found[name].replace(b",", b"") or 0))
+        self._planned = said.get("limit") or total or self._planned
+        if "limit" in said:
             self._epochs = 0
-        if self._epochs is None and (found := _EPOCHS.search(part)):
-            self._epochs = _number(found.group(1))
-        if b"per epoch" in part and (found := _PER_EPOCH.search(part)):
-            self.per_epoch = _number(found.group(1))
+        elif self._epochs is None:
+            self._epochs = said.get("epochs")
+        if "every" in said:
+            self.every = max(1, said["every"])
+        self.per_epoch = said.get("each", self.per_epoch)
+        return said.get("reached")
 
     def knows(self, epoch: float | None) -> bool:
         """Return whether the interval of dicts, or the steps of an epoch, are known.
@@ -195,7 +195,3 @@ def _roundest(least_span: int, most_span: int, count: int) -> int:
         if largest >= least:
             return largest
     return most
-
-
-def _number(written: bytes) -> int:
-    return int(written.replace(b",", b"") or 0)

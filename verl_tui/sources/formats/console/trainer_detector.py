@@ -12,6 +12,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from verl_tui.patterns import pattern
+from verl_tui.sources.formats.console.word_search import any_of
 
 if TYPE_CHECKING:
     from collections.abc import Container
@@ -48,26 +49,12 @@ _NAMES = {
 """Trainers by the groups of `_MENTIONED`; those that build on others come before these."""
 _ON_TRANSFORMERS = (SWIFT, FACTORY, TRL)
 """Trainers that print the dicts of transformers' trainer."""
-_WORDS = {
-    VERL: (
-        b"verl",
-        b"actor_rollout_ref",
-        b" pid=",
-        b"ray init",
-        b"validation generation",
-    ),
-    SWIFT: (b"swift",),
-    FACTORY: (b"llamafactory", b"llmtuner"),
-    OPENRLHF: (b"openrlhf",),
-    SLIME: (b"slime",),
-    NEMO: (b"nemo_rl",),
-    PRIME: (b"prime_rl",),
-    TRL: (b"trl",),
-    OTHER: (b"transformers", b"Running training"),
-}
-"""Every line that mentions a trainer contains one of these: a quick test, since most lines mention
-none.
-"""
+_MAY_MENTION = any_of((
+    "verl", "actor_rollout_ref", " pid=", "ray init", "validation generation", "swift",
+    "llamafactory", "llmtuner", "openrlhf", "slime", "nemo_rl", "prime_rl", "trl",
+    "transformers", "Running training",
+))  # fmt: skip
+"""Found in every line that mentions a trainer."""
 _SWIFT_KEY = "global_step/max_steps"
 _TRL_KEYS = (
     # GRPO, RLOO
@@ -88,8 +75,6 @@ class TrainerDetector:
         self._likely: str | None = None
         """By the keys of dicts."""
         self._mentioned: set[str] = set()
-        self._words = [word for words in _WORDS.values() for word in words]
-        """Every line that mentions one of the other trainers contains one of these."""
 
     @property
     def name(self) -> str | None:
@@ -111,16 +96,9 @@ class TrainerDetector:
         signed = _SIGNED.search(line)
         if signed is not None:
             self._signed = SWIFT if signed["swift"] else FACTORY
-        elif any(map(line.__contains__, self._words)):
-            self._mentioned.update(
-                _NAMES[found.lastgroup]
-                for found in _MENTIONED.finditer(line)
-                if found.lastgroup
-            )
-            self._words = []
-            for name, words in _WORDS.items():
-                if name not in self._mentioned:
-                    self._words += words
+        elif _MAY_MENTION.search(line):
+            found = _MENTIONED.finditer(line)
+            self._mentioned.update(_NAMES[one.lastgroup or ""] for one in found)
 
     def metrics(self, trainer: str) -> None:
         """Note that there are metrics as only one trainer writes them."""
