@@ -11,7 +11,7 @@ from verl_tui.sources.formats.format import BufferingDecoder, Parts
 from verl_tui.sources.formats.placed import Placed
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterable
     from pathlib import Path
 
     from verl_tui.sources.formats.format import Decoder, ReadAt
@@ -67,16 +67,15 @@ class LineReader:
         self._is_unread = self._is_unread and not data
         if self._skipping:
             data = self._behind_skipped(data)
-        patient = self._patient
-        rest = (
-            self._read_lines(data)
-            if patient is None
-            else self._read_text(patient, data)
-        )
-        if rest:
+        end = data.rfind(b"\n") + 1
+        if end:
+            text = self._completed(memoryview(data)[:end])
+            self._batcher.add_many(self._decoded(text))
+            self._line += text.count(b"\n")
+        if rest := data[end:]:
             self._keep(rest)
-            if patient is not None and b"]" in rest:
-                self._decode_early(patient)
+            if self._patient is not None and b"]" in rest:
+                self._decode_early(self._patient)
         return self._batcher.take()
 
     def finish(self) -> tuple[Record, ...]:
@@ -173,28 +172,20 @@ class LineReader:
             self._line += 1
         return rest
 
-    def _read_lines(self, data: bytes) -> bytes:
-        """Have complete lines decoded one by one; return what stands behind them."""
+    def _decoded(self, text: bytes) -> Iterable[MetricRow | Record]:
+        """Return the records of complete lines."""
+        number = self._line + 1
+        if self._patient is not None:
+            return self._patient.decode_all(text, number)
         decode = self.decoder.decode
         found: list[MetricRow | Record] = []
         start = 0
         # Cut one by one: all at once would leave the processor's cache before they are decoded.
-        while (end := data.find(b"\n", start)) >= 0:
-            line = data[start:end] if start else self._completed(data[:end])
-            self._line += 1
-            found += decode(line, self._line)
+        while (end := text.find(b"\n", start)) >= 0:
+            found += decode(text[start:end], number)
+            number += 1
             start = end + 1
-        self._batcher.add_many(found)
-        return data[start:]
-
-    def _read_text(self, decoder: BufferingDecoder, data: bytes) -> bytes:
-        """Have complete lines decoded together; return what stands behind them."""
-        end = data.rfind(b"\n") + 1
-        if end:
-            text = self._completed(memoryview(data)[:end])
-            self._batcher.add(decoder.decode_all(text, self._line + 1))
-            self._line += text.count(b"\n")
-        return data[end:]
+        return found
 
     def _completed(self, data: bytes | memoryview) -> bytes:
         """Return the end of a line, and what follows, with the line's beginning."""

@@ -28,11 +28,11 @@ from verl_tui.sources.formats.console.progress_lines import (
     WHOLE_BAR,
     has_bar,
     named_bars,
-    stated_progress,
 )
 from verl_tui.sources.formats.console.samples import SampleReader
 from verl_tui.sources.formats.console.settings import SettingsReader
 from verl_tui.sources.formats.console.silent_lines import Noise, Repeated
+from verl_tui.sources.formats.console.stated import stated
 from verl_tui.sources.formats.console.step_lines import (
     KEPT_BY_WANDB,
     STEP,
@@ -50,7 +50,7 @@ from verl_tui.sources.formats.trainer_state import FROM_ZERO, FROM_ZERO_NOTE
 from verl_tui.text import strip_ansi
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
 
     from verl_tui.records import Record
 
@@ -171,14 +171,16 @@ class ConsoleDecoder:
 
     def held(self) -> Sequence[MetricRow | Record]:
         """Return the records that only wait for lines that may never come."""
-        self._add(self._dicts.settle())
+        self._dicts.steps.settle()
+        self._add(self._dicts.placed())
         self._out += self._sample.held(self._step)
         self._out += self._table.held()
         return self._taken()
 
     def caught_up(self) -> Sequence[MetricRow | Record]:
         """Return the records that wait for the training's end, which is not there yet."""
-        self._add(self._dicts.caught_up())
+        self._dicts.steps.caught_up()
+        self._add(self._dicts.placed())
         return self._taken()
 
     def decode_all(self, text: bytes, number: int) -> Sequence[MetricRow | Record]:
@@ -248,7 +250,7 @@ class ConsoleDecoder:
             or self._table.begun
             or self._settings.is_open
             or self._errors.framed
-            or self._dicts.watching
+            or self._dicts.steps.cleared
             or (self._step is None and self._unknown.watches)
             or self._dicts.program.looks_at(number)
         )
@@ -302,7 +304,8 @@ class ConsoleDecoder:
             self._blank = False
             # A bar right behind it was not cleared: it replaces another one that has ended.
             if not has_bar(part):
-                self._add(self._dicts.cleared())
+                self._dicts.steps.clearing()
+                self._add(self._dicts.placed())
         return bool(part)
 
     def _read_part(self, prefix: bytes, part: bytes) -> None:
@@ -336,8 +339,9 @@ class ConsoleDecoder:
     def _read_other(self, prefix: bytes, part: bytes) -> None:
         """Read a line that is neither metrics nor part of a sample."""
         self._dicts.program.line(prefix, part, self._number)
-        if self._dicts.watching:
-            self._add(self._dicts.other())
+        if self._dicts.steps.cleared:
+            self._dicts.steps.other()
+            self._add(self._dicts.placed())
         samples = self._table.feed(part, self._step)
         if samples is not None:
             self._out += samples
@@ -345,13 +349,15 @@ class ConsoleDecoder:
         if self._step is None:
             self._unknown.read(part, self._number)
         if self._settings.is_open or _RELEVANT.search(part):
+            said = stated(part)
             within_settings = self._settings.holds(prefix, part)
             self._out += self._settings.read(prefix, part, self._number)
             if within_settings:
-                self._add(self._dicts.words(part, None))
+                self._dicts.steps.words(said)
+                self._add(self._dicts.placed())
                 return
-            self._sample.notice(part)
-            self._read_progress(part)
+            self._sample.notice(said)
+            self._read_progress(part, said)
             self._engines.read(prefix, part)
             run = console_wandb.reports_to(part)
             if run is not None:
@@ -367,7 +373,8 @@ class ConsoleDecoder:
                 self._settings.begin(self._number)
             elif event.kind in _ENDS:
                 # Waiting dicts were printed before the end, so they come before it.
-                self._add(self._dicts.settle())
+                self._dicts.steps.settle()
+                self._add(self._dicts.placed())
             if event.kind in _LAST:
                 self._engines.forget()
             self._out.append(event)
@@ -386,7 +393,8 @@ class ConsoleDecoder:
         self._dicts.program.metrics(VERL)
         if inside:
             self._sample.leave()
-        self._read_progress(part[: found.start()])
+        before = part[: found.start()]
+        self._read_progress(before, stated(before))
         self._out.append(row)
         return True
 
@@ -399,22 +407,23 @@ class ConsoleDecoder:
                 self._read_part(prefix, before)
             elif before and not before.endswith(b":"):
                 self._out += self._errors.read(prefix, before, self._number, self._lead)
-            self._read_progress(part[at : found.end()])
+            self._read_progress(part[at : found.end()], {})
             at = found.end()
         return part[at:]
 
-    def _read_progress(self, part: bytes) -> None:
-        """Read a progress bar, or another line that states how far the run is."""
+    def _read_progress(self, part: bytes, said: Mapping[str, int]) -> None:
+        """Read a progress bar, or what another line states in words of the training's steps."""
         if has_bar(part):
             self._out += named_bars(part)
             self._add(self._dicts.bar(part))
-        else:
-            progress = stated_progress(part)
-            total = progress.total if progress is not None else None
-            self._add(self._dicts.words(part, total))
-            # Step lines state the step better than the line that only announces it.
-            if progress is not None and (progress.step is None or self._step is None):
-                self._out.append(progress)
+            return
+        self._dicts.steps.words(said)
+        self._add(self._dicts.placed())
+        total, batches = said.get("total"), said.get("batches")
+        # Step lines state the step better than the line that only announces it.
+        begun = said.get("begun") if self._step is None else None
+        if total or batches or begun is not None:
+            self._out.append(Progress(begun, total or None, per_epoch=batches))
 
     def _add(self, records: Sequence[MetricRow | Record]) -> None:
         """Add the records of a dict of metrics, or of a bar that placed one."""

@@ -1,6 +1,4 @@
-"""The steps that a console states in words, and the intervals of its dicts, where nothing states
-the dicts' own.
-"""
+"""The intervals of a console's dicts, and the steps of its epochs, where no dict states its own."""
 
 from __future__ import annotations
 
@@ -8,28 +6,9 @@ import math
 from bisect import bisect_left
 from typing import TYPE_CHECKING
 
-from verl_tui.patterns import pattern
-from verl_tui.sources.formats.console.word_search import any_of
-
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
 
-_STATED = pattern(
-    rb"logging_steps['\"]?\s{0,40}[=: ]\s{0,40}(?P<every>\d{1,9})\b"
-    rb"|max_steps['\"]?\s{0,40}[=: ]\s{0,40}(?P<limit>[1-9]\d{0,9})\b"
-    rb"|Continuing training from global step (?P<reached>\d{1,15})(?!\d)"
-    rb"|Num Epochs = (?P<epochs>[\d,]{1,12})(?!\d)"
-    rb"|Num update steps per epoch = (?P<each>[\d,]{1,12})(?!\d)"  # transformers from 5 on
-)
-WORDS = (
-    "logging_steps",
-    "max_steps",
-    "Continuing training",
-    "Num Epochs",
-    "update steps per",
-)
-"""Every line that states steps in words contains one of these."""
-_MAY_STATE = any_of(WORDS)
 _ROUND = (1000, 500, 100, 50, 20, 10, 5, 2, 1)
 """Logging intervals as people choose them, the roundest first."""
 _RATE_ROUNDING = 0.0005
@@ -56,18 +35,9 @@ class StatedSteps:
         self._epochs: int | None = None
         """Epochs of the training, 0 where its steps are limited otherwise."""
 
-    def read(self, part: bytes, total: int | None) -> int | None:
-        """Take a line; return the step that it says the training goes on from.
-
-        Args:
-            part: The line.
-            total: The steps of the whole training, if it states them.
-        """
-        said: dict[str, int] = {}
-        for found in _STATED.finditer(part) if _MAY_STATE.search(part) else ():
-            name = found.lastgroup or ""
-            said.setdefault(name, int(found[name].replace(b",", b"") or 0))
-        self._planned = said.get("limit") or total or self._planned
+    def note(self, said: Mapping[str, int]) -> None:
+        """Take what a line states, see `stated`."""
+        self._planned = said.get("limit") or said.get("total") or self._planned
         if "limit" in said:
             self._epochs = 0
         elif self._epochs is None:
@@ -75,7 +45,6 @@ class StatedSteps:
         if "every" in said:
             self.every = max(1, said["every"])
         self.per_epoch = said.get("each", self.per_epoch)
-        return said.get("reached")
 
     def knows(self, epoch: float | None) -> bool:
         """Return whether the interval of dicts, or the steps of an epoch, are known.

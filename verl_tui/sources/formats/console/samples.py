@@ -23,7 +23,7 @@ from verl_tui.sources.fields.sample import LONGEST_TEXT
 from verl_tui.text import safe, strip_ansi
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
 
 _LONGEST = 2000
 """Lines after which a sample that did not end is given up."""
@@ -36,32 +36,18 @@ _VALUE = pattern(rb"^\[(\w{1,60})\] ([^\n]{0,2000})$")
 """A further value of the reward function."""
 BEGIN = "[prompt]"
 """The first line of a sample contains it."""
-_FORK_FIELDS = {
-    b"Golden answers": "truth",
-    b"Target": "truth",
-    b"[Ground Truth]": "truth",
-    b"Extracted answer": "extracted",
-    b"Extracted equation": "extracted",
-    b"Solution string": "response",
-    b"[Model Response]": "response",
-    b"[Structure Validation]": "",
-    b"[Model Answer Parsing]": "",
-    b"[Content Validation]": "",
-}
-"""Lines that begin a field of a fork's sample; those of checks end one."""
-_VALIDATED = b"validation generation end"
-WORDS = (
-    "validation generation end",
-    "Setting global step",
-    *(name.decode() for name in _FORK_FIELDS),
-)
-"""Every line that says which samples follow, or begins a fork's, contains one of these."""
 _FORK_FIELD = pattern(
-    rb"((?:Golden answers|Target(?=: \S{1,40} \| Numbers: )|Extracted (?:answer|equation)"
-    rb"|Solution string)(?=: ?)"
-    rb"|\[(?:Ground Truth|Model Response|Structure Validation|Model Answer Parsing"
-    rb"|Content Validation)\]):? ?"
+    rb"(?:(?P<truth>Golden answers:|Target:(?= \S{1,40} \| Numbers: )|\[Ground Truth\]:?)"
+    rb"|(?P<extracted>Extracted (?:answer|equation):)"
+    rb"|(?P<response>Solution string:|\[Model Response\]:?)"
+    rb"|(?P<check>\[(?:Structure Validation|Model Answer Parsing|Content Validation)\]:?)) ?"
 )
+"""Begins a field of a fork's sample, or a check, which ends one."""
+WORDS = (
+    "Golden answers", "Target: ", "Extracted ", "Solution string", "[Ground Truth]",
+    "[Model Response]", " Validation]", " Parsing]",
+)  # fmt: skip
+"""Every line that begins a field of a fork's sample contains one of these."""
 _SCORE = pattern(rb"  (Format|Answer|Total): (-?\d{1,20}(?:\.\d{1,20})?)\s*$")
 _OVER = pattern(
     rb"[-=]{20,}\s*$|epoch \d+, step \d|step:\d|ACTIVE_TRAJ_NUM|Traceback \(|Error executing job"
@@ -72,8 +58,6 @@ _ANSWERS = (
     "<|start_header_id|>assistant<|end_header_id|>\n",
 )
 """What stands between prompt and response."""
-_BEGUN = pattern(rb"epoch \d{1,9}, step (\d{1,15})\s*$")
-_RESUMED = pattern(rb"Setting global step to (\d{1,15})(?!\d)")
 
 
 class _Texts:
@@ -142,14 +126,11 @@ class SampleReader:
         self._validating = False
         self._resumed = None
 
-    def notice(self, part: bytes) -> None:
-        """Take a line outside of a sample that may say which samples follow."""
-        if _VALIDATED in part:
-            self._validating = True
-        elif b"Setting global step" in part and (found := _RESUMED.search(part)):
-            self._resumed = int(found[1])
-        elif found := _BEGUN.match(part):
-            self._reached = int(found[1])
+    def notice(self, said: Mapping[str, int]) -> None:
+        """Take what a line outside of a sample states, which may say which samples follow."""
+        self._validating = self._validating or "validated" in said
+        self._resumed = said.get("resumed", self._resumed)
+        self._reached = said.get("begun", self._reached)
 
     def held(self, step: int | None) -> Sequence[Sample]:
         """Return the samples that only wait for lines that may never come.
@@ -283,7 +264,7 @@ class _ForkReader:
     def feed(self, prefix: bytes, part: bytes) -> Sequence[Sample]:
         """Take a line; return the sample that it completes."""
         found = _FORK_FIELD.match(part)
-        field = _FORK_FIELDS[found[1]] if found is not None else None
+        field = found.lastgroup if found is not None else None
         out: Sequence[Sample] = ()
         if field == "truth":
             out = self.held()
@@ -297,7 +278,7 @@ class _ForkReader:
             return self.held()
         if not texts.add(part[found.end() if found is not None else 0 :]):
             self._texts = None
-        elif not texts.field and (score := _SCORE.match(part)):  # among checks
+        elif texts.field == "check" and (score := _SCORE.match(part)):
             self._scores[score[1].decode().lower()] = float(score[2])
             if score[1] == b"Total":
                 return self.held()

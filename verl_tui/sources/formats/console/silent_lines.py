@@ -12,11 +12,11 @@ from verl_tui.sources.formats.console import (
     engine_addresses,
     errors,
     events,
-    intervals,
     printed_tables,
     progress_lines,
     samples,
     settings,
+    stated,
     step_lines,
     timestamps,
 )
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 WORDS = (
     *events.WORDS,
     *settings.WORDS,
-    *intervals.WORDS,
+    *stated.WORDS,
     *engine_addresses.WORDS,
     *progress_lines.WORDS,
     *samples.WORDS,
