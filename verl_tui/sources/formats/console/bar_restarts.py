@@ -26,16 +26,19 @@ class BarRestarts:
         that is.
         """
 
-    def follow(self, at: int, seconds: float | None) -> int | None:
-        """Take a position; return where the training before was, once it is clear that this is
-        another.
-        """
+    def _move(self, at: int, seconds: float | None) -> None:
         if at == 0 < self._at:
             self._before = self._at, self._pace
             self._pace = 0.0
         elif self._seconds is not None and seconds is not None and at > self._at:
             self._pace = max(0.0, (seconds - self._seconds) / (at - self._at))
         self._at, self._seconds = at, seconds
+
+    def follow(self, at: int, seconds: float | None) -> int | None:
+        """Take a position; return where the training before was, once it is clear that this is
+        another.
+        """
+        self._move(at, seconds)
         if self._before is None or at < _ENOUGH or not self._pace:
             return None
         top, pace = self._before

@@ -8,7 +8,8 @@ with a line's end (`daemon/logger/copier.go`).
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple
+from contextlib import suppress
+from typing import TYPE_CHECKING, NamedTuple, cast
 
 import orjson
 
@@ -111,7 +112,12 @@ class CollectedDecoder(ConsoleLayer):
             return
         for printed in text.removesuffix(b"\n").split(b"\n"):
             for record in self.console.decode(printed, number + self._added):
-                yield _timed(record, entry.time)
+                untimed = isinstance(record, MetricRow) and record.time is None
+                yield (
+                    cast("MetricRow", record)._replace(time=entry.time)
+                    if untimed
+                    else record
+                )
             self._added += 1
         self._added -= 1
         yield from self._pulse(entry.time)
@@ -131,12 +137,6 @@ class CollectedDecoder(ConsoleLayer):
         if time is not None and not self._passed_on <= time < self._passed_on + _EACH:
             self._passed_on = time
             yield Pulse(time, "")
-
-
-def _timed(record: MetricRow | Record, time: float | None) -> MetricRow | Record:
-    if isinstance(record, MetricRow) and record.time is None:
-        return record._replace(time=time)
-    return record
 
 
 def _entry(line: bytes) -> _Entry | None:
@@ -159,13 +159,9 @@ def _text(value: object) -> bytes | None:
     """Return a line; journald writes one that is no UTF-8 as a list of bytes."""
     if isinstance(value, str):
         return value.encode()
-    if isinstance(value, list) and all(map(_is_byte, value)):
-        return bytes(value)
+    with suppress(TypeError, ValueError):
+        return bytes(value) if isinstance(value, list) else None
     return None
-
-
-def _is_byte(value: object) -> bool:
-    return isinstance(value, int) and 0 <= value < 256
 
 
 def _time(value: object) -> float | None:

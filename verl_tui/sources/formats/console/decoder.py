@@ -23,7 +23,7 @@ from verl_tui.sources.formats.console.leads import (
     printed,
     without_hole,
 )
-from verl_tui.sources.formats.console.printed_tables import TableReader
+from verl_tui.sources.formats.console.printed_tables import PrintedTables
 from verl_tui.sources.formats.console.progress_lines import (
     WHOLE_BAR,
     has_bar,
@@ -73,7 +73,7 @@ class ConsoleDecoder:
         self._engines = EngineReader()
         self._settings = SettingsReader()
         self._sample = SampleReader()
-        self._table = TableReader()
+        self._table = PrintedTables()
         self._dicts = DictReader()
         self._noise = Noise()
         self._repeated = Repeated()
@@ -245,8 +245,7 @@ class ConsoleDecoder:
         return not (
             self._blank
             or number == self._number
-            or self._sample.begun
-            or self._sample.waits
+            or self._sample.is_busy
             or self._table.begun
             or self._settings.is_open
             or self._errors.framed

@@ -186,6 +186,24 @@ class StepResolver:
     def bar(self, at: int, total: int) -> None:
         """Take a nameless bar; the training's bar is one."""
         self.caught_up()
+        before = self._moved(at, total)
+        is_trainings = total == self.total or (self.total is None and at < total)
+        if self.cleared:
+            self._painted.setdefault(total, at)
+            if is_trainings:
+                self._close()
+        elif is_trainings and self._awaits(total):
+            self.at, self.total = at, total
+            step = self._likeliest(before, at)
+            self._behind(at, step, counted=step not in (before, at))
+
+    def _awaits(self, total: int) -> bool:
+        """Return whether dicts wait for a bar of this length."""
+        waits = self._trains() or (self._waiting and total == self.total)
+        return bool(waits) and not self._kept_back
+
+    def _moved(self, at: int, total: int) -> int | None:
+        """Note the position of a bar; return the one before, None if it had none."""
         if total == self.total and at == 0 and self.at:
             self._count()
             self._start_training()
@@ -195,18 +213,9 @@ class StepResolver:
         if not self._waiting:
             self._guess.moved(before, at)
         self._drawn = at, total
-        begins = self.total is None and at < total
-        in_order = bool(self._waiting) and not self._kept_back
         if total == self.total:
             self.at = at
-        if self.cleared:
-            self._painted.setdefault(total, at)
-            if total == self.total or begins:
-                self._close()
-        elif in_order and (total == self.total or (begins and self._trains())):
-            self.at, self.total = at, total
-            step = self._likeliest(before, at)
-            self._behind(at, step, counted=step not in (before, at))
+        return before
 
     def settle(self) -> None:
         """Settle the dicts that wait for a bar at their likeliest steps: none may come."""
@@ -273,17 +282,20 @@ class StepResolver:
         two steps in a row is of the first, unless that one has its dict, or the second is what one
         logs at: the bar that was cleared for the dict is missing in what is copied from a terminal.
         """
-        last = self._last
-        if any(one.ahead for one in self._waiting):
-            return at - (before is not None and before < at and before != last)
-        if not before:
+        if before is None:
             return at
-        if not self._trains():
-            return before if before in (last, at - 1) else at
+        if any(one.ahead for one in self._waiting):
+            return at - (before < at and before != self._last)
+        if before and not self._trains():
+            return before if before in (self._last, at - 1) else at
+        return self._between(before, at) if before else at
+
+    def _between(self, before: int, at: int) -> int:
         interval = self._interval()
-        if last is not None and interval and before <= last + interval <= at:
-            return last + interval
-        if before != at - 1 or before == last:
+        following = self._last + interval if self._last is not None and interval else -1
+        if before <= following <= at:
+            return following
+        if before != at - 1 or before == self._last:
             return at
         return self._guess.step(before, self._waiting[-1].epoch)
 
@@ -328,14 +340,7 @@ class StepResolver:
             before: The step to count from.
             stride: Steps between two training dicts; below 1 where several share a step.
         """
-        training = self._trains()
-        if training > (1 if self._kept_back is None else _PATIENCE):
-            self._loose = True
-        if training and self.total is None and self._drawn is not None:
-            at, total = self._drawn
-            self.total = total if at < total else None
-        in_order = training == 1 and self._kept_back is False
-        least = (self.at or 0) if in_order else 0
+        least = self._begin_count(self._trains())
         start = before if before is not None else self._before() or 0
         stride = stride if stride is not None else self._interval() or 1
         waiting, self._waiting = self._waiting, []
@@ -350,6 +355,16 @@ class StepResolver:
             else:
                 step = self.at or max(0, start)
             self._settle(one, step, counted=True)
+
+    def _begin_count(self, training: int) -> int:
+        """Note that so many training dicts are counted; return the least step of the first."""
+        if training > (1 if self._kept_back is None else _PATIENCE):
+            self._loose = True
+        if training and self.total is None and self._drawn is not None:
+            at, total = self._drawn
+            self.total = total if at < total else None
+        in_order = training == 1 and self._kept_back is False
+        return (self.at or 0) if in_order else 0
 
     def _one_by_one(self, waiting: Sequence[PrintedDict], stride: int = 1) -> None:
         """Settle dicts by counting as if each had come alone."""

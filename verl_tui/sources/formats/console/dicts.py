@@ -149,19 +149,24 @@ class DictReader:
         if not _ENDS_TEXT.search(part, 0, at):
             return None
         found = read_dict(part[at:])
+        return self._unnamed(found, part[: len(part) - len(found.behind)], number)
+
+    def _unnamed(
+        self, found: ReadDict, part: bytes, number: int
+    ) -> Sequence[MetricRow | Record] | None:
         written = {
             key: math.nan if value is None else value
             for key, value in found.values.items()
         }
         step, total = (_stated(written, names) for names in (_STEPS, _TOTALS))
         if not _is_metrics(written, stated=step is not None):
-            self.unread += not written and hinted(part[at:])
+            self.unread += not written and hinted(part)
             return None
         self._note(found)
-        self.program.dict(written)
         self._line = number
+        self.program.dict(written)
         if "train_runtime" in written:
-            return self._ended(written, step, part[: len(part) - len(found.behind)])
+            return self._ended(written, step, part)
         self.steps.printed(_printed(written, step))
         stated = [Progress(step, total)] if step is not None else []
         return [*stated, *self.placed()]

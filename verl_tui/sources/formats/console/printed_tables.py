@@ -46,7 +46,7 @@ _LONGEST = 20_000
 """Lines after which an unfinished table is given up."""
 
 
-class TableReader:
+class PrintedTables:
     """Reads the tables of one console."""
 
     def __init__(self) -> None:
@@ -124,10 +124,7 @@ def _rows(lines: Sequence[str]) -> Iterator[Iterable[tuple[str, list[str]]]]:
     row: list[list[str]] = []
     for line in (*lines, ""):
         if line.startswith("┃"):
-            cells = [cell.strip() for cell in line.strip("┃").split("┃")]
-            # Long names are wrapped.
-            known = names if len(names) == len(cells) else [""] * len(cells)
-            names = [a + b for a, b in zip(known, cells, strict=True)]
+            names = _header(line, names)
         elif not line.startswith("│"):
             if row:
                 yield zip(names, row, strict=True)
@@ -136,6 +133,14 @@ def _rows(lines: Sequence[str]) -> Iterator[Iterable[tuple[str, list[str]]]]:
             row = row or [[] for _ in names]
             for written, cell in zip(row, fields, strict=True):
                 written.append(cell)
+
+
+def _header(line: str, names: Sequence[str]) -> list[str]:
+    """Return the names of the columns behind a line of the header; long names are wrapped."""
+    cells = [cell.strip() for cell in line.strip("┃").split("┃")]
+    if len(names) != len(cells):
+        return cells
+    return [a + b for a, b in zip(names, cells, strict=True)]
 
 
 def _cells(line: str, count: int) -> Sequence[str]:

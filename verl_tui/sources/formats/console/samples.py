@@ -63,9 +63,9 @@ _ANSWERS = (
 class _Texts:
     """The texts of a sample that one process prints."""
 
-    def __init__(self, prefix: bytes = b"") -> None:
+    def __init__(self, prefix: bytes = b"", field: str | None = None) -> None:
         self.prefix = prefix
-        self.field: str | None = None
+        self.field = field
         """The field that is open; None outside of a sample."""
         self.lines: dict[str, list[bytes]] = {}
         self.count = 0
@@ -104,9 +104,9 @@ class SampleReader:
         return self._texts.field is not None
 
     @property
-    def waits(self) -> bool:
-        """True if a complete sample waits for further values, or a fork's for its end."""
-        return self._waiting is not None or self.listens
+    def is_busy(self) -> bool:
+        """True if a sample has begun, or waits for further values or, a fork's, for its end."""
+        return self.begun or self._waiting is not None or self.listens
 
     @property
     def listens(self) -> bool:
@@ -167,14 +167,10 @@ class SampleReader:
             if found is None and self._value(part):
                 return ()
             samples = self._held()
-        begins = found is not None and found[1] == b"prompt"
-        if begins:
-            self._texts = _Texts(prefix)
-        if found is not None and (begins or self.holds(prefix)):
-            self._texts.field = found[1].decode()
-            part = part[found.end() :]
+        if found is not None and found[1] == b"prompt":
+            self._texts = _Texts(prefix, "prompt")
         if self.holds(prefix):
-            self._continue(part, step, is_new=found is not None)
+            self._continue(found, part, step)
         if not self.begun:
             samples = (*samples, *self._placed(self._forks.feed(prefix, part), step))
         return samples
@@ -190,7 +186,8 @@ class SampleReader:
         """
         ray = _RAY.match(line)
         lead = ray.group() if ray is not None else b""
-        if self.waits or strip_ansi(lead) != self._texts.prefix:
+        waits = self._waiting is not None or self.listens
+        if waits or strip_ansi(lead) != self._texts.prefix:
             return at
         found = _plain_lines(lead).match(text, at, at + _AT_ONCE)
         lines = found.group() if found is not None else b""
@@ -203,11 +200,17 @@ class SampleReader:
         self._texts.add(lines[len(lead) : -1].replace(b"\n" + lead, b"\n"), count)
         return at + len(lines)
 
-    def _continue(self, part: bytes, step: int | None, *, is_new: bool) -> None:
-        """Take a line of the open field."""
+    def _continue(
+        self, found: re.Match[bytes] | None, part: bytes, step: int | None
+    ) -> None:
+        """Take a line of the sample, which may begin a field."""
+        if found is not None:
+            self._texts.field = found[1].decode()
+            part = part[found.end() :]
         field = self._texts.field
         # A reward function may give values but no score.
-        is_value = field == "ground_truth" and not is_new and self._value(part)
+        may_end = field == "ground_truth" and found is None
+        is_value = may_end and self._value(part)
         if not is_value and not self._texts.add(part):
             self.leave()
         elif is_value or field == "score":
@@ -264,25 +267,31 @@ class _ForkReader:
     def feed(self, prefix: bytes, part: bytes) -> Sequence[Sample]:
         """Take a line; return the sample that it completes."""
         found = _FORK_FIELD.match(part)
-        field = found.lastgroup if found is not None else None
         out: Sequence[Sample] = ()
-        if field == "truth":
+        if found is not None and found.lastgroup == "truth":
             out = self.held()
             self._texts = _Texts(prefix.strip())
         texts = self._texts
         if texts is None or prefix.strip() != texts.prefix:
             return out
         if found is not None:
-            texts.field = field
-        elif texts.field == "response" and _OVER.match(part):
+            texts.field = found.lastgroup
+            part = part[found.end() :]
+        elif self._ends(texts.field, part):
             return self.held()
-        if not texts.add(part[found.end() if found is not None else 0 :]):
+        if not texts.add(part):
             self._texts = None
-        elif texts.field == "check" and (score := _SCORE.match(part)):
-            self._scores[score[1].decode().lower()] = float(score[2])
-            if score[1] == b"Total":
-                return self.held()
         return out
+
+    def _ends(self, field: str | None, part: bytes) -> bool:
+        """Return whether a line ends the sample: among checks the last score does."""
+        if field == "response":
+            return _OVER.match(part) is not None
+        score = _SCORE.match(part) if field == "check" else None
+        if score is None:
+            return False
+        self._scores[score[1].decode().lower()] = float(score[2])
+        return score[1] == b"Total"
 
     def held(self) -> Sequence[Sample]:
         """Return the sample, which is over."""

@@ -126,7 +126,6 @@ class WrappedDecoder(ConsoleLayer):
     def _read(self, line: bytes, number: int) -> Iterator[MetricRow | Record]:
         row = line.removesuffix(b"\r")
         self._look(row)
-        cut = False
         if not self._is_wrapped:
             self._knows_steps = self._knows_steps or bool(self._rows)
             yield from self._completed()
@@ -134,8 +133,7 @@ class WrappedDecoder(ConsoleLayer):
                 yield from self.console.decode(line, number)
                 return
         elif self._rows and not _continues(self._rows[-1], row, self._width):
-            cut = _characters(self._rows[-1]) == self._width and _begins(row)
-            yield from self._completed(cut=cut)
+            yield from self._completed(cut=_begins(row))
         self._first = self._first if self._rows else number
         self._rows.append(row)
         ends = _characters(row) < self._width - 1 or len(self._rows) >= _MOST_ROWS
@@ -147,14 +145,18 @@ class WrappedDecoder(ConsoleLayer):
         self._seen += 1
         if self._rows and not self._goes_on:
             self._goes_on = _is_within(self._rows[-1], row)
-        width = _characters(row) if len(row) >= self._width else 0
+        if len(row) >= self._width:
+            self._look_at_wide(row, _characters(row))
+        if self._seen > _FIRST_ROWS and not self._is_wrapped:
+            self._may_be_wrapped = False
+        if self._width > _WIDEST or _NEVER_SHOWN.match(row) is not None:
+            self._may_be_wrapped = False
+
+    def _look_at_wide(self, row: bytes, width: int) -> None:
         if width > self._width:
             self._look_at_wider(width)
         if width == self._width and row[-1:].isalnum() and len(self._full) < _ENOUGH:
             self._full.add(_DIGITS.sub(b"", row))
-        decided = self._seen > _FIRST_ROWS and not self._is_wrapped
-        if decided or self._width > _WIDEST or _NEVER_SHOWN.match(row) is not None:
-            self._may_be_wrapped = False
 
     def _look_at_wider(self, width: int) -> None:
         """Learn from a row that is wider than all before; in a wrapped log it is a broken one."""
@@ -183,12 +185,16 @@ class WrappedDecoder(ConsoleLayer):
         return b"".join((*full, end))
 
     def _completed(self, *, cut: bool = False) -> Iterable[MetricRow | Record]:
-        """Return the records of the line that the rows so far are, if there are any; of a cut one
-        without the last metric.
+        """Return the records of the line that the rows so far are, if there are any.
+
+        Args:
+            cut: Whether another line begins behind them: then one that ends with a full row was
+                cut, and its last metric may be, too.
         """
         if not self._rows:
             return ()
         text = self._together()
+        cut = cut and _characters(self._rows[-1]) == self._width
         self._rows.clear()
         if cut and STEP.search(text) is not None:
             self._cut += 1
