@@ -116,13 +116,15 @@ class SettingsReader:
         """
         if number > self._until:
             return self.end()
-        if not (self.is_open or _MAY_BEGIN.search(part)):
+        may_begin = _MAY_BEGIN.search(part) is not None
+        if not (self.is_open or may_begin):
             return ()
         if b"[repeated " in part:
             part = unrepeated(part)[0]
         found = [
             record
             for block in self._blocks
+            if block.lines or may_begin
             for record in block.feed(prefix, part, number)
         ]
         self.is_open = any(block.lines for block in self._blocks)

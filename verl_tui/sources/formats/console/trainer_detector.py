@@ -9,12 +9,14 @@ TRL's keys. A log without metrics, such as a start that failed, has names of mod
 
 from __future__ import annotations
 
+from functools import lru_cache
 from typing import TYPE_CHECKING
 
 from verl_tui.patterns import pattern
 from verl_tui.sources.formats.console.word_search import any_of
 
 if TYPE_CHECKING:
+    import re
     from collections.abc import Container
 
 VERL, SLIME, OPENRLHF = "verl console", "slime console", "OpenRLHF console"
@@ -49,12 +51,13 @@ _NAMES = {
 """Trainers by the groups of `_MENTIONED`; those that build on others come before these."""
 _ON_TRANSFORMERS = (SWIFT, FACTORY, TRL)
 """Trainers that print the dicts of transformers' trainer."""
-_MAY_MENTION = any_of((
-    "verl", "actor_rollout_ref", " pid=", "ray init", "validation generation", "swift",
-    "llamafactory", "llmtuner", "openrlhf", "slime", "nemo_rl", "prime_rl", "trl",
-    "transformers", "Running training",
-))  # fmt: skip
-"""Found in every line that mentions a trainer."""
+_WORDS = {
+    VERL: ("verl", "actor_rollout_ref", " pid=", "ray init", "validation generation"),
+    SWIFT: ("swift",), FACTORY: ("llamafactory", "llmtuner"), OPENRLHF: ("openrlhf",),
+    SLIME: ("slime",), NEMO: ("nemo_rl",), PRIME: ("prime_rl",), TRL: ("trl",),
+    OTHER: ("transformers", "Running training"),
+}  # fmt: skip
+"""Every line that mentions a trainer contains one of these."""
 _SWIFT_KEY = "global_step/max_steps"
 _TRL_KEYS = (
     # GRPO, RLOO
@@ -74,7 +77,7 @@ class TrainerDetector:
         self._signed: str | None = None
         self._likely: str | None = None
         """By the keys of dicts."""
-        self._mentioned: set[str] = set()
+        self._mentioned: frozenset[str] = frozenset()
 
     @property
     def name(self) -> str | None:
@@ -96,9 +99,9 @@ class TrainerDetector:
         signed = _SIGNED.search(line)
         if signed is not None:
             self._signed = SWIFT if signed["swift"] else FACTORY
-        elif _MAY_MENTION.search(line):
+        elif _of_others(self._mentioned).search(line):
             found = _MENTIONED.finditer(line)
-            self._mentioned.update(_NAMES[one.lastgroup or ""] for one in found)
+            self._mentioned |= {_NAMES[one.lastgroup or ""] for one in found}
 
     def metrics(self, trainer: str) -> None:
         """Note that there are metrics as only one trainer writes them."""
@@ -111,3 +114,10 @@ class TrainerDetector:
             self._signed = self._signed or SWIFT
         elif self._likely != TRL:
             self._likely = TRL if any(key in keys for key in _TRL_KEYS) else OTHER
+
+
+@lru_cache
+def _of_others(mentioned: frozenset[str]) -> re.Pattern[bytes]:
+    """Return what is found in all lines that mention other trainers than these."""
+    others = (words for name, words in _WORDS.items() if name not in mentioned)
+    return any_of(word for words in others for word in words)
