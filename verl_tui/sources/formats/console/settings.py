@@ -53,8 +53,8 @@ _CUT = "the printed configuration is cut, or other output cuts into it: it is no
 
 _TEXT = r"'(?:[^'\\]|\\.)*'|\"(?:[^\"\\]|\\.)*\""
 """Text as `repr` writes it: with a quote of its own kind escaped."""
-_CALL = r"(?:^|[\s:=])(\w*(?:Namespace|Config|Arguments|Args)\("
-_CALLED = pattern(_CALL + r"\s*\S.*\))")
+_OF_CALL = rb"(?:Namespace|Config|Arguments|Args)\("
+_CALLED = pattern(rf"(?:^|[\s:=])(\w*{_OF_CALL.decode()}.*\))")
 _NEVER = pattern(rb"(?!)")
 _ALWAYS = pattern(b"")
 _LINE = pattern(r"^\s*(\w+)=(.*?),?\s*$")
@@ -283,9 +283,9 @@ _FORMS = (
         pattern(rb"\}\s*$"),
         _printed_dict,
     ),
-    _Form(pattern(_CALLED.pattern.encode()), _NEVER, _ALWAYS, _call),
+    _Form(pattern(_OF_CALL + rb"\s*\S.*\)"), _NEVER, _ALWAYS, _call),
     _Form(
-        pattern(rf"{_CALL})\s*$".encode()),
+        pattern(_OF_CALL + rb"\s*$"),
         pattern(rb"^\s*(?:\w+=|\)\s*$)"),
         pattern(rb"^\s*\)\s*$"),
         partial(_listed, _LINE),

@@ -13,11 +13,9 @@ from functools import lru_cache
 from typing import TYPE_CHECKING
 
 from verl_tui.patterns import pattern
-from verl_tui.sources.formats.console.word_search import any_of
 
 if TYPE_CHECKING:
-    import re
-    from collections.abc import Container
+    from collections.abc import Container, Sequence
 
 VERL, SLIME, OPENRLHF = "verl console", "slime console", "OpenRLHF console"
 SWIFT, FACTORY, TRL = "ms-swift console", "LLaMA-Factory console", "TRL console"
@@ -99,7 +97,7 @@ class TrainerDetector:
         signed = _SIGNED.search(line)
         if signed is not None:
             self._signed = SWIFT if signed["swift"] else FACTORY
-        elif _of_others(self._mentioned).search(line):
+        elif any(map(line.__contains__, _of_others(self._mentioned))):
             found = _MENTIONED.finditer(line)
             self._mentioned |= {_NAMES[one.lastgroup or ""] for one in found}
 
@@ -117,7 +115,7 @@ class TrainerDetector:
 
 
 @lru_cache
-def _of_others(mentioned: frozenset[str]) -> re.Pattern[bytes]:
-    """Return what is found in all lines that mention other trainers than these."""
+def _of_others(mentioned: frozenset[str]) -> Sequence[bytes]:
+    """Return words of which all lines that mention other trainers than these contain one."""
     others = (words for name, words in _WORDS.items() if name not in mentioned)
-    return any_of(word for words in others for word in words)
+    return [word.encode() for words in others for word in words]
