@@ -5,14 +5,14 @@ from __future__ import annotations
 import pytest
 
 from verl_tui.sources.formats.console import events as console_events
-from verl_tui.sources.formats.console import intervals
-from verl_tui.sources.formats.console import sample_blocks as console_blocks
-from verl_tui.sources.formats.console import settings_reader as console_settings
+from verl_tui.sources.formats.console import samples as console_blocks
+from verl_tui.sources.formats.console import settings as console_settings
+from verl_tui.sources.formats.console import stated
 from verl_tui.sources.formats.console.word_search import any_of
 
 WORDS = (
     *console_blocks.WORDS,
-    *intervals.WORDS,
+    *stated.WORDS,
     *console_events.WORDS,
     *console_settings.WORDS,
 )

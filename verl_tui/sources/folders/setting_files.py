@@ -7,13 +7,13 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from verl_tui.patterns import pattern
-from verl_tui.records import Record, Settings, Unreadable
+from verl_tui.records import LAUNCH, Record, Settings, Unreadable
 from verl_tui.sources.fields import yaml_text
 from verl_tui.sources.fields.setting_values import flatten_settings, scalar
 from verl_tui.sources.files.paths import why
 from verl_tui.sources.files.polled import PolledSource
 from verl_tui.sources.files.tail import opened
-from verl_tui.sources.formats.console.command_line import settings_of
+from verl_tui.sources.formats.console.settings import of_command
 from verl_tui.text import one_line
 
 if TYPE_CHECKING:
@@ -52,10 +52,9 @@ class SettingsSource(PolledSource):
             return (values,), False
         self._records += 1
         if self.path.name == _METADATA:
-            return (
-                _identity(values, str(self.path)),
-                *settings_of(_arguments(text)),
-            ), False
+            launch = of_command(_arguments(text))
+            stated = (Settings(launch, LAUNCH),) if launch else ()
+            return (_identity(values, str(self.path)), *stated), False
         return (Settings(values, str(self.path)),), False
 
     def _changed_text(self) -> bytes | None:

@@ -9,7 +9,7 @@ from verl_tui.sources.fields.row_batcher import MetricRow, RowBatcher, joined_no
 from verl_tui.sources.formats.format import BufferingDecoder, Parts
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Sequence
     from pathlib import Path
 
     from verl_tui.sources.formats.format import Decoder, ReadAt
@@ -43,10 +43,10 @@ def decoded(decoder: Decoder, data: bytes) -> DecodedLines | None:
     stands in them and what the decoder knows.
     """
     standing = standing_of(decoder)
-    items, count, _ = _items_of(decoder, data, 0)
+    items = _items_of(decoder, data, 1)
     if standing is None or standing_of(decoder) is None:
         return None
-    return DecodedLines(items, count, standing, decoder)
+    return DecodedLines(items, data.count(b"\n"), standing, decoder)
 
 
 class LineReader:
@@ -58,8 +58,8 @@ class LineReader:
         self._batcher = RowBatcher(holds_back=True)
         self._line = 0
         """Complete lines so far."""
-        self._partial: list[bytes] = []
-        self._partial_size = 0
+        self._partial = bytearray()
+        """The beginning of a line without an end."""
         self._skipping = False
         """True if the line that is being read has been given up."""
         self._is_unread = False
@@ -83,21 +83,20 @@ class LineReader:
         self._is_unread = self._is_unread and not data
         if self._skipping:
             data = self._behind_skipped(data)
-        patient = self._patient
-        rest = (
-            self._read_lines(data)
-            if patient is None
-            else self._read_text(patient, data)
-        )
-        if rest:
+        end = data.rfind(b"\n") + 1
+        if end:
+            text = self._completed(memoryview(data)[:end])
+            self._batcher.add_many(self._decoded(text))
+            self._line += text.count(b"\n")
+        if rest := data[end:]:
             self._keep(rest)
-            if patient is not None and b"]" in rest:
-                self._decode_early(patient)
+            if self._patient is not None and b"]" in rest:
+                self._decode_early(self._patient)
         return self._batcher.take()
 
     def finish(self) -> tuple[Record, ...]:
         """Return the records of a last line without an end, where it is complete by itself."""
-        partial = b"".join(self._partial)
+        partial = bytes(self._partial)
         partial = partial if self._line else partial.removeprefix(_BOM)
         records = None
         if partial.strip():
@@ -105,7 +104,7 @@ class LineReader:
         self._is_unread = records is None and bool(partial.strip())
         if records is not None:
             # Its content has been taken as it stood, only what comes after it counts.
-            self._drop_partial()
+            self._partial.clear()
             self._batcher.add(records)
         if self._patient is not None:
             self._batcher.add(self._patient.held())
@@ -122,7 +121,7 @@ class LineReader:
     def restart(self, reason: str) -> tuple[Record, ...]:
         """Forget everything, the file starts anew; return the records that say so."""
         self._line = 0
-        self._drop_partial()
+        self._partial.clear()
         self._skipping = False
         self._batcher.release()
         self._batcher.add(self.decoder.restart() or (Restart(reason),))
@@ -153,28 +152,16 @@ class LineReader:
             self._line += 1
         return rest
 
-    def _read_lines(self, data: bytes) -> bytes:
-        """Have complete lines decoded one by one; return what stands behind them."""
-        if (self._partial or not self._line) and (end := data.find(b"\n") + 1):
-            data = self._completed(data[:end]) + data[end:]
-        found, count, rest = _items_of(self.decoder, data, self._line)
-        self._line += count
-        self._batcher.add_many(found)
-        return rest
-
-    def _read_text(self, decoder: BufferingDecoder, data: bytes) -> bytes:
-        """Have complete lines decoded together; return what stands behind them."""
-        end = data.rfind(b"\n") + 1
-        if end:
-            text = self._completed(memoryview(data)[:end])
-            self._batcher.add(decoder.decode_all(text, self._line + 1))
-            self._line += text.count(b"\n")
-        return data[end:]
+    def _decoded(self, text: bytes) -> Iterable[MetricRow | Record]:
+        """Return the records of complete lines."""
+        if self._patient is not None:
+            return self._patient.decode_all(text, self._line + 1)
+        return _items_of(self.decoder, text, self._line + 1)
 
     def _completed(self, data: bytes | memoryview) -> bytes:
         """Return the end of a line, and what follows, with the line's beginning."""
-        text = b"".join((*self._partial, data))
-        self._drop_partial()
+        text = b"".join((self._partial, data))
+        self._partial.clear()
         if self._line:
             return text
         return text.removeprefix(_BOM)
@@ -183,31 +170,18 @@ class LineReader:
         """Take as much of a line without an end as is certain: a bar may be the last thing on it
         for hours.
         """
-        line = b"".join(self._partial)
+        line = bytes(self._partial)
         if sure := decoder.early(line):
             self._batcher.add(decoder.decode(line[:sure], self._line + 1))
-            self._partial = [line[sure:]]
-            self._partial_size = len(line) - sure
+            del self._partial[:sure]
 
     def _keep(self, rest: bytes) -> None:
-        self._partial.append(rest)
-        self._partial_size += len(rest)
-        if self._partial_size > LONGEST_LINE:
+        self._partial += rest
+        if len(self._partial) > LONGEST_LINE:
             self._skipping = True
-            self._drop_partial()
-            self._batcher.add(
-                (
-                    Unreadable(
-                        self._line + 1,
-                        f"no line end within {LONGEST_LINE >> 20} MiB",
-                        "",
-                    ),
-                )
-            )
-
-    def _drop_partial(self) -> None:
-        self._partial = []
-        self._partial_size = 0
+            self._partial.clear()
+            reason = f"no line end within {LONGEST_LINE >> 20} MiB"
+            self._batcher.add((Unreadable(self._line + 1, reason, ""),))
 
 
 def standing_of(decoder: object) -> object:
@@ -217,26 +191,22 @@ def standing_of(decoder: object) -> object:
     return getattr(decoder, "standing", None)
 
 
-def _items_of(
-    decoder: Decoder, data: bytes, before: int
-) -> tuple[list[MetricRow | Record], int, bytes]:
-    """Return what the complete lines among some bytes say, how many there are, and what stands
-    behind them.
+def _items_of(decoder: Decoder, text: bytes, number: int) -> list[MetricRow | Record]:
+    """Return what complete lines say.
 
     Args:
         decoder: Decodes them.
-        data: The bytes, from the beginning of a line on.
-        before: Lines before them.
+        text: The lines with their ends.
+        number: The number of the first.
     """
     found: list[MetricRow | Record] = []
-    number = before
     start = 0
     # Cut one by one: all at once would leave the processor's cache before they are decoded.
-    while (end := data.find(b"\n", start)) >= 0:
+    while (end := text.find(b"\n", start)) >= 0:
+        found += decoder.decode(text[start:end], number)
         number += 1
-        found += decoder.decode(data[start:end], number)
         start = end + 1
-    return found, number - before, data[start:]
+    return found
 
 
 def _numbered_from(

@@ -32,8 +32,7 @@ class BarRestarts:
             self._pace = 0.0
         elif self._seconds is not None and seconds is not None and at > self._at:
             self._pace = max(0.0, (seconds - self._seconds) / (at - self._at))
-        self._at = at
-        self._seconds = seconds
+        self._at, self._seconds = at, seconds
 
     def follow(self, at: int, seconds: float | None) -> int | None:
         """Take a position; return where the training before was, once it is clear that this is

@@ -8,7 +8,8 @@ with a line's end (`daemon/logger/copier.go`).
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple
+from contextlib import suppress
+from typing import TYPE_CHECKING, NamedTuple, cast
 
 import orjson
 
@@ -23,7 +24,6 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
     from verl_tui.records import Record
-    from verl_tui.sources.formats.format import BufferingDecoder
 
 _TEXT = ("log", "line", "textPayload", "MESSAGE", "message", "msg")
 _TIME = ("time", "timestamp", "@timestamp", "ts", "__REALTIME_TIMESTAMP")
@@ -73,16 +73,7 @@ def printed_line(line: bytes) -> bytes:
 class CollectedDecoder(ConsoleLayer):
     """Decodes a console, whether a collector keeps it or not: its first line shows it."""
 
-    def __init__(self, console: BufferingDecoder) -> None:
-        """Begin.
-
-        Args:
-            console: Decodes the lines as they were printed.
-        """
-        super().__init__(console)
-        self._forget()
-
-    def _forget(self) -> None:
+    def _begin(self) -> None:
         self._collected: bool | None = None
         """None until the first line."""
         self._pieces: dict[str, list[bytes]] = {}
@@ -92,44 +83,20 @@ class CollectedDecoder(ConsoleLayer):
         self._added = 0
         """Lines beyond the file's own: an object may hold several."""
 
-    def decode_all(self, text: bytes, number: int) -> Iterable[MetricRow | Record]:
-        """Return the records of complete lines."""
-        if not self._is_collected(text):
-            return self.console.decode_all(text, number)
-        out: list[MetricRow | Record] = []
-        for at, line in enumerate(text.split(b"\n")[:-1], number):
-            out.extend(self._read(line, at))
-        return out
-
-    def decode(self, line: bytes, number: int) -> Iterable[MetricRow | Record]:
-        """Return the records of one line, or of a part of it."""
-        if not self._is_collected(line):
-            return self.console.decode(line, number)
-        return self._read(line, number)
+    def _restores(self, line: bytes) -> bool:
+        if self._collected is None and line.strip():
+            self._collected = bool(as_printed(line))
+        return self._collected is not False
 
     def last(self, line: bytes, number: int) -> Iterable[MetricRow | Record] | None:
         """Return the records of a line without an end; of an object only if it is whole."""
-        if not self._is_collected(line):
+        if not self._restores(line):
             return self.console.last(line, number)
-        if _entry(line) is None:
-            return None
-        return self._read(line, number)
+        return self._read(line, number) if _entry(line) is not None else None
 
     def early(self, line: bytes) -> int:
         """Return how many bytes of an unfinished line can be decoded: of an object none."""
-        if self._is_collected(line):
-            return 0
-        return self.console.early(line)
-
-    def restart(self) -> Iterable[MetricRow | Record]:
-        """Forget everything: the file starts anew."""
-        self._forget()
-        return super().restart()
-
-    def _is_collected(self, text: bytes) -> bool:
-        if self._collected is None and text.strip():
-            self._collected = bool(as_printed(text.lstrip().split(b"\n", 1)[0]))
-        return bool(self._collected)
+        return 0 if self._restores(line) else self.console.early(line)
 
     def _read(self, line: bytes, number: int) -> Iterator[MetricRow | Record]:
         """Yield the records of what one object holds."""
@@ -145,7 +112,12 @@ class CollectedDecoder(ConsoleLayer):
             return
         for printed in text.removesuffix(b"\n").split(b"\n"):
             for record in self.console.decode(printed, number + self._added):
-                yield _timed(record, entry.time)
+                untimed = isinstance(record, MetricRow) and record.time is None
+                yield (
+                    cast("MetricRow", record)._replace(time=entry.time)
+                    if untimed
+                    else record
+                )
             self._added += 1
         self._added -= 1
         yield from self._pulse(entry.time)
@@ -165,12 +137,6 @@ class CollectedDecoder(ConsoleLayer):
         if time is not None and not self._passed_on <= time < self._passed_on + _EACH:
             self._passed_on = time
             yield Pulse(time, "")
-
-
-def _timed(record: MetricRow | Record, time: float | None) -> MetricRow | Record:
-    if isinstance(record, MetricRow) and record.time is None:
-        return record._replace(time=time)
-    return record
 
 
 def _entry(line: bytes) -> _Entry | None:
@@ -193,13 +159,9 @@ def _text(value: object) -> bytes | None:
     """Return a line; journald writes one that is no UTF-8 as a list of bytes."""
     if isinstance(value, str):
         return value.encode()
-    if isinstance(value, list) and all(map(_is_byte, value)):
-        return bytes(value)
+    with suppress(TypeError, ValueError):
+        return bytes(value) if isinstance(value, list) else None
     return None
-
-
-def _is_byte(value: object) -> bool:
-    return isinstance(value, int) and 0 <= value < 256
 
 
 def _time(value: object) -> float | None:

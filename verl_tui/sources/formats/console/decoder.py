@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from verl_tui.patterns import pattern
 from verl_tui.records import Event, EventKind, Progress
 from verl_tui.sources.fields.row_batcher import MetricRow, joined_notes
 from verl_tui.sources.formats.console import errors as console_errors
@@ -24,16 +23,16 @@ from verl_tui.sources.formats.console.leads import (
     printed,
     without_hole,
 )
-from verl_tui.sources.formats.console.printed_tables import TableBlock
+from verl_tui.sources.formats.console.printed_tables import PrintedTables
 from verl_tui.sources.formats.console.progress_lines import (
     WHOLE_BAR,
     has_bar,
     named_bars,
-    stated_progress,
 )
-from verl_tui.sources.formats.console.sample_blocks import SampleBlock
-from verl_tui.sources.formats.console.settings_reader import SettingsReader
+from verl_tui.sources.formats.console.samples import SampleReader
+from verl_tui.sources.formats.console.settings import SettingsReader
 from verl_tui.sources.formats.console.silent_lines import Noise, Repeated
+from verl_tui.sources.formats.console.stated import stated
 from verl_tui.sources.formats.console.step_lines import (
     KEPT_BY_WANDB,
     STEP,
@@ -51,14 +50,10 @@ from verl_tui.sources.formats.trainer_state import FROM_ZERO, FROM_ZERO_NOTE
 from verl_tui.text import strip_ansi
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Mapping, Sequence
 
     from verl_tui.records import Record
 
-_LEAD = pattern(
-    rb"(?:(?:\x1b\[[\d;]{0,20}m)*\([^()\x1b\n]*\)(?:\x1b\[[\d;]{0,20}m)* )?"
-)
-"""Ray's prefix with its colours, empty where there is none."""
 _CLEARED = 10
 """Fewest spaces that clear a bar."""
 _MOST_BEHIND = 16
@@ -77,25 +72,28 @@ class ConsoleDecoder:
         self._errors = ErrorReader()
         self._engines = EngineReader()
         self._settings = SettingsReader()
-        self._sample = SampleBlock()
-        self._table = TableBlock()
+        self._sample = SampleReader()
+        self._table = PrintedTables()
         self._dicts = DictReader()
         self._noise = Noise()
         self._repeated = Repeated()
         self._unknown = UnknownLines()
+        self._timestamps = TimestampReader()
+        self._leads = LeadReader()
+        self._out: list[MetricRow | Record] = []
+        """What the lines say that are being read."""
         self._reported: dict[str, None] = {}
         self._step: int | None = None
         self._from_zero = False
         """True where the console counts steps from 0 and other files of the run from 1."""
-        self._timestamps = TimestampReader()
         self._number = 0
+        """That of the line that is read."""
         self._is_cut = False
-        """True if the line that is read is as long as W&B lets lines become."""
+        """True if it is as long as W&B lets lines become."""
         self._cut = 0
         """Step lines that were cut."""
         self._unread = 0
         """Values of step lines that could not be read."""
-        self._leads = LeadReader()
         self._lead = self._prefix = b""
         """The prefixes of the last line: the one added after printing, and Ray's own."""
         self._blank = False
@@ -112,6 +110,36 @@ class ConsoleDecoder:
             unread_note(self._unread + self._dicts.unread),
             self.unread_form or None,
         )
+
+    @property
+    def counts_steps(self) -> bool:
+        """True if steps depend on the lines before."""
+        return bool(self._dicts.counted)
+
+    @property
+    def counts_most(self) -> bool:
+        """True if most steps were counted."""
+        return self._dicts.counts_most
+
+    @property
+    def unread_form(self) -> str:
+        """Say which lines look like metrics that cannot be read, where no step is known."""
+        return self._unknown.words if self._step is None else ""
+
+    @property
+    def program(self) -> str | None:
+        """The console's name after the trainer that writes it, None while nothing shows it."""
+        return self._dicts.program.name
+
+    @property
+    def engines(self) -> tuple[str, ...]:
+        """Metrics addresses of the engines that the console names."""
+        return self._engines.addresses
+
+    @property
+    def reported(self) -> tuple[str, ...]:
+        """Ids of the W&B runs that the console says it reports to, in their order."""
+        return tuple(self._reported)
 
     def restart(self) -> Sequence[MetricRow | Record]:
         """Forget everything but the key names."""
@@ -135,36 +163,6 @@ class ConsoleDecoder:
             return None
         return self.decode(line, number)
 
-    @property
-    def counts_steps(self) -> bool:
-        """True if steps depend on the lines before."""
-        return bool(self._dicts.counted)
-
-    @property
-    def unread_form(self) -> str:
-        """Say which lines look like metrics that cannot be read, where no step is known."""
-        return self._unknown.words if self._step is None else ""
-
-    @property
-    def counts_most(self) -> bool:
-        """True if most steps were counted."""
-        return self._dicts.counts_most
-
-    @property
-    def program(self) -> str | None:
-        """The console's name after the trainer that writes it, None while nothing shows it."""
-        return self._dicts.program.name
-
-    @property
-    def engines(self) -> tuple[str, ...]:
-        """Metrics addresses of the engines that the console names."""
-        return self._engines.addresses
-
-    @property
-    def reported(self) -> tuple[str, ...]:
-        """Ids of the W&B runs that the console says it reports to, in their order."""
-        return tuple(self._reported)
-
     def early(self, line: bytes) -> int:
         """Return how many bytes of an unfinished line can be decoded: those up to its last bar."""
         if self._sample.begun or self._table.begun:
@@ -173,105 +171,102 @@ class ConsoleDecoder:
 
     def held(self) -> Sequence[MetricRow | Record]:
         """Return the records that only wait for lines that may never come."""
-        out: list[MetricRow | Record] = []
-        self._add_dict(out, self._dicts.settle())
-        out.extend(self._sample.held(self._step))
-        out.extend(self._table.held())
-        return out
+        self._dicts.steps.settle()
+        self._add(self._dicts.placed())
+        self._out += self._sample.held(self._step)
+        self._out += self._table.held()
+        return self._taken()
 
     def caught_up(self) -> Sequence[MetricRow | Record]:
         """Return the records that wait for the training's end, which is not there yet."""
-        out: list[MetricRow | Record] = []
-        self._add_dict(out, self._dicts.caught_up())
-        return out
+        self._dicts.steps.caught_up()
+        self._add(self._dicts.placed())
+        return self._taken()
 
     def decode_all(self, text: bytes, number: int) -> Sequence[MetricRow | Record]:
         """Return the records of complete lines; those within a sample are taken at once."""
-        out: list[MetricRow | Record] = []
         at = 0
-        idle = self._is_idle(number)
         while at < len(text):
             end = text.index(b"\n", at)
             line = text[at:end]
             at = end + 1
+            self._read(line, number)
             number += 1
-            if idle and self._repeated.counts(line, number - 1):
-                continue
-            dated = self._noise.date(line) if idle else None
-            if dated is not None:
-                if dated:
-                    out.extend(self._times(line))
-                continue  # nothing else has changed
-            out.extend(self._repeated_trouble())
-            out.extend(self._decode_again(line, number - 1, idle=idle))
-            if self._sample.holds(self._prefix) and not self._blank:
-                end = self._take_samples(out, text, at, line)
+            if self._sample.holds(self._prefix) and not (self._blank or self._lead):
+                end = self._sample.take(text, at, line)
                 number += text.count(b"\n", at, end)
                 at = end
-            idle = self._is_idle(number)
-        out.extend(self._repeated_trouble())
-        return out
-
-    def _repeated_trouble(self) -> Iterator[MetricRow | Record]:
-        """Yield the newest line of each kind of trouble that was counted, for all of them."""
-        for lines in self._repeated.taken():
-            for one in self._decode(lines.newest, lines.number):
-                if isinstance(one, Event):
-                    yield one._replace(times=one.times * lines.times)
-                else:
-                    yield one
-
-    def _take_samples(
-        self, out: list[MetricRow | Record], text: bytes, at: int, line: bytes
-    ) -> int:
-        """Take the lines behind one of a sample that are certain to belong to it or to the next
-        ones; return where they end.
-        """
-        found = _LEAD.match(line)
-        lead = found.group() if found is not None else b""
-        if self._lead or strip_ansi(lead) != self._prefix:
-            return at
-        end, samples = self._sample.take(text, at, lead, self._step)
-        out.extend(samples)
-        return end
+        self._repeat()
+        return self._taken()
 
     def decode(self, line: bytes, number: int) -> Sequence[MetricRow | Record]:
         """Return the records of one line, or of the part of it behind a bar."""
-        dated = self._noise.date(line) if self._is_idle(number) else None
-        if dated is None:
-            return self._decode(line, number)
-        return self._times(line) if dated else ()
+        self._read(line, number)
+        self._repeat()
+        return self._taken()
 
-    def _times(self, line: bytes) -> Sequence[Record]:
-        """Return the times in a line that says nothing else."""
-        if self._timestamps.repeats(line):
-            return ()
-        lead, _, part = self._parted(without_hole(strip_ansi(line)))
-        return (*self._timestamps.read(lead), *self._timestamps.read(part))
-
-    def _decode_again(
-        self, line: bytes, number: int, *, idle: bool
-    ) -> Sequence[MetricRow | Record]:
-        """Return the records of a line; note trouble that may be repeated."""
-        out = self._decode(line, number)
-        if idle and self._is_idle(number + 1):
-            self._repeated.note(line, out)
+    def _taken(self) -> Sequence[MetricRow | Record]:
+        out, self._out = self._out, []
         return out
 
-    def _decode(self, line: bytes, number: int) -> Sequence[MetricRow | Record]:
-        out: list[MetricRow | Record] = []
+    def _read(self, line: bytes, number: int) -> None:
+        """Read a line; one that changes nothing is at most counted, or its time read."""
+        idle = self._is_idle(number)
+        if idle:
+            if self._repeated.counts(line, number):
+                return
+            dated = self._noise.date(line)
+            if dated is not None:
+                if dated and not self._timestamps.repeats(line):
+                    lead, _, part = self._parted(without_hole(strip_ansi(line)))
+                    self._out += self._timestamps.read(lead)
+                    self._out += self._timestamps.read(part)
+                return
+        self._repeat()
+        before = len(self._out)
+        self._read_line(line, number)
+        if idle and self._is_idle(number + 1):
+            self._repeated.note(line, self._out[before:])
+
+    def _repeat(self) -> None:
+        """Read the newest line of each kind of trouble that was counted, for all of them."""
+        for lines in self._repeated.taken():
+            before = len(self._out)
+            self._read_line(lines.newest, lines.number)
+            self._out[before:] = [
+                one._replace(times=one.times * lines.times)
+                if isinstance(one, Event)
+                else one
+                for one in self._out[before:]
+            ]
+
+    def _is_idle(self, number: int) -> bool:
+        """Return True if a line that says nothing by itself changes nothing."""
+        return not (
+            self._blank
+            or number == self._number
+            or self._sample.is_busy
+            or self._table.begun
+            or self._settings.is_open
+            or self._errors.framed
+            or self._dicts.steps.cleared
+            or (self._step is None and self._unknown.watches)
+            or self._dicts.program.looks_at(number)
+        )
+
+    def _read_line(self, line: bytes, number: int) -> None:
         self._is_cut = len(line) >= KEPT_BY_WANDB and is_cut(line)
         line = without_hole(strip_ansi(line))
-        if b"\r" in line or self._blank or number == self._number:
-            self._read_overwritten(out, line, number)
-            return out
-        self._lead, self._prefix, part = self._parted(line)
+        behind = number == self._number
         self._number = number
+        if b"\r" in line or self._blank or behind:
+            self._read_overwritten(line, behind=behind)
+            return
+        self._lead, self._prefix, part = self._parted(line)
         if self._lead:
-            out.extend(self._timestamps.read(self._lead))
+            self._out += self._timestamps.read(self._lead)
         if part or self._sample.begun or self._sample.listens:
-            self._read_part(out, self._prefix, part, number)
-        return out
+            self._read_part(self._prefix, part)
 
     def _parted(self, line: bytes) -> LineWithLead:
         # A sample that began without a lead has none: what looks like one is the model's.
@@ -279,30 +274,13 @@ class ConsoleDecoder:
             return printed(line)
         return self._leads.read(line)
 
-    def _is_idle(self, number: int) -> bool:
-        """Return True if a line that says nothing by itself changes nothing."""
-        return not (
-            self._blank
-            or number == self._number
-            or self._sample.begun
-            or self._sample.waits
-            or self._table.begun
-            or self._settings.is_open
-            or self._errors.framed
-            or self._dicts.watching
-            or self._looks_at(number)
-        )
+    def _read_overwritten(self, line: bytes, *, behind: bool) -> None:
+        """Read the parts of a line between its carriage returns: each overwrote the one before.
 
-    def _looks_at(self, number: int) -> bool:
-        """Return True where lines may tell the trainer, or that its steps are in no known form."""
-        unknown = self._step is None and self._unknown.watches
-        return unknown or self._dicts.program.looks_at(number)
-
-    def _read_overwritten(
-        self, out: list[MetricRow | Record], line: bytes, number: int
-    ) -> None:
-        """Read the parts of a line between its carriage returns: each overwrote the one before."""
-        behind = number == self._number
+        Args:
+            line: The line, or what stands behind a part of it that was read.
+            behind: Whether it is that.
+        """
         prefix = self._prefix if behind else b""
         for i, written in enumerate(line.split(b"\r")):
             part = written
@@ -311,13 +289,12 @@ class ConsoleDecoder:
                 self._lead = lead or self._lead
                 prefix = own or prefix
             # Behind a bar are the last characters of a longer one.
-            if part.strip() if behind else self._has_text(out, part):
-                self._read_part(out, prefix, part, number)
+            if part.strip() if behind else self._has_text(part):
+                self._read_part(prefix, part)
             behind = False
-        self._number = number
         self._prefix = prefix
 
-    def _has_text(self, out: list[MetricRow | Record], part: bytes) -> bool:
+    def _has_text(self, part: bytes) -> bool:
         """Return True for text between two carriage returns; note where bars are cleared."""
         if part.isspace():
             self._blank = len(part) >= _CLEARED
@@ -326,86 +303,82 @@ class ConsoleDecoder:
             self._blank = False
             # A bar right behind it was not cleared: it replaces another one that has ended.
             if not has_bar(part):
-                self._add_dict(out, self._dicts.cleared())
+                self._dicts.steps.clearing()
+                self._add(self._dicts.placed())
         return bool(part)
 
-    def _read_part(
-        self, out: list[MetricRow | Record], prefix: bytes, part: bytes, number: int
-    ) -> None:
+    def _read_part(self, prefix: bytes, part: bytes) -> None:
         """Read a text that the Ray actor `prefix` printed, and what others printed behind it."""
         for _ in range(_MOST_BEHIND):
-            part = self._read_first(out, prefix, part, number)
+            part = self._read_first(prefix, part)
             if not part.strip():
                 return
             _, prefix, part = printed(part.lstrip())
         self._unread += 1
 
-    def _read_first(
-        self, out: list[MetricRow | Record], prefix: bytes, part: bytes, number: int
-    ) -> bytes:
+    def _read_first(self, prefix: bytes, part: bytes) -> bytes:
         """Read a text up to the end of the first metrics in it; return what stands behind them."""
         inside = self._sample.holds(prefix)
         if not inside and has_bar(part):
-            part = self._read_bars(out, prefix, part, number)
+            part = self._read_bars(prefix, part)
             if not part.strip():
                 return b""
-        if b"step:" in part and self._read_step_line(out, part, inside=inside):
+        if b"step:" in part and self._read_step_line(part, inside=inside):
             return self._step_lines.behind
-        out.extend(self._sample.feed(prefix, part, self._step))
+        self._out += self._sample.feed(prefix, part, self._step)
         if inside or self._sample.holds(prefix):
             return b""
-        records = self._dicts.read(part, number) if b"{'" in part else None
+        records = self._dicts.read(part, self._number) if b"{'" in part else None
         if records is None:
-            self._read_other(out, prefix, part, number)
+            self._read_other(prefix, part)
             return b""
-        self._add_dict(out, records)
+        self._add(records)
         return self._dicts.behind
 
-    def _read_other(
-        self, out: list[MetricRow | Record], prefix: bytes, part: bytes, number: int
-    ) -> None:
+    def _read_other(self, prefix: bytes, part: bytes) -> None:
         """Read a line that is neither metrics nor part of a sample."""
-        self._dicts.program.line(prefix, part, number)
-        if self._dicts.watching:
-            self._add_dict(out, self._dicts.other())
-        if self._table.holds(part):
-            out.extend(self._table.feed(part, self._step))
+        self._dicts.program.line(prefix, part, self._number)
+        if self._dicts.steps.cleared:
+            self._dicts.steps.other()
+            self._add(self._dicts.placed())
+        samples = self._table.feed(part, self._step)
+        if samples is not None:
+            self._out += samples
             return
         if self._step is None:
-            self._unknown.read(part, number)
+            self._unknown.read(part, self._number)
         if self._settings.is_open or _RELEVANT.search(part):
+            said = stated(part)
             within_settings = self._settings.holds(prefix, part)
-            out.extend(self._settings.read(prefix, part, number))
+            self._out += self._settings.read(prefix, part, self._number)
             if within_settings:
-                self._add_dict(out, self._dicts.words(part, None))
+                self._dicts.steps.words(said)
+                self._add(self._dicts.placed())
                 return
-            self._sample.notice(part)
-            self._read_progress(out, part)
+            self._sample.notice(said)
+            self._read_progress(part, said)
             self._engines.read(prefix, part)
             run = console_wandb.reports_to(part)
             if run is not None:
                 self._reported[run] = None
-            self._read_events(out, prefix, part, number)
+            self._read_events(prefix, part)
         elif self._errors.framed:
-            self._read_events(out, prefix, part, number)
-        out.extend(self._timestamps.read(part))
+            self._read_events(prefix, part)
+        self._out += self._timestamps.read(part)
 
-    def _read_events(
-        self, out: list[MetricRow | Record], prefix: bytes, part: bytes, number: int
-    ) -> None:
-        for event in self._errors.read(prefix, part, number, self._lead):
+    def _read_events(self, prefix: bytes, part: bytes) -> None:
+        for event in self._errors.read(prefix, part, self._number, self._lead):
             if event.kind is EventKind.STARTED:
-                self._settings.begin(number)
+                self._settings.begin(self._number)
             elif event.kind in _ENDS:
                 # Waiting dicts were printed before the end, so they come before it.
-                self._add_dict(out, self._dicts.settle())
+                self._dicts.steps.settle()
+                self._add(self._dicts.placed())
             if event.kind in _LAST:
                 self._engines.forget()
-            out.append(event)
+            self._out.append(event)
 
-    def _read_step_line(
-        self, out: list[MetricRow | Record], part: bytes, *, inside: bool
-    ) -> bool:
+    def _read_step_line(self, part: bytes, *, inside: bool) -> bool:
         """Read a step line and what stands around it; return False if it only looks like one."""
         found = self._step_lines.find(
             without_last(part) if self._is_cut and b" - " in part else part
@@ -415,58 +388,56 @@ class ConsoleDecoder:
             return False
         self._cut += self._is_cut
         self._unread += self._step_lines.unread
-        self._reach(out, row.step)
+        self._reach(row.step)
         self._dicts.program.metrics(VERL)
         if inside:
             self._sample.leave()
-        self._read_progress(out, part[: found.start()])
-        out.append(row)
+        before = part[: found.start()]
+        self._read_progress(before, stated(before))
+        self._out.append(row)
         return True
 
-    def _read_bars(
-        self, out: list[MetricRow | Record], prefix: bytes, part: bytes, number: int
-    ) -> bytes:
+    def _read_bars(self, prefix: bytes, part: bytes) -> bytes:
         """Read the complete bars of a line; return the text behind the last one."""
         at = 0
         while (found := WHOLE_BAR.search(part, at)) is not None:
             before = part[at : found.start()].rstrip()
             if b"step:" in before or b"{'" in before:
-                self._read_part(out, prefix, before, number)
+                self._read_part(prefix, before)
             elif before and not before.endswith(b":"):
-                out.extend(self._errors.read(prefix, before, number, self._lead))
-            self._read_progress(out, part[at : found.end()])
+                self._out += self._errors.read(prefix, before, self._number, self._lead)
+            self._read_progress(part[at : found.end()], {})
             at = found.end()
         return part[at:]
 
-    def _read_progress(self, out: list[MetricRow | Record], part: bytes) -> None:
-        """Read a progress bar, or another line that states how far the run is."""
+    def _read_progress(self, part: bytes, said: Mapping[str, int]) -> None:
+        """Read a progress bar, or what another line states in words of the training's steps."""
         if has_bar(part):
-            out.extend(named_bars(part))
-            self._add_dict(out, self._dicts.bar(part))
-        else:
-            progress = stated_progress(part)
-            total = progress.total if progress is not None else None
-            self._add_dict(out, self._dicts.words(part, total))
-            # Step lines state the step better than the line that only announces it.
-            if progress is not None and (progress.step is None or self._step is None):
-                out.append(progress)
+            self._out += named_bars(part)
+            self._add(self._dicts.bar(part))
+            return
+        self._dicts.steps.words(said)
+        self._add(self._dicts.placed())
+        total, batches = said.get("total"), said.get("batches")
+        # Step lines state the step better than the line that only announces it.
+        begun = said.get("begun") if self._step is None else None
+        if total or batches or begun is not None:
+            self._out.append(Progress(begun, total or None, per_epoch=batches))
 
-    def _add_dict(
-        self, out: list[MetricRow | Record], records: Sequence[MetricRow | Record]
-    ) -> None:
+    def _add(self, records: Sequence[MetricRow | Record]) -> None:
         """Add the records of a dict of metrics, or of a bar that placed one."""
         for record in records:
             if isinstance(record, MetricRow):
                 row = self._counted_from_one(record)
                 # A buffer flushed after an end may bring old rows, which do not undo the end.
                 if self._step is None or row.step > self._step:
-                    self._reach(out, row.step)
-                out.append(row)
+                    self._reach(row.step)
+                self._out.append(row)
                 continue
             step = record.step if isinstance(record, Progress) else None
             if step is not None and step != self._step:
-                self._reach(out, step)
-            out.append(record)
+                self._reach(step)
+            self._out.append(record)
 
     def _counted_from_one(self, row: MetricRow) -> MetricRow:
         """Return a row with its step counted from 1; LLaMA-Factory's PPO counts from 0."""
@@ -475,11 +446,11 @@ class ConsoleDecoder:
         self._from_zero = True
         return row._replace(step=row.step + 1)
 
-    def _reach(self, out: list[MetricRow | Record], step: int) -> None:
+    def _reach(self, step: int) -> None:
         """Note that training has reached a step."""
-        out.extend(self._sample.held(self._step))
+        self._out += self._sample.held(self._step)
         self._step = step
         self._sample.trained()
         self._errors.step()
         self._repeated.step()
-        out.extend(self._settings.end())
+        self._out += self._settings.end()

@@ -17,7 +17,7 @@ from __future__ import annotations
 
 import math
 from collections import deque
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from verl_tui.sources.formats.console.intervals import (
     BarGuess,
@@ -26,12 +26,9 @@ from verl_tui.sources.formats.console.intervals import (
     first_is_alone,
     likeliest_interval,
 )
-from verl_tui.sources.formats.console.printed_dicts import PlacedDict
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from verl_tui.sources.formats.console.printed_dicts import PrintedDict
+    from collections.abc import Mapping, Sequence
 
 _PATIENCE = 32
 """Training dicts without a bar among them after which the steps are counted."""
@@ -41,20 +38,48 @@ _MOST_BARS = 100
 """Bars whose first position is remembered: a console has a handful, a broken one any number."""
 
 
+class PrintedDict(NamedTuple):
+    """A dict of metrics as it was printed."""
+
+    keys: tuple[str, ...]
+    values: tuple[float, ...]
+    training: bool
+    """True if the trainer prints dicts of this kind at each logging interval."""
+    epoch: float | None = None
+    step: int | None = None
+    """The step that the dict states."""
+    ahead: int = 0
+    """Steps by which the bar is behind when the dict is printed, and with it all steps here, up to
+    that of a `PlacedDict`.
+    """
+
+
+class PlacedDict(NamedTuple):
+    """A dict whose step is known."""
+
+    printed: PrintedDict
+    step: int
+    counted: bool
+    """True if the step was counted: neither the dict nor a bar states it."""
+    first: bool = False
+    """True for the first training dict behind a new training bar."""
+
+
 class StepResolver:
     """Finds the steps of the dicts of one console, in the order in which they were printed."""
 
     def __init__(self) -> None:
+        self.placed: list[PlacedDict] = []
+        """Dicts whose steps have been found, until someone takes them."""
         self.at: int | None = None
         """Position of the training's bar."""
         self.total: int | None = None
         """Length of the training's bar."""
-        self.stated = StatedSteps()
-        """What the console states of them in words."""
+        self._stated = StatedSteps()
         self._drawn: tuple[int, int] | None = None
         """Position and length of the last bar, of the training or another one."""
-        self._first: dict[int, int] = {}
-        """The first position of each bar, by length."""
+        self._bars: dict[int, tuple[int, int]] = {}
+        """The first and the last position of each bar, by length."""
         self._waiting: list[PrintedDict] = []
         """Dicts whose steps are not known yet."""
         self._start_training()
@@ -75,6 +100,7 @@ class StepResolver:
         self._stride: int | None = None
         """Steps between the last two training dicts."""
         self._by_epoch = CountedEpochs()
+        self._guess = BarGuess()
         self.cleared = False
         """True while the bar is cleared and not yet painted again."""
         self._painted: dict[int, int] = {}
@@ -83,22 +109,23 @@ class StepResolver:
         """Dicts since the clearing."""
         self._other = False
         """True if other text was printed since the clearing."""
-        self._guess = BarGuess()
 
     # -- events on the console ---------------------------------------------------------------------
 
-    def resumed(self, step: int) -> Sequence[PlacedDict]:
-        """Take the trainer's word that it continues from a step."""
-        out = self.caught_up()
-        self._another = self._another or self._last is not None
-        self._last = step
-        return out
+    def words(self, said: Mapping[str, int]) -> None:
+        """Take what a line states in words, such as the step that training goes on from."""
+        self._stated.note(said)
+        if "reached" in said:
+            self.caught_up()
+            self._another = self._another or self._last is not None
+            self._last = said["reached"]
 
-    def caught_up(self) -> Sequence[PlacedDict]:
-        """Return the dicts that wait for the training's end, which is not there yet."""
-        return self._one_by_one(self._waiting) if self._waits else []
+    def caught_up(self) -> None:
+        """Settle the dicts that wait for the training's end, which is not there yet."""
+        if self._waits:
+            self._one_by_one(self._waiting)
 
-    def ended(self, seconds: float, rate: float) -> Sequence[PlacedDict]:
+    def ended(self, seconds: float, rate: float) -> None:
         """Take the end of a training: how many steps it made tells the interval of its dicts.
 
         Args:
@@ -108,12 +135,12 @@ class StepResolver:
         waiting = self._waiting
         epochs = [one.epoch or 0.0 for one in waiting if one.training]
         if not self._waits or not epochs:
-            return []
+            return
         alone = first_is_alone(epochs)
-        out = self._one_by_one(waiting[:alone])
+        self._one_by_one(waiting[:alone])
         self._last = 0 if alone else None
-        interval = self.stated.interval(len(epochs) - alone, seconds, rate)
-        return out + self._one_by_one(waiting[alone:], interval)
+        interval = self._stated.interval(len(epochs) - alone, seconds, rate)
+        self._one_by_one(waiting[alone:], interval)
 
     @property
     def _waits(self) -> bool:
@@ -121,270 +148,213 @@ class StepResolver:
         if self._drawn is not None or self._last is not None:
             return False
         first = self._waiting[0].epoch if self._waiting else None
-        return not self.stated.knows(first)
+        return not self._stated.knows(first)
 
-    def clearing(self) -> Sequence[PlacedDict]:
+    def clearing(self) -> None:
         """Take the clearing of the bars."""
-        out = self._close()
+        self._close()
         if self._kept_back and self._waiting:
-            out += self._count()  # its own clearing was not seen
+            self._count()  # its own clearing was not seen
         if not self.cleared:
             self.cleared = True
             self._came = 0
             self._other = False
-        return out
 
-    def other(self) -> Sequence[PlacedDict]:
+    def other(self) -> None:
         """Take text that is neither a dict nor a bar."""
-        out = self._close()
+        self._close()
         self._other = True
-        return out
 
-    def printed(self, new: PrintedDict) -> Sequence[PlacedDict]:
+    def printed(self, new: PrintedDict) -> None:
         """Take a dict."""
-        out = self._close()
+        self._close()
         self._came += 1
         if new.step is not None:
             if self._writes:
                 self._writes.popleft()
-            return [*out, self._settle(new, new.step)]
+            self._settle(new, new.step)
+            return
         self._waiting.append(new)
         if self._waits:
-            full = len(self._waiting) >= _MOST_WAITING
-            return [*out, *(self.caught_up() if full else ())]
-        if self._kept_back:
-            return out + self._pair()
-        if (
-            self._drawn is None
-            or self._loose
-            or sum(one.training for one in self._waiting) > _PATIENCE
-        ):
-            out += self._count()
-        return out
+            if len(self._waiting) >= _MOST_WAITING:
+                self.caught_up()
+        elif self._kept_back:
+            self._pair()
+        elif self._drawn is None or self._loose or self._trains() > _PATIENCE:
+            self._count()
 
-    @property
-    def _awaits_bar(self) -> bool:
-        return bool(self._waiting) and not self._kept_back
-
-    def bar(self, at: int, total: int) -> Sequence[PlacedDict]:
+    def bar(self, at: int, total: int) -> None:
         """Take a nameless bar; the training's bar is one."""
-        out = [*self.caught_up()]
+        self.caught_up()
+        before = self._moved(at, total)
+        is_trainings = total == self.total or (self.total is None and at < total)
+        if self.cleared:
+            self._painted.setdefault(total, at)
+            if is_trainings:
+                self._close()
+        elif is_trainings and self._awaits(total):
+            self.at, self.total = at, total
+            step = self._likeliest(before, at)
+            self._behind(at, step, counted=step not in (before, at))
+
+    def _awaits(self, total: int) -> bool:
+        """Return whether dicts wait for a bar of this length."""
+        waits = self._trains() or (self._waiting and total == self.total)
+        return bool(waits) and not self._kept_back
+
+    def _moved(self, at: int, total: int) -> int | None:
+        """Note the position of a bar; return the one before, None if it had none."""
         if total == self.total and at == 0 and self.at:
-            out += self._count()
+            self._count()
             self._start_training()
-        if len(self._first) < _MOST_BARS:
-            self._first.setdefault(total, at)
-        before = self._last_at(total)
+        first, before = self._bars.get(total, (at, None))
+        if total in self._bars or len(self._bars) < _MOST_BARS:
+            self._bars[total] = first, at
         if not self._waiting:
             self._guess.moved(before, at)
         self._drawn = at, total
         if total == self.total:
             self.at = at
-        if self.cleared:
-            out += self._paint(at, total)
-        elif self._awaits_bar and self._may_be_of_training(at, total):
-            self._take(at, total)
-            step = self._likeliest(before, at)
-            out += self._behind(at, step, counted=step not in (before, at))
-        return out
+        return before
 
-    def _last_at(self, total: int) -> int | None:
-        """Return the last position of the bar of this length, None if none is known."""
-        if total == self.total:
-            return self.at
-        if self._drawn is not None and self._drawn[1] == total:
-            return self._drawn[0]
-        return None
-
-    def _paint(self, at: int, total: int) -> list[PlacedDict]:
-        """Take a bar that is painted again behind a clearing."""
-        self._painted.setdefault(total, at)
-        if total == self.total or (self.total is None and at < total):
-            return self._close()
-        return []
-
-    def settle(self) -> Sequence[PlacedDict]:
+    def settle(self) -> None:
         """Settle the dicts that wait for a bar at their likeliest steps: none may come."""
-        return [*self.caught_up(), *self._close(), *self._count()]
+        self.caught_up()
+        self._close()
+        self._count()
 
     # -- clearings ---------------------------------------------------------------------------------
 
-    def _close(self) -> list[PlacedDict]:
+    def _close(self) -> None:
         """End the clearing once the bars are painted again."""
         if not self.cleared or not self._painted:
-            return []
+            return
         self.cleared = False
-        painted = self._painted
-        self._painted = {}
+        painted, self._painted = self._painted, {}
         # An evaluation right before leaves a full bar behind.
         total = self.total
-        if self.total not in painted:
+        if total is None or total not in painted:
             total = min(painted, key=lambda one: (painted[one] / max(1, one), one))
-        assert total is not None
         at = painted[total]
-        if total == self.total or self.total is None:
-            self._take(at, total)
-            return self._written(at)
-        if at >= total:
-            return []
-        # Another training has begun: it printed the dicts since the clearing.
-        came = self._came
-        other = self._other
-        start = max(0, len(self._waiting) - self._came)
-        waiting = self._waiting[start:]
-        self._waiting = self._waiting[:start]
-        out = self._count()
-        self._start_training()
-        self._waiting = waiting
-        self._came = came
-        self._other = other
-        self._take(at, total)
-        return out + self._written(at)
+        came, other = self._came, self._other
+        if self.total not in (None, total):
+            if at >= total:
+                return
+            # Another training has begun: it printed the dicts since the clearing.
+            start = max(0, len(self._waiting) - came)
+            waiting = self._waiting[start:]
+            del self._waiting[start:]
+            self._count()
+            self._start_training()
+            self._waiting = waiting
+        self.at, self.total = at, total
+        self._came, self._other = 0, False
+        if came or not other or self._kept_back is not None:
+            self._written(at, came)
 
-    def _written(self, at: int) -> list[PlacedDict]:
-        """Note that a dict was written at a step, unless something else was."""
-        came = self._came
-        other = self._other
-        self._came = 0
-        self._other = False
+    def _written(self, at: int, came: int) -> None:
+        """Note that a dict was written at a step, and how many came since."""
         if self._kept_back is None:
-            if not came and other:
-                return []
             self._kept_back = came != 1
         if not self._kept_back:
-            return self._behind(at)
-        out = self._bounded(at) if self._waiting and not self._writes else []
+            self._behind(at, at)
+            return
+        if self._waiting and not self._writes:
+            self._bounded(at)
         self._writes.append(at)
-        return out + self._pair()
+        self._pair()
 
-    def _pair(self) -> list[PlacedDict]:
+    def _pair(self) -> None:
         """Give dicts the steps of their clearings."""
-        out = []
         while self._waiting and self._writes:
-            out.append(self._settle(self._waiting.pop(0), self._writes.popleft()))
-        return out
+            self._settle(self._waiting.pop(0), self._writes.popleft())
 
     # -- bars alone --------------------------------------------------------------------------------
 
-    def _may_be_of_training(self, at: int, total: int) -> bool:
-        if total == self.total:
-            return True
-        if self.total is not None or at >= total:
-            return False
-        return any(waiting.training for waiting in self._waiting)
-
-    def _take(self, at: int, total: int) -> None:
-        self.at = at
-        self.total = total
+    def _trains(self) -> int:
+        """Return how many dicts of a training wait."""
+        return sum(one.training for one in self._waiting)
 
     def _likeliest(self, before: int | None, at: int) -> int:
-        """Return the likeliest step of what was printed between two positions of the bar."""
-        if any(one.ahead for one in self._waiting):
-            return self._before_move(before, at)
-        return self._between(before, at)
+        """Return the likeliest step of what was printed between two positions of the bar.
 
-    def _between(self, before: int | None, at: int) -> int:
-        """Return the likeliest step where the bar is not behind.
-
-        A step moves the bar before its dict is printed. So a dict between two steps in a row is of
-        the first, unless that one has its dict, or the second is what one logs at: the bar that was
-        cleared for the dict is missing in what is copied from a terminal.
+        A step moves the bar before its dict is printed, unless the bar is behind. So a dict between
+        two steps in a row is of the first, unless that one has its dict, or the second is what one
+        logs at: the bar that was cleared for the dict is missing in what is copied from a terminal.
         """
-        if not before:
+        if before is None:
             return at
-        last = self._last
-        if not any(one.training for one in self._waiting):
-            if before in (last, at - 1):
-                return before
-            return at
+        if any(one.ahead for one in self._waiting):
+            return at - (before < at and before != self._last)
+        if before and not self._trains():
+            return before if before in (self._last, at - 1) else at
+        return self._between(before, at) if before else at
+
+    def _between(self, before: int, at: int) -> int:
         interval = self._interval()
-        if last is not None and interval and before <= last + interval <= at:
-            return last + interval
-        if before != at - 1 or before == last:
+        following = self._last + interval if self._last is not None and interval else -1
+        if before <= following <= at:
+            return following
+        if before != at - 1 or before == self._last:
             return at
         return self._guess.step(before, self._waiting[-1].epoch)
 
-    def _before_move(self, before: int | None, at: int) -> int:
-        """Return the likeliest step where the bar is behind: it moves after a dict is printed."""
-        has_moved = before is not None and before < at and before != self._last
-        return at - 1 if has_moved else at
-
-    def _behind(
-        self, at: int, step: int | None = None, *, counted: bool = False
-    ) -> list[PlacedDict]:
-        """Settle the dicts before a bar: a single training dict has a step of its own, or else the
-        bar's.
+    def _behind(self, at: int, step: int, *, counted: bool = False) -> None:
+        """Settle the dicts before a bar.
 
         Args:
             at: Position of the bar.
-            step: Step of the training dict, if it is not that of the bar.
+            step: Step of the training dict, if there is one.
             counted: Whether that step was counted.
         """
-        if self._loose or sum(one.training for one in self._waiting) > 1:
-            return self._bounded(at)
-        step = at if step is None else step
-        waiting = self._waiting
-        self._waiting = []
-        out = []
+        if self._loose or self._trains() > 1:
+            self._bounded(at)
+            return
+        waiting, self._waiting = self._waiting, []
         for i, one in enumerate(waiting):
             early = not one.training and any(later.training for later in waiting[i:])
             if early and self._last is not None:
-                out.append(self._settle(one, self._last))
+                self._settle(one, self._last)
             else:
-                out.append(self._settle(one, step, counted=counted))
-        return out
+                self._settle(one, step, counted=counted)
 
-    def _bounded(self, at: int) -> list[PlacedDict]:
+    def _bounded(self, at: int) -> None:
         """Settle several training dicts before a bar, none of which can be beyond it."""
-        count = sum(one.training for one in self._waiting)
+        count = self._trains()
         if not count:
-            return self._count()
+            self._count()
+            return
         self._loose = self._kept_back is None
-        before = self._before(self._waiting)
+        before = self._before()
         stride = self._interval() or (
             likeliest_interval(at - before, count) if before is not None else 1
         )
         if before is None:
             before = max(0, at - stride * count)
-        return self._count(before, min(stride, max(0, at - before) / count))
+        self._count(before, min(stride, max(0, at - before) / count))
 
-    def _count(
-        self, before: int | None = None, stride: float | None = None
-    ) -> list[PlacedDict]:
+    def _count(self, before: int | None = None, stride: float | None = None) -> None:
         """Settle all waiting dicts by counting.
 
         Args:
             before: The step to count from.
             stride: Steps between two training dicts; below 1 where several share a step.
         """
-        waiting = self._waiting
-        self._waiting = []
-        least = self._begin_count(sum(one.training for one in waiting))
-        start = before if before is not None else self._before(waiting) or 0
+        least = self._begin_count(self._trains())
+        start = before if before is not None else self._before() or 0
         stride = stride if stride is not None else self._interval() or 1
-        out = []
+        waiting, self._waiting = self._waiting, []
         counted = 0
         for one in waiting:
             if one.training:
                 counted += 1
                 step = max(start + math.ceil(stride * counted), least)
-                step = self._again(one.epoch, step)
+                step = self._by_its_epoch(one.epoch, step)
             elif self._last is not None:
                 step = self._last
             else:
                 step = self.at or max(0, start)
-            out.append(self._settle(one, step, counted=True))
-        return out
-
-    def _one_by_one(
-        self, waiting: Sequence[PrintedDict], stride: int = 1
-    ) -> list[PlacedDict]:
-        """Settle dicts by counting as if each had come alone."""
-        out = []
-        for one in waiting:
-            self._waiting = [one]
-            out += self._count(stride=stride)
-        return out
+            self._settle(one, step, counted=True)
 
     def _begin_count(self, training: int) -> int:
         """Note that so many training dicts are counted; return the least step of the first."""
@@ -393,49 +363,51 @@ class StepResolver:
         if training and self.total is None and self._drawn is not None:
             at, total = self._drawn
             self.total = total if at < total else None
-        if training == 1 and self._kept_back is False:
-            return self.at or 0
-        return 0
+        in_order = training == 1 and self._kept_back is False
+        return (self.at or 0) if in_order else 0
 
-    def _again(self, epoch: float | None, step: int) -> int:
+    def _one_by_one(self, waiting: Sequence[PrintedDict], stride: int = 1) -> None:
+        """Settle dicts by counting as if each had come alone."""
+        for one in waiting:
+            self._waiting = [one]
+            self._count(stride=stride)
+
+    def _by_its_epoch(self, epoch: float | None, step: int) -> int:
         """Return the step of a counted dict: by its epoch where the console says how many steps one
         has; an epoch that goes back is that of a restart.
         """
-        known = self.stated.step_at(epoch)
+        known = self._stated.step_at(epoch)
         if known is not None:
             return known or step
         if epoch is None or self._drawn is not None:
             return step
         return self._by_epoch.step(epoch, step)
 
-    def _before(self, waiting: Sequence[PrintedDict]) -> int | None:
-        """Return the step to count some dicts from, None if the console does not show it."""
+    def _before(self) -> int | None:
+        """Return the step to count the dicts from, None if the console does not show it."""
         if self._last is not None:
             return self._last
         total = self.total
         if total is None and self._drawn is not None:
             total = self._drawn[1]
-        if total is None or self._first.get(total) == 0:
-            return -max([one.ahead for one in waiting], default=0)
+        if total is None or self._bars.get(total, (1, 1))[0] == 0:
+            return -max([one.ahead for one in self._waiting], default=0)
         return None
 
     def _interval(self) -> int | None:
         # Where the first step is logged beside the regular ones, that is no interval.
         regular = self._stride and (self._last or 0) % self._stride == 0
-        return self.stated.every or (self._stride if regular else None)
+        return self._stated.every or (self._stride if regular else None)
 
-    def _settle(
-        self, one: PrintedDict, step: int, *, counted: bool = False
-    ) -> PlacedDict:
+    def _settle(self, one: PrintedDict, step: int, *, counted: bool = False) -> None:
+        ahead = one.ahead if one.step is None else 0
         if self.total is not None and one.step is None:
             # a bar may go on beyond its length
-            most = max(self.total, self.at or 0)
-            step = min(step, most - one.ahead)
+            step = min(step, max(self.total, self.at or 0) - ahead)
         first = one.training and self._another
         if one.training:
             if self._last is not None and step > self._last:
                 self._stride = step - self._last
             self._last = step
             self._another = False
-        behind = one.ahead if one.step is None else 0
-        return PlacedDict(one, step + behind, counted, first)
+        self.placed.append(PlacedDict(one, step + ahead, counted, first))

@@ -21,9 +21,8 @@ from verl_tui.patterns import pattern
 from verl_tui.records import Event, EventKind, Progress, Restart
 from verl_tui.sources.fields.row_batcher import MetricRow
 from verl_tui.sources.formats.console.bar_restarts import BarRestarts
-from verl_tui.sources.formats.console.dict_steps import StepResolver
+from verl_tui.sources.formats.console.dict_steps import PrintedDict, StepResolver
 from verl_tui.sources.formats.console.leads import ANOTHER
-from verl_tui.sources.formats.console.printed_dicts import PrintedDict
 from verl_tui.sources.formats.console.progress_lines import DRAWN, elapsed
 from verl_tui.sources.formats.console.trainer_detector import (
     OPENRLHF,
@@ -37,7 +36,6 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from verl_tui.records import Record
-    from verl_tui.sources.formats.console.printed_dicts import PlacedDict
 
 _NUMBER = r"[-+]?(?:\d+(?:\.\d*)?(?:e[-+]?\d+)?|\.\d+(?:e[-+]?\d+)?|nan|inf)"
 _PAIR = pattern(
@@ -109,13 +107,17 @@ class DictReader:
     """Reads the dicts of one console, and the bars that give steps to those that state none."""
 
     def __init__(self) -> None:
-        self._steps = StepResolver()
-        self._rollout: int | None = None
+        self.steps = StepResolver()
+        self.program = TrainerDetector()
         self.counted = 0
         """Dicts whose steps were counted, not stated."""
+        self.behind = b""
+        """What another process printed behind the last dict."""
+        self.unread = 0
+        """Values that are not read: lists, and dicts with something that is no literal."""
+        self._rollout: int | None = None
         self._placed = 0
         """All dicts with metrics so far."""
-        self.program = TrainerDetector()
         self._line = 0
         """Number of the last dict's line."""
         self._reached: int | None = None
@@ -123,41 +125,6 @@ class DictReader:
         self._bar = BarRestarts()
         self._counting = False
         """True if something else has been counted since the training's bar was drawn."""
-        self.behind = b""
-        """What another process printed behind the last dict."""
-        self.unread = 0
-        """Values that are not read: lists, and dicts with something that is no literal."""
-
-    def read(self, part: bytes, number: int) -> Sequence[MetricRow | Record] | None:
-        """Return the records of a line with a dict in it, None if it is no dict of metrics."""
-        at = part.find(b"{'")
-        self.behind = b""
-        # Most lines with a brace are something else, and long: check the cheap things first.
-        if part.rfind(b"}") < at:
-            return None
-        if part.startswith(b": ", at - 2):
-            named = _NAMED.search(part[max(0, at - _NAME) : at])
-            if named is None:
-                return None
-            return self._named(named, part[at:]) or None
-        if not _ENDS_TEXT.search(part, 0, at):
-            return None
-        found = read_dict(part[at:])
-        written = {
-            key: math.nan if value is None else value
-            for key, value in found.values.items()
-        }
-        step, total = _stated(written)
-        if not _is_metrics(written, stated=step is not None):
-            self.unread += not written and hinted(part[at:])
-            return None
-        self._note(found)
-        end = len(part) - len(found.behind)
-        return self._printed(written, step, total, part[:end], number)
-
-    def _note(self, found: ReadDict) -> None:
-        self.behind = found.behind
-        self.unread += found.lists
 
     @property
     def note(self) -> str | None:
@@ -169,10 +136,55 @@ class DictReader:
         """True if most steps were counted."""
         return 2 * self.counted > self._placed
 
-    @property
-    def watching(self) -> bool:
-        """True while the bars are cleared, so that the next text matters."""
-        return self._steps.cleared
+    def read(self, part: bytes, number: int) -> Sequence[MetricRow | Record] | None:
+        """Return the records of a line with a dict in it, None if it is no dict of metrics."""
+        at = part.find(b"{'")
+        self.behind = b""
+        # Most lines with a brace are something else, and long: check the cheap things first.
+        if part.rfind(b"}") < at:
+            return None
+        if part.startswith(b": ", at - 2):
+            named = _NAMED.search(part[max(0, at - _NAME) : at])
+            return self._named(named, part[at:]) if named is not None else None
+        if not _ENDS_TEXT.search(part, 0, at):
+            return None
+        found = read_dict(part[at:])
+        return self._unnamed(found, part[: len(part) - len(found.behind)], number)
+
+    def _unnamed(
+        self, found: ReadDict, part: bytes, number: int
+    ) -> Sequence[MetricRow | Record] | None:
+        written = {
+            key: math.nan if value is None else value
+            for key, value in found.values.items()
+        }
+        step, total = (_stated(written, names) for names in (_STEPS, _TOTALS))
+        if not _is_metrics(written, stated=step is not None):
+            self.unread += not written and hinted(part)
+            return None
+        self._note(found)
+        self._line = number
+        self.program.dict(written)
+        if "train_runtime" in written:
+            return self._ended(written, step, part)
+        self.steps.printed(_printed(written, step))
+        stated = [Progress(step, total)] if step is not None else []
+        return [*stated, *self.placed()]
+
+    def _note(self, found: ReadDict) -> None:
+        self.behind = found.behind
+        self.unread += found.lists
+
+    def _ended(
+        self, written: Mapping[str, float], step: int | None, part: bytes
+    ) -> Sequence[MetricRow | Record]:
+        """Take the dict that a training ends with, which has no metrics of a step."""
+        rate = written.get("train_steps_per_second", 0.0)
+        self.steps.ended(written["train_runtime"], rate)
+        epoch = written.get("epoch")
+        self.steps.printed(PrintedDict((), (), training=False, epoch=epoch, step=step))
+        text = one_line(part[:2000].decode("utf-8", "replace"), 400)
+        return [*self.placed(), Event(EventKind.FINISHED, text, self._line)]
 
     def bar(self, part: bytes) -> Sequence[MetricRow | Record]:
         """Take a line that ends with a bar; return the dicts it places, and the progress."""
@@ -181,126 +193,60 @@ class DictReader:
             return self._beyond(part)
         at = int(found["at"])
         total = int(found["total"])
-        out = self._rows(self._steps.bar(at, total))
-        if total == self._steps.total:
-            self._counting = False
-            seconds = elapsed(part, found.end())
-            out.insert(0, Progress(at, total, seconds))
-            before = self._bar.follow(at, seconds)
-            if before is not None:
-                out.insert(0, Restart(f"the bar began again behind step {before:,}"))
-        return out
+        self.steps.bar(at, total)
+        if total != self.steps.total:
+            return self.placed()
+        self._counting = False
+        seconds = elapsed(part, found.end())
+        before = self._bar.follow(at, seconds)
+        said = f"the bar began again behind step {before or 0:,}"
+        again = [Restart(said)] if before is not None else []
+        return [*again, Progress(at, total, seconds), *self.placed()]
 
     def _beyond(self, part: bytes) -> Sequence[MetricRow | Record]:
         """Take a line that ends with a count without a length: the training's bar, where that has
         been at its end, and nothing else has been counted since.
         """
         found = _BEYOND.match(part)
-        total = self._steps.total
+        total = self.steps.total
         if found is None or total is None:
             return ()
         at = int(found["at"])
-        has_ended = (self._steps.at or 0) >= total
+        has_ended = (self.steps.at or 0) >= total
         if not has_ended or at <= total:
             self._counting = True
         if self._counting:
             return ()
-        return [Progress(at), *self._rows(self._steps.bar(at, total))]
+        self.steps.bar(at, total)
+        return [Progress(at), *self.placed()]
 
-    def cleared(self) -> Sequence[MetricRow | Record]:
-        """Take the clearing of the bars; return the dicts that it places."""
-        return self._rows(self._steps.clearing())
-
-    def other(self) -> Sequence[MetricRow | Record]:
-        """Take text that is neither a dict nor a bar; return the dicts that it places."""
-        return self._rows(self._steps.other())
-
-    def settle(self) -> Sequence[MetricRow | Record]:
-        """Return the dicts that wait for a bar, at their likeliest steps."""
-        return self._rows(self._steps.settle())
-
-    def caught_up(self) -> Sequence[MetricRow | Record]:
-        """Return the dicts that wait for the training's end, which is not there yet."""
-        return self._rows(self._steps.caught_up())
-
-    def words(self, part: bytes, total: int | None) -> Sequence[MetricRow | Record]:
-        """Take a line that may state steps in words; return the dicts that it places.
-
-        Args:
-            part: The line.
-            total: The steps of the whole training, where it states them.
+    def placed(self) -> Sequence[MetricRow | Record]:
+        """Return rows for the dicts whose steps are known now, and where another training starts or
+        resumes.
         """
-        step = self._steps.stated.read(part, total)
-        return () if step is None else self._rows(self._steps.resumed(step))
-
-    def _printed(
-        self,
-        written: Mapping[str, float],
-        step: int | None,
-        total: int | None,
-        part: bytes,
-        number: int,
-    ) -> Sequence[MetricRow | Record]:
-        """Take a dict of metrics."""
-        self.program.dict(written)
-        self._line = number
-        ended = "train_runtime" in written
-        metrics = {}
-        if not ended:
-            metrics = {
-                key: value for key, value in written.items() if key not in _PLACES
-            }
-        training = not ended and bool(
-            _TRAINED & written.keys() or not _is_evaluation(written)
-        )
-        keys = tuple(metrics)
-        ahead = int(written.keys() >= _PPO)
-        new = PrintedDict(
-            keys, tuple(metrics.values()), training, written.get("epoch"), step, ahead
-        )
-        out = []
-        if ended:
-            rate = written.get("train_steps_per_second", 0.0)
-            out += self._rows(self._steps.ended(written["train_runtime"], rate))
-        out += self._rows(self._steps.printed(new))
-        if step is not None and not ended:
-            out.insert(0, Progress(step, total))
-        if ended:
-            text = one_line(part[:2000].decode("utf-8", "replace"), 400)
-            out.append(Event(EventKind.FINISHED, text, number))
-        return out
-
-    def _rows(self, settled: Sequence[PlacedDict]) -> list[MetricRow | Record]:
-        """Return rows for dicts with known steps, and where another training starts or resumes."""
-        self.counted += sum(one.counted and bool(one.printed.keys) for one in settled)
-        self._placed += sum(bool(one.printed.keys) for one in settled)
         out: list[MetricRow | Record] = []
-        for one in settled:
-            printed = one.printed
-            if one.first and self._reached is not None:
-                if one.step >= self._reached:
+        found, self.steps.placed = self.steps.placed, []
+        for printed, step, counted, first in found:
+            if first and self._reached is not None:
+                text = f"steps went back from {self._reached} to {step}"
+                if step >= self._reached:
                     text = f"went on from step {self._reached} after another start"
-                else:
-                    text = f"steps went back from {self._reached} to {one.step}"
-                out.append(
-                    Event(EventKind.RESUMED, text, self._line, max(0, one.step - 1))
-                )
+                before = max(0, step - 1)
+                out.append(Event(EventKind.RESUMED, text, self._line, before))
             if printed.training:
-                self._reached = one.step
+                self._reached = step
             if printed.keys:
+                self._placed += 1
+                self.counted += counted
+                estimated = printed.step is None
                 out.append(
-                    MetricRow(
-                        one.step,
-                        printed.keys,
-                        printed.values,
-                        estimated=printed.step is None,
-                    )
+                    MetricRow(step, printed.keys, printed.values, estimated=estimated)
                 )
         return out
 
     def _named(
         self, found: re.Match[bytes], written: bytes
-    ) -> tuple[MetricRow | Record, ...]:
+    ) -> Sequence[MetricRow] | None:
         what = found["what"]
         step = int(found["step"])
         read = read_dict(written)
@@ -310,7 +256,7 @@ class DictReader:
         else:
             fits = any(key.startswith(_NAMES[what]) for key in metrics)
         if not fits:
-            return ()
+            return None
         self._note(read)
         self.program.metrics(OPENRLHF if what == b"Global step" else SLIME)
         update = what == b"step"
@@ -318,7 +264,19 @@ class DictReader:
             self._rollout = step
         elif update and self._rollout is not None:
             step = self._rollout
-        return (MetricRow(step, tuple(metrics), tuple(metrics.values()), mean=update),)
+        return [MetricRow(step, tuple(metrics), tuple(metrics.values()), mean=update)]
+
+
+def _printed(written: Mapping[str, float], step: int | None) -> PrintedDict:
+    metrics = {key: value for key, value in written.items() if key not in _PLACES}
+    return PrintedDict(
+        tuple(metrics),
+        tuple(metrics.values()),
+        training=bool(_TRAINED & written.keys()) or not _is_evaluation(written),
+        epoch=written.get("epoch"),
+        step=step,
+        ahead=int(written.keys() >= _PPO),
+    )
 
 
 def _is_metrics(written: Mapping[str, float], *, stated: bool) -> bool:
@@ -336,14 +294,9 @@ def _is_evaluation(written: Mapping[str, float]) -> bool:
     return any(key.startswith(("eval_", "train_", "test_")) for key in written)
 
 
-def _stated(written: Mapping[str, float]) -> tuple[int | None, int | None]:
-    """Return the step and the total of steps that a dict states."""
-    step = next((written[key] for key in _STEPS if key in written), None)
-    total = next((written[key] for key in _TOTALS if key in written), None)
-    return _whole(step), _whole(total)
-
-
-def _whole(value: float | None) -> int | None:
+def _stated(written: Mapping[str, float], names: Sequence[str]) -> int | None:
+    """Return the step, or the total of steps, that a dict states under one of some names."""
+    value = next((written[key] for key in names if key in written), None)
     if value is None or not 0 <= value < _MOST_STEPS or value != int(value):
         return None
     return int(value)

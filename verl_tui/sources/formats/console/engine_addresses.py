@@ -109,36 +109,27 @@ def _address(place: bytes, host: str) -> str | None:
     found = _PLACE.fullmatch(place.decode("latin-1"))
     if found is None or not 0 < int(found[3]) < 2**16:
         return None
-    try:
-        ip = _ip_of(found[1] or found[2], host)
-    except ValueError:
-        return None
-    if (ip.is_loopback and host) or not _is_a_machine(ip):
+    ip = _reachable(found[1] or found[2], host)
+    if ip is None or not _is_a_machine(ip) or (ip.is_loopback and host):
         return None
     return f"http://{f'[{ip}]' if ip.version == 6 else ip}:{int(found[3])}/metrics"
 
 
-def _ip_of(name: str, host: str) -> IPv4Address | IPv6Address:
-    """Return the address to connect to for the one that an engine listens at.
-
-    Raises:
-        ValueError: It is no IP address.
-    """
-    ip = ip_address("127.0.0.1" if name == "localhost" else name)
-    if not ip.is_unspecified:
-        return ip
-    if host:  # it listens on all interfaces of its machine
-        ip = ip_address(host)
-    if not ip.is_unspecified:
-        return ip
-    return ip_address("::1" if ip.version == 6 else "127.0.0.1")
+def _reachable(name: str, host: str) -> IPv4Address | IPv6Address | None:
+    """Return the address to connect to for the one that an engine listens at, None for others."""
+    try:
+        ip = ip_address("127.0.0.1" if name == "localhost" else name)
+        if ip.is_unspecified and host:  # it listens on all interfaces of its machine
+            ip = ip_address(host)
+    except ValueError:
+        return None
+    if ip.is_unspecified:
+        return ip_address("::1" if ip.version == 6 else "127.0.0.1")
+    return ip
 
 
 def _is_a_machine(ip: IPv4Address | IPv6Address) -> bool:
     """Return True if an engine may listen at `ip`; clouds serve credentials at link-local ones."""
     plain = (ip.ipv4_mapped if isinstance(ip, IPv6Address) else None) or ip
-    return not (
-        plain.is_link_local
-        or plain.is_multicast
-        or (isinstance(plain, IPv4Address) and plain.is_reserved)
-    )
+    is_reserved = isinstance(plain, IPv4Address) and plain.is_reserved
+    return not (plain.is_link_local or plain.is_multicast or is_reserved)

@@ -1,6 +1,4 @@
-"""The steps that a console states in words, and the intervals of its dicts, where nothing states
-the dicts' own.
-"""
+"""The intervals of a console's dicts, and the steps of its epochs, where no dict states its own."""
 
 from __future__ import annotations
 
@@ -8,25 +6,9 @@ import math
 from bisect import bisect_left
 from typing import TYPE_CHECKING
 
-from verl_tui.patterns import pattern
-
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
 
-_EVERY = pattern(rb"logging_steps['\"]?\s{0,40}[=: ]\s{0,40}(\d{1,9})\b")
-_LIMIT = pattern(rb"max_steps['\"]?\s{0,40}[=: ]\s{0,40}([1-9]\d{0,9})\b")
-_CONTINUED = pattern(rb"Continuing training from global step (\d{1,15})(?!\d)")
-_EPOCHS = pattern(rb"Num Epochs = ([\d,]{1,12})(?!\d)")
-_PER_EPOCH = pattern(rb"Num update steps per epoch = ([\d,]{1,12})(?!\d)")
-"""transformers from 5 on."""
-WORDS = (
-    "logging_steps",
-    "max_steps",
-    "Continuing training",
-    "Num Epochs",
-    "update steps per",
-)
-"""Every line that states steps in words contains one of these."""
 _ROUND = (1000, 500, 100, 50, 20, 10, 5, 2, 1)
 """Logging intervals as people choose them, the roundest first."""
 _RATE_ROUNDING = 0.0005
@@ -53,29 +35,16 @@ class StatedSteps:
         self._epochs: int | None = None
         """Epochs of the training, 0 where its steps are limited otherwise."""
 
-    def read(self, part: bytes, total: int | None) -> int | None:
-        """Take a line; return the step that it says the training goes on from.
-
-        Args:
-            part: The line.
-            total: The steps of the whole training, if it states them.
-        """
-        self._planned = total or self._planned
-        self._read_plan(part)
-        if b"Continuing training" in part and (found := _CONTINUED.search(part)):
-            return int(found.group(1))
-        return None
-
-    def _read_plan(self, part: bytes) -> None:
-        if b"logging_steps" in part and (found := _EVERY.search(part)):
-            self.every = max(1, int(found.group(1)))
-        if b"max_steps" in part and (found := _LIMIT.search(part)):
-            self._planned = int(found.group(1))
+    def note(self, said: Mapping[str, int]) -> None:
+        """Take what a line states, see `stated`."""
+        self._planned = said.get("limit") or said.get("total") or self._planned
+        if "limit" in said:
             self._epochs = 0
-        if self._epochs is None and (found := _EPOCHS.search(part)):
-            self._epochs = _number(found.group(1))
-        if b"per epoch" in part and (found := _PER_EPOCH.search(part)):
-            self.per_epoch = _number(found.group(1))
+        elif self._epochs is None:
+            self._epochs = said.get("epochs")
+        if "every" in said:
+            self.every = max(1, said["every"])
+        self.per_epoch = said.get("each", self.per_epoch)
 
     def knows(self, epoch: float | None) -> bool:
         """Return whether the interval of dicts, or the steps of an epoch, are known.
@@ -195,7 +164,3 @@ def _roundest(least_span: int, most_span: int, count: int) -> int:
         if largest >= least:
             return largest
     return most
-
-
-def _number(written: bytes) -> int:
-    return int(written.replace(b",", b"") or 0)

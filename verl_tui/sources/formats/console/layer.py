@@ -1,7 +1,8 @@
-"""A layer between a console's file and its decoder, which passes the decoder's facts on."""
+"""What stands between a console's file and its decoder: restores the lines that were printed."""
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -12,8 +13,8 @@ if TYPE_CHECKING:
     from verl_tui.sources.formats.format import BufferingDecoder
 
 
-class ConsoleLayer:
-    """Restores the lines of a console and hands them to its decoder."""
+class ConsoleLayer(ABC):
+    """Restores lines while they may need it; passes on all else, and the decoder's facts."""
 
     def __init__(self, console: BufferingDecoder) -> None:
         """Begin.
@@ -22,26 +23,47 @@ class ConsoleLayer:
             console: Decodes the lines as they were printed.
         """
         self.console = console
+        self._begin()
 
-    @property
-    def note(self) -> str | None:
-        """A sentence about the console for the list of sources, None for most."""
-        return self.console.note
+    @abstractmethod
+    def _begin(self) -> None:
+        """Forget everything."""
+
+    @abstractmethod
+    def _restores(self, line: bytes) -> bool:
+        """Return whether a line may have to be restored; where not, no later one has to."""
+
+    @abstractmethod
+    def _read(self, line: bytes, number: int) -> Iterable[MetricRow | Record]:
+        """Return the records of the lines that this one completes."""
 
     def __getattr__(self, name: str) -> Any:
-        """Return what the console says of itself: its program, its engines, and the like."""
+        """Return what the decoder says and does without the layer."""
         if name == "console":  # not there yet in a copy that is being made
             raise AttributeError(name)
         return getattr(self.console, name)
 
-    def held(self) -> Iterable[MetricRow | Record]:
-        """Return the records that only wait for lines that may never come."""
-        return self.console.held()
+    def decode_all(self, text: bytes, number: int) -> Iterable[MetricRow | Record]:
+        """Return the records of complete lines."""
+        out: list[MetricRow | Record] = []
+        at = 0
+        while at < len(text):
+            end = text.index(b"\n", at)
+            if not self._restores(line := text[at:end]):
+                out.extend(self.console.decode_all(text[at:], number))
+                break
+            out.extend(self._read(line, number))
+            at = end + 1
+            number += 1
+        return out
 
-    def caught_up(self) -> Iterable[MetricRow | Record]:
-        """Return the records that wait for the end of a training that goes on."""
-        return self.console.caught_up()
+    def decode(self, line: bytes, number: int) -> Iterable[MetricRow | Record]:
+        """Return the records of one line, or of a part of it."""
+        if self._restores(line):
+            return self._read(line, number)
+        return self.console.decode(line, number)
 
     def restart(self) -> Iterable[MetricRow | Record]:
         """Forget everything: the file starts anew."""
+        self._begin()
         return self.console.restart()

@@ -9,14 +9,14 @@ terminal, so the texts are those printed, not all that was generated.
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from verl_tui.patterns import pattern
 from verl_tui.sources.fields.rewards import RewardSum
 from verl_tui.sources.fields.sample import plain_field
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterable, Iterator, Sequence
 
     from verl_tui.records import Sample
 
@@ -46,128 +46,112 @@ _LONGEST = 20_000
 """Lines after which an unfinished table is given up."""
 
 
-class TableBlock:
-    """Collects the lines of a table."""
+class PrintedTables:
+    """Reads the tables of one console."""
 
     def __init__(self) -> None:
-        self.begun = False
-        """True if a table has begun and not ended."""
         self._step: int | None = None
+        self._lines: list[str] = []
+        """Those of the open table, without what stands before it."""
         self._titled = False
-        self._names: list[str] = []
-        self._cells: list[list[str]] = []
-        """Lines of each cell of the open row."""
-        self._samples: list[Sample] = []
-        self._previous: list[Sample] = []
+        self._previous: Sequence[Sample] = ()
         """Samples of the previous table: a trainer prints its last table twice."""
         self._rewards = RewardSum()
-        self._lines = 0
 
     @property
     def note(self) -> str | None:
         """Say how rewards were summed."""
         return self._rewards.note
 
-    def holds(self, part: bytes) -> bool:
-        """Return True for a line of a table."""
-        if self.begun:
-            return _box(part) is not None
-        return _begin_of(part) is not None
+    @property
+    def begun(self) -> bool:
+        """True if a table has begun and not ended."""
+        return bool(self._lines)
 
-    def feed(self, part: bytes, step: int | None) -> Sequence[Sample]:
-        """Take a line of a table; return its samples with its last one.
+    def feed(self, part: bytes, step: int | None) -> Sequence[Sample] | None:
+        """Take a line; return the samples that it completes, None if it belongs to no table.
 
         Args:
             part: The line.
             step: Last step seen, to which a table without a title belongs.
         """
-        if not self.begun:
-            self._begin(part, step)
-            return ()
-        self._lines += 1
-        box = (_box(part) or "").strip()
-        if box.startswith(_ENDS) or self._lines > _LONGEST:
-            return self.held()
-        inner = box[1:-1].strip() if self._titled else box
-        if inner.startswith("┃"):
-            self._header(inner)
-        elif inner.startswith("│"):
-            self._row(inner)
-        else:
-            self._close()
-        return ()
+        if not self._lines:
+            return () if self._begins(part, step) else None
+        at = min(
+            (at for sign in _INSIDE if (at := part.find(sign, 0, _LEAD)) >= 0),
+            default=-1,
+        )
+        if at < 0:
+            return None
+        self._lines.append(part[at:].decode("utf-8", "replace").strip())
+        is_over = self._lines[-1].startswith(_ENDS) or len(self._lines) > _LONGEST
+        return self.held() if is_over else ()
+
+    def _begins(self, part: bytes, step: int | None) -> bool:
+        found = None
+        if _TOP in part or _HEADER in part:
+            found = _BEGIN.fullmatch(part)
+        if found is None:
+            return False
+        self._titled = found["step"] is not None
+        self._step = int(found["step"]) if self._titled else step
+        self._lines = [(found["header"] or b"").decode()]
+        return True
 
     def held(self) -> Sequence[Sample]:
         """Return the samples of the open table, which may have no end."""
-        self._close()
-        samples = self._samples
-        self._samples = []
-        self.begun = False
+        lines, self._lines = self._lines, []
+        if self._titled:  # the box around it
+            lines = [line[1:-1].strip() for line in lines]
+        rows = (self._sample(row) for row in _rows(lines))
+        samples = [one for one in rows if one is not None]
         if not samples or samples == self._previous:
             return ()
         self._previous = samples
         return samples
 
-    def _begin(self, part: bytes, step: int | None) -> None:
-        found = _begin_of(part)
-        header = found["header"] if found is not None else None
-        self.begun = True
-        self._titled = header is None
-        self._step = int(found["step"]) if found is not None and self._titled else step
-        self._names = []
-        self._cells = []
-        self._lines = 0
-        if header is not None:
-            self._header(header.decode())
-
-    def _header(self, line: str) -> None:
-        """Take a line of the header; long names are wrapped."""
-        cells = [cell.strip() for cell in line.strip("┃").split("┃")]
-        if len(self._names) == len(cells):
-            cells = [a + b for a, b in zip(self._names, cells, strict=True)]
-        self._names = cells
-
-    def _row(self, line: str) -> None:
-        """Take a line of a row; a `│` that the model wrote belongs to the second cell."""
-        cells = line.removeprefix("│").removesuffix("│").split("│")
-        end = len(cells) - len(self._names) + 2
-        if end > 2:
-            cells = [cells[0], "│".join(cells[1:end]), *cells[end:]]
-        if len(cells) != len(self._names) or len(self._names) < 2:
-            return
-        self._cells = self._cells or [[] for _ in cells]
-        for lines, cell in zip(self._cells, cells, strict=True):
-            lines.append(cell[1:-1] if cell.startswith(" ") else cell)
-
-    def _close(self) -> None:
-        """Turn the finished row into a sample."""
-        cells = self._cells
-        self._cells = []
-        if not cells:
-            return
-        record: dict[str, Any] = {}
-        for name, lines in zip(map(plain_field, self._names), cells, strict=True):
-            text = _unwrapped(lines)
-            record[name] = text if name in _TEXTS else _value(text)
-        sample = self._rewards.sample(record, self._step, validation=not self._titled)
-        if sample is not None:
-            self._samples.append(sample)
+    def _sample(self, row: Iterable[tuple[str, Sequence[str]]]) -> Sample | None:
+        texts = ((plain_field(name), _unwrapped(lines)) for name, lines in row)
+        record = {
+            name: text if name in _TEXTS else _value(text) for name, text in texts
+        }
+        return self._rewards.sample(record, self._step, validation=not self._titled)
 
 
-def _box(part: bytes) -> str | None:
-    """Return what a line of a table holds, None for another line."""
-    places = [part.find(sign, 0, _LEAD) for sign in _INSIDE]
-    found = [at for at in places if at >= 0]
-    if not found:
-        return None
-    return part[min(found) :].decode("utf-8", "replace")
+def _rows(lines: Sequence[str]) -> Iterator[Iterable[tuple[str, list[str]]]]:
+    """Yield the rows of a table: the names of its columns with the lines of each cell."""
+    names: list[str] = []
+    row: list[list[str]] = []
+    for line in (*lines, ""):
+        if line.startswith("┃"):
+            names = _header(line, names)
+        elif not line.startswith("│"):
+            if row:
+                yield zip(names, row, strict=True)
+            row = []
+        elif fields := _cells(line, len(names)):
+            row = row or [[] for _ in names]
+            for written, cell in zip(row, fields, strict=True):
+                written.append(cell)
 
 
-def _begin_of(part: bytes) -> re.Match[bytes] | None:
-    """Return what a line that begins a table says."""
-    if _TOP not in part and _HEADER not in part:
-        return None
-    return _BEGIN.fullmatch(part)
+def _header(line: str, names: Sequence[str]) -> list[str]:
+    """Return the names of the columns behind a line of the header; long names are wrapped."""
+    cells = [cell.strip() for cell in line.strip("┃").split("┃")]
+    if len(names) != len(cells):
+        return cells
+    return [a + b for a, b in zip(names, cells, strict=True)]
+
+
+def _cells(line: str, count: int) -> Sequence[str]:
+    """Return the cells of a line; a `│` that the model wrote belongs to the second one."""
+    cells = line.removeprefix("│").removesuffix("│").split("│")
+    end = len(cells) - count + 2
+    if end > 2:
+        cells = [cells[0], "│".join(cells[1:end]), *cells[end:]]
+    if len(cells) != count or count < 2:
+        return ()
+    return [cell[1:-1] if cell.startswith(" ") else cell for cell in cells]
 
 
 def _unwrapped(lines: Sequence[str]) -> str:

@@ -1,4 +1,4 @@
-"""Lines that state how far a training is: progress bars with a name, totals, the step that begins.
+"""Progress bars: how far a training is.
 
 Nameless bars belong to Hugging Face's trainers: `verl_tui.sources.formats.console.dicts`.
 """
@@ -37,28 +37,12 @@ _BARELY = pattern(rb"\d% {1,40}\d{1,15}/\d{1,15} \[\d")
 _COUNT = pattern(rb"\dit \[\d")
 _ELAPSED = pattern(rb"(?:(\d{1,9}):)?(\d\d):(\d\d)<")
 """The time that tqdm writes behind a bar's `[`."""
-_TOTAL = pattern(
-    rb"Total (?:training steps:|(?:optimization )?steps =) ([\d,]{1,15})(?!\d)"
-)
-"""verl's trainers, the Trainer of transformers, and Unsloth's."""
-_PER_EPOCH = pattern(rb"Size of train dataloader: (\d{1,15})(?!\d)")
-_BEGUN = pattern(rb"^epoch \d+, step (\d{1,15})\s*$")
 _BROKEN_BARS = 8
 """Bars without an end that are passed over at the end of a line: one is being written, others were
 glued to something.
 """
 _DIGITS = 3
-WORDS = (
-    "%|",
-    "it [",
-    "it/s",
-    "s/it",
-    "Total training",
-    "Total optimization",
-    "Total steps",
-    "Size of train",
-    "epoch ",
-)
+WORDS = ("%|", "it [", "it/s", "s/it")
 """Every line that this module reads contains one of these."""
 
 
@@ -92,18 +76,6 @@ def named_bars(part: bytes) -> Iterator[Progress]:
             epoch = int(bar.group(2))
             epochs = int(bar.group(3))
             yield Progress((epoch - 1) * total + at, epochs * total)
-
-
-def stated_progress(part: bytes) -> Progress | None:
-    """Return the progress that a line states in words; a step is one that only begins."""
-    if b"Total " in part and (found := _TOTAL.search(part)):
-        return Progress(total=int(found.group(1).replace(b",", b"") or 0) or None)
-    if b"train dataloader" in part and (found := _PER_EPOCH.search(part)):
-        return Progress(per_epoch=int(found.group(1)))
-    found = _BEGUN.match(part)
-    if found is None:
-        return None
-    return Progress(step=int(found.group(1)))
 
 
 def complete_bars(line: bytes) -> int:

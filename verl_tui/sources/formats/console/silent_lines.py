@@ -12,11 +12,11 @@ from verl_tui.sources.formats.console import (
     engine_addresses,
     errors,
     events,
-    intervals,
     printed_tables,
     progress_lines,
-    sample_blocks,
-    settings_reader,
+    samples,
+    settings,
+    stated,
     step_lines,
     timestamps,
 )
@@ -28,18 +28,18 @@ if TYPE_CHECKING:
 
 WORDS = (
     *events.WORDS,
-    *settings_reader.WORDS,
-    *intervals.WORDS,
+    *settings.WORDS,
+    *stated.WORDS,
     *engine_addresses.WORDS,
     *progress_lines.WORDS,
-    *sample_blocks.WORDS,
+    *samples.WORDS,
 )
 """Every line that states something contains one of these, but for trouble, samples, tables and step
 lines.
 """
 _OF_OTHERS = (
     *WORDS,
-    sample_blocks.BEGIN,
+    samples.BEGIN,
     *printed_tables.BEGINNINGS,
     step_lines.BEGIN,
     "\r",

@@ -9,12 +9,13 @@ TRL's keys. A log without metrics, such as a start that failed, has names of mod
 
 from __future__ import annotations
 
+from functools import lru_cache
 from typing import TYPE_CHECKING
 
 from verl_tui.patterns import pattern
 
 if TYPE_CHECKING:
-    from collections.abc import Container
+    from collections.abc import Container, Sequence
 
 VERL, SLIME, OPENRLHF = "verl console", "slime console", "OpenRLHF console"
 SWIFT, FACTORY, TRL = "ms-swift console", "LLaMA-Factory console", "TRL console"
@@ -49,25 +50,12 @@ _NAMES = {
 _ON_TRANSFORMERS = (SWIFT, FACTORY, TRL)
 """Trainers that print the dicts of transformers' trainer."""
 _WORDS = {
-    VERL: (
-        b"verl",
-        b"actor_rollout_ref",
-        b" pid=",
-        b"ray init",
-        b"validation generation",
-    ),
-    SWIFT: (b"swift",),
-    FACTORY: (b"llamafactory", b"llmtuner"),
-    OPENRLHF: (b"openrlhf",),
-    SLIME: (b"slime",),
-    NEMO: (b"nemo_rl",),
-    PRIME: (b"prime_rl",),
-    TRL: (b"trl",),
-    OTHER: (b"transformers", b"Running training"),
-}
-"""Every line that mentions a trainer contains one of these: a quick test, since most lines mention
-none.
-"""
+    VERL: ("verl", "actor_rollout_ref", " pid=", "ray init", "validation generation"),
+    SWIFT: ("swift",), FACTORY: ("llamafactory", "llmtuner"), OPENRLHF: ("openrlhf",),
+    SLIME: ("slime",), NEMO: ("nemo_rl",), PRIME: ("prime_rl",), TRL: ("trl",),
+    OTHER: ("transformers", "Running training"),
+}  # fmt: skip
+"""Every line that mentions a trainer contains one of these."""
 _SWIFT_KEY = "global_step/max_steps"
 _TRL_KEYS = (
     # GRPO, RLOO
@@ -87,9 +75,7 @@ class TrainerDetector:
         self._signed: str | None = None
         self._likely: str | None = None
         """By the keys of dicts."""
-        self._mentioned: set[str] = set()
-        self._words = [word for words in _WORDS.values() for word in words]
-        """Every line that mentions one of the other trainers contains one of these."""
+        self._mentioned: frozenset[str] = frozenset()
 
     @property
     def name(self) -> str | None:
@@ -111,16 +97,9 @@ class TrainerDetector:
         signed = _SIGNED.search(line)
         if signed is not None:
             self._signed = SWIFT if signed["swift"] else FACTORY
-        elif any(map(line.__contains__, self._words)):
-            self._mentioned.update(
-                _NAMES[found.lastgroup]
-                for found in _MENTIONED.finditer(line)
-                if found.lastgroup
-            )
-            self._words = []
-            for name, words in _WORDS.items():
-                if name not in self._mentioned:
-                    self._words += words
+        elif any(map(line.__contains__, _of_others(self._mentioned))):
+            found = _MENTIONED.finditer(line)
+            self._mentioned |= {_NAMES[one.lastgroup or ""] for one in found}
 
     def metrics(self, trainer: str) -> None:
         """Note that there are metrics as only one trainer writes them."""
@@ -133,3 +112,10 @@ class TrainerDetector:
             self._signed = self._signed or SWIFT
         elif self._likely != TRL:
             self._likely = TRL if any(key in keys for key in _TRL_KEYS) else OTHER
+
+
+@lru_cache
+def _of_others(mentioned: frozenset[str]) -> Sequence[bytes]:
+    """Return words of which all lines that mention other trainers than these contain one."""
+    others = (words for name, words in _WORDS.items() if name not in mentioned)
+    return [word.encode() for words in others for word in words]

@@ -4,8 +4,6 @@ there.
 
 from __future__ import annotations
 
-from collections import Counter
-
 from verl_tui.patterns import pattern
 from verl_tui.text import one_line
 
@@ -40,10 +38,8 @@ class UnknownLines:
         self._count = 0
         self._last = ""
         """The last one, with its number."""
-        self._alike = Counter[tuple[bytes, ...]]()
-        """Lines by the names in them, where the numbers change: each worker may print settings."""
-        self._numbers: dict[tuple[bytes, ...], tuple[bytes, ...]] = {}
-        """The last numbers by the names."""
+        self._alike: dict[tuple[bytes, ...], tuple[int, tuple[bytes, ...]]] = {}
+        """By the names in them: lines, and the last numbers; those that repeat are settings."""
         self._seen = 0
 
     @property
@@ -63,20 +59,18 @@ class UnknownLines:
     def read(self, part: bytes, number: int) -> None:
         """Take a line that nothing else could read."""
         self._seen += 1
-        if not self.watches or _METRIC.search(part, 0, _LONGEST) is None:
+        part = part[:_LONGEST]
+        if not self.watches or _METRIC.search(part) is None:
             return
-        pairs = _PAIR.findall(part[:_LONGEST])
-        if len(pairs) < _PAIRS - (_STEP.search(part, 0, _LONGEST) is not None):
+        pairs = _PAIR.findall(part)
+        if len(pairs) < _PAIRS - (_STEP.search(part) is not None):
             return
         names, numbers = zip(*pairs, strict=True)
-        if len(self._numbers) >= _MOST_KINDS and names not in self._numbers:
+        times, before = self._alike.get(names, (0, ()))
+        if before == numbers or (not before and len(self._alike) >= _MOST_KINDS):
             return
-        before = self._numbers.get(names)
-        self._numbers[names] = numbers
-        if before == numbers:
-            return
-        self._alike[names] += 1
-        if self._alike[names] >= _ALIKE:
-            self._count += _ALIKE if self._alike[names] == _ALIKE else 1
-            shown = one_line(part[:_LONGEST].decode("utf-8", "replace"), 80)
+        self._alike[names] = times + 1, numbers
+        if times + 1 >= _ALIKE:
+            self._count += _ALIKE if times + 1 == _ALIKE else 1
+            shown = one_line(part.decode("utf-8", "replace"), 80)
             self._last = f"line {number}: {shown}"

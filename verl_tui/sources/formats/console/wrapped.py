@@ -9,7 +9,7 @@ ends. Where the row behind a full one begins anew the line was cut, and its last
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 from verl_tui.patterns import pattern
 from verl_tui.sources.fields.row_batcher import joined_notes
@@ -52,14 +52,6 @@ _BEFORE_SPACE, _BEHIND_SPACE = (b" -", b",", b":"), (b"- ", b"'", b'"')
 """Metrics have a space here, which captures leave out at the end of a row."""
 
 
-class _Line(NamedTuple):
-    """A line as it was printed."""
-
-    text: bytes
-    number: int
-    """Of its first row."""
-
-
 class WrappedDecoder(ConsoleLayer):
     """Decodes a console, whether a terminal wrapped its lines or not."""
 
@@ -73,9 +65,8 @@ class WrappedDecoder(ConsoleLayer):
         """
         super().__init__(console)
         self._patient = patient
-        self._forget()
 
-    def _forget(self) -> None:
+    def _begin(self) -> None:
         self._may_be_wrapped = True
         self._width = 0
         """Width of the widest row."""
@@ -108,29 +99,6 @@ class WrappedDecoder(ConsoleLayer):
         enough = self._goes_on or len(self._full) >= _ENOUGH
         return self._may_be_wrapped and enough and self._width >= _NARROWEST
 
-    def decode_all(self, text: bytes, number: int) -> Iterable[MetricRow | Record]:
-        """Return the records of complete lines."""
-        if not self._may_be_wrapped:
-            return self.console.decode_all(text, number)
-        out: list[MetricRow | Record] = []
-        at = 0
-        while at < len(text) and self._may_be_wrapped:
-            end = text.index(b"\n", at)
-            out.extend(self.decode(text[at:end], number))
-            at = end + 1
-            number += 1
-        out.extend(self.console.decode_all(text[at:], number))
-        return out
-
-    def decode(self, line: bytes, number: int) -> Iterable[MetricRow | Record]:
-        """Return the records of one line, of rows those of the lines that they complete."""
-        if not self._may_be_wrapped:
-            return self.console.decode(line, number)
-        out: list[MetricRow | Record] = []
-        for whole in self._lines(line, number):
-            out.extend(self.console.decode(whole.text, whole.number))
-        return out
-
     def last(self, line: bytes, number: int) -> Iterable[MetricRow | Record] | None:
         """Return the records of a line without an end, and of the rows before that it ends."""
         row = line.removesuffix(b"\r")
@@ -150,36 +118,26 @@ class WrappedDecoder(ConsoleLayer):
 
     def held(self) -> Iterable[MetricRow | Record]:
         """Return the records that only wait for lines that may never come."""
-        out: list[MetricRow | Record] = []
-        for whole in self._completed():
-            out.extend(self.console.decode(whole.text, whole.number))
-        out.extend(self.console.held())
-        return out
+        return [*self._completed(), *self.console.held()]
 
-    def restart(self) -> Iterable[MetricRow | Record]:
-        """Forget everything: the file starts anew."""
-        self._forget()
-        return super().restart()
+    def _restores(self, line: bytes) -> bool:  # noqa: ARG002 - the rows so far tell
+        return self._may_be_wrapped
 
-    def _lines(self, line: bytes, number: int) -> Iterator[_Line]:
-        """Yield the lines that a row completes: itself where nothing was wrapped."""
+    def _read(self, line: bytes, number: int) -> Iterator[MetricRow | Record]:
         row = line.removesuffix(b"\r")
         self._look(row)
         if not self._is_wrapped:
             self._knows_steps = self._knows_steps or bool(self._rows)
             yield from self._completed()
-            if self._may_go_on(row):
-                self._rows = [row]
-                self._first = number
-            else:
-                yield _Line(line, number)
-            return
-        if self._rows and not _continues(self._rows[-1], row, self._width):
-            yield from self._completed(cut=_is_cut(self._rows[-1], row, self._width))
-        if not self._rows:
-            self._first = number
+            if not self._may_go_on(row):
+                yield from self.console.decode(line, number)
+                return
+        elif self._rows and not _continues(self._rows[-1], row, self._width):
+            yield from self._completed(cut=_begins(row))
+        self._first = self._first if self._rows else number
         self._rows.append(row)
-        if _characters(row) < self._width - 1 or len(self._rows) >= _MOST_ROWS:
+        ends = _characters(row) < self._width - 1 or len(self._rows) >= _MOST_ROWS
+        if self._is_wrapped and ends:
             yield from self._completed()
 
     def _look(self, row: bytes) -> None:
@@ -189,8 +147,9 @@ class WrappedDecoder(ConsoleLayer):
             self._goes_on = _is_within(self._rows[-1], row)
         if len(row) >= self._width:
             self._look_at_wide(row, _characters(row))
-        decided = self._seen > _FIRST_ROWS and not self._is_wrapped
-        if decided or self._width > _WIDEST or _NEVER_SHOWN.match(row) is not None:
+        if self._seen > _FIRST_ROWS and not self._is_wrapped:
+            self._may_be_wrapped = False
+        if self._width > _WIDEST or _NEVER_SHOWN.match(row) is not None:
             self._may_be_wrapped = False
 
     def _look_at_wide(self, row: bytes, width: int) -> None:
@@ -222,28 +181,30 @@ class WrappedDecoder(ConsoleLayer):
     def _together(self, *more: bytes) -> bytes:
         """Return the rows as one line."""
         *rows, end = *self._rows, *more
-        line = b""
-        for row in rows:
-            line += row + b" " * (self._width - _characters(row))
-        return line + end
+        full = (row + b" " * (self._width - _characters(row)) for row in rows)
+        return b"".join((*full, end))
 
-    def _completed(self, *, cut: bool = False) -> Iterator[_Line]:
-        """Yield the line that the rows so far are, if there are any; a cut one without the last
-        metric.
+    def _completed(self, *, cut: bool = False) -> Iterable[MetricRow | Record]:
+        """Return the records of the line that the rows so far are, if there are any.
+
+        Args:
+            cut: Whether another line begins behind them: then one that ends with a full row was
+                cut, and its last metric may be, too.
         """
         if not self._rows:
-            return
+            return ()
         text = self._together()
+        cut = cut and _characters(self._rows[-1]) == self._width
         self._rows.clear()
         if cut and STEP.search(text) is not None:
             self._cut += 1
             text = without_last(text)
-        yield _Line(text, self._first)
+        return self.console.decode(text, self._first)
 
 
 def _continues(before: bytes, row: bytes, width: int) -> bool:
     """Return whether a row goes on with the line of the one before."""
-    if not row.strip() or _BEGINS.match(row) is not None:
+    if not row.strip() or _begins(row):
         return False
     lost_space = before.endswith(_BEFORE_SPACE) or row.startswith(_BEHIND_SPACE)
     return lost_space or _characters(before) == width
@@ -253,7 +214,7 @@ def _is_within(before: bytes, row: bytes) -> bool:
     """Return whether a record goes on that a terminal has broken; a program that breaks the lines
     of settings indents them.
     """
-    if _BEGINS.match(row) is not None:
+    if _begins(row):
         return False
     if STEP.search(before) is not None:
         return _STEP_GOES_ON.match(row) is not None
@@ -263,9 +224,8 @@ def _is_within(before: bytes, row: bytes) -> bool:
     return _DICT_GOES_ON.match(row) is not None
 
 
-def _is_cut(before: bytes, row: bytes, width: int) -> bool:
-    """Return whether another line begins where the one before should go on."""
-    return _characters(before) == width and _BEGINS.match(row) is not None
+def _begins(row: bytes) -> bool:
+    return _BEGINS.match(row) is not None
 
 
 def _characters(row: bytes) -> int:

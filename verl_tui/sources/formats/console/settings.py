@@ -1,0 +1,317 @@
+"""Settings on a console, until training has begun: blocks of lines that one process prints.
+
+The configuration that verl prints with `pprint` (`verl/trainer/main_ppo.py`); arguments as
+`Namespace(…)` or `GRPOConfig(…)` on one line, or with a line for each, as transformers'
+`TrainingArguments.__str__` writes them; Megatron-LM's list with dots (`_print_args`), which slime
+prints, too. And the command line, with Hydra's overrides `a.b=1` or arguments `--lr 1e-6`: where a
+shell traces it (`set -x`), a script prints it, or Hydra reports a failure; W&B keeps it in
+`wandb-metadata.json`.
+"""
+
+from __future__ import annotations
+
+import ast
+import re
+import shlex
+import warnings
+from contextlib import suppress
+from functools import partial
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from verl_tui.patterns import pattern
+from verl_tui.records import CONSOLE, LAUNCH, Settings, Unreadable
+from verl_tui.sources.fields.setting_values import (
+    flatten_settings,
+    is_training,
+    scalar,
+)
+from verl_tui.sources.formats.console.repeated import unrepeated
+from verl_tui.sources.formats.console.word_search import any_of
+from verl_tui.text import one_line
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from verl_tui.records import Record
+
+WORDS = (
+    "{'", "Namespace(", "Config(", "Arguments(", "Args(", " arguments ---", " overrides: [",
+    "python", "torchrun", "deepspeed", "accelerate launch", "swift ", "llamafactory-cli",
+    "trl grpo", "trl rloo", "trl dpo", "trl ppo", "trl sft", "trl kto",
+)  # fmt: skip
+"""The first line of every block contains one of these."""
+_MAY_BEGIN = any_of(WORDS)
+_EXPECTED_WITHIN = 5000
+"""Lines after a start in which settings are looked for, which is slow."""
+_LONGEST = 2**17
+"""Bytes after which an unfinished block is given up."""
+_OTHER_LINES = 50
+"""Further lines of the same process after which a block whose end was cut is over (heuristic)."""
+_LEAST = 3
+"""Fewest settings of a training's command (heuristic)."""
+_CUT = "the printed configuration is cut, or other output cuts into it: it is not read"
+
+_TEXT = r"'(?:[^'\\]|\\.)*'|\"(?:[^\"\\]|\\.)*\""
+"""Text as `repr` writes it: with a quote of its own kind escaped."""
+_OF_CALL = rb"(?:Namespace|Config|Arguments|Args)\("
+_CALLED = pattern(rf"(?:^|[\s:=])(\w*{_OF_CALL.decode()}.*\))")
+_NEVER = pattern(rb"(?!)")
+_ALWAYS = pattern(b"")
+_LINE = pattern(r"^\s*(\w+)=(.*?),?\s*$")
+_DOTTED = pattern(r"^\s{2}(\w+) \.{2,} (.*)$")
+_ENUM = pattern(r"<[\w.]+: ('[^']*'|\d+)>")
+_OBJECT = pattern(r"<[^<>]*>")
+_UNWRITTEN = pattern(r"(?<=: )(?:<[^<>]*>|nan|inf|-inf)(?=[,}\n])")
+"""Values whose `repr` is no literal."""
+_OVERRIDE = pattern(r"[+~]{0,2}([A-Za-z_][\w./@-]*)=(?!=)(.*)", re.DOTALL)
+_OPTION = pattern(r"--([A-Za-z][\w.-]*)(?:=(.*))?", re.DOTALL)
+
+
+class _Form(NamedTuple):
+    """How a kind of block is printed, and what it says."""
+
+    begins: re.Pattern[bytes]
+    goes_on: re.Pattern[bytes]
+    """A further line."""
+    ends: re.Pattern[bytes]
+    """Its last line, which may be the first."""
+    read: Callable[[str], dict[str, Any] | None]
+    """Returns the settings in it, none if they are not a training's; None if it is not whole."""
+    origin: str = CONSOLE
+
+
+class SettingsReader:
+    """Reads the settings that a console states until training has begun."""
+
+    def __init__(self) -> None:
+        self._blocks = [_Block(form) for form in _FORMS]
+        self._until = _EXPECTED_WITHIN
+        """Number of the last line in which settings are looked for."""
+        self.is_open = False
+        """True if a block has begun and not ended."""
+
+    def begin(self, number: int) -> None:
+        """Expect settings behind a line: the trainer has started, maybe again."""
+        self._until = number + _EXPECTED_WITHIN
+
+    def end(self) -> Sequence[Record]:
+        """Expect no more settings, as a step was trained; say which block has no end."""
+        self._until = 0
+        if not self.is_open:
+            return ()
+        self.is_open = False
+        return [record for block in self._blocks for record in block.give_up()]
+
+    def holds(self, prefix: bytes, part: bytes) -> bool:
+        """Return True if a line belongs to a block of settings."""
+        return self.is_open and any(block.holds(prefix, part) for block in self._blocks)
+
+    def read(self, prefix: bytes, part: bytes, number: int) -> Sequence[Record]:
+        """Take a line; return the settings that it completes.
+
+        Args:
+            prefix: Names the Ray actor that printed it, empty for the driver.
+            part: The line without the prefix.
+            number: Its number.
+        """
+        if number > self._until:
+            return self.end()
+        may_begin = _MAY_BEGIN.search(part) is not None
+        if not (self.is_open or may_begin):
+            return ()
+        if b"[repeated " in part:
+            part = unrepeated(part)[0]
+        found = [
+            record
+            for block in self._blocks
+            if block.lines or may_begin
+            for record in block.feed(prefix, part, number)
+        ]
+        self.is_open = any(block.lines for block in self._blocks)
+        return found
+
+
+class _Block:
+    """Collects the lines of one kind of block, even if other processes print between them."""
+
+    def __init__(self, form: _Form) -> None:
+        self._form = form
+        self.lines: list[bytes] = []
+        self._number = 0
+        """That of its first line."""
+        self._prefix = b""
+        self._others = 0
+        """Lines of the same process since the block began that are none of it."""
+        self._size = 0
+
+    def holds(self, prefix: bytes, part: bytes) -> bool:
+        """Return True for a line of the block."""
+        if not self.lines or prefix != self._prefix:
+            return False
+        return self._form.goes_on.match(part) is not None
+
+    def feed(self, prefix: bytes, part: bytes, number: int) -> Sequence[Record]:
+        """Take a line; return the settings with the block's last one."""
+        if not self.lines:
+            if self._form.begins.search(part) is None:
+                return ()
+            self._prefix, self._number = prefix, number
+            self._others = self._size = 0
+        elif not self.holds(prefix, part):
+            self._others += prefix == self._prefix
+            return self.give_up() if self._others > _OTHER_LINES else ()
+        self.lines.append(part)
+        self._size += len(part)
+        if self._size > _LONGEST:
+            return self.give_up()
+        if self._form.ends.search(part) is None:
+            return ()
+        values = self._form.read(b"\n".join(self.lines).decode("utf-8", "replace"))
+        if values is None and len(self.lines) > 1:
+            return ()
+        self.lines = []
+        return (
+            (Settings(flatten_settings(values), self._form.origin),) if values else ()
+        )
+
+    def give_up(self) -> Sequence[Record]:
+        """Forget a block without an end; say so if it was a configuration."""
+        lines, self.lines = self.lines, []
+        if not any(b": {" in line for line in lines[1:]):
+            return ()
+        excerpt = one_line(lines[0][:400].decode("utf-8", "replace"))
+        return (Unreadable(self._number, _CUT, excerpt),)
+
+
+def literal(text: str) -> Any:
+    """Return the value of a Python literal, None where it is none."""
+    with suppress(ValueError, SyntaxError, TypeError, MemoryError, RecursionError):
+        return ast.literal_eval(_parsed(text))
+    return None
+
+
+def _parsed(text: str) -> ast.expr:
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # about escapes in text that others wrote
+        return ast.parse(text, mode="eval").body
+
+
+def _printed_dict(text: str) -> dict[str, Any] | None:
+    """Return a configuration: a nested dict, or one with names of a training."""
+    found = literal(_UNWRITTEN.sub("None", text))
+    if not isinstance(found, dict):
+        return None
+    is_nested = any(isinstance(value, dict) for value in found.values())
+    return found if is_nested or is_training(found) else {}
+
+
+def _call(text: str) -> dict[str, Any] | None:
+    """Return the arguments of a call on one line, maybe behind other text."""
+    found = _CALLED.search(text)
+    if found is None:
+        return None
+    try:
+        call = _parsed(_OBJECT.sub("None", _ENUM.sub(r"\1", found[1])))
+    except (ValueError, SyntaxError, MemoryError, RecursionError):
+        return None
+    keywords = call.keywords if isinstance(call, ast.Call) else []
+    return _of_training({one.arg: _argument(one.value) for one in keywords if one.arg})
+
+
+def _argument(value: ast.expr) -> Any:
+    try:
+        return ast.literal_eval(value)
+    except (ValueError, TypeError, MemoryError, RecursionError):
+        return ast.unparse(value)
+
+
+def _listed(line: re.Pattern[str], text: str) -> dict[str, Any]:
+    """Return the arguments of a list of lines, as literals or plain text."""
+    found = filter(None, map(line.match, text.split("\n")))
+    return _of_training({one[1]: _value(one[2].strip()) for one in found})
+
+
+def _value(written: str) -> Any:
+    if written in ("None", "null", ""):
+        return None
+    found = literal(written)
+    return written if found is None else found
+
+
+def _of_training(values: dict[str, Any]) -> dict[str, Any]:
+    return values if is_training(values) else {}
+
+
+def _command(text: str) -> dict[str, Any]:
+    """Return the settings of a command, of which all lines but the last end with a backslash."""
+    whole = " ".join(line.rstrip().removesuffix("\\") for line in text.split("\n"))
+    try:
+        words = shlex.split(whole.strip(" `+"))
+    except ValueError:  # a quote that is never closed
+        words = whole.split()
+    return of_command(words)
+
+
+def _overrides(text: str) -> dict[str, Any] | None:
+    words = literal(text.partition(": ")[2].strip())
+    return of_command(words) if isinstance(words, list) else None
+
+
+def of_command(words: Sequence[object]) -> dict[str, Any]:
+    """Return the settings in the words of a command, none if too few for that of a training."""
+    values: dict[str, Any] = {}
+    option: str | None = None
+    for word in map(str, words):
+        if found := _OPTION.fullmatch(word):
+            name, value = found.groups()
+            values[name] = True if value is None else scalar(value)
+            option = name if value is None else None
+        elif option is not None and not word.startswith("-m"):
+            values[option] = scalar(word)
+            option = None
+        elif found := _OVERRIDE.fullmatch(word):
+            values[found[1]] = scalar(found[2])
+    flat = flatten_settings(values)
+    return flat if len(flat) >= _LEAST else {}
+
+
+_FORMS = (
+    _Form(
+        pattern(rb"^\{'.*[,}]\s*$"),
+        # of the outermost keys, which stand behind one space, or further in
+        pattern(rf"^(?: (?:{_TEXT}): |  +['\"{{(\[\-\d]| +$)".encode()),
+        pattern(rb"\}\s*$"),
+        _printed_dict,
+    ),
+    _Form(pattern(_OF_CALL + rb"\s*\S.*\)"), _NEVER, _ALWAYS, _call),
+    _Form(
+        pattern(_OF_CALL + rb"\s*$"),
+        pattern(rb"^\s*(?:\w+=|\)\s*$)"),
+        pattern(rb"^\s*\)\s*$"),
+        partial(_listed, _LINE),
+    ),
+    _Form(
+        pattern(rb"^-{3,} arguments -{3,}\s*$"),
+        pattern(rb"^\s{2}\w+ \.{2,} |^-{3,} end of arguments -{3,}\s*$"),
+        pattern(rb"^-{3,} end of arguments -{3,}\s*$"),
+        partial(_listed, _DOTTED),
+    ),
+    _Form(
+        pattern(
+            rb"(?:^|[\s`'\"/])(?:python[\d.]*|torchrun|deepspeed|accelerate launch"
+            rb"|swift (?:rlhf|sft)|llamafactory-cli train|trl (?:grpo|rloo|dpo|ppo|sft|kto))[ \\]"
+        ),
+        _ALWAYS,
+        pattern(rb"[^\\\s]\s*$|^\s*$"),
+        _command,
+        LAUNCH,
+    ),
+    _Form(
+        pattern(rb"^Error executing job with overrides: \[.*\]\s*$"),
+        _NEVER,
+        _ALWAYS,
+        _overrides,
+        LAUNCH,
+    ),
+)
+"""Those of one line end with their first."""
