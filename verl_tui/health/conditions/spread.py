@@ -103,14 +103,16 @@ class Jump(Condition):
         """Return which values may lie beyond the upper tails of their pasts: that spares most of
         the sorting.
         """
-        found = before < self.window
         parts = self.window - int(_TAIL * self.window)
         size = self.window // parts
         highest = rolling(kept, size, np.maximum)
-        # Each part of the past has a value that is no lower, so many lie in the tail.
-        last = before[~found, None] - 1 - size * np.arange(parts)
-        found[~found] = values[~found] > self.tail * highest[last].min(axis=1)
-        return found
+        full = before >= self.window
+        least = np.minimum.accumulate(kept)[before - 1]
+        # Each part of a full past has a value that is no lower, so many lie in the tail.
+        last = before[full, None] - 1 - size * np.arange(parts)
+        least[full] = highest[last].min(axis=1)
+        flags: Flags = values > self.tail * least
+        return flags
 
     def _found(
         self, values: Numbers, places: Places, past: Numbers
@@ -181,9 +183,8 @@ class Surge(Condition):
         values, recent, window = column.values, self.recent, self.window
         low = rolling(values, recent, np.minimum)
         places = self.needs - 1 + np.flatnonzero(low[self.needs - 1 :] > self.floor)
-        newer = [
-            rows(values, window - window // 2, some) for some in pieces(places - recent)
-        ]
+        half = window - window // 2
+        newer = [rows(values, half, some) for some in pieces(places - recent, half)]
         usual = np.concatenate([np.median(some, axis=1) for some in newer])
         is_high = low[places] > self.factor * usual
         past = values[:0]

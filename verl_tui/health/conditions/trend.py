@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from itertools import pairwise
+from statistics import fmean
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
@@ -44,16 +46,35 @@ class Trend(NamedTuple):
 
 def trend(values: Sequence[float]) -> Trend:
     """Fit a line by least squares; too few values have no trend."""
-    column = np.array(values, float)
-    change, t = trends(column, len(column), np.array([len(column) - 1]))
-    return Trend(float(change[0]), float(t[0]))
+    count = len(values)
+    if count < 4:
+        return Trend(0.0, 0.0)
+    size = max(map(abs, values))
+    if size > _HUGE:
+        line = trend([value / size for value in values])
+        return Trend(line.change * size, line.t)
+    middle = (count - 1) / 2
+    mean = fmean(values)
+    spread = count * (count * count - 1) / 12
+    slope = sum([(i - middle) * value for i, value in enumerate(values)]) / spread
+    squares = [
+        (value - mean - slope * (i - middle)) ** 2 for i, value in enumerate(values)
+    ]
+    error = math.sqrt(sum(squares) / (count - 2) / spread)
+    change = slope * (count - 1)
+    # A perfect line has no error: any slope is then beyond chance, none is none. Rounding leaves a
+    # trace of both.
+    if error <= 1e-12 * max(abs(mean), abs(slope)):
+        is_level = abs(slope) * count <= 1e-9 * abs(mean)
+        return Trend(change, 0.0 if is_level else math.copysign(math.inf, slope))
+    return Trend(change, slope / error)
 
 
 def trends(values: Numbers, size: int, last: Places) -> tuple[Numbers, Numbers]:
     """Return change and t of the windows of so many values that end at some places."""
     if size < 4:
         return np.zeros(len(last)), np.zeros(len(last))
-    found = [_lines(rows(values, size, some)) for some in pieces(last)]
+    found = [_lines(rows(values, size, some)) for some in pieces(last, size)]
     change, t = np.concatenate(found, axis=1)
     return change, t
 
@@ -74,8 +95,7 @@ def _lines(windows: Numbers) -> Numbers:
     error = np.sqrt(np.einsum("ij,ij->i", windows, windows) / (size - 2) / spread)
     with np.errstate(divide="ignore", invalid="ignore"):
         t: Numbers = slope / error
-    # A perfect line has no error: any slope is then beyond chance, none is none. Rounding leaves a
-    # trace of both.
+    # as in `trend`
     perfect = error <= 1e-12 * np.maximum(abs(mean), abs(slope))
     is_level = abs(slope) * size <= 1e-9 * abs(mean)
     t[perfect] = np.where(is_level, 0.0, np.copysign(np.inf, slope))[perfect]

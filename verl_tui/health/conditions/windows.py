@@ -15,8 +15,8 @@ if TYPE_CHECKING:
 Numbers: TypeAlias = "NDArray[np.float64]"
 Flags: TypeAlias = "NDArray[np.bool_]"
 Places: TypeAlias = "NDArray[np.int64]"
-_AT_ONCE = 4096
-"""Windows that are looked at together."""
+_AT_ONCE = 2**16
+"""Values of windows that are looked at together: what a processor's cache holds."""
 TO_SIGMA = 1.4826
 """Median absolute deviation times this is the standard deviation of normal noise."""
 
@@ -28,15 +28,18 @@ def rows(values: Numbers, size: int, last: Places) -> Numbers:
     return sliding_window_view(values, size)[np.asarray(last) - size + 1]
 
 
-def pieces(places: Places) -> list[Places]:
-    """Return places in pieces looked at together, so that memory stays bounded."""
-    return np.split(places, range(_AT_ONCE, len(places), _AT_ONCE))
+def pieces(places: Places, size: int) -> list[Places]:
+    """Return places in pieces whose windows of so many values are looked at together, so that
+    memory stays bounded.
+    """
+    many = max(1, _AT_ONCE // size)
+    return np.split(places, range(many, len(places), many))
 
 
 def by_size(places: Places, sizes: Places) -> Iterator[tuple[int, Places]]:
     """Yield places by the sizes of their windows, in pieces; sizes ascend."""
     for size in np.unique(sizes).tolist():
-        for some in pieces(places[sizes == size]):
+        for some in pieces(places[sizes == size], size):
             yield size, some
 
 
