@@ -8,7 +8,7 @@ from dataclasses import fields, replace
 from functools import cache
 from typing import Any, NamedTuple
 
-from verl_tui.health.finding import Severity
+from verl_tui.health.finding import SEVERITIES, Severity
 from verl_tui.health.guide import (
     CAUSE_NAMES,
     DIALECTS,
@@ -22,7 +22,6 @@ from verl_tui.health.guide import (
 from verl_tui.indicators import INDICATORS
 from verl_tui.toml_tables import toml_table
 
-_SEVERITIES = {severity.word: severity for severity in Severity}
 _TYPES = {item.name: str(item.type) for item in fields(Rule)}
 """Field of a rule -> its type as it is written there."""
 _OLD_NAMES = {"silent": "unless"}
@@ -171,8 +170,8 @@ class _Kind(NamedTuple):
 _KINDS: Mapping[str, _Kind] = {
     "Severity": _Kind(
         "info, warning or critical",
-        lambda value: isinstance(value, Severity) or value in [*_SEVERITIES],
-        lambda value: _SEVERITIES.get(value, value),
+        lambda value: isinstance(value, Severity) or value in [*SEVERITIES],
+        lambda value: SEVERITIES.get(value, value),
     ),
     "str": _Kind("text", lambda value: isinstance(value, str)),
     "bool": _Kind("true or false", lambda value: isinstance(value, bool)),

@@ -9,7 +9,7 @@ from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from verl_tui.health.finding import Severity
+from verl_tui.health.finding import SEVERITIES, Severity
 from verl_tui.notify.preset_names import PRESETS
 from verl_tui.notify.quiet import QuietHours
 from verl_tui.runs.views.state import State
@@ -157,7 +157,7 @@ def _texts(among: Collection[str] = ()) -> _Setting:
 
 
 _TRUTH = _Setting("true or false", lambda value: isinstance(value, bool))
-_SEVERITIES = {"none": None, **{one.word: one for one in Severity}}
+_SEVERITIES = {"none": None, **SEVERITIES}
 _OF_A_RUN: Mapping[str, _Setting] = {
     "severity": _Setting(
         f"one of {', '.join(_SEVERITIES)}",
