@@ -6,7 +6,6 @@ import json
 from typing import TYPE_CHECKING
 
 from verl_tui.config import Config
-from verl_tui.health.log_end import at_the_end
 from verl_tui.monitor import Monitor, load
 from verl_tui.sources import preview
 from verl_tui.sources.discovery.found import FoundFile
@@ -60,7 +59,7 @@ def test_a_preview_finds_what_is_at_the_end_and_says_not_since_when(
 
 def test_rules_that_look_back_are_not_asked() -> None:
     guide = Monitor(Config()).guide
-    asked = {rule.id for rule in at_the_end(guide).rules}
+    asked = {rule.id for rule in guide.rules if rule.of_the_end}
     assert {"crash", "kl-high", "not-finite"} <= asked
     assert asked.isdisjoint(
         {

@@ -144,14 +144,9 @@ def _course(run: Run, now: float) -> dict[str, Any]:
 
 
 def _episode(episode: Episode) -> dict[str, Any]:
-    return {
-        "id": episode.id,
-        "severity": episode.severity.word,
-        "since_step": episode.since_step,
-        "raised_step": episode.raised_step,
-        "cleared_step": episode.cleared_step,
-        "message": episode.message,
-    }
+    described = {**episode._asdict(), "severity": episode.severity.word}
+    del described["key"]
+    return described
 
 
 def _source(status: SourceStatus) -> dict[str, Any]:

@@ -29,38 +29,29 @@ def without_exempt(
         cooldown: Points within which a breach that is no longer exempt is the same as before.
     """
     for breach in breaches:
-        first = at = bisect_left(steps, breach.raised)
-        stop = len(steps)
-        if breach.cleared is not None:
-            stop = bisect_left(steps, breach.cleared)
-        changes: list[tuple[int, int, bool]] = []
-        while at < stop:
-            exempt = is_exempt(steps[at])
-            if not changes or changes[-1][2] != exempt:
-                changes.append((at, steps[at], exempt))
-            at += 1 + (at - first) // _OFTEN
-        yield from _opened(breach, changes, cooldown)
+        parts: list[Breach] = []
+        paused = 0
+        for at in _looked_at(breach, steps):
+            is_open = bool(parts) and parts[-1].cleared is None
+            if is_exempt(steps[at]) is not is_open:
+                continue
+            if is_open:
+                paused = at
+                parts[-1] = parts[-1]._replace(cleared=steps[at])
+            elif parts and at - paused <= cooldown:
+                parts[-1] = parts[-1]._replace(cleared=None)
+            else:
+                parts.append(breach._replace(raised=steps[at], cleared=None))
+        for part in parts:
+            end = breach.cleared if part.cleared is None else part.cleared
+            yield part._replace(cleared=end)
 
 
-def _opened(
-    breach: Breach, changes: Sequence[tuple[int, int, bool]], cooldown: int
-) -> Iterator[Breach]:
-    """Yield the stretches of a breach in which it was not exempt; a short pause makes no new
-    one.
-    """
-    part: Breach | None = None
-    closed = 0
-    for place, step, exempt in changes:
-        if exempt:
-            part = part._replace(cleared=step) if part is not None else None
-            closed = place
-        elif part is not None and place - closed <= cooldown:
-            part = part._replace(cleared=None)
-        else:
-            if part is not None:
-                yield part
-            part = breach._replace(raised=step, cleared=None)
-    if part is not None:
-        yield (
-            part if part.cleared is not None else part._replace(cleared=breach.cleared)
-        )
+def _looked_at(breach: Breach, steps: Sequence[int]) -> Iterator[int]:
+    first = at = bisect_left(steps, breach.raised)
+    stop = len(steps)
+    if breach.cleared is not None:
+        stop = bisect_left(steps, breach.cleared)
+    while at < stop:
+        yield at
+        at += 1 + (at - first) // _OFTEN

@@ -6,15 +6,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from verl_tui.health.finding import Finding, Severity
+from verl_tui.health.finding import SEVERITIES, Finding
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
     from verl_tui.health.guide import Guide
     from verl_tui.runs.run import Run
-
-_SEVERITIES = {severity.word: severity for severity in Severity}
 
 
 def exported(run: Run, guide: Guide, known: Iterable[Finding]) -> Iterator[Finding]:
@@ -28,12 +26,12 @@ def exported(run: Run, guide: Guide, known: Iterable[Finding]) -> Iterator[Findi
     found = {one.id for one in known} | guide.silenced
     stated = [one for source in run.sources.values() for one in source.status.findings]
     for id, word in dict.fromkeys(stated):
-        if id in found or word not in _SEVERITIES:
+        if id in found or word not in SEVERITIES:
             continue
         rule = guide.rule(id)
         yield Finding(
             id,
-            _SEVERITIES[word],
+            SEVERITIES[word],
             "stated by verl-tui's exporter, which reads the log itself"
             + (f": {rule.meaning}" if rule is not None else ""),
             advice=(rule.advice if rule is not None else "")

@@ -26,6 +26,10 @@ class Severity(IntEnum):
         return self.name.lower()
 
 
+SEVERITIES = {severity.word: severity for severity in Severity}
+"""By their words."""
+
+
 @dataclass(frozen=True, slots=True)
 class Finding:
     """A rule's present finding about a run."""

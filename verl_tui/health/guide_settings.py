@@ -5,10 +5,10 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import fields, replace
-from functools import cache, partial
-from typing import Any
+from functools import cache
+from typing import Any, NamedTuple
 
-from verl_tui.health.finding import Severity
+from verl_tui.health.finding import SEVERITIES, Severity
 from verl_tui.health.guide import (
     CAUSE_NAMES,
     DIALECTS,
@@ -22,7 +22,6 @@ from verl_tui.health.guide import (
 from verl_tui.indicators import INDICATORS
 from verl_tui.toml_tables import toml_table
 
-_SEVERITIES = {severity.word: severity for severity in Severity}
 _TYPES = {item.name: str(item.type) for item in fields(Rule)}
 """Field of a rule -> its type as it is written there."""
 _OLD_NAMES = {"silent": "unless"}
@@ -42,14 +41,27 @@ def load_guide(overrides: Mapping[str, Any] | None = None) -> Guide:
     entries, bands = _read()
     overrides = overrides or {}
     for key in overrides:
-        if key not in ("silence", "response_limit", "rules"):
-            raise ValueError(
-                f"health settings: unknown field `{key}`; known are silence, response_limit, rules"
-            )
+        words = f"unknown field `{key}`; known are silence, response_limit, rules"
+        _require(
+            key in ("silence", "response_limit", "rules"), "health settings", words
+        )
     rules = _with_changes(entries, overrides.get("rules", {}))
-    limit = _response_limit(overrides.get("response_limit"))
-    silenced = _silenced(overrides.get("silence", ()), rules)
-    return Guide(tuple(rules.values()), bands, silenced, limit)
+    limit, silenced = overrides.get("response_limit"), overrides.get("silence", ())
+    where = "health settings, field"
+    _require(
+        limit is None or (_is_number(limit) and not limit <= 0),
+        f"{where} `response_limit`",
+        f"must be a number of tokens above 0, not {limit!r}",
+    )
+    _require(
+        isinstance(silenced, list | tuple | set | frozenset),
+        f"{where} `silence`",
+        f"must be a list of rule ids, not {silenced!r}",
+    )
+    for name in silenced:
+        is_known = name in {rule.id for rule in rules.values()}
+        _require(is_known, f"{where} `silence`", f"there is no rule `{name}`")
+    return Guide(tuple(rules.values()), bands, frozenset(silenced), limit)
 
 
 def _require(holds: object, where: str, words: str) -> None:
@@ -58,43 +70,17 @@ def _require(holds: object, where: str, words: str) -> None:
         raise ValueError(f"{where}: {words}")
 
 
-def _with_changes(entries: tuple[Rule, ...], changes: object) -> dict[str, Rule]:
+def _with_changes(entries: tuple[Rule, ...], changes: Any) -> dict[str, Rule]:
     """Return the rules by name, with the user's changes and new ones."""
-    if not isinstance(changes, Mapping):
-        raise ValueError(
-            "health settings, field `rules`: must be a table of rules, each with its fields"
-        )
+    words = "must be a table of rules, each with its fields"
+    _require(isinstance(changes, Mapping), "health settings, field `rules`", words)
     rules = {rule.name: rule for rule in entries}
     for name, change in changes.items():
-        is_table = isinstance(change, Mapping)
-        _require(
-            is_table, f"rule `{name}`", f"must be a table of fields, not {change!r}"
-        )
+        words = f"must be a table of fields, not {change!r}"
+        _require(isinstance(change, Mapping), f"rule `{name}`", words)
         known = rules.get(name)
         rules[name] = _new(name, change) if known is None else _change(known, change)
     return rules
-
-
-def _response_limit(limit: Any) -> Any:
-    if limit is None:
-        return None
-    is_number = isinstance(limit, int | float) and not isinstance(limit, bool)
-    _require(
-        is_number and not limit <= 0,
-        "health settings, field `response_limit`",
-        f"must be a number of tokens above 0, not {limit!r}",
-    )
-    return limit
-
-
-def _silenced(names: Any, rules: Mapping[str, Rule]) -> frozenset[str]:
-    where = "health settings, field `silence`"
-    is_list = isinstance(names, list | tuple | set | frozenset)
-    _require(is_list, where, f"must be a list of rule ids, not {names!r}")
-    known = {rule.id for rule in rules.values()}
-    for name in names:
-        _require(name in known, where, f"there is no rule `{name}`")
-    return frozenset(names)
 
 
 @cache
@@ -126,11 +112,9 @@ def _new(name: str, change: Mapping[str, Any]) -> Rule:
 
 def _change(rule: Rule, change: Mapping[str, Any]) -> Rule:
     for key in change:
-        _require(
-            key not in ("id", "variant"),
-            f"rule `{rule.name}`, field `{key}`",
-            "a rule's name is public and cannot be changed",
-        )
+        words = "a rule's name is public and cannot be changed"
+        where = f"rule `{rule.name}`, field `{key}`"
+        _require(key not in ("id", "variant"), where, words)
     checked = _checked(rule.name, change)
     # A threshold of the user's own is no longer the document's, and nobody has measured it.
     if any(_TYPES[key] in ("int", "float") for key in checked):
@@ -155,54 +139,52 @@ def _checked(name: str, entry: Mapping[str, Any]) -> dict[str, Any]:
     for written, value in entry.items():
         key = _OLD_NAMES.get(written, written)
         _require(key in _TYPES, f"rule `{name}`", f"unknown field `{written}`")
-        check = _CHECKS[_TYPES[key]]
-        checked[key] = check(f"rule `{name}`, field `{written}`", value)
+        kind = _KINDS[_TYPES[key]]
+        where = f"rule `{name}`, field `{written}`"
+        _require(kind.fits(value), where, f"must be {kind.words}, not {value!r}")
+        if _TYPES[key] == "int":
+            _require(value >= 1, where, f"must be at least 1, not {value!r}")
+        checked[key] = kind.convert(value)
     return checked
 
 
-def _severity(where: str, value: Any) -> Severity:
-    if isinstance(value, Severity):
-        return value
-    words = f"must be info, warning or critical, not {value!r}"
-    _require(value in _SEVERITIES, where, words)
-    return _SEVERITIES[value]
-
-
-def _of_type(kind: type, words: str, where: str, value: Any) -> Any:
-    _require(isinstance(value, kind), where, f"must be {words}, not {value!r}")
-    return value
-
-
-def _number(where: str, value: Any, *, whole: bool) -> Any:
-    kinds = int if whole else int | float
+def _is_number(value: object, kinds: Any = int | float) -> bool:
     is_number = isinstance(value, kinds) and not isinstance(value, bool)
-    words = "whole number" if whole else "number"
-    _require(
-        is_number and not math.isnan(value), where, f"must be a {words}, not {value!r}"
-    )
-    _require(not whole or value >= 1, where, f"must be at least 1, not {value!r}")
-    return value
+    return is_number and not math.isnan(value)  # type: ignore[arg-type]
 
 
-def _words(where: str, value: Any) -> tuple[str, ...]:
-    words = [value] if isinstance(value, str) else value
-    are_texts = isinstance(words, list | tuple) and all(
-        isinstance(word, str) for word in words
-    )
-    _require(are_texts, where, f"must be a text or a list of texts, not {value!r}")
-    return tuple(words)
+def _are_words(value: object) -> bool:
+    words = value if isinstance(value, list | tuple) else [value]
+    return all(isinstance(word, str) for word in words)
 
 
-_CHECKS: Mapping[str, Callable[[str, Any], Any]] = {
-    "Severity": _severity,
-    "str": partial(_of_type, str, "text"),
-    "bool": partial(_of_type, bool, "true or false"),
-    "int": partial(_number, whole=True),
-    "float": partial(_number, whole=False),
-    "tuple[str, ...]": _words,
-    "Mapping[str, str]": partial(_of_type, Mapping, "a table"),
+class _Kind(NamedTuple):
+    """What a field's type makes of its value."""
+
+    words: str
+    """What it must be."""
+    fits: Callable[[Any], bool]
+    convert: Callable[[Any], Any] = lambda value: value
+
+
+_KINDS: Mapping[str, _Kind] = {
+    "Severity": _Kind(
+        "info, warning or critical",
+        lambda value: isinstance(value, Severity) or value in [*SEVERITIES],
+        lambda value: SEVERITIES.get(value, value),
+    ),
+    "str": _Kind("text", lambda value: isinstance(value, str)),
+    "bool": _Kind("true or false", lambda value: isinstance(value, bool)),
+    "int": _Kind("a whole number", lambda value: _is_number(value, int)),
+    "float": _Kind("a number", _is_number),
+    "tuple[str, ...]": _Kind(
+        "a text or a list of texts",
+        _are_words,
+        lambda value: (value,) if isinstance(value, str) else tuple(value),
+    ),
+    "Mapping[str, str]": _Kind("a table", lambda value: isinstance(value, Mapping)),
 }
-"""Type of a field -> the function that returns its value in it."""
+"""By the type of a field."""
 _CHOICES: Mapping[str, Collection[str]] = {
     "condition": NEEDED,
     "stream": STREAMS,
@@ -213,39 +195,42 @@ _CHOICES: Mapping[str, Collection[str]] = {
     "beside_indicator": ("", *INDICATORS),
 }
 """Field -> the words that it may have."""
+_TOGETHER: Mapping[str, tuple[Callable[[Rule], object], str]] = {
+    "metric": (
+        lambda rule: rule.condition == "diagnosis" or rule.indicator or rule.metric,
+        "is missing; a rule judges a metric or an indicator",
+    ),
+    "beside_metric": (
+        lambda rule: (
+            not STREAMS[rule.stream] or rule.beside_indicator or rule.beside_metric
+        ),
+        "is missing; the stream `{stream}` has two inputs",
+    ),
+    "low": (
+        lambda rule: rule.condition != "outside" or rule.low < rule.high,
+        "must be below `high` ({low} is not below {high})",
+    ),
+    "clear": (
+        lambda rule: 0 <= rule.clear < rule.share <= 1,
+        "must be from 0 to below `share`, and `share` at most 1",
+    ),
+}
+"""Field -> whether it makes sense beside the others, and what must hold."""
 
 
 def _sound(rule: Rule) -> Rule:
     """Return the rule if its fields make sense together."""
-    where = f"rule `{rule.name}`"
+    where = f"rule `{rule.name}`, field"
     for name, known in _CHOICES.items():
-        _among(f"{where}, field `{name}`", getattr(rule, name), known)
+        _among(f"{where} `{name}`", getattr(rule, name), known)
     for dialect in (*rule.dialects, *rule.not_in):
-        _among(f"{where}, field `dialects`", dialect, DIALECTS)
-    _require(
-        rule.condition == "diagnosis" or rule.indicator or rule.metric,
-        f"{where}, field `metric`",
-        "is missing; a rule judges a metric or an indicator",
-    )
-    _require(
-        not STREAMS[rule.stream] or rule.beside_indicator or rule.beside_metric,
-        f"{where}, field `beside_metric`",
-        f"is missing; the stream `{rule.stream}` has two inputs",
-    )
-    _require(
-        rule.condition != "outside" or rule.low < rule.high,
-        f"{where}, field `low`",
-        f"must be below `high` ({rule.low} is not below {rule.high})",
-    )
-    _require(
-        0 <= rule.clear < rule.share <= 1,
-        f"{where}, field `clear`",
-        "must be from 0 to below `share`, and `share` at most 1",
-    )
+        _among(f"{where} `dialects`", dialect, DIALECTS)
+    for name, (holds, words) in _TOGETHER.items():
+        figures = {"stream": rule.stream, "low": rule.low, "high": rule.high}
+        _require(holds(rule), f"{where} `{name}`", words.format_map(figures))
     return rule
 
 
 def _among(where: str, value: str, known: Collection[str]) -> None:
-    if value not in known:
-        names = ", ".join(filter(None, known))
-        raise ValueError(f"{where}: must be one of {names}, not {value!r}")
+    names = ", ".join(filter(None, known))
+    _require(value in known, where, f"must be one of {names}, not {value!r}")

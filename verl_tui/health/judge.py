@@ -6,7 +6,7 @@ from contextlib import suppress
 from dataclasses import replace
 from functools import partial
 from itertools import chain
-from typing import TYPE_CHECKING, Protocol, TypeAlias
+from typing import TYPE_CHECKING, TypeAlias
 
 from verl_tui import debug_log
 from verl_tui.health.advice import fitting
@@ -32,26 +32,15 @@ if TYPE_CHECKING:
 
     from verl_tui.health.diagnoses.diagnosis import Diagnosis
     from verl_tui.health.finding import Episode
-    from verl_tui.health.guide import Guide, Rule
+    from verl_tui.health.guide import Guide
     from verl_tui.health.rule_context import RuleContext
     from verl_tui.runs.run import Run
 
 _RuleResult: TypeAlias = "Finding | tuple[Finding, ...] | NotJudged | None"
 
 
-class _RuleJudge(Protocol):
-    """A rule or a diagnosis with its state for one run."""
-
-    rule: Rule
-
-    @property
-    def episodes(self) -> Iterable[Episode]:
-        """All findings so far."""
-        ...
-
-    def judge(self, context: RuleContext) -> _RuleResult:
-        """Return the findings now, or why it does not judge."""
-        ...
+_RuleJudge: TypeAlias = "RuleOnRun | Diagnosis"
+"""A rule or a diagnosis with its state for one run."""
 
 
 class Judge:
@@ -71,8 +60,6 @@ class Judge:
         self._episodes: list[Episode] = []
         self._failed: set[str] = set()
         """Rules that have failed."""
-        self._overcharged: set[_RuleJudge] = set()
-        """Rules that have met numbers too large for them: half of these have been taken in."""
 
     def verdict(self, now: float) -> Verdict:
         """Judge the run as it is.
@@ -137,17 +124,14 @@ class Judge:
         """
         if self._by_numbers:
             self._by_numbers = ()
-            self._overcharged.clear()
             self.run.forget_series()
 
     def _result(self, one: _RuleJudge, context: RuleContext) -> _RuleResult:
-        """Return what a rule says; nothing any more of numbers that are too large for its sums."""
-        if one not in self._overcharged:
-            try:
-                return one.judge(context)
-            except (OverflowError, FloatingPointError):
-                self._overcharged.add(one)
-        return NotJudged(one.rule.id, TOO_LARGE)
+        """Return what a rule says; it says nothing of numbers that are too large for its sums."""
+        try:
+            return one.judge(context)
+        except (OverflowError, FloatingPointError):
+            return NotJudged(one.rule.id, TOO_LARGE)
 
     def _note_failure(self, id: str, error: Exception) -> None:
         """Write down once why a rule fails; it may do so at every step."""

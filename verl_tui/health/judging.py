@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
+from verl_tui.health.finding import Verdict
 from verl_tui.health.guide_settings import load_guide
 from verl_tui.health.judge import Judge
 from verl_tui.health.limits import response_limit
-from verl_tui.health.log_end import at_the_end, without_beginnings
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from verl_tui.health.finding import Verdict
     from verl_tui.runs.run import Run
 
 
@@ -34,11 +34,17 @@ class Judging:
     def verdict_on_end(self, end: Run, now: float) -> Verdict:
         """Judge what is known of a run whose logs have been read from near their end only.
 
+        Only the rules of the guide that are `of_the_end` are asked, which look at nothing but their
+        window: one that compares with the run's past could find something in a part of a log that
+        the whole log refutes. A finding may be older than the part, so none says since when.
+
         Args:
             end: The run as if that were all.
             now: Seconds since the epoch.
         """
-        return without_beginnings(Judge(at_the_end(self.guide), end).verdict(now))
+        rules = tuple([rule for rule in self.guide.rules if rule.of_the_end])
+        found = Judge(replace(self.guide, rules=rules), end).verdict(now).findings
+        return Verdict(tuple([replace(one, since_step=None) for one in found]))
 
     def band(self, run: Run, indicator: str) -> tuple[float | None, float | None]:
         """Return the healthy band of an indicator in a run, for charts; open at both ends where the

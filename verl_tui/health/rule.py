@@ -207,7 +207,7 @@ class RuleOnRun:
         of = (*basis, context.end, *newest)
         if key not in self._judged or self._judged[key][0] != of:
             points, step = column_of(series, context.end, rule.stream, scale, gate)
-            condition = make(_with_window(rule, window), unit, restarts)
+            condition = make(replace(rule, window=window), unit, restarts)
             self._judged[key] = of, Judged(condition, points), step
         return self._judged[key][1:]
 
@@ -264,11 +264,6 @@ def _window(rule: Rule, series: Series) -> int:
     if measurements < _MANY:
         return rule.window
     return max(_FEWEST, math.ceil(rule.window / measurements))
-
-
-def _with_window(rule: Rule, window: int) -> Rule:
-    # Called at each point, while the window hardly ever differs.
-    return rule if window == rule.window else replace(rule, window=window)
 
 
 def _gate(context: RuleContext, rule: Rule) -> float:

@@ -7,15 +7,15 @@ import math
 from dataclasses import dataclass, field, replace
 from fnmatch import fnmatchcase
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
-from verl_tui.health.finding import Severity
+from verl_tui.health.finding import SEVERITIES, Severity
 from verl_tui.notify.preset_names import PRESETS
 from verl_tui.notify.quiet import QuietHours
 from verl_tui.runs.views.state import State
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Mapping
+    from collections.abc import Callable, Collection, Mapping, Sequence
 
 COMMANDS = ("watch", "guard")
 """Commands that send without an option, once there is an address."""
@@ -29,7 +29,6 @@ GUARD_EVENTS = (
     "problem",
     "unguarded",
 )
-_STATES = tuple(state.value for state in State)
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,48 +88,48 @@ def parse_settings(table: Mapping[str, Any], known: Collection[str]) -> NotifySe
     Raises:
         ValueError: An unknown key or a value of the wrong kind; one sentence for people.
     """
-    rest = dict(table)
-    runs = rest.pop("runs", {})
-    choice = _choice(Choice(), rest, known, "notify")
-    values = {}
-    for key, value in rest.items():
-        if key not in _FIELDS:
-            raise ValueError(_unknown("notify", key, (*_FIELDS, *_CHOICE, "runs")))
-        name, read = _FIELDS[key]
-        values[name] = _read(f"notify.{key}", read, value)
+    runs = table.get("runs", {})
     if not isinstance(runs, dict) or not all(
         isinstance(one, dict) for one in runs.values()
     ):
         raise ValueError(
             "`notify.runs` must be a table with a table for each pattern of names"
         )
-    special = []
-    for pattern, changes in runs.items():
-        place = f'notify.runs."{pattern}"'
-        left = dict(changes)
-        special.append((pattern, _choice(choice, left, known, place)))
-        if left:
-            raise ValueError(_unknown(place, next(iter(left)), tuple(_CHOICE)))
-    return NotifySettings(choice, tuple(special), **values)
+    own = {key: value for key, value in table.items() if key != "runs"}
+    values = _read("notify", own, (*_OF_ALL, *_OF_A_RUN, "runs"), known)
+    choice = Choice(**{key: values.pop(key) for key in _OF_A_RUN if key in values})
+    special = {
+        pattern: _read(f'notify.runs."{pattern}"', changes, (*_OF_A_RUN,), known)
+        for pattern, changes in runs.items()
+    }
+    choices = [(name, replace(choice, **found)) for name, found in special.items()]
+    return NotifySettings(choice, tuple(choices), **values)
 
 
-def _choice(
-    base: Choice, table: dict[str, Any], known: Collection[str], place: str
-) -> Choice:
-    """Return a choice with the changes of a table, which loses the keys that are understood."""
-    found = {}
-    for key, read in _CHOICE.items():
-        if key in table:
-            found[key] = _read(f"{place}.{key}", read, table.pop(key))
-    for id in found.get("ids", ()):
+def _read(
+    place: str, table: Mapping[str, Any], keys: Sequence[str], known: Collection[str]
+) -> dict[str, Any]:
+    """Return the values of a table that may have some keys, and that may name known findings."""
+    values = {}
+    for key, value in table.items():
+        if key not in keys:
+            raise ValueError(_unknown(place, key, keys))
+        setting = _SETTINGS[key]
+        try:
+            if not setting.fits(value):
+                raise ValueError(setting.words)
+            values[key] = setting.convert(value)
+        except ValueError as error:
+            raise ValueError(f"`{place}.{key}` must be {error}") from None
+    for id in values.get("ids", ()):
         if id not in known:
             near = difflib.get_close_matches(id, known, 3)
             hint = f"; did you mean {', '.join(near)}?" if near else ""
             raise ValueError(f"`{place}.ids`: no finding is called {id}{hint}")
-    return replace(base, **found)
+    return values
 
 
-def _unknown(place: str, key: str, known: tuple[str, ...]) -> str:
+def _unknown(place: str, key: str, known: Sequence[str]) -> str:
     near = difflib.get_close_matches(key, known, 1)
     hint = f"did you mean `{near[0]}`?" if near else f"known are {', '.join(known)}"
     if key in ("url", "secret", "token", "webhook"):
@@ -138,87 +137,62 @@ def _unknown(place: str, key: str, known: tuple[str, ...]) -> str:
     return f"unknown key `{place}.{key}`; {hint}"
 
 
-def _read(name: str, read: Callable[[Any], Any], value: object) -> Any:
-    try:
-        return read(value)
-    except ValueError as error:
-        raise ValueError(f"`{name}` must be {error}") from None
+class _Setting(NamedTuple):
+    """What the value of a key must be."""
+
+    words: str
+    fits: Callable[[Any], bool]
+    convert: Callable[[Any], Any] = lambda value: value
 
 
-def _severity(value: object) -> Severity | None:
-    words = {one.word: one for one in Severity}
-    if value == "none":
-        return None
-    if not isinstance(value, str) or value not in words:
-        raise ValueError(f"one of none, {', '.join(words)}")
-    return words[value]
+def _texts(among: Collection[str] = ()) -> _Setting:
+    return _Setting(
+        f"a list of {', '.join(among) or 'texts'}",
+        lambda value: (
+            isinstance(value, list)
+            and all(isinstance(one, str) and one in (among or value) for one in value)
+        ),
+        frozenset,
+    )
 
 
-def _words(among: tuple[str, ...] = ()) -> Callable[[object], frozenset[str]]:
-    def read(value: object) -> frozenset[str]:
-        words = []
-        if isinstance(value, list):
-            words = [one for one in value if isinstance(one, str)]
-        if words != value or (among and not set(words) <= set(among)):
-            raise ValueError(
-                f"a list of {', '.join(among)}" if among else "a list of texts"
-            )
-        return frozenset(words)
-
-    return read
-
-
-def _truth(value: object) -> bool:
-    if not isinstance(value, bool):
-        raise ValueError("true or false")
-    return value
-
-
-def _minutes(value: object) -> float:
-    """Return the seconds of a number of minutes."""
-    if not isinstance(value, int | float) or isinstance(value, bool):
-        value = math.nan
-    if not 1 <= value < math.inf:
-        raise ValueError("a number of minutes, at least 1")
-    return value * 60.0
-
-
-def _count(value: object) -> int:
-    if not isinstance(value, int) or isinstance(value, bool) or value < 1:
-        raise ValueError("a whole number, at least 1")
-    return value
-
-
-def _quiet(value: object) -> QuietHours:
-    return QuietHours.of(value if isinstance(value, str) else "")
-
-
-def _preset(value: object) -> str:
-    if value not in PRESETS:
-        raise ValueError(f"one of {', '.join(PRESETS)}")
-    return str(value)
-
-
-def _file(value: object) -> Path:
-    if not isinstance(value, str) or not value:
-        raise ValueError("the path of a file")
-    return Path(value).expanduser()
-
-
-_CHOICE: Mapping[str, Callable[[Any], Any]] = {
-    "severity": _severity,
-    "ids": _words(),
-    "states": _words(_STATES),
-    "cleared": _truth,
+_TRUTH = _Setting("true or false", lambda value: isinstance(value, bool))
+_SEVERITIES = {"none": None, **SEVERITIES}
+_OF_A_RUN: Mapping[str, _Setting] = {
+    "severity": _Setting(
+        f"one of {', '.join(_SEVERITIES)}",
+        lambda value: value in [*_SEVERITIES],
+        _SEVERITIES.__getitem__,
+    ),
+    "ids": _texts(),
+    "states": _texts([state.value for state in State]),
+    "cleared": _TRUTH,
 }
-_FIELDS: Mapping[str, tuple[str, Callable[[Any], Any]]] = {
-    "repeat_after": ("repeat_after", _minutes),
-    "per_hour": ("per_hour", _count),
-    "quiet": ("quiet", _quiet),
-    "critical_passes": ("critical_passes", _truth),
-    "commands": ("commands", _words(COMMANDS)),
-    "guard": ("guard", _words(GUARD_EVENTS)),
-    "preset": ("preset", _preset),
-    "file": ("file", _file),
+_OF_ALL: Mapping[str, _Setting] = {
+    "repeat_after": _Setting(
+        "a number of minutes, at least 1",
+        lambda value: (
+            type(value) in (int, float) and 1 <= value < math.inf  # no truth value
+        ),
+        lambda value: value * 60.0,
+    ),
+    "per_hour": _Setting(
+        "a whole number, at least 1", lambda value: type(value) is int and value >= 1
+    ),
+    "quiet": _Setting(
+        "two times of the day, such as 22:00-07:30",
+        lambda value: isinstance(value, str),
+        QuietHours.of,
+    ),
+    "critical_passes": _TRUTH,
+    "commands": _texts(COMMANDS),
+    "guard": _texts(GUARD_EVENTS),
+    "preset": _Setting(f"one of {', '.join(PRESETS)}", lambda value: value in PRESETS),
+    "file": _Setting(
+        "the path of a file",
+        lambda value: isinstance(value, str) and value != "",
+        lambda value: Path(value).expanduser(),
+    ),
 }
-"""Key -> the field, and the reader of its value."""
+_SETTINGS = {**_OF_ALL, **_OF_A_RUN}
+"""Key -> what its value must be."""

@@ -17,7 +17,7 @@ import hashlib
 import hmac
 import json
 import re
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 from urllib.parse import quote, unquote
 
 from verl_tui.health.finding import Severity
@@ -29,6 +29,8 @@ if TYPE_CHECKING:
     from verl_tui.notify.destination import Destination
     from verl_tui.notify.message import Message
 
+_Posted: TypeAlias = "tuple[str, dict[str, Any]]"
+"""An address, and the data that are posted to it."""
 _NTFY_PRIORITIES = {Severity.CRITICAL: 5, Severity.WARNING: 4, Severity.INFO: 3}
 """Of 1 (least) to 5: https://docs.ntfy.sh/publish/#message-priority."""
 _NTFY_LONGEST = 3500
@@ -99,30 +101,24 @@ def dingtalk_signature(secret: str, now: float) -> str:
     return f"timestamp={timestamp}&sign={sign}"
 
 
-def _json(to: Destination, message: Message, _now: float) -> tuple[str, dict[str, Any]]:
+def _json(to: Destination, message: Message, _now: float) -> _Posted:
     return to.url, message.as_data()
 
 
-def _slack(
-    to: Destination, message: Message, _now: float
-) -> tuple[str, dict[str, Any]]:
+def _slack(to: Destination, message: Message, _now: float) -> _Posted:
     # Without this, the name of a run could call everybody: <!channel>.
     text = message.text.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
     return to.url, {"text": text}
 
 
-def _feishu(
-    to: Destination, message: Message, now: float
-) -> tuple[str, dict[str, Any]]:
+def _feishu(to: Destination, message: Message, now: float) -> _Posted:
     signed = feishu_signature(to.secret, now) if to.secret else {}
     # A tag such as <at user_id="all"> calls everybody.
     text = re.sub(r"<(?=\S)", "< ", message.text)
     return to.url, {**signed, "msg_type": "text", "content": {"text": text}}
 
 
-def _dingtalk(
-    to: Destination, message: Message, now: float
-) -> tuple[str, dict[str, Any]]:
+def _dingtalk(to: Destination, message: Message, now: float) -> _Posted:
     url = to.url
     if to.secret:
         separator = "&" if "?" in url else "?"
@@ -134,7 +130,7 @@ def _dingtalk(
     }
 
 
-def _ntfy(to: Destination, message: Message, _now: float) -> tuple[str, dict[str, Any]]:
+def _ntfy(to: Destination, message: Message, _now: float) -> _Posted:
     # JSON goes to the server's root and names the topic, which is the last part of the address.
     root, _, topic = to.parts.path.rstrip("/").rpartition("/")
     text = message.body.encode()[:_NTFY_LONGEST].decode(errors="ignore")
@@ -146,9 +142,7 @@ def _ntfy(to: Destination, message: Message, _now: float) -> tuple[str, dict[str
     }
 
 
-_FORMS: Mapping[
-    str, Callable[[Destination, Message, float], tuple[str, dict[str, Any]]]
-] = {
+_FORMS: Mapping[str, Callable[[Destination, Message, float], _Posted]] = {
     "json": _json,
     "slack": _slack,
     "feishu": _feishu,

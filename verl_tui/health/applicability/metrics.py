@@ -8,7 +8,6 @@ from functools import lru_cache
 from statistics import fmean
 from typing import TYPE_CHECKING
 
-from verl_tui.indicators import TUTORIALS_OWN
 from verl_tui.runs.views.devices import WORKED, memory_key, never_worked
 
 if TYPE_CHECKING:
@@ -18,26 +17,11 @@ _LATELY, _IDLE = 10, 50.0
 """Newest points of a GPU's utilisation, and the percentage below which it is idle (the guide)."""
 _HELD = 3.0
 """Percent of a device's memory that a process holds at least: a context alone takes less."""
-_FACTOR = 0.999
-"""A mean of factors from 1 upwards cannot be below, but for rounding."""
 _STALENESS = (
     "training/off_policy/trajectory_staleness/max",
     "fully_async/count/stale_trajectory_processed",
 )
 _ASYNCHRONOUS = ("fully_async/", "separate_async/", "rollouter/")
-
-
-def has_reward(context: RuleContext, _key: str) -> str | None:
-    """Exempt a figure judged alone where the log has a reward to judge it by."""
-    return "judged together with the reward" if "reward" in context.indicators else None
-
-
-def judged_by(context: RuleContext, _key: str, indicator: str) -> str | None:
-    """Exempt a figure in whose place the log has a better one, as the spread within a step for that
-    over time, or one figure for single devices.
-    """
-    known = context.indicators.get(indicator)
-    return f"judged by {known}" if known else None
 
 
 def judged_as_idle(context: RuleContext, key: str) -> str | None:
@@ -68,15 +52,6 @@ def unused_device(context: RuleContext, key: str) -> str | None:
     return f"whether the run uses this device is unknown: {key} has never reached {WORKED:g}%"
 
 
-def another_name(_context: RuleContext, key: str) -> str | None:
-    """Exempt a metric whose name is not the tutorials' own: home-made logs have the names without a
-    scope, too, for other quantities, e.g. a loss with further terms.
-    """
-    if "/" in key and any(key in names for names in TUTORIALS_OWN.values()):
-        return None
-    return f"{key} is none of the verl tutorials' own names"
-
-
 def asynchronous(context: RuleContext, _key: str) -> str | None:
     """Exempt what compares engine and trainer at the same weights where samples are older than the
     weights.
@@ -96,24 +71,6 @@ def _asynchronous_name(names: tuple[str, ...]) -> str | None:
     """Return the first name that only asynchronous training writes."""
     # Called at each judging, while the names of a run hardly change.
     return next((name for name in names if name.startswith(_ASYNCHRONOUS)), None)
-
-
-def synchronous(context: RuleContext, key: str) -> str | None:
-    """Exempt rules for asynchronous training if the training is synchronous."""
-    if asynchronous(context, key):
-        return None
-    return "judged by the stricter limits of synchronous training"
-
-
-def no_factor(context: RuleContext, key: str) -> str | None:
-    """Exempt a figure that is no factor from 1 upwards, as NeMo-RL's error is."""
-    series = context.known(key)
-    low = None if series is None else series.first_beyond(_FACTOR, down=True)
-    if low is None:
-        return None
-    return (
-        f"{key} is below 1 (step {low.step}): it is not a factor, its unit is unknown"
-    )
 
 
 RATES = ("actor/lr", "learning_rate", "train/learning_rate", "train/lr", "lr")

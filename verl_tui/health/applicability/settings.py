@@ -6,15 +6,7 @@ import re
 from itertools import pairwise
 from typing import TYPE_CHECKING
 
-from verl_tui.health.limits import (
-    adaptive,
-    known_response_limit,
-    no_staleness_limit,
-    stated_limit,
-    stated_target,
-    v1_trainer,
-)
-from verl_tui.indicators import HOME_MADE
+from verl_tui.health.limits import adaptive
 from verl_tui.means import finite
 from verl_tui.patterns import pattern
 
@@ -83,81 +75,6 @@ def _treads(values: Sequence[float], fall: float) -> list[list[float]]:
             treads.append([])
         treads[-1].append(after)
     return treads
-
-
-def no_target(context: RuleContext, key: str) -> str | None:
-    """Exempt verl's and others' KL to the reference without a target in force: it always rises
-    slowly.
-    """
-    if context.run.dialect == "tutorial" or stated_target(context.run) is not None:
-        return None
-    return f"{key} always rises slowly, and no adaptive controller with a target_kl is known"
-
-
-def has_target(context: RuleContext, _key: str) -> str | None:
-    """Exempt the comparison with a run's own past where a target says more."""
-    if stated_target(context.run) is None:
-        return None
-    return "judged against target_kl"
-
-
-def of_own_making(_context: RuleContext, key: str) -> str | None:
-    """Exempt a home-made log's KL from limits per token: it may be that of whole responses."""
-    if key not in HOME_MADE:
-        return None
-    return f"whether {key} is per token or per response is unknown"
-
-
-def v1(context: RuleContext, key: str) -> str | None:
-    """Exempt clip ratios of verl's v1 trainer: they are shares of the longest response in the
-    batch.
-    """
-    evidence = v1_trainer(context.run)
-    if evidence:
-        return (
-            f"from verl v0.9 on {key} is not the share of truncated ones ({evidence})"
-        )
-    return None
-
-
-def not_v1(context: RuleContext, _key: str) -> str | None:
-    """Exempt what only makes sense for verl's v1 trainer."""
-    return None if v1_trainer(context.run) else "only for verl's trainer from v0.9 on"
-
-
-def no_response_limit(context: RuleContext, _key: str) -> str | None:
-    """Exempt a comparison with a limit of response length that is not known."""
-    if context.guide.response_limit is not None or stated_limit(
-        context.run, "max_response_length"
-    ):
-        return None
-    return "data.max_response_length is unknown: no settings were found"
-
-
-def no_prompt_limit(context: RuleContext, _key: str) -> str | None:
-    """Exempt a comparison with a limit of prompt length that is not known."""
-    if stated_limit(context.run, "max_prompt_length"):
-        return None
-    return "data.max_prompt_length is unknown: no settings were found"
-
-
-def assumed_limit(context: RuleContext, _key: str) -> str | None:
-    """Exempt lengths whose limit would have to be assumed: the tutorials' 512 is that of their own
-    logs.
-    """
-    if known_response_limit(context.run, context.guide) is not None:
-        return None
-    return (
-        "the limit of response length is unknown, and the log is not the tutorials' own"
-    )
-
-
-def staleness_free(context: RuleContext, _key: str) -> str | None:
-    """Exempt staleness that the settings do not bound."""
-    stated = no_staleness_limit(context.run)
-    if not stated:
-        return None
-    return f"{stated} is null: staleness is not controlled in this run"
 
 
 _SEQUENCES = pattern(r"gspo|seq(?:uence)?(?:_|-|$)", re.IGNORECASE)

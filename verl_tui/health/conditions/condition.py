@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections import deque
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Sequence
+    from collections.abc import Callable, Iterable, Mapping, Sequence
 
     from numpy.typing import NDArray
 
@@ -52,10 +52,8 @@ class Spell(NamedTuple):
     raised: int
     """Where it was certain."""
     cleared: int | None
-    what: str
-    """A few words to follow the metric's title."""
-    levels: tuple[float, ...] = ()
-    """Numbers that its report needs, each condition's own."""
+    facts: Mapping[str, Any]
+    """What its condition's words have blanks for; of a breach that holds, how it is now."""
 
 
 class HeldBreach(NamedTuple):
@@ -71,7 +69,7 @@ class HeldBreach(NamedTuple):
     """A sentence's beginning that replaces `<title> has stayed <where>`."""
     since: int
     """First step of the breach."""
-    spell: Spell
+    facts: Mapping[str, Any]
     column: Column
 
     @property
@@ -93,23 +91,30 @@ class HeldBreach(NamedTuple):
 class Condition(ABC):
     """A causal check of a whole column: what it finds up to a point depends on nothing after it."""
 
-    cooldown = 0
+    needs: int
+    """Fewest points to judge."""
+    cooldown: int = 0
     """Points within which a breach that comes back is the same one, so that a value that oscillates
     around its threshold is reported once.
     """
-
-    @property
-    @abstractmethod
-    def needs(self) -> int:
-        """Fewest points to judge."""
+    what: str
+    """A few words to follow the metric's title: `was above {limit}`, with facts of the breach."""
+    words: Sequence[str] = ()
+    """The message on a breach that holds, and its evidence, a sentence each."""
 
     @abstractmethod
     def spells(self, column: Column) -> Iterable[Spell]:
         """Return all breaches, oldest first; the last one may hold."""
 
-    @abstractmethod
     def report(self, held: HeldBreach) -> Sequence[str]:
         """Return the message on a breach that holds, and its evidence, a sentence each."""
+        now = {
+            name: getattr(held, name) for name in ("title", "since", "long", "newest")
+        }
+        return [
+            _filled(line, {**held.facts, **now, "last": held.last})
+            for line in self.words
+        ]
 
     def derived(self, column: Column) -> Column:
         """Return the numbers that are judged; a condition may derive others."""
@@ -118,6 +123,15 @@ class Condition(ABC):
     def seen(self, column: Column) -> int:
         """Return how many points count."""
         return len(column)
+
+
+def _filled(words: str, facts: Mapping[str, Any]) -> str:
+    """Return words with facts in their blanks."""
+    known = {
+        name: number(fact) if isinstance(fact, float) else fact
+        for name, fact in facts.items()
+    }
+    return words.format_map(known)
 
 
 class Judged:
@@ -137,7 +151,8 @@ class Judged:
 
     def _note(self, spell: Spell, before: Spell | None) -> None:
         steps = self.column.steps
-        breach = Breach(int(steps[spell.first]), int(steps[spell.raised]), spell.what)
+        what = _filled(self.condition.what, spell.facts)
+        breach = Breach(int(steps[spell.first]), int(steps[spell.raised]), what)
         over = before.cleared if before is not None else None
         if over is not None and spell.raised - over <= self.condition.cooldown:
             breach = self.breaches.pop()
@@ -163,7 +178,13 @@ class Judged:
         assert self.open is not None
         assert self.spell is not None
         held = HeldBreach(
-            title, duration, note, says, self.open.since, self.spell, self.column
+            title,
+            duration,
+            note,
+            says,
+            self.open.since,
+            self.spell.facts,
+            self.column,
         )
         return self.condition.report(held)
 

@@ -7,14 +7,21 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from verl_tui.health.conditions.condition import Condition, Spell, number
-from verl_tui.health.conditions.windows import TO_SIGMA, first, means, rolling, rows
+from verl_tui.health.conditions.condition import Condition, Spell
+from verl_tui.health.conditions.windows import (
+    by_size,
+    first,
+    means,
+    rolling,
+    rows,
+    sigmas,
+)
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterator
 
-    from verl_tui.health.conditions.condition import Column, HeldBreach
-    from verl_tui.health.conditions.windows import Flags, Numbers, Places
+    from verl_tui.health.conditions.condition import Column
+    from verl_tui.health.conditions.windows import Numbers
 
 _BACK = 0.5
 """A fall is over when half of it has been made up for."""
@@ -32,7 +39,7 @@ _EDGE = 0.2
 """It begins behind the last point within so much of the fall from the level before."""
 
 
-@dataclass(frozen=True)
+@dataclass
 class Cliff(Condition):
     """The last points all lie far below the level before; holds until half of the fall is made up
     for.
@@ -52,16 +59,15 @@ class Cliff(Condition):
     """Whether the first drop must also exceed every earlier drop from one point to the next: a few
     points that happen to be alike do not show how far batches differ.
     """
+    what = "dropped sharply, from {level} to {foot}"
+    words = (
+        "{title} dropped sharply at step {since}: from {level} to {foot}",
+        "the level before: {level}; newest {newest}",
+    )
 
-    @property
-    def cooldown(self) -> int:  # type: ignore[override]
-        """Points within which a breach that comes back is the same one."""
-        return self.gap
-
-    @property
-    def needs(self) -> int:
-        """Fewest points to judge."""
-        return self.window // 2 + self.gap + self.recent
+    def __post_init__(self) -> None:
+        self.needs = self.window // 2 + self.gap + self.recent
+        self.cooldown = self.gap
 
     def spells(self, column: Column) -> Iterator[Spell]:
         """Return all cliffs, with the level before each and at its foot."""
@@ -69,22 +75,16 @@ class Cliff(Condition):
         lost = np.maximum.accumulate(np.append(0.0, -np.diff(values)))
         feet = means(values, self.recent)
         until = -1
-        is_first = True
+        must_differ = self.unlike_all
         for place, level, foot in self._falls(values, feet):
-            unlike = level - foot > lost[place - self.gap - self.recent]
-            if place <= until or (self.unlike_all and is_first and not unlike):
+            fall = level - foot
+            alike = fall <= lost[place - self.gap - self.recent]
+            if place <= until or (must_differ and alike):
                 continue
-            is_first = False
-            back = foot + _BACK * (level - foot)
-            end = first(
-                lambda part, back=back: feet[part] > back,  # type: ignore[misc]
-                place + 1,
-                len(values),
-            )
-            what = f"dropped sharply, from {number(level)} to {number(foot)}"
-            yield Spell(
-                self._edge(values, place, level, foot), place, end, what, (level, foot)
-            )
+            must_differ = False
+            end = first(feet, np.greater, foot + _BACK * fall, place + 1)
+            edge = self._edge(values, place, level - _EDGE * fall)
+            yield Spell(edge, place, end, {"level": level, "foot": foot})
             if end is None:
                 return
             until = end
@@ -93,65 +93,34 @@ class Cliff(Condition):
         self, values: Numbers, feet: Numbers
     ) -> Iterator[tuple[int, float, float]]:
         """Yield the places at which a cliff shows, with the levels before and after."""
-        start = self.needs - 1
-        full = self.window + self.gap + self.recent
-        places = start + np.flatnonzero(
-            values[start:] < values[start - self.recent : -self.recent]
-        )
-        least = np.maximum(0, places + 1 - full)
-        earlier = np.maximum(values[least], values[least + (places + 1 - least) // 3])
+        start, gap = self.needs - 1, self.gap + self.recent
+        fell = values[start:] < values[start - self.recent : -self.recent]
+        places = start + np.flatnonzero(fell)
         high = rolling(values, self.recent, np.maximum)
-        places = places[high[places] < earlier]
-        early = places[places < full - 1]
-        for some in (*early[:, None], places[len(early) :]):
-            size = (
-                min(self.window, int(some[0]) + 1 - self.gap - self.recent)
-                if len(some)
-                else 1
-            )
-            past = rows(values, size, some - self.gap - self.recent)
-            level, is_fall = self._shown(past, feet[some], high[some])
-            for at in np.flatnonzero(is_fall):
-                yield int(some[at]), float(level[at]), float(feet[some[at]])
+        begin = np.maximum(0, places + 1 - gap - self.window)
+        a_third_in = begin + (places + 1 - begin) // 3
+        places = places[high[places] < np.maximum(values[begin], values[a_third_in])]
+        sizes = np.minimum(self.window, places + 1 - gap)
+        for size, some in by_size(places, sizes):
+            # No level lies above the highest point, so no fall is measured by more.
+            top = rows(values, size, some - gap).max(axis=1)
+            deep = some[(top <= 0) | (feet[some] < (1 - self.share) * top)]
+            past = rows(values, size, deep - gap)
+            level = np.median(past, axis=1)
+            fall = level - feet[deep]
+            has_slid = level - np.median(past[:, -_BRINK:], axis=1) > _LOST * fall
+            spread = self.sigmas * sigmas(past, level)
+            least = np.maximum(spread, self.share * abs(level))
+            all_fell = level - high[deep] > _EACH * least
+            found = ~has_slid & (least > 0) & (fall > least) & all_fell
+            for place, before in zip(deep[found], level[found], strict=True):
+                yield int(place), float(before), float(feet[place])
 
-    def _shown(
-        self, past: Numbers, foot: Numbers, high: Numbers
-    ) -> tuple[Numbers, Flags]:
-        """Return the level of each past, and whether the last points lie far enough below."""
-        found = np.zeros(len(past), bool)
-        level = np.zeros(len(past))
-        # No level lies above the highest point, so no fall is measured by more.
-        top = past.max(axis=1, initial=-np.inf)
-        deep = np.flatnonzero((top <= 0) | (foot < (1 - self.share) * top))
-        past, foot, high = past[deep], foot[deep], high[deep]
-        if not len(deep):
-            return level, found
-        level[deep] = usual = np.median(past, axis=1)
-        fall = usual - foot
-        has_slid = usual - np.median(past[:, -_BRINK:], axis=1) > _LOST * fall
-        spread = TO_SIGMA * np.median(abs(past - usual[:, None]), axis=1)
-        least = np.maximum(self.sigmas * spread, self.share * abs(usual))
-        found[deep] = (
-            ~has_slid & (least > 0) & (fall > least) & (usual - high > _EACH * least)
-        )
-        return level, found
-
-    def _edge(self, values: Numbers, place: int, level: float, foot: float) -> int:
+    def _edge(self, values: Numbers, place: int, high: float) -> int:
         """Return the first place below the level."""
         start = max(0, place - self.gap - self.recent)
-        near: Places = np.flatnonzero(
-            values[start : place + 1] >= level - _EDGE * (level - foot)
-        )
+        near = np.flatnonzero(values[start : place + 1] >= high)
         return min(place, start + int(near[-1]) + 1) if len(near) else start
-
-    def report(self, held: HeldBreach) -> Sequence[str]:
-        """Return the message on a breach that holds, and its evidence."""
-        level, foot = held.spell.levels
-        return (
-            f"{held.title} dropped sharply at step {held.since}: "
-            f"from {number(level)} to {number(foot)}",
-            f"the level before: {number(level)}; newest {held.newest}",
-        )
 
 
 _SIZE = 5
@@ -175,7 +144,7 @@ _FOOT = 0.15
 """It began where it was last within so much of the fall from the level before."""
 
 
-@dataclass(frozen=True)
+@dataclass
 class Slide(Condition):
     """Falls by a share of its level over 30 to 240 points; holds until half of it is made up
     for.
@@ -187,101 +156,86 @@ class Slide(Condition):
     """
     steep: bool
     """Whether a fall at once counts, too."""
+    needs = _STRETCHES[0] * _SIZE
     cooldown = 4 * _SIZE
-
-    @property
-    def needs(self) -> int:
-        """Fewest points to judge."""
-        return _STRETCHES[0] * _SIZE
+    what = "fell from {level} to {foot}"
+    words = (
+        "{title} has fallen since step {since}, from {level} to {now}",
+        f"the level before: {{level}}; lowest since {{low}} (means of {2 * _SIZE} points); "
+        "newest {newest}",
+    )
 
     def spells(self, column: Column) -> Iterator[Spell]:
         """Return all falls, with the level before each, the lowest since and the newest one."""
-        blocks = _blocks(column)
-        level = blocks.mean(axis=1)
-        if len(level) < _STRETCHES[0]:
-            return
+        count = len(column) // _SIZE
+        blocks = column.values[: count * _SIZE].reshape(count, _SIZE)
+        levels = blocks.mean(axis=1)
         noise = np.square(np.diff(blocks, axis=1)).sum(axis=1) / (2 * (_SIZE - 1))
-        found = [self._falls(level, noise, count) for count in _STRETCHES]
+        found = [one for size in _STRETCHES for one in self._falls(levels, noise, size)]
         base = 0
-        while base < len(level):
-            known = []
-            for count, (places, _) in zip(_STRETCHES, found, strict=True):
-                at = int(np.searchsorted(places, base + count - 1))
-                known += [(places[at], count)] if at < len(places) else []
-            if not known:
-                return
-            block, count = min(known)
-            before, fall = found[_STRETCHES.index(count)][1][:, block].tolist()
-            spell = _spell(level, int(block), count, before, fall)
+        for block, size, level, fall in sorted(found):
+            if block - size + 1 < base:
+                continue
+            spell = _spell(levels, block, size, level, fall)
             yield spell
             if spell.cleared is None:
                 return
             base = spell.cleared // _SIZE + 1
 
     def _falls(
-        self, level: Numbers, noise: Numbers, count: int
-    ) -> tuple[Places, Numbers]:
-        """Return the blocks at which a fall over so many blocks shows, and for all blocks the level
+        self, levels: Numbers, noise: Numbers, count: int
+    ) -> Iterator[tuple[int, int, float, float]]:
+        """Yield the blocks at which a fall over so many blocks shows, with that number, the level
         before and the fall.
         """
         third = count // 3
-        last = means(level, third)
-        first, middle = (_before(last, at * third) for at in (2, 1))
+        last = means(levels, third)
+        before = np.append(np.full(2 * third, np.nan), last)
+        first, middle = before[: len(last)], before[third:][: len(last)]
         fall = first - last
-        lowest = np.minimum.accumulate(level)
-        size = self.share * np.maximum(abs(first), first - lowest)
+        size = self.share * np.maximum(
+            abs(first), first - np.minimum.accumulate(levels)
+        )
         error = np.sqrt(2 * means(noise, count) / (third * _SIZE))
         sure = np.where(fall > size, _SURE, _CLEAR)
         found = (fall > np.maximum(0.0, _LESS * size)) & (fall >= sure * error)
         if not self.steep:
-            drops = np.append(np.full(2, np.nan), level[:-2] - level[2:])
+            drops = np.append(np.full(2, np.nan), levels[:-2] - levels[2:])[
+                : len(levels)
+            ]
             steepest = rolling(drops, count - 2, np.maximum)
             steady = (first - middle >= _EARLY * fall) & (steepest <= _STEEP * fall)
-            found &= steady | ((np.arange(len(level)) + 1) * _SIZE <= _BEGINNING)
-        return np.flatnonzero(found), np.array((first, fall))
-
-    def report(self, held: HeldBreach) -> Sequence[str]:
-        """Return the message on a breach that holds, and its evidence."""
-        level, foot, now = held.spell.levels
-        fall = f"from {number(level)} to {number(now)}"
-        lowest = f"lowest since {number(foot)} (means of {2 * _SIZE} points)"
-        return (
-            f"{held.title} has fallen since step {held.since}, {fall}",
-            f"the level before: {number(level)}; {lowest}; newest {held.newest}",
-        )
-
-
-def _blocks(column: Column) -> Numbers:
-    count = len(column) // _SIZE
-    return column.values[: count * _SIZE].reshape(count, _SIZE)
-
-
-def _before(values: Numbers, count: int) -> Numbers:
-    """Return what each value was so many places before."""
-    return np.append(np.full(count, np.nan), values)[: len(values)]
+            found &= steady | ((np.arange(len(levels)) + 1) * _SIZE <= _BEGINNING)
+        for block in np.flatnonzero(found).tolist():
+            yield block, count, float(first[block]), float(fall[block])
 
 
 def _spell(levels: Numbers, block: int, count: int, level: float, fall: float) -> Spell:
     """Return a fall that shows at a block, up to where half of it was made up for."""
     stretch = levels[block - count + 1 : block + 1]
-    now = foot = float(stretch[-2:].mean())
-    what = f"fell from {number(level)} to {number(foot)}"
+    foot = float(stretch[-2:].mean())
     high = np.flatnonzero(stretch >= level - _FOOT * fall)
     edge = block - count + 1 + (int(high[-1]) if len(high) else 0)
-    begin, raised = ((at + 1) * _SIZE - 1 for at in (edge, block))
-    later = (levels[block:-1] + levels[block + 1 :]) / 2
-    for at, now in enumerate(later.tolist(), block + 1):
-        if now > foot + _BACK * (level - foot):
-            return Spell(begin, raised, (at + 1) * _SIZE - 1, what)
-        foot = min(foot, now)
-    return Spell(begin, raised, None, what, (level, foot, now))
+    course = np.append(foot, (levels[block:-1] + levels[block + 1 :]) / 2)
+    lows = np.minimum.accumulate(course)
+    back = np.flatnonzero(course[1:] > (lows + _BACK * (level - lows))[:-1])
+    begin, raised, *end = (
+        (at + 1) * _SIZE - 1 for at in (edge, block, *(block + 1 + back[:1]).tolist())
+    )
+    facts = {
+        "level": level,
+        "foot": foot,
+        "low": float(lows[-1]),
+        "now": float(course[-1]),
+    }
+    return Spell(begin, raised, end[0] if end else None, facts)
 
 
 _OPENING = 3
 """Number of first points; the greatest of them is the value that the run began with."""
 
 
-@dataclass(frozen=True)
+@dataclass
 class Vanish(Condition):
     """Within its first points a metric falls to a small share of its beginning; holds until it
     recovers.
@@ -295,43 +249,35 @@ class Vanish(Condition):
     """Newest points looked at."""
     within: int
     """Points among which it must happen: later there is a past to measure by."""
+    what = "fell from {level} to {low} at the start"
+    words = (
+        "{title} fell from {level} to {last} within the first steps",
+        "next to nothing from step {since}, {newest}",
+    )
 
-    @property
-    def needs(self) -> int:
-        """Fewest points to judge."""
-        return _OPENING + self.recent - 1
+    def __post_init__(self) -> None:
+        self.needs = _OPENING + self.recent - 1
 
     def spells(self, column: Column) -> Iterator[Spell]:
         """Return all breaches, each with the value that the run began with."""
         values = column.values
-        begun = np.maximum.accumulate(np.append(0.0, values[:_OPENING]))[1:]
-        opening = float(begun[-1]) if len(begun) else 0.0
-        begin = np.append(begun, np.full(max(0, len(values) - _OPENING), opening))
-        is_gone = (values >= 0) & (values <= self.share * begin) & (begin > 0)
-        # The newest points are measured by the whole beginning.
-        gone = (values >= 0) & (values <= self.share * opening) & (opening > 0)
+        opening = np.maximum(values, 0.0) * (np.arange(len(values)) < _OPENING)
+        begin = np.maximum.accumulate(opening)
+        gone = (begin > 0) & (values >= 0) & (values <= self.share * begin)
         low = rolling(values, self.recent, np.minimum)
-        place = self.needs - 1
-        while place < min(self.within, len(values)):
-            if not gone[place - self.recent + 1 : place + 1].all():
-                place += 1
+        until = self.needs - 2
+        for place in np.flatnonzero(rolling(gone, self.recent) == self.recent).tolist():
+            if place >= self.within:
+                return
+            if place <= until:
                 continue
-            there = np.flatnonzero(~is_gone[:place])
+            there = np.flatnonzero(~gone[:place])
             since = int(there[-1]) + 1 if len(there) else 0
-            end = first(
-                lambda part: low[part] > self.back * opening, place + 1, len(values)
+            level = float(begin[-1])
+            end = first(low, np.greater, self.back * level, place + 1)
+            yield Spell(
+                since, place, end, {"level": level, "low": float(values[place])}
             )
-            fall = f"from {number(opening)} to {number(values[place])}"
-            what = f"fell {fall} at the start"
-            yield Spell(since, place, end, what, (opening,))
             if end is None:
                 return
-            place = end + 1
-
-    def report(self, held: HeldBreach) -> Sequence[str]:
-        """Return the message on a breach that holds, and its evidence."""
-        fall = f"from {number(*held.spell.levels)} to {number(held.last)}"
-        return (
-            f"{held.title} fell {fall} within the first steps",
-            f"next to nothing from step {held.since}, {held.newest}",
-        )
+            until = end

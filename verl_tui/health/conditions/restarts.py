@@ -12,18 +12,20 @@ from verl_tui.health.conditions.condition import Condition, Spell, number
 from verl_tui.health.conditions.windows import first, rolling
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterator
 
-    from verl_tui.health.conditions.condition import Column, HeldBreach
+    from verl_tui.health.conditions.condition import Column
     from verl_tui.health.conditions.windows import Flags, Numbers
 
 _IN_A_ROW = 3
 """Points in a row that must all be that high: learning climbs there step by step."""
 _BACK = 5
 """Points in a row within the old range after which it is over."""
+_AT_ONCE = 4096
+"""Points that are looked at together."""
 
 
-@dataclass(frozen=True)
+@dataclass
 class Scaled(Condition):
     """From one point to the next, all values lie far above all earlier ones; over when they are
     back, or at a restart.
@@ -38,11 +40,15 @@ class Scaled(Condition):
     restarts: tuple[int, ...] = ()
     """First steps of the run's later segments, where a new scale is no surprise."""
     cooldown = _BACK
+    what = "jumped from {high} at most to {third}"
+    words = (
+        "{title} jumped at step {step} to {value}, from {high} at most in all steps before: "
+        "its scale seems to have changed",
+        "between {low} and {high} in {count} points before; newest {newest}",
+    )
 
-    @property
-    def needs(self) -> int:
-        """Fewest points to judge."""
-        return self.least + _IN_A_ROW
+    def __post_init__(self) -> None:
+        self.needs = self.least + _IN_A_ROW
 
     def spells(self, column: Column) -> Iterator[Spell]:
         """Return all jumps beyond the past, with its range and how many points it had."""
@@ -50,68 +56,38 @@ class Scaled(Condition):
             over = stop if stop < len(column) else None
             for one in self._in_segment(column.values[start:stop]):
                 end = over if one.cleared is None else start + one.cleared
-                yield one._replace(
-                    first=start + one.first, raised=start + one.raised, cleared=end
-                )
+                facts = {**one.facts, "step": int(column.steps[start + one.first])}
+                yield Spell(start + one.first, start + one.raised, end, facts)
 
     def _in_segment(self, values: Numbers) -> Iterator[Spell]:
-        low, high, count = np.inf, -np.inf, 0
-        at, size = 0, 4096
+        lowest = rolling(values, _IN_A_ROW, np.minimum)
+        ahead = np.append(lowest[_IN_A_ROW - 1 :], np.full(_IN_A_ROW, np.nan))
+        highest = rolling(values, _BACK, np.maximum)
+        low, high, count, at = np.inf, -np.inf, 0, 0
         while at < len(values):
-            some = values[at : at + size]
+            some = values[at : at + _AT_ONCE]
             lows = np.minimum.accumulate(np.append(low, some))
             highs = np.maximum.accumulate(np.append(high, some))
-            limits = self._limits(lows, highs)[: len(some)]
-            ahead = [values[at + k : at + k + size] for k in range(_IN_A_ROW)]
-            known = len(ahead[-1])
-            beyond = np.arange(count, count + known) >= self.least
-            for one in ahead:
-                beyond &= one[:known] > limits[:known]
-            if not beyond.any():
-                low, high, count = lows[len(some)], highs[len(some)], count + len(some)
-                at += size
-                size *= 4
+            limits = self._limits(lows, highs)[:-1]
+            beyond = ahead[at : at + len(some)] > limits
+            beyond[: max(0, self.least - count)] = False
+            k = int(beyond.argmax()) if beyond.any() else len(some)
+            low, high, count, at = lows[k], highs[k], count + k, at + k
+            if k == len(some):
                 continue
-            k = int(beyond.argmax())
-            low, high, count = lows[k], highs[k], count + k
-            begin, limit = at + k, limits[k]
-            end = _end(values, begin + _IN_A_ROW, limit)
-            last = begin + _IN_A_ROW - 1
-            what = f"jumped from {number(high)} at most to {number(values[last])}"
-            yield Spell(
-                begin, last, end, what, (float(values[begin]), low, high, count)
-            )
+            last = at + _IN_A_ROW - 1
+            end = first(highest, np.less_equal, limits[k], last + _BACK)
+            facts = {"low": low, "high": high, "count": f"{count:,}"}
+            shown = {"value": float(values[at]), "third": float(values[last])}
+            yield Spell(at, last, end, {**facts, **shown})
             if end is None:
                 return
-            at, size = end + 1, 64
+            at = end + 1
 
     def _limits(self, low: Numbers, high: Numbers) -> Numbers:
         size = np.maximum(np.maximum(abs(high), abs(low)), high - low)
         limit: Numbers = np.maximum(self.floor, high + self.factor * size)
         return limit
-
-    def report(self, held: HeldBreach) -> Sequence[str]:
-        """Return the message on a breach that holds, and its evidence."""
-        at, low, high, count = held.spell.levels
-        since = int(held.column.steps[held.spell.first])
-        return (
-            f"{held.title} jumped at step {since} to {number(at)}, from {number(high)} "
-            "at most in all steps before: its scale seems to have changed",
-            f"between {number(low)} and {number(high)} in {count:,} points before; "
-            f"newest {held.newest}",
-        )
-
-
-def _end(values: Numbers, start: int, limit: float) -> int | None:
-    """Return where values have been back within a limit for long enough."""
-    least = start + _BACK - 1
-
-    def is_back(part: slice) -> Flags:
-        some = values[part.start - _BACK + 1 : part.stop]
-        found: Flags = rolling(some, _BACK, np.maximum)[_BACK - 1 :] <= limit
-        return found
-
-    return first(is_back, least, len(values))
 
 
 def segments(column: Column, restarts: tuple[int, ...]) -> Iterator[tuple[int, int]]:
@@ -121,7 +97,7 @@ def segments(column: Column, restarts: tuple[int, ...]) -> Iterator[tuple[int, i
     yield from pairwise(edges)
 
 
-@dataclass(frozen=True)
+@dataclass
 class Streak(Condition):
     """A number of records in a row in breach; once tripped it stays so until the run is restarted.
 
@@ -134,11 +110,16 @@ class Streak(Condition):
     """Breaches in a row that trip."""
     restarts: tuple[int, ...] = ()
     """First steps of the run's later segments: there it begins anew."""
+    what = "was {where} on {count} records in a row"
+    words = (
+        "circuit breaker tripped at step {stop}: {title} was {where} on {count} records in a row "
+        "(steps {start} to {stop}); last {newest}",
+        "{title}: {tripped}",
+        "it stays tripped until the run is restarted",
+    )
 
-    @property
-    def needs(self) -> int:
-        """Fewest points to judge."""
-        return self.count
+    def __post_init__(self) -> None:
+        self.needs = self.count
 
     def seen(self, column: Column) -> int:
         """Return how many points there are since the last restart."""
@@ -148,38 +129,34 @@ class Streak(Condition):
 
     def spells(self, column: Column) -> Iterator[Spell]:
         """Return the first streak of each segment."""
-        what = f"was {self._what()} on {self.count} records in a row"
         for start, stop in segments(column, self.restarts):
             breached = self._breached(column.values[start:stop])
             tripped = rolling(breached, self.count) == self.count
             if tripped.any():
                 last = start + int(tripped.argmax())
+                begin = last - self.count + 1
                 end = stop if stop < len(column) else None
-                yield Spell(last - self.count + 1, last, end, what)
+                yield Spell(begin, last, end, self._facts(column, begin, last))
+
+    def _facts(self, column: Column, begin: int, last: int) -> dict[str, object]:
+        steps, values = (one[begin : last + 1].tolist() for one in column)
+        tripped = [
+            f"{number(value)} at step {at}"
+            for at, value in zip(steps, values, strict=True)
+        ]
+        return {
+            "where": self._where(),
+            "count": self.count,
+            "start": steps[0],
+            "stop": steps[-1],
+            "tripped": ", ".join(tripped),
+        }
 
     def _breached(self, values: Numbers) -> Flags:
         return values > self.threshold
 
-    def _what(self) -> str:
+    def _where(self) -> str:
         return f"above {number(self.threshold)}"
-
-    def report(self, held: HeldBreach) -> Sequence[str]:
-        """Return the message on a breach that holds, and its evidence."""
-        steps, values = (
-            one[held.spell.first : held.spell.raised + 1].tolist()
-            for one in held.column
-        )
-        tripped = ", ".join(
-            f"{number(value)} at step {at}"
-            for at, value in zip(steps, values, strict=True)
-        )
-        return (
-            f"circuit breaker tripped at step {steps[-1]}: {held.title} was {self._what()} "
-            f"on {self.count} records in a row (steps {steps[0]} to {steps[-1]}); "
-            f"last {held.newest}",
-            f"{held.title}: {tripped}",
-            "it stays tripped until the run is restarted",
-        )
 
 
 class Drops(Streak):
@@ -189,14 +166,12 @@ class Drops(Streak):
     count and so ends the row, since a share of nothing means nothing.
     """
 
-    @property
-    def needs(self) -> int:
-        """Fewest points to judge."""
-        return self.count + 1
+    def __post_init__(self) -> None:
+        self.needs = self.count + 1
 
     def _breached(self, values: Numbers) -> Flags:
         last = np.append(0.0, values[:-1])
         return (last > 0) & (last - values > self.threshold * last)
 
-    def _what(self) -> str:
+    def _where(self) -> str:
         return f"more than {self.threshold:.0%} below the one before"

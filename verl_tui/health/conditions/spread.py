@@ -3,19 +3,23 @@
 from __future__ import annotations
 
 import math
-from collections import deque
 from dataclasses import dataclass
 from statistics import fmean, median
-from typing import TYPE_CHECKING, ClassVar
+from typing import TYPE_CHECKING, ClassVar, NamedTuple
 
 import numpy as np
 
-from verl_tui.health.conditions.condition import (
-    Condition,
-    Spell,
-    number,
+from verl_tui.health.conditions.condition import Condition, Spell, number
+from verl_tui.health.conditions.windows import (
+    TO_SIGMA,
+    by_size,
+    first,
+    means,
+    pieces,
+    rolling,
+    rows,
+    sigmas,
 )
-from verl_tui.health.conditions.windows import first, means, rolling, rows, sigma
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -27,16 +31,22 @@ _LEAST_SIGMA = 0.05
 """The spread counts as at least a twentieth of the level, so that a nearly constant past makes
 nothing a jump.
 """
-_SETTLED = 1.1
-"""A surge is over when it has gained less than a tenth within a window: it is the new level."""
 _LONGEST_HOLD = 300
 _TAIL = 0.98
 """Share of its past below which the upper tail of a metric begins."""
-_CORES = 10
-"""Windows that begin within a tenth of their size of each other are looked at together."""
 
 
-@dataclass(frozen=True)
+class _JumpPoint(NamedTuple):
+    """A value that is a jump."""
+
+    place: int
+    step: int
+    value: float
+    usual: float
+    """The median of the points before."""
+
+
+@dataclass
 class Jump(Condition):
     """A value far above the points before it; held for some points, longer if it happens often."""
 
@@ -56,99 +66,98 @@ class Jump(Condition):
     """Fewest points of the past that it needs."""
     hold: int
     """Points for which a single jump is reported; four times as many after two, and so on."""
+    what = "jumped to {value} from its usual {usual}"
 
-    @property
-    def cooldown(self) -> int:  # type: ignore[override]
-        """Points within which a breach that comes back is the same one."""
-        return self.hold
-
-    @property
-    def needs(self) -> int:
-        """Fewest points to judge."""
-        return self.least + 1
+    def __post_init__(self) -> None:
+        self.needs = self.least + 1
+        self.cooldown = self.hold
 
     def spells(self, column: Column) -> Iterator[Spell]:
-        """Return jumps; those that follow soon belong together. With each come places, values and
-        usual values of its jumps, three numbers a jump.
-        """
-        jumps: list[tuple[int, float, float]] = []
+        """Return jumps, each with those that follow soon."""
+        jumps: list[_JumpPoint] = []
         end = 0
-        for jump in self._jumps(column.values):
-            if jumps and jump[0] > end:
-                yield self._spell(jumps, end)
+        for jump in self._jumps(column):
+            if jumps and jump.place > end:
+                yield _of_jumps(jumps, end)
                 jumps = []
             jumps.append(jump)
-            end = jump[0] + 1 + min(_LONGEST_HOLD, self.hold * len(jumps) ** 2)
+            end = jump.place + 1 + min(_LONGEST_HOLD, self.hold * len(jumps) ** 2)
         if jumps:
-            yield self._spell(jumps, end if end < len(column) else None)
+            yield _of_jumps(jumps, end if end < len(column) else None)
 
-    def _spell(self, jumps: list[tuple[int, float, float]], end: int | None) -> Spell:
-        place, value, usual = jumps[0]
-        what = f"jumped to {number(value)} from its usual {number(usual)}"
-        return Spell(place, place, end, what, tuple([x for one in jumps for x in one]))
-
-    def _jumps(self, values: Numbers) -> Iterator[tuple[int, float, float]]:
-        """Yield places of jumps, their values, and the medians of the points before."""
+    def _jumps(self, column: Column) -> Iterator[_JumpPoint]:
+        values = column.values
         usual = values > self.ignore
-        counts: Places = np.cumsum(usual) - usual
+        before: Places = np.cumsum(usual) - usual
         kept = values[usual]
-        places = np.flatnonzero((values > self.floor) & (counts >= self.least))
-        may_be = self._may_be(values[places], counts[places], kept)
-        for place in places[may_be].tolist():
-            value, count = float(values[place]), int(counts[place])
-            past = np.sort(kept[max(0, count - self.window) : count])
-            level = median(past.tolist())
-            if value <= self.factor * level:
-                continue
-            tail = past[int(_TAIL * len(past))]
-            spread = max(sigma(past, level), _LEAST_SIGMA * abs(level))
-            if value > self.tail * tail and value - level > self.spread * spread:
-                yield place, value, level
+        places = np.flatnonzero((values > self.floor) & (before >= self.least))
+        places = places[self._may_be(values[places], before[places], kept)]
+        sizes = np.minimum(self.window, before[places])
+        for size, some in by_size(places, sizes):
+            past = rows(kept, size, before[some] - 1)
+            for place, level in self._found(values[some], some, past):
+                step = int(column.steps[place])
+                yield _JumpPoint(place, step, float(values[place]), level)
 
-    def _may_be(self, values: Numbers, counts: Places, kept: Numbers) -> Flags:
-        """Return which values may be jumps by what their pasts have in common with the pasts next
-        to them: that spares most of the sorting.
+    def _may_be(self, values: Numbers, before: Places, kept: Numbers) -> Flags:
+        """Return which values may lie beyond the upper tails of their pasts: that spares most of
+        the sorting.
         """
-        stride = max(1, self.window // _CORES)
-        core = self.window - stride + 1
-        groups = counts // stride
-        found = np.ones(len(values), bool)
-        full = groups * stride >= self.window
-        if not full.any():
-            return found
-        known, group = np.unique(groups[full], return_inverse=True)
-        # The past of each value in a group holds these, and less than a stride of others.
-        cores = rows(kept, core, known * stride - 1)
-        ranks = [
-            max(0, rank - stride + 1)
-            for rank in ((self.window - 1) // 2, int(_TAIL * self.window))
-        ]
-        level, tail = np.partition(cores, ranks, axis=1)[:, ranks].T
-        least = np.maximum(self.factor * level, self.tail * tail)
-        found[full] = values[full] > least[group]
-        return found
+        parts = self.window - int(_TAIL * self.window)
+        size = self.window // parts
+        highest = rolling(kept, size, np.maximum)
+        full = before >= self.window
+        least = np.minimum.accumulate(kept)[before - 1]
+        # Each part of a full past has a value that is no lower, so many lie in the tail.
+        last = before[full, None] - 1 - size * np.arange(parts)
+        least[full] = highest[last].min(axis=1)
+        flags: Flags = values > self.tail * least
+        return flags
+
+    def _found(
+        self, values: Numbers, places: Places, past: Numbers
+    ) -> Iterator[tuple[int, float]]:
+        """Yield which values are jumps, by their pasts, with the medians of these."""
+        rank = int(_TAIL * past.shape[1])
+        beyond = values > self.tail * np.partition(past, rank, axis=1)[:, rank]
+        values, places, past = values[beyond], places[beyond], past[beyond]
+        level = np.median(past, axis=1)
+        spread = np.maximum(sigmas(past, level), _LEAST_SIGMA * abs(level))
+        found = (values > self.factor * level) & (values - level > self.spread * spread)
+        yield from zip(places[found].tolist(), level[found].tolist(), strict=True)
 
     def report(self, held: HeldBreach) -> Sequence[str]:
         """Return the message on a breach that holds, and its evidence."""
-        numbers = held.spell.levels
-        steps = [int(held.column.steps[int(place)]) for place in numbers[::3]]
-        jumps = list(zip(steps, numbers[1::3], numbers[2::3], strict=True))
-        step, value, level = max(jumps, key=lambda jump: jump[1])
+        jumps: Sequence[_JumpPoint] = held.facts["jumps"]
+        highest = max(jumps, key=lambda jump: jump.value)
         message = (
-            f"{held.title} jumped to {number(value)} at step {step}, "
-            f"from its usual {number(level)}"
+            f"{held.title} jumped to {number(highest.value)} at step {highest.step}, "
+            f"from its usual {number(highest.usual)}"
         )
         if len(jumps) > 1:
             since = f"since step {held.since}"
-            message += f"; {len(jumps)} such points {since}, the last at {steps[-1]}"
+            message += (
+                f"; {len(jumps)} such points {since}, the last at {jumps[-1].step}"
+            )
         evidence = [
-            f"{number(value)} at step {step}; the points before: median {number(usual)}"
-            for step, value, usual in jumps[-3:]
+            f"{number(jump.value)} at step {jump.step}; the points before: "
+            f"median {number(jump.usual)}"
+            for jump in jumps[-3:]
         ]
         return message, *evidence
 
 
-@dataclass(frozen=True)
+def _of_jumps(jumps: Sequence[_JumpPoint], end: int | None) -> Spell:
+    one = jumps[0]
+    facts = {"value": one.value, "usual": one.usual, "jumps": jumps}
+    return Spell(one.place, one.place, end, facts)
+
+
+_SETTLED = 1.1
+"""A surge is over when it has gained less than a tenth within a window: it is the new level."""
+
+
+@dataclass
 class Surge(Condition):
     """The last points lie many times above the run's own past; the past is held while that is
     so.
@@ -158,116 +167,87 @@ class Surge(Condition):
     recent: int
     factor: float
     floor: float
+    what = "rose beyond {limit}, from its usual {level}"
+    words = (
+        "{title} has been {times} its own past for {long}: mean of the last {recent} points "
+        "{mean}, before step {since} {level}, last {last}",
+        "{values}",
+    )
 
-    @property
-    def cooldown(self) -> int:  # type: ignore[override]
-        """Points within which a breach that comes back is the same one."""
-        return self.window
-
-    @property
-    def needs(self) -> int:
-        """Fewest points to judge."""
-        return self.window + self.recent
+    def __post_init__(self) -> None:
+        self.needs = self.window + self.recent
+        self.cooldown = self.window
 
     def spells(self, column: Column) -> Iterator[Spell]:
         """Return all surges, each with the level before."""
-        values = column.values
-        low = rolling(values, self.recent, np.minimum)
-        past: deque[float] = deque(maxlen=self.window)
-        place = self.needs - 1
-        while place < len(values):
-            found = self._next(values, low, past, place)
-            if found is None:
-                return
-            place, level = found
-            end = self._end(values, place, level, past)
-            start = place + 1 - self.recent
-            limit = number(self._limit(level))
-            what = f"rose beyond {limit}, from its usual {number(level)}"
-            yield Spell(start, place, end, what, (level,))
+        values, recent, window = column.values, self.recent, self.window
+        low = rolling(values, recent, np.minimum)
+        places = self.needs - 1 + np.flatnonzero(low[self.needs - 1 :] > self.floor)
+        half = window - window // 2
+        newer = [rows(values, half, some) for some in pieces(places - recent, half)]
+        usual = np.concatenate([np.median(some, axis=1) for some in newer])
+        is_high = low[places] > self.factor * usual
+        past = values[:0]
+        until = recent - 1
+        for place, may_be in zip(places.tolist(), is_high.tolist(), strict=True):
+            if place <= until or not (may_be or place <= until + window):
+                continue
+            # After a surge the points before lack those of the surge.
+            begin = place + 1 - recent
+            start = max(begin - window, until + 1 - recent)
+            known = np.append(past, values[start:begin])[-window:]
+            level = float(_usual(known[None])[0])
+            limit = max(self.factor * level, self.floor)
+            if low[place] <= limit:
+                continue
+            end, past = self._end(values, place, limit, known)
+            facts = {"limit": limit, "level": level, **self._newest(column, level)}
+            yield Spell(begin, place, end, facts)
             if end is None:
                 return
-            place = end + 1
-
-    def _next(
-        self, values: Numbers, low: Numbers, past: deque[float], start: int
-    ) -> tuple[int, float] | None:
-        """Return the next place at which a surge shows, with the level before; `past` are the
-        points before it.
-        """
-        # After a surge the points before lack those of the surge.
-        stop = min(len(values), start + self.window) if past else start
-        for place in range(start, stop):
-            past.append(float(values[place - self.recent]))
-            level = self._level(list(past), float(low[place]))
-            if level is not None:
-                return place, level
-        places = stop + np.flatnonzero(low[stop:] > self.floor)
-        for some in np.split(places, range(512, len(places), 4096)):
-            before = rows(values, self.window, some - self.recent)
-            high = low[some] > self.factor * np.median(before, axis=1)
-            for place, known in zip(
-                some[high].tolist(), before[high].tolist(), strict=True
-            ):
-                level = self._level(known, float(low[place]))
-                if level is not None:
-                    past.extend(known)
-                    return place, level
-        return None
-
-    def _level(self, past: list[float], low: float) -> float | None:
-        """Return the level of a past that the least of the last points lies far above, None where
-        it does not.
-        """
-        level = median(past)
-        if low <= self._limit(level):
-            return None
-        # A metric that has grown all along, as from 0 at a run's start, has no level: its newest
-        # part serves as its past.
-        level = max(level, median(past[len(past) // 2 :]))
-        return level if low > self._limit(level) else None
+            until = end
 
     def _end(
-        self, values: Numbers, start: int, level: float, past: deque[float]
-    ) -> int | None:
-        """Return where a surge ends; `past` becomes the points before the next one."""
-        limit, half = self._limit(level), self.window // 2
-        above = values > limit
+        self, values: Numbers, start: int, limit: float, past: Numbers
+    ) -> tuple[int | None, Numbers]:
+        """Return where a surge ends, and the points before the next one."""
+        half = self.window // 2
         for place in range(start + 1, len(values)):
-            if above[place + 1 - self.recent : place + 1].sum() * 2 <= self.recent:
-                return place
+            newest = values[place + 1 - self.recent : place + 1]
+            if (newest > limit).sum() * 2 <= self.recent:
+                return place, past
             held = values[max(start + 1, place + 1 - self.window) : place + 1].tolist()
             if len(held) < 2 * half:
                 continue
             if median(held[-half:]) <= _SETTLED * median(held[:half]):
                 # The new level has become the past: it no longer rises.
-                past.extend(held)
-                return place
-        return None
+                return place, np.array(held)
+        return None, past
 
-    def _limit(self, level: float) -> float:
-        """Return the value up to which there is no surge above a level."""
-        return max(self.factor * level, self.floor)
-
-    def report(self, held: HeldBreach) -> Sequence[str]:
-        """Return the message on a breach that holds, and its evidence."""
-        (level,) = held.spell.levels
-        steps, recent = (one[-self.recent :].tolist() for one in held.column)
-        mean = fmean(recent)
-        times = f"{number(mean / level)} times" if level > 0 else "far above"
-        values = ", ".join(
-            f"{number(value)} at step {at}"
-            for at, value in zip(steps, recent, strict=True)
-        )
-        return (
-            f"{held.title} has been {times} its own past for {held.long}: "
-            f"mean of the last {len(recent)} points {number(mean)}, "
-            f"before step {held.since} {number(level)}, last {number(held.last)}",
-            values,
-        )
+    def _newest(self, column: Column, level: float) -> dict[str, object]:
+        steps, newest = (one[-self.recent :].tolist() for one in column)
+        mean = fmean(newest)
+        values = zip(steps, newest, strict=True)
+        return {
+            "recent": len(newest),
+            "mean": mean,
+            "times": f"{number(mean / level)} times" if level > 0 else "far above",
+            "values": ", ".join(f"{number(one)} at step {at}" for at, one in values),
+        }
 
 
-@dataclass(frozen=True)
+def _usual(past: Numbers) -> Numbers:
+    """Return the level of each past: that of its newer half if that is higher.
+
+    A metric that has grown all along, as from 0 at a run's start, has no level: its newest part
+    serves as its past.
+    """
+    newer = past[:, past.shape[1] // 2 :]
+    found: Numbers = np.maximum(np.median(past, axis=1), np.median(newer, axis=1))
+    return found
+
+
+@dataclass
 class Zero(Condition):
     """Falls to zero at once, from points that were clearly positive, none near zero; holds while it
     is zero.
@@ -280,6 +260,11 @@ class Zero(Condition):
     """Positive points before it."""
     count: int
     """Fewest zeros in a row that make it a fall; 1 to report it at once on scales beyond 1."""
+    what = "fell to 0 from {level}"
+    words = (
+        "{title} fell to 0 at once at step {since}, from {level}, and has been 0 for {long}",
+        "the points before: {past}",
+    )
 
     _NEAR: ClassVar = 0.005
     """A value counts as zero up to this share of those before: logs print few digits."""
@@ -292,48 +277,38 @@ class Zero(Condition):
     thousand steps.
     """
 
-    @property
-    def cooldown(self) -> int:  # type: ignore[override]
-        """Points within which a breach that comes back is the same one."""
-        return self.window
-
-    @property
-    def needs(self) -> int:
-        """Fewest points to judge."""
-        return self.window + self.count
+    def __post_init__(self) -> None:
+        self.needs = self.window + self.count
+        self.cooldown = self.window
 
     def spells(self, column: Column) -> Iterator[Spell]:
         """Return all falls, each with the level before and the points that show it."""
         values = column.values
+        size = abs(values)
         highest = np.maximum.accumulate(np.append(0.0, values))[:-1]
-        falls = np.append(False, np.diff(values) < 0)
-        kept: deque[float] = deque(maxlen=self.window)
-        known: deque[float] = deque(maxlen=self._MEMORY)
+        falls = np.append(False, np.diff(values) < 0) & (size <= self._NEAR * highest)
+        past: list[float] = []  # the points before, without the zeros
+        known: list[float] = []
         at = 0
-        near_zero = abs(values) <= self._NEAR * highest
-        for place in np.flatnonzero(falls & near_zero).tolist():
+        for place in np.flatnonzero(falls).tolist():
             if place < at:
                 continue
-            _take(values[at:place], kept, known)
+            past += values[at:place].tolist()
+            known += values[at:place].tolist()
             at = place
-            level = self._level(kept, float(values[place]))
+            level = self._level(past[-self.window :], float(values[place]))
             if level is None:
                 continue
-            most = self._enough(list(known))
-            near = self._NEAR * level
-            end = first(
-                lambda part, near=near: abs(values[part]) > near,  # type: ignore[misc]
-                place + 1,
-                len(values),
-            )
+            most = self._enough(known[-self._MEMORY :])
+            end = first(size, np.greater, self._NEAR * level, place + 1)
             at = len(values) if end is None else end
-            if at - place >= most:
-                what = f"fell to 0 from {number(level)}"
-                yield Spell(place, place + most - 1, end, what, (level, *kept))
-            else:
-                known.extend([0.0] * (at - place))
+            if at - place < most:
+                known += [0.0] * (at - place)
+                continue
+            shown = ", ".join(map(number, past[-self.window :]))
+            yield Spell(place, place + most - 1, end, {"level": level, "past": shown})
 
-    def _level(self, past: deque[float], value: float) -> float | None:
+    def _level(self, past: list[float], value: float) -> float | None:
         """Return the level that a value has fallen to zero from, None where it has not."""
         if len(past) < self.window or value >= past[-1]:
             return None
@@ -349,31 +324,15 @@ class Zero(Condition):
         if self.count == 1 and max(known) > 1:
             return 1
         level = fmean(known)
-        size = len(known)
         spread = fmean((value - level) ** 2 for value in known)
         zeros = sum(abs(value) <= self._NEAR * level for value in known)
         # With no zero among n values, a share of about 1/n is still likely; with a normal spread,
         # the tail beyond the mean.
-        share = (zeros + 0.5) / (size + 1)
+        share = (zeros + 0.5) / (len(known) + 1)
         if spread > 0:
             share = max(share, math.exp(-level * level / (2 * spread)))
         in_a_row = math.log(self._CHANCE) / math.log(min(share, 0.9))
         return max(self.count, math.ceil(in_a_row))
-
-    def report(self, held: HeldBreach) -> Sequence[str]:
-        """Return the message on a breach that holds, and its evidence."""
-        level, *past = held.spell.levels
-        return (
-            f"{held.title} fell to 0 at once at step {held.since}, from {number(level)}, "
-            f"and has been 0 for {held.long}",
-            f"the points before: {', '.join(map(number, past))}",
-        )
-
-
-def _take(values: Numbers, *into: deque[float]) -> None:
-    """Append to each of some queues the values that it has room for."""
-    for one in into:
-        one.extend(values[-(one.maxlen or 0) :].tolist())
 
 
 _SIGMAS = 5.0
@@ -381,7 +340,7 @@ _BACK = 0.5
 """It is over when half of the way is made up for."""
 
 
-@dataclass(frozen=True)
+@dataclass
 class Shift(Condition):
     """The last points lie far above (or below) the ones before, or the first ones: what creeps
     leaves its past, too.
@@ -396,66 +355,52 @@ class Shift(Condition):
     way: float
     """How far at least, in the metric's own unit; negative to watch for a fall."""
 
-    @property
-    def cooldown(self) -> int:  # type: ignore[override]
-        """Points within which a breach that comes back is the same one."""
-        return self.recent
-
-    @property
-    def needs(self) -> int:
-        """Fewest points to judge."""
-        return self.least + self.recent
+    def __post_init__(self) -> None:
+        self.needs = self.least + self.recent
+        self.cooldown = self.recent
+        verb, past = ("rose", "risen") if self.way > 0 else ("fell", "fallen")
+        self.what = f"{verb} from its usual {{usual}} to {{level}}"
+        self.words = (
+            f"{{title}} has {past} from its usual {{usual}} to {{now}} since step {{since}}",
+            "usual {usual} before, newest {newest}",
+        )
 
     def spells(self, column: Column) -> Iterator[Spell]:
         """Return all shifts, each with the usual level before."""
-        up = column.values if self.way > 0 else -column.values
-        least = abs(self.way)
+        sign = math.copysign(1, self.way)
+        up, least = sign * column.values, abs(self.way)
         newest = means(up, self.recent)
+        low = rolling(up, self.recent, np.minimum)
         # No usual level lies beyond the least value so far.
-        places = np.flatnonzero(up - np.minimum.accumulate(up) > least)
+        places = np.flatnonzero(low - np.minimum.accumulate(up) > least)
         base = 0
         for place in places.tolist():
             if place + 1 - base < self.needs:
                 continue
-            usual = self._usual(up, base, place)
+            usual = self._usual(up, base, place, float(low[place]))
             if usual is None:
                 continue
-            end = first(
-                lambda part, back=usual + _BACK * least: newest[part] < back,  # type: ignore[misc]
-                place + 1,
-                len(up),
+            end = first(newest, np.less, usual + _BACK * least, place + 1)
+            levels = [sign * one + 0.0 for one in (usual, newest[place], newest[-1])]
+            facts = dict(
+                zip(("usual", "level", "now"), map(float, levels), strict=True)
             )
-            start = place + 1 - self.recent
-            sign = math.copysign(1, self.way)
-            levels = [sign * one + 0.0 for one in (usual, newest[place])]
-            verb = "rose" if self.way > 0 else "fell"
-            way = "from its usual {} to {}".format(*map(number, levels))
-            yield Spell(start, place, end, f"{verb} {way}", (levels[0],))
+            yield Spell(place + 1 - self.recent, place, end, facts)
             if end is None:
                 return
             base = end + 1
 
-    def _usual(self, values: Numbers, base: int, place: int) -> float | None:
+    def _usual(
+        self, values: Numbers, base: int, place: int, low: float
+    ) -> float | None:
         """Return the usual level that the last points have left, None where they have not."""
         start = place + 1 - self.recent
-        last = values[start : place + 1]
         pasts = [values[max(base, start - self.window) : start]]
         if place + 1 >= 2 * self.window:
             pasts.append(values[: self.window])
         for past in pasts:
-            usual: float = median(past.tolist())
-            least = max(abs(self.way), _SIGMAS * sigma(past, usual))
-            if (last - usual > least).all():
-                return usual
+            level: float = median(past.tolist())
+            spread = TO_SIGMA * median(abs(past - level).tolist())
+            if low - level > max(abs(self.way), _SIGMAS * spread):
+                return level
         return None
-
-    def report(self, held: HeldBreach) -> Sequence[str]:
-        """Return the message on a breach that holds, and its evidence."""
-        (usual,) = held.spell.levels
-        verb = "risen" if self.way > 0 else "fallen"
-        now = fmean(held.column.values[-self.recent :].tolist())
-        way = f"from its usual {number(usual)} to {number(now)}"
-        return (
-            f"{held.title} has {verb} {way} since step {held.since}",
-            f"usual {number(usual)} before, newest {held.newest}",
-        )

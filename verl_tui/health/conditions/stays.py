@@ -9,12 +9,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from verl_tui.health.conditions.condition import (
-    Column,
-    Condition,
-    Spell,
-    number,
-)
+from verl_tui.health.conditions.condition import Column, Condition, Spell, number
 from verl_tui.health.conditions.trend import trends
 from verl_tui.health.conditions.windows import means
 
@@ -70,7 +65,7 @@ class Range:
         return found
 
 
-@dataclass(frozen=True)
+@dataclass
 class Stays(Condition):
     """Most of the last points and their mean lie outside a range."""
 
@@ -87,16 +82,11 @@ class Stays(Condition):
     """`rising`: only while the window rises; `not rising`: only where it does not."""
     climb: float = 0.0
     """If not 0: the window's mean must be so many times that of the run's first window."""
+    what = "was {where}, mean {mean}"
 
-    @property
-    def cooldown(self) -> int:  # type: ignore[override]
-        """Points within which a breach that comes back is the same one."""
-        return 2 * self.window
-
-    @property
-    def needs(self) -> int:
-        """Fewest points to judge."""
-        return self.window
+    def __post_init__(self) -> None:
+        self.needs = self.window
+        self.cooldown = 2 * self.window
 
     def spells(self, column: Column) -> Iterator[Spell]:
         """Return all breaches."""
@@ -124,8 +114,8 @@ class Stays(Condition):
             cleared = int(ends[end]) if end < len(ends) else None
             first = place - window + 1
             first += int(np.argmax(out[first : place + 1]))
-            what = f"was {self.range.words}, mean {number(mean[place])}"
-            yield Spell(first, place, cleared, what)
+            facts = {"where": self.range.words, "mean": float(mean[place])}
+            yield Spell(first, place, cleared, facts)
             if cleared is None:
                 return
             again = cleared + 1
@@ -207,10 +197,9 @@ class Noisy(Stays):
     called noisy.
     """
 
-    @property
-    def needs(self) -> int:
-        """Fewest points to judge."""
-        return 2 * self.window
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        self.needs = 2 * self.window
 
     def derived(self, column: Column) -> Column:
         """Return the spread as a share of the mean, where that is positive."""

@@ -3,23 +3,18 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from itertools import pairwise
-from statistics import median
 from typing import TYPE_CHECKING
 
 import numpy as np
 
-from verl_tui.health.conditions.condition import (
-    Condition,
-    Spell,
-    number,
-)
+from verl_tui.health.conditions.condition import Condition, Spell
 from verl_tui.health.conditions.windows import rows
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from verl_tui.health.conditions.condition import Column, HeldBreach
+    from verl_tui.health.conditions.condition import Column
+    from verl_tui.health.conditions.windows import Numbers
 
 _TO_SIGMA = 1.0484
 """Median size of the differences between neighbours times this is the standard deviation of normal
@@ -39,18 +34,28 @@ def swing(values: Sequence[float]) -> float:
     """Return the standard deviation between neighbours, in the values' own unit; two values at
     least.
     """
-    differences = [abs(after - before) for before, after in pairwise(values)]
-    return min(spread_of(values), _TO_SIGMA * median(differences))
+    return float(_swings(np.array([values]))[0])
 
 
 def spread_of(values: Sequence[float]) -> float:
     """Return how far values spread, as a standard deviation; 0 for a single one."""
-    ordered = sorted(values)
-    tenth = len(values) // 10
-    return (ordered[-1 - tenth] - ordered[tenth]) / _RANGE
+    return float(_spreads(np.array([values]))[0])
 
 
-@dataclass(frozen=True)
+def _swings(windows: Numbers) -> Numbers:
+    differences = np.median(abs(np.diff(windows, axis=1)), axis=1)
+    found: Numbers = np.minimum(_spreads(windows), _TO_SIGMA * differences)
+    return found
+
+
+def _spreads(windows: Numbers) -> Numbers:
+    ordered = np.sort(windows, axis=1)
+    tenth = windows.shape[1] // 10
+    found: Numbers = (ordered[:, -1 - tenth] - ordered[:, tenth]) / _RANGE
+    return found
+
+
+@dataclass
 class Swings(Condition):
     """The usual difference between neighbours stays large; a rise makes none, and single bursts do
     not count.
@@ -60,47 +65,36 @@ class Swings(Condition):
     """Standard deviation between points from which on they swing, in the metric's own unit."""
     window: int
     """Points looked at."""
+    what = "swung by {size} from point to point"
+    words = (
+        "{title} swings between {low} and {high}: its spread between points is {now}, above "
+        "{limit} on a scale from 0 to 1",
+        "the last {count} points; newest {newest}",
+    )
 
-    @property
-    def cooldown(self) -> int:  # type: ignore[override]
-        """Points within which a breach that comes back is the same one."""
-        return 2 * self.window
-
-    @property
-    def needs(self) -> int:
-        """Fewest points to judge."""
-        return self.window
+    def __post_init__(self) -> None:
+        self.needs = self.window
+        self.cooldown = 2 * self.window
 
     def spells(self, column: Column) -> Iterator[Spell]:
         """Return all breaches, each with its newest spread."""
         places = np.arange(self.window - 1, len(column), _OFTEN)
-        some = rows(column.values, self.window, places)
-        ordered = np.sort(some, axis=1)
-        tenth = self.window // 10
-        spread = (ordered[:, -1 - tenth] - ordered[:, tenth]) / _RANGE
-        near = np.zeros(len(places))
-        # Most metrics swing so little that there is no need to look at neighbours.
-        wide = spread >= _CALM * self.threshold
-        differences = np.abs(np.diff(some[wide], axis=1))
-        near[wide] = _TO_SIGMA * np.median(differences, axis=1)
-        swings = np.minimum(spread, near)
+        swings = _swings(rows(column.values, self.window, places))
+        newest = column.values[-self.window :]
         begun: Spell | None = None
         for place, size in zip(places.tolist(), swings.tolist(), strict=True):
             if begun is None and size > self.threshold:
-                what = f"swung by {number(size)} from point to point"
-                begun = Spell(place - self.window + 1, place, None, what)
+                facts = {
+                    "size": size,
+                    "now": float(swings[-1]),
+                    "low": float(newest.min()),
+                    "high": float(newest.max()),
+                    "limit": self.threshold,
+                    "count": self.window,
+                }
+                begun = Spell(place - self.window + 1, place, None, facts)
             elif begun is not None and size < _CALM * self.threshold:
                 yield begun._replace(cleared=place)
                 begun = None
         if begun is not None:
-            yield begun._replace(levels=(float(swings[-1]),))
-
-    def report(self, held: HeldBreach) -> Sequence[str]:
-        """Return the message on a breach that holds, and its evidence."""
-        values = held.column.values[-self.window :]
-        return (
-            f"{held.title} swings between {number(values.min())} and {number(values.max())}: "
-            f"its spread between points is {number(*held.spell.levels)}, "
-            f"above {number(self.threshold)} on a scale from 0 to 1",
-            f"the last {len(values)} points; newest {held.newest}",
-        )
+            yield begun

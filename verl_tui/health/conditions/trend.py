@@ -10,16 +10,13 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from verl_tui.health.conditions.condition import (
-    Condition,
-    Spell,
-    number,
-)
+from verl_tui.health.conditions.condition import Condition, Spell, number
+from verl_tui.health.conditions.windows import pieces, rows
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from verl_tui.health.conditions.condition import Column, HeldBreach
+    from verl_tui.health.conditions.condition import Column
     from verl_tui.health.conditions.windows import Numbers, Places
 
 
@@ -77,32 +74,35 @@ def trends(values: Numbers, size: int, last: Places) -> tuple[Numbers, Numbers]:
     """Return change and t of the windows of so many values that end at some places."""
     if size < 4:
         return np.zeros(len(last)), np.zeros(len(last))
-    if abs(values).max(initial=0.0) > _HUGE:
-        some = [trend(values[at - size + 1 : at + 1].tolist()) for at in last]
-        both = np.array(some).reshape(len(some), 2)
-        return both[:, 0], both[:, 1]
-    start = last - size + 1
-    middle = (size - 1) / 2
-    mean, slope, squares = np.zeros((3, len(last)))
-    for at in range(size):
-        mean += values[start + at]
-        slope += (at - middle) * values[start + at]
+    found = [_lines(rows(values, size, some)) for some in pieces(last, size)]
+    change, t = np.concatenate(found, axis=1)
+    return change, t
+
+
+def _lines(windows: Numbers) -> Numbers:
+    """Return change and t of each row of values."""
+    size = windows.shape[1]
+    unit = np.ones(len(windows))
+    if abs(windows).max(initial=0.0) > _HUGE:
+        unit = np.maximum(1.0, abs(windows).max(axis=1))
+        windows = windows / unit[:, None]
+    middle = np.arange(size) - (size - 1) / 2
     spread = size * (size * size - 1) / 12
-    mean /= size
-    slope /= spread
-    for at in range(size):
-        squares += np.square(values[start + at] - mean - slope * (at - middle))
-    error = np.sqrt(squares / (size - 2) / spread)
+    mean = windows.mean(axis=1)
+    windows = windows - mean[:, None]
+    slope = np.einsum("ij,j->i", windows, middle) / spread
+    windows -= slope[:, None] * middle
+    error = np.sqrt(np.einsum("ij,ij->i", windows, windows) / (size - 2) / spread)
     with np.errstate(divide="ignore", invalid="ignore"):
         t: Numbers = slope / error
     # as in `trend`
     perfect = error <= 1e-12 * np.maximum(abs(mean), abs(slope))
     is_level = abs(slope) * size <= 1e-9 * abs(mean)
     t[perfect] = np.where(is_level, 0.0, np.copysign(np.inf, slope))[perfect]
-    return slope * (size - 1), t
+    return np.array((slope * (size - 1) * unit, t))
 
 
-@dataclass(frozen=True)
+@dataclass
 class Rising(Condition):
     """Rises continuously: the medians of five blocks each exceed the one before, the last far above
     the first.
@@ -113,30 +113,54 @@ class Rising(Condition):
 
     window: int
     factor: float
+    what = "rose from {low} to {high}"
+    words = (
+        "{title} has risen for {long}, from {foot} to {now} (medians of {size} points)",
+        "medians: {medians}",
+        "newest value {newest}",
+    )
 
-    @property
-    def cooldown(self) -> int:  # type: ignore[override]
-        """Points within which a breach that comes back is the same one."""
-        return self.window
-
-    @property
-    def needs(self) -> int:
-        """Fewest points to judge."""
-        return self.window
-
-    @property
-    def _size(self) -> int:
-        return max(1, self.window // _BLOCKS)
-
-    def _levels(self, column: Column) -> Numbers:
-        """Return the medians of the blocks."""
-        count = len(column) // self._size
-        blocks = column.values[: count * self._size].reshape(count, self._size)
-        return np.median(blocks, axis=1) if count else np.empty(0)
+    def __post_init__(self) -> None:
+        self.needs = self.cooldown = self.window
+        self._size = max(1, self.window // _BLOCKS)
 
     def spells(self, column: Column) -> Iterator[Spell]:
         """Return all rises, each with the level that it began at."""
-        levels = self._levels(column)
+        count = len(column) // self._size
+        blocks = column.values[: count * self._size].reshape(count, self._size)
+        levels = np.median(blocks, axis=1) if count else np.empty(0)
+        ends = [(at + 1) * self._size - 1 for at in range(count)]
+        newest = [
+            f"{number(level)} up to step {column.steps[end]}"
+            for level, end in zip(levels[-_BLOCKS:], ends[-_BLOCKS:], strict=True)
+        ]
+        falls = np.flatnonzero(np.diff(levels) < 0) + 1
+        until = -1
+        for block, stride in self._rises(levels):
+            if block <= until:
+                continue
+            rise = levels[block - (_BLOCKS - 1) * stride : block + 1 : stride]
+            # The last block at the old level: chance alone may order the blocks before it.
+            low, high = float(rise[0]), float(rise[-1])
+            at = int(np.flatnonzero(rise <= low + _FOOT * (high - low))[-1])
+            foot = block - (_BLOCKS - 1 - at) * stride
+            facts = {
+                "low": low,
+                "high": high,
+                "foot": float(levels[foot]),
+                "now": float(levels[-1]),
+                "size": self._size,
+                "medians": ", ".join(newest),
+            }
+            after = int(np.searchsorted(falls, block + 1))
+            if after == len(falls):
+                yield Spell(ends[foot], ends[block], None, facts)
+                return
+            until = int(falls[after])
+            yield Spell(ends[foot], ends[block], ends[until], facts)
+
+    def _rises(self, levels: Numbers) -> Iterator[tuple[int, int]]:
+        """Yield the blocks that end a rise, each with the least stride that shows it."""
         highest = np.maximum.accumulate(np.append(0.0, levels))[1:]
         strides = np.zeros(len(levels), np.int64)
         for stride in reversed(_STRIDES):
@@ -147,46 +171,5 @@ class Rising(Condition):
                 rises &= before[: len(high)] < after[: len(high)]
             strides[(_BLOCKS - 1) * stride :][rises] = stride
         strides[levels < _VANISHED * highest] = 0
-        falls = np.flatnonzero(np.diff(levels) < 0) + 1
-        until = -1
         for block in np.flatnonzero(strides).tolist():
-            if block <= until:
-                continue
-            foot, rise = self._foot(levels, block, int(strides[block]))
-            what = f"rose from {number(rise[0])} to {number(rise[-1])}"
-            end = falls[np.searchsorted(falls, block + 1) :][:1].tolist()
-            begin, raised = self._last(foot), self._last(block)
-            over = self._last(end[0]) if end else None
-            yield Spell(begin, raised, over, what, (float(levels[foot]),))
-            if not end:
-                return
-            until = end[0]
-
-    def _last(self, block: int) -> int:
-        """Return the last place of a block."""
-        return (block + 1) * self._size - 1
-
-    def _foot(self, levels: Numbers, block: int, stride: int) -> tuple[int, Numbers]:
-        """Return the last block at the old level (chance alone may order the blocks before it), and
-        the levels of the rise.
-        """
-        start = block - (_BLOCKS - 1) * stride
-        rise = levels[start : block + 1 : stride]
-        highest = rise[0] + _FOOT * (rise[-1] - rise[0])
-        return start + stride * int(np.flatnonzero(rise <= highest)[-1]), rise
-
-    def report(self, held: HeldBreach) -> Sequence[str]:
-        """Return the message on a breach that holds, and its evidence."""
-        (first,) = held.spell.levels
-        levels = self._levels(held.column)
-        newest = range(max(0, len(levels) - _BLOCKS), len(levels))
-        blocks = ", ".join(
-            f"{number(levels[at])} up to step {held.column.steps[self._last(at)]}"
-            for at in newest
-        )
-        return (
-            f"{held.title} has risen for {held.long}, "
-            f"from {number(first)} to {number(levels[-1])} (medians of {self._size} points)",
-            f"medians: {blocks}",
-            f"newest value {held.newest}",
-        )
+            yield block, int(strides[block])

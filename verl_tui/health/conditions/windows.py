@@ -2,20 +2,21 @@
 
 from __future__ import annotations
 
-from statistics import median
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 from numpy.lib.stride_tricks import sliding_window_view
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Iterator
 
     from numpy.typing import NDArray
 
 Numbers: TypeAlias = "NDArray[np.float64]"
 Flags: TypeAlias = "NDArray[np.bool_]"
 Places: TypeAlias = "NDArray[np.int64]"
+_AT_ONCE = 2**16
+"""Values of windows that are looked at together: what a processor's cache holds."""
 TO_SIGMA = 1.4826
 """Median absolute deviation times this is the standard deviation of normal noise."""
 
@@ -25,6 +26,21 @@ def rows(values: Numbers, size: int, last: Places) -> Numbers:
     if not len(last):
         return np.empty((0, size))
     return sliding_window_view(values, size)[np.asarray(last) - size + 1]
+
+
+def pieces(places: Places, size: int) -> list[Places]:
+    """Return places in pieces whose windows of so many values are looked at together, so that
+    memory stays bounded.
+    """
+    many = max(1, _AT_ONCE // size)
+    return np.split(places, range(many, len(places), many))
+
+
+def by_size(places: Places, sizes: Places) -> Iterator[tuple[int, Places]]:
+    """Yield places by the sizes of their windows, in pieces; sizes ascend."""
+    for size in np.unique(sizes).tolist():
+        for some in pieces(places[sizes == size], size):
+            yield size, some
 
 
 def rolling(values: NDArray[Any], size: int, of: np.ufunc = np.add) -> NDArray[Any]:
@@ -46,19 +62,22 @@ def means(values: Numbers, size: int) -> Numbers:
     return rolling(values.astype(np.longdouble), size).astype(np.float64) / size
 
 
-def first(holds: Callable[[slice], Flags], start: int, stop: int) -> int | None:
-    """Return the first place from `start` on at which something holds; near ones cost little."""
+def first(values: Numbers, beyond: np.ufunc, limit: float, start: int) -> int | None:
+    """Return the first place from `start` on whose value is beyond a limit: `np.greater`, say; near
+    ones cost little.
+    """
     size = 64
-    while start < stop:
-        end = min(stop, start + size)
-        found = np.flatnonzero(holds(slice(start, end)))
+    while start < len(values):
+        found = np.flatnonzero(beyond(values[start : start + size], limit))
         if len(found):
             return start + int(found[0])
-        start, size = end, 4 * size
+        start, size = start + size, 4 * size
     return None
 
 
-def sigma(values: Numbers, level: float) -> float:
-    """Return the standard deviation of normal noise with the same median distance from a level."""
-    found: float = TO_SIGMA * median(abs(values - level).tolist())
+def sigmas(values: Numbers, levels: Numbers) -> Numbers:
+    """Return the standard deviation of normal noise with the same median distance from a level, of
+    each row of values.
+    """
+    found: Numbers = TO_SIGMA * np.median(abs(values - levels[:, None]), axis=1)
     return found

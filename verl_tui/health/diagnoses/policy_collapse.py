@@ -172,8 +172,9 @@ def _fall(watch: Judged, reward: Series) -> _Fall | None:
     """Return the fall that holds, None without one."""
     if watch.open is None or watch.spell is None:
         return None
-    level, *foot = watch.spell.levels
-    return _Fall(watch.open.since, level, *(foot or reward.values[-1:]))
+    facts = watch.spell.facts
+    foot = facts.get("foot", reward.values[-1])
+    return _Fall(watch.open.since, facts["level"], foot)
 
 
 def _collapses(
