@@ -11,13 +11,14 @@ import numpy as np
 
 from verl_tui.health.conditions.condition import KEPT_BREACHES, Breach
 from verl_tui.health.diagnoses.diagnosis import Diagnosis
-from verl_tui.health.finding import Finding, NotJudged
 from verl_tui.patterns import NamePattern
+from verl_tui.words import counted
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
     from verl_tui.health.conditions.windows import Flags, Places
+    from verl_tui.health.finding import Finding
     from verl_tui.health.rule_context import RuleContext
     from verl_tui.runs.run import Run
     from verl_tui.runs.series import Series
@@ -78,6 +79,15 @@ class _BrokenPoints(NamedTuple):
         """First step of the stretch of broken points that still counts."""
         return next((one.first for one in self.stretches if one.lasts), self.last[0])
 
+    @property
+    def words(self) -> str:
+        """Where it is broken."""
+        broken = self.recent
+        steps = ", ".join(map(str, broken[:_MOST_STEPS]))
+        more = ", …" if len(broken) > _MOST_STEPS else ""
+        unit = "step" if len(broken) == 1 else "steps"
+        return f"at {len(broken)} of the last {self.looked_at} points ({unit} {steps}{more})"
+
 
 def _broken_points(
     key: str, series: Series | _GappedSeries, length: int, window: int, *, needed: bool
@@ -131,30 +141,42 @@ def _broken_places(odd: Flags, *, needed: bool) -> Places | None:
 class NotFinite(Diagnosis):
     """A metric had a finite value and is, or was among the newest points, not finite."""
 
-    def judge(self, context: RuleContext) -> Finding | NotJudged | None:
+    def look(self, context: RuleContext) -> Finding | str | None:
         """Find metrics that broke."""
         keys = context.run.keys
         read = self._read_all(context)
         self.breaches = deque(_breaches(read, self.rule.window), KEPT_BREACHES)
         if not keys:
-            return NotJudged(self.rule.id, "the log has no numbers yet")
+            return "the log has no numbers yet"
         if sum(not one.ever_finite for one in read) == len(keys):
-            return NotJudged(self.rule.id, "no metric ever had a value")
+            return "no metric ever had a value"
         broken = [one for one in read if one.recent]
-        if not broken:
-            return None
+        return self._finding(broken) if broken else None
+
+    def _finding(self, broken: list[_BrokenPoints]) -> Finding:
         broken.sort(key=lambda one: (math.isfinite(one.last[1]), one.since))
-        return self._finding(broken)
+        worst, *others = broken
+        is_told = worst.since in worst.recent[:_MOST_STEPS]
+        alike = f"; the same holds for {counted(len(others), 'other metric')}"
+        return self.finding(
+            {
+                "was": "was" if math.isfinite(worst.last[1]) else "is",
+                "where": worst.words,
+                "first": "" if is_told else f", first at step {worst.since}",
+                "others": alike if others else "",
+            },
+            _evidence(broken),
+            since=worst.since,
+            step=max(one.last[0] for one in broken),
+            key=worst.key,
+        )
 
     def _read_all(self, context: RuleContext) -> list[_BrokenPoints]:
         """Read the metrics that may be broken, and those that were left out at some steps."""
-        series: dict[str, Series | _GappedSeries | None] = {
-            key: context.run.series(key) for key in self._odd(context)
-        }
-        series |= _left_out(context)
+        series = {key: context.run.series(key) for key in self._odd(context)}
         return [
             self._read(context, key, points)
-            for key, points in series.items()
+            for key, points in {**series, **_left_out(context)}.items()
             if points is not None
         ]
 
@@ -182,24 +204,6 @@ class NotFinite(Diagnosis):
             length = bisect_right(series.steps, context.end)
         needed = key in _needed(context.run)
         return _broken_points(key, series, length, self.rule.window, needed=needed)
-
-    def _finding(self, broken: list[_BrokenPoints]) -> Finding:
-        worst = broken[0]
-        state = "was not finite" if math.isfinite(worst.last[1]) else "is not finite"
-        message = f"{worst.key} {state} {_count(worst)}"
-        if worst.since not in worst.recent[:_MOST_STEPS]:
-            message += f", first at step {worst.since}"
-        if len(broken) > 1:
-            others = len(broken) - 1
-            metrics = "metric" if others == 1 else "metrics"
-            message += f"; the same holds for {others} other {metrics}"
-        return self.finding(
-            message,
-            _evidence(broken),
-            since=worst.since,
-            step=max(one.last[0] for one in broken),
-            key=worst.key,
-        )
 
 
 def _left_out(context: RuleContext) -> Mapping[str, _GappedSeries]:
@@ -247,19 +251,10 @@ def _needed(run: Run) -> set[str]:
 def _evidence(broken: Sequence[_BrokenPoints]) -> Iterator[str]:
     for one in broken[:_MOST_NAMED]:
         step, value = one.last
-        yield f"{one.key}: {_count(one)}; newest {value:.3g} at step {step}"
+        yield f"{one.key}: {one.words}; newest {value:.3g} at step {step}"
     rest = [one.key for one in broken[_MOST_NAMED:]]
     if rest:
         yield f"and {len(rest)} more: {', '.join(rest[:20])}"
-
-
-def _count(one: _BrokenPoints) -> str:
-    broken = one.recent
-    steps = ", ".join(map(str, broken[:_MOST_STEPS]))
-    if len(broken) > _MOST_STEPS:
-        steps += ", …"
-    unit = "step" if len(broken) == 1 else "steps"
-    return f"at {len(broken)} of the last {one.looked_at} points ({unit} {steps})"
 
 
 def _breaches(seen: Sequence[_BrokenPoints], window: int) -> Sequence[Breach]:
