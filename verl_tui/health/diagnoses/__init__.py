@@ -1,4 +1,4 @@
-"""Diagnoses: failures that no single threshold shows. One file each, one line here, one entry in
+"""Diagnoses: failures that no single threshold shows. A class each, a line here, an entry in
 `guide.toml`.
 """
 

@@ -189,14 +189,16 @@ class ComponentImbalance(BlockDiagnosis):
             + f" (means of {self.size} points)"
             for j in (one.column, *others, 0)
         ]
-        facts = {
-            "top": one.top,
-            "names": ", ".join(self.keys[j] or "" for j in others),
-            "have": _HAVE[len(others) > 1],
-            "done": _DONE_WORDS[any(fell) + all(fell)],
-            "foot": foot,
-        }
-        return BlockFinding(since, self.keys[one.column], facts, evidence)
+        return self.told(
+            since,
+            self.keys[one.column],
+            evidence,
+            top=one.top,
+            names=", ".join(self.keys[j] or "" for j in others),
+            have=_HAVE[len(others) > 1],
+            done=_DONE_WORDS[any(fell) + all(fell)],
+            foot=foot,
+        )
 
 
 _DONE_WORDS = ("gained nothing", "gained nothing or fallen", "fallen")

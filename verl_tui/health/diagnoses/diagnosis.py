@@ -190,6 +190,8 @@ class Diagnosis(ABC):
 class PresentDiagnosis(Diagnosis):
     """A diagnosis that looks at the present only: its history is what it has found so far."""
 
+    sentences: ClassVar[bool] = True
+
     def judge(self, context: RuleContext) -> Finding | NotJudged | None:
         """Return what there is now, and remember it."""
         found = super().judge(context)
@@ -274,6 +276,29 @@ class BlockDiagnosis(Diagnosis):
         """
         return np.ones(len(blocks), bool)
 
+    def told(
+        self,
+        since: int,
+        key: str | None,
+        evidence: Sequence[str] = (),
+        case: str = "",
+        **facts: object,
+    ) -> BlockFinding:
+        """Return a finding at the newest block.
+
+        Args:
+            since: First step of the failure.
+            key: The metric that shows it best.
+            evidence: Sentences that follow those of its words.
+            case: Which of its cases it is.
+            facts: What its words name besides these, the points a block, the block's last step, and
+                the first metric with its level there.
+        """
+        newest = self.history[-1]
+        own = {"since": since, "key": key, "size": self.size, "last": newest.last}
+        lead = {"lead": self.keys[0], "level": newest.levels[0]}
+        return BlockFinding(since, key, {**own, **lead, **facts}, evidence, case)
+
     def causes(self, context: RuleContext) -> Sequence[str]:  # noqa: ARG002 - most need no settings
         """Return the settings that may be to blame, one sentence each."""
         return ()
@@ -339,9 +364,7 @@ class BlockDiagnosis(Diagnosis):
         if finding is not None:
             self._quiet = 0
             if self.open is None:
-                what = filled(
-                    self.words(finding.case)["what"], (), self._facts(finding)
-                )
+                what = filled(self.words(finding.case)["what"], (), finding.facts)
                 breach = Breach(finding.since, step, what)
                 self.begin(breach, goes_on=self._comes_back)
             self.newest = finding
@@ -352,16 +375,12 @@ class BlockDiagnosis(Diagnosis):
                 self._over = len(self.history)
                 self.newest = None
 
-    def _facts(self, finding: BlockFinding) -> Mapping[str, object]:
-        own = {"size": self.size, "since": finding.since, "key": finding.key}
-        return {**own, **finding.facts}
-
     def _present(self, context: RuleContext) -> Finding | None:
         found = self.newest
         if found is None or self.open is None:
             return None
         return self.finding(
-            self._facts(found),
+            found.facts,
             (*found.evidence, *self.causes(context)),
             case=found.case,
             since=self.open.since,

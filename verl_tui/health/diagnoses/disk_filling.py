@@ -53,7 +53,6 @@ class DiskFilling(PresentDiagnosis):
     """A disk will be full within a day, or has too little room for a checkpoint."""
 
     alive = True
-    sentences = True
 
     def look(self, context: RuleContext) -> Finding | str | None:
         """Report the disk that will be full first."""

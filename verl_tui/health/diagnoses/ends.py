@@ -33,7 +33,6 @@ class Crash(PresentDiagnosis):
     """A traceback, a fatal message or a signal, and no step after it."""
 
     alive = True  # a traceback alone means something only after some silence
-    sentences = True
 
     def counts(self, _finding: Finding, context: RuleContext) -> bool:
         """Return whether it is certain."""
@@ -156,7 +155,6 @@ class EndedEarly(PresentDiagnosis):
     """An orderly end short of the stated steps, or by a limit of the run's own."""
 
     alive = True  # what an end is depends on the process
-    sentences = True
 
     def look(self, context: RuleContext) -> Finding | str | None:
         """Report how far the run got, and the line that says why it stopped."""

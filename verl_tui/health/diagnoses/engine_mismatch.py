@@ -90,15 +90,16 @@ class EngineMismatch(BlockDiagnosis):
             for i, (_, limit, source) in enumerate(self.depends_on, 1)
             if i in beyond
         ]
-        facts = {
-            "now": last.levels[beyond[0]],
-            "limit": self.depends_on[beyond[0] - 1][1],
-            "last": last.last,
-            "begun": norm[0],
-            "norm": norm[-1],
-        }
         evidence.append(went(self.keys[0], norm, first, last.last))
-        return BlockFinding(first, self.keys[beyond[0]], facts, evidence)
+        return self.told(
+            first,
+            self.keys[beyond[0]],
+            evidence,
+            now=last.levels[beyond[0]],
+            limit=self.depends_on[beyond[0] - 1][1],
+            begun=norm[0],
+            norm=norm[-1],
+        )
 
 
 def _norm_climbs(stretch: BlockHistory, lag: int) -> bool:

@@ -194,21 +194,19 @@ class EntropyCollapse(BlockDiagnosis):
 
     def _told(self, blocks: BlockHistory, start: int, opening: float) -> BlockFinding:
         stretch = blocks.since(start)
-        now = blocks[-1].levels[0]
         reward = stretch.known(1)
-        facts = {
-            "opening": opening,
-            "begun": stretch.known(0)[0],
-            "now": now,
-            "last": blocks[-1].last,
-            "share": now / opening,
-            "reward": self.keys[1],
-            "reward_then": reward[0],
-            "reward_now": reward[-1],
-            "change": reward[-1] - reward[0],
-            "slope": stretch.course(1).t,
-        }
-        return BlockFinding(start, self.keys[0], facts)
+        return self.told(
+            start,
+            self.keys[0],
+            opening=opening,
+            begun=stretch.known(0)[0],
+            share=blocks[-1].levels[0] / opening,
+            reward=self.keys[1],
+            reward_then=reward[0],
+            reward_now=reward[-1],
+            change=reward[-1] - reward[0],
+            slope=stretch.course(1).t,
+        )
 
 
 def _dead(context: RuleContext) -> str | None:
@@ -343,14 +341,14 @@ class EntropyExplosion(BlockDiagnosis):
         now = blocks[-1].levels[0]
         if found is None or not now >= _OVER * found.usual:
             return None
-        facts = {
-            "now": now,
-            "last": blocks[-1].last,
-            "usual": found.usual,
-            "times": now / found.usual,
-            "signs": " and ".join(found.signs),
-        }
-        return BlockFinding(found.since, self.keys[0], facts, found.signs)
+        return self.told(
+            found.since,
+            self.keys[0],
+            found.signs,
+            usual=found.usual,
+            times=now / found.usual,
+            signs=" and ".join(found.signs),
+        )
 
 
 def _explosion(blocks: BlockHistory) -> _Explosion | None:

@@ -71,18 +71,20 @@ class GpuUneven(BlockDiagnosis):
         self, levels: Sequence[float], idle: Sequence[int], since: int, last: int
     ) -> BlockFinding:
         working = [level for i, level in enumerate(levels) if i not in idle]
-        facts = {
-            "names": ", ".join(_device(self.keys[i]) for i in idle),
-            "work": ("works", "work")[len(idle) > 1],
-            "shares": ", ".join(f"{number(levels[i])}%" for i in idle),
-            "count": len(levels),
-            "others": fmean(filterfalse(math.isnan, working)),
-        }
         evidence = [
             f"{key}: {number(level)}% up to step {last}"
             for key, level in zip(self.keys, levels, strict=True)
         ]
-        return BlockFinding(since, self.keys[idle[0]], facts, evidence)
+        return self.told(
+            since,
+            self.keys[idle[0]],
+            evidence,
+            names=", ".join(_device(self.keys[i]) for i in idle),
+            work=("works", "work")[len(idle) > 1],
+            shares=", ".join(f"{number(levels[i])}%" for i in idle),
+            count=len(levels),
+            others=fmean(filterfalse(math.isnan, working)),
+        )
 
     def _idles(self, levels: Sequence[float], i: int) -> bool:
         """Return whether a device does little beside others that work; levels are in percent."""

@@ -50,7 +50,6 @@ class Hang(PresentDiagnosis):
     """
 
     alive = True
-    sentences = True
 
     def look(self, context: RuleContext) -> Finding | str | None:
         """Report how long a stalled run has made no step, compared with the usual duration of the
@@ -86,26 +85,17 @@ class Hang(PresentDiagnosis):
     def _waits(self, context: RuleContext, wait: RootCause) -> Finding:
         """Report what a run has been waiting for, by its own words."""
         step = context.run.step
-        seconds = wait.seconds or 0
-        quiet = minutes(max(_quiet(context), seconds))
-        return self.finding(
-            {
-                "none": "no first step yet"
-                if step is None
-                else f"no step since step {step}",
-                "lasts": f"for {minutes(seconds)}, " if seconds else "",
-                "waits": wait.words,
-            },
-            (
-                wait.line,
-                f"{wait.times:,} such lines, none of a step among them",
-                f"no step for {quiet}" if context.state is State.STALLED else "",
-                signs_of_life.phase(context.run),
-            ),
-            case="waits",
-            since=step,
-            advice=wait.advice,
+        since = "no first step yet" if step is None else f"no step since step {step}"
+        lasts = f"for {minutes(wait.seconds)}, " if wait.seconds else ""
+        quiet = minutes(max(_quiet(context), wait.seconds or 0))
+        facts = (
+            wait.line,
+            f"{wait.times:,} such lines, none of a step among them",
+            f"no step for {quiet}" if context.state is State.STALLED else "",
+            signs_of_life.phase(context.run),
         )
+        message = f"{since}: {lasts}{wait.words}"
+        return self.rule.finding(message, facts, since=step, advice=wait.advice)
 
     def _stalled(self, context: RuleContext, quiet: float) -> Finding:
         run = context.run

@@ -68,7 +68,6 @@ class HostMemory(PresentDiagnosis):
     """Memory of the host grows steadily, or Ray has killed workers for want of it."""
 
     alive: ClassVar[bool] = True  # what has ended fills no memory
-    sentences: ClassVar[bool] = True
     _judged: tuple[int, MemoryGrowth | str | None] = (-1, None)
     """The growth by the run's revision: trends take long to reckon at every look."""
 

@@ -165,14 +165,15 @@ class LengthCollapse(BlockDiagnosis):
             way = f"from {number(fallen.before)} to {number(fallen.now)}"
             fell = f"{score} fell {way} with their length"
             beside = [f"{score}: {way} since step {since}"]
-        facts = {
-            "opening": opening,
-            "now": now,
-            "left": now / opening,
-            "last": blocks[-1].last,
-            "fell": fell,
-        }
-        return BlockFinding(since, self.keys[_LENGTH], facts, beside)
+        return self.told(
+            since,
+            self.keys[_LENGTH],
+            beside,
+            opening=opening,
+            now=now,
+            left=now / opening,
+            fell=fell,
+        )
 
     def _is_explained(
         self, blocks: BlockHistory, courses: Sequence[_Course], fallen: _Course | None
@@ -263,18 +264,18 @@ class LengthExplosion(BlockDiagnosis):
         limit, shares = self.depends_on, ""
         if cut:
             shares = f", truncated share from {number(cut[0])} to {number(cut[-1])}"
-        facts = {
-            "begun": length[0],
-            "now": length[-1],
-            "limit": "" if limit is None else f" of {number(limit)}",
-            "last": last,
-            "shares": shares,
-            "best": max(reward),
-            "reward": reward[-1],
-        }
         figures = zip(self.keys, known, strict=True)
-        evidence = [went(key, one, first, last) for key, one in figures if one]
-        return BlockFinding(first, self.keys[0], facts, evidence)
+        return self.told(
+            first,
+            self.keys[0],
+            [went(key, one, first, last) for key, one in figures if one],
+            begun=length[0],
+            now=length[-1],
+            limit="" if limit is None else f" of {number(limit)}",
+            shares=shares,
+            best=max(reward),
+            reward=reward[-1],
+        )
 
 
 def _explodes(stretch: BlockHistory, limit: float | None) -> bool:

@@ -63,21 +63,43 @@ class _BrokenPoints(NamedTuple):
     """Where one metric is broken: not finite, though it has values."""
 
     key: str
-    stretches: Sequence[_BrokenStretch] = ()
-    """The newest point, which may still change, is one of its own."""
-    recent: Sequence[int] = ()
-    """The steps in the window at which it was not finite."""
-    looked_at: int = 1
-    """Points in the window."""
-    last: tuple[int, float] = (0, 0.0)
-    """The newest step and its value."""
-    ever_finite: bool = True
-    """Whether it ever had a finite value, or has lacked one for too long."""
+    steps: Sequence[int]
+    newest: float
+    """Its newest value."""
+    places: Places | None
+    """None where it has never had a number, or has lacked one for too long."""
+    window: int
+    """Newest points that count."""
+
+    @property
+    def stretches(self) -> list[_BrokenStretch]:
+        """The stretches, oldest first; the newest point, which may still change, is its own."""
+        count = len(self.steps) - 1
+        if self.places is None:
+            return []
+        settled = self.places[self.places < count]
+        pauses = np.flatnonzero(np.diff(settled) > self.window) + 1
+        parts = [*np.split(settled, pauses), self.places[len(settled) :]]
+        return [
+            _BrokenStretch(
+                self.steps[one[0]], self.steps[one[-1]], count - one[-1] < self.window
+            )
+            for one in parts
+            if len(one)
+        ]
+
+    @property
+    def recent(self) -> list[int]:
+        """The steps in the window at which it was not finite."""
+        least = len(self.steps) - 1 - self.window
+        places = () if self.places is None else self.places.tolist()
+        return [self.steps[at] for at in places if at > least]
 
     @property
     def since(self) -> int:
         """First step of the stretch of broken points that still counts."""
-        return next((one.first for one in self.stretches if one.lasts), self.last[0])
+        lasting = (one.first for one in self.stretches if one.lasts)
+        return next(lasting, self.steps[-1])
 
     @property
     def words(self) -> str:
@@ -86,38 +108,8 @@ class _BrokenPoints(NamedTuple):
         steps = ", ".join(map(str, broken[:_MOST_STEPS]))
         more = ", …" if len(broken) > _MOST_STEPS else ""
         unit = "step" if len(broken) == 1 else "steps"
-        return f"at {len(broken)} of the last {self.looked_at} points ({unit} {steps}{more})"
-
-
-def _broken_points(
-    key: str, series: Series | _GappedSeries, length: int, window: int, *, needed: bool
-) -> _BrokenPoints:
-    """Find where a metric is broken.
-
-    Args:
-        key: Its key.
-        series: Its points.
-        length: How many of them count.
-        window: Newest points that count.
-        needed: True if it must have values.
-    """
-    steps, values = series.steps[:length], np.array(series.values[:length])
-    places = _broken_places(~np.isfinite(values), needed=needed)
-    if places is None:
-        return _BrokenPoints(key, ever_finite=False)
-    count = length - 1
-    settled = places[places < count]
-    pauses = np.flatnonzero(np.diff(settled) > window) + 1
-    stretches = [
-        _BrokenStretch(steps[one[0]], steps[one[-1]], count - int(one[-1]) < window)
-        for one in np.split(settled, pauses)
-        if len(one)
-    ]
-    if len(settled) < len(places):
-        stretches.append(_BrokenStretch(steps[-1], steps[-1], lasts=True))
-    recent = [steps[at] for at in places[places > count - window].tolist()]
-    last = (steps[-1], float(values[-1]))
-    return _BrokenPoints(key, stretches, recent, min(window, length), last)
+        known = min(self.window, len(self.steps))
+        return f"at {len(broken)} of the last {known} points ({unit} {steps}{more})"
 
 
 def _broken_places(odd: Flags, *, needed: bool) -> Places | None:
@@ -148,26 +140,26 @@ class NotFinite(Diagnosis):
         self.breaches = deque(_breaches(read, self.rule.window), KEPT_BREACHES)
         if not keys:
             return "the log has no numbers yet"
-        if sum(not one.ever_finite for one in read) == len(keys):
+        if sum(one.places is None for one in read) == len(keys):
             return "no metric ever had a value"
         broken = [one for one in read if one.recent]
         return self._finding(broken) if broken else None
 
     def _finding(self, broken: list[_BrokenPoints]) -> Finding:
-        broken.sort(key=lambda one: (math.isfinite(one.last[1]), one.since))
+        broken.sort(key=lambda one: (math.isfinite(one.newest), one.since))
         worst, *others = broken
         is_told = worst.since in worst.recent[:_MOST_STEPS]
         alike = f"; the same holds for {counted(len(others), 'other metric')}"
         return self.finding(
             {
-                "was": "was" if math.isfinite(worst.last[1]) else "is",
+                "was": "was" if math.isfinite(worst.newest) else "is",
                 "where": worst.words,
                 "first": "" if is_told else f", first at step {worst.since}",
                 "others": alike if others else "",
             },
             _evidence(broken),
             since=worst.since,
-            step=max(one.last[0] for one in broken),
+            step=max(one.steps[-1] for one in broken),
             key=worst.key,
         )
 
@@ -202,8 +194,11 @@ class NotFinite(Diagnosis):
         length = len(series.steps)
         if context.end is not None:
             length = bisect_right(series.steps, context.end)
+        steps, values = series.steps[:length], np.array(series.values[:length])
         needed = key in _needed(context.run)
-        return _broken_points(key, series, length, self.rule.window, needed=needed)
+        places = _broken_places(~np.isfinite(values), needed=needed)
+        newest = values[-1] if length else math.nan
+        return _BrokenPoints(key, steps, newest, places, self.rule.window)
 
 
 def _left_out(context: RuleContext) -> Mapping[str, _GappedSeries]:
@@ -250,8 +245,8 @@ def _needed(run: Run) -> set[str]:
 
 def _evidence(broken: Sequence[_BrokenPoints]) -> Iterator[str]:
     for one in broken[:_MOST_NAMED]:
-        step, value = one.last
-        yield f"{one.key}: {one.words}; newest {value:.3g} at step {step}"
+        newest = f"newest {one.newest:.3g} at step {one.steps[-1]}"
+        yield f"{one.key}: {one.words}; {newest}"
     rest = [one.key for one in broken[_MOST_NAMED:]]
     if rest:
         yield f"and {len(rest)} more: {', '.join(rest[:20])}"

@@ -167,17 +167,18 @@ class NothingLearns(BlockDiagnosis):
         if self.newest is None and not self._is_flat(blocks, line):
             return None
         first = blocks[0].first
-        facts = {
-            "steps": blocks[-1].last - first + 1,
-            "points": len(blocks) * self.size,
-            "mean": line.mean,
-            "change": line.change,
-            "low": line.low,
-            "high": line.high,
-            "most": max(line.high, 0.0),
-            "reason": self._reason(blocks),
-        }
-        return BlockFinding(first, self.keys[0], facts)
+        return self.told(
+            first,
+            self.keys[0],
+            steps=blocks[-1].last - first + 1,
+            points=len(blocks) * self.size,
+            mean=line.mean,
+            change=line.change,
+            low=line.low,
+            high=line.high,
+            most=max(line.high, 0.0),
+            reason=self._reason(blocks),
+        )
 
     def _is_flat(self, blocks: BlockHistory, line: _Line) -> bool:
         """Return whether a gain is ruled out for a reward that still has something to gain."""

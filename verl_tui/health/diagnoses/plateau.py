@@ -81,18 +81,20 @@ class Plateau(BlockDiagnosis):
         if any(abs(line.t) >= _FLAT_T for line in lines) or self._few(blocks):
             return None
         first, last = window[0].first, window[-1].last
-        facts = {
-            "steps": last - first + 1,
-            "mean": fmean(window.known(0)),
-            "change": lines[0].change,
-            "validated": _VALIDATED[len(lines) > 1],
-        }
         evidence = [
             f"{key}: slope {line.t:+.1f} standard errors from level over {len(window)} "
             f"blocks of {self.size} points"
             for key, line in zip(self.keys, lines, strict=True)
         ]
-        return BlockFinding(first, self.keys[0], facts, evidence)
+        return self.told(
+            first,
+            self.keys[0],
+            evidence,
+            steps=last - first + 1,
+            mean=fmean(window.known(0)),
+            change=lines[0].change,
+            validated=_VALIDATED[len(lines) > 1],
+        )
 
 
 _VALIDATED = ("the log has no validation", "validation shows none either")

@@ -118,7 +118,6 @@ class ResumeLost(PresentDiagnosis):
     """All that had moved since the run's start is back there right behind a resume."""
 
     alive = True  # it is about the newest restart only
-    sentences = True
 
     def look(self, context: RuleContext) -> Finding | str | None:
         """Compare the levels before and after the newest restart with those of the start."""

@@ -142,23 +142,20 @@ class RewardHacking(BlockDiagnosis):
         cost = self._cost
         if cost is None:
             return None
-        newest = blocks[-1]
-        now = newest.levels[cost.column]
+        now = blocks[-1].levels[cost.column]
         part = cost.column - 3 - self.depends_on.validations
         held_out = part >= 0 and self.depends_on.weights[part] == 0
-        facts = {
-            "best": cost.best,
-            "best_step": cost.best_step,
-            "found": cost.now,
-            "now": now if math.isfinite(now) else cost.now,
-            "last": newest.last,
-            "weight": " (weight 0)" if held_out else "",
-            "reward": self.keys[0],
-            "reward_then": cost.reward_then,
-            "reward_now": newest.levels[0],
-        }
-        key = self.keys[cost.column]
-        return BlockFinding(cost.since, key, facts, case="cost")
+        return self.told(
+            cost.since,
+            self.keys[cost.column],
+            case="cost",
+            best=cost.best,
+            best_step=cost.best_step,
+            found=cost.now,
+            now=now if math.isfinite(now) else cost.now,
+            weight=" (weight 0)" if held_out else "",
+            reward_then=cost.reward_then,
+        )
 
     def _compare(self, blocks: BlockHistory) -> BlockFinding | None:
         """Return the first sign that a rising reward is no improvement, None without one."""
@@ -167,15 +164,14 @@ class RewardHacking(BlockDiagnosis):
             sign = self._sign(stretch) if len(stretch) == lag else None
             if sign is not None:
                 reward = stretch.known(0)
-                facts = {
-                    "begun": reward[0],
-                    "now": reward[-1],
-                    "begin": stretch[0].last,
-                    "last": stretch[-1].last,
-                    "sign": sign.words,
-                    "reward": self.keys[0],
-                }
-                return BlockFinding(sign.since, sign.key, facts)
+                return self.told(
+                    sign.since,
+                    sign.key,
+                    begun=reward[0],
+                    now=reward[-1],
+                    begin=stretch[0].last,
+                    sign=sign.words,
+                )
         return None
 
     def _sign(self, stretch: BlockHistory) -> _Sign | None:

@@ -115,18 +115,15 @@ class SlowPhase(BlockDiagnosis):
         if slow is None or not slow.holds(blocks[-1:])[0]:
             return None
         key = self.keys[slow.column]
-        newest = blocks[-1]
-        step, now = newest.levels[0], newest.levels[slow.column]
-        facts = {
-            "usual": slow.usual,
-            "now": now,
-            "times": now / slow.usual,
-            "share": "" if key == self.keys[0] else f", {now / step:.0%} of the step",
-            "last": newest.last,
-            "whole": self.keys[0],
-            "step": step,
-        }
-        return BlockFinding(since, key, facts)
+        step, now = blocks[-1].levels[0], blocks[-1].levels[slow.column]
+        return self.told(
+            since,
+            key,
+            usual=slow.usual,
+            now=now,
+            times=now / slow.usual,
+            share="" if key == self.keys[0] else f", {now / step:.0%} of the step",
+        )
 
 
 @lru_cache(256)

@@ -7,7 +7,7 @@ from __future__ import annotations
 import math
 from bisect import bisect_right
 from functools import lru_cache
-from typing import TYPE_CHECKING, ClassVar, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
@@ -53,8 +53,6 @@ class WeightsNotSynced(PresentDiagnosis):
     """Every validation score has been the same, digit by digit, while the learning rate was above
     0.
     """
-
-    sentences: ClassVar[bool] = True
 
     _read: tuple[object, ...] = ()
     """The validations as they were last judged."""

@@ -26,8 +26,6 @@ _BEFORE = 20
 class WorkerErrors(PresentDiagnosis):
     """The same error of workers several times, the last of them lately."""
 
-    sentences = True
-
     def look(self, context: RuleContext) -> Finding | None:
         """Report the workers' most frequent error, its count, and the samples that it costs."""
         run = context.run
