@@ -263,9 +263,8 @@ def _is_constant(reward: Sequence[float]) -> bool:
 
 def _at_its_bottom(reward: Sequence[float]) -> bool:
     """Return whether the reward is next to 0 on a scale from 0 to 1."""
-    if not reward or min(reward) < 0 or max(reward) > 1:
-        return False
-    return fmean(reward[-_LATELY:]) <= _BOTTOM
+    is_share = bool(reward) and 0 <= min(reward) <= max(reward) <= 1
+    return is_share and fmean(reward[-_LATELY:]) <= _BOTTOM
 
 
 def _always_dead(context: RuleContext) -> bool:
@@ -346,9 +345,7 @@ def _temperature(context: RuleContext) -> tuple[str, float] | None:
     value = as_number(setting)
     if "val" in name:
         return None  # validation may be as cold as it likes
-    if value is None or not 0 <= value <= _COLD:
-        return None
-    return name, value
+    return (name, value) if value is not None and 0 <= value <= _COLD else None
 
 
 def _share(context: RuleContext, name: str) -> float:

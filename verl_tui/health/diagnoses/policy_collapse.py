@@ -31,7 +31,7 @@ _STRONG = 3.0
 """Beside a cliff of few points a KL must be so many times its threshold: a batch alone shows
 less.
 """
-BEFORE = 50
+_BEFORE = 50
 """Points of a metric that make its past."""
 _WRECK = 200
 """Points after the edge in which the worst KL and samples are searched for."""
@@ -57,7 +57,10 @@ below.
 """
 
 
-class Surroundings(NamedTuple):
+_LOOPS = ("samples/repetition", "val_samples/repetition")
+
+
+class _Surroundings(NamedTuple):
     """Where signs are looked for around a fall, and how sure they must be."""
 
     before: int
@@ -84,14 +87,8 @@ class _CollapseSign(NamedTuple):
     """The same with how much."""
 
 
-def has_signs(context: RuleContext) -> bool:
-    """Return whether a log has anything that may be a sign."""
-    has_kl = "policy_kl" in context.indicators or "reference_kl" in context.indicators
-    return has_kl or _loops_key(context) is not None
-
-
-def first_sign(
-    context: RuleContext, reward: Series, edge: int, around: Surroundings
+def _first_sign(
+    context: RuleContext, reward: Series, edge: int, around: _Surroundings
 ) -> int | None:
     """Return the step of the first sign around a fall that it is the policy's fault, if any."""
     at = bisect_left(reward.steps, edge)
@@ -106,11 +103,11 @@ def first_sign(
     return min([one.raised for one in signs], default=None)
 
 
-def signs_of(context: RuleContext, reward: Series, edge: int) -> tuple[str, list[str]]:
+def _signs_of(context: RuleContext, reward: Series, edge: int) -> tuple[str, list[str]]:
     """Return the signs around a fall with the worst that came after it: a few words on the first KL
     that is out and on loops, and a sentence on each.
     """
-    stretch = _around(reward, edge, BEFORE, _WRECK)
+    stretch = _around(reward, edge, _BEFORE, _WRECK)
     out = _departures(context, stretch, edge)
     out = out or _departures(context, stretch, edge, out=1)
     loops = _loops(context, stretch)
@@ -148,7 +145,10 @@ def _departure(
     """Return where a KL left its band between two steps, None where it did not."""
     start = bisect_left(series.steps, stretch[0])
     stop = bisect_right(series.steps, stretch[1])
-    before = max(0, start - BEFORE), min(start + _PAST, bisect_left(series.steps, edge))
+    before = (
+        max(0, start - _BEFORE),
+        min(start + _PAST, bisect_left(series.steps, edge)),
+    )
     limit, threshold = _limits(
         context, indicator, finite(series.values[slice(*before)])
     )
@@ -164,8 +164,8 @@ def _departure(
     if first == earliest > 0:
         return None
     top = max(finite(series.values[first:stop]))
-    past = finite(series.values[max(0, first - BEFORE) : first])
-    usual = median(past) if past else 0.0
+    past = finite(series.values[max(0, first - _BEFORE) : first])
+    usual = median(past or [0.0])
     label = INDICATORS[indicator].label
     times = f"{number(top / threshold)} ×"
     since = f"from step {series.steps[first]}"
@@ -207,33 +207,29 @@ def _limits(
         band = kl_band(context.run, context.guide)
         target = target_kl(context.run, context.guide)
         return band.value, target.value
-    limit = max(_POLICY_KL, _OWN_PAST * median(past)) if past else _POLICY_KL
+    limit = max(_POLICY_KL, _OWN_PAST * median(past or [0.0]))
     if len(past) < _PAST:
         # The first points are no reference for themselves.
         limit = min(limit, _FAR_FROM / _STRONG)
     return limit, limit
 
 
-def _loops_key(context: RuleContext) -> str | None:
-    keys = ("samples/repetition", "val_samples/repetition")
-    return next((key for key in keys if key in context.names), None)
-
-
 def _loops(context: RuleContext, stretch: tuple[int, int]) -> Sequence[_CollapseSign]:
     """Return where samples began to repeat themselves between two steps, nothing where they did
     not.
     """
-    key = _loops_key(context)
+    key = context.first_key(_LOOPS)
     series = context.run.series(key) if key else None
-    if key is None or series is None:
+    if series is None:
         return ()
     start = bisect_left(series.steps, stretch[0])
     stop = bisect_right(series.steps, stretch[1])
-    begin = max(0, start - BEFORE)
+    begin = max(0, start - _BEFORE)
     earlier = series.values[begin:start]
-    if earlier and median(earlier) > _REPETITION:
+    if median(earlier or [0.0]) > _REPETITION:
         return ()  # they did so long before
-    usual = _usual_repetition(series.values[begin:stop])
+    values = series.values[begin:stop]
+    usual = _usual_repetition(values)
     least = max(_REPETITION, 2 * usual)
     first = next((i for i in range(start, stop) if series.values[i] > least), None)
     if first is None:
@@ -247,8 +243,7 @@ def _loops(context: RuleContext, stretch: tuple[int, int]) -> Sequence[_Collapse
 
 
 def _usual_repetition(values: Sequence[float]) -> float:
-    healthy = [value for value in values if value <= _REPETITION]
-    return median(healthy) if healthy else 0.0
+    return median([one for one in values if one <= _REPETITION] or [0.0])
 
 
 _LEVEL, _RECENT, _GAP = 40, 5, 15
@@ -269,8 +264,8 @@ _JUMP, _JUMP_FLOOR = 100.0, 10.0
 """A KL to the reference that is at once so many times its highest, and beyond so many nats, has no
 need of a falling reward: no healthy one, per token or of whole responses, leaps so far.
 """
-_OF_MANY = Surroundings(BEFORE, 30, few=False)
-_OF_FEW = Surroundings(4 * _FEW_BEFORE, 2 * _FEW_BEFORE)
+_OF_MANY = _Surroundings(_BEFORE, 30, few=False)
+_OF_FEW = _Surroundings(4 * _FEW_BEFORE, 2 * _FEW_BEFORE)
 _OF_ONE = _OF_FEW._replace(out=1)
 
 
@@ -284,7 +279,8 @@ class PolicyCollapse(Diagnosis):
         reward = context.run.indicator("reward")
         if reward is None:
             return "the log has no reward"
-        if not has_signs(context):
+        has_kl = {"policy_kl", "reference_kl"} & context.indicators.keys()
+        if not has_kl and context.first_key(_LOOPS) is None:
             return "the log has no KL and no samples"
         falls: list[Judged] = []
         collapses: list[Breach] = []
@@ -341,7 +337,7 @@ class PolicyCollapse(Diagnosis):
         assert watch.spell is not None
         edge = watch.open.since
         level, *foot = watch.spell.levels
-        signs, shown = signs_of(context, reward, edge)
+        signs, shown = _signs_of(context, reward, edge)
         causes = drift_causes(context.run)
         by_kl = any(one.name in ("kl_coef", "kl_controller") for one in causes)
         return self.finding(
@@ -354,27 +350,27 @@ class PolicyCollapse(Diagnosis):
         )
 
 
-def _watches(share: float) -> Sequence[tuple[Surroundings, Cliff | Vanish]]:
+def _watches(share: float) -> Sequence[tuple[_Surroundings, Cliff | Vanish]]:
     """Return the watches for a fall: in many points, in few, in the first steps of all, which have
     no level before, and at the first of few points that are far apart.
     """
     level = 2 * _FEW_BEFORE
     many = Cliff(_LEVEL, _RECENT, _GAP, share)
     few = Cliff(level, _FEW_RECENT, _FEW_GAP, share, _FEW_SIGMAS, unlike_all=True)
-    start = Vanish(share=1 - _AT_FIRST, back=0.5, recent=_RECENT, within=BEFORE)
+    start = Vanish(share=1 - _AT_FIRST, back=0.5, recent=_RECENT, within=_BEFORE)
     one = Cliff(level, 1, 0, _AT_ONCE, sigmas=1.0, unlike_all=True)
     return ((_OF_MANY, many), (_OF_FEW, few), (_OF_FEW, start), (_OF_ONE, one))
 
 
 def _collapses(
-    watch: Judged, context: RuleContext, reward: Series, around: Surroundings
+    watch: Judged, context: RuleContext, reward: Series, around: _Surroundings
 ) -> dict[int, Breach]:
     """Return the falls with a sign that they are the policy's, by their first step; each is raised
     when both were known.
     """
     found = {}
     for breach in watch.breaches:
-        sign = first_sign(context, reward, breach.since, around)
+        sign = _first_sign(context, reward, breach.since, around)
         if sign is not None:
             raised = max(breach.raised, sign)
             what = f"reward {breach.what}"
