@@ -116,13 +116,14 @@ class SlowPhase(BlockDiagnosis):
             return None
         key = self.keys[slow.column]
         step, now = blocks[-1].levels[0], blocks[-1].levels[slow.column]
+        is_part = key != self.keys[0]
         return self.told(
             since,
             key,
             usual=slow.usual,
             now=now,
             times=now / slow.usual,
-            share="" if key == self.keys[0] else f", {now / step:.0%} of the step",
+            share=f", {now / step:.0%} of the step" if is_part and step > 0 else "",
         )
 
 
