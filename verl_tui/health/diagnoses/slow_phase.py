@@ -20,7 +20,7 @@ from verl_tui.patterns import NamePattern
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from verl_tui.health.blocks import BlockHistory
+    from verl_tui.health.blocks import Block, BlockHistory
     from verl_tui.health.conditions.windows import Flags
     from verl_tui.health.rule_context import RuleContext
 
@@ -114,16 +114,19 @@ class SlowPhase(BlockDiagnosis):
         slow = self._slow
         if slow is None or not slow.holds(blocks[-1:])[0]:
             return None
+        return self._told(blocks[-1], slow, since)
+
+    def _told(self, newest: Block, slow: _Slow, since: int) -> BlockFinding:
+        step, now = newest.levels[0], newest.levels[slow.column]
         key = self.keys[slow.column]
-        step, now = blocks[-1].levels[0], blocks[-1].levels[slow.column]
-        is_part = key != self.keys[0]
+        is_part = key != self.keys[0] and step > 0
         return self.told(
             since,
             key,
             usual=slow.usual,
             now=now,
             times=now / slow.usual,
-            share=f", {now / step:.0%} of the step" if is_part and step > 0 else "",
+            share=f", {now / step:.0%} of the step" if is_part else "",
         )
 
 
