@@ -178,7 +178,9 @@ def _said(table: Any) -> Iterator[str]:
                 yield from _said(value)
 
 
-@pytest.mark.parametrize("name", ["causes.toml", "events.toml", "phases.toml"])
+@pytest.mark.parametrize(
+    "name", ["causes.toml", "events.toml", "phases.toml", "words.toml"]
+)
 def test_work_grows_no_faster_by_what_tables_say(name: str) -> None:
     (path,) = Path(verl_tui.__file__).parent.rglob(name)
     table = toml_table(str(path), name)

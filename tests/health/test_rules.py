@@ -22,7 +22,7 @@ from rule_cases import CASES, Case
 
 from verl_tui.health.conditions.stays import Stays
 from verl_tui.health.diagnoses.diagnosis import BlockDiagnosis
-from verl_tui.health.diagnoses.entropy_collapse import EntropyCollapse
+from verl_tui.health.diagnoses.entropy import EntropyCollapse
 from verl_tui.health.finding import NotJudged, Severity, failed, unjudged
 from verl_tui.health.guide_settings import load_guide
 from verl_tui.health.judge import Judge
@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 
     from verl_tui.health.blocks import BlockHistory
     from verl_tui.health.conditions.condition import Column, Spell
-    from verl_tui.health.diagnoses.diagnosis import BlockFinding, BlockInputs
+    from verl_tui.health.diagnoses.diagnosis import BlockFinding
 
 _NAMES = [f"{case.rule}-{i}" for i, case in enumerate(CASES)]
 
@@ -290,11 +290,9 @@ def test_looking_at_blocks_costs_what_is_new(
     read: list[int] = []
     original = EntropyCollapse.judge_blocks
 
-    def counting(
-        self: EntropyCollapse, blocks: BlockHistory, inputs: BlockInputs
-    ) -> BlockFinding | None:
+    def counting(self: EntropyCollapse, blocks: BlockHistory) -> BlockFinding | None:
         read.append(len(blocks))
-        return original(self, blocks, inputs)
+        return original(self, blocks)
 
     monkeypatch.setattr(EntropyCollapse, "judge_blocks", counting)
     monkeypatch.setattr(EntropyCollapse, "may_begin", BlockDiagnosis.may_begin)

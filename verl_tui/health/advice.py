@@ -6,7 +6,7 @@ import re
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from verl_tui.health.diagnoses.dead_cause import may_be_constant
+from verl_tui.health.diagnoses.dead_groups import may_be_constant
 from verl_tui.patterns import pattern
 
 if TYPE_CHECKING:

@@ -5,22 +5,28 @@ from __future__ import annotations
 import math
 from bisect import bisect_right
 from collections.abc import Sequence
+from itertools import pairwise
+from statistics import median
 from typing import TYPE_CHECKING, NamedTuple, overload
 
 import numpy as np
 
-from verl_tui.health.conditions.windows import rolling
+from verl_tui.health.conditions.trend import trend
+from verl_tui.health.conditions.windows import TO_SIGMA, rolling
 
 if TYPE_CHECKING:
     from collections.abc import Hashable
 
     from numpy.typing import NDArray
 
+    from verl_tui.health.conditions.trend import Trend
     from verl_tui.health.conditions.windows import Numbers, Places
     from verl_tui.runs.series import Series
 
 _TRIM = 5
 """From so many values on, a block's mean leaves out the least and the greatest (outliers)."""
+_MANY = 100
+"""Most blocks that describe a finding."""
 
 
 class Block(NamedTuple):
@@ -31,12 +37,6 @@ class Block(NamedTuple):
     """Steps of the first metric's first and last point."""
     levels: tuple[float, ...]
     """Mean of each metric over these steps, nan where it has no finite value there."""
-    settled_step: int
-    """Step of the first metric's next point: until then the last one might have changed."""
-    errors: tuple[float, ...] = ()
-    """Standard error of each level by the differences of neighbours, nan below two values; empty if
-    not computed.
-    """
 
 
 class BlockHistory(Sequence[Block]):
@@ -44,37 +44,18 @@ class BlockHistory(Sequence[Block]):
     a view.
     """
 
-    __slots__ = ("_errors", "_levels", "_steps")
+    __slots__ = ("_figures", "_steps")
 
-    def __init__(
-        self,
-        steps: Places,
-        levels: Numbers,
-        errors: Numbers,
-    ) -> None:
-        """Begin with what is known, a row each block.
+    def __init__(self, steps: Places, figures: Numbers) -> None:
+        """Hold what is known, a row each block.
 
         Args:
             steps: First, last and settled step.
-            levels: The level of each metric.
-            errors: The standard errors of these, no columns where there are none.
+            figures: Level, its standard error, and the lowest and the highest level so far, each of
+                all metrics.
         """
         self._steps = steps
-        self._levels = levels
-        self._errors = errors
-
-    def levels(self, i: int) -> Numbers:
-        """Return the level of a metric in each block."""
-        return self._levels[:, i]
-
-    def settled_steps(self) -> list[int]:
-        """Return the step of each block from which on it does not change any more."""
-        found: list[int] = self._steps[:, 2].tolist()
-        return found
-
-    def errors(self, i: int) -> Numbers:
-        """Return the standard error of a metric's level in each block, if they have errors."""
-        return self._errors[:, i] if self._errors.size else np.empty(0)
+        self._figures = figures
 
     def __len__(self) -> int:
         return len(self._steps)
@@ -87,46 +68,75 @@ class BlockHistory(Sequence[Block]):
 
     def __getitem__(self, at: int | slice) -> Block | BlockHistory:
         if isinstance(at, slice):
-            return self._part(at)
-        first, last, settled = self._steps[at].tolist()
-        levels = tuple(self._levels[at].tolist())
-        return Block(first, last, levels, settled, tuple(self._errors[at].tolist()))
+            return BlockHistory(self._steps[at], self._figures[at])
+        first, last, _ = self._steps[at].tolist()
+        return Block(first, last, tuple(self._figures[at, 0].tolist()))
 
-    def _part(self, at: slice | list[int]) -> BlockHistory:
-        return BlockHistory(self._steps[at], self._levels[at], self._errors[at])
+    def settled_steps(self) -> list[int]:
+        """Return the step of each block from which on it does not change any more: that of the
+        first metric's next point.
+        """
+        found: list[int] = self._steps[:, 2].tolist()
+        return found
 
-    def first_from(self, step: int) -> int:
-        """Return the place of the first block that ends at a step or later."""
-        return int(np.searchsorted(self._steps[:, 1], step))
+    def levels(self, i: int) -> Numbers:
+        """Return the level of a metric in each block."""
+        return self._figures[:, 0, i]
 
-    def thinned(self, most: int) -> BlockHistory:
-        """Return so many blocks, evenly spread, and the last one."""
-        stride = len(self) // most + 1
-        if stride == 1:
-            return self
-        return self._part([*range(0, len(self) - 1, stride), len(self) - 1])
+    def known(self, i: int) -> list[float]:
+        """Return the levels of a metric, without the blocks that lack it."""
+        levels = self._figures[:, 0, i]
+        known: list[float] = levels[~np.isnan(levels)].tolist()
+        return known
+
+    def course(self, i: int) -> Trend:
+        """Return the trend of a metric."""
+        return trend(self.known(i))
+
+    def errors(self, i: int) -> Numbers:
+        """Return the standard error of a metric's level in each block by the differences of
+        neighbours, nan below two values.
+        """
+        return self._figures[:, 1, i]
+
+    def lowest(self, i: int) -> Numbers:
+        """Return the lowest level of a metric from the log's first block up to each; nan where it
+        has none.
+        """
+        return self._figures[:, 2, i]
+
+    def highest(self, i: int) -> Numbers:
+        """Return the highest level of a metric from the log's first block up to each."""
+        return self._figures[:, 3, i]
+
+    def reach(self, i: int) -> tuple[float, float]:
+        """Return the lowest and the highest level up to the last block."""
+        low, high = self._figures[-1, 2:, i].tolist()
+        return low, high
+
+    def since(self, step: int) -> BlockHistory:
+        """Return the blocks that end at a step or later; many are thinned out, so that cost stays
+        bounded.
+        """
+        first, last = int(np.searchsorted(self._steps[:, 1], step)), len(self) - 1
+        places = [*range(first, last, (last + 1 - first) // _MANY + 1), last]
+        return BlockHistory(self._steps[places], self._figures[places])
 
     def begins_with(self, other: BlockHistory) -> bool:
         """Return whether its first blocks are those of another history."""
-        pairs = (
-            (self._steps, other._steps),
-            (self._levels, other._levels),
-            (self._errors, other._errors),
-        )
         count = len(other)
-        return all(
-            np.array_equal(one[:count], another, equal_nan=True)
-            for one, another in pairs
+        return np.array_equal(self._steps[:count], other._steps) and np.array_equal(
+            self._figures[:count], other._figures, equal_nan=True
         )
 
-    def reach(self) -> tuple[Numbers, Numbers]:
-        """Return the lowest and the highest level of each metric up to each block."""
-        low: Numbers = np.fmin.accumulate(self._levels, axis=0)
-        high: Numbers = np.fmax.accumulate(self._levels, axis=0)
-        return low, high
+
+def history(steps: Places, levels: Numbers, errors: Numbers) -> BlockHistory:
+    """Return blocks by their own figures, see `BlockHistory`."""
+    low, high = (of.accumulate(levels, axis=0) for of in (np.fmin, np.fmax))
+    return BlockHistory(steps, np.stack((levels, errors, low, high), axis=1))
 
 
-NONE = BlockHistory(np.empty((0, 3), np.int64), *np.empty((2, 0, 0)))
+NONE = history(np.empty((0, 3), np.int64), *np.empty((2, 0, 0)))
 
 
 def settled(
@@ -155,16 +165,13 @@ def settled(
     )
 
 
-def blocks(
-    series: Sequence[Series | None], size: int, count: int, *, errors: bool = False
-) -> BlockHistory:
+def blocks(series: Sequence[Series | None], size: int, count: int) -> BlockHistory:
     """Cut metrics at every so many points of the first one.
 
     Args:
         series: The metrics, the first one sets the pace.
         size: Points of the first metric a block.
         count: Number of blocks.
-        errors: Whether blocks have standard errors of their levels.
     """
     driver = series[0]
     if driver is None or not count:
@@ -172,14 +179,10 @@ def blocks(
     steps = np.array(driver.steps, np.int64)
     last = steps[size - 1 : count * size : size]
     edges = (steps[: count * size : size], last, steps[size : count * size + 1 : size])
-    both = [_levels_and_errors(one, last, errors=errors) for one in series]
-    levels = np.column_stack([level for level, _ in both])
-    found = [error for _, error in both if errors]
-    return BlockHistory(
-        np.column_stack(edges),
-        levels,
-        np.column_stack(found) if found else np.empty((count, 0)),
+    levels, errors = zip(
+        *(_levels_and_errors(one, last) for one in series), strict=True
     )
+    return history(*map(np.column_stack, (edges, levels, errors)))
 
 
 def last_known(levels: Numbers) -> Numbers:
@@ -194,9 +197,13 @@ def lately(levels: Numbers, count: int) -> Numbers:
     return rolling(padded, count, np.fmin)[count - 1 :]
 
 
-def _levels_and_errors(
-    series: Series | None, last: Places, *, errors: bool
-) -> tuple[Numbers, Numbers]:
+def noise(levels: Sequence[float]) -> float:
+    """Return the usual error of levels, by the differences of neighbours."""
+    steps = [abs(after - before) for before, after in pairwise(levels)]
+    return TO_SIGMA * median(steps) / math.sqrt(2)
+
+
+def _levels_and_errors(series: Series | None, last: Places) -> tuple[Numbers, Numbers]:
     """Return the mean of the finite values of each block, without the least and the greatest where
     there are several, and its standard error; a slope or a step within them hardly counts.
     """
@@ -217,8 +224,6 @@ def _levels_and_errors(
         inner = (total - low - high) / (counts - 2)
         level = np.where(counts >= _TRIM, inner, total / counts)
     level[counts == 0] = math.nan
-    if not errors:
-        return level, nothing
     with np.errstate(all="ignore"):
         squares = np.square(np.diff(known))
         between = edges[(edges > 0) & (edges < len(known))]

@@ -18,7 +18,7 @@ _POINTS, _SCORES, _ENOUGH = 100, 20, 5
 """Newest points searched for evidence, those that make the present level, and the fewest needed:
 heuristic.
 """
-_TOP = 0.95
+SOLVED = 0.95
 """A mean reward from here on, on a scale that ends at 1, is that of a solved task: heuristic."""
 _MOSTLY = 0.7
 """Share of groups that are all right from which on those are why none has a spread: heuristic."""
@@ -68,12 +68,19 @@ def _near_one(reward: Series, newest: Sequence[float]) -> str | None:
     # Few points show what has just been solved, many what small batches hide.
     stretches = [_finite(reward.tail(count)) for count in (_SCORES, _POINTS)]
     mean = max(map(fmean, filter(None, stretches)))
-    if mean >= _TOP:
+    if mean >= SOLVED:
         return f"the task is solved: {reward.key} is {mean:.3g} of 1"
     now = fmean(newest)
     if now >= _MOSTLY and max(newest) >= 1:
         return f"the task is mostly solved: {reward.key} is {now:.3g} of 1"
     return None
+
+
+def is_solved(level: float, low: float, high: float) -> bool:
+    """Return whether a reward of a level is next to 1 on a scale from 0 to 1, by its lowest and its
+    highest value.
+    """
+    return 0 <= low <= high <= 1 and level >= SOLVED
 
 
 def scale_top(highest: float) -> float:
@@ -145,7 +152,7 @@ def _all_parts(context: RuleContext, reward: Series) -> str | None:
     keys = components(context.run.keys, reward.key)
     known = []
     for one in filter(None, map(context.known, keys)):
-        if 0 < _level(one) < _TOP:
+        if 0 < _level(one) < SOLVED:
             return None  # as of most rewards, whose other parts need not be cut at each step
         known.append(one)
     weight = weights(context.run, keys)
@@ -185,18 +192,18 @@ def all_at_top(parts: Sequence[RewardPart], reward: float) -> bool:
     A part that has always been 0 may be a penalty that nobody incurs or points that nobody earns:
     it is taken for the latter.
     """
-    if not any(part.level >= _TOP for part in parts):
+    if not any(part.level >= SOLVED for part in parts):
         return False
     if not all(map(_at_top, parts)):
         return False
     whole = sum(part.weight * part.level for part in parts)
-    return abs(whole - reward) <= (1 - _TOP) * abs(whole)
+    return abs(whole - reward) <= (1 - SOLVED) * abs(whole)
 
 
 def _at_top(part: RewardPart) -> bool:
     if part.penalises and part.highest <= 0:
-        return part.level >= _TOP - 1
-    return part.level >= _TOP and part.highest <= 1
+        return part.level >= SOLVED - 1
+    return part.level >= SOLVED and part.highest <= 1
 
 
 def all_parts_solved(context: RuleContext, _key: str) -> str | None:
@@ -223,7 +230,7 @@ def has_learnt(values: Sequence[float]) -> bool:
     first = fmean(known[:size])
     now = fmean(known[-size:])
     half_way = now - first >= _HALF * (1 - first)
-    return now >= _TOP or half_way or gains(known)
+    return now >= SOLVED or half_way or gains(known)
 
 
 def right_or_wrong(means: Sequence[float], spreads: Sequence[float]) -> bool:

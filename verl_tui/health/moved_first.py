@@ -65,8 +65,7 @@ def _service(context: RuleContext, fall: Finding) -> Finding | None:
     rule = context.guide.rule("worker-errors")
     if series is None or rule is None or fall.since_step is None:
         return None
-    found = new_lines(context.run, series.steps, fall.since_step)
-    for one in found:
+    for one in new_lines(context.run, series.steps, fall.since_step):
         said = fails_service(context.run, one.path, one.trouble)
         if said is not None:
             return rule.finding(

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import math
-from itertools import pairwise
-from statistics import fmean, median
-from typing import TYPE_CHECKING, NamedTuple
+from statistics import fmean
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from verl_tui.health.blocks import last_known
+from verl_tui.health.blocks import last_known, noise
 from verl_tui.means import finite
 
 if TYPE_CHECKING:
@@ -54,151 +53,120 @@ class TradeOff(NamedTuple):
     now: float
     reward_then: float
 
-    def lasts(self, blocks: BlockHistory, reached: tuple[float, float]) -> bool:
+    def lasts(self, blocks: BlockHistory) -> bool:
         """Return whether the figure is still down and the reward still above its level then."""
         now = blocks[-1].levels[self.column]
         reward = blocks[-1].levels[0]
-        floor = _floor(reached)
+        floor = _floor(*blocks.reach(self.column))
         if math.isnan(now) or math.isnan(reward):
             return True
         return now - floor <= _BACK * (self.best - floor) and reward > self.reward_then
 
 
-class _Levels(NamedTuple):
-    """A figure's levels in the newest blocks that have one, oldest first."""
-
-    places: Sequence[int]
-    """Of their blocks."""
-    levels: Sequence[float]
-    errors: Sequence[float]
-
-
-def trade_off(
-    blocks: BlockHistory, i: int, reached: tuple[float, float]
-) -> TradeOff | None:
+def trade_off(blocks: BlockHistory, i: int) -> TradeOff | None:
     """Return how far a figure has fallen while the reward rose, None where it has not, or the
     reward has not.
 
     Args:
-        blocks: All blocks so far, with errors; the reward is in their first column.
+        blocks: All blocks so far; the reward is in their first column.
         i: Column of the figure.
-        reached: Its lowest and highest level over all blocks.
     """
-    floor = _floor(reached)
-    newest = blocks.levels(i)[-1]
+    low, high = blocks.reach(i)
+    floor = _floor(low, high)
     # Most figures are near their best, which is seen at once; of a scale that ends somewhere below
     # 0 no share is known.
-    if reached[1] <= floor or not newest - floor <= _LEFT * (reached[1] - floor):
+    fallen = blocks.levels(i)[-1] - floor <= _LEFT * (high - floor)
+    if high <= floor or not fallen:
         return None
-    known = _newest(blocks, i)
-    if len(known.levels) < _FEWEST:
-        return None
-    error = _error(known)
-    highest = max(known.levels)
-    for size in _WINDOWS:
-        if len(known.levels) < 2 * size:
-            break
-        now = fmean(known.levels[-size:])
-        least = _SURE * error * math.sqrt(2 / size)
-        # No window lies above the highest level: most are ruled out by it alone.
-        if highest - now < least or not _is_low(now, highest, highest, reached):
-            continue
-        found = _over_windows(blocks, known, size, least, reached)
-        if found is not None:
-            return TradeOff(i, *found)
-    return None
-
-
-def _newest(blocks: BlockHistory, i: int) -> _Levels:
     newest = blocks[-_LOOKED_AT:]
-    levels, errors = newest.levels(i), newest.errors(i)
-    known = np.flatnonzero(np.isfinite(levels))
-    places = known + (len(blocks) - len(newest))
-    return _Levels(places.tolist(), levels[known].tolist(), errors[known].tolist())
+    places = np.flatnonzero(np.isfinite(newest.levels(i)))
+    levels = newest.levels(i)[places].tolist()
+    if len(levels) < _FEWEST:
+        return None
+    # Where blocks hold single values, errors are known by the differences of neighbours.
+    error = _mean_error(newest, i)
+    if error is None:
+        error = noise(levels)
+    places += len(blocks) - len(newest)
+    for size in _WINDOWS:
+        least = _SURE * error * math.sqrt(2 / size)
+        found = None
+        if len(levels) >= 2 * size:
+            found = _over_windows(blocks, i, places.tolist(), levels, size, least)
+        if found is not None:
+            return found
+    return None
 
 
 def may_pay(blocks: BlockHistory, i: int) -> Flags:
     """Return at which blocks `trade_off` may find a figure, or one that it has found may last."""
-    levels = blocks.levels(i)
-    low, high = (reached[:, i] for reached in blocks.reach())
-    floor = np.where((low >= -1.0) & (low < 0.0) & (high <= 1.0), -1.0, 0.0)
-    found: Flags = last_known(levels) - floor <= _BACK * (high - floor)
+    high = blocks.highest(i)
+    floor = _floor(blocks.lowest(i), high)
+    found: Flags = last_known(blocks.levels(i)) - floor <= _BACK * (high - floor)
     return found
 
 
 def _over_windows(
     blocks: BlockHistory,
-    known: _Levels,
+    i: int,
+    places: Sequence[int],
+    levels: Sequence[float],
     size: int,
     least: float,
-    reached: tuple[float, float],
-) -> tuple[int, int, float, float, float] | None:
-    """Compare the newest window of a figure with its best one; return the facts of `TradeOff`.
+) -> TradeOff | None:
+    """Compare the newest window of a figure with its best one.
 
     Args:
         blocks: All blocks so far.
-        known: The figure's levels.
+        i: Column of the figure.
+        places: The newest blocks in which it is known.
+        levels: Its levels there.
         size: Levels a window.
         least: Fall that is beyond noise.
-        reached: The figure's lowest and highest level over all blocks.
     """
-    places, levels, _ = known
+    reach = blocks.reach(i)
+    now = fmean(levels[-size:])
+    # No window lies above the highest level: most are ruled out by it alone.
+    highest = max(levels)
+    if highest - now < least or not _is_low(now, highest, highest, reach):
+        return None
     starts = range(len(levels) - 2 * size + 1)
     means = [fmean(levels[start : start + size]) for start in starts]
-    now = fmean(levels[-size:])
     best = max(means)
     at = means.index(best)
-    if best - now < least or not _is_low(now, best, min(means[: at + 1]), reached):
+    if best - now < least or not _is_low(now, best, min(means[: at + 1]), reach):
         return None
     reward = _against_reward(blocks, places[at : at + size], size)
     if reward is None:
         return None
     near = best - _NEAR * (best - now)
-    since = [
-        place
-        for place, level in zip(places[at:-size], levels[at:-size], strict=True)
-        if level >= near
-    ][-1]
-    return (
-        blocks[since].last,
-        blocks[places[at + size - 1]].last,
-        best,
-        now,
-        reward,
-    )
+    since = max(places[k] for k in range(at, len(levels) - size) if levels[k] >= near)
+    best_step = blocks[places[at + size - 1]].last
+    return TradeOff(i, blocks[since].last, best_step, best, now, reward)
 
 
-def _is_low(
-    now: float, best: float, before: float, reached: tuple[float, float]
-) -> bool:
+def _is_low(now: float, best: float, before: float, reach: tuple[float, float]) -> bool:
     """Return whether little is left of the best, and of the gain before it on scales below 0."""
-    floor = _floor(reached)
-    left = _BOTTOM if reached[1] <= 0 else _LEFT
-    gained = best - before if reached[0] < floor else 0.0
+    low, high = reach
+    floor = _floor(low, high)
+    left = _BOTTOM if high <= 0 else _LEFT
+    gained = best - before if low < floor else 0.0
     if best <= floor or now - floor > left * (best - floor):
         return False
     return best - now >= (1 - _LEFT) * gained
 
 
-def _floor(reached: tuple[float, float]) -> float:
+def _floor(low: Any, high: Any) -> Any:
     """Return where the scale of a figure ends below: 0, or −1 where it reaches below 0 and stays
     within −1 and 1.
     """
-    low, high = reached
-    if -1.0 <= low < 0.0 and high <= 1.0:
-        return -1.0
-    return 0.0
+    return -1.0 * ((low >= -1.0) & (low < 0.0) & (high <= 1.0))
 
 
-def _error(known: _Levels) -> float:
-    """Return the usual error of a level; where blocks hold single values, by the differences of
-    neighbours.
-    """
-    errors = finite(known.errors)
-    if errors:
-        return math.sqrt(fmean(error * error for error in errors))
-    steps = [abs(after - before) for before, after in pairwise(known.levels)]
-    return 1.4826 * median(steps) / math.sqrt(2)
+def _mean_error(blocks: BlockHistory, i: int) -> float | None:
+    """Return the usual error of a metric's level, None where it is unknown."""
+    errors = finite(blocks.errors(i).tolist())
+    return math.sqrt(fmean(error * error for error in errors)) if errors else None
 
 
 def _against_reward(
@@ -208,14 +176,10 @@ def _against_reward(
     rewards = blocks.levels(0)
     before = finite(rewards[best].tolist())
     after = finite(rewards[-size:].tolist())
-    errors = finite(blocks[-_LOOKED_AT:].errors(0).tolist())
-    if not before or not after or not errors:
+    error = _mean_error(blocks[-_LOOKED_AT:], 0)
+    if not before or not after or error is None:
         return None
-    then = fmean(before)
-    now = fmean(after)
-    usual_error = math.sqrt(fmean(error * error for error in errors))
-    error_of_rise = usual_error * math.sqrt(1 / len(before) + 1 / len(after))
-    size_of_reward = max(abs(then), abs(now))
-    if now - then < max(_SURE_RISE * error_of_rise, _RISE * size_of_reward):
-        return None
-    return then
+    then, now = fmean(before), fmean(after)
+    error *= math.sqrt(1 / len(before) + 1 / len(after))
+    least = max(_SURE_RISE * error, _RISE * max(abs(then), abs(now)))
+    return then if now - then >= least else None

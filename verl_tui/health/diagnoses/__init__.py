@@ -1,4 +1,4 @@
-"""Diagnoses: failures that no single threshold shows. One file each, one line here, one entry in
+"""Diagnoses: failures that no single threshold shows. A class each, a line here, an entry in
 `guide.toml`.
 """
 
@@ -6,29 +6,27 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from verl_tui.health.diagnoses.component_imbalance import ComponentImbalance
-from verl_tui.health.diagnoses.crash import Crash
+from verl_tui.health.diagnoses.component_imbalance import (
+    ComponentImbalance,
+    NeverScored,
+)
 from verl_tui.health.diagnoses.dead_groups import DeadGroups
 from verl_tui.health.diagnoses.disk_filling import DiskFilling
-from verl_tui.health.diagnoses.ended_early import EndedEarly
+from verl_tui.health.diagnoses.ends import Crash, EndedEarly
 from verl_tui.health.diagnoses.engine_mismatch import EngineMismatch
-from verl_tui.health.diagnoses.entropy_collapse import EntropyCollapse
-from verl_tui.health.diagnoses.entropy_explosion import EntropyExplosion
+from verl_tui.health.diagnoses.entropy import EntropyCollapse, EntropyExplosion
 from verl_tui.health.diagnoses.first_step import FirstStep
 from verl_tui.health.diagnoses.gpu_uneven import GpuUneven
 from verl_tui.health.diagnoses.hang import Hang
 from verl_tui.health.diagnoses.host_memory import HostMemory
-from verl_tui.health.diagnoses.length_collapse import LengthCollapse
-from verl_tui.health.diagnoses.length_explosion import LengthExplosion
-from verl_tui.health.diagnoses.never_scored import NeverScored
+from verl_tui.health.diagnoses.length import LengthCollapse, LengthExplosion
 from verl_tui.health.diagnoses.not_finite import NotFinite
 from verl_tui.health.diagnoses.nothing_learns import NothingLearns
 from verl_tui.health.diagnoses.one_phase import OnePhase
 from verl_tui.health.diagnoses.plateau import Plateau
 from verl_tui.health.diagnoses.policy_collapse import PolicyCollapse
 from verl_tui.health.diagnoses.repetition import Repetition
-from verl_tui.health.diagnoses.restart import RestartNotice
-from verl_tui.health.diagnoses.resume_lost import ResumeLost
+from verl_tui.health.diagnoses.restarts import RestartNotice, ResumeLost
 from verl_tui.health.diagnoses.reward_hacking import RewardHacking
 from verl_tui.health.diagnoses.slow_phase import SlowPhase
 from verl_tui.health.diagnoses.weights_not_synced import WeightsNotSynced

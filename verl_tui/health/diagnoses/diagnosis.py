@@ -2,37 +2,57 @@
 
 from __future__ import annotations
 
-import math
 from abc import ABC, abstractmethod
 from collections import deque
-from dataclasses import dataclass
+from math import isfinite
+from string import Formatter
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
 import numpy as np
 
-from verl_tui.health.blocks import NONE, BlockHistory, blocks, settled
+from verl_tui.health.blocks import NONE, blocks, settled
 from verl_tui.health.conditions.condition import (
     KEPT_BREACHES,
     Breach,
+    number,
     open_breach,
 )
-from verl_tui.health.conditions.trend import trend
 from verl_tui.health.finding import Episode, Finding, NotJudged
 from verl_tui.indicators import INDICATORS
+from verl_tui.toml_tables import toml_table
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Hashable, Sequence
+    from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 
-    from verl_tui.health.conditions.trend import Trend
+    from verl_tui.health.blocks import BlockHistory
     from verl_tui.health.conditions.windows import Flags
     from verl_tui.health.finding import Severity
     from verl_tui.health.guide import Rule
     from verl_tui.health.rule_context import RuleContext
     from verl_tui.runs.series import Series
 
+WORDS = toml_table(__file__, "words.toml")
+"""What diagnoses say, by the unique name of their rule."""
 
-_MANY = 100
-"""Most blocks that describe a breach."""
+
+class _Filled(Formatter):
+    """Fills words in: numbers with a fraction in few characters, where the words do not say how."""
+
+    def format_field(self, value: object, spec: str) -> str:
+        """Return one of them."""
+        is_plain = isinstance(value, float) and isfinite(value) and not spec
+        return number(value) if is_plain else format(value, spec)  # type: ignore[arg-type]
+
+
+filled = _Filled().vformat
+
+
+def went(key: str | None, levels: Sequence[float], first: int, last: int) -> str:
+    """Return as evidence how a metric went between two steps."""
+    return (
+        f"{key}: {number(levels[0])} at step {first}, "
+        f"{number(levels[-1])} at step {last}"
+    )
 
 
 class Remark(NamedTuple):
@@ -58,7 +78,6 @@ class Diagnosis(ABC):
             rule: Its entry in the guide, with its figures.
         """
         self.rule = rule
-        self.finding = rule.finding
         self.breaches: deque[Breach] = deque(maxlen=KEPT_BREACHES)
         self._remarks: dict[int, Remark] = {}
         """What was known of a breach when it was raised, by that step."""
@@ -66,8 +85,55 @@ class Diagnosis(ABC):
         """All that these depend on besides the step."""
 
     @abstractmethod
-    def judge(self, context: RuleContext) -> Finding | NotJudged | None:
+    def look(self, context: RuleContext) -> Finding | str | None:
         """Return the finding now, why it does not judge, or None if nothing is found."""
+
+    def judge(self, context: RuleContext) -> Finding | NotJudged | None:
+        """Return the finding now, that it does not judge, or None if nothing is found."""
+        found = self.look(context)
+        return NotJudged(self.rule.id, found) if isinstance(found, str) else found
+
+    def words(self, case: str = "") -> Mapping[str, Any]:
+        """Return what it says in one of its cases."""
+        own: Mapping[str, Any] = WORDS.get(self.rule.name, {})
+        return {**own, **own.get(case, {})}
+
+    def finding(
+        self,
+        facts: Mapping[str, object],
+        evidence: Iterable[str | None] = (),
+        *,
+        case: str = "",
+        since: int | None = None,
+        step: int | None = None,
+        key: str | None = None,
+        severity: Severity | None = None,
+        advice: str | None = None,
+    ) -> Finding:
+        """Return a finding in its own words.
+
+        Args:
+            facts: What its words name, besides the key and the first step of the failure.
+            evidence: Sentences that follow those of its words.
+            case: Which of its cases it is.
+            since: First step of the failure.
+            step: The newest step that was judged, `since` if it is the same.
+            key: The metric that shows it best.
+            severity: Another one than the guide's.
+            advice: Other advice than its own.
+        """
+        words = self.words(case)
+        known = {"since": since, "key": key, **facts}
+        own = [filled(one, (), known) for one in words.get("evidence", ())]
+        return self.rule.finding(
+            filled(words["message"], (), known),
+            [*own, *evidence],
+            since=since,
+            step=step,
+            key=key,
+            severity=severity,
+            advice=words.get("advice") if advice is None else advice,
+        )
 
     @property
     def episodes(self) -> Sequence[Episode]:
@@ -103,33 +169,50 @@ class Diagnosis(ABC):
             if breach.raised not in self._remarks:
                 self._remarks[breach.raised] = remark(context.at(breach.raised))
 
-    def remember(self, finding: Finding | None, step: int | None) -> None:
-        """Note the present finding, for diagnoses that look at the present only."""
-        at = step or 0
-        if finding is None:
-            self._end(at)
-        elif self.open is None:
-            since = finding.since_step if finding.since_step is not None else at
-            before = self.breaches[-1] if self.breaches else None
-            is_same = before is not None and at <= (before.cleared or 0)
-            self._begin(Breach(since, at, finding.message), goes_on=is_same)
-
     @property
     def open(self) -> Breach | None:
         """The breach that holds now."""
         return open_breach(self.breaches)
 
-    def _begin(self, breach: Breach, *, goes_on: bool) -> None:
+    def begin(self, breach: Breach, *, goes_on: bool = False) -> None:
         """Note a breach that has become certain, or that the last one goes on."""
         if goes_on:
             self.breaches[-1] = self.breaches[-1]._replace(cleared=None)
         else:
             self.breaches.append(breach)
 
-    def _end(self, step: int) -> None:
+    def end(self, step: int) -> None:
         """Note that the breach is over; without one nothing happens."""
         if self.open is not None:
             self.breaches[-1] = self.breaches[-1]._replace(cleared=step)
+
+
+class PresentDiagnosis(Diagnosis):
+    """A diagnosis that looks at the present only: its history is what it has found so far."""
+
+    sentences: ClassVar[bool] = True
+
+    def judge(self, context: RuleContext) -> Finding | NotJudged | None:
+        """Return what there is now, and remember it."""
+        found = super().judge(context)
+        is_found = isinstance(found, Finding) and self.counts(found, context)
+        self.remember(found if is_found else None, context.run.step)  # type: ignore[arg-type]
+        return found
+
+    def counts(self, finding: Finding, context: RuleContext) -> bool:  # noqa: ARG002 - most do
+        """Return whether a finding goes into the history."""
+        return True
+
+    def remember(self, finding: Finding | None, step: int | None) -> None:
+        """Note the finding at a step, by its own step if it has one."""
+        if finding is None:
+            self.end(step or 0)
+        elif self.open is None:
+            at = (finding.step if finding.step is not None else step) or 0
+            since = finding.since_step if finding.since_step is not None else at
+            before = self.breaches[-1] if self.breaches else None
+            is_same = before is not None and at <= (before.cleared or 0)
+            self.begin(Breach(since, at, finding.message), goes_on=is_same)
 
 
 class BlockInputs(NamedTuple):
@@ -141,21 +224,17 @@ class BlockInputs(NamedTuple):
     """Anything else that it depends on, hashable: if it changes, judging starts over."""
 
 
-_NO_INPUTS = BlockInputs(())
-
-
-@dataclass(frozen=True, slots=True)
-class BlockFinding:
-    """A finding in the blocks so far."""
+class BlockFinding(NamedTuple):
+    """A finding in the blocks so far; put into words only where it is told."""
 
     since: int
     """First step of the failure."""
-    what: str
-    """A few words for the history, after the rule's title."""
-    message: str
-    evidence: tuple[str, ...]
-    key: str | None = None
+    key: str | None
     """The metric that shows it best."""
+    facts: Mapping[str, object]
+    """What its words name."""
+    evidence: Sequence[str] = ()
+    case: str = ""
 
 
 class BlockDiagnosis(Diagnosis):
@@ -169,27 +248,26 @@ class BlockDiagnosis(Diagnosis):
     """Blocks without the signs after which it is over: it must not come and go with noise."""
     needs: ClassVar[int] = 4
     """Fewest blocks to judge."""
-    errors: ClassVar[bool] = False
-    """True if its blocks need the standard errors of their levels."""
 
-    def __init__(self, rule: Rule) -> None:
-        super().__init__(rule)
-        self._inputs = _NO_INPUTS
-        self._of: tuple[int, Hashable] = (0, None)
-        """What the blocks so far depend on."""
-        self._history = NONE
-        self._count = 0
-        """Number of blocks that there are, of which `_history` are those judged so far."""
-        self._start_over()
+    keys: tuple[str | None, ...] = ()
+    depends_on: Any = None
+    """The inputs, see `BlockInputs`."""
+    history: BlockHistory = NONE
+    """The blocks so far."""
+    newest: BlockFinding | None = None
+    """The finding at the last of them that had one, until it is over."""
+    _of: Hashable = None
+    """What these depend on."""
+    _quiet = 0
+    _over = 0
+    """Number of blocks when the last breach was over."""
 
     @abstractmethod
     def inputs(self, context: RuleContext) -> BlockInputs | str:
         """Return the metrics to look at where it has what it requires, or why it does not apply."""
 
     @abstractmethod
-    def judge_blocks(
-        self, blocks: BlockHistory, inputs: BlockInputs
-    ) -> BlockFinding | None:
+    def judge_blocks(self, blocks: BlockHistory) -> BlockFinding | None:
         """Return the finding at the last of the blocks, None if there is none."""
 
     def may_begin(self, blocks: BlockHistory) -> Flags:
@@ -198,71 +276,83 @@ class BlockDiagnosis(Diagnosis):
         """
         return np.ones(len(blocks), bool)
 
+    def told(
+        self,
+        since: int,
+        key: str | None,
+        evidence: Sequence[str] = (),
+        case: str = "",
+        **facts: object,
+    ) -> BlockFinding:
+        """Return a finding at the newest block.
+
+        Args:
+            since: First step of the failure.
+            key: The metric that shows it best.
+            evidence: Sentences that follow those of its words.
+            case: Which of its cases it is.
+            facts: What its words name besides these, the points a block, the block's last step, and
+                the first metric with its level there.
+        """
+        newest = self.history[-1]
+        own = {"since": since, "key": key, "size": self.size, "last": newest.last}
+        lead = {"lead": self.keys[0], "level": newest.levels[0]}
+        return BlockFinding(since, key, {**own, **lead, **facts}, evidence, case)
+
     def causes(self, context: RuleContext) -> Sequence[str]:  # noqa: ARG002 - most need no settings
         """Return the settings that may be to blame, one sentence each."""
         return ()
 
-    def judge(self, context: RuleContext) -> Finding | NotJudged | None:
+    def look(self, context: RuleContext) -> Finding | str | None:
         """Judge the new blocks."""
-        reason = self._lacks(context)
-        inputs = reason or self.inputs(context)
-        known = _NO_INPUTS if isinstance(inputs, str) else inputs
-        if known != self._inputs:
-            self._inputs = known
-            self._start_over()
+        inputs = self._lacks(context) or self.inputs(context)
+        known = BlockInputs(()) if isinstance(inputs, str) else inputs
+        if known != (self.keys, self.depends_on):
+            self.keys, self.depends_on = known
+            self.forget()
         if isinstance(inputs, str):
-            return NotJudged(self.rule.id, inputs)
-        series = [context.run.series(key) if key else None for key in inputs.keys]
-        self._advance(series, context.end, inputs)
-        if len(self._history) < self.needs:
-            needed = self.needs * self.size + 1
+            return inputs
+        series = [context.run.series(key) if key else None for key in self.keys]
+        self._advance(series, context.end)
+        if len(self.history) < self.needs:
             has = len(series[0]) if series[0] is not None else 0
-            return NotJudged(self.rule.id, f"needs {needed} points, has {has}")
-        return self._finding(context)
+            return f"needs {self.needs * self.size + 1} points, has {has}"
+        return self._present(context)
 
     def _lacks(self, context: RuleContext) -> str | None:
         """Return which indicator the log lacks, as a reason."""
-        missing = [id for id in self.requires if id not in context.indicators]
-        return f"the log has no {INDICATORS[missing[0]].label}" if missing else None
+        missing = (id for id in self.requires if id not in context.indicators)
+        first = next(missing, None)
+        return first and f"the log has no {INDICATORS[first].label}"
 
-    def _advance(
-        self, series: Sequence[Series | None], end: int | None, inputs: BlockInputs
-    ) -> None:
+    def _advance(self, series: Sequence[Series | None], end: int | None) -> None:
         """Judge each new block once."""
         count, of = settled(series, self.size, end)
-        if (count, of) == self._of:
+        if of == self._of:
             return
-        whole = blocks(series, self.size, count, errors=self.errors)
-        if not whole.begins_with(self._history):
-            self._forget()
-        self._count = count
-        self._reach = whole.reach()
+        whole = blocks(series, self.size, count)
+        if not whole.begins_with(self.history):
+            self.forget()
         steps = whole.settled_steps()
         may_begin = self.may_begin(whole).tolist() if count else ()
-        for at in range(max(self.needs, len(self._history) + 1), count + 1):
-            if may_begin[at - 1] or self._newest is not None:
-                self._history = whole[:at]
-                self._note(self.judge_blocks(self._history, inputs), steps[at - 1])
-        self._history = whole
-        self._of = (count, of)
+        for at in range(max(self.needs, len(self.history) + 1), count + 1):
+            if may_begin[at - 1] or self.newest is not None:
+                self.history = whole[:at]
+                self._note(self.judge_blocks(self.history), steps[at - 1])
+        self.history = whole
+        self._of = of
 
-    def _start_over(self) -> None:
-        self._of = (0, None)
-        self._forget()
-
-    def _forget(self) -> None:
-        self._history = NONE
-        self._reach = NONE.reach()
-        self._newest: BlockFinding | None = None
-        self._quiet = 0
+    def forget(self) -> None:
+        """Start over."""
+        self._of = self.newest = None
+        self.history = NONE
+        self._quiet = self._over = 0
         self.breaches.clear()
-        self._over = 0
-        """Number of blocks when the last breach was over."""
 
     @property
     def _comes_back(self) -> bool:
         """True if a breach that begins now continues the last one."""
-        return bool(self.breaches) and len(self._history) - self._over <= self.patience
+        return bool(self.breaches) and len(self.history) - self._over <= self.patience
 
     def began(self, step: int) -> int:
         """Return the first step of a failure that seems to begin at `step`: an earlier one if it
@@ -270,55 +360,30 @@ class BlockDiagnosis(Diagnosis):
         """
         return min(step, self.breaches[-1].since) if self._comes_back else step
 
-    def reach(self, i: int) -> tuple[float, float]:
-        """Return the lowest and the highest level of a metric over all blocks; nan where it has
-        none.
-        """
-        at = len(self._history) - 1
-        if at < 0:
-            return math.nan, math.nan
-        low, high = self._reach
-        return float(low[at, i]), float(high[at, i])
-
     def _note(self, finding: BlockFinding | None, step: int) -> None:
         if finding is not None:
             self._quiet = 0
             if self.open is None:
-                breach = Breach(finding.since, step, finding.what)
-                self._begin(breach, goes_on=self._comes_back)
-            self._newest = finding
+                what = filled(self.words(finding.case)["what"], (), finding.facts)
+                breach = Breach(finding.since, step, what)
+                self.begin(breach, goes_on=self._comes_back)
+            self.newest = finding
         elif self.open is not None:
             self._quiet += 1
             if self._quiet >= self.patience:
-                self._end(step)
-                self._over = len(self._history)
-                self._newest = None
+                self.end(step)
+                self._over = len(self.history)
+                self.newest = None
 
-    def _finding(self, context: RuleContext) -> Finding | None:
-        finding = self._newest
-        if finding is None or self.open is None:
+    def _present(self, context: RuleContext) -> Finding | None:
+        found = self.newest
+        if found is None or self.open is None:
             return None
         return self.finding(
-            finding.message,
-            (*finding.evidence, *self.causes(context)),
+            found.facts,
+            (*found.evidence, *self.causes(context)),
+            case=found.case,
             since=self.open.since,
-            step=self._history[-1].last,
-            key=finding.key,
+            step=self.history[-1].last,
+            key=found.key,
         )
-
-
-def blocks_since(blocks: BlockHistory, step: int) -> BlockHistory:
-    """Return the blocks from a step on; many are thinned out, so that cost stays bounded."""
-    return blocks[blocks.first_from(step) :].thinned(_MANY)
-
-
-def column(blocks: BlockHistory, i: int) -> list[float]:
-    """Return the levels of one metric, without the blocks that lack it."""
-    levels = blocks.levels(i)
-    known: list[float] = levels[~np.isnan(levels)].tolist()
-    return known
-
-
-def course(blocks: BlockHistory, i: int) -> Trend:
-    """Return the trend of one metric over the blocks."""
-    return trend(column(blocks, i))

@@ -8,8 +8,8 @@ from math import inf
 from typing import TYPE_CHECKING, NamedTuple
 
 from verl_tui.health.conditions.condition import number
-from verl_tui.health.diagnoses.diagnosis import Diagnosis
-from verl_tui.health.finding import Finding, NotJudged, Severity
+from verl_tui.health.diagnoses.diagnosis import PresentDiagnosis
+from verl_tui.health.finding import Severity
 from verl_tui.health.root_cause import line_shown
 from verl_tui.health.rule_context import minutes
 from verl_tui.patterns import pattern
@@ -18,6 +18,7 @@ from verl_tui.runs.views.state import State
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from verl_tui.health.finding import Finding
     from verl_tui.health.rule_context import RuleContext
     from verl_tui.runs.troubles import Trouble
 
@@ -48,45 +49,31 @@ class _Disk(NamedTuple):
     trouble: Trouble
 
 
-class DiskFilling(Diagnosis):
+class DiskFilling(PresentDiagnosis):
     """A disk will be full within a day, or has too little room for a checkpoint."""
 
     alive = True
-    sentences = True
 
-    def judge(self, context: RuleContext) -> Finding | NotJudged | None:
+    def look(self, context: RuleContext) -> Finding | str | None:
         """Report the disk that will be full first."""
         disks = list(_disks(context, self.rule.window))
-        nearest = min(disks, key=lambda disk: disk[:2], default=None)
-        finding = None
-        if (
-            nearest is not None
-            and context.state is not State.FINISHED
-            and (nearest.seconds <= _AHEAD or nearest.free < self.rule.threshold)
-        ):
-            finding = self._finding(context, nearest)
-        self.remember(finding, context.run.step)
-        if nearest is None:
-            return NotJudged(self.rule.id, "no raylet calls a disk almost full")
-        return finding
-
-    def _finding(self, context: RuleContext, disk: _Disk) -> Finding:
-        first, last = disk.trouble.first, disk.trouble.last
-        words = f"a disk is almost full: {disk.words}"
-        if disk.seconds < inf:
-            when = minutes(disk.seconds) if disk.seconds >= 1 else "a moment"
-            words = (
-                f"a disk fills up: {disk.words}, {number(disk.before)} GB when Ray first said so: "
-                f"at this rate it is full in {when}"
-            )
+        disk = min(disks, key=lambda disk: disk[:2], default=None)
+        if disk is None:
+            return "no raylet calls a disk almost full"
+        is_soon = disk.seconds <= _AHEAD or disk.free < self.rule.threshold
+        if context.state is State.FINISHED or not is_soon:
+            return None
+        when = minutes(disk.seconds) if 1 <= disk.seconds < inf else "a moment"
+        events = dict.fromkeys((disk.trouble.first, disk.trouble.last))
         going = context.state in (State.RUNNING, State.STALLED)
-        soon = going and disk.seconds < _SOON
+        is_near = going and disk.seconds < _SOON
         return self.finding(
-            words,
-            [line_shown(disk.path, event) for event in dict.fromkeys((first, last))],
+            {**disk._asdict(), "when": when},
+            [line_shown(disk.path, event) for event in events],
+            case="fills-up" if disk.seconds < inf else "",
             since=disk.trouble.since,
             step=context.run.step,
-            severity=Severity.CRITICAL if soon else self.rule.severity,
+            severity=Severity.CRITICAL if is_near else None,
         )
 
 

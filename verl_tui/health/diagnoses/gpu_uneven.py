@@ -19,7 +19,7 @@ from verl_tui.runs.views.devices import utilization_keys
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from verl_tui.health.blocks import Block, BlockHistory
+    from verl_tui.health.blocks import BlockHistory
     from verl_tui.health.rule_context import RuleContext
 
 _WORKING = 60.0
@@ -53,57 +53,48 @@ class GpuUneven(BlockDiagnosis):
         )
         return BlockInputs(tuple(used), 100.0 if highest <= 1.0 else 1.0)
 
-    def judge_blocks(
-        self, blocks: BlockHistory, inputs: BlockInputs
-    ) -> BlockFinding | None:
+    def judge_blocks(self, blocks: BlockHistory) -> BlockFinding | None:
         """Find devices that are idle while others work."""
         newest = blocks[-_LASTS:]
-        idle = []
-        for i, key in enumerate(inputs.keys):
-            if all(self._idles(block, i, inputs) for block in newest):
-                idle.append(key)
+        percent = [[one * self.depends_on for one in block.levels] for block in newest]
+        idle = [
+            i
+            for i in range(len(self.keys))
+            if all(self._idles(levels, i) for levels in percent)
+        ]
         if not idle:
             return None
-        return self._block_finding(newest, idle, inputs)
+        since = self.newest.since if self.newest is not None else newest[0].first
+        return self._told(percent[-1], idle, since, newest[-1].last)
 
-    def _idles(self, block: Block, i: int, inputs: BlockInputs) -> bool:
-        levels = block.levels
-        scale: float = inputs.depends_on
-        others = [*levels[:i], *levels[i + 1 :]]
-        known = [level * scale for level in others if not math.isnan(level)]
+    def _told(
+        self, levels: Sequence[float], idle: Sequence[int], since: int, last: int
+    ) -> BlockFinding:
+        working = [level for i, level in enumerate(levels) if i not in idle]
+        evidence = [
+            f"{key}: {number(level)}% up to step {last}"
+            for key, level in zip(self.keys, levels, strict=True)
+        ]
+        return self.told(
+            since,
+            self.keys[idle[0]],
+            evidence,
+            names=", ".join(_device(self.keys[i]) for i in idle),
+            work=("works", "work")[len(idle) > 1],
+            shares=", ".join(f"{number(levels[i])}%" for i in idle),
+            count=len(levels),
+            others=fmean(filterfalse(math.isnan, working)),
+        )
+
+    def _idles(self, levels: Sequence[float], i: int) -> bool:
+        """Return whether a device does little beside others that work; levels are in percent."""
+        known = [*filterfalse(math.isnan, (*levels[:i], *levels[i + 1 :]))]
         working = [level for level in known if level >= self.rule.threshold]
         if not working or 2 * len(working) < len(known):
             return False
         usual = fmean(working)
-        if usual < _WORKING:
-            return False
-        return levels[i] * scale < min(self.rule.threshold, _APART * usual)
-
-    def _block_finding(
-        self, newest: BlockHistory, idle: Sequence[str | None], inputs: BlockInputs
-    ) -> BlockFinding:
-        scale = inputs.depends_on
-        last = newest[-1]
-        levels = {
-            key: level * scale
-            for key, level in zip(inputs.keys, last.levels, strict=True)
-        }
-        names = ", ".join(map(_device, idle))
-        shares = ", ".join(f"{number(levels[key])}%" for key in idle)
-        working = [level for key, level in levels.items() if key not in idle]
-        others = fmean(filterfalse(math.isnan, working))
-        since = self._newest.since if self._newest is not None else newest[0].first
-        return BlockFinding(
-            since,
-            f"{names} idle beside others that work",
-            f"{names} {'work' if len(idle) > 1 else 'works'} at {shares} "
-            f"while the others of {len(levels)} work at {number(others)}%, since step {since}",
-            tuple(
-                f"{key}: {number(level)}% up to step {last.last}"
-                for key, level in levels.items()
-            ),
-            idle[0],
-        )
+        least = min(self.rule.threshold, _APART * usual)
+        return usual >= _WORKING and levels[i] < least
 
 
 def _device(key: str | None) -> str:

@@ -7,8 +7,8 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from verl_tui.health.diagnoses.diagnosis import Diagnosis
-from verl_tui.health.finding import Finding, NotJudged, Severity
+from verl_tui.health.diagnoses.diagnosis import WORDS, PresentDiagnosis
+from verl_tui.health.finding import Finding, Severity
 from verl_tui.health.root_cause import root_cause, waiting
 from verl_tui.health.rule_context import minutes
 from verl_tui.runs.time.forecast import expected_step
@@ -22,7 +22,6 @@ from verl_tui.runs.views.state import (
     patience,
     waited,
 )
-from verl_tui.toml_tables import toml_table
 
 if TYPE_CHECKING:
     from verl_tui.health.root_cause import RootCause
@@ -41,29 +40,27 @@ _MANY = 20
 """Lines that make a wait long where they state no times: heuristic."""
 _DAY = 86400.0
 """Times in a log lie so far before its file's only in a copy or an old log: no zone explains it."""
-_WORDS = toml_table(__file__, "hang.toml")
-_ELSEWHERE: dict[str, str] = _WORDS["elsewhere"]
+_ELSEWHERE: dict[str, str] = WORDS["hang"]["elsewhere"]
+_STARTS: list[dict[str, Any]] = WORDS["hang"]["start"]
 
 
-class Hang(Diagnosis):
+class Hang(PresentDiagnosis):
     """A run that should have made a step long ago; says whether the log is silent and GPUs are
     idle, too.
     """
 
     alive = True
-    sentences = True
 
-    def judge(self, context: RuleContext) -> Finding | NotJudged | None:
+    def look(self, context: RuleContext) -> Finding | str | None:
         """Report how long a stalled run has made no step, compared with the usual duration of the
         next one.
         """
-        judged = self._judge(context)
-        if isinstance(judged, Finding) and context.state is not State.STALLED:
-            judged = replace(judged, severity=Severity.WARNING)
-        self.remember(judged if isinstance(judged, Finding) else None, context.run.step)
-        return judged
+        found = self._found(context)
+        if isinstance(found, Finding) and context.state is not State.STALLED:
+            return replace(found, severity=Severity.WARNING)
+        return found
 
-    def _judge(self, context: RuleContext) -> Finding | NotJudged | None:
+    def _found(self, context: RuleContext) -> Finding | str | None:
         run = context.run
         wait = waiting(run)
         if wait is not None and _is_long(context, wait):
@@ -74,17 +71,15 @@ class Hang(Diagnosis):
         if own is not None:
             return self._stalled(context, own)
         if context.state is not State.STALLED:
-            reason = _no_hang(context)
-            return NotJudged(self.rule.id, reason) if reason else None
+            return _no_hang(context) or None
         holder = signs_of_life.writer(run)
         if holder is None or not holder.stopped:
             return self._stalled(context, _quiet(context))
         return self.finding(
-            f"no step is being made: {holder.words} is stopped",
-            [_WORDS["stopped"]],
+            {"process": holder.words},
+            case="stopped",
             since=run.step,
             severity=Severity.WARNING,  # nothing is wrong with it
-            advice=_WORDS["advice"]["stopped"],
         )
 
     def _waits(self, context: RuleContext, wait: RootCause) -> Finding:
@@ -100,24 +95,27 @@ class Hang(Diagnosis):
             signs_of_life.phase(context.run),
         )
         message = f"{since}: {lasts}{wait.words}"
-        return self.finding(message, facts, since=step, advice=wait.advice)
+        return self.rule.finding(message, facts, since=step, advice=wait.advice)
 
     def _stalled(self, context: RuleContext, quiet: float) -> Finding:
         run = context.run
         compared, due = _compared(run, quiet)
-        why, advice, line = _seen(run) or (compared, self.rule.advice, "")
+        case, why, advice, line = _seen(run)
         head, signs = "the log ends with ", list[str]()
         if context.state is State.STALLED:
             head, signs = "", _signs(context)
-        facts = (line, compared if why != compared else "", *signs[:2])
         return self.finding(
-            f"{head}no step for {minutes(quiet)} since step {run.step}: {why}",
-            (*facts, signs_of_life.phase(run), due, *signs[2:]),
+            {"head": head, "quiet": minutes(quiet), "why": why or compared},
+            (
+                *(line, compared if why else "", *signs[:2]),
+                *(signs_of_life.phase(run), due, *signs[2:]),
+            ),
+            case=case,
             since=run.step,
             advice=advice,
         )
 
-    def _before_the_first(self, context: RuleContext) -> Finding | NotJudged:
+    def _before_the_first(self, context: RuleContext) -> Finding | str:
         """Report a start that has long printed nothing although its process is alive: it may be a
         hang.
         """
@@ -127,30 +125,29 @@ class Hang(Diagnosis):
         start = _start(run)
         is_short = quiet <= start["seconds"] or doubt(run, context.now)
         if sign is None or not _is_alive(context, sign) or is_short:
-            return NotJudged(self.rule.id, _waiting(context, sign))
-        facts = (
-            f"alive: {sign.words}",
-            signs_of_life.phase(run),
-            f"{minutes(start['seconds'])} are allowed: {start['why']}",
-        )
+            return _waiting(context, sign)
         return self.finding(
-            f"no first step yet, and no new output for {minutes(quiet)}",
-            facts,
-            advice=_WORDS["advice"]["start"],
+            {"quiet": minutes(quiet)},
+            (
+                f"alive: {sign.words}",
+                signs_of_life.phase(run),
+                f"{minutes(start['seconds'])} are allowed: {start['why']}",
+            ),
+            case="begins",
         )
 
 
-def _seen(run: Run) -> tuple[str, str, str] | None:
-    """Return what the log says of why no step comes, with advice and its line; None if it says
-    nothing.
+def _seen(run: Run) -> tuple[str, str, str | None, str]:
+    """Return which case it is by what the log says of why no step comes, what it says, advice
+    that is not the case's, and its line.
     """
     cause = root_cause(run)
     if cause is not None and cause.is_certain:
-        return cause.words, cause.advice, cause.line
+        return "", cause.words, cause.advice, cause.line
     still = [one.life.counters for one in run.sources.values() if one.life.stands()]
     if not still:
-        return None
-    return f"its counters stand still: {still[0]}", _WORDS["advice"]["unfinished"], ""
+        return "", "", None, ""
+    return "unfinished", f"its counters stand still: {still[0]}", None, ""
 
 
 def _compared(run: Run, quiet: float) -> tuple[str, str]:
@@ -261,7 +258,7 @@ def _start(run: Run) -> dict[str, Any]:
     stages = [one.stage.text for one in run.sources.values() if one.stage] or [""]
     return next(
         start
-        for start in _WORDS["start"]
+        for start in _STARTS
         if any(text.startswith(tuple(start["stages"])) for text in stages)
     )
 

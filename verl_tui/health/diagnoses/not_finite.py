@@ -11,13 +11,14 @@ import numpy as np
 
 from verl_tui.health.conditions.condition import KEPT_BREACHES, Breach
 from verl_tui.health.diagnoses.diagnosis import Diagnosis
-from verl_tui.health.finding import Finding, NotJudged
 from verl_tui.patterns import NamePattern
+from verl_tui.words import counted
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
     from verl_tui.health.conditions.windows import Flags, Places
+    from verl_tui.health.finding import Finding
     from verl_tui.health.rule_context import RuleContext
     from verl_tui.runs.run import Run
     from verl_tui.runs.series import Series
@@ -62,52 +63,53 @@ class _BrokenPoints(NamedTuple):
     """Where one metric is broken: not finite, though it has values."""
 
     key: str
-    stretches: Sequence[_BrokenStretch] = ()
-    """The newest point, which may still change, is one of its own."""
-    recent: Sequence[int] = ()
-    """The steps in the window at which it was not finite."""
-    looked_at: int = 1
-    """Points in the window."""
-    last: tuple[int, float] = (0, 0.0)
-    """The newest step and its value."""
-    ever_finite: bool = True
-    """Whether it ever had a finite value, or has lacked one for too long."""
+    steps: Sequence[int]
+    newest: float
+    """Its newest value."""
+    places: Places | None
+    """None where it has never had a number, or has lacked one for too long."""
+    window: int
+    """Newest points that count."""
+
+    @property
+    def stretches(self) -> list[_BrokenStretch]:
+        """The stretches, oldest first; the newest point, which may still change, is its own."""
+        count = len(self.steps) - 1
+        if self.places is None:
+            return []
+        settled = self.places[self.places < count]
+        pauses = np.flatnonzero(np.diff(settled) > self.window) + 1
+        parts = [*np.split(settled, pauses), self.places[len(settled) :]]
+        return [
+            _BrokenStretch(
+                self.steps[one[0]], self.steps[one[-1]], count - one[-1] < self.window
+            )
+            for one in parts
+            if len(one)
+        ]
+
+    @property
+    def recent(self) -> list[int]:
+        """The steps in the window at which it was not finite."""
+        least = len(self.steps) - 1 - self.window
+        places = () if self.places is None else self.places.tolist()
+        return [self.steps[at] for at in places if at > least]
 
     @property
     def since(self) -> int:
         """First step of the stretch of broken points that still counts."""
-        return next((one.first for one in self.stretches if one.lasts), self.last[0])
+        lasting = (one.first for one in self.stretches if one.lasts)
+        return next(lasting, self.steps[-1])
 
-
-def _broken_points(
-    key: str, series: Series | _GappedSeries, length: int, window: int, *, needed: bool
-) -> _BrokenPoints:
-    """Find where a metric is broken.
-
-    Args:
-        key: Its key.
-        series: Its points.
-        length: How many of them count.
-        window: Newest points that count.
-        needed: True if it must have values.
-    """
-    steps, values = series.steps[:length], np.array(series.values[:length])
-    places = _broken_places(~np.isfinite(values), needed=needed)
-    if places is None:
-        return _BrokenPoints(key, ever_finite=False)
-    count = length - 1
-    settled = places[places < count]
-    pauses = np.flatnonzero(np.diff(settled) > window) + 1
-    stretches = [
-        _BrokenStretch(steps[one[0]], steps[one[-1]], count - int(one[-1]) < window)
-        for one in np.split(settled, pauses)
-        if len(one)
-    ]
-    if len(settled) < len(places):
-        stretches.append(_BrokenStretch(steps[-1], steps[-1], lasts=True))
-    recent = [steps[at] for at in places[places > count - window].tolist()]
-    last = (steps[-1], float(values[-1]))
-    return _BrokenPoints(key, stretches, recent, min(window, length), last)
+    @property
+    def words(self) -> str:
+        """Where it is broken."""
+        broken = self.recent
+        steps = ", ".join(map(str, broken[:_MOST_STEPS]))
+        more = ", …" if len(broken) > _MOST_STEPS else ""
+        unit = "step" if len(broken) == 1 else "steps"
+        known = min(self.window, len(self.steps))
+        return f"at {len(broken)} of the last {known} points ({unit} {steps}{more})"
 
 
 def _broken_places(odd: Flags, *, needed: bool) -> Places | None:
@@ -131,30 +133,42 @@ def _broken_places(odd: Flags, *, needed: bool) -> Places | None:
 class NotFinite(Diagnosis):
     """A metric had a finite value and is, or was among the newest points, not finite."""
 
-    def judge(self, context: RuleContext) -> Finding | NotJudged | None:
+    def look(self, context: RuleContext) -> Finding | str | None:
         """Find metrics that broke."""
         keys = context.run.keys
         read = self._read_all(context)
         self.breaches = deque(_breaches(read, self.rule.window), KEPT_BREACHES)
         if not keys:
-            return NotJudged(self.rule.id, "the log has no numbers yet")
-        if sum(not one.ever_finite for one in read) == len(keys):
-            return NotJudged(self.rule.id, "no metric ever had a value")
+            return "the log has no numbers yet"
+        if sum(one.places is None for one in read) == len(keys):
+            return "no metric ever had a value"
         broken = [one for one in read if one.recent]
-        if not broken:
-            return None
-        broken.sort(key=lambda one: (math.isfinite(one.last[1]), one.since))
-        return self._finding(broken)
+        return self._finding(broken) if broken else None
+
+    def _finding(self, broken: list[_BrokenPoints]) -> Finding:
+        broken.sort(key=lambda one: (math.isfinite(one.newest), one.since))
+        worst, *others = broken
+        is_told = worst.since in worst.recent[:_MOST_STEPS]
+        alike = f"; the same holds for {counted(len(others), 'other metric')}"
+        return self.finding(
+            {
+                "was": "was" if math.isfinite(worst.newest) else "is",
+                "where": worst.words,
+                "first": "" if is_told else f", first at step {worst.since}",
+                "others": alike if others else "",
+            },
+            _evidence(broken),
+            since=worst.since,
+            step=max(one.steps[-1] for one in broken),
+            key=worst.key,
+        )
 
     def _read_all(self, context: RuleContext) -> list[_BrokenPoints]:
         """Read the metrics that may be broken, and those that were left out at some steps."""
-        series: dict[str, Series | _GappedSeries | None] = {
-            key: context.run.series(key) for key in self._odd(context)
-        }
-        series |= _left_out(context)
+        series = {key: context.run.series(key) for key in self._odd(context)}
         return [
             self._read(context, key, points)
-            for key, points in series.items()
+            for key, points in {**series, **_left_out(context)}.items()
             if points is not None
         ]
 
@@ -180,26 +194,11 @@ class NotFinite(Diagnosis):
         length = len(series.steps)
         if context.end is not None:
             length = bisect_right(series.steps, context.end)
+        steps, values = series.steps[:length], np.array(series.values[:length])
         needed = key in _needed(context.run)
-        return _broken_points(key, series, length, self.rule.window, needed=needed)
-
-    def _finding(self, broken: list[_BrokenPoints]) -> Finding:
-        worst = broken[0]
-        state = "was not finite" if math.isfinite(worst.last[1]) else "is not finite"
-        message = f"{worst.key} {state} {_count(worst)}"
-        if worst.since not in worst.recent[:_MOST_STEPS]:
-            message += f", first at step {worst.since}"
-        if len(broken) > 1:
-            others = len(broken) - 1
-            metrics = "metric" if others == 1 else "metrics"
-            message += f"; the same holds for {others} other {metrics}"
-        return self.finding(
-            message,
-            _evidence(broken),
-            since=worst.since,
-            step=max(one.last[0] for one in broken),
-            key=worst.key,
-        )
+        places = _broken_places(~np.isfinite(values), needed=needed)
+        newest = values[-1] if length else math.nan
+        return _BrokenPoints(key, steps, newest, places, self.rule.window)
 
 
 def _left_out(context: RuleContext) -> Mapping[str, _GappedSeries]:
@@ -246,20 +245,11 @@ def _needed(run: Run) -> set[str]:
 
 def _evidence(broken: Sequence[_BrokenPoints]) -> Iterator[str]:
     for one in broken[:_MOST_NAMED]:
-        step, value = one.last
-        yield f"{one.key}: {_count(one)}; newest {value:.3g} at step {step}"
+        newest = f"newest {one.newest:.3g} at step {one.steps[-1]}"
+        yield f"{one.key}: {one.words}; {newest}"
     rest = [one.key for one in broken[_MOST_NAMED:]]
     if rest:
         yield f"and {len(rest)} more: {', '.join(rest[:20])}"
-
-
-def _count(one: _BrokenPoints) -> str:
-    broken = one.recent
-    steps = ", ".join(map(str, broken[:_MOST_STEPS]))
-    if len(broken) > _MOST_STEPS:
-        steps += ", …"
-    unit = "step" if len(broken) == 1 else "steps"
-    return f"at {len(broken)} of the last {one.looked_at} points ({unit} {steps})"
 
 
 def _breaches(seen: Sequence[_BrokenPoints], window: int) -> Sequence[Breach]:

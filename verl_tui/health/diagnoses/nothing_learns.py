@@ -11,15 +11,12 @@ from typing import TYPE_CHECKING, ClassVar, NamedTuple
 
 from verl_tui.health.applicability.metrics import RATES
 from verl_tui.health.components import gaining_components
-from verl_tui.health.conditions.condition import number
 from verl_tui.health.diagnoses.diagnosis import (
     BlockDiagnosis,
     BlockFinding,
     BlockInputs,
-    column,
-    course,
+    filled,
 )
-from verl_tui.health.finding import NotJudged
 from verl_tui.health.limits import KL_COEF, kl_coefficient
 from verl_tui.indicators import validation_keys
 from verl_tui.means import finite
@@ -83,7 +80,7 @@ _FIRST, _HUMP = 2, 4.0
 of many is sought."""
 
 
-class _LearningTrends(NamedTuple):
+class _Line(NamedTuple):
     """The reward's course over all blocks."""
 
     mean: float
@@ -116,7 +113,6 @@ class NothingLearns(BlockDiagnosis):
     size: ClassVar[int] = 10
     patience: ClassVar[int] = 2
     needs: ClassVar[int] = 10
-    errors: ClassVar[bool] = True
     _learnt: bool = False
     """True if it has ever gained, or the log does not hold the run's beginning: then it is not
     judged any more.
@@ -139,120 +135,118 @@ class NothingLearns(BlockDiagnosis):
         others = [*validation_keys(context.run.keys), *parts][:_MOST]
         return BlockInputs((reward, *figures, *others), kl_coefficient(context.run))
 
-    def judge(self, context: RuleContext) -> Finding | NotJudged | None:
+    def look(self, context: RuleContext) -> Finding | str | None:
         """Judge only rewards whose possible gain is known."""
-        found = super().judge(context)
-        if found is None and self._ends(self._history[-1]) is None:
-            return NotJudged(
-                self.rule.id,
+        found = super().look(context)
+        if found is None and _ends(self.history) is None:
+            return (
                 "the ends of the reward's scale are unknown, or 0 is its middle, as in self-play: "
-                "no gain can be called small",
+                "no gain can be called small"
             )
         return found
 
-    def judge_blocks(
-        self, blocks: BlockHistory, inputs: BlockInputs
-    ) -> BlockFinding | None:
+    def forget(self) -> None:
+        """Start over."""
+        super().forget()
+        self._learnt = False
+
+    def judge_blocks(self, blocks: BlockHistory) -> BlockFinding | None:
         """Bound what the reward can have gained since the beginning."""
-        if self._learnt or max(map(abs, self.reach(0))) > _HUGE:
+        if self._learnt or max(map(abs, blocks.reach(0))) > _HUGE:
             return None
         if len(blocks) % (len(blocks) // _OFTEN + 1):
-            return self._newest
-        if len(column(blocks, 0)) < _LINE:
+            return self.newest
+        if len(blocks.known(0)) < _LINE:
             return None  # most rewards are not finite
         line = _line(blocks)
         if not _begins(blocks[0]) or _gained(blocks, line):
             self._learnt = True
             return None
-        if _others_gain(blocks, range(_OTHERS, len(inputs.keys))):
+        if _others_gain(blocks, range(_OTHERS, len(self.keys))):
             return None
-        if self._newest is not None or self._is_flat(blocks, line, inputs):
-            return self._block_finding(blocks, line, inputs)
-        return None
+        if self.newest is None and not self._is_flat(blocks, line):
+            return None
+        first = blocks[0].first
+        return self.told(
+            first,
+            self.keys[0],
+            steps=blocks[-1].last - first + 1,
+            points=len(blocks) * self.size,
+            mean=line.mean,
+            change=line.change,
+            low=line.low,
+            high=line.high,
+            most=max(line.high, 0.0),
+            reason=self._reason(blocks),
+        )
 
-    def _is_flat(
-        self, blocks: BlockHistory, line: _LearningTrends, inputs: BlockInputs
-    ) -> bool:
+    def _is_flat(self, blocks: BlockHistory, line: _Line) -> bool:
         """Return whether a gain is ruled out for a reward that still has something to gain."""
-        if not _warm(blocks) or not _level(blocks, line):
-            return False
-        ends = self._ends(blocks[-1])
-        if ends is None:
+        ends = _ends(blocks)
+        if ends is None or not _warm(blocks) or not _level(blocks, line):
             return False
         low, high = ends
         if line.mean >= low + _SOLVED * (high - low):
             return False
-        return line.high <= self._bound(blocks, line, ends, inputs)
-
-    def _ends(self, block: Block) -> tuple[float, float] | None:
-        """Return the ends of the reward's scale: the extremes of single scores where they are
-        logged, or 0 and 1. None where they are unknown, or the reward is in the middle between
-        wins and defeats, which is where players who are equals stay.
-        """
-        low, high = self.reach(0)
-        mean = block.levels[0]
-        if math.isfinite(block.levels[_TOP]) and math.isfinite(block.levels[_BOTTOM]):
-            low = min(self.reach(_BOTTOM)[0], low)
-            high = max(self.reach(_TOP)[1], high)
-            near = _MIDDLE * (high - low)
-            is_draw = low < 0 and abs(low + high) <= near and abs(mean) <= near
-            return None if is_draw else (low, high)
-        # Scores between 0 and 1 spread by the root of m(1−m) at most, of few answers by more.
-        widest = math.sqrt(max(0.0, mean * (1 - mean)))
-        if 0.0 <= low <= high <= 1.0 and not (
-            block.levels[_SPREAD] > _WIDER * widest + _MIDDLE
-        ):
-            return 0.0, 1.0
-        return None
-
-    def _forget(self) -> None:
-        super()._forget()
-        self._learnt = False
-
-    def _bound(
-        self,
-        blocks: BlockHistory,
-        line: _LearningTrends,
-        ends: tuple[float, float],
-        inputs: BlockInputs,
-    ) -> float:
-        """Return how large a gain must be ruled out."""
-        left = ends[1] - line.mean
-        above = line.mean - ends[0]
-        # The largest that scores of this mean between these ends can have (Bhatia and Davis 2000).
-        spread = math.sqrt(max(0.0, left * above))
-        if _held_back(blocks, inputs):
+        # The largest spread that scores of this mean between these ends can have (Bhatia and Davis
+        # 2000).
+        left = high - line.mean
+        spread = math.sqrt(max(0.0, left * (line.mean - low)))
+        if self._held_back(blocks):
             share = _HELD
-        elif _moved(blocks):
-            share = _BOUND
         else:
-            share = _STRICT
-        return share * min(spread, left)
+            share = _BOUND if _distance(blocks) >= _MOVED else _STRICT
+        return line.high <= share * min(spread, left)
 
-    def _block_finding(
-        self, blocks: BlockHistory, line: _LearningTrends, inputs: BlockInputs
-    ) -> BlockFinding:
-        first = blocks[0].first
-        last = blocks[-1].last
-        points = len(blocks) * self.size
-        interval = f"{number(line.low)} to {line.high:+.2g}"
-        return BlockFinding(
-            first,
-            f"has gained nothing in {points} points: change {line.change:+.2g} (95%: {interval})",
-            f"nothing learns: in {last - first + 1:,} steps the reward has not risen, its mean is "
-            f"{number(line.mean)}; by statistics a gain of more than "
-            f"{number(max(line.high, 0.0))} is ruled out" + _reason(blocks, inputs),
-            (
-                f"{inputs.keys[0]}: change {line.change:+.2g} over {points} points "
-                f"since step {first}, with 95% certainty {interval}",
-            ),
-            inputs.keys[0],
-        )
+    def _held_back(self, blocks: BlockHistory) -> bool:
+        """Return whether the KL term is stronger than the guide's, and its cost matters beside
+        advantages.
+        """
+        _, coefficient = self.depends_on or ("", 0.0)
+        return coefficient > KL_COEF[1] and coefficient * _distance(blocks) >= _COST
+
+    def _reason(self, blocks: BlockHistory) -> str:
+        far = _distance(blocks)
+        case = "moved" if far >= _MOVED else ""
+        facts: dict[str, object] = {"far": far}
+        if self._held_back(blocks):
+            case, (name, coefficient) = "held-back", self.depends_on
+            known = {
+                "name": name,
+                "coefficient": coefficient,
+                "cost": coefficient * far,
+            }
+            facts |= known | {"least": KL_COEF[0], "most": KL_COEF[1]}
+        return filled(self.words(case).get("reason", ""), (), facts)
 
 
-def _line(blocks: BlockHistory) -> _LearningTrends:
+def _ends(blocks: BlockHistory) -> tuple[float, float] | None:
+    """Return the ends of the reward's scale: the extremes of single scores where they are logged,
+    or 0 and 1. None where they are unknown, or the reward is in the middle between wins and
+    defeats, which is where players who are equals stay.
+    """
+    levels = blocks[-1].levels
+    low, high = blocks.reach(0)
+    mean = levels[0]
+    if math.isfinite(levels[_TOP]) and math.isfinite(levels[_BOTTOM]):
+        low = min(blocks.reach(_BOTTOM)[0], low)
+        high = max(blocks.reach(_TOP)[1], high)
+        near = _MIDDLE * (high - low)
+        is_draw = low < 0 and abs(low + high) <= near and abs(mean) <= near
+        return None if is_draw else (low, high)
+    # Scores between 0 and 1 spread by the root of m(1−m) at most, of few answers by more.
+    widest = math.sqrt(max(0.0, mean * (1 - mean)))
+    is_share = 0.0 <= low <= high <= 1.0
+    return (
+        (0.0, 1.0)
+        if is_share and not levels[_SPREAD] > _WIDER * widest + _MIDDLE
+        else None
+    )
+
+
+def _line(blocks: BlockHistory) -> _Line:
     """Fit a line through the reward's levels."""
-    levels = column(blocks, 0)
+    levels = blocks.known(0)
     count = len(levels)
     mean = fmean(levels)
     middle = (count - 1) / 2
@@ -267,7 +261,7 @@ def _line(blocks: BlockHistory) -> _LearningTrends:
     shared = math.fsum(a * b for a, b in pairwise(rest)) / squares if squares else 0.0
     shared = min(0.9, max(0.0, shared))
     alone = noise * (count - 1) / math.sqrt(spread)
-    return _LearningTrends(
+    return _Line(
         mean,
         slope * (count - 1),
         alone * math.sqrt((1 + shared) / (1 - shared)),
@@ -284,25 +278,25 @@ def _begins(block: Block) -> bool:
 
 def _warm(blocks: BlockHistory) -> bool:
     """Return whether the learning rate's warm-up is over; a rate of 0 has its own rule."""
-    rates = [abs(rate) for rate in column(blocks, _RATE)]
+    rates = [abs(rate) for rate in blocks.known(_RATE)]
     return not rates or fmean(rates[: len(rates) // 2 + 1]) >= _WARM * max(rates) > 0
 
 
-def _level(blocks: BlockHistory, line: _LearningTrends) -> bool:
+def _level(blocks: BlockHistory, line: _Line) -> bool:
     """Return whether neither the line nor the newest points suggest a gain, nor a fall."""
     if not _FALLS * line.alone < line.change < _LIKELY * line.error:
         return False
-    levels = column(blocks, 0)
+    levels = blocks.known(0)
     quarter = len(levels) // 4
     gain = fmean(levels[-quarter:]) - fmean(levels[:quarter])
     return gain <= _LIKELY * line.noise * math.sqrt(2 / quarter)
 
 
-def _gained(blocks: BlockHistory, line: _LearningTrends) -> bool:
+def _gained(blocks: BlockHistory, line: _Line) -> bool:
     """Return whether a reward has gained: over all, for a time, lately, or at once with its first
     points.
     """
-    levels = column(blocks, 0)
+    levels = blocks.known(0)
     starts = range(_FIRST, len(levels) - _NEWEST + 1)
     best = max(math.fsum(levels[at : at + _NEWEST]) for at in starts) / _NEWEST
     error = line.own * math.sqrt(1 / _FIRST + 1 / _NEWEST)
@@ -323,37 +317,10 @@ def _others_gain(blocks: BlockHistory, columns: range) -> bool:
     """Return whether another score has gained: validation, or a part of the reward that others
     hide.
     """
-    lines = (course(blocks, i) for i in columns)
+    lines = (blocks.course(i) for i in columns)
     return any(line.t >= _GAINS and line.change > 0 for line in lines)
 
 
 def _distance(blocks: BlockHistory) -> float:
     """Return the usual KL to the reference over the newer half, 0 where there is none."""
-    return median(column(blocks[len(blocks) // 2 :], _KL) or [0.0])
-
-
-def _moved(blocks: BlockHistory) -> bool:
-    return _distance(blocks) >= _MOVED
-
-
-def _held_back(blocks: BlockHistory, inputs: BlockInputs) -> bool:
-    """Return whether the KL term is stronger than the guide's, and its cost matters beside
-    advantages.
-    """
-    _, coefficient = inputs.depends_on or ("", 0.0)
-    return coefficient > KL_COEF[1] and coefficient * _distance(blocks) >= _COST
-
-
-def _reason(blocks: BlockHistory, inputs: BlockInputs) -> str:
-    far = _distance(blocks)
-    if _held_back(blocks, inputs):
-        name, coefficient = inputs.depends_on
-        return (
-            f"; held back by the KL penalty: "
-            f"{name} {number(coefficient)} × KL {number(far)} "
-            f"costs {number(coefficient * far)} beside advantages of size 1, "
-            f"the guide's coefficients are {number(KL_COEF[0])}–{number(KL_COEF[1])}"
-        )
-    if _moved(blocks):
-        return f"; yet the policy has moved {number(far)} nats per token from the reference"
-    return ""
+    return median(blocks[len(blocks) // 2 :].known(_KL) or [0.0])

@@ -7,19 +7,17 @@ from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
 
-from verl_tui.health.conditions.condition import number
 from verl_tui.health.conditions.trend import trends
 from verl_tui.health.diagnoses.diagnosis import (
     BlockDiagnosis,
     BlockFinding,
     BlockInputs,
-    column,
-    course,
 )
-from verl_tui.health.finding import NotJudged
 from verl_tui.indicators import validation_keys
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from verl_tui.health.blocks import BlockHistory
     from verl_tui.health.conditions.windows import Flags
     from verl_tui.health.finding import Finding
@@ -49,20 +47,24 @@ class Plateau(BlockDiagnosis):
         validations = validation_keys(context.run.keys)[:_MOST_VALIDATIONS]
         return BlockInputs((context.indicators["reward"], *validations))
 
-    def judge(self, context: RuleContext) -> Finding | NotJudged | None:
+    def look(self, context: RuleContext) -> Finding | str | None:
         """Judge only where there are validations enough to know their trend."""
-        found = super().judge(context)
-        if isinstance(found, NotJudged):
+        found = super().look(context)
+        if isinstance(found, str):
             return found
-        window = self._history[-self.needs :]
-        for i, key in enumerate(self._inputs.keys[1:], 1):
-            if len(column(window, i)) < _VALIDATIONS:
-                return NotJudged(
-                    self.rule.id,
-                    f"needs {_VALIDATIONS} validations in the last {self.needs * self.size} "
-                    f"points, {key} has fewer",
-                )
-        return found
+        few = [key for key in self._few(self.history) if key != self.keys[0]]
+        if not few:
+            return found
+        return (
+            f"needs {_VALIDATIONS} validations in the last {self.needs * self.size} "
+            f"points, {few[0]} has fewer"
+        )
+
+    def _few(self, blocks: BlockHistory) -> Sequence[str | None]:
+        """Return the metrics of too few blocks in the window."""
+        window = blocks[-self.needs :]
+        known = {key: len(window.known(i)) for i, key in enumerate(self.keys)}
+        return [key for key, count in known.items() if count < _VALIDATIONS]
 
     def may_begin(self, blocks: BlockHistory) -> Flags:
         """Return where the reward is flat, with room for rounding; where it has gaps, too."""
@@ -72,31 +74,27 @@ class Plateau(BlockDiagnosis):
         found[ends] = ~(abs(t) >= 1.001 * _FLAT_T)
         return found
 
-    def judge_blocks(
-        self, blocks: BlockHistory, inputs: BlockInputs
-    ) -> BlockFinding | None:
+    def judge_blocks(self, blocks: BlockHistory) -> BlockFinding | None:
         """Find a window in which nothing moves."""
         window = blocks[-self.needs :]
-        lines = [course(window, i) for i in range(len(inputs.keys))]
-        if any(abs(line.t) >= _FLAT_T for line in lines):
+        lines = [window.course(i) for i in range(len(self.keys))]
+        if any(abs(line.t) >= _FLAT_T for line in lines) or self._few(blocks):
             return None
-        if any(len(column(window, i)) < _VALIDATIONS for i in range(len(inputs.keys))):
-            return None
-        levels = column(window, 0)
-        validated = "the log has no validation"
-        if len(lines) > 1:
-            validated = "validation shows none either"
-        steps = window[-1].last - window[0].first + 1
-        return BlockFinding(
-            window[0].first,
-            "showed no trend",
-            f"reward shows no trend over {steps:,} steps: mean {number(fmean(levels))}, change "
-            f"{lines[0].change:+.2g}; "
-            f"{validated}",
-            tuple(
-                f"{key}: slope {line.t:+.1f} standard errors from level over {len(window)} "
-                f"blocks of {self.size} points"
-                for key, line in zip(inputs.keys, lines, strict=True)
-            ),
-            inputs.keys[0],
+        first, last = window[0].first, window[-1].last
+        evidence = [
+            f"{key}: slope {line.t:+.1f} standard errors from level over {len(window)} "
+            f"blocks of {self.size} points"
+            for key, line in zip(self.keys, lines, strict=True)
+        ]
+        return self.told(
+            first,
+            self.keys[0],
+            evidence,
+            steps=last - first + 1,
+            mean=fmean(window.known(0)),
+            change=lines[0].change,
+            validated=_VALIDATED[len(lines) > 1],
         )
+
+
+_VALIDATED = ("the log has no validation", "validation shows none either")

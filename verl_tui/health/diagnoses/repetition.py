@@ -7,13 +7,14 @@ from typing import TYPE_CHECKING, NamedTuple
 from verl_tui.health.conditions.condition import Judged
 from verl_tui.health.conditions.spread import Shift
 from verl_tui.health.diagnoses.diagnosis import Diagnosis, Remark
-from verl_tui.health.finding import Finding, NotJudged, Severity
+from verl_tui.health.finding import Severity
 from verl_tui.health.inputs import column_of
 from verl_tui.health.learnt import has_learnt, right_or_wrong
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
+    from verl_tui.health.finding import Finding
     from verl_tui.health.rule_context import RuleContext
 
 _PAST, _LEAST, _RECENT = 30, 4, 2
@@ -58,49 +59,48 @@ class Repetition(Diagnosis):
     answers had become better.
     """
 
-    def judge(self, context: RuleContext) -> Finding | NotJudged | None:
+    def look(self, context: RuleContext) -> Finding | str | None:
         """Judge repetition and n-gram entropy of the samples."""
         figures = list(_judged_figures(context))
         if not figures:
-            return NotJudged(self.rule.id, "the log has no samples")
+            return "the log has no samples"
         judged = [one for one in figures if one.shift.has_enough]
         if not judged:
-            needed = _LEAST + _RECENT
             most = max(one.shift.seen for one in figures)
-            reason = f"needs {needed} steps with samples, has {most}"
-            return NotJudged(self.rule.id, reason)
+            return f"needs {_LEAST + _RECENT} steps with samples, has {most}"
         breached = [one for one in judged if one.shift.open is not None]
         # The first figure that has breaches counts: they go together.
         known = (one.shift.breaches for one in (*breached, *judged))
         self.breaches = next(filter(None, known), judged[0].shift.breaches)
         scores = context.revisions(map(context.names.get, _SCORED))
         self.note_remarks(context, scores, self._remark)
-        return self._finding(context, breached) if breached else None
+        if not breached:
+            return None
+        return self._finding(context, breached)
+
+    def _finding(
+        self, context: RuleContext, breached: Sequence[_JudgedFigure]
+    ) -> Finding:
+        told = [one.shift.report(one.title, context.duration) for one in breached]
+        first, held = breached[0], [one.shift.open for one in breached]
+        severity, words = self._remark(context)
+        return self.finding(
+            {"told": told[0][0] + words},
+            [
+                f"{one.key}: {sentence}"
+                for one, (_, *evidence) in zip(breached, told, strict=True)
+                for sentence in evidence
+            ],
+            since=min(breach.since for breach in held if breach is not None),
+            step=first.step,
+            key=first.key,
+            severity=severity,
+        )
 
     def _remark(self, context: RuleContext) -> Remark:
         if _better(context):
             return Remark(Severity.INFO, _LEARNT)
         return Remark(self.rule.severity, "")
-
-    def _finding(
-        self, context: RuleContext, breached: Sequence[_JudgedFigure]
-    ) -> Finding:
-        messages = []
-        evidence = []
-        for one in breached:
-            message, *more = one.shift.report(one.title, context.duration)
-            messages.append(message)
-            evidence += [f"{one.key}: {words}" for words in more]
-        severity, words = self._remark(context)
-        held = [one.shift.open for one in breached]
-        return self.finding(
-            messages[0] + words,
-            evidence,
-            since=min(breach.since for breach in held if breach is not None),
-            step=breached[0].step,
-            key=breached[0].key,
-            severity=severity,
-        )
 
 
 def _judged_figures(context: RuleContext) -> Iterator[_JudgedFigure]:

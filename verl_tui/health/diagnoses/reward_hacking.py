@@ -17,8 +17,6 @@ from verl_tui.health.diagnoses.diagnosis import (
     BlockDiagnosis,
     BlockFinding,
     BlockInputs,
-    column,
-    course,
 )
 from verl_tui.health.learnt import has_learnt, right_or_wrong
 from verl_tui.health.trade_off import TradeOff, may_pay, trade_off
@@ -79,7 +77,6 @@ class RewardHacking(BlockDiagnosis):
     """
 
     requires: ClassVar[tuple[str, ...]] = ("reward",)
-    errors: ClassVar[bool] = True
     _seen: int = -1
     """Number of blocks when one last showed it: a single one may be chance."""
     _cost: TradeOff | None = None
@@ -102,13 +99,11 @@ class RewardHacking(BlockDiagnosis):
         keys = (reward, *samples, *validations, *parts, *scores)
         return BlockInputs(keys, columns)
 
-    def judge_blocks(
-        self, blocks: BlockHistory, inputs: BlockInputs
-    ) -> BlockFinding | None:
+    def judge_blocks(self, blocks: BlockHistory) -> BlockFinding | None:
         """Look for what the reward costs, then over several stretches; two blocks in a row must
         show it.
         """
-        finding = self._costs(blocks, inputs) or self._compare(blocks, inputs)
+        finding = self._costs(blocks) or self._compare(blocks)
         if finding is None:
             return None
         before, self._seen = self._seen, len(blocks)
@@ -124,113 +119,82 @@ class RewardHacking(BlockDiagnosis):
         for lag in _LAGS:
             ends = np.arange(lag - 1, len(blocks))
             found[ends] |= ~(trends(blocks.levels(0), lag, ends)[1] < 0.999 * _RISE_T)
-        for i in _costly(self._inputs):
+        for i in self._costly:
             found |= may_pay(blocks, i)
         return found
 
-    def _forget(self) -> None:
-        super()._forget()
+    def forget(self) -> None:
+        """Start over."""
+        super().forget()
         self._seen = -1
         self._cost = None
 
-    def _costs(self, blocks: BlockHistory, inputs: BlockInputs) -> BlockFinding | None:
+    @property
+    def _costly(self) -> range:
+        """The columns that a reward may rise at the cost of."""
+        return range(3, len(self.keys) - len(_SCORED))
+
+    def _costs(self, blocks: BlockHistory) -> BlockFinding | None:
         """Return what the reward rises at the cost of."""
+        if self._cost is None or not self._cost.lasts(blocks):
+            found = (trade_off(blocks, i) for i in self._costly)
+            self._cost = next(filter(None, found), None)
         cost = self._cost
-        if cost is not None and not cost.lasts(blocks, self.reach(cost.column)):
-            cost = None
-        if cost is None:
-            found = (trade_off(blocks, i, self.reach(i)) for i in _costly(inputs))
-            cost = next(filter(None, found), None)
-        self._cost = cost
         if cost is None:
             return None
-        return _cost_finding(blocks, cost, inputs)
+        now = blocks[-1].levels[cost.column]
+        part = cost.column - 3 - self.depends_on.validations
+        held_out = part >= 0 and self.depends_on.weights[part] == 0
+        return self.told(
+            cost.since,
+            self.keys[cost.column],
+            case="cost",
+            best=cost.best,
+            best_step=cost.best_step,
+            found=cost.now,
+            now=now if math.isfinite(now) else cost.now,
+            weight=" (weight 0)" if held_out else "",
+            reward_then=cost.reward_then,
+        )
 
-    def _compare(
-        self, blocks: BlockHistory, inputs: BlockInputs
-    ) -> BlockFinding | None:
+    def _compare(self, blocks: BlockHistory) -> BlockFinding | None:
+        """Return the first sign that a rising reward is no improvement, None without one."""
         for lag in _LAGS:
             stretch = blocks[-lag:]
-            sign = self._sign(stretch, inputs) if len(stretch) == lag else None
+            sign = self._sign(stretch) if len(stretch) == lag else None
             if sign is not None:
-                return self._block_finding(stretch, sign, inputs)
+                reward = stretch.known(0)
+                return self.told(
+                    sign.since,
+                    sign.key,
+                    begun=reward[0],
+                    now=reward[-1],
+                    begin=stretch[0].last,
+                    sign=sign.words,
+                )
         return None
 
-    def _sign(self, stretch: BlockHistory, inputs: BlockInputs) -> _Sign | None:
-        """Return the first sign that a rising reward is no improvement, None without one."""
-        low, high = self.reach(0)
-        line = course(stretch, 0)
+    def _sign(self, stretch: BlockHistory) -> _Sign | None:
+        low, high = stretch.reach(0)
+        line = stretch.course(0)
         size = max(high - low, abs(high + low) / 2)
         if line.t < _RISE_T or line.change < _RISE * size:
             return None
-        validations = range(3, 3 + inputs.depends_on.validations)
+        validations = range(3, 3 + self.depends_on.validations)
         # Where any validation follows, the reward stands for something.
         if any(_follows(stretch, i) for i in validations):
             return None
         gain = line.change if low >= 0.0 and high <= 1.0 else None
-        for i in validations:
-            sign = _validation(stretch, i, gain, inputs.keys[i])
-            if sign is not None:
-                return sign
-        return _samples(stretch, inputs.keys)
-
-    def _block_finding(
-        self, stretch: BlockHistory, sign: _Sign, inputs: BlockInputs
-    ) -> BlockFinding:
-        first = column(stretch, 0)[0]
-        last = column(stretch, 0)[-1]
-        begin = stretch[0].last
-        end = stretch[-1].last
-        return BlockFinding(
-            sign.since,
-            f"rose to {number(last)} while {sign.words}",
-            f"the reward rose from {number(first)} to {number(last)} over steps {begin}–{end}, "
-            f"but {sign.words}",
-            (
-                f"{inputs.keys[0]}: {number(first)} at step {begin}, {number(last)} at {end}",
-                f"{sign.key}: {sign.words}",
-                "read samples with high scores to confirm",
-            ),
-            sign.key,
-        )
-
-
-def _costly(inputs: BlockInputs) -> range:
-    """Return the columns that a reward may rise at the cost of."""
-    return range(3, len(inputs.keys) - len(_SCORED))
-
-
-def _cost_finding(
-    blocks: BlockHistory, cost: TradeOff, inputs: BlockInputs
-) -> BlockFinding:
-    key = inputs.keys[cost.column] or ""
-    reward = inputs.keys[0]
-    part = cost.column - 3 - inputs.depends_on.validations
-    held_out = part >= 0 and inputs.depends_on.weights[part] == 0
-    now = blocks[-1].levels[cost.column]
-    last = blocks[-1].last
-    newest = now if math.isfinite(now) else cost.now
-    fell = f"from {number(cost.best)} at step {cost.best_step} to {number(newest)}"
-    rose = f"from {number(cost.reward_then)} to {number(blocks[-1].levels[0])}"
-    return BlockFinding(
-        cost.since,
-        f"rose at the cost of {key}, which fell from {number(cost.best)} to {number(cost.now)}",
-        f"the reward rises at the cost of {key}{' (weight 0)' if held_out else ''}: "
-        f"that fell {fell}, while the reward rose {rose}",
-        (
-            f"{key}: {fell} at step {last} (means of blocks)",
-            f"{reward}: {rose} at step {last}",
-        ),
-        key,
-    )
+        signs = (_validation(stretch, i, gain, self.keys[i]) for i in validations)
+        return next(filter(None, signs), None) or _samples(stretch, self.keys)
 
 
 def _follows(stretch: BlockHistory, i: int) -> bool:
     """Return whether a validation score rises with the reward."""
-    values = column(stretch, i)
+    values = stretch.known(i)
     if len(values) < 4:
         return False
-    line = course(stretch, i)
+    line = stretch.course(i)
     return line.t >= _FOLLOW_T and line.change >= _FOLLOW * max(map(abs, values))
 
 
@@ -252,7 +216,7 @@ def _validation(
     ]
     if len(points) < _VALIDATIONS:
         return None
-    line = course(stretch, i)
+    line = stretch.course(i)
     begin, first = points[0]
     _, now = points[-1]
     size = max(abs(value) for _, value in points)
@@ -282,24 +246,18 @@ def _samples(stretch: BlockHistory, keys: Sequence[str | None]) -> _Sign | None:
     scores, spreads = (stretch.levels(i).tolist() for i in (-2, -1))
     if right_or_wrong(scores, spreads) and has_learnt(scores):
         return None
-    for i, words, is_worse in _SAMPLE_SIGNS:
-        values = column(stretch, i)
-        if len(values) >= _VALIDATIONS and is_worse(course(stretch, i), values[0]):
+    for i, words, way in _SAMPLE_SIGNS:
+        values, line = stretch.known(i), stretch.course(i)
+        least = _REPEATS if way > 0 else _POORER * abs(values[0] if values else 0.0)
+        is_worse = way * line.change >= least and way * line.t >= _RISE_T
+        if len(values) >= _VALIDATIONS and is_worse:
             change = f"{number(values[0])} before, {number(values[-1])} now"
             return _Sign(f"{words}: {change}", keys[i], stretch[0].last)
     return None
 
 
-def _repeat_more(line: Trend, _first: float) -> bool:
-    return line.change >= _REPEATS and line.t >= _RISE_T
-
-
-def _are_more_alike(line: Trend, first: float) -> bool:
-    return -line.change >= _POORER * abs(first) and line.t <= -_RISE_T
-
-
 _SAMPLE_SIGNS = (
-    (1, "samples repeat themselves more", _repeat_more),
-    (2, "samples have become more alike", _are_more_alike),
+    (1, "samples repeat themselves more", 1),
+    (2, "samples have become more alike", -1),
 )
-"""Column of a figure of samples, its sign in words, and the test of its trend and first level."""
+"""Column of a figure of samples, its sign in words, and the way in which it gets worse."""

@@ -9,20 +9,18 @@ from typing import TYPE_CHECKING, ClassVar, NamedTuple
 
 import numpy as np
 
-from verl_tui.health.conditions.condition import number
 from verl_tui.health.diagnoses.diagnosis import (
     BlockDiagnosis,
     BlockFinding,
     BlockInputs,
-    column,
 )
 from verl_tui.metrics import describe
 from verl_tui.patterns import NamePattern
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Sequence
 
-    from verl_tui.health.blocks import BlockHistory
+    from verl_tui.health.blocks import Block, BlockHistory
     from verl_tui.health.conditions.windows import Flags
     from verl_tui.health.rule_context import RuleContext
 
@@ -65,17 +63,16 @@ class _Slow(NamedTuple):
     column: int
     usual: float
     """Seconds before."""
-    each: float | None
-    """Seconds a token before, None where tokens are not known."""
+    each: float
+    """Seconds a token before, 0 where tokens are not known."""
 
     def holds(self, blocks: BlockHistory) -> Flags:
         """Return which blocks are slow."""
-        level, tokens = blocks.levels(self.column), blocks.levels(1)
-        least = np.full(len(blocks), _OVER * self.usual)
-        if self.each is not None:
-            by_tokens = _OVER * self.each * np.where(tokens > 0, tokens, 0.0)
-            least = np.maximum(least, by_tokens)
-        found: Flags = level >= least
+        tokens = blocks.levels(1)
+        least = self.each * np.where(tokens > 0, tokens, 0.0)
+        found: Flags = blocks.levels(self.column) >= _OVER * np.maximum(
+            least, self.usual
+        )
         return found
 
 
@@ -103,56 +100,33 @@ class SlowPhase(BlockDiagnosis):
     def may_begin(self, blocks: BlockHistory) -> Flags:
         """Return where a phase takes longer than it ever did."""
         found = np.zeros(len(blocks), bool)
-        low, _ = blocks.reach()
-        for i in range(2, len(self._inputs.keys)):
-            found |= blocks.levels(i) >= _SLOWER * low[:, i]
+        for i in range(2, len(self.keys)):
+            found |= blocks.levels(i) >= _SLOWER * blocks.lowest(i)
         return found
 
-    def judge_blocks(
-        self, blocks: BlockHistory, inputs: BlockInputs
-    ) -> BlockFinding | None:
+    def judge_blocks(self, blocks: BlockHistory) -> BlockFinding | None:
         """Compare each phase with its past, and report the one that costs most."""
-        if (
-            self.open is not None
-            and self._newest is not None
-            and self._slow is not None
-        ):
-            since = self._newest.since
-        else:
-            newest = blocks[-_NOW:]
-            past = _past(blocks)
-            found = (
-                _find(newest, past, i, self.reach(i)[0])
-                for i in range(2, len(inputs.keys))
-            )
-            self._slow = max((one for one in found if one is not None), default=None)
+        since = self.newest.since if self.newest is not None else None
+        if self.open is None or self._slow is None or since is None:
+            found = [_find(blocks, i) for i in range(2, len(self.keys))]
+            self._slow = max(filter(None, found), default=None)
             since = _since(blocks, self._slow) if self._slow is not None else 0
-        if self._slow is None or not self._slow.holds(blocks[-1:])[0]:
+        slow = self._slow
+        if slow is None or not slow.holds(blocks[-1:])[0]:
             return None
-        return self._block_finding(blocks, self._slow, since, inputs)
+        return self._told(blocks[-1], slow, since)
 
-    def _block_finding(
-        self, blocks: BlockHistory, slow: _Slow, since: int, inputs: BlockInputs
-    ) -> BlockFinding:
-        i = slow.column
-        usual = slow.usual
-        key = inputs.keys[i]
-        now = blocks[-1].levels[i]
-        step = blocks[-1].levels[0]
-        last = blocks[-1].last
-        share = "" if key == inputs.keys[0] else f", {now / step:.0%} of the step"
-        return BlockFinding(
+    def _told(self, newest: Block, slow: _Slow, since: int) -> BlockFinding:
+        step, now = newest.levels[0], newest.levels[slow.column]
+        key = self.keys[slow.column]
+        is_part = key != self.keys[0] and step > 0
+        return self.told(
             since,
-            f"slowed: {key} from {number(usual)} s to {number(now)} s",
-            f"{key} takes {number(now)} s{share}, {number(now / usual)} times what it took "
-            f"before step {since} "
-            f"({number(usual)} s)",
-            (
-                f"{key}: usual {number(usual)} s, {number(now)} s at step {last} (mean of "
-                f"{self.size} points)",
-                f"{inputs.keys[0]}: {number(step)} s at step {last}",
-            ),
             key,
+            usual=slow.usual,
+            now=now,
+            times=now / slow.usual,
+            share=f", {now / step:.0%} of the step" if is_part else "",
         )
 
 
@@ -179,35 +153,26 @@ def _past(blocks: BlockHistory) -> Sequence[BlockHistory]:
     return blocks[max(1, end - _PAST) : end], blocks[1 : min(end, 1 + _PAST)]
 
 
-def _find(
-    newest: BlockHistory, past: Sequence[BlockHistory], i: int, lowest: float
-) -> _Slow | None:
-    """Return by how much a phase is slower than it was, None where it is not.
-
-    Args:
-        newest: The newest blocks.
-        past: Blocks that make the usual time.
-        i: The phase's column.
-        lowest: Its lowest level so far.
-    """
+def _find(blocks: BlockHistory, i: int) -> _Slow | None:
+    """Return by how much the phase of a column is slower than it was, None where it is not."""
+    newest = blocks[-_NOW:]
     levels: list[float] = newest.levels(i).tolist()
     now = min(levels)
     step = newest[-1].levels[0]
     # Most phases are too short to matter, or no slower than they ever were: that is quickly seen.
-    matters = now >= _SHARE * step and now >= _SLOWER * lowest
+    if not now >= max(_SHARE * step, _SLOWER * blocks.reach(i)[0]):
+        return None
     # More than the whole step is no part of it: a sum over workers, or another unit.
-    matters = matters and not levels[-1] > _WHOLE * step
-    usual = _usual(column, past, i) if matters else None
-    if usual is None or not now >= _SLOWER * usual or not now - usual >= _SHARE * step:
+    if levels[-1] > _WHOLE * step:
+        return None
+    past = _past(blocks)
+    usual = _usual([stretch.known(i) for stretch in past])
+    if not usual or now < _SLOWER * usual or not now - usual >= _SHARE * step:
         return None
     # Longer responses take longer: that is no fault of the phase.
-    each = _usual(_per_token, past, i)
-    if (
-        each is not None
-        and min(_per_token(newest, i), default=math.inf) < _SLOWER * each
-    ):
-        return None
-    return _Slow(now - usual, i, usual, each)
+    each = _usual([_per_token(stretch, i) for stretch in past])
+    is_slower = min(_per_token(newest, i), default=math.inf) >= _SLOWER * each
+    return _Slow(now - usual, i, usual, each) if is_slower else None
 
 
 def _per_token(blocks: BlockHistory, i: int) -> Sequence[float]:
@@ -218,18 +183,10 @@ def _per_token(blocks: BlockHistory, i: int) -> Sequence[float]:
     return each
 
 
-def _usual(
-    of: Callable[[BlockHistory, int], Sequence[float]],
-    stretches: Sequence[BlockHistory],
-    i: int,
-) -> float | None:
-    """Return the least of the medians of stretches that are long enough, None where there is
-    none.
-    """
-    known = [of(stretch, i) for stretch in stretches]
-    usual = [median(levels) for levels in known if len(levels) >= _LEAST_PAST]
-    level = min(usual, default=0.0)
-    return level if level > 0 else None
+def _usual(stretches: Sequence[Sequence[float]]) -> float:
+    """Return the least of the medians of stretches that are long enough, 0 where there is none."""
+    usual = [median(levels) for levels in stretches if len(levels) >= _LEAST_PAST]
+    return max(0.0, min(usual, default=0.0))
 
 
 def _since(blocks: BlockHistory, slow: _Slow) -> int:

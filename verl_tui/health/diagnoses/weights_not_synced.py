@@ -7,12 +7,11 @@ from __future__ import annotations
 import math
 from bisect import bisect_right
 from functools import lru_cache
-from typing import TYPE_CHECKING, ClassVar, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from verl_tui.health.diagnoses.diagnosis import Diagnosis
-from verl_tui.health.finding import Finding, NotJudged
+from verl_tui.health.diagnoses.diagnosis import PresentDiagnosis
 from verl_tui.indicators import validation_keys
 from verl_tui.words import counted
 
@@ -20,6 +19,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from verl_tui.health.conditions.windows import Numbers
+    from verl_tui.health.finding import Finding
     from verl_tui.health.rule_context import RuleContext
     from verl_tui.runs.series import Series
 
@@ -49,30 +49,27 @@ class _Same(NamedTuple):
     """Validations of this score so far."""
 
 
-class WeightsNotSynced(Diagnosis):
+class WeightsNotSynced(PresentDiagnosis):
     """Every validation score has been the same, digit by digit, while the learning rate was above
     0.
     """
-
-    sentences: ClassVar[bool] = True
 
     _read: tuple[object, ...] = ()
     """The validations as they were last judged."""
     _found: Finding | None = None
 
-    def judge(self, context: RuleContext) -> Finding | NotJudged | None:
+    def look(self, context: RuleContext) -> Finding | str | None:
         """Look at the validations, one after the other."""
-        rule = self.rule
         keys = validation_keys(context.run.keys)[:_MOST]
-        scores = [one for one in map(context.run.present, keys) if one is not None]
+        scores = [*filter(None, map(context.run.present, keys))]
         learning = context.run.present(context.first_key(_RATES))
         if not scores:
-            return NotJudged(rule.id, "the log has no validation")
+            return "the log has no validation"
         if learning is None:
-            return NotJudged(rule.id, "the log has no learning rate")
+            return "the log has no learning rate"
         most = max(map(len, scores))
-        if most < rule.count:
-            return NotJudged(rule.id, f"needs {rule.count} validations, has {most}")
+        if most < self.rule.count:
+            return f"needs {self.rule.count} validations, has {most}"
         validations = [
             (one.key, len(one), one.revision, one.values[-1]) for one in scores
         ]
@@ -108,23 +105,23 @@ class WeightsNotSynced(Diagnosis):
         least = float(rates[start:stop].min()) if start < stop else 0.0
         if least <= 0:
             return None
-        rate = f"{learning.key}: at least {least:.3g} since then"
-        return self._same_finding(first, same, last, rate)
+        return self._told(first, same, last, f"{learning.key}: at least {least:.3g}")
 
-    def _same_finding(
+    def _told(
         self, first: _Same, same: Sequence[_Same], last: int, rate: str
     ) -> Finding:
-        others = ""
-        if len(same) > 1:
-            others = f", and {counted(len(same) - 1, 'other score')} too"
-        evidence = [
-            f"{one.key}: {one.value!r} in {one.times} validations since step {one.since}"
-            for one in same[:3]
-        ]
+        count = len(same) - 1
+        others = f", and {counted(count, 'other score')} too" if count else ""
+        facts = {"value": f"{first.value!r}", "times": first.times, "others": others}
         return self.finding(
-            f"{first.key} has been {first.value!r} to the last digit in {first.times} validations "
-            f"since step {first.since}{others}, although the learning rate is above 0",
-            (*evidence, rate),
+            facts,
+            (
+                *(
+                    f"{one.key}: {one.value!r} in {one.times} validations since step {one.since}"
+                    for one in same[:3]
+                ),
+                f"{rate} since then",
+            ),
             since=first.since,
             step=last,
             key=first.key,

@@ -8,13 +8,13 @@ from pathlib import PurePath
 from statistics import median
 from typing import TYPE_CHECKING
 
-from verl_tui.health.diagnoses.diagnosis import Diagnosis
+from verl_tui.health.diagnoses.diagnosis import PresentDiagnosis
 from verl_tui.runs.views.errors import worker_errors
 from verl_tui.runs.views.state import State
 from verl_tui.text import one_line
 
 if TYPE_CHECKING:
-    from verl_tui.health.finding import Finding, NotJudged
+    from verl_tui.health.finding import Finding
     from verl_tui.health.rule_context import RuleContext
     from verl_tui.runs.run import Run
     from verl_tui.runs.troubles import Trouble
@@ -23,25 +23,19 @@ _BEFORE = 20
 """Steps before the first error that show the usual number of samples."""
 
 
-class WorkerErrors(Diagnosis):
+class WorkerErrors(PresentDiagnosis):
     """The same error of workers several times, the last of them lately."""
 
-    sentences = True
-
-    def judge(self, context: RuleContext) -> Finding | NotJudged | None:
+    def look(self, context: RuleContext) -> Finding | None:
         """Report the workers' most frequent error, its count, and the samples that it costs."""
         run = context.run
-        finding = None
-        if context.state not in (State.CRASHED, State.FINISHED):
-            lately = (run.step or 0) - self.rule.window
-            found = (
-                self._finding(run, path, error)
-                for path, error in worker_errors(run)
-                if (error.step or 0) >= lately and error.count >= self.rule.count
-            )
-            finding = next(found, None)
-        self.remember(finding, run.step)
-        return finding
+        if context.state in (State.CRASHED, State.FINISHED):
+            return None
+        lately = (run.step or 0) - self.rule.window
+        for path, error in worker_errors(run):
+            if (error.step or 0) >= lately and error.count >= self.rule.count:
+                return self._finding(run, path, error)
+        return None
 
     def _finding(self, run: Run, path: str, error: Trouble) -> Finding:
         first, last = error.first, error.last
@@ -49,7 +43,11 @@ class WorkerErrors(Diagnosis):
         if last.line != first.line:
             lines += f" to {last.line}"
         return self.finding(
-            f"{one_line(first.actor)} reported {error.count:,} times: {one_line(first.text, 200)}",
+            {
+                "actor": one_line(first.actor),
+                "count": error.count,
+                "text": one_line(first.text, 200),
+            },
             (f"{lines}: {one_line(first.text, 160)}", _cost(run, error.since)),
             since=error.since,
             step=error.step,

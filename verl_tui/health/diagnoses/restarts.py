@@ -1,25 +1,53 @@
-"""A resume that went on without the weights, or without the optimiser's state: what the run had
-gained is gone with it.
-"""
+"""Restarts: that the log started over, and what the new start did not load."""
 
 from __future__ import annotations
 
 import math
 from bisect import bisect_left
+from operator import attrgetter
 from statistics import fmean, variance
 from typing import TYPE_CHECKING, NamedTuple
 
-from verl_tui.health.conditions.condition import number
-from verl_tui.health.diagnoses.diagnosis import Diagnosis
-from verl_tui.health.finding import Finding, NotJudged
+from verl_tui.health.conditions.condition import Breach, number
+from verl_tui.health.diagnoses.diagnosis import Diagnosis, PresentDiagnosis
 from verl_tui.means import finite
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterable, Iterator, Sequence
 
+    from verl_tui.health.finding import Finding
     from verl_tui.health.rule_context import RuleContext
-    from verl_tui.runs.restarts import RestartMark
     from verl_tui.runs.run import Run
+
+
+class RestartNotice(Diagnosis):
+    """Steps went back, or the file was rewritten."""
+
+    def look(self, context: RuleContext) -> Finding | None:
+        """Report where the run's sources started over."""
+        marks = context.run.restarts
+        self.breaches.clear()
+        for mark in marks:
+            self.end(mark.step)
+            self.begin(Breach(mark.step, mark.step, f"started over: {mark.reason}"))
+        if not marks:
+            return None
+        # They go by step: those beyond the step that the run has reached anew are of segments
+        # before.
+        end = context.end
+        reached = [mark for mark in marks if end is None or mark.step <= end]
+        newest = reached[-1] if reached else marks[-1]
+        often = f" for the {_nth(len(marks))} time" if len(marks) > 1 else ""
+        return self.finding(
+            {"often": often, "reason": newest.reason},
+            [f"step {mark.step}: {mark.reason} ({mark.path})" for mark in marks[-5:]],
+            since=newest.step,
+        )
+
+
+def _nth(count: int) -> str:
+    return {2: "second", 3: "third"}.get(count, f"{count}th")
+
 
 _OF_WEIGHTS = ("reward", "reference_kl", "entropy")
 """Indicators that depend on the weights."""
@@ -86,42 +114,54 @@ class _Levels(NamedTuple):
         return f"{self.key} {before} → {after}"
 
 
-class ResumeLost(Diagnosis):
+class ResumeLost(PresentDiagnosis):
     """All that had moved since the run's start is back there right behind a resume."""
 
     alive = True  # it is about the newest restart only
-    sentences = True
 
-    def judge(self, context: RuleContext) -> Finding | NotJudged | None:
+    def look(self, context: RuleContext) -> Finding | str | None:
         """Compare the levels before and after the newest restart with those of the start."""
         run = context.run
         if not run.restarts:
-            return NotJudged(self.rule.id, "the log shows no restart")
-        finding = self._finding(context, run.restarts[-1])
-        self.remember(finding, run.step)
-        return finding
+            return "the log shows no restart"
+        found = self._lost(context, run.restarts[-1].step)
+        return None if found is None else self._finding(run, *found)
 
-    def _finding(self, context: RuleContext, mark: RestartMark) -> Finding | None:
+    def _lost(
+        self, context: RuleContext, step: int
+    ) -> tuple[str, Sequence[_Levels]] | None:
+        """Return what a restart did not load and the levels that show it, None if all is there."""
         run = context.run
-        keys = [context.indicators.get(name) for name in _OF_WEIGHTS]
-        weights = [one for one in _levels(run, keys, mark.step) if one.moved]
-        rates = [context.first_key(self.rule.metric)]
-        rate = [one for one in _levels(run, rates, mark.step) if one.repeats]
-        found = _lost(run, weights, rate)
-        if found is None:
-            return None
-        lost, shown = found
-        levels = "; ".join(one.words for one in shown)
+        levels = _levels(run, map(context.indicators.get, _OF_WEIGHTS), step)
+        weights = [*filter(attrgetter("moved"), levels)]
+        rates = _levels(run, [context.first_key(self.rule.metric)], step)
+        rate = [*filter(attrgetter("repeats"), rates)]
+        if weights and all(map(attrgetter("back"), weights)):
+            if weights[0].anew and not _is_to_load(run):
+                return None  # started anew, maybe on purpose
+            return "", [*weights, *rate]
+        return ("optimiser", rate) if rate and not rate[0].anew else None
+
+    def _finding(self, run: Run, case: str, shown: Sequence[_Levels]) -> Finding:
+        mark = run.restarts[-1]
         return self.finding(
-            f"the restart at step {mark.step} did not load {lost}: {levels}",
-            (*map(_in_words, shown), f"step {mark.step}: {mark.reason}"),
+            {"levels": "; ".join(one.words for one in shown)},
+            (
+                *(
+                    f"{one.words}, at the start {number(fmean(one.start))} "
+                    f"(means of up to {_MOST} points)"
+                    for one in shown
+                ),
+                f"step {mark.step}: {mark.reason}",
+            ),
+            case=case,
             since=mark.step,
             step=run.step,
             key=shown[0].key,
         )
 
 
-def _levels(run: Run, keys: Sequence[str | None], restart: int) -> Iterator[_Levels]:
+def _levels(run: Run, keys: Iterable[str | None], restart: int) -> Iterator[_Levels]:
     """Yield the levels of metrics around a restart, of those that have enough points.
 
     After a restart at the run's first step, what is left from before lies beyond the step reached.
@@ -152,22 +192,3 @@ def _is_to_load(run: Run) -> bool:
     """Return whether settings say that a start goes on from a checkpoint."""
     stated = run.config.find(_LOADS)
     return stated is not None and str(stated[1]).strip().lower() not in _NOT
-
-
-def _lost(
-    run: Run, weights: Sequence[_Levels], rate: Sequence[_Levels]
-) -> tuple[str, Sequence[_Levels]] | None:
-    """Return what a restart did not load and the levels that show it, None if all is there."""
-    if weights and all(one.back for one in weights):
-        if weights[0].anew and not _is_to_load(run):
-            return None  # started anew, maybe on purpose
-        words = "the weights, as all that depends on them is back at its start"
-        return words, [*weights, *rate]
-    if rate and not rate[0].anew:
-        return "the optimiser's state, as its schedule is back at its start", rate
-    return None
-
-
-def _in_words(levels: _Levels) -> str:
-    start = number(fmean(levels.start))
-    return f"{levels.words}, at the start {start} (means of up to {_MOST} points)"

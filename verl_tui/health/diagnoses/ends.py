@@ -1,0 +1,208 @@
+"""How a run ended: it died, or stopped in order before its last step."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from verl_tui.health.conditions.condition import number
+from verl_tui.health.diagnoses.diagnosis import PresentDiagnosis
+from verl_tui.health.diagnoses.host_memory import memory_growth
+from verl_tui.health.finding import Severity
+from verl_tui.health.root_cause import line_shown, root_cause
+from verl_tui.records import EventKind
+from verl_tui.runs.views.signs_of_life import writer
+from verl_tui.runs.views.state import State, interrupted
+from verl_tui.text import one_line
+
+if TYPE_CHECKING:
+    from verl_tui.health.finding import Finding
+    from verl_tui.health.root_cause import RootCause
+    from verl_tui.health.rule_context import RuleContext
+    from verl_tui.records import Event, Phase
+    from verl_tui.runs.run import Run
+
+
+_ENDS = (EventKind.FATAL, EventKind.TRACEBACK, EventKind.STOPPED)
+_UNNAMED = "Traceback (most recent call last):"
+"""Ends the first line of an exception whose name the log does not hold."""
+_GROWN_FOR, _GROWN = 20, 1.25
+"""Points and growth of the host's memory that explain a worker's death: heuristic."""
+
+
+class Crash(PresentDiagnosis):
+    """A traceback, a fatal message or a signal, and no step after it."""
+
+    alive = True  # a traceback alone means something only after some silence
+
+    def counts(self, _finding: Finding, context: RuleContext) -> bool:
+        """Return whether it is certain."""
+        return context.state is State.CRASHED
+
+    def look(self, context: RuleContext) -> Finding | str | None:
+        """Report how the run crashed, or an error that may have ended it."""
+        run, state = context.run, context.state
+        event = run.outcome
+        if event is not None and event.kind in _ENDS and state is not State.FINISHED:
+            return self._finding(context, event)
+        if state is State.CRASHED or (state is State.ENDED and _tells(run)):
+            return self._finding(context, None)
+        if run.events:
+            return None
+        return "no source reports how the run started or ended"
+
+    def _finding(self, context: RuleContext, event: Event | None) -> Finding:
+        """Report an end that the log tells of, or that a process left without a word, and what it
+        follows from.
+        """
+        run = context.run
+        phase, step = (None, None) if event is None else (event.phase, event.step)
+        step = run.step if step is None else step
+        cause = root_cause(run, phase)
+        case, severity = self._case(context, event)
+        last, why = _last_line(run, event, cause), _own_words(run, event)
+        lines, advice = [last], "" if event is not None else None
+        if cause is not None and case != "interrupted":
+            own = "" if event is not None else why
+            lines, advice = [cause.line, last, cause.others, own], cause.advice
+            why = _memory_words(context, cause) or cause.words
+            phase = cause.event.phase or phase
+        place, doing = _place(step, phase)
+        return self.finding(
+            {"place": place, "why": why},
+            (*lines, doing, "no step came after it"),
+            case=case,
+            since=step,
+            severity=severity,
+            advice=None if case == "interrupted" else advice,
+        )
+
+    def _case(
+        self, context: RuleContext, event: Event | None
+    ) -> tuple[str, Severity | None]:
+        """Return which end it is, and its severity if it is not the guide's."""
+        if event is not None and event.kind is EventKind.STOPPED:
+            by_user = interrupted(context.run)
+            return ("interrupted", Severity.INFO) if by_user else ("stopped", None)
+        if context.state is State.CRASHED:
+            return "", None
+        return "silent" if event is None else "uncertain", Severity.WARNING
+
+
+def _place(step: int | None, phase: Phase | None) -> tuple[str, str]:
+    """Return where a run ended, with what it was doing, and what shows that."""
+    place = "before the first step" if step is None else f"at step {step}"
+    if phase is None:
+        return place, ""
+    words = phase.words
+    shown = f"it was {words}, by its traceback: {phase.function}"
+    return f"{place} while {words}", shown
+
+
+def _memory_words(context: RuleContext, cause: RootCause) -> str:
+    """Return what the growth of the host's memory says of a worker that died without a word."""
+    growth = memory_growth(context, _GROWN_FOR) if cause.kind == "report" else None
+    if growth is None or growth.now < _GROWN * growth.first:
+        return ""
+    return (
+        f"a worker died, most likely because the host's memory ran out: it grew from "
+        f"{number(growth.first)} to {number(growth.now)}{growth.unit} since step {growth.since}"
+    )
+
+
+def _tells(run: Run) -> bool:
+    """Return whether it shows how a run ended that has no closing line."""
+    cause = root_cause(run)
+    return _is_gone(run) or (cause is not None and cause.is_certain)
+
+
+def _is_gone(run: Run) -> bool:
+    """Return whether the run's process is gone without a message; one that only began a file may
+    have finished.
+    """
+    holder = writer(run)
+    if holder is None or not holder.gone or run.outcome is not None:
+        return False
+    return not holder.by_name or run.total_steps is not None
+
+
+def _own_words(run: Run, event: Event | None) -> str:
+    """Return what the log says last, or that a process left without a word."""
+    if event is not None:
+        is_cut = event.text.endswith(_UNNAMED)
+        return "its log ends within a traceback" if is_cut else one_line(event.text)
+    holder = writer(run)
+    if holder is None:
+        return "nothing shows how it ended"
+    return f"{holder.words} is gone; it was killed, or ended without a message"
+
+
+def _last_line(run: Run, event: Event | None, cause: RootCause | None) -> str:
+    """Return the line that tells of an end, empty if it is that of the cause."""
+    if event is None or (cause is not None and cause.event.line == event.line):
+        return ""
+    paths = (path for path, state in run.sources.items() if state.ending is event)
+    return line_shown(next(paths, ""), event)
+
+
+_IN_ORDER = (EventKind.EXITED, EventKind.FINISHED)
+_LAST = "Final validation metrics"
+"""verl prints this at its last step only, whatever total was stated before."""
+_KINDS = {"stop": True, "cause": False}
+"""Kinds of root causes that decide: the run's own limit, an error, which is the crash's to tell."""
+
+
+class EndedEarly(PresentDiagnosis):
+    """An orderly end short of the stated steps, or by a limit of the run's own."""
+
+    alive = True  # what an end is depends on the process
+
+    def look(self, context: RuleContext) -> Finding | str | None:
+        """Report how far the run got, and the line that says why it stopped."""
+        run = context.run
+        if context.state not in (State.FINISHED, State.ENDED):
+            is_known = run.total_steps is not None
+            return None if is_known else "the log does not say how many steps to go"
+        cause, end = root_cause(run), run.outcome
+        early = end is not None and end.kind in _IN_ORDER and _is_short(run)
+        is_told = early if cause is None else _KINDS.get(cause.kind, early)
+        return self._finding(run, cause, end) if is_told else None
+
+    def _finding(self, run: Run, cause: RootCause | None, end: Event | None) -> Finding:
+        return self.finding(
+            {
+                "where": _where(run),
+                "why": "no line says why" if cause is None else cause.words,
+            },
+            (
+                cause and cause.line,
+                end and line_shown("", end),
+            ),
+            since=run.step,
+            advice=(cause and cause.advice) or None,
+        )
+
+
+def _is_short(run: Run) -> bool:
+    """Return whether more steps were to come than the log leaves out between its records."""
+    total = run.total_steps
+    if total is None or (run.outcome is not None and _LAST in run.outcome.text):
+        return False
+    gaps = [
+        (state.top - state.first) / max(1, state.rows - 1)
+        for state in run.sources.values()
+        if state.first is not None and state.top is not None
+    ]
+    return total - (run.step or 0) > max(1.0, *gaps, 0.0)
+
+
+def _where(run: Run) -> str:
+    total = run.total_steps
+    if total is None:
+        where = ""
+    elif run.step:
+        where = f" at step {run.step} of {total}"
+    else:
+        where = " before its first step"
+    if run.step and not any(one.rows for one in run.sources.values()):
+        where += ", from which it had resumed"
+    return where
