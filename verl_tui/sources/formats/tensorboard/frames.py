@@ -164,13 +164,18 @@ class RecordSplitter:
             self.number += 1
             if inside <= LARGEST and take(data[at + _HEADER : stop]):
                 self._lost = False
-            elif inside > LARGEST and not self._lost:
-                self._note(at, f"a record of {stop - at:,} bytes is not read")
+                at = stop
             else:
-                self.number -= 1
-                self._lose(at, "the checksum of a record is wrong")
-                stop = at + 1
-            at = stop
+                at = self._pass_over(at, stop)
+
+    def _pass_over(self, at: int, stop: int) -> int:
+        """Say why a record is not taken; return where to go on."""
+        if stop - at > LARGEST and not self._lost:
+            self._note(at, f"a record of {stop - at:,} bytes is not read")
+            return stop
+        self.number -= 1
+        self._lose(at, "the checksum of a record is wrong")
+        return at + 1
 
     @property
     def _largest(self) -> int:
