@@ -11,33 +11,15 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from verl_tui.patterns import NamePattern, pattern
 from verl_tui.sources.fields.jsonl import flatten, number
+from verl_tui.sources.fields.spellings import ending, names
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
 
-_RANKS = (
-    "rank",
-    "global_rank",
-    "world_rank",
-    "local_rank",
-    "process_index",
-    "dp_rank",
-    "worker_rank",
-    "replica_rank",
-)
-_DEVICES = (
-    "gpu_id",
-    "device_id",
-    "gpu_index",
-    "gpu_idx",
-    "device_index",
-    "cuda_device",
-    "cuda_id",
-    "device",
-    "gpu",
-)
+_RANKS = names("rank")
+_DEVICES = names("device")
 _NAMED = frozenset((*_RANKS, *_DEVICES))
-_INDEX = ("index", "id", "idx", *_DEVICES, "ordinal")
+_INDEX = names("listed_device")
 _NAME = NamePattern(
     r"(?:.*[/.])?(?:(?:.+_)?(?:id|idx|index|pid|ppid|port|seed|uuid)|rank|device|node|host"
     r"|hostname|worker"
@@ -61,12 +43,7 @@ _QUOTED = pattern(
     r"[-+]?(?:\d{1,40}(?:\.\d{0,40})?|\.\d{1,40})(?:e[-+]?\d{1,4})?|nan|[-+]?inf(?:inity)?",
     re.IGNORECASE,
 )
-_WORDS = NamePattern(
-    r"(?:.*[/._])?(?:name|model|version|date|time|tag|hash|commit|revision|run|experiment|text"
-    r"|content|prompt|response|answer|output|input|label|solution|question|completion|prediction"
-    r"|pred|target|reference|choice|ground_truth|gts?)",
-    re.IGNORECASE,
-)
+_WORDS = ending("text")
 """Fields whose texts stay texts though they may be digits."""
 _MOST = 4096
 """Numbers from here on are not those of a device or rank."""

@@ -17,6 +17,7 @@ from verl_tui.distributions import of_bins, of_limits, of_values
 from verl_tui.patterns import pattern
 from verl_tui.records import Histogram
 from verl_tui.sources.fields.jsonl import Flaw, number
+from verl_tui.sources.fields.spellings import ending, names, words
 from verl_tui.text import safe
 
 if TYPE_CHECKING:
@@ -24,22 +25,12 @@ if TYPE_CHECKING:
 
     from verl_tui.distributions import Distribution
 
-_BOUNDS = (
-    "bins|bin_edges|edges|bin_bounds|bounds|boundaries|bin_limits|limits"
-    "|bucket_limits?|buckets"
+_HALF = pattern(
+    rf"(?:(.+?)[/_.])?(?:({words('histogram_bounds')})|({words('histogram_counts')}))"
 )
-_COUNTS = (
-    "counts?|values|hist|histogram|bucket|bucket_counts?|bin_counts?|freqs?|frequency|frequencies"
-    "|weights"
-)
-_HALF = pattern(rf"(?:(.+?)[/_.])?(?:({_BOUNDS})|({_COUNTS}))")
-_NAMES = ("tag", "metric", "key", "name")
+_NAMES = names("histogram_name")
 """Fields that name a histogram whose bins are fields of the record itself."""
-_NO_METRIC = pattern(
-    r"(?:.*[/_.])?(?:ids?|uids?|index|indices|idx|tokens?|masks?|shapes?|seeds?|labels?|betas?"
-    r"|timestamps?|ranks?|devices?|gpus|pids?|ports?)",
-    re.IGNORECASE,
-)
+_NO_METRIC = ending("counted_list")
 """Lists of numbers that count or name something: ids of tokens above all."""
 _MEASURED = pattern(
     r"reward|score|loss|kl|entropy|advantage|return|logp|ratio|norm|acc", re.IGNORECASE

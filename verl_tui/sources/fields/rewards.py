@@ -15,6 +15,7 @@ from verl_tui.sources.fields.sample import (
     read_sample,
     summed_score,
 )
+from verl_tui.sources.fields.spellings import ending
 from verl_tui.sources.files.tail import opened
 from verl_tui.text import one_line
 
@@ -27,11 +28,7 @@ if TYPE_CHECKING:
 _COMPLETION = "completion"
 _ADVANTAGE = pattern(r"advantages?", re.IGNORECASE)
 _PART = pattern(r"(?:.*[/_. ])?rewards?(?:[/_. ].*)?", re.IGNORECASE)
-_NO_PART = pattern(
-    r"(?:.*[/_. ])?"
-    r"(?:std|id|ids|index|step|steps|length|len|tokens?|weights?|entropy|logprobs?|seed)",
-    re.IGNORECASE,
-)
+_NO_PART = ending("no_reward")
 _SETTINGS = ("args.json", "config.yaml")
 """Settings beside a file: ms-swift's, and W&B's of its run."""
 _LARGEST = 2**20

@@ -13,6 +13,7 @@ import orjson
 from verl_tui.patterns import pattern
 from verl_tui.records import Sample, SampleFacts
 from verl_tui.sources.fields.jsonl import integer, loads, number
+from verl_tui.sources.fields.spellings import names
 from verl_tui.text import safe
 
 if TYPE_CHECKING:
@@ -24,56 +25,16 @@ terminal stutter.
 """
 _LONGEST_EXTRA = 2_000
 
-_PROMPT = ("input", "prompt", "question", "query", "instruction", "input_prompt")
-_RESPONSE = (
-    "output",
-    "response",
-    "completion",
-    "generation",
-    "prediction",
-    "answer",
-    "model_response",  # TRL's PPO
-    "output_response",  # SkyRL
-)
-_TRUTH = (
-    "gts",
-    "ground_truth",
-    "gt",
-    "reference",
-    "label",
-    "target",
-    "solution",
-    "answer",
-)
-SCORE_NAMES = (
-    "score",
-    "reward",
-    "total_reward",
-    "acc",
-    "accuracy",
-    "correct",
-    "is_correct",
-    "passed",
-    "success",
-)
-_STEP = ("global_step", "step", "global_steps")
-_ROW_STEPS = ("step", "gen_step", "global_step")
+_PROMPT = names("prompt")
+_RESPONSE = names("response")
+_TRUTH = names("truth")
+SCORE_NAMES = names("score")
+_STEP = names("sample_step")
+_CONVERSATION = names("conversation")
 _VALIDATION = pattern(r"(?<![a-z])(?:val|eval|test)", re.IGNORECASE)
 """At the beginning of a word: `latest` is no test, `interval` no validation."""
-_CONVERSATION = ("conversations", "messages")
-_KNOWN = frozenset(
-    {"timestamp", "level", "scope", "uid", "request_id", *_CONVERSATION, *_STEP}
-)
-_FIELDS = {
-    *_PROMPT,
-    *_RESPONSE,
-    *_TRUTH,
-    *SCORE_NAMES,
-    *_STEP,
-    "uid",
-    "messages",
-    "conversations",
-}
+_KNOWN = frozenset(names("no_extra"))
+_FIELDS = {*_PROMPT, *_RESPONSE, *_TRUTH, *SCORE_NAMES, *_STEP, *_CONVERSATION, "uid"}
 _NUMBERED = pattern(r"(?P<field>.+?)(?P<number>_\d+)?")
 _UID = pattern(r"^(.+)_\d+_\d+$")
 _NOTHING: Mapping[str, float] = {}
@@ -172,7 +133,7 @@ def plain_record(record: Mapping[Any, Any]) -> dict[str, Any]:
 
 def pop_step(record: dict[str, Any]) -> int | None:
     """Remove the steps from a row of a table, which may be texts; return the first."""
-    steps = [integer(record.pop(name, None)) for name in _ROW_STEPS]
+    steps = [integer(record.pop(name, None)) for name in names("row_step")]
     return next((step for step in steps if step is not None), None)
 
 

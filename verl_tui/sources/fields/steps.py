@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from verl_tui.patterns import pattern
 from verl_tui.sources.fields.jsonl import integer
+from verl_tui.sources.fields.spellings import names
 from verl_tui.words import counted
 
 if TYPE_CHECKING:
@@ -15,34 +16,10 @@ if TYPE_CHECKING:
 
 LOCAL = "step"
 """May count within the epoch if other records state a global step as well."""
-_SURE = (
-    "global_step", "global_steps", LOCAL, "current_steps", "current_step", "train_step",
-    "trainer_step", "optimizer_step", "optimizer_steps", "opt_step", "update_step",
-    "gradient_step", "gradient_steps", "grad_step", "policy_step", "ppo_step", "_step",
-    "iteration", "iterations", "iter", "iters", "update", "updates", "num_updates", "n_updates",
-    "num_iterations",
-)  # fmt: skip
-"""Names of a step, the surest first: verl, Hugging Face, LLaMA-Factory, Megatron, W&B, CleanRL."""
-_UNSURE = ("num_steps", "n_steps", "steps", "batch", "episode", "rollout")
-"""Names that may also be an episode's length; taken for the step only while they rise."""
-_RANKS = {name: rank for rank, name in enumerate((*_SURE, *_UNSURE))}
-_TOTALS = (
-    "max_steps", "total_steps", "num_training_steps", "total_training_steps", "max_iters",
-    "total_iterations", "max_iterations", "total_updates", "max_global_step",
-)  # fmt: skip
-TRAINED = frozenset(
-    {
-        "loss",
-        "policy_loss",
-        "pg_loss",
-        "grad_norm",
-        "learning_rate",
-        "lr",
-        "kl",
-        "entropy",
-    }
-)
-"""Metrics of trainings only, by which a record without a step is recognised."""
+_SURE = names("step")
+_RANKS = {name: rank for rank, name in enumerate((*_SURE, *names("unsure_step")))}
+_TOTALS = names("total")
+TRAINED = frozenset(names("trained"))
 _PARENT = pattern(
     r"(?:train|training|trainer|progress|state|metrics|data|eval|time)[/._]"
 )
@@ -68,23 +45,22 @@ class StepFields(NamedTuple):
         return frozenset((ungrouped or next(iter(self.steps), ""), self.total or ""))
 
 
-def step_fields(names: Iterable[str]) -> StepFields:
+def step_fields(fields: Iterable[str]) -> StepFields:
     """Return the fields of a record that state its place in the training.
 
     Args:
-        names: Its fields; nested ones with `/` between the names.
+        fields: Its fields; nested ones with `/` between the names.
     """
-    names = tuple(names)
-    plain = {name: _plain(name) for name in names}
+    plain = {name: _plain(name) for name in fields}
     steps = sorted(
-        (name for name in names if plain[name] in _RANKS),
+        (name for name in plain if plain[name] in _RANKS),
         key=lambda name: _RANKS[plain[name]],
     )
-    total = next((name for name in names if plain[name] in _TOTALS), None)
+    total = next((name for name in plain if plain[name] in _TOTALS), None)
     return StepFields(
         tuple(steps),
         total,
-        next((name for name in names if plain[name] == "epoch"), None),
+        next((name for name in plain if plain[name] == "epoch"), None),
     )
 
 

@@ -9,7 +9,7 @@ from verl_tui.sources.files.paths import why
 from verl_tui.sources.files.polled import PolledSource
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
+    from collections.abc import Callable, Iterable, Mapping
     from pathlib import Path
 
 NEWEST = 4
@@ -74,25 +74,30 @@ class StepFolder(PolledSource):
             self._problem = why(error)
             return {}
         self._problem = None
+        found: dict[int, Stamp | None] = {}
         new: list[int] = []
-        gone: list[int] = []
         if listed != self._listed:
             self._listed = listed
             names = self._names_by_step(sorted(listed))
+            found = dict.fromkeys(self.stamps.keys() - names.keys())
             new = [step for step in names if step not in self.stamps]
-            gone = [step for step in self.stamps if step not in names]
             self._names |= names
-        found: dict[int, Stamp | None] = dict.fromkeys(gone)
-        for step in (*new, *self._turn_of_known()):
-            stamp = _stamp(self.step_path(step))
-            if stamp != self.stamps.get(step):
-                found[step] = stamp
+        looked_at = [*new, *self._turn_of_known()]
+        stamps = {step: _stamp(self.step_path(step)) for step in looked_at}
+        found |= {
+            step: stamp
+            for step, stamp in stamps.items()
+            if stamp != self.stamps.get(step)
+        }
+        self._note_stamps(found)
+        return dict(sorted(found.items(), reverse=True))
+
+    def _note_stamps(self, found: Mapping[int, Stamp | None]) -> None:
         for step, stamp in found.items():
             self.stamps.pop(step, None)
             if stamp is not None:
                 self.stamps[step] = stamp
                 self._modified = max(self._modified or 0.0, stamp.modified / 1e9)
-        return dict(sorted(found.items(), reverse=True))
 
     def _names_by_step(self, names: Iterable[str]) -> dict[int, str]:
         found = {}

@@ -29,6 +29,7 @@ from verl_tui.sources.fields.listed_things import listed_thing
 from verl_tui.sources.fields.lists import histograms, split
 from verl_tui.sources.fields.row_batcher import MetricRow, joined_notes
 from verl_tui.sources.fields.sample import read_sample
+from verl_tui.sources.fields.spellings import names
 from verl_tui.sources.fields.steps import (
     TRAINED,
     StepFields,
@@ -53,23 +54,9 @@ anchor = True
 
 _MEASURED = {"reward", "sample", "system"}
 """Scopes logged many times a step: their numbers are averaged. In others the last record wins."""
-_ABOUT = frozenset(
-    {
-        "timestamp",
-        "time",
-        "ts",
-        "level",
-        "scope",
-        "step",
-        "global_step",
-        "logger",
-        "name",
-        "pid",
-        "rank",
-    }
-)
+_ABOUT = frozenset(names("about"))
 """Fields that state place and time of a record: they are no metrics."""
-_HOLDERS = ("metrics", "scalars", "values", "logs", "log")
+_HOLDERS = names("holder")
 """Fields that hold the metrics of a record, and whose names carry no meaning."""
 _LOG_TEXT = pattern(rb"\b(?:TRACE|DEBUG|INFO|NOTICE|WARN|WARNING|ERROR|CRITICAL)\b")
 _FIRST_LINES = 8
@@ -302,17 +289,17 @@ class TutorialDecoder(JsonDecoder):
             yield Restart(f"steps went back from {before} to {step}")
 
     def _schema(self, flat: dict[str, Any]) -> _Schema:
-        names = tuple(flat)
-        known = self._schemas.get(names)
+        present = tuple(flat)
+        known = self._schemas.get(present)
         if known is None:
-            fields = step_fields(names)
+            fields = step_fields(present)
             known = _Schema(
                 fields,
-                fields.no_metrics | _ABOUT | set(filter(is_name, names)),
-                names_one(names),
+                fields.no_metrics | _ABOUT | set(filter(is_name, present)),
+                names_one(present),
             )
             if len(self._schemas) < _MOST_SCHEMAS:
-                self._schemas[names] = known
+                self._schemas[present] = known
         return known
 
 
@@ -333,8 +320,8 @@ def _samples(scope: str, record: dict[str, Any], step: int) -> Iterator[Record]:
         yield from filter(None, [read_sample(record, step)])
 
 
-def _prefixed(prefix: str, names: Iterable[str]) -> tuple[str, ...]:
-    return tuple([prefix + safe(name, 300) for name in names])
+def _prefixed(prefix: str, keys: Iterable[str]) -> tuple[str, ...]:
+    return tuple([prefix + safe(name, 300) for name in keys])
 
 
 def _prefix(scope: str) -> str:
@@ -346,10 +333,8 @@ def _scope(record: dict[str, Any]) -> str:
     return scope if isinstance(scope, str) else ""
 
 
-def _without(flat: dict[str, Any], names: frozenset[str]) -> dict[str, Any]:
-    if not names:
-        return flat
-    return {name: flat[name] for name in flat if name not in names}
+def _without(flat: dict[str, Any], left_out: frozenset[str]) -> dict[str, Any]:
+    return {name: flat[name] for name in flat if name not in left_out}
 
 
 def _json_part(line: bytes) -> bytes:
