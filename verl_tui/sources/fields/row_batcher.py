@@ -8,7 +8,7 @@ from bisect import bisect_left, bisect_right
 from dataclasses import dataclass, field
 from itertools import groupby
 from operator import lt
-from typing import TYPE_CHECKING, NamedTuple, cast
+from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
 from verl_tui.key_groups import KeyGrouping
 from verl_tui.records import (
@@ -21,10 +21,11 @@ from verl_tui.records import (
     Restart,
 )
 from verl_tui.sources.fields.columns import columns
+from verl_tui.text import safe
 from verl_tui.words import counted
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Iterable, Mapping, Sequence
 
 
 _MOST_HELD = 10_000
@@ -49,6 +50,14 @@ class MetricRow(NamedTuple):
     """True if the record states no step: it was found from the records around it."""
     of_worker: bool = False
     """True if it is the row of one of several ranks or devices, over which it is averaged."""
+
+    @classmethod
+    def of(
+        cls, step: int, numbers: Mapping[str, float], prefix: str = "", **more: Any
+    ) -> MetricRow:
+        """Return the row of metrics by foreign names; what else it is by the names above."""
+        keys = tuple([prefix + safe(name, 300) for name in numbers])
+        return cls(step, keys, tuple(numbers.values()), **more)
 
     @property
     def leads(self) -> bool:

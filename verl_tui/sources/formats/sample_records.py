@@ -70,6 +70,8 @@ def reader(path: Path) -> Reader:
 class SamplesReader(WholeReader):
     """Reads lines, or a document as a whole, depending on the first bytes."""
 
+    once = False
+
     def __init__(self, path: Path) -> None:
         super().__init__(_LARGEST)
         self._decoder = SampleDecoder(path)

@@ -39,6 +39,7 @@ HEADER = b":W&B\xe1\xbe\0"
 BLOCK = 32 * 1024
 CHUNK = Struct("<IHB")
 """Checksum, length and type."""
+CHECKSUM = Struct("<I")
 FULL, FIRST, MIDDLE, LAST = 1, 2, 3, 4
 _TITLED = 2 * BLOCK
 """Bytes within which a run states its name."""
@@ -282,24 +283,30 @@ class WandbReader:
         self._batcher.add((Unreadable(self._number + 1, f"{reason} {where}", ""),))
 
 
-def _ends(data: bytes, place: int) -> Iterator[int]:
-    """Yield where each record of some bytes ends, by the lengths of their chunks, which are not
+def _chunks(data: bytes, place: int, at: int = 0) -> Iterator[tuple[int, int, int]]:
+    """Yield where each chunk of some bytes begins and ends, and its type, by lengths that are not
     checked.
 
     Args:
-        data: Bytes from the beginning of a record on.
+        data: Bytes from the beginning of a chunk on.
         place: Their place in the file.
+        at: Where among them to begin.
     """
-    at = 0
     while at + CHUNK.size <= len(data):
         left = BLOCK - (place + at) % BLOCK
         if left < CHUNK.size:
             at += left
             continue
         _, length, kind = CHUNK.unpack_from(data, at)
+        yield at, at + CHUNK.size + length, kind
         at += CHUNK.size + length
-        if kind in (FULL, LAST) and at <= len(data):
-            yield at
+
+
+def _ends(data: bytes, place: int) -> Iterator[int]:
+    """Yield where each record of some bytes ends."""
+    for _, end, kind in _chunks(data, place):
+        if kind in (FULL, LAST) and end <= len(data):
+            yield end
 
 
 class _WandbParts(Parts[WandbReader]):
@@ -340,15 +347,13 @@ def _first_record(block: bytes, at: int, least: int) -> int | None:
         at: Where its first chunk begins.
         least: The place from which on the record may begin.
     """
-    while at + CHUNK.size <= len(block):
-        checksum, length, kind = CHUNK.unpack_from(block, at)
-        end = at + CHUNK.size + length
-        body = block[at + CHUNK.size - 1 : end]
+    for begin, end, kind in _chunks(block, 0, at):
+        (checksum,) = CHECKSUM.unpack_from(block, begin)
+        body = block[begin + CHUNK.size - 1 : end]
         if end > len(block) or zlib.crc32(body) != checksum:
             return None
-        if at >= least and kind in (FULL, FIRST):
-            return at
-        at = end
+        if begin >= least and kind in (FULL, FIRST):
+            return begin
     return None
 
 
