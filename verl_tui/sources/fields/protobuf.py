@@ -13,7 +13,7 @@ VARINT, FIXED64, BYTES, FIXED32 = 0, 1, 2, 5
 _FIXED = {FIXED64: 8, FIXED32: 4}
 
 
-class Message(dict[int, "list[int | bytes]"]):
+class MessageFields(dict[int, "list[int | bytes]"]):
     """The values of each field by its number, in the order in which they stand: that of a varint is
     a number, unsigned, any other its bytes.
     """
@@ -60,13 +60,13 @@ def signed_varint(value: int) -> int:
     return value - (1 << 64) if value >> 63 else value
 
 
-def message(data: bytes) -> Message:
+def message(data: bytes) -> MessageFields:
     """Return the fields of a message.
 
     Raises:
         ValueError: The bytes are none.
     """
-    found = Message()
+    found = MessageFields()
     at = 0
     while at < len(data):
         tag, at = varint(data, at)

@@ -44,7 +44,7 @@ if TYPE_CHECKING:
 
     from verl_tui.distributions import Distribution
     from verl_tui.records import Record
-    from verl_tui.sources.fields.protobuf import Message
+    from verl_tui.sources.fields.protobuf import MessageFields
     from verl_tui.sources.formats.format import ReadAt
     from verl_tui.sources.formats.tensorboard.values import LoggedEvent, TensorValue
 
@@ -243,7 +243,7 @@ class EventsReader:
     def _complain(self, reason: str, excerpt: str) -> None:
         self._wrong.append(Unreadable(self._splitter.number, reason, excerpt))
 
-    def _add(self, event: LoggedEvent, tag: str, value: Message) -> None:
+    def _add(self, event: LoggedEvent, tag: str, value: MessageFields) -> None:
         """Take one value of an event."""
         simple, histogram, tensor = map(value.part, (SIMPLE, HISTOGRAM, TENSOR))
         if plugin := plugin_of(value):

@@ -12,7 +12,12 @@ from array import array
 from typing import TYPE_CHECKING, NamedTuple
 
 from verl_tui.distributions import of_bins, of_limits
-from verl_tui.sources.fields.protobuf import Message, message, signed_varint, varint
+from verl_tui.sources.fields.protobuf import (
+    MessageFields,
+    message,
+    signed_varint,
+    varint,
+)
 
 if TYPE_CHECKING:
     from verl_tui.distributions import Distribution
@@ -46,7 +51,7 @@ class LoggedEvent(NamedTuple):
     """Its values as they are written."""
 
     @property
-    def values(self) -> list[Message]:
+    def values(self) -> list[MessageFields]:
         """The values of a summary.
 
         Raises:
@@ -90,7 +95,7 @@ def read_number(written: bytes | None, form: struct.Struct = _FLOAT) -> float:
     return found
 
 
-def plugin_of(value: Message) -> str:
+def plugin_of(value: MessageFields) -> str:
     """Return `SummaryMetadata.plugin_data.plugin_name` of a value."""
     metadata = message(value.part(_METADATA) or b"")
     return message(metadata.part(1) or b"").text(1)

@@ -186,7 +186,7 @@ class TrackioSource(PolledSource):
             return
         parts = split({key: _plain_value(value) for key, value in flat.items()})
         yield from histograms(parts.found, self._step, mean=measured)
-        yield from (Unreadable(id, one_line(str(flaw)), "") for flaw in parts.flaws)
+        yield from (Unreadable(id, one_line(flaw.reason), "") for flaw in parts.flaws)
         if numbers := parts.numbers():
             yield MetricRow.of(self._step, numbers, time=time, mean=measured)
         for key, table in tables.items():
@@ -194,12 +194,7 @@ class TrackioSource(PolledSource):
 
     def _reach(self, flat: Mapping[str, Any], own: object, time: float | None) -> bool:
         """Note the step of a row; return False if it lacks the trainer's, which others state."""
-        try:
-            step, *_ = stated_step(
-                flat, step_fields(key for key in flat if "global_step" in key)
-            )
-        except ValueError:
-            step = None
+        step = _trainers_step(flat)
         if step is None and self._stated:
             return False
         self._stated = self._stated or step is not None
@@ -244,6 +239,14 @@ class TrackioSource(PolledSource):
             )
             if sample is not None:
                 yield sample
+
+
+def _trainers_step(flat: Mapping[str, Any]) -> int | None:
+    fields = step_fields(key for key in flat if "global_step" in key)
+    try:
+        return stated_step(flat, fields)[0]
+    except ValueError:
+        return None
 
 
 def _is_table(value: object) -> bool:

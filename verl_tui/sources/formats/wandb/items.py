@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
 
     from verl_tui.sources.fields.lists import FieldSplit
-    from verl_tui.sources.fields.protobuf import Message
+    from verl_tui.sources.fields.protobuf import MessageFields
 
 HISTORY_ITEM, STATS_ITEM = 1, 3
 """Fields of `HistoryRecord` and `StatsRecord` that hold items."""
@@ -53,7 +53,7 @@ class Items(NamedTuple):
     """Items of the usual form by name."""
     others: dict[NamePath, bytes]
     """Further items, as JSON."""
-    rest: list[Message]
+    rest: list[MessageFields]
     """Where its other fields stand."""
 
 

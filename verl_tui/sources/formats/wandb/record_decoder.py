@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping
 
     from verl_tui.records import Record
-    from verl_tui.sources.fields.protobuf import Message
+    from verl_tui.sources.fields.protobuf import MessageFields
 
 # Field numbers, by message.
 _HISTORY, _CONFIG, _STATS, _RUN, _EXIT, _ENVIRONMENT = 2, 5, 7, 17, 18, 26  # Record
@@ -300,13 +300,13 @@ def _is_step(names: Iterable[str]) -> bool:
     return not any(name.startswith(_TIMED) for name in names)
 
 
-def _part(messages: Iterable[Message], field: int) -> bytes | None:
+def _part(messages: Iterable[MessageFields], field: int) -> bytes | None:
     """Return what stands in a field of one of some messages."""
     found = [part for one in messages for part in one.parts(field)]
     return found[-1] if found else None
 
 
-def _texts(found: Message, names: Mapping[int, str]) -> dict[str, str]:
+def _texts(found: MessageFields, names: Mapping[int, str]) -> dict[str, str]:
     return {name: found.text(field) for field, name in names.items() if field in found}
 
 
