@@ -87,24 +87,27 @@ def split(fields: Mapping[str, Any], joint: str = "/") -> FieldSplit:
     if list not in map(type, fields.values()):
         return FieldSplit(fields)
     rest = dict(fields)
-    found = FieldSplit(rest)
-    kind = f"{joint}_type"  # of W&B's histograms
-    for key in [name for name in fields if fields[name] == "histogram"]:
-        if key.endswith(kind):
-            name = key.removesuffix(kind)
-            within = f"{name}{joint}"
-            found.add(name, _of_wandb, fields, within, joint)
-            for inner in [one for one in rest if one.startswith(within)]:
-                del rest[inner]
+    found = FieldSplit({})
+    for name in _typed(fields, joint):
+        within = f"{name}{joint}"
+        found.add(name, _of_wandb, fields, within, joint)
+        rest = {key: rest[key] for key in rest if not key.startswith(within)}
     lists = {key: one for key, one in rest.items() if type(one) is list}
     for name, bounds, counts in _halves(lists):
         found.add(_named(name, fields), _histogram, fields, name, bounds, counts, joint)
-        for half in (bounds, counts):
-            del lists[half], rest[half]
+        del lists[bounds], lists[counts], rest[bounds], rest[counts]
     for name, value in lists.items():
         if _add_list(found, name, value):
             del rest[name]
+    found.rest = rest
     return found
+
+
+def _typed(fields: Mapping[str, Any], joint: str) -> list[str]:
+    """Return the names of W&B's histograms."""
+    kind = f"{joint}_type"
+    named = [name for name in fields if fields[name] == "histogram"]
+    return [name.removesuffix(kind) for name in named if name.endswith(kind)]
 
 
 def histograms(
@@ -132,14 +135,18 @@ def _add_list(found: FieldSplit, name: str, value: list[Any]) -> bool:
         return False
     if kinds <= {type(None)} and not _MEASURED.search(name):
         return False  # texts or things of which there is none here
-    numbers = [math.nan if one is None else number(one) or 0.0 for one in flat]
+    _add_numbers(found, name, flat)
+    return True
+
+
+def _add_numbers(found: FieldSplit, name: str, values: list[Any]) -> None:
+    numbers = [math.nan if one is None else number(one) or 0.0 for one in values]
     finite = list(filter(math.isfinite, numbers))
     if len(finite) < len(numbers):
         odd = f"{len(numbers) - len(finite):,} of {len(numbers):,} values"
         found.flaws.append(Flaw(f"{name}: {odd} are not finite"))
     if finite:
         found.add(name, of_values, finite)
-    return True
 
 
 def _flattened(value: list[Any], depth: int = _DEEPEST) -> Iterator[Any]:

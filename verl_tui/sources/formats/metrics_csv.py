@@ -33,7 +33,7 @@ from verl_tui.text import safe
 from verl_tui.times import parse_time
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Iterable, Mapping, Sequence
     from pathlib import Path
 
     from verl_tui.records import Record

@@ -21,7 +21,7 @@ from verl_tui.sources.fields.setting_values import flatten_settings
 from verl_tui.text import one_line, safe
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Iterable, Iterator, Sequence
 
 _SUFFIX = "/text_summary"
 """Suffix that torch and tensorboardX append to the tag of a text."""
