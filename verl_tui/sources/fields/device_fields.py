@@ -153,9 +153,14 @@ def _listed(name: str, value: list[Any]) -> Iterator[tuple[str, float]]:
             stated = _first_index(device, _INDEX)
             yield from _figures(device, place if stated is None else stated)
     elif field.startswith("gpu") and _FIGURE.fullmatch(name) and len(value) <= _MOST:
-        numbers = [known for one in value if (known := number(one)) is not None]
-        if len(numbers) == len(value):  # else it holds other data
-            yield from ((f"gpu.{at}.{field}", one) for at, one in enumerate(numbers))
+        yield from _one_each(field, value)
+
+
+def _one_each(field: str, value: list[Any]) -> Iterator[tuple[str, float]]:
+    """Yield the figures of a list with one number of each device, none if there is other data."""
+    numbers = [known for one in value if (known := number(one)) is not None]
+    if len(numbers) == len(value):
+        yield from ((f"gpu.{at}.{field}", one) for at, one in enumerate(numbers))
 
 
 def _first_index(fields: Mapping[str, Any], spelled: Iterable[str]) -> int | None:

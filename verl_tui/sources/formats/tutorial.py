@@ -43,7 +43,7 @@ from verl_tui.text import safe, strip_ansi
 from verl_tui.times import parse_elapsed, parse_time
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Sequence
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
     from pathlib import Path
 
     from verl_tui.records import Record
@@ -132,14 +132,19 @@ class _Schema(NamedTuple):
 class TutorialDecoder(JsonDecoder):
     """Decodes scoped and flat records."""
 
-    def __init__(self, *, skipped: bool = False) -> None:
+    def __init__(
+        self, *, skipped: bool = False, spelled: Mapping[str, str] | None = None
+    ) -> None:
         """Begin with the first line of a file, or with a later one.
 
         Args:
+            spelled: What fields are called that a trainer spells otherwise than others; nothing
+                where they are no metrics.
             skipped: Whether lines before were left out, so that the step of records which state
                 none is unknown until one states it.
         """
         self._skipped = skipped
+        self._spelled = spelled
         self._place = StepTracker()
         self._total: int | None = None
         """Total of steps last passed on."""
@@ -212,17 +217,15 @@ class TutorialDecoder(JsonDecoder):
 
     def read(self, record: dict[str, Any]) -> Iterable[MetricRow | Record | Flaw]:
         """Return the row, the histograms and the sample of one object."""
+        if self._spelled is not None:
+            spelled = self._spelled
+            called = {name: spelled.get(name, name) for name in record}
+            record = {called[name]: record[name] for name in record if called[name]}
         found = self._read(record)
         if not self._skipped:
             return found
-        return self._placed(found)
-
-    def _placed(
-        self, found: Iterable[MetricRow | Record | Flaw]
-    ) -> Sequence[MetricRow | Record | Flaw]:
-        """Return the records of an object, nothing while no record has stated its step."""
         records = tuple(found)
-        return records if self._place.known else ()
+        return records if self._place.known else ()  # no record has stated its step
 
     def _read(self, record: dict[str, Any]) -> Iterator[MetricRow | Record | Flaw]:
         scope = _scope(record)

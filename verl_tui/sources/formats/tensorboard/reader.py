@@ -7,8 +7,6 @@ samples or settings. Pictures, sound and graphs are passed over.
 from __future__ import annotations
 
 from array import array
-from itertools import pairwise
-from operator import eq, gt
 from typing import TYPE_CHECKING
 
 from verl_tui.records import Histogram, MetricRows, Restart, Unreadable
@@ -22,7 +20,12 @@ from verl_tui.sources.formats.tensorboard.frames import (
     sound,
     whole_records,
 )
-from verl_tui.sources.formats.tensorboard.scalars import STEPS, KnownTags, Scalars
+from verl_tui.sources.formats.tensorboard.scalars import (
+    STEPS,
+    KnownTags,
+    Scalars,
+    replaces,
+)
 from verl_tui.sources.formats.tensorboard.texts import read_texts
 from verl_tui.sources.formats.tensorboard.values import (
     HISTOGRAM,
@@ -117,18 +120,14 @@ class EventsReader:
         self._out: list[Record] = []
         self._wrong: list[Unreadable] = []
         self._replaced = 0
-        self._newest: dict[str, tuple[int, float]] = {}
-        """Step and value of each tag's last scalar."""
-        self._first: dict[str, tuple[int, float]] = {}
-        """The same of its first one."""
 
     def feed(self, data: bytes) -> Sequence[Record]:
         """Return the contents of the records that these bytes complete."""
         self._wrong.extend(self._splitter.feed(data))
         filled = [scalars for scalars in self._scalars.values() if scalars.steps]
         if self._skips and not self._went_back:
-            self._went_back = any(map(self._goes_back, filled))
-        self._replaced += sum(map(self._replacing, filled))
+            self._went_back = any(map(Scalars.goes_back, filled))
+        self._replaced += sum(map(Scalars.replaced, filled))
         rows = [_rows(scalars) for scalars in filled]
         self._flawed = self._flawed or bool(self._wrong)
         out = self._out
@@ -155,7 +154,8 @@ class EventsReader:
         later = EventsReader(self._origin)
         later._begin(at)
         later._plugins = self._plugins.copy()
-        later._order_as(self)
+        for tag in self._scalars:  # whose rows are handed on in the order of these
+            later._scalars_of(tag)
         return later
 
     def whole(self, data: bytes) -> int:
@@ -189,19 +189,12 @@ class EventsReader:
         placed = Placed(0, self._splitter.number)
         self._splitter.go_on_with(later._splitter)
         self._replaced += later._replaced
-        self._replaced += sum(
-            _replaces(self._newest.get(key), first)
-            for key, first in later._first.items()
-        )
-        self._newest |= later._newest
+        for tag, read in later._scalars.items():
+            own = self._scalars_of(tag)
+            self._replaced += replaces(own.newest, read.first)
+            own.newest = read.newest or own.newest
         self._plugins = later._plugins | self._plugins
-        self._order_as(later)
         return placed
-
-    def _order_as(self, other: EventsReader) -> None:
-        """Hand on the rows of tags in the order in which another reader has met these."""
-        for tag in other._scalars:
-            self._scalars_of(tag)
 
     def restart(self, reason: str) -> Sequence[Record]:
         """Forget everything: the file starts again."""
@@ -279,41 +272,11 @@ class EventsReader:
         key = safe(tag, _LONGEST_TAG)
         self._out.append(Histogram(key, event.step, *found.bins, order))
 
-    def _goes_back(self, scalars: Scalars) -> bool:
-        """Return whether a tag's new steps do not ascend from those before."""
-        before = self._newest.get(scalars.key)
-        steps = scalars.steps
-        if before is not None and before[0] > steps[0]:
-            return True
-        return any(map(gt, steps, steps[1:]))
-
-    def _replacing(self, scalars: Scalars) -> int:
-        """Return how many of a tag's new values have another value of the same step right before
-        them.
-        """
-        before = self._newest.get(scalars.key)
-        steps = scalars.steps
-        values = scalars.values
-        self._first.setdefault(scalars.key, (steps[0], values[0]))
-        first = _replaces(before, (steps[0], values[0]))
-        self._newest[scalars.key] = (steps[-1], values[-1])
-        if not any(map(eq, steps, steps[1:])):  # nearly always, and quickly found out
-            return int(first)
-        pairs = zip(pairwise(steps), pairwise(values), strict=True)
-        return first + sum(
-            step == after and value != other for (step, after), (value, other) in pairs
-        )
-
     def _scalars_of(self, tag: str) -> Scalars:
         found = self._scalars.get(tag)
         if found is None:
             found = self._scalars[tag] = Scalars(safe(tag, _LONGEST_TAG))
         return found
-
-
-def _replaces(before: tuple[int, float] | None, after: tuple[int, float]) -> bool:
-    """Return whether a step and its value have another value of the same step right before them."""
-    return before is not None and before[0] == after[0] and before[1] != after[1]
 
 
 def _check_version(event: LoggedEvent) -> None:

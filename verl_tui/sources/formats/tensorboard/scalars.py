@@ -8,6 +8,8 @@ remembered by these bytes, and of others only what differs is read.
 from __future__ import annotations
 
 from array import array
+from itertools import pairwise
+from operator import eq, gt
 from struct import Struct
 
 from verl_tui.sources.fields.protobuf import signed_varint, varint
@@ -27,12 +29,45 @@ class Scalars:
         self.steps = array("q")
         self.times = array("d")
         self.values = array("d")
+        self.first: tuple[int, float] | None = None
+        """Step and value of the first of those that were handed on."""
+        self.newest: tuple[int, float] | None = None
+        """The same of the last."""
 
     def add(self, step: int, time: float, value: float) -> None:
         """Take in a number."""
         self.steps.append(step)
         self.times.append(time)
         self.values.append(value)
+
+    def goes_back(self) -> bool:
+        """Return whether new steps do not ascend from those before."""
+        before = self.newest
+        if before is not None and before[0] > self.steps[0]:
+            return True
+        return any(map(gt, self.steps, self.steps[1:]))
+
+    def replaced(self) -> int:
+        """Return how many new values have another value of the same step right before them; keep
+        the last one.
+        """
+        steps = self.steps
+        values = self.values
+        first = steps[0], values[0]
+        count = int(replaces(self.newest, first))
+        self.first = self.first or first
+        self.newest = steps[-1], values[-1]
+        if any(map(eq, steps, steps[1:])):  # hardly ever, and quickly found out
+            pairs = pairwise(zip(steps, values, strict=True))
+            count += sum(replaces(before, after) for before, after in pairs)
+        return count
+
+
+def replaces(before: tuple[int, float] | None, after: tuple[int, float] | None) -> bool:
+    """Return whether a step and its value have another value of the same step right before them."""
+    if before is None or after is None:
+        return False
+    return before[0] == after[0] and before[1] != after[1]
 
 
 class KnownTags:
