@@ -125,11 +125,12 @@ class RowBatcher:
         """True once there was such a row."""
         self._started = False
         """True from a process's start until its first row."""
-        self._order = 0
+        self.count = 0
+        """Rows so far."""
         self._of_step: list[MetricRow] = []
         """The last rows, all of one step."""
         self._replaced = 0
-        self._ascends = True
+        self.ascends = True
         """True while each row was beyond all others with its keys: then none before the first of
         them could have changed what they mean.
         """
@@ -178,16 +179,6 @@ class RowBatcher:
         self._out = []
         return tuple(out)
 
-    @property
-    def ascends(self) -> bool:
-        """True while each row was beyond all others with its keys."""
-        return self._ascends
-
-    @property
-    def count(self) -> int:
-        """Rows so far."""
-        return self._order
-
     def goes_on_with(self, later: RowBatcher) -> bool:
         """Return whether rows that another batcher has taken, which ascend and come next in the
         file, mean the same behind the rows that were taken here.
@@ -210,7 +201,7 @@ class RowBatcher:
             )
             self._alike.setdefault((frozenset(kind[0]), *kind[1:]), own)
         self._orders |= later._orders
-        self._order += later._order
+        self.count += later.count
         self._replaced += later._replaced
         self._reached = self._reached if later._reached is None else later._reached
         self._of_step = later._of_step or self._of_step
@@ -229,7 +220,7 @@ class RowBatcher:
 
     def _take_record(self, record: Record) -> None:
         if isinstance(record, Event | Restart):
-            self._ascends = False
+            self.ascends = False
         if isinstance(record, Event):
             self.release()
         self._flush()
@@ -262,7 +253,7 @@ class RowBatcher:
             return
         self._least = min(self._least, row.step)
         if self._holds_back and self._reached is not None and row.step < self._reached:
-            self._ascends = False
+            self.ascends = False
             self._held.append(row)
             if len(self._held) > _MOST_HELD:
                 self.release()
@@ -289,8 +280,8 @@ class RowBatcher:
             self._of_step = [rows[-1]]
         block.seen += steps
         block.rows += rows
-        block.orders += range(self._order, self._order + len(rows))
-        self._order += len(rows)
+        block.orders += range(self.count, self.count + len(rows))
+        self.count += len(rows)
         self._reached = steps[-1]
         self._started = False
         return True
@@ -324,7 +315,7 @@ class RowBatcher:
         if not seen or row.step > seen[-1]:
             seen.append(row.step)
         elif not row.mean:
-            self._ascends = False
+            self.ascends = False
             if self._is_restart(seen, row.step):
                 return seen[-1]
             if row.step < seen[-1]:
@@ -335,12 +326,12 @@ class RowBatcher:
         """Have a row wait to be passed on, in a block or by itself."""
         if block is not None:
             block.rows.append(row)
-            block.orders.append(self._order)
+            block.orders.append(self.count)
         else:
             self._varies = True
-            self._ascends = False
-            self._varying.append(_block_of(row.keys, [row], [self._order]))
-        self._order += 1
+            self.ascends = False
+            self._varying.append(_block_of(row.keys, [row], [self.count]))
+        self.count += 1
 
     def _is_restart(self, seen: array[int], step: int) -> bool:
         """Return True if a step that is not beyond those seen was trained again."""
@@ -368,7 +359,7 @@ class RowBatcher:
         before = self._alike.get(
             (frozenset(row.keys), row.mean, row.progress, row.estimated)
         )
-        self._ascends = self._ascends and (before is None or row.mean)
+        self.ascends = self.ascends and (before is None or row.mean)
         if (
             before is None
             or row.mean

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -298,9 +299,8 @@ def _speaker(turn: Mapping[str, Any]) -> str:
     """Return who speaks, with the name of a tool that answers."""
     role = _role(turn)
     name = turn.get("name")
-    if role in ("tool", "function") and isinstance(name, str):
-        return f"{role} {name}"
-    return role
+    named = role in ("tool", "function") and isinstance(name, str)
+    return f"{role} {name}" if named else role
 
 
 def _turn_text(turn: Mapping[str, Any]) -> str:
@@ -309,16 +309,14 @@ def _turn_text(turn: Mapping[str, Any]) -> str:
     """
     content = turn.get("content", turn.get("value"))
     thought = turn.get("reasoning_content")
+    calls = turn.get("tool_calls")
     parts = []
     if isinstance(thought, str) and thought:
         parts = [f"<think>\n{thought}\n</think>"]
-    if content is not None and content != "":
-        parts.append(
-            "\n".join(map(_part, content))
-            if isinstance(content, list)
-            else _text(content)
-        )
-    calls = turn.get("tool_calls")
+    if isinstance(content, list):
+        parts.append("\n".join(map(_part, content)))
+    elif content not in (None, ""):
+        parts.append(_text(content))
     parts.extend(map(_call, calls if isinstance(calls, list) else ()))
     return "\n".join(parts)
 
@@ -347,12 +345,10 @@ def _call(call: object) -> str:
 
 
 def _parsed(value: object) -> object:
-    try:
-        if not isinstance(value, str):
-            return value
-        return loads(value.encode("utf-8", "replace"))
-    except ValueError:
-        return value
+    if isinstance(value, str):
+        with suppress(ValueError):
+            return loads(value.encode("utf-8", "replace"))
+    return value
 
 
 def _is_answer(turn: Mapping[str, Any]) -> bool:
@@ -361,11 +357,10 @@ def _is_answer(turn: Mapping[str, Any]) -> bool:
 
 def _split_conversation(turns: Sequence[Mapping[str, Any]]) -> tuple[str, str]:
     """Return what came before the model's first turn, and everything from there on."""
-    answers = [i for i, turn in enumerate(turns) if _is_answer(turn)]
-    start = answers[0] if answers else len(turns)
-    return _conversation(turns[:start]), _spoken(list(turns[start:])) if turns[
-        start:
-    ] else ""
+    answers = (at for at, turn in enumerate(turns) if _is_answer(turn))
+    start = next(answers, len(turns))
+    said = list(turns[start:])
+    return _conversation(turns[:start]), _spoken(said) if said else ""
 
 
 def _text(value: object) -> str:

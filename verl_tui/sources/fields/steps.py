@@ -115,7 +115,7 @@ class StepTracker:
         """Last `step`, which restarts each epoch if there is a `global_step` too."""
         self._offset: int | None = None
         """`global_step - step` of the last record that stated both."""
-        self._known = False
+        self.known = False
         """True once a record has stated its step."""
         self._counting = _Counting()
         self._measured: set[str] = set()
@@ -124,14 +124,9 @@ class StepTracker:
         """A field that looked like a step and turned out to be none."""
 
     @property
-    def known(self) -> bool:
-        """True once a record has stated its step."""
-        return self._known
-
-    @property
     def counts_all(self) -> bool:
         """True if all records were counted: none has stated its step."""
-        return self._counting.records > 0 and not self._known
+        return self._counting.records > 0 and not self.known
 
     @property
     def relative(self) -> bool:
@@ -146,7 +141,7 @@ class StepTracker:
         """The total, where records state their steps and nothing else depends on those before;
         None where more does.
         """
-        absolute = self._known and not self.relative and self._offset is None
+        absolute = self.known and not self.relative and self._offset is None
         return ("total", self.total) if absolute else None
 
     @property
@@ -159,7 +154,7 @@ class StepTracker:
         if self._no_step:
             reason = f'"{self._no_step}" does not rise, so it is no step'
             return f"{reason}: {many} counted in the order of the file"
-        if self._known:
+        if self.known:
             return (
                 f"{many} before the first stated step, counted in the order of the file"
             )
@@ -189,9 +184,9 @@ class StepTracker:
             and name != self._no_step
             and (is_sure_name(name) or self._rises(step, name, keys or ()))
         ):
-            self._known = True
+            self.known = True
             self.step = self._globally(step, name, record)
-        elif not self._known and keys is not None:
+        elif not self.known and keys is not None:
             self.step = self._counting.step(
                 keys, record.get(fields.epoch or ""), self.step
             )
@@ -199,14 +194,14 @@ class StepTracker:
 
     def _rises(self, step: int, name: str, keys: Iterable[str]) -> bool:
         """Return True while a field that may be the step behaves as one; once not, never again."""
-        if not self._known or step > self.step:
+        if not self.known or step > self.step:
             self._measured = set(keys)
             return True
         if step == self.step and self._measured.isdisjoint(keys):
             self._measured.update(keys)
             return True
         self._no_step = name
-        self._known = False
+        self.known = False
         return False
 
     def _globally(self, step: int, name: str, record: Mapping[str, Any]) -> int:

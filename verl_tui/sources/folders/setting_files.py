@@ -104,11 +104,17 @@ def _flat(loaded: object) -> dict[str, Any] | None:
         return {name: scalar(value) for name, equals, value in pairs if equals}
     if not isinstance(loaded, dict):
         return None
-    # W&B's own `config.yaml` has `lr: {desc: null, value: 1e-6}`.
-    values = {key: loaded[key] for key in loaded.keys() - {"_wandb", "wandb_version"}}
-    if values and all(map(_is_described, values.values())):
-        loaded = {key: loaded[key]["value"] for key in loaded if key in values}
-    return flatten_settings(loaded)
+    return flatten_settings(_values_of_wandb(loaded) or loaded)
+
+
+def _values_of_wandb(loaded: dict[Any, Any]) -> dict[Any, Any]:
+    """Return what W&B's own `config.yaml` says (`lr: {desc: null, value: 1e-6}`), nothing where it
+    is another's.
+    """
+    kept = [key for key in loaded if key not in ("_wandb", "wandb_version")]
+    if not all(_is_described(loaded[key]) for key in kept):
+        return {}
+    return {key: loaded[key]["value"] for key in kept}
 
 
 def _is_described(value: object) -> bool:

@@ -40,8 +40,7 @@ class LineReader:
         self._batcher = RowBatcher(holds_back=True)
         self._line = 0
         """Complete lines so far."""
-        self._partial: list[bytes] = []
-        self._partial_size = 0
+        self._partial = b""
         self._skipping = False
         """True if the line that is being read has been given up."""
         self._is_unread = False
@@ -81,15 +80,14 @@ class LineReader:
 
     def finish(self) -> tuple[Record, ...]:
         """Return the records of a last line without an end, where it is complete by itself."""
-        partial = b"".join(self._partial)
-        partial = partial if self._line else partial.removeprefix(_BOM)
+        partial = self._partial if self._line else self._partial.removeprefix(_BOM)
         records = None
         if partial.strip():
             records = self.decoder.last(partial, self._line + 1)
         self._is_unread = records is None and bool(partial.strip())
         if records is not None:
             # Its content has been taken as it stood, only what comes after it counts.
-            self._drop_partial()
+            self._partial = b""
             self._batcher.add(records)
         if self._patient is not None:
             self._batcher.add(self._patient.held())
@@ -106,7 +104,7 @@ class LineReader:
     def restart(self, reason: str) -> tuple[Record, ...]:
         """Forget everything, the file starts anew; return the records that say so."""
         self._line = 0
-        self._drop_partial()
+        self._partial = b""
         self._skipping = False
         self._batcher.release()
         self._batcher.add(self.decoder.restart() or (Restart(reason),))
@@ -198,8 +196,8 @@ class LineReader:
 
     def _completed(self, data: bytes | memoryview) -> bytes:
         """Return the end of a line, and what follows, with the line's beginning."""
-        text = b"".join((*self._partial, data))
-        self._drop_partial()
+        text = b"".join((self._partial, data))
+        self._partial = b""
         if self._line:
             return text
         return text.removeprefix(_BOM)
@@ -208,31 +206,18 @@ class LineReader:
         """Take as much of a line without an end as is certain: a bar may be the last thing on it
         for hours.
         """
-        line = b"".join(self._partial)
+        line = self._partial
         if sure := decoder.early(line):
             self._batcher.add(decoder.decode(line[:sure], self._line + 1))
-            self._partial = [line[sure:]]
-            self._partial_size = len(line) - sure
+            self._partial = line[sure:]
 
     def _keep(self, rest: bytes) -> None:
-        self._partial.append(rest)
-        self._partial_size += len(rest)
-        if self._partial_size > LONGEST_LINE:
+        self._partial += rest
+        if len(self._partial) > LONGEST_LINE:
             self._skipping = True
-            self._drop_partial()
-            self._batcher.add(
-                (
-                    Unreadable(
-                        self._line + 1,
-                        f"no line end within {LONGEST_LINE >> 20} MiB",
-                        "",
-                    ),
-                )
-            )
-
-    def _drop_partial(self) -> None:
-        self._partial = []
-        self._partial_size = 0
+            self._partial = b""
+            reason = f"no line end within {LONGEST_LINE >> 20} MiB"
+            self._batcher.add((Unreadable(self._line + 1, reason, ""),))
 
 
 def _standing(decoder: Decoder) -> object:
