@@ -316,9 +316,10 @@ class RowBatcher:
             seen.append(row.step)
         elif not row.mean:
             self.ascends = False
-            if self._is_restart(seen, row.step):
+            late = row.step < seen[-1]
+            if _went_back(seen, row.step) if late else self._started:
                 return seen[-1]
-            if row.step < seen[-1]:
+            if late:
                 seen.insert(bisect_left(seen, row.step), row.step)
         return None
 
@@ -332,12 +333,6 @@ class RowBatcher:
             self.ascends = False
             self._varying.append(_block_of(row.keys, [row], [self.count]))
         self.count += 1
-
-    def _is_restart(self, seen: array[int], step: int) -> bool:
-        """Return True if a step that is not beyond those seen was trained again."""
-        if step < seen[-1]:
-            return _went_back(seen, step)
-        return self._started
 
     def _begin_anew(self, row: MetricRow, last: int) -> None:
         back = f"steps went back from {last} to {row.step}"

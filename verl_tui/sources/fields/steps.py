@@ -7,7 +7,7 @@ from functools import lru_cache
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from verl_tui.patterns import pattern
-from verl_tui.sources.fields.jsonl import integer
+from verl_tui.sources.fields.jsonl import integer, written_number
 from verl_tui.sources.fields.spellings import names
 from verl_tui.words import counted
 
@@ -252,7 +252,7 @@ class _Counting:
         """
         self.records += 1
         if isinstance(epoch, str):
-            epoch = _float(epoch)
+            epoch = written_number(epoch)
         if isinstance(epoch, int | float) and epoch == epoch:  # noqa: PLR0124 - not NaN
             return self._by_epoch(keys, float(epoch), at)
         if self._seen.isdisjoint(keys) and self._seen:
@@ -275,10 +275,3 @@ class _Counting:
             self.steps.append(at + 1)
         self._seen = set(keys)
         return at + 1
-
-
-def _float(text: str) -> float | None:
-    try:
-        return float(text)
-    except ValueError:
-        return None

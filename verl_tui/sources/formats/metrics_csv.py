@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING
 from verl_tui.metrics import slashed
 from verl_tui.patterns import pattern
 from verl_tui.records import Progress
-from verl_tui.sources.fields.jsonl import integer, unreadable
+from verl_tui.sources.fields.jsonl import integer, unreadable, written_number
 from verl_tui.sources.fields.listed_things import listed_thing
 from verl_tui.sources.fields.row_batcher import MetricRow, joined_notes
 from verl_tui.sources.fields.steps import (
@@ -361,12 +361,8 @@ def _step(field: str) -> int | None:
 
 def _number(field: str) -> float | None:
     """Return a value; None for an empty field and for words."""
-    if not field:
-        return None
-    try:
-        return float(field)
-    except ValueError:
-        return _TRUTH.get(field.strip().lower())
+    known = written_number(field)
+    return _TRUTH.get(field.strip().lower()) if known is None else known
 
 
 class _CsvParts(LineParts):

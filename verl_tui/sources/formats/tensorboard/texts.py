@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 from verl_tui.patterns import pattern
 from verl_tui.records import Sample, Settings
-from verl_tui.sources.fields.jsonl import loads
+from verl_tui.sources.fields.jsonl import loads, written_number
 from verl_tui.sources.fields.rewards import RewardSum
 from verl_tui.sources.fields.sample import LONGEST_TEXT, plain_record, read_sample
 from verl_tui.sources.fields.setting_values import flatten_settings
@@ -244,8 +244,5 @@ def _numbered(record: dict[str, Any]) -> dict[str, Any]:
     for field in ("score", "reward"):
         value = record.get(field)
         if isinstance(value, str):
-            try:
-                record[field] = float(value)
-            except ValueError:
-                record[field] = None
+            record[field] = written_number(value)
     return record

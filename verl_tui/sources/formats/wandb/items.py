@@ -8,7 +8,7 @@ from operator import add
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from verl_tui.patterns import pattern
-from verl_tui.sources.fields.jsonl import loads
+from verl_tui.sources.fields.jsonl import loads, written_number
 from verl_tui.sources.fields.lists import split
 from verl_tui.sources.fields.protobuf import message
 
@@ -137,10 +137,8 @@ def _members(
 
 def number_of(text: bytes) -> float | None:
     """Return a value as a number, None for one that is neither a number nor the name of one."""
-    try:
-        return float(text)
-    except ValueError:
-        return _WORDS.get(text)
+    known = written_number(text)
+    return _WORDS.get(text) if known is None else known
 
 
 def _leaf(text: bytes) -> Any:
