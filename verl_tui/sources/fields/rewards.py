@@ -58,21 +58,20 @@ class RewardSum:
     @property
     def note(self) -> str | None:
         """Say how the rewards were summed, None if they were not."""
-        names = self._added
         if self._tokens:
             return f"the score of a sample is the sum of its list {self._tokens}"
-        if not names:
+        if not self._added:
             return None
-        if len(names) == 1:
-            return f"the reward of a sample is its {names[0]}: no total is stated"
-        weights = self._fitting(names)
-        if not weights:
-            total = " + ".join(names)
-            return f"the reward of a sample is {total}: no total is stated, no weights are known"
-        terms = (
-            f"{weight:g} × {name}" for name, weight in zip(names, weights, strict=True)
-        )
-        return f"the reward of a sample is {' + '.join(terms)}: no total is stated"
+        terms = list(self._added)
+        weights = self._fitting(terms)
+        unknown = "" if weights else ", no weights are known"
+        if len(terms) == 1:
+            terms, unknown = [f"its {terms[0]}"], ""
+        elif weights:
+            pairs = zip(weights, terms, strict=True)
+            terms = [f"{weight:g} × {name}" for weight, name in pairs]
+        total = " + ".join(terms)
+        return f"the reward of a sample is {total}: no total is stated{unknown}"
 
     def complete(self, record: Mapping[str, Any]) -> Mapping[str, Any]:
         """Return a sample's record with its total reward."""

@@ -238,7 +238,7 @@ class TutorialDecoder(JsonDecoder):
         measured = scope in _MEASURED
         of_worker = not measured and self._one_of_many(of)
         mean = measured or of_worker
-        prefix = _prefix(scope)
+        prefix = f"{safe(scope, 100)}/" if scope else ""
         keys = _prefixed(prefix, numbers)
         step = self._place.of(flat, fields, keys=None if mean else keys or None)
         yield from self._progress(step, record.get("elapsed_time"))
@@ -311,10 +311,8 @@ def _opened(record: dict[str, Any]) -> dict[str, Any]:
     holder = next((one for one in _HOLDERS if isinstance(record.get(one), dict)), None)
     if holder is None:
         return record
-    return {
-        **record[holder],
-        **{key: value for key, value in record.items() if key != holder},
-    }
+    others = {key: value for key, value in record.items() if key != holder}
+    return {**record[holder], **others}
 
 
 def _samples(scope: str, record: dict[str, Any], step: int) -> Iterator[Record]:
@@ -327,17 +325,13 @@ def _prefixed(prefix: str, keys: Iterable[str]) -> tuple[str, ...]:
     return tuple([prefix + safe(name, 300) for name in keys])
 
 
-def _prefix(scope: str) -> str:
-    return f"{safe(scope, 100)}/" if scope else ""
-
-
 def _scope(record: dict[str, Any]) -> str:
     scope = record.get("scope")
     return scope if isinstance(scope, str) else ""
 
 
-def _without(flat: dict[str, Any], left_out: frozenset[str]) -> dict[str, Any]:
-    return {name: flat[name] for name in flat if name not in left_out}
+def _without(flat: dict[str, Any], consumed: frozenset[str]) -> dict[str, Any]:
+    return {k: v for k, v in flat.items() if k not in consumed} if consumed else flat
 
 
 def _json_part(line: bytes) -> bytes:
