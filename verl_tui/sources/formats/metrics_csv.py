@@ -316,10 +316,10 @@ def _columns(header: Iterable[str]) -> list[tuple[str, str, bool]]:
     """Return of each column of a chart saved at W&B its run, its metric, and whether it is one of
     least or greatest values.
     """
-    found = filter(None, map(_OF_RUN.fullmatch, header))
     return [
         (one["run"], one["key"] + (one["bound"] or ""), one["bound"] is not None)
-        for one in found
+        for field in header
+        if (one := _OF_RUN.fullmatch(field))
     ]
 
 
