@@ -299,23 +299,3 @@ def test_real_completions_have_the_trainers_reward() -> None:
     assert values(run, "samples/score") == {
         step: pytest.approx(reward, abs=1e-5) for step, reward in truth.items()
     }
-
-
-@pytest.mark.parametrize("cut", [0, 30, -9, None])
-def test_a_table_with_something_behind_it_is_read_and_that_is_reported(
-    tmp_path: Path, cut: int | None
-) -> None:
-    table = json.dumps(
-        {"columns": ["input", "output", "score"], "data": [["q", "a", 0.5]] * 2}
-    )
-    whole = f"{table}X{{{table}}}".encode()
-    at = len(table) if cut is None else cut
-    run, records = feed_in_pieces(
-        tmp_path / "samples_3_abc.table.json",
-        wandb_tables,
-        whole,
-        [at],
-        to_the_end=True,
-    )
-    assert [type(record) for record in records] == [Sample, Sample, Unreadable]
-    assert run.unreadable == 1

@@ -21,9 +21,10 @@ from typing import TYPE_CHECKING
 from verl_tui.sources.fields.protobuf import BYTES
 from verl_tui.sources.formats.tensorboard.frames import RecordSplitter, checksum, sound
 from verl_tui.sources.formats.tensorboard.values import (
+    SIMPLE,
+    TAG,
     read_event,
-    read_simple,
-    read_values,
+    read_number,
 )
 
 if TYPE_CHECKING:
@@ -101,11 +102,12 @@ def _take(found: WrittenEvents, record: bytes) -> bool:
         if data.endswith(_STARTED):
             found.drop(event.step)
         return True
-    for value in read_values(data, event.summary):
-        if value.simple is not None:
-            found.add(value.tag, event.step, read_simple(data, value.simple))
+    for value in event.values:
+        simple = value.part(SIMPLE)
+        if simple is not None:
+            found.add(value.text(TAG), event.step, read_number(simple))
         else:
-            found.note(value.tag, event.step)
+            found.note(value.text(TAG), event.step)
     return True
 
 

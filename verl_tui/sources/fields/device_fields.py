@@ -11,33 +11,15 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from verl_tui.patterns import NamePattern, pattern
 from verl_tui.sources.fields.jsonl import flatten, number
+from verl_tui.sources.fields.spellings import ending, names
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
 
-_RANKS = (
-    "rank",
-    "global_rank",
-    "world_rank",
-    "local_rank",
-    "process_index",
-    "dp_rank",
-    "worker_rank",
-    "replica_rank",
-)
-_DEVICES = (
-    "gpu_id",
-    "device_id",
-    "gpu_index",
-    "gpu_idx",
-    "device_index",
-    "cuda_device",
-    "cuda_id",
-    "device",
-    "gpu",
-)
+_RANKS = names("rank")
+_DEVICES = names("device")
 _NAMED = frozenset((*_RANKS, *_DEVICES))
-_INDEX = ("index", "id", "idx", *_DEVICES, "ordinal")
+_INDEX = names("listed_device")
 _NAME = NamePattern(
     r"(?:.*[/.])?(?:(?:.+_)?(?:id|idx|index|pid|ppid|port|seed|uuid)|rank|device|node|host"
     r"|hostname|worker"
@@ -61,12 +43,7 @@ _QUOTED = pattern(
     r"[-+]?(?:\d{1,40}(?:\.\d{0,40})?|\.\d{1,40})(?:e[-+]?\d{1,4})?|nan|[-+]?inf(?:inity)?",
     re.IGNORECASE,
 )
-_WORDS = NamePattern(
-    r"(?:.*[/._])?(?:name|model|version|date|time|tag|hash|commit|revision|run|experiment|text"
-    r"|content|prompt|response|answer|output|input|label|solution|question|completion|prediction"
-    r"|pred|target|reference|choice|ground_truth|gts?)",
-    re.IGNORECASE,
-)
+_WORDS = ending("text")
 """Fields whose texts stay texts though they may be digits."""
 _MOST = 4096
 """Numbers from here on are not those of a device or rank."""
@@ -115,10 +92,7 @@ def names_one(fields: Iterable[str]) -> bool:
 
 def worker(fields: Mapping[str, Any]) -> RankAndDevice | None:
     """Return the rank and the device that a record names, None if it names neither."""
-    rank = next(
-        (index for name in _RANKS if (index := _index(fields.get(name))) is not None),
-        None,
-    )
+    rank = _first_index(fields, _RANKS)
     device = _device(fields)
     if rank is None and device is None:
         return None
@@ -134,47 +108,38 @@ def devices(fields: Mapping[str, Any], of: RankAndDevice | None) -> DeviceFields
     """
     if of is None and list not in map(type, fields.values()):
         return _NONE
-    lists = [
-        (name, value) for name, value in fields.items() if type(value) is list and value
-    ]
     listed: dict[str, float] = {}
     consumed = set()
-    for name, value in lists:
-        if figures := dict(_listed(name, value)):
+    for name, value in fields.items():
+        if type(value) is list and (figures := dict(_listed(name, value))):
             listed |= figures
             consumed.add(name)
-    index = _own_device(fields, of)
     own = {}
-    if index is not None:
-        own = {f"gpu.{index}.{key}": value for key, value in _figures(fields)}
+    if of is not None:
+        rank_or_device = (
+            of[1] if of[1] is not None else _index(fields.get("local_rank"))
+        )
+        if rank_or_device is not None:
+            own = dict(_figures(fields, rank_or_device, _FIGURE))
     return DeviceFields(own, listed, frozenset(consumed))
 
 
-def _own_device(fields: Mapping[str, Any], of: RankAndDevice | None) -> int | None:
-    """Return the device of a record; that of a rank without one is its local rank."""
-    if of is None:
-        return None
-    if of[1] is not None:
-        return of[1]
-    return _index(fields.get("local_rank"))
-
-
-def _figures(fields: Mapping[str, Any]) -> Iterator[tuple[str, float]]:
-    """Yield the figures of a record's own device."""
-    for name, value in fields.items():
-        if (
-            _FIGURE.fullmatch(name)
-            and not is_name(name)
-            and (known := number(value)) is not None
-        ):
-            yield name, known
+def _figures(
+    fields: Mapping[str, Any], index: int, form: NamePattern | None = None
+) -> Iterator[tuple[str, float]]:
+    """Yield the figures of one device: all numbers, or those whose names are of a form."""
+    for name, raw in fields.items():
+        if (form is not None and not form.fullmatch(name)) or name in _INDEX:
+            continue
+        if not is_name(name) and (known := number(raw)) is not None:
+            yield f"gpu.{index}.{name}", known
 
 
 def _device(fields: Mapping[str, Any]) -> int | None:
     """Return the device that a record names; a field `gpu` may be its utilization instead."""
     for name in _DEVICES:
         index = _index(fields.get(name))
-        if index is not None and (name != "gpu" or any(_figures(fields))):
+        if index is not None and (name != "gpu" or any(_figures(fields, 0, _FIGURE))):
             return index
     return None
 
@@ -184,7 +149,9 @@ def _listed(name: str, value: list[Any]) -> Iterator[tuple[str, float]]:
     field = name.rpartition("/")[2]
     if _LISTS.fullmatch(name) and all(isinstance(one, dict) for one in value[:_MOST]):
         for place, one in enumerate(value[:_MOST]):
-            yield from _device_figures(flatten(one), place)
+            device = flatten(one)
+            stated = _first_index(device, _INDEX)
+            yield from _figures(device, place if stated is None else stated)
     elif field.startswith("gpu") and _FIGURE.fullmatch(name) and len(value) <= _MOST:
         yield from _one_each(field, value)
 
@@ -193,22 +160,13 @@ def _one_each(field: str, value: list[Any]) -> Iterator[tuple[str, float]]:
     """Yield the figures of a list with one number of each device, none if there is other data."""
     numbers = [known for one in value if (known := number(one)) is not None]
     if len(numbers) == len(value):
-        for at, known in enumerate(numbers):
-            yield f"gpu.{at}.{field}", known
+        yield from ((f"gpu.{at}.{field}", one) for at, one in enumerate(numbers))
 
 
-def _device_figures(
-    fields: Mapping[str, Any], place: int
-) -> Iterator[tuple[str, float]]:
-    """Yield the figures of one device of a list; its place counts if it states no number."""
-    indices = (_index(fields.get(name)) for name in _INDEX)
-    index = next((index for index in indices if index is not None), place)
-    for name, raw in fields.items():
-        if is_name(name) or name in _INDEX:
-            continue
-        known = number(raw)
-        if known is not None:
-            yield f"gpu.{index}.{name}", known
+def _first_index(fields: Mapping[str, Any], spelled: Iterable[str]) -> int | None:
+    """Return the number in the first of some fields that has one."""
+    found = (_index(fields.get(name)) for name in spelled)
+    return next((index for index in found if index is not None), None)
 
 
 def _index(value: object) -> int | None:

@@ -193,6 +193,14 @@ def number(value: object) -> float | None:
     return float("nan") if value is None else None
 
 
+def written_number(text: str | bytes) -> float | None:
+    """Return the number that a text is, None where it is none."""
+    try:
+        return float(text)
+    except ValueError:
+        return None
+
+
 def integer(value: object) -> int | None:
     """Return a step: an integer, or what was written in its place (`120.0`, `"120"`); None for
     anything else.

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from verl_tui.patterns import NamePattern, pattern
 from verl_tui.sources.fields.jsonl import number
+from verl_tui.sources.fields.spellings import ending
 from verl_tui.sources.fields.steps import (
     TRAINED,
     is_sure_name,
@@ -19,18 +20,12 @@ from verl_tui.sources.fields.steps import (
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
 
-_NO_THING = NamePattern(
-    r"(?:.*[/_.])?(?:time|timestamp|date|datetime|elapsed|eta|remaining|duration|message|msg|log"
-    r"|line)"
-)
+_NO_THING = ending("no_thing")
 """Fields whose texts differ from record to record though they name nothing."""
 _MEASURED = pattern(r"\s*[-+.]?\d.*|\s*[-+]?(?:nan|inf(?:inity)?)\s*", re.IGNORECASE)
 """Texts that are numbers, durations, dates."""
 _NUMBER_OF = NamePattern(r"(?:.*_)?(?:id|idx|index)")
-_SPOKEN = NamePattern(
-    r"(?:.*[/_.])?(?:prompt|question|problem|instruction|response|answer|output|completion"
-    r"|prediction|generation|generated_text|solution|content|trajectory)s?"
-)
+_SPOKEN = ending("spoken")
 """Fields that hold what somebody says."""
 
 
@@ -91,7 +86,7 @@ def _differs(name: str, records: Sequence[Mapping[str, Any]]) -> bool:
     values = [record.get(name) for record in records]
     kinds = set(map(type, values))
     if kinds == {str}:
-        names = not _NO_THING.fullmatch(name.lower())
+        names = not _NO_THING.fullmatch(name)
         names = names and not any(map(_MEASURED.fullmatch, map(str, values)))
     else:
         trained = any(not TRAINED.isdisjoint(record) for record in records)

@@ -17,6 +17,7 @@ from verl_tui.distributions import of_bins, of_limits, of_values
 from verl_tui.patterns import pattern
 from verl_tui.records import Histogram
 from verl_tui.sources.fields.jsonl import Flaw, number
+from verl_tui.sources.fields.spellings import ending, names, words
 from verl_tui.text import safe
 
 if TYPE_CHECKING:
@@ -24,22 +25,12 @@ if TYPE_CHECKING:
 
     from verl_tui.distributions import Distribution
 
-_BOUNDS = (
-    "bins|bin_edges|edges|bin_bounds|bounds|boundaries|bin_limits|limits"
-    "|bucket_limits?|buckets"
+_HALF = pattern(
+    rf"(?:(.+?)[/_.])?(?:({words('histogram_bounds')})|({words('histogram_counts')}))"
 )
-_COUNTS = (
-    "counts?|values|hist|histogram|bucket|bucket_counts?|bin_counts?|freqs?|frequency|frequencies"
-    "|weights"
-)
-_HALF = pattern(rf"(?:(.+?)[/_.])?(?:({_BOUNDS})|({_COUNTS}))")
-_NAMES = ("tag", "metric", "key", "name")
+_NAMES = names("histogram_name")
 """Fields that name a histogram whose bins are fields of the record itself."""
-_NO_METRIC = pattern(
-    r"(?:.*[/_.])?(?:ids?|uids?|index|indices|idx|tokens?|masks?|shapes?|seeds?|labels?|betas?"
-    r"|timestamps?|ranks?|devices?|gpus|pids?|ports?)",
-    re.IGNORECASE,
-)
+_NO_METRIC = ending("counted_list")
 """Lists of numbers that count or name something: ids of tokens above all."""
 _MEASURED = pattern(
     r"reward|score|loss|kl|entropy|advantage|return|logp|ratio|norm|acc", re.IGNORECASE
@@ -95,22 +86,28 @@ def split(fields: Mapping[str, Any], joint: str = "/") -> FieldSplit:
     """Find the distributions among a record's fields, whose nested names are joined by `joint`."""
     if list not in map(type, fields.values()):
         return FieldSplit(fields)
+    rest = dict(fields)
     found = FieldSplit({})
-    taken = _add_wandb(found, fields, joint)
-    lists = {
-        key: one
-        for key, one in fields.items()
-        if type(one) is list and key not in taken
-    }
-    for name, bounds, counts in tuple(_halves(lists)):
-        del lists[bounds], lists[counts]
-        taken |= {bounds, counts}
+    for name in _typed(fields, joint):
+        within = f"{name}{joint}"
+        found.add(name, _of_wandb, fields, within, joint)
+        rest = {key: rest[key] for key in rest if not key.startswith(within)}
+    lists = {key: one for key, one in rest.items() if type(one) is list}
+    for name, bounds, counts in _halves(lists):
         found.add(_named(name, fields), _histogram, fields, name, bounds, counts, joint)
-    taken.update(
-        [name for name, value in lists.items() if _add_list(found, name, value)]
-    )
-    found.rest = {name: value for name, value in fields.items() if name not in taken}
+        del lists[bounds], lists[counts], rest[bounds], rest[counts]
+    for name, value in lists.items():
+        if _add_list(found, name, value):
+            del rest[name]
+    found.rest = rest
     return found
+
+
+def _typed(fields: Mapping[str, Any], joint: str) -> list[str]:
+    """Return the names of W&B's histograms."""
+    kind = f"{joint}_type"
+    named = [name for name in fields if fields[name] == "histogram"]
+    return [name.removesuffix(kind) for name in named if name.endswith(kind)]
 
 
 def histograms(
@@ -125,16 +122,6 @@ def histograms(
         yield Histogram(prefix + name, step, *one.bins, mean=mean)
 
 
-def _add_wandb(found: FieldSplit, fields: Mapping[str, Any], joint: str) -> set[str]:
-    """Add W&B's histograms; return the fields that belong to them."""
-    taken: set[str] = set()
-    for name in _typed(fields, joint):
-        within = f"{name}{joint}"
-        taken |= {key for key in fields if key.startswith(within)}
-        found.add(name, _of_wandb, fields, within, joint)
-    return taken
-
-
 def _add_list(found: FieldSplit, name: str, value: list[Any]) -> bool:
     """Add the distribution of one list; return False if it holds none."""
     if not value or _NO_METRIC.fullmatch(name):
@@ -142,41 +129,43 @@ def _add_list(found: FieldSplit, name: str, value: list[Any]) -> bool:
     if _is_numpy(value):
         found.add(name, of_bins, *value[::-1])
         return True
-    numbers = _numbers(value)
-    if _is_void(value) and not _MEASURED.search(name):
+    flat = [*_flattened(value)] if list in map(type, value) else value
+    kinds = set(map(type, flat))
+    if not kinds <= _NUMBERS:
+        return False
+    if kinds <= {type(None)} and not _MEASURED.search(name):
         return False  # texts or things of which there is none here
-    if numbers is not None:
-        _add_values(found, name, numbers)
-    return numbers is not None
+    _add_numbers(found, name, flat)
+    return True
 
 
-def _is_void(value: list[Any]) -> bool:
-    """Return whether a list holds nothing but null, also in lists within."""
-    return all(one is None or (type(one) is list and _is_void(one)) for one in value)
-
-
-def _add_values(found: FieldSplit, name: str, numbers: list[float]) -> None:
-    finite = [value for value in numbers if math.isfinite(value)]
+def _add_numbers(found: FieldSplit, name: str, values: list[Any]) -> None:
+    numbers = [math.nan if one is None else number(one) or 0.0 for one in values]
+    finite = list(filter(math.isfinite, numbers))
     if len(finite) < len(numbers):
-        found.flaws.append(
-            Flaw(
-                f"{name}: {len(numbers) - len(finite):,} of {len(numbers):,} values are not finite"
-            )
-        )
+        odd = f"{len(numbers) - len(finite):,} of {len(numbers):,} values"
+        found.flaws.append(Flaw(f"{name}: {odd} are not finite"))
     if finite:
         found.add(name, of_values, finite)
 
 
-def _halves(lists: Mapping[str, list[Any]]) -> Iterator[tuple[str, str, str]]:
-    """Yield the histograms made of two lists: name, list of bounds, list of counts."""
+def _flattened(value: list[Any], depth: int = _DEEPEST) -> Iterator[Any]:
+    """Yield what a list and the lists within it hold; a list that is nested too deeply as such."""
+    for one in value:
+        if type(one) is list and depth:
+            yield from _flattened(one, depth - 1)
+        else:
+            yield one
+
+
+def _halves(lists: Mapping[str, list[Any]]) -> list[tuple[str, str, str]]:
+    """Return the histograms made of two lists: name, list of bounds, list of counts."""
     bounds: dict[str, str] = {}
     counts: dict[str, str] = {}
     for name in lists:
         if half := _HALF.fullmatch(name):
             (bounds if half[2] else counts).setdefault(half[1] or "", name)
-    for name, of in bounds.items():
-        if name in counts:
-            yield name, of, counts[name]
+    return [(name, of, counts[name]) for name, of in bounds.items() if name in counts]
 
 
 def _named(name: str, fields: Mapping[str, Any]) -> str:
@@ -203,33 +192,20 @@ def _histogram(
     return of_bins(limits, many)
 
 
-def _typed(fields: Mapping[str, Any], joint: str) -> Iterator[str]:
-    """Yield the names of W&B's histograms."""
-    for name, value in fields.items():
-        if value == "histogram" and name.endswith(f"{joint}_type"):
-            yield name.removesuffix(f"{joint}_type")
-
-
 def _of_wandb(
     fields: Mapping[str, Any], within: str, joint: str
 ) -> Distribution | None:
     """Return the distribution of a W&B histogram: counts with edges, or with start and width."""
-    counts = _half(fields.get(f"{within}values"))
+    counts = _strictly(fields.get(f"{within}values"))
     packed = f"{within}packedBins{joint}"
     if f"{within}bins" in fields or f"{packed}min" not in fields:
-        return of_bins(_half(fields.get(f"{within}bins")), counts)
+        return of_bins(_strictly(fields.get(f"{within}bins")), counts)
     first, width = (
         number(fields.get(f"{packed}{part}", _MISSING)) for part in ("min", "size")
     )
     if first is None or width is None:
         raise ValueError("a histogram of something other than numbers")
     return of_bins([first + at * width for at in range(len(counts) + 1)], counts)
-
-
-def _half(value: object) -> list[float]:
-    if not isinstance(value, list):
-        raise ValueError("a histogram without bounds or counts")
-    return _strictly(value)
 
 
 def _is_numpy(value: list[Any]) -> bool:
@@ -243,30 +219,15 @@ def _is_numpy(value: list[Any]) -> bool:
     return min(counts) >= 0 and all(one < other for one, other in pairwise(edges))
 
 
-def _numbers(value: list[Any], depth: int = 0) -> list[float] | None:
-    """Return the numbers of a list and of nested lists, None if it holds anything else."""
-    if set(map(type, value)) <= _NUMBERS:
-        return [math.nan if one is None else float(number(one) or 0.0) for one in value]
-    if depth == _DEEPEST:
-        return None
-    found: list[float] = []
-    for one in value:
-        inner = (
-            _numbers(one, depth + 1) if type(one) is list else _numbers([one], _DEEPEST)
-        )
-        if inner is None:
-            return None
-        found += inner
-    return found
-
-
-def _strictly(value: list[Any]) -> list[float]:
+def _strictly(value: object) -> list[float]:
     """Return the numbers of one half of a histogram.
 
     Raises:
-        ValueError: An entry is no number.
+        ValueError: It is none, or an entry is no number.
     """
-    numbers = [number(one) for one in value]
-    if any(one is None for one in numbers):
+    if not isinstance(value, list):
+        raise ValueError("a histogram without bounds or counts")
+    numbers = [known for one in value if (known := number(one)) is not None]
+    if len(numbers) < len(value):
         raise ValueError("a histogram of something other than numbers")
-    return [one for one in numbers if one is not None]
+    return numbers

@@ -1,4 +1,4 @@
-"""Walks the fields of a protobuf message without its schema:
+"""Reads protobuf messages without their schema:
 https://protobuf.dev/programming-guides/encoding/.
 
 The formats that need it use a handful of fields of messages that never change, which generated code
@@ -7,15 +7,33 @@ and its runtime would cost more than they save.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
 VARINT, FIXED64, BYTES, FIXED32 = 0, 1, 2, 5
 """Encodings of a field's value; groups (3 and 4) have not been written for decades."""
 
 _FIXED = {FIXED64: 8, FIXED32: 4}
+
+
+class MessageFields(dict[int, "list[int | bytes]"]):
+    """The values of each field by its number, in the order in which they stand: that of a varint is
+    a number, unsigned, any other its bytes.
+    """
+
+    def parts(self, number: int) -> list[bytes]:
+        """Return the values of a field that are bytes."""
+        return [value for value in self.get(number, ()) if isinstance(value, bytes)]
+
+    def part(self, number: int) -> bytes | None:
+        """Return the last of them, which is the one that holds; None where there is none."""
+        return next(reversed(self.parts(number)), None)
+
+    def text(self, number: int) -> str:
+        """Return it as text, with what is no UTF-8 replaced; nothing where there is none."""
+        return (self.part(number) or b"").decode("utf-8", "replace")
+
+    def integer(self, number: int) -> int:
+        """Return the int32 or int64 in a field; protobuf leaves out what is 0."""
+        found = [value for value in self.get(number, ()) if isinstance(value, int)]
+        return signed_varint(found[-1]) if found else 0
 
 
 def varint(data: bytes, at: int) -> tuple[int, int]:
@@ -39,43 +57,39 @@ def varint(data: bytes, at: int) -> tuple[int, int]:
 
 def signed_varint(value: int) -> int:
     """Return the int32 or int64 that was written as this varint."""
-    if value >> 63:
-        return value - (1 << 64)
-    return value
+    return value - (1 << 64) if value >> 63 else value
 
 
-def fields(
-    data: bytes, start: int, stop: int
-) -> Iterator[tuple[int, int, int | tuple[int, int]]]:
-    """Yield number, wire type and value of each field between two places, in the order in which
-    they stand.
-
-    The value of a `VARINT` is a number, unsigned; that of any other is the places between which its
-    bytes lie.
+def message(data: bytes) -> MessageFields:
+    """Return the fields of a message.
 
     Raises:
-        ValueError: The bytes are no message.
+        ValueError: The bytes are none.
     """
-    if not 0 <= start <= stop <= len(data):
-        raise ValueError("a message beyond its data")
-    while start < stop:
-        tag, start = varint(data, start)
-        number = tag >> 3
-        wire = tag & 7
-        value: int | tuple[int, int]
-        if wire == BYTES:
-            size, start = varint(data, start)
-            value = start, start + size
-            start += size
-        elif wire == VARINT:
-            value, start = varint(data, start)
-        elif wire in _FIXED:
-            value = start, start + _FIXED[wire]
-            start += _FIXED[wire]
+    found = MessageFields()
+    at = 0
+    while at < len(data):
+        tag, at = varint(data, at)
+        number, wire = tag >> 3, tag & 7
+        value: int | bytes
+        if wire == VARINT:
+            value, at = varint(data, at)
         else:
-            raise ValueError(f"wire type {wire} is unknown")
-        if start > stop or not number:
+            size, at = _size(data, at, wire)
+            value = data[at : at + size]
+            at += size
+        if at > len(data) or not number:
             raise ValueError(
                 "a field beyond its message" if number else "field number 0"
             )
-        yield number, wire, value
+        found.setdefault(number, []).append(value)
+    return found
+
+
+def _size(data: bytes, at: int, wire: int) -> tuple[int, int]:
+    """Return how many bytes a value has, and where they begin."""
+    if wire == BYTES:
+        return varint(data, at)
+    if wire not in _FIXED:
+        raise ValueError(f"wire type {wire} is unknown")
+    return _FIXED[wire], at

@@ -15,6 +15,7 @@ from verl_tui.sources.fields.sample import (
     read_sample,
     summed_score,
 )
+from verl_tui.sources.fields.spellings import ending
 from verl_tui.sources.files.tail import opened
 from verl_tui.text import one_line
 
@@ -27,11 +28,7 @@ if TYPE_CHECKING:
 _COMPLETION = "completion"
 _ADVANTAGE = pattern(r"advantages?", re.IGNORECASE)
 _PART = pattern(r"(?:.*[/_. ])?rewards?(?:[/_. ].*)?", re.IGNORECASE)
-_NO_PART = pattern(
-    r"(?:.*[/_. ])?"
-    r"(?:std|id|ids|index|step|steps|length|len|tokens?|weights?|entropy|logprobs?|seed)",
-    re.IGNORECASE,
-)
+_NO_PART = ending("no_reward")
 _SETTINGS = ("args.json", "config.yaml")
 """Settings beside a file: ms-swift's, and W&B's of its run."""
 _LARGEST = 2**20
@@ -61,21 +58,20 @@ class RewardSum:
     @property
     def note(self) -> str | None:
         """Say how the rewards were summed, None if they were not."""
-        names = self._added
         if self._tokens:
             return f"the score of a sample is the sum of its list {self._tokens}"
-        if not names:
+        if not self._added:
             return None
-        if len(names) == 1:
-            return f"the reward of a sample is its {names[0]}: no total is stated"
-        weights = self._fitting(names)
-        if not weights:
-            total = " + ".join(names)
-            return f"the reward of a sample is {total}: no total is stated, no weights are known"
-        terms = (
-            f"{weight:g} × {name}" for name, weight in zip(names, weights, strict=True)
-        )
-        return f"the reward of a sample is {' + '.join(terms)}: no total is stated"
+        terms = list(self._added)
+        weights = self._fitting(terms)
+        unknown = "" if weights else ", no weights are known"
+        if len(terms) == 1:
+            terms, unknown = [f"its {terms[0]}"], ""
+        elif weights:
+            pairs = zip(weights, terms, strict=True)
+            terms = [f"{weight:g} × {name}" for weight, name in pairs]
+        total = " + ".join(terms)
+        return f"the reward of a sample is {total}: no total is stated{unknown}"
 
     def complete(self, record: Mapping[str, Any]) -> Mapping[str, Any]:
         """Return a sample's record with its total reward."""

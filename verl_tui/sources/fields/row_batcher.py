@@ -8,7 +8,7 @@ from bisect import bisect_left
 from dataclasses import dataclass, field
 from itertools import groupby
 from operator import lt
-from typing import TYPE_CHECKING, NamedTuple, cast
+from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
 from verl_tui.key_groups import KeyGrouping
 from verl_tui.records import (
@@ -21,10 +21,11 @@ from verl_tui.records import (
     Restart,
 )
 from verl_tui.sources.fields.columns import columns
+from verl_tui.text import safe
 from verl_tui.words import counted
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Iterable, Mapping, Sequence
 
 
 _MOST_HELD = 10_000
@@ -49,6 +50,14 @@ class MetricRow(NamedTuple):
     """True if the record states no step: it was found from the records around it."""
     of_worker: bool = False
     """True if it is the row of one of several ranks or devices, over which it is averaged."""
+
+    @classmethod
+    def of(
+        cls, step: int, numbers: Mapping[str, float], prefix: str = "", **more: Any
+    ) -> MetricRow:
+        """Return the row of metrics by foreign names; what else it is by the names above."""
+        keys = tuple([prefix + safe(name, 300) for name in numbers])
+        return cls(step, keys, tuple(numbers.values()), **more)
 
     @property
     def leads(self) -> bool:
@@ -115,6 +124,7 @@ class RowBatcher:
         self._started = False
         """True from a process's start until its first row."""
         self._order = 0
+        """Rows so far."""
         self._of_step: list[MetricRow] = []
         """The last rows, all of one step."""
         self._replaced = 0
@@ -254,9 +264,10 @@ class RowBatcher:
         if not seen or row.step > seen[-1]:
             seen.append(row.step)
         elif not row.mean:
-            if self._is_restart(seen, row.step):
+            late = row.step < seen[-1]
+            if _went_back(seen, row.step) if late else self._started:
                 return seen[-1]
-            if row.step < seen[-1]:
+            if late:
                 seen.insert(bisect_left(seen, row.step), row.step)
         return None
 
@@ -268,12 +279,6 @@ class RowBatcher:
         else:
             self._varying.append(_block_of(row.keys, [row], [self._order]))
         self._order += 1
-
-    def _is_restart(self, seen: array[int], step: int) -> bool:
-        """Return True if a step that is not beyond those seen was trained again."""
-        if step < seen[-1]:
-            return _went_back(seen, step)
-        return self._started
 
     def _begin_anew(self, row: MetricRow, last: int) -> None:
         back = f"steps went back from {last} to {row.step}"

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -13,6 +14,7 @@ import orjson
 from verl_tui.patterns import pattern
 from verl_tui.records import Sample, SampleFacts
 from verl_tui.sources.fields.jsonl import integer, loads, number
+from verl_tui.sources.fields.spellings import names
 from verl_tui.text import safe
 
 if TYPE_CHECKING:
@@ -24,56 +26,16 @@ terminal stutter.
 """
 _LONGEST_EXTRA = 2_000
 
-_PROMPT = ("input", "prompt", "question", "query", "instruction", "input_prompt")
-_RESPONSE = (
-    "output",
-    "response",
-    "completion",
-    "generation",
-    "prediction",
-    "answer",
-    "model_response",  # TRL's PPO
-    "output_response",  # SkyRL
-)
-_TRUTH = (
-    "gts",
-    "ground_truth",
-    "gt",
-    "reference",
-    "label",
-    "target",
-    "solution",
-    "answer",
-)
-SCORE_NAMES = (
-    "score",
-    "reward",
-    "total_reward",
-    "acc",
-    "accuracy",
-    "correct",
-    "is_correct",
-    "passed",
-    "success",
-)
-_STEP = ("global_step", "step", "global_steps")
-_ROW_STEPS = ("step", "gen_step", "global_step")
+_PROMPT = names("prompt")
+_RESPONSE = names("response")
+_TRUTH = names("truth")
+SCORE_NAMES = names("score")
+_STEP = names("sample_step")
+_CONVERSATION = names("conversation")
 _VALIDATION = pattern(r"(?<![a-z])(?:val|eval|test)", re.IGNORECASE)
 """At the beginning of a word: `latest` is no test, `interval` no validation."""
-_CONVERSATION = ("conversations", "messages")
-_KNOWN = frozenset(
-    {"timestamp", "level", "scope", "uid", "request_id", *_CONVERSATION, *_STEP}
-)
-_FIELDS = {
-    *_PROMPT,
-    *_RESPONSE,
-    *_TRUTH,
-    *SCORE_NAMES,
-    *_STEP,
-    "uid",
-    "messages",
-    "conversations",
-}
+_KNOWN = frozenset(names("no_extra"))
+_FIELDS = {*_PROMPT, *_RESPONSE, *_TRUTH, *SCORE_NAMES, *_STEP, *_CONVERSATION, "uid"}
 _NUMBERED = pattern(r"(?P<field>.+?)(?P<number>_\d+)?")
 _UID = pattern(r"^(.+)_\d+_\d+$")
 _NOTHING: Mapping[str, float] = {}
@@ -172,7 +134,7 @@ def plain_record(record: Mapping[Any, Any]) -> dict[str, Any]:
 
 def pop_step(record: dict[str, Any]) -> int | None:
     """Remove the steps from a row of a table, which may be texts; return the first."""
-    steps = [integer(record.pop(name, None)) for name in _ROW_STEPS]
+    steps = [integer(record.pop(name, None)) for name in names("row_step")]
     return next((step for step in steps if step is not None), None)
 
 
@@ -337,9 +299,8 @@ def _speaker(turn: Mapping[str, Any]) -> str:
     """Return who speaks, with the name of a tool that answers."""
     role = _role(turn)
     name = turn.get("name")
-    if role in ("tool", "function") and isinstance(name, str):
-        return f"{role} {name}"
-    return role
+    named = role in ("tool", "function") and isinstance(name, str)
+    return f"{role} {name}" if named else role
 
 
 def _turn_text(turn: Mapping[str, Any]) -> str:
@@ -348,16 +309,14 @@ def _turn_text(turn: Mapping[str, Any]) -> str:
     """
     content = turn.get("content", turn.get("value"))
     thought = turn.get("reasoning_content")
+    calls = turn.get("tool_calls")
     parts = []
     if isinstance(thought, str) and thought:
         parts = [f"<think>\n{thought}\n</think>"]
-    if content is not None and content != "":
-        parts.append(
-            "\n".join(map(_part, content))
-            if isinstance(content, list)
-            else _text(content)
-        )
-    calls = turn.get("tool_calls")
+    if isinstance(content, list):
+        parts.append("\n".join(map(_part, content)))
+    elif content not in (None, ""):
+        parts.append(_text(content))
     parts.extend(map(_call, calls if isinstance(calls, list) else ()))
     return "\n".join(parts)
 
@@ -386,12 +345,10 @@ def _call(call: object) -> str:
 
 
 def _parsed(value: object) -> object:
-    try:
-        if not isinstance(value, str):
-            return value
-        return loads(value.encode("utf-8", "replace"))
-    except ValueError:
-        return value
+    if isinstance(value, str):
+        with suppress(ValueError):
+            return loads(value.encode("utf-8", "replace"))
+    return value
 
 
 def _is_answer(turn: Mapping[str, Any]) -> bool:
@@ -400,11 +357,10 @@ def _is_answer(turn: Mapping[str, Any]) -> bool:
 
 def _split_conversation(turns: Sequence[Mapping[str, Any]]) -> tuple[str, str]:
     """Return what came before the model's first turn, and everything from there on."""
-    answers = [i for i, turn in enumerate(turns) if _is_answer(turn)]
-    start = answers[0] if answers else len(turns)
-    return _conversation(turns[:start]), _spoken(list(turns[start:])) if turns[
-        start:
-    ] else ""
+    answers = (at for at, turn in enumerate(turns) if _is_answer(turn))
+    start = next(answers, len(turns))
+    said = list(turns[start:])
+    return _conversation(turns[:start]), _spoken(said) if said else ""
 
 
 def _text(value: object) -> str:

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from verl_tui.sources.fields import yaml_text
 from verl_tui.sources.fields.jsonl import number
+from verl_tui.sources.fields.spellings import names
 from verl_tui.text import one_line, safe
 
 if TYPE_CHECKING:
@@ -51,50 +52,12 @@ def plain_setting(value: object) -> bool | float | str | None:
     return safe(str(value), 1000)
 
 
-_OF_TRAINING = frozenset(
-    {
-        *(
-            "learning_rate",
-            "lr",
-            "actor_learning_rate",
-            "kl_coef",
-            "beta",
-            "seed",
-            "output_dir",
-            "reward_funcs",
-        ),
-        *(
-            "num_train_epochs",
-            "num_epochs",
-            "total_epochs",
-            "total_training_steps",
-            "max_steps",
-            "save_steps",
-        ),
-        *(
-            "per_device_train_batch_size",
-            "train_batch_size",
-            "rollout_batch_size",
-            "gradient_accumulation_steps",
-        ),
-        *(
-            "num_generations",
-            "n_samples_per_prompt",
-            "max_completion_length",
-            "max_prompt_length",
-            "logging_steps",
-        ),
-        *("model_name_or_path", "pretrain", "hf_checkpoint"),
-    }
-)
-"""Names of settings that trainings have in all frameworks known to us (TRL, OpenRLHF, slime,
-ms-swift, verl).
-"""
+_OF_TRAINING = frozenset(names("training_setting"))
 _ENOUGH = 2
 
 
-def is_training(names: Collection[Any]) -> bool:
-    """Tell by their names whether settings are those of a training (a heuristic: two well-known
+def is_training(settings: Collection[Any]) -> bool:
+    """Tell by their names whether these are those of a training (a heuristic: two well-known
     ones).
     """
-    return len(_OF_TRAINING.intersection(map(str, names))) >= _ENOUGH
+    return len(_OF_TRAINING.intersection(map(str, settings))) >= _ENOUGH

@@ -7,7 +7,8 @@ from functools import lru_cache
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from verl_tui.patterns import pattern
-from verl_tui.sources.fields.jsonl import integer
+from verl_tui.sources.fields.jsonl import integer, written_number
+from verl_tui.sources.fields.spellings import names
 from verl_tui.words import counted
 
 if TYPE_CHECKING:
@@ -15,34 +16,10 @@ if TYPE_CHECKING:
 
 LOCAL = "step"
 """May count within the epoch if other records state a global step as well."""
-_SURE = (
-    "global_step", "global_steps", LOCAL, "current_steps", "current_step", "train_step",
-    "trainer_step", "optimizer_step", "optimizer_steps", "opt_step", "update_step",
-    "gradient_step", "gradient_steps", "grad_step", "policy_step", "ppo_step", "_step",
-    "iteration", "iterations", "iter", "iters", "update", "updates", "num_updates", "n_updates",
-    "num_iterations",
-)  # fmt: skip
-"""Names of a step, the surest first: verl, Hugging Face, LLaMA-Factory, Megatron, W&B, CleanRL."""
-_UNSURE = ("num_steps", "n_steps", "steps", "batch", "episode", "rollout")
-"""Names that may also be an episode's length; taken for the step only while they rise."""
-_RANKS = {name: rank for rank, name in enumerate((*_SURE, *_UNSURE))}
-_TOTALS = (
-    "max_steps", "total_steps", "num_training_steps", "total_training_steps", "max_iters",
-    "total_iterations", "max_iterations", "total_updates", "max_global_step",
-)  # fmt: skip
-TRAINED = frozenset(
-    {
-        "loss",
-        "policy_loss",
-        "pg_loss",
-        "grad_norm",
-        "learning_rate",
-        "lr",
-        "kl",
-        "entropy",
-    }
-)
-"""Metrics of trainings only, by which a record without a step is recognised."""
+_SURE = names("step")
+_RANKS = {name: rank for rank, name in enumerate((*_SURE, *names("unsure_step")))}
+_TOTALS = names("total")
+TRAINED = frozenset(names("trained"))
 _PARENT = pattern(
     r"(?:train|training|trainer|progress|state|metrics|data|eval|time)[/._]"
 )
@@ -68,23 +45,22 @@ class StepFields(NamedTuple):
         return frozenset((ungrouped or next(iter(self.steps), ""), self.total or ""))
 
 
-def step_fields(names: Iterable[str]) -> StepFields:
+def step_fields(fields: Iterable[str]) -> StepFields:
     """Return the fields of a record that state its place in the training.
 
     Args:
-        names: Its fields; nested ones with `/` between the names.
+        fields: Its fields; nested ones with `/` between the names.
     """
-    names = tuple(names)
-    plain = {name: _plain(name) for name in names}
+    plain = {name: _plain(name) for name in fields}
     steps = sorted(
-        (name for name in names if plain[name] in _RANKS),
+        (name for name in plain if plain[name] in _RANKS),
         key=lambda name: _RANKS[plain[name]],
     )
-    total = next((name for name in names if plain[name] in _TOTALS), None)
+    total = next((name for name in plain if plain[name] in _TOTALS), None)
     return StepFields(
         tuple(steps),
         total,
-        next((name for name in names if plain[name] == "epoch"), None),
+        next((name for name in plain if plain[name] == "epoch"), None),
     )
 
 
@@ -139,7 +115,7 @@ class StepTracker:
         """Last `step`, which restarts each epoch if there is a `global_step` too."""
         self._offset: int | None = None
         """`global_step - step` of the last record that stated both."""
-        self._known = False
+        self.known = False
         """True once a record has stated its step."""
         self._counting = _Counting()
         self._measured: set[str] = set()
@@ -148,14 +124,9 @@ class StepTracker:
         """A field that looked like a step and turned out to be none."""
 
     @property
-    def known(self) -> bool:
-        """True once a record has stated its step."""
-        return self._known
-
-    @property
     def counts_all(self) -> bool:
         """True if all records were counted: none has stated its step."""
-        return self._counting.records > 0 and not self._known
+        return self._counting.records > 0 and not self.known
 
     @property
     def relative(self) -> bool:
@@ -170,7 +141,7 @@ class StepTracker:
         """The total, where records state their steps and nothing else depends on those before;
         None where more does.
         """
-        absolute = self._known and not self.relative and self._offset is None
+        absolute = self.known and not self.relative and self._offset is None
         return ("total", self.total) if absolute else None
 
     @property
@@ -183,7 +154,7 @@ class StepTracker:
         if self._no_step:
             reason = f'"{self._no_step}" does not rise, so it is no step'
             return f"{reason}: {many} counted in the order of the file"
-        if self._known:
+        if self.known:
             return (
                 f"{many} before the first stated step, counted in the order of the file"
             )
@@ -213,9 +184,9 @@ class StepTracker:
             and name != self._no_step
             and (is_sure_name(name) or self._rises(step, name, keys or ()))
         ):
-            self._known = True
+            self.known = True
             self.step = self._globally(step, name, record)
-        elif not self._known and keys is not None:
+        elif not self.known and keys is not None:
             self.step = self._counting.step(
                 keys, record.get(fields.epoch or ""), self.step
             )
@@ -223,14 +194,14 @@ class StepTracker:
 
     def _rises(self, step: int, name: str, keys: Iterable[str]) -> bool:
         """Return True while a field that may be the step behaves as one; once not, never again."""
-        if not self._known or step > self.step:
+        if not self.known or step > self.step:
             self._measured = set(keys)
             return True
         if step == self.step and self._measured.isdisjoint(keys):
             self._measured.update(keys)
             return True
         self._no_step = name
-        self._known = False
+        self.known = False
         return False
 
     def _globally(self, step: int, name: str, record: Mapping[str, Any]) -> int:
@@ -281,7 +252,7 @@ class _Counting:
         """
         self.records += 1
         if isinstance(epoch, str):
-            epoch = _float(epoch)
+            epoch = written_number(epoch)
         if isinstance(epoch, int | float) and epoch == epoch:  # noqa: PLR0124 - not NaN
             return self._by_epoch(keys, float(epoch), at)
         if self._seen.isdisjoint(keys) and self._seen:
@@ -304,10 +275,3 @@ class _Counting:
             self.steps.append(at + 1)
         self._seen = set(keys)
         return at + 1
-
-
-def _float(text: str) -> float | None:
-    try:
-        return float(text)
-    except ValueError:
-        return None

@@ -8,22 +8,21 @@ as soon as they are complete.
 
 from __future__ import annotations
 
-from bisect import insort
 from itertools import accumulate
+from math import inf
 from typing import TYPE_CHECKING
 
-from verl_tui.records import Histogram, Record, Restart, Unreadable
+from verl_tui.records import Record, Restart, Unreadable
 from verl_tui.sources.fields.rewards import RewardSum
 from verl_tui.sources.fields.row_batcher import joined_notes
 from verl_tui.sources.fields.sample_figures import SampleFigures
 from verl_tui.sources.files.paths import why
-from verl_tui.sources.files.polled import PolledSource
 from verl_tui.sources.files.tail import opened
-from verl_tui.sources.folders.step_files import Listing
+from verl_tui.sources.folders.step_files import StepFolder
 from verl_tui.sources.formats import parquet
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Iterator, Mapping
     from pathlib import Path
 
 ALL = "completions_*.parquet"
@@ -38,55 +37,45 @@ _AT_ONCE = 4 * COST
 """Bytes that are read in one go, each table with `COST`."""
 
 
-class TableFolder(PolledSource):
+class TableFolder(StepFolder):
     """All tables of a directory."""
 
     format = parquet.name
     rank = parquet.rank
 
     def __init__(self, directory: Path, ordinal: int = 0) -> None:
-        super().__init__(directory / ALL, ordinal)
-        self._listing = Listing(directory, parquet.table_step)
+        super().__init__(directory / ALL, ordinal, parquet.table_step)
         self._rewards = RewardSum(path=self.path)
         self._figures = SampleFigures()
-        self._waiting: list[int] = []
-        """Steps whose tables wait to be read; ascending, the last is read first."""
         self._whole: set[int] = set()
         """Steps whose tables were whole."""
         self._broken: dict[int, Unreadable] = {}
         """Steps whose tables are incomplete at present, which has not been reported yet, and
         why.
         """
-        self._note: str | None = None
-        """The number of tables read, if not all were."""
         self._missing = not parquet.is_readable()
 
     def read(self) -> tuple[tuple[Record, ...], bool]:
         """Return the samples of tables that have come or changed, and whether more wait."""
         if not self._waiting:
-            try:
-                self._watch()
-                self._problem = None
-            except OSError as error:
-                self._problem = why(error)
+            self._watch()
         records: list[Record] = []
         left = _AT_ONCE
         while self._waiting and left > 0:
             step = self._waiting.pop()
             size = self._size(step)
             records += self._table(step)
-            self._pending -= size
             self._bytes += size
             left -= size + COST
+        self._pending = sum(map(self._size, self._waiting))
         # One process writes table after table: those before one that is whole are not being written
         # any more.
         newest = max(self._whole, default=-1)
-        records += self._report([step for step in self._broken if step < newest])
-        return self._counted(records), bool(self._waiting)
+        return self._counted(records, before=newest), bool(self._waiting)
 
     def finish(self) -> tuple[Record, ...]:
         """Report the tables that are not whole: this may be the last read."""
-        return self._counted(list(self._report(list(self._broken))))
+        return self._counted([], before=inf)
 
     @property
     def note(self) -> str | None:
@@ -95,64 +84,51 @@ class TableFolder(PolledSource):
         return joined_notes(rewards, self._note)
 
     def _watch(self) -> None:
-        """Have the tables read that have come or changed. Raises OSError."""
-        stamps = {
-            step: stamp
-            for step, stamp in self._listing.changes().items()
-            if stamp is not None
-        }
-        self._modified = self._listing.modified
+        """Have the tables read that have come or changed."""
+        changed = self.changes()
         if self._missing:
             return
-        sizes = {step: stamp.size for step, stamp in stamps.items() if stamp.size}
+        sizes = {step: size for step in changed if (size := self._size(step))}
         kept = tables_to_read(sizes)
         if len(kept) < len(sizes):
             self._note = (
                 f"{len(kept):,} of {len(sizes):,} tables were read,"
                 " the newest ones and some of those before"
             )
-        for step in kept:
-            insort(self._waiting, step)
-            self._pending += sizes[step]
+        self._wait_for(kept)
 
     def _size(self, step: int) -> int:
-        stamp = self._listing.stamps.get(step)
+        stamp = self.stamps.get(step)
         return stamp.size if stamp is not None else 0
 
     def _table(self, step: int) -> Iterator[Record]:
-        path = self._listing.path(step)
-        again = step in self._whole
+        path = self.step_path(step)
         self._broken.pop(step, None)
         reader = parquet.ParquetReader(path, self._rewards)
         try:
             with opened(path) as file:
-                samples = reader.feed(file.read(parquet.LARGEST + 1))
+                samples = [*reader.feed(file.read(parquet.LARGEST + 1))]
         except OSError as error:
             self._broken[step] = Unreadable(1, f"{path.name}: {why(error)}", "")
             return
-        (broken,) = reader.finish() or (None,)
-        if isinstance(broken, Unreadable):
-            self._broken[step] = broken._replace(reason=f"{path.name}: {broken.reason}")
-            return
-        self._whole.add(step)
-        if again:
+        for flaw in (*samples, *reader.finish()):
+            if isinstance(flaw, Unreadable):
+                named = flaw._replace(reason=f"{path.name}: {flaw.reason}")
+                self._broken[step] = named
+                return
+        if step in self._whole:
             yield Restart("table written again", step)
-        for record in samples:
-            yield (
-                record._replace(reason=f"{path.name}: {record.reason}")
-                if isinstance(record, Unreadable)
-                else record
-            )
+        self._whole.add(step)
+        yield from samples
 
-    def _report(self, steps: Sequence[int]) -> Iterator[Record]:
-        for step in steps:
-            yield self._broken.pop(step)
-
-    def _counted(self, records: Sequence[Record]) -> tuple[Record, ...]:
-        self._unreadable += sum(isinstance(record, Unreadable) for record in records)
-        self._records += sum(
-            not isinstance(record, Unreadable | Histogram) for record in records
-        )
+    def _counted(self, records: list[Record], before: float) -> tuple[Record, ...]:
+        """Return records with their figures, and with what is wrong with tables of steps before
+        one.
+        """
+        self._records += len(records)
+        for step in [step for step in self._broken if step < before]:
+            records.append(self._broken.pop(step))
+            self._unreadable += 1
         return self._figures.complete(records)
 
 

@@ -140,15 +140,13 @@ class DumpFile:
 
     def row(self, index: int) -> Sample | Unreadable:
         """Return a row with all its text."""
-        ((_, record),) = self._records(index, index + 1)
+        ((_, _, record),) = self._read((index,))
         if isinstance(record, Unreadable):
             return record
         sample = read_sample(
             record, self.step, validation=self.validation, longest=LONGEST_SHOWN
         )
-        if sample is not None:
-            return sample
-        return self._no_sample(index)
+        return self._no_sample(index) if sample is None else sample
 
     def facts(self, start: int, stop: int) -> list[SampleFacts]:
         """Return what can be said of rows without their text; of an unreadable one, nothing."""
@@ -163,61 +161,49 @@ class DumpFile:
         self, start: int, stop: int
     ) -> Iterator[SampleFacts | Unreadable]:
         """Yield what can be said of each row without its text, or why it cannot be read."""
-        for index, record in self._records(start, stop):
+        for index, _, record in self._read(self._known(start, stop)):
             if isinstance(record, Unreadable):
                 yield record
             else:
-                yield read_fact(
-                    record, index, validation=self.validation
-                ) or self._no_sample(index)
+                fact = read_fact(record, index, validation=self.validation)
+                yield fact or self._no_sample(index)
 
     def texts(self, start: int, stop: int) -> Iterator[tuple[int, Iterator[str]]]:
         """Yield the index of each row with all its texts."""
-        for index, record in self._records(start, stop):
-            yield (
-                index,
-                iter((record.excerpt,))
-                if isinstance(record, Unreadable)
-                else all_text(record),
-            )
+        for index, _, record in self._read(self._known(start, stop)):
+            if isinstance(record, Unreadable):
+                yield index, iter((record.excerpt,))
+            else:
+                yield index, all_text(record)
 
     def lines(self, indices: Iterable[int]) -> Iterator[bytes | None]:
         """Yield rows to the byte as they stand in the file, without the line's end; None for one
         that is not JSON.
         """
-        for line, record in self._read(indices):
+        for _, line, record in self._read(indices):
             yield line if not isinstance(record, Unreadable) else None
 
-    def _records(
-        self, start: int, stop: int
-    ) -> Iterator[tuple[int, dict[str, Any] | Unreadable]]:
-        indices = range(start, min(stop, len(self._starts)))
-        for index, (_, record) in zip(indices, self._read(indices), strict=True):
-            yield index, record
+    def _known(self, start: int, stop: int) -> range:
+        return range(start, min(stop, len(self._starts)))
 
     def _read(
         self, indices: Iterable[int]
-    ) -> Iterator[tuple[bytes, dict[str, Any] | Unreadable]]:
-        """Yield the bytes of rows, and what stands in them."""
+    ) -> Iterator[tuple[int, bytes, dict[str, Any] | Unreadable]]:
+        """Yield indices of rows, their bytes, and what stands in them."""
         with opened(self.path) as file:
             for index in indices:
                 at = self._starts[index]
-                size = self._ends[index] - self._starts[index]
+                size = self._ends[index] - at
+                number = self._lines[index]
                 if size > LONGEST_LINE:
-                    yield (
-                        b"",
-                        Unreadable(
-                            self._lines[index],
-                            f"longer than {LONGEST_LINE >> 20} MiB",
-                            "",
-                        ),
-                    )
+                    reason = f"longer than {LONGEST_LINE >> 20} MiB"
+                    yield index, b"", Unreadable(number, reason, "")
                     continue
                 line = os.pread(file.fileno(), size, at)
                 try:
-                    yield line, objects(line)[0]
+                    yield index, line, objects(line)[0]
                 except ValueError as error:
-                    yield line, unreadable(line, self._lines[index], str(error))
+                    yield index, line, unreadable(line, number, str(error))
 
     def _no_sample(self, index: int) -> Unreadable:
         return Unreadable(self._lines[index], "no prompt and response", "")

@@ -8,7 +8,6 @@ New dumps are read as they are written.
 
 from __future__ import annotations
 
-from bisect import bisect_left
 from typing import TYPE_CHECKING
 
 from verl_tui.evaluation import LOOKED_AT, READ_SHARE, Evaluation
@@ -23,9 +22,8 @@ from verl_tui.records import (
 from verl_tui.sources.fields.sample import is_validation
 from verl_tui.sources.fields.sample_figures import figure_records
 from verl_tui.sources.files.paths import is_folder, why
-from verl_tui.sources.files.polled import PolledSource
 from verl_tui.sources.folders.dump_file import BLOCK, DumpFile
-from verl_tui.sources.folders.step_files import NEWEST, Listing
+from verl_tui.sources.folders.step_files import NEWEST, StepFolder
 from verl_tui.sources.formats import rollouts
 
 if TYPE_CHECKING:
@@ -55,10 +53,15 @@ _REPORTED_UNREADABLE = 1000
 class _DumpFigures:
     """The figures of one dump, made as it is read."""
 
-    def __init__(self, path: Path, step: int, limit: int, *, validation: bool) -> None:
-        self.file = DumpFile(path, step, validation=validation)
+    def __init__(self, file: DumpFile, limit: int) -> None:
+        self.file = file
         self.limit = limit
         """Bytes to read at most."""
+        self.size = 0
+        """Bytes of the file, as far as is known."""
+        self._begin()
+
+    def _begin(self) -> None:
         self.evaluation = Evaluation()
         self.done = 0
         """Rows that have been evaluated."""
@@ -66,21 +69,17 @@ class _DumpFigures:
         """Samples that the figures passed on so far are of."""
         self.unreadable = 0
         """Rows that cannot be read."""
-        self.pending = 0
-        """Bytes that are still to be read, as far as is known."""
-
-    def expect(self, size: int) -> int:
-        """Take note of how large the file is; return how many bytes more than before are to be
-        read.
-        """
-        before = self.pending
-        self.pending = max(0, min(size, self.limit) - self.file.offset)
-        return self.pending - before
 
     @property
-    def partial(self) -> bool:
-        """True if the figures are of a part of the dump, by intention."""
-        return self.file.offset < self.file.size and self.file.offset >= self.limit
+    def pending(self) -> int:
+        """Bytes that are still to be read."""
+        return max(0, min(self.size, self.limit) - self.file.offset)
+
+    @property
+    def caught_up(self) -> bool:
+        """True if everything has been read that is to be read."""
+        read = self.file.complete or self.file.offset >= self.limit
+        return read and self.done == self.file.count_so_far
 
     def read_on(self) -> Iterator[Unreadable]:
         """Read a little; yield the rows that cannot be read. Raises OSError."""
@@ -88,44 +87,37 @@ class _DumpFigures:
         if self.file.offset < self.limit:
             self.file.index(min(BLOCK, self.limit - self.file.offset))
         if self.file.generation != generation:
-            self.evaluation = Evaluation()
-            self.done = 0
-            self.reported = 0
-            self.unreadable = 0
+            self._begin()
         stop = self.file.span(self.done, BLOCK)
         for fact in self.file.facts_or_flaws(self.done, stop):
             if isinstance(fact, SampleFacts):
-                self.evaluation.add_fact(fact, self._response(fact))
+                looked_at = self.evaluation.count < LOOKED_AT
+                row = self.file.row(fact.index) if looked_at else None
+                response = row.response if isinstance(row, Sample) else None
+                self.evaluation.add_fact(fact, response)
             else:
                 self.unreadable += 1
                 yield fact
         self.done = stop
-        self.expect(self.file.size)
+        self.size = self.file.size
 
-    @property
-    def caught_up(self) -> bool:
-        """True if everything has been read that is to be read."""
-        return self.done == self.file.count_so_far and (
-            self.file.complete or self.file.offset >= self.limit
+    def records(self, order: int) -> Iterator[Record]:
+        """Yield the figures of what has been read, once."""
+        if self.evaluation.count == self.reported:
+            return
+        self.reported = self.evaluation.count
+        file = self.file
+        partial = self.limit <= file.offset < file.size  # by intention
+        figures = {**self.evaluation.figures(whole=not partial)}
+        if partial:
+            figures[READ_SHARE] = file.offset / file.size
+        scores = self.evaluation.scores()
+        yield from figure_records(
+            figures, scores, file.step, order, validation=file.validation
         )
 
-    def _response(self, fact: SampleFacts) -> str | None:
-        if self.evaluation.count >= LOOKED_AT:
-            return None
-        row = self.file.row(fact.index)
-        if isinstance(row, Sample):
-            return row.response
-        return None
 
-    def figures(self) -> Mapping[str, float]:
-        """Return the figures of what has been read."""
-        found = self.evaluation.figures(whole=not self.partial)
-        if not self.partial:
-            return found
-        return {**found, READ_SHARE: self.file.offset / self.file.size}
-
-
-class DumpSource(PolledSource):
+class DumpSource(StepFolder):
     """All dumps of a directory, or a single one that was named. Its size is what is to be read for
     figures, not all that lies there.
     """
@@ -135,20 +127,15 @@ class DumpSource(PolledSource):
 
     def __init__(self, path: Path, ordinal: int = 0) -> None:
         single = rollouts.is_dump(path) and not is_folder(path)
-        super().__init__(path if single else path / ALL, ordinal)
-        self._listing = Listing(
-            self.path.parent, rollouts.dump_step, path.name if single else None
+        super().__init__(
+            path if single else path / ALL,
+            ordinal,
+            rollouts.dump_step,
+            path.name if single else None,
         )
-        self.validation = is_validation(self._listing.directory.name)
-        self._waiting: list[int] = []
-        """Steps whose dumps wait to be read, or to be read on; ascending, the last is read
-        first.
-        """
+        self.validation = is_validation(self.directory.name)
         self._open: dict[int, _DumpFigures] = {}
         """Dumps that are being read, and those that may grow."""
-        self._done: set[int] = set()
-        """Steps of those that have been read so far as they go."""
-        self._note: str | None = None
         self._reads = self._order = 0
 
     @property
@@ -162,115 +149,77 @@ class DumpSource(PolledSource):
         """
         records: list[Record] = []
         if not self._waiting or self._reads % _BUSY_READS == 0:
-            try:
-                records.extend(self._watch())
-                self._problem = None
-            except OSError as error:
-                self._problem = why(error)
+            records.extend(self._watch())
         self._reads += 1
         stop = self._bytes + BLOCK
         while self._waiting and self._bytes < stop:
             records.extend(self._read_on(self._waiting[-1]))
             stop -= _COST
+        self._close_old()
+        self._pending = sum(dump.pending for dump in self._open.values())
         return tuple(records), bool(self._waiting)
 
     def _watch(self) -> Iterator[Dump]:
         """Yield the dumps that have come, changed or gone, newest first; have them read for their
         figures.
         """
-        changes = self._listing.changes()
-        self._modified = self._listing.modified
-        sizes = {
-            step: stamp.size for step, stamp in changes.items() if stamp is not None
-        }
+        changes = self.changes()
+        sizes = {step: stamp.size for step, stamp in changes.items() if stamp}
         limits = plan(sizes)
         self._note = _reading_note(sizes, limits) or self._note
         for step, stamp in changes.items():
-            path = str(self._listing.path(step))
+            path = self.step_path(step)
             if stamp is None:
                 self._forget(step)
-                yield Dump(step, path, self.validation, 0, removed=True)
+                yield Dump(step, str(path), self.validation, 0, removed=True)
                 continue
-            self._wait(step, stamp.size, limits[step])
-            yield Dump(
-                step, path, self.validation, stamp.size, modified=stamp.modified / 1e9
-            )
-
-    # -- figures -----------------------------------------------------------------------------------
-
-    def _wait(self, step: int, size: int, limit: int) -> None:
-        """Have a dump read, or read on."""
-        dump = self._open.get(step)
-        if dump is None and limit:
-            dump = self._open[step] = _DumpFigures(
-                self._listing.path(step), step, limit, validation=self.validation
-            )
-        if dump is None:
-            return
-        self._pending += dump.expect(size)
-        self._done.discard(step)
-        at = bisect_left(self._waiting, step)
-        if step not in self._waiting[at : at + 1]:
-            self._waiting.insert(at, step)
+            if step not in self._open and limits[step]:
+                file = DumpFile(path, step, validation=self.validation)
+                self._open[step] = _DumpFigures(file, limits[step])
+            if step in self._open:
+                self._open[step].size = stamp.size
+            seconds = stamp.modified / 1e9
+            yield Dump(step, str(path), self.validation, stamp.size, modified=seconds)
+        self._wait_for(sizes.keys() & self._open.keys())
 
     def _forget(self, step: int) -> None:
         """Read no more of a dump."""
-        dump = self._open.pop(step, None)
-        self._pending -= dump.pending if dump is not None else 0
-        self._done.discard(step)
-        self._wait_no_more(step)
-
-    def _wait_no_more(self, step: int) -> None:
-        at = bisect_left(self._waiting, step)
-        if step in self._waiting[at : at + 1]:
-            del self._waiting[at]
+        self._open.pop(step, None)
+        if step in self._waiting:
+            self._waiting.remove(step)
 
     def _read_on(self, step: int) -> Iterator[Record]:
         dump = self._open[step]
         file = dump.file
-        name = dump.file.path.name
-        offset = file.offset
-        pending = dump.pending
-        generation = file.generation
-        done = dump.evaluation.count
-        unreadable = dump.unreadable
+        before = file.generation, file.offset
+        done, unreadable = dump.evaluation.count, dump.unreadable
         try:
             for row in dump.read_on():
                 self._unreadable += 1
                 if self._unreadable <= _REPORTED_UNREADABLE:
-                    yield row._replace(reason=f"{name}: {row.reason}")
+                    yield row._replace(reason=f"{file.path.name}: {row.reason}")
         except OSError as error:
             self._unreadable += 1
-            yield Unreadable(1, f"{name}: {why(error)}", "")
+            yield Unreadable(1, f"{file.path.name}: {why(error)}", "")
             self._forget(step)
             return
+        generation, offset = before
         if file.generation != generation:
             offset = 0
             self._unreadable -= unreadable
             yield Restart("dump written again", step, self.validation)
         self._bytes += file.offset - offset
-        self._pending += dump.pending - pending
         self._records += dump.evaluation.count - done
         if dump.caught_up:
-            self._wait_no_more(step)
-            self._done.add(step)
-            yield from self._figures(step, dump)
-            self._close_old()
-
-    def _figures(self, step: int, dump: _DumpFigures) -> Iterator[Record]:
-        if dump.evaluation.count == dump.reported:
-            return
-        dump.reported = dump.evaluation.count
-        self._order += 1
-        scores = dump.evaluation.scores()
-        yield from figure_records(
-            dump.figures(), scores, step, self._order, validation=self.validation
-        )
+            self._waiting.pop()
+            self._order += 1
+            yield from dump.records(self._order)
 
     def _close_old(self) -> None:
         """Keep the state of the newest dumps only: that suffices to follow them as they grow."""
-        for step in sorted(self._done, reverse=True)[NEWEST:]:
-            self._forget(step)
+        done = [step for step, dump in self._open.items() if dump.caught_up]
+        for step in sorted(done, reverse=True)[NEWEST:]:
+            del self._open[step]
 
 
 def plan(sizes: Mapping[int, int]) -> dict[int, int]:

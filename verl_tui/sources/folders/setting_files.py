@@ -51,11 +51,15 @@ class SettingsSource(PolledSource):
             self._unreadable += 1
             return (values,), False
         self._records += 1
-        if self.path.name == _METADATA:
-            launch = of_command(_arguments(text))
-            stated = (Settings(launch, LAUNCH),) if launch else ()
-            return (_identity(values, str(self.path)), *stated), False
-        return (Settings(values, str(self.path)),), False
+        origin = str(self.path)
+        if self.path.name != _METADATA:
+            return (Settings(values, origin),), False
+        # what tells one run from another, and the command that started it
+        kept = {f"wandb.{key}": values[key] for key in values if _IDENTITY.match(key)}
+        arguments = yaml_text.load_yaml(text).get("args")
+        launch = of_command(arguments if isinstance(arguments, list) else [])
+        stated = (Settings(launch, LAUNCH),) if launch else ()
+        return (Settings(kept, origin), *stated), False
 
     def _changed_text(self) -> bytes | None:
         """Return the file's content, None if it has not changed or is too large."""
@@ -70,14 +74,6 @@ class SettingsSource(PolledSource):
                 return file.read()
         self._problem = f"larger than {_LARGEST >> 20} MiB: not a configuration"
         return None
-
-
-def _identity(values: dict[str, Any], path: str) -> Settings:
-    """Return the entries of W&B's metadata that identify the run."""
-    kept = {
-        f"wandb.{key}": value for key, value in values.items() if _IDENTITY.match(key)
-    }
-    return Settings(kept, path)
 
 
 def read_settings(text: bytes) -> dict[str, Any] | Unreadable:
@@ -109,29 +105,19 @@ def _flat(loaded: object) -> dict[str, Any] | None:
         return {name: scalar(value) for name, equals, value in pairs if equals}
     if not isinstance(loaded, dict):
         return None
-    return flatten_settings(_of_wandb(loaded) or loaded)
+    return flatten_settings(_values_of_wandb(loaded) or loaded)
 
 
-def _of_wandb(loaded: dict[Any, Any]) -> dict[Any, Any]:
+def _values_of_wandb(loaded: dict[Any, Any]) -> dict[Any, Any]:
     """Return what W&B's own `config.yaml` says (`lr: {desc: null, value: 1e-6}`), nothing where it
     is another's.
     """
-    values = {
-        key: value
-        for key, value in loaded.items()
-        if key not in ("_wandb", "wandb_version")
-    }
-    if not all(
-        isinstance(value, dict)
-        and "value" in value
-        and value.keys() <= {"value", "desc"}
-        for value in values.values()
-    ):
+    kept = [key for key in loaded if key not in ("_wandb", "wandb_version")]
+    if not all(_is_described(loaded[key]) for key in kept):
         return {}
-    return {key: value["value"] for key, value in values.items()}
+    return {key: loaded[key]["value"] for key in kept}
 
 
-def _arguments(metadata: bytes) -> list[object]:
-    """Return the arguments that W&B kept of the command that started the run."""
-    arguments = yaml_text.load_yaml(metadata).get("args")
-    return arguments if isinstance(arguments, list) else []
+def _is_described(value: object) -> bool:
+    described = isinstance(value, dict) and "value" in value
+    return described and value.keys() <= {"value", "desc"}  # type: ignore[attr-defined]

@@ -19,6 +19,10 @@ if TYPE_CHECKING:
     from verl_tui.sources.fields.row_batcher import MetricRow
 
 
+class DamagedError(ValueError):
+    """Bytes that end as a whole file does are none; the message says why, for people."""
+
+
 class WholeReader:
     """Holds the bytes of a file until it is whole.
 
@@ -27,15 +31,23 @@ class WholeReader:
 
     ends: tuple[bytes, ...] = (b"}", b"]")
     """How a whole file ends, but for blanks."""
+    incomplete = "not complete, or not JSON"
+    """Said of a file that is not whole."""
     remark = ""
     """Said of a file that is too large."""
+    once = True
+    """True if nothing is read that follows a whole file."""
 
     def __init__(self, largest: int) -> None:
         """Begin; a file of more bytes than `largest` is given up."""
         self._largest = largest
+        self._begin()
+
+    def _begin(self) -> None:
         self._held = bytearray()
         self._is_done = False
         """True if the file was given up, or nothing that comes can be a part of it."""
+        self._damage: str | None = None
         self._has_complained = False
 
     @property
@@ -48,6 +60,7 @@ class WholeReader:
 
         Raises:
             ValueError: They are not whole.
+            DamagedError: They cannot be.
         """
         raise NotImplementedError
 
@@ -56,6 +69,7 @@ class WholeReader:
         if self._is_done or not data:
             return ()
         self._held += data
+        self._damage = None
         if len(self._held) > self._largest:
             self._held.clear()
             self._is_done = True
@@ -64,25 +78,26 @@ class WholeReader:
             return ()
         try:
             records = tuple(self.parse(bytes(self._held)))
-        except ValueError:
-            return ()  # the end of something within: more follows
+        except ValueError as error:  # the end of something within: more may follow
+            self._damage = str(error) if isinstance(error, DamagedError) else None
+            return ()
         self._read_on()
         return records
 
     def _read_on(self) -> None:
         """Expect something new behind what was whole."""
         self._held.clear()
+        self._is_done = self.once
 
     def finish(self) -> tuple[Record, ...]:
         """Return a complaint where the file is not whole: nothing more comes."""
         if self._is_done or not self._held.strip():
             return ()
-        return self._complain("not complete, or not JSON")
+        return self._complain(self._damage or self.incomplete)
 
     def restart(self, reason: str) -> tuple[Record, ...]:
         """Forget everything: the file starts anew."""
-        self._held.clear()
-        self._is_done = self._has_complained = False
+        self._begin()
         return (Restart(reason),)
 
     def _complain(self, reason: str, excerpt: bytes = b"") -> tuple[Record, ...]:
@@ -135,15 +150,13 @@ class HistoryReader(WholeReader):
         try:
             values_of(held)
         except ValueError as error:
-            reason = str(error)
-        else:
-            return ()
-        try:
-            records = self.parse(held.rstrip(b",") + b"]")
-        except ValueError:
-            return self._complain(reason, held[:400])
-        self._is_open = True
-        return records
+            try:
+                records = self.parse(held.rstrip(b",") + b"]")
+            except ValueError:
+                return self._complain(str(error), held[:400])
+            self._is_open = True
+            return records
+        return ()
 
     def restart(self, reason: str) -> tuple[Record, ...]:
         """Take the next document, which most likely continues this one."""

@@ -5,7 +5,6 @@ v0.6 and later).
 from __future__ import annotations
 
 import struct
-from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
 from verl_tui.sources.fields.columns import packed
@@ -15,6 +14,7 @@ from verl_tui.sources.fields.jsonl import (
     first_object,
     flatten,
     integer,
+    written_number,
 )
 from verl_tui.sources.fields.lists import histograms, split
 from verl_tui.sources.fields.row_batcher import MetricRow
@@ -85,10 +85,10 @@ class FileLoggerDecoder(JsonDecoder):
 
 def _unquoted(value: object) -> object:
     """Return a number that was written as a text, anything else as it is."""
-    if isinstance(value, str) and len(value) <= _LONGEST_NUMBER:
-        with suppress(ValueError):
-            return float(value)
-    return value
+    if not isinstance(value, str) or len(value) > _LONGEST_NUMBER:
+        return value
+    known = written_number(value)
+    return value if known is None else known
 
 
 def _numbers(data: dict[str, Any]) -> array[float] | None:

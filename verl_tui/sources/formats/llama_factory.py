@@ -9,26 +9,25 @@ trainer below it, whose names they get back here (llamafactory/train/callbacks.p
 from __future__ import annotations
 
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-from verl_tui.sources.fields.jsonl import Flaw, first_object
+from verl_tui.sources.fields.jsonl import first_object
 from verl_tui.sources.formats.lines import LineParts, LineReader
 from verl_tui.sources.formats.tutorial import TutorialDecoder
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
     from pathlib import Path
-
-    from verl_tui.records import Record
-    from verl_tui.sources.fields.row_batcher import MetricRow
 
 name = "LLaMA-Factory log"
 rank = 4
 anchor = True
 
-_TRAINERS = {"lr": "learning_rate", "accuracy": "rewards/accuracies"}
-_DROPPED = "percentage"
-"""The share of the steps that are done."""
+_SPELLED = {
+    "lr": "learning_rate",
+    "accuracy": "rewards/accuracies",
+    "percentage": "",  # the share of the steps that are done
+}
+_decoder = partial(TutorialDecoder, spelled=_SPELLED)
 
 
 def matches(path: Path, head: bytes) -> bool:
@@ -39,21 +38,7 @@ def matches(path: Path, head: bytes) -> bool:
 
 def reader(path: Path) -> LineReader:
     """Return a reader for one file."""
-    return LineReader(LlamaFactoryDecoder())
+    return LineReader(_decoder())
 
 
-class LlamaFactoryDecoder(TutorialDecoder):
-    """Decodes the records of a training."""
-
-    def read(self, record: dict[str, Any]) -> Iterable[MetricRow | Record | Flaw]:
-        """Return the row of one object."""
-        return super().read(
-            {
-                _TRAINERS.get(key, key): value
-                for key, value in record.items()
-                if key != _DROPPED
-            }
-        )
-
-
-parts = LineParts(partial(LlamaFactoryDecoder, skipped=True))
+parts = LineParts(partial(_decoder, skipped=True))

@@ -13,13 +13,12 @@ import csv
 import math
 import re
 from collections import Counter
-from operator import itemgetter
 from typing import TYPE_CHECKING
 
 from verl_tui.metrics import slashed
 from verl_tui.patterns import pattern
 from verl_tui.records import Progress
-from verl_tui.sources.fields.jsonl import integer, unreadable
+from verl_tui.sources.fields.jsonl import integer, unreadable, written_number
 from verl_tui.sources.fields.listed_things import listed_thing
 from verl_tui.sources.fields.row_batcher import MetricRow, joined_notes
 from verl_tui.sources.fields.steps import (
@@ -138,44 +137,45 @@ class CsvDecoder:
             run: The run to read, of several in the file; None for the first.
         """
         self.tag = tag
-        """TensorBoard's name of the metric."""
         self.run = run
-        """The run that is read, of several."""
-        self._others = 0
-        """Runs besides the one shown, where it is unknown which is meant."""
-        self._bounds: frozenset[str] = frozenset()
-        """Columns of the least and greatest values."""
-        self._header: list[str] | None = None
         self._written: list[str] = []
         """The header as the file has it, with columns of one name."""
-        self._names: list[str] = []
-        self._metrics: frozenset[str] = frozenset()
-        """Columns that hold metrics."""
-        self._where = step_fields(())
-        self._place = StepTracker()
         self._decimals: int | None = None
         """How many decimals all values of the last column have, `_VARY` where these differ."""
         self._total: int | None = None
         """Total of steps last passed on."""
-        if header:
-            self._begin(list(header))
+        self._begin(list(header))
 
-    @property
-    def header(self) -> Sequence[str]:
+    def _begin(self, header: list[str]) -> None:
+        self.header = header
         """The names of its columns, as the file has them; none before they were read."""
-        return self._header or ()
+        runs = _runs(header)
+        self._charted = bool(runs)
+        self._others = len(runs) - 1 if runs and self.run is None else 0
+        """Runs besides the one shown, where it is unknown which is meant."""
+        self._names = _names(_charted(header, self.tag, self.run))
+        self._where = step_fields(self._names)
+        self._bounds = frozenset(_names(_bounds(header)))
+        """Columns of the least and greatest values."""
+        others = {_WALL, "", *self._bounds, *self._where.no_metrics}
+        if runs:
+            others |= {self._names[0], *_WANDBS}
+        self._metrics = frozenset(self._names) - others
+        """Columns that hold metrics."""
+        self._place = StepTracker()
 
     @property
     def note(self) -> str | None:
         """Say how many steps were counted, and what was left out."""
-        bounds = others = None
-        if self._bounds:
-            bounds = (
-                "W&B's columns of least and greatest values (__MIN, __MAX) are left out"
-            )
-        if self._others:
-            others = f"holds {self._others + 1} runs; the first one is shown"
-        return joined_notes(self._place.note, bounds, others)
+        bounds = (
+            "W&B's columns of least and greatest values (__MIN, __MAX) are left out"
+        )
+        others = f"holds {self._others + 1} runs; the first one is shown"
+        return joined_notes(
+            self._place.note,
+            bounds if self._bounds else None,
+            others if self._others else None,
+        )
 
     @property
     def standing(self) -> object:
@@ -183,7 +183,7 @@ class CsvDecoder:
         place = self._place.standing
         if place is None:
             return None
-        return (self._header, place, self._total, self._decimals)
+        return (self.header, place, self._total, self._decimals)
 
     @property
     def counts_most(self) -> bool:
@@ -200,25 +200,31 @@ class CsvDecoder:
         if not line.strip():
             return ()
         fields = _fields(line)
-        if self._header is None or fields == self._written:
+        if not self.header or fields == self._written:
             self._written = fields
             self._begin(_told_apart(fields))
             return ()
         try:
-            row = self._row(fields, len(self._header))
+            row = self._row(fields)
         except ValueError as error:
             return (unreadable(line, number, str(error)),)
+        decimals = _decimals(fields[-1])
+        self._decimals = decimals if self._decimals in (None, decimals) else _VARY
         if self._charted and not row.keys:
             return ()  # a step of other runs
-        return (*self._total_change(), row)
+        if self._place.total == self._total:
+            return (row,)
+        self._total = self._place.total
+        return (Progress(total=self._total), row)
 
-    def _row(self, fields: list[str], columns: int) -> MetricRow:
+    def _row(self, fields: list[str]) -> MetricRow:
         """Return the metrics of a row.
 
         Raises:
             ValueError: It does not fit the header, or states no step.
         """
-        if len(fields) != columns or not fields:
+        columns = len(self.header)
+        if len(fields) != columns:
             raise ValueError(f"{len(fields)} fields where the header has {columns}")
         row = dict(zip(self._names, fields, strict=True))
         numbers = self._numbers(row)
@@ -227,17 +233,13 @@ class CsvDecoder:
             raise ValueError(f"no step in column {self._names.index(steps[0]) + 1}")
         row |= {name: _whole(row[name]) for name in steps}
         step = self._place.of(row, self._where, keys=numbers)
-        self._note_decimals(fields[-1])
-        return MetricRow(step, tuple(numbers), tuple(numbers.values()), _time(row))
+        time = parse_time(row.get(_TIME)) or parse_time(_number(row.get(_WALL, "")))
+        return MetricRow(step, tuple(numbers), tuple(numbers.values()), time)
 
     def _numbers(self, row: Mapping[str, str]) -> dict[str, float]:
         """Return the values of a row's metrics, without those that are missing."""
         found = {name: _number(row[name]) for name in row if name in self._metrics}
         return {name: value for name, value in found.items() if value is not None}
-
-    def _note_decimals(self, field: str) -> None:
-        decimals = _decimals(field)
-        self._decimals = decimals if self._decimals in (None, decimals) else _VARY
 
     def last(self, line: bytes, number: int) -> Sequence[MetricRow | Record] | None:
         """Return the row of a line without an end, None where its last number may lack digits: it
@@ -256,28 +258,8 @@ class CsvDecoder:
 
     def restart(self) -> Sequence[MetricRow | Record]:
         """Expect a header: the file starts again."""
-        self._header = None
+        self.header = []
         return ()
-
-    def _begin(self, fields: list[str]) -> None:
-        self._header = fields
-        runs = _runs(fields)
-        self._charted = bool(runs)
-        self._others = len(runs) - 1 if runs and self.run is None else 0
-        self._names = _names(_charted(fields, self.tag, self.run))
-        self._where = step_fields(self._names)
-        self._bounds = frozenset(_names(_bounds(fields)))
-        others = {_WALL, "", *self._bounds, *self._where.no_metrics}
-        if runs:
-            others |= {self._names[0], *_WANDBS}
-        self._metrics = frozenset(self._names) - others
-        self._place = StepTracker()
-
-    def _total_change(self) -> Sequence[Record]:
-        if self._place.total == self._total:
-            return ()
-        self._total = self._place.total
-        return (Progress(total=self._total),)
 
 
 def _decimals(field: str) -> int:
@@ -310,11 +292,6 @@ def _told_apart(header: Iterable[str]) -> list[str]:
     return apart
 
 
-def _time(row: Mapping[str, str]) -> float | None:
-    """Return when a row was written, as it states it."""
-    return parse_time(row.get(_TIME)) or parse_time(_number(row.get(_WALL, "")))
-
-
 def _charted(header: list[str], tag: str = "", run: str | None = None) -> Sequence[str]:
     """Return a header without what saving a chart adds to the names of metrics.
 
@@ -329,34 +306,38 @@ def _charted(header: list[str], tag: str = "", run: str | None = None) -> Sequen
     if not runs:
         return header
     shown = next((one for one in runs if escaped(one) == run), runs[0])
-    columns = filter(None, map(_OF_RUN.fullmatch, header[1:]))
-    own = [
-        column["key"] + (column["bound"] or "") if column["run"] == shown else ""
-        for column in columns
+    return [
+        header[0],
+        *(key if of == shown else "" for of, key, _ in _columns(header[1:])),
     ]
-    return [header[0], *own]
+
+
+def _columns(header: Iterable[str]) -> list[tuple[str, str, bool]]:
+    """Return of each column of a chart saved at W&B its run, its metric, and whether it is one of
+    least or greatest values.
+    """
+    return [
+        (one["run"], one["key"] + (one["bound"] or ""), one["bound"] is not None)
+        for field in header
+        if (one := _OF_RUN.fullmatch(field))
+    ]
 
 
 def _runs(header: Sequence[str]) -> list[str]:
     """Return the runs that a chart saved at W&B is of; none if a header is of none."""
-    columns = [_OF_RUN.fullmatch(field) for field in header[1:]]
-    found = list(filter(None, columns))
-    if not found or len(found) < len(columns):
+    columns = _columns(header[1:])
+    if not columns or len(columns) < len(header) - 1:
         return []
-    runs = list(dict.fromkeys(column["run"] for column in found))
-    if any(map(itemgetter("bound"), found)):
-        return runs
+    runs = list(dict.fromkeys(run for run, *_ in columns))
     parts = not _SPLITS.isdisjoint(map(str.lower, runs))
-    return runs if is_sure_name(header[0]) and not parts else []
+    charted = is_sure_name(header[0]) and not parts
+    return runs if charted or any(bound for *_, bound in columns) else []
 
 
 def _bounds(header: Iterable[str]) -> list[str]:
     """Return the names of the columns of least and greatest values, if a chart of W&B has any."""
-    names = []
-    for column in filter(None, map(_OF_RUN.fullmatch, header)):
-        if column["bound"]:
-            names += [column[0], column["key"] + column["bound"]]
-    return names
+    columns = [(f"{run} - {key}", key) for run, key, bound in _columns(header) if bound]
+    return [name for names in columns for name in names]
 
 
 def _whole(field: str) -> str:
@@ -380,12 +361,8 @@ def _step(field: str) -> int | None:
 
 def _number(field: str) -> float | None:
     """Return a value; None for an empty field and for words."""
-    if not field:
-        return None
-    try:
-        return float(field)
-    except ValueError:
-        return _TRUTH.get(field.strip().lower())
+    known = written_number(field)
+    return _TRUTH.get(field.strip().lower()) if known is None else known
 
 
 class _CsvParts(LineParts):

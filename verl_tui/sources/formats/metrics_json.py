@@ -10,7 +10,7 @@ from __future__ import annotations
 import re
 from contextlib import suppress
 from itertools import islice, zip_longest
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 from verl_tui.patterns import pattern
 from verl_tui.records import Unreadable
@@ -138,7 +138,7 @@ class MetricsJsonReader(HistoryReader):
     def __init__(self) -> None:
         super().__init__(_LARGEST)
         self._decoder: JsonDecoder = tutorial.TutorialDecoder()
-        self._others: tuple[str, ...] = ()
+        self._others: list[str] = []
 
     @property
     def note(self) -> str | None:
@@ -167,39 +167,34 @@ class MetricsJsonReader(HistoryReader):
             yield from entry
 
 
-class _Found(NamedTuple):
-    """The records of a document."""
-
-    records: Sequence[dict[str, Any]]
-    others: tuple[str, ...] = ()
-    """Names below which there are further ones, of unknown meaning, which are not read."""
+_Found = tuple["list[dict[str, Any]]", "list[str]"]
+"""The records of a document, and the names below which there are further ones, of unknown meaning,
+which are not read.
+"""
 
 
 def _records(values: Sequence[Any]) -> _Found:
     """Return the records of a document: of its first list of records, at its top or below it."""
     document = values[0] if len(values) == 1 else list(values)
     if isinstance(document, list):
-        return _Found(list(filter(_is_record, document)))
+        return list(filter(_is_record, document)), []
     if not isinstance(document, dict):
-        return _Found(())
-    if None not in map(integer, document):
-        return _Found(_by_step(document))
-    own = ("", _Found(_columns(document)))
-    below = [own, *((name, _records([value])) for name, value in document.items())]
-    telling = [one for one in below if _are_of_steps(one[1].records[:_FIRST])]
+        return [], []
+    if None in map(integer, document):
+        return _first_below(document)
+    own = {key: one for key, one in document.items() if isinstance(one, dict)}
+    return [{"step": integer(key), **one} for key, one in own.items()], []
+
+
+def _first_below(document: dict[str, Any]) -> _Found:
+    """Return the first records of steps below the names of a document, or in its columns."""
+    below: list[tuple[str, _Found]] = [("", (_columns(document), []))]
+    below += [(name, _records([value])) for name, value in document.items()]
+    telling = [one for one in below if _are_of_steps(one[1][0][:_FIRST])]
     if not telling:
-        return _Found(())
-    (_, found), *others = telling
-    return _Found(found.records, (*found.others, *(name for name, _ in others)))
-
-
-def _by_step(document: dict[str, Any]) -> list[dict[str, Any]]:
-    """Return the records of a document that has each under its step."""
-    return [
-        {"step": integer(key), **record}
-        for key, record in document.items()
-        if isinstance(record, dict)
-    ]
+        return [], []
+    (_, (records, within)), *others = telling
+    return records, [*within, *(name for name, _ in others)]
 
 
 def _columns(document: dict[str, Any]) -> list[dict[str, Any]]:
@@ -209,11 +204,8 @@ def _columns(document: dict[str, Any]) -> list[dict[str, Any]]:
     lists = {key: value for key, value in document.items() if _is_column(value)}
     if not _are_telling([*lists]):
         return []
-    rows = zip_longest(*lists.values())
-    return [
-        {key: value for key, value in zip(lists, row, strict=True) if value is not None}
-        for row in rows
-    ]
+    rows = (zip(lists, row, strict=True) for row in zip_longest(*lists.values()))
+    return [{key: one for key, one in row if one is not None} for row in rows]
 
 
 def _is_column(value: object) -> bool:

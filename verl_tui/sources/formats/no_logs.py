@@ -12,6 +12,7 @@ from verl_tui.sources.fields.jsonl import first_value, flatten
 from verl_tui.sources.fields.listed_things import listed_thing
 from verl_tui.sources.fields.lists import split
 from verl_tui.sources.fields.sample import read_sample
+from verl_tui.sources.fields.spellings import names
 from verl_tui.sources.fields.steps import is_sure_name
 from verl_tui.sources.formats import metrics_json, tutorial
 from verl_tui.sources.formats.console.collected import as_printed
@@ -35,20 +36,8 @@ _THINGS = f'{BEGIN}results or data: one record for each "{{}}", and none of a st
 _TEXTS = f"{BEGIN}a list of texts: no record has a number"
 _DOCUMENT = f"{BEGIN}a JSON document without a list of step records"
 SINGLE = "a single record without a step so far"
-_ROLES = frozenset(
-    {
-        "user",
-        "assistant",
-        "system",
-        "tool",
-        "function",
-        "developer",
-        "human",
-        "gpt",
-        "model",
-    }
-)
-_SAID = frozenset({"content", "value", "text", "parts", "tool_calls"})
+_ROLES = frozenset(names("chat_role"))
+_SAID = frozenset(names("chat_content"))
 _MOST = 200
 """Records that are looked at."""
 _FIRST = 8

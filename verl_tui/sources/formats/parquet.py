@@ -14,10 +14,10 @@ from importlib.util import find_spec
 from typing import TYPE_CHECKING
 
 from verl_tui.patterns import pattern
-from verl_tui.records import Restart, Unreadable
+from verl_tui.records import Restart
 from verl_tui.sources.fields.rewards import RewardSum
 from verl_tui.sources.formats.completions import samples_of
-from verl_tui.sources.formats.documents import WholeReader
+from verl_tui.sources.formats.documents import DamagedError, WholeReader
 from verl_tui.text import one_line
 
 if TYPE_CHECKING:
@@ -35,7 +35,6 @@ LARGEST = 256 * 2**20
 MISSING = "needs pyarrow to be read: pip install 'verl-tui[parquet]'"
 _NAME = pattern(r"completions_(\d{1,15})\.parquet")
 _MAGIC = b"PAR1"
-_NOT_WHOLE = "not complete: still being written, or cut off"
 
 
 def table_step(name: str) -> int | None:
@@ -66,6 +65,7 @@ class ParquetReader(WholeReader):
     """Waits for the whole file, since what is in it stands at its end."""
 
     ends = (_MAGIC,)
+    incomplete = "not complete: still being written, or cut off"
 
     def __init__(self, path: Path, rewards: RewardSum | None = None) -> None:
         """Begin with nothing.
@@ -78,8 +78,6 @@ class ParquetReader(WholeReader):
         self._step = table_step(path.name)
         self._rewards = rewards or RewardSum(path=path)
         self._missing = False
-        self._damage: str | None = None
-        """Why bytes that end as a whole file does could not be read."""
 
     @property
     def note(self) -> str | None:
@@ -89,32 +87,20 @@ class ParquetReader(WholeReader):
     def parse(self, data: bytes) -> Iterator[Sample]:
         """Yield the samples of a whole file; none where there is nothing to read it with."""
         if len(data) <= 2 * len(_MAGIC):
-            raise ValueError(_NOT_WHOLE)
+            raise ValueError(self.incomplete)
         try:
             import pyarrow as pa
             import pyarrow.parquet as pq
         except ImportError:
-            self._missing = self._is_done = True
+            self._missing = True
             return
         try:
             columns = pq.read_table(pa.BufferReader(data)).to_pydict()
         except (pa.ArrowException, OSError, ValueError) as error:
-            self._damage = f"damaged: {one_line(str(error), 120)}"
-            raise ValueError(self._damage) from error  # these bytes stand within, too
-        self._is_done = True
+            raise DamagedError(f"damaged: {one_line(str(error), 120)}") from error
         yield from samples_of(columns, self._rewards, self._step)
-
-    def finish(self) -> tuple[Record, ...]:
-        """Report a file that is not whole: this may be the last read."""
-        if self._is_done or not self._held:
-            return ()
-        begin = one_line(self._held[:4].decode("latin-1"))
-        damage = self._damage if self._held.endswith(_MAGIC) else None
-        return (Unreadable(1, damage or _NOT_WHOLE, begin),)
 
     def restart(self, reason: str) -> tuple[Record, ...]:
         """Forget everything, the file starts anew."""
         super().restart(reason)
-        self._missing = False
-        self._damage = None
         return (Restart(reason, self._step),)

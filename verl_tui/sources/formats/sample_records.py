@@ -70,6 +70,8 @@ def reader(path: Path) -> Reader:
 class SamplesReader(WholeReader):
     """Reads lines, or a document as a whole, depending on the first bytes."""
 
+    once = False
+
     def __init__(self, path: Path) -> None:
         super().__init__(_LARGEST)
         self._decoder = SampleDecoder(path)
@@ -172,12 +174,8 @@ def _begins_document(data: bytes) -> bool:
 def _records(document: object) -> Iterator[Mapping[str, Any]]:
     """Yield the records of a document: of its list, or of the first list in it."""
     if isinstance(document, dict):
-        lists = [
-            value
-            for value in document.values()
-            if isinstance(value, list) and value and isinstance(value[0], dict)
-        ]
-        document = lists[0] if lists else [document]
-    for record in document if isinstance(document, list) else ():
-        if isinstance(record, dict):
-            yield plain_record(record)
+        lists = (one for one in document.values() if isinstance(one, list) and one)
+        of_records = (one for one in lists if isinstance(one[0], dict))
+        document = next(of_records, [document])
+    if isinstance(document, list):
+        yield from (plain_record(one) for one in document if isinstance(one, dict))

@@ -14,12 +14,13 @@ from typing import TYPE_CHECKING, Any
 from verl_tui.records import Progress, Settings, Unreadable
 from verl_tui.sources.fields.jsonl import flatten, integer, number
 from verl_tui.sources.fields.row_batcher import MetricRow, joined_notes
+from verl_tui.sources.fields.spellings import names
 from verl_tui.sources.files.checkpoint_names import HOMES
 from verl_tui.sources.files.paths import is_file
 from verl_tui.sources.files.tail import NEWEST, is_checkpoint, newest_checkpoint_file
 from verl_tui.sources.formats.documents import HistoryReader
 from verl_tui.sources.formats.hugging_face import best_checkpoint, finished
-from verl_tui.text import one_line, safe
+from verl_tui.text import one_line
 
 if TYPE_CHECKING:
     import os
@@ -43,14 +44,7 @@ from 1 in its `trainer_log.jsonl` and its event files (llamafactory/train/ppo/tr
 FROM_ZERO_NOTE = (
     "LLaMA-Factory's PPO counts steps from 0 here: shown from 1, as its other files say"
 )
-_SETTINGS = (
-    "num_train_epochs",
-    "train_batch_size",
-    "logging_steps",
-    "eval_steps",
-    "save_steps",
-    "max_steps",
-)
+_SETTINGS = names("state_setting")
 
 
 def matches(path: Path, head: bytes) -> bool:
@@ -71,11 +65,11 @@ def in_checkpoints(directory: Path, entries: Iterable[os.DirEntry[str]]) -> Path
         directory: The run's.
         entries: What lies in it.
     """
-    names = {entry.name for entry in entries}
-    if FILE in names:
+    here = {entry.name for entry in entries}
+    if FILE in here:
         return None
-    homes = [directory] if any(map(is_checkpoint, names)) else []
-    homes += [directory / name for name in HOMES if name in names]
+    homes = [directory] if any(map(is_checkpoint, here)) else []
+    homes += [directory / name for name in HOMES if name in here]
     for home in homes:
         if is_file(home / FILE):
             return home / FILE
@@ -154,11 +148,8 @@ def _entry(entry: object, first: int) -> Iterator[MetricRow | Record]:
         yield Unreadable(1, 'no "step" in an entry of "log_history"', "")
         return
     step += first
-    numbers = {}
-    for key, raw in flatten(entry).items():
-        value = number(raw)
-        if key != "step" and value is not None:
-            numbers[safe(key, 300)] = value
+    found = {key: number(raw) for key, raw in flatten(entry).items() if key != "step"}
+    numbers = {key: value for key, value in found.items() if value is not None}
     if numbers:
-        yield MetricRow(step, tuple(numbers), tuple(numbers.values()))
+        yield MetricRow.of(step, numbers)
     yield from finished(entry, step)

@@ -29,6 +29,7 @@ from verl_tui.sources.fields.listed_things import listed_thing
 from verl_tui.sources.fields.lists import histograms, split
 from verl_tui.sources.fields.row_batcher import MetricRow, joined_notes
 from verl_tui.sources.fields.sample import read_sample
+from verl_tui.sources.fields.spellings import names
 from verl_tui.sources.fields.steps import (
     TRAINED,
     StepFields,
@@ -42,7 +43,7 @@ from verl_tui.text import safe, strip_ansi
 from verl_tui.times import parse_elapsed, parse_time
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Sequence
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
     from pathlib import Path
 
     from verl_tui.records import Record
@@ -53,23 +54,9 @@ anchor = True
 
 _MEASURED = {"reward", "sample", "system"}
 """Scopes logged many times a step: their numbers are averaged. In others the last record wins."""
-_ABOUT = frozenset(
-    {
-        "timestamp",
-        "time",
-        "ts",
-        "level",
-        "scope",
-        "step",
-        "global_step",
-        "logger",
-        "name",
-        "pid",
-        "rank",
-    }
-)
+_ABOUT = frozenset(names("about"))
 """Fields that state place and time of a record: they are no metrics."""
-_HOLDERS = ("metrics", "scalars", "values", "logs", "log")
+_HOLDERS = names("holder")
 """Fields that hold the metrics of a record, and whose names carry no meaning."""
 _LOG_TEXT = pattern(rb"\b(?:TRACE|DEBUG|INFO|NOTICE|WARN|WARNING|ERROR|CRITICAL)\b")
 _FIRST_LINES = 8
@@ -145,14 +132,19 @@ class _Schema(NamedTuple):
 class TutorialDecoder(JsonDecoder):
     """Decodes scoped and flat records."""
 
-    def __init__(self, *, skipped: bool = False) -> None:
+    def __init__(
+        self, *, skipped: bool = False, spelled: Mapping[str, str] | None = None
+    ) -> None:
         """Begin with the first line of a file, or with a later one.
 
         Args:
+            spelled: What fields are called that a trainer spells otherwise than others; nothing
+                where they are no metrics.
             skipped: Whether lines before were left out, so that the step of records which state
                 none is unknown until one states it.
         """
         self._skipped = skipped
+        self._spelled = spelled
         self._place = StepTracker()
         self._total: int | None = None
         """Total of steps last passed on."""
@@ -225,17 +217,15 @@ class TutorialDecoder(JsonDecoder):
 
     def read(self, record: dict[str, Any]) -> Iterable[MetricRow | Record | Flaw]:
         """Return the row, the histograms and the sample of one object."""
+        if self._spelled is not None:
+            spelled = self._spelled
+            called = {name: spelled.get(name, name) for name in record}
+            record = {called[name]: record[name] for name in record if called[name]}
         found = self._read(record)
         if not self._skipped:
             return found
-        return self._placed(found)
-
-    def _placed(
-        self, found: Iterable[MetricRow | Record | Flaw]
-    ) -> Sequence[MetricRow | Record | Flaw]:
-        """Return the records of an object, nothing while no record has stated its step."""
         records = tuple(found)
-        return records if self._place.known else ()
+        return records if self._place.known else ()  # no record has stated its step
 
     def _read(self, record: dict[str, Any]) -> Iterator[MetricRow | Record | Flaw]:
         scope = _scope(record)
@@ -248,7 +238,7 @@ class TutorialDecoder(JsonDecoder):
         measured = scope in _MEASURED
         of_worker = not measured and self._one_of_many(of)
         mean = measured or of_worker
-        prefix = _prefix(scope)
+        prefix = f"{safe(scope, 100)}/" if scope else ""
         keys = _prefixed(prefix, numbers)
         step = self._place.of(flat, fields, keys=None if mean else keys or None)
         yield from self._progress(step, record.get("elapsed_time"))
@@ -302,17 +292,17 @@ class TutorialDecoder(JsonDecoder):
             yield Restart(f"steps went back from {before} to {step}")
 
     def _schema(self, flat: dict[str, Any]) -> _Schema:
-        names = tuple(flat)
-        known = self._schemas.get(names)
+        present = tuple(flat)
+        known = self._schemas.get(present)
         if known is None:
-            fields = step_fields(names)
+            fields = step_fields(present)
             known = _Schema(
                 fields,
-                fields.no_metrics | _ABOUT | set(filter(is_name, names)),
-                names_one(names),
+                fields.no_metrics | _ABOUT | set(filter(is_name, present)),
+                names_one(present),
             )
             if len(self._schemas) < _MOST_SCHEMAS:
-                self._schemas[names] = known
+                self._schemas[present] = known
         return known
 
 
@@ -321,10 +311,8 @@ def _opened(record: dict[str, Any]) -> dict[str, Any]:
     holder = next((one for one in _HOLDERS if isinstance(record.get(one), dict)), None)
     if holder is None:
         return record
-    return {
-        **record[holder],
-        **{key: value for key, value in record.items() if key != holder},
-    }
+    others = {key: value for key, value in record.items() if key != holder}
+    return {**record[holder], **others}
 
 
 def _samples(scope: str, record: dict[str, Any], step: int) -> Iterator[Record]:
@@ -333,12 +321,8 @@ def _samples(scope: str, record: dict[str, Any], step: int) -> Iterator[Record]:
         yield from filter(None, [read_sample(record, step)])
 
 
-def _prefixed(prefix: str, names: Iterable[str]) -> tuple[str, ...]:
-    return tuple([prefix + safe(name, 300) for name in names])
-
-
-def _prefix(scope: str) -> str:
-    return f"{safe(scope, 100)}/" if scope else ""
+def _prefixed(prefix: str, keys: Iterable[str]) -> tuple[str, ...]:
+    return tuple([prefix + safe(name, 300) for name in keys])
 
 
 def _scope(record: dict[str, Any]) -> str:
@@ -346,10 +330,8 @@ def _scope(record: dict[str, Any]) -> str:
     return scope if isinstance(scope, str) else ""
 
 
-def _without(flat: dict[str, Any], names: frozenset[str]) -> dict[str, Any]:
-    if not names:
-        return flat
-    return {name: flat[name] for name in flat if name not in names}
+def _without(flat: dict[str, Any], consumed: frozenset[str]) -> dict[str, Any]:
+    return {k: v for k, v in flat.items() if k not in consumed} if consumed else flat
 
 
 def _json_part(line: bytes) -> bytes:

@@ -25,7 +25,6 @@ LARGEST = 32 * 2**20
 _LARGEST_AFTER_LOSS = 4 * 2**20
 """The same while the beginning of a record is looked for in damaged data."""
 
-_ALL = 0xFFFFFFFF
 _SHIFT = 0xA282EAD8
 """Added to a checksum before it is written."""
 _HEADER = 12
@@ -39,7 +38,7 @@ _PLAUSIBLE = pattern(rb"(?!\0\0\0)(?=[\s\S]{2}[\0-\x3f]\0{5})")
 def checksum(data: bytes) -> bytes:
     """Return the checksum of bytes as it stands behind them in a file."""
     crc: int = crc32c(data)
-    return ((crc >> 15 | crc << 17) + _SHIFT & _ALL).to_bytes(4, "little")
+    return ((crc >> 15 | crc << 17) + _SHIFT & 0xFFFFFFFF).to_bytes(4, "little")
 
 
 def sound(data: bytes) -> bool:
@@ -49,7 +48,7 @@ def sound(data: bytes) -> bool:
 
 def length(header: bytes) -> int | None:
     """Return the length of the data behind a header, None if its checksum is wrong."""
-    if len(header) == 12 and sound(header):
+    if len(header) == _HEADER and sound(header):
         return int.from_bytes(header[:8], "little")
     return None
 
@@ -70,18 +69,15 @@ def first_record(read: ReadAt, at: int, stop: int) -> int | None:
         for found in _PLAUSIBLE.finditer(data, 0, len(data)):
             begin = found.start()
             inside = length(data[begin : begin + _HEADER])
-            if inside is not None and _holds(read, at + begin + _HEADER, inside):
+            if inside is None:
+                continue
+            record = read(at + begin + _HEADER, inside + 4)
+            if len(record) == inside + 4 and sound(record):
                 return at + begin
         if len(data) < _HEADER:
             break
         at += len(data) - _HEADER + 1
     return None
-
-
-def _holds(read: ReadAt, at: int, inside: int) -> bool:
-    """Return whether so many bytes and their checksum stand at a place."""
-    record = read(at, inside + 4)
-    return len(record) == inside + 4 and sound(record)
 
 
 class RecordSplitter:
@@ -99,17 +95,12 @@ class RecordSplitter:
             at: The place in the file of the first byte that will be fed.
         """
         self._take = take
-        self._waiting: list[bytes] = []
-        self._size = 0
-        self._wanted = 12
-        """Bytes from which on there is something to be done."""
-        self._skip = 0
-        self._next = at
-        """Place in the file of what waits, or is skipped next."""
         self._data = b""
-        """The bytes that are being cut, or were cut last."""
-        self._offset = 0
-        """Its place in the file."""
+        """The bytes that are being cut, or wait for more."""
+        self._place = at
+        """Their place in the file."""
+        self._skip = 0
+        """Bytes to come that belong to a record that is not read."""
         self.number = 0
         """Number of the record that is being read, from 1."""
         self._lost = False
@@ -118,20 +109,12 @@ class RecordSplitter:
     def feed(self, data: bytes) -> list[Unreadable]:
         """Cut these next bytes; return what was wrong with them."""
         skipped = min(self._skip, len(data))
-        self._skip -= skipped
-        self._next += skipped
-        self._waiting.append(data[skipped:])
-        self._size += len(data) - skipped
-        if self._size < self._wanted:
-            return []
-        self._data = b"".join(self._waiting)
-        self._offset = self._next
+        self._data += data[skipped:]
+        self._place += skipped
         at = self._cut(self._data)
-        rest = self._data[at:]
-        self._waiting = [rest]
-        self._size = len(rest)
-        self._skip = max(0, at - len(self._data))
-        self._next = self._offset + at - self._skip
+        self._skip += max(0, at - len(self._data)) - skipped
+        self._place += min(at, len(self._data))
+        self._data = self._data[at:]
         out = self._out
         self._out = []
         return out
@@ -141,64 +124,52 @@ class RecordSplitter:
         to be skipped.
         """
         at = 0
-        size = len(data)
         take = self._take
-        self._wanted = 12
-        while at < size:
+        while True:
             if self._lost:
                 at = _next_plausible(data, at)
-            header = data[at : at + 12]
-            if len(header) < 12:
-                break
-            inside = self._length(header, at)
+            header = data[at : at + _HEADER]
+            if len(header) < _HEADER:
+                return at
+            inside = length(header)
             if inside is None:
+                self._lose(at, "the checksum of a record's length is wrong")
                 at += 1
                 continue
-            stop = at + 16 + inside
-            if stop > size and self._is_awaited(inside):
-                self._wanted = stop - at
-                break
+            stop = at + _HEADER + inside + 4
+            if stop > len(data) and inside <= self._largest:
+                return at
             self.number += 1
-            if stop <= size and inside <= LARGEST and take(data[at + 12 : stop]):
+            if inside <= LARGEST and take(data[at + _HEADER : stop]):
                 self._lost = False
                 at = stop
             else:
                 at = self._pass_over(at, stop)
-        return at
-
-    def _is_awaited(self, inside: int) -> bool:
-        """Return True if a record of so many bytes is small enough to wait for its end."""
-        return inside <= (_LARGEST_AFTER_LOSS if self._lost else LARGEST)
 
     def _pass_over(self, at: int, stop: int) -> int:
         """Say why a record is not taken; return where to go on."""
         if stop - at > LARGEST and not self._lost:
-            reason = f"a record of {stop - at:,} bytes is not read"
-            self._out.append(self._unreadable(self.number, at, reason))
+            self._note(at, f"a record of {stop - at:,} bytes is not read")
             return stop
         self.number -= 1
         self._lose(at, "the checksum of a record is wrong")
         return at + 1
 
-    def _length(self, header: bytes, at: int) -> int | None:
-        """Return the length of the data behind a header, None if its checksum is wrong."""
-        found = length(header)
-        if found is None:
-            self._lose(at, "the checksum of a record's length is wrong")
-        return found
+    @property
+    def _largest(self) -> int:
+        """Bytes of a record whose end is waited for."""
+        return _LARGEST_AFTER_LOSS if self._lost else LARGEST
 
     def _lose(self, at: int, reason: str) -> None:
         if not self._lost:
             self.number += 1
-            self._out.append(self._unreadable(self.number, at, reason))
+            self._note(at, reason)
         self._lost = True
 
-    def _unreadable(self, number: int, at: int, reason: str) -> Unreadable:
-        return Unreadable(
-            number,
-            f"{reason}, at byte {self._offset + at:,}",
-            self._data[at : at + 12].hex(" "),
-        )
+    def _note(self, at: int, reason: str) -> None:
+        begin = self._data[at : at + _HEADER].hex(" ")
+        where = f"{reason}, at byte {self._place + at:,}"
+        self._out.append(Unreadable(self.number, where, begin))
 
 
 def _next_plausible(data: bytes, at: int) -> int:
@@ -206,6 +177,4 @@ def _next_plausible(data: bytes, at: int) -> int:
     may show to be.
     """
     found = _PLAUSIBLE.search(data, at)
-    if found:
-        return found.start()
-    return max(at, len(data) - 7)
+    return found.start() if found else max(at, len(data) - 7)

@@ -7,8 +7,6 @@ samples or settings. Pictures, sound and graphs are passed over.
 from __future__ import annotations
 
 from array import array
-from itertools import pairwise
-from operator import eq, gt
 from typing import TYPE_CHECKING
 
 from verl_tui.records import Histogram, MetricRows, Restart, Unreadable
@@ -20,18 +18,23 @@ from verl_tui.sources.formats.tensorboard.frames import (
     length,
     sound,
 )
-from verl_tui.sources.formats.tensorboard.scalars import STEPS, KnownTags, Scalars
+from verl_tui.sources.formats.tensorboard.scalars import (
+    STEPS,
+    KnownTags,
+    Scalars,
+)
 from verl_tui.sources.formats.tensorboard.texts import read_texts
 from verl_tui.sources.formats.tensorboard.values import (
-    LoggedEvent,
-    SummaryValue,
-    TensorValue,
+    HISTOGRAM,
+    SIMPLE,
+    TAG,
+    TENSOR,
     histogram_of,
+    plugin_of,
     read_event,
     read_histogram,
-    read_simple,
+    read_number,
     read_tensor,
-    read_values,
 )
 from verl_tui.text import one_line, safe
 
@@ -41,7 +44,9 @@ if TYPE_CHECKING:
 
     from verl_tui.distributions import Distribution
     from verl_tui.records import Record
+    from verl_tui.sources.fields.protobuf import MessageFields
     from verl_tui.sources.formats.format import ReadAt
+    from verl_tui.sources.formats.tensorboard.values import LoggedEvent, TensorValue
 
 name = "tensorboard events"
 rank = 5
@@ -54,7 +59,6 @@ NAMED = "events.out.tfevents."
 """A part of the name of every event file."""
 
 _VERSION = "brain.Event:"
-_HUNDRED = 100.0
 _LATEST = 2.0**40 / 100 - 1
 """Seconds since the epoch beyond which times make no order of rows any more."""
 _LONGEST_TAG = 1000
@@ -111,16 +115,14 @@ class EventsReader:
         self._out: list[Record] = []
         self._wrong: list[Unreadable] = []
         self._replaced = 0
-        self._newest: dict[str, tuple[int, float]] = {}
-        """Step and value of each tag's last scalar."""
 
     def feed(self, data: bytes) -> Sequence[Record]:
         """Return the contents of the records that these bytes complete."""
         self._wrong.extend(self._splitter.feed(data))
         filled = [scalars for scalars in self._scalars.values() if scalars.steps]
         if self._skips and not self._went_back:
-            self._went_back = any(map(self._goes_back, filled))
-        self._replaced += sum(map(self._replacing, filled))
+            self._went_back = any(map(Scalars.goes_back, filled))
+        self._replaced += sum(map(Scalars.replaced, filled))
         rows = [_rows(scalars) for scalars in filled]
         out = self._out
         wrong = sorted(self._wrong, key=lambda unreadable: unreadable.line)
@@ -158,11 +160,7 @@ class EventsReader:
         try:
             self._read(record)
         except ValueError as error:
-            self._wrong.append(
-                Unreadable(
-                    self._splitter.number, f"no event: {error}", record[:12].hex(" ")
-                )
-            )
+            self._complain(f"no event: {error}", record[:12].hex(" "))
         return True
 
     def _read(self, record: bytes) -> None:
@@ -174,42 +172,34 @@ class EventsReader:
             return
         if abs(event.step) >= STEPS:
             raise ValueError(f"the step is {event.step}")
-        values = list(read_values(data, event.summary))
-        if len(values) == 1 and values[0].simple is not None:
-            self._known.learn(data, event, values[0], self._scalars_of(values[0].tag))
-        self._add_all(data, event, values)
-
-    def _add_all(
-        self, data: bytes, event: LoggedEvent, values: Sequence[SummaryValue]
-    ) -> None:
-        """Take all values of an event; one that cannot be read costs only itself."""
+        values = event.values
+        if len(values) == 1 and (number := values[0].part(SIMPLE)) is not None:
+            scalars = self._scalars_of(values[0].text(TAG))
+            self._known.learn(data, event.summary, number, scalars)
         for value in values:
+            tag = value.text(TAG)
             try:
-                self._add(data, event, value)
-            except ValueError as error:  # noqa: PERF203 - its neighbours are read
-                self._wrong.append(
-                    Unreadable(
-                        self._splitter.number, str(error), one_line(value.tag, 100)
-                    )
-                )
+                self._add(event, tag, value)
+            except ValueError as error:  # its neighbours are read
+                self._complain(str(error), one_line(tag, 100))
 
-    def _add(self, record: bytes, event: LoggedEvent, value: SummaryValue) -> None:
+    def _complain(self, reason: str, excerpt: str) -> None:
+        self._wrong.append(Unreadable(self._splitter.number, reason, excerpt))
+
+    def _add(self, event: LoggedEvent, tag: str, value: MessageFields) -> None:
         """Take one value of an event."""
-        if value.plugin:
-            self._plugins.setdefault(value.tag, value.plugin)
-        if value.simple is not None:
-            self._scalars_of(value.tag).add(
-                event.step, event.time, read_simple(record, value.simple)
-            )
-        elif value.histogram is not None:
-            self._add_figures(event, value.tag, read_histogram(record, value.histogram))
-        elif value.tensor is not None:
-            plugin = self._plugins.get(value.tag, "")
+        simple, histogram, tensor = map(value.part, (SIMPLE, HISTOGRAM, TENSOR))
+        if plugin := plugin_of(value):
+            self._plugins.setdefault(tag, plugin)
+        if simple is not None:
+            self._scalars_of(tag).add(event.step, event.time, read_number(simple))
+        elif histogram is not None:
+            self._add_figures(event, tag, read_histogram(histogram))
+        elif tensor is not None:
+            plugin = self._plugins.get(tag, "")
             self._unknown = self._unknown or (self._start > 0 and not plugin)
             if plugin in ("scalars", "histograms", "text"):
-                self._add_tensor(
-                    event, value.tag, plugin, read_tensor(record, value.tensor)
-                )
+                self._add_tensor(event, tag, plugin, read_tensor(tensor))
 
     def _add_tensor(
         self, event: LoggedEvent, tag: str, plugin: str, tensor: TensorValue
@@ -232,30 +222,6 @@ class EventsReader:
         key = safe(tag, _LONGEST_TAG)
         self._out.append(Histogram(key, event.step, *found.bins, order))
 
-    def _goes_back(self, scalars: Scalars) -> bool:
-        """Return whether a tag's new steps do not ascend from those before."""
-        before = self._newest.get(scalars.key)
-        steps = scalars.steps
-        if before is not None and before[0] > steps[0]:
-            return True
-        return any(map(gt, steps, steps[1:]))
-
-    def _replacing(self, scalars: Scalars) -> int:
-        """Return how many of a tag's new values have another value of the same step right before
-        them.
-        """
-        before = self._newest.get(scalars.key)
-        steps = scalars.steps
-        values = scalars.values
-        first = _replaces(before, (steps[0], values[0]))
-        self._newest[scalars.key] = (steps[-1], values[-1])
-        if not any(map(eq, steps, steps[1:])):  # nearly always, and quickly found out
-            return int(first)
-        pairs = zip(pairwise(steps), pairwise(values), strict=True)
-        return first + sum(
-            step == after and value != other for (step, after), (value, other) in pairs
-        )
-
     def _scalars_of(self, tag: str) -> Scalars:
         found = self._scalars.get(tag)
         if found is None:
@@ -263,14 +229,9 @@ class EventsReader:
         return found
 
 
-def _replaces(before: tuple[int, float] | None, after: tuple[int, float]) -> bool:
-    """Return whether a step and its value have another value of the same step right before them."""
-    return before is not None and before[0] == after[0] and before[1] != after[1]
-
-
 def _check_version(event: LoggedEvent) -> None:
     """Raise ValueError if an event is not the first one of a file."""
-    if not (event.version or "").startswith(_VERSION):
+    if not event.version.startswith(_VERSION):
         raise ValueError(f"the version is {one_line(event.version or 'missing', 40)}")
 
 
@@ -280,13 +241,10 @@ def _rows(scalars: Scalars) -> MetricRows:
     Rows are ordered by the hundredth of a second in which they were written: a resumed run writes a
     new file, and of two values for one step the later one wins.
     """
-    try:
-        orders = array("q", map(int, map(_HUNDRED.__mul__, scalars.times)))
-        usual = min(orders) >= 0 and max(orders) < 2**40
-    except (ValueError, OverflowError):
-        usual = False
-    if not usual:
-        orders = array("q", map(_order, scalars.times))
+    import numpy as np  # not before the first frame is drawn
+
+    hundredths = np.clip(np.nan_to_num(scalars.times), 0.0, _LATEST) * 100
+    orders = array("q", hundredths.astype(np.int64).tobytes())
     rows = MetricRows(
         (scalars.key,), scalars.steps[:], (scalars.values[:],), orders, scalars.times[:]
     )

@@ -8,18 +8,16 @@ remembered by these bytes, and of others only what differs is read.
 from __future__ import annotations
 
 from array import array
+from itertools import pairwise
+from operator import eq, gt
 from struct import Struct
-from typing import TYPE_CHECKING
 
 from verl_tui.sources.fields.protobuf import signed_varint, varint
 
-if TYPE_CHECKING:
-    from verl_tui.sources.formats.tensorboard.values import LoggedEvent, SummaryValue
-
 STEPS = 2**62
 """Steps beyond which no step is meant."""
-_TIME, _SUMMARY = 0x09, 0x2A
-"""Tags of the fields of an event that begin it and end it; between them the step may stand."""
+_TIME, _STEP, _SUMMARY, _SIMPLE = 0x09, 0x10, 0x2A, 0x15
+"""Tags of the fields of an event, which stand in this order, and of the number in its summary."""
 _SECONDS, _NUMBER = Struct("<d").unpack_from, Struct("<f").unpack_from
 
 
@@ -31,6 +29,8 @@ class Scalars:
         self.steps = array("q")
         self.times = array("d")
         self.values = array("d")
+        self.newest: tuple[int, float] | None = None
+        """Step and value of the last of those that were handed on."""
 
     def add(self, step: int, time: float, value: float) -> None:
         """Take in a number."""
@@ -38,29 +38,51 @@ class Scalars:
         self.times.append(time)
         self.values.append(value)
 
+    def goes_back(self) -> bool:
+        """Return whether new steps do not ascend from those before."""
+        before = self.newest
+        if before is not None and before[0] > self.steps[0]:
+            return True
+        return any(map(gt, self.steps, self.steps[1:]))
+
+    def replaced(self) -> int:
+        """Return how many new values have another value of the same step right before them; keep
+        the last one.
+        """
+        steps = self.steps
+        values = self.values
+        first = steps[0], values[0]
+        count = int(_replaces(self.newest, first))
+        self.newest = steps[-1], values[-1]
+        if any(map(eq, steps, steps[1:])):  # hardly ever, and quickly found out
+            pairs = pairwise(zip(steps, values, strict=True))
+            count += sum(_replaces(before, after) for before, after in pairs)
+        return count
+
+
+def _replaces(before: tuple[int, float] | None, after: tuple[int, float]) -> bool:
+    """Return whether a step and its value have another value of the same step right before them."""
+    return before is not None and before[0] == after[0] and before[1] != after[1]
+
 
 class KnownTags:
     """Knows how the records of tags seen before are written."""
 
     def __init__(self) -> None:
-        self._known: dict[int, dict[bytes, Scalars]] = {}
-        """Scalars by the end of the step and the bytes between it and the number."""
+        self._known: dict[bytes, Scalars] = {}
+        """Scalars by the bytes of a summary before the number."""
         self._step = 0
         """Of the last record."""
         self._written = b""
-        """The bytes of that step with its tag; where protobuf left out a step of 0, the tag that
-        follows.
-        """
-        self._end = 10
-        """Index at which they end."""
-        self._tags: dict[bytes, Scalars] = {}
-        """Those for this end."""
+        """What stands between its time and its summary: the step, unless it is 0, and a tag."""
+        self._end = 9
+        """Index at which that ends."""
 
     def read(self, record: bytes) -> bool:
         """Read a record with its checksum; false where nothing is known of it."""
-        if record[9 : self._end] != self._written:
+        if record[9 : self._end] != self._written or self._end == 9:
             self._turn_to(record)
-        scalars = self._tags.get(record[self._end : -8])
+        scalars = self._known.get(record[self._end : -8])
         if scalars is None or record[0] != _TIME:
             return False
         scalars.steps.append(self._step)
@@ -69,46 +91,34 @@ class KnownTags:
         return True
 
     def learn(
-        self,
-        data: bytes,
-        event: LoggedEvent,
-        value: SummaryValue,
-        scalars: Scalars,
+        self, data: bytes, summary: bytes, number: bytes, scalars: Scalars
     ) -> None:
         """Remember how to read records like this one, if it is only a time, a step and one number.
 
         Args:
-            data: The record without its checksum.
-            event: Its content.
-            value: The only value in it.
+            data: The record without its checksum, of which nothing is known.
+            summary: Its summary, of one value.
+            number: The bytes of that.
             scalars: What is kept of its tag.
         """
-        self._turn_to(data)
-        size = len(data)
-        end = self._end
-        summary = event.summary
-        begin = 9 if end == 10 else end
-        if value.simple is None or summary is None:
+        before = data[self._end : -4]
+        if self._end == 9 or before[-1] != _SIMPLE:
             return
-        if (
-            data[0] == _TIME
-            and data[begin] == _SUMMARY
-            and value.simple.stop == summary.stop == size
-            and varint(data, begin + 1)[1] == summary.start
-        ):
-            self._tags[data[end:-4]] = scalars
+        if before[varint(before, 0)[1] :] + number == summary:
+            self._known[before] = scalars
 
     def _turn_to(self, record: bytes) -> None:
-        """Take another step as given."""
+        """Take another step as given; where a record is not of the usual form, none."""
+        self._end = 9
         self._step = 0
-        self._end = 10
-        if record[9:10] == b"\x10":
+        step, end = 0, 9
+        if record[9:10] == bytes([_STEP]):
             try:
-                step, self._end = varint(record, 10)
+                step, end = varint(record, 10)
             except ValueError:
-                step = STEPS
-            self._step = signed_varint(step)
-        self._written = record[9 : self._end]
-        self._tags = (
-            self._known.setdefault(self._end, {}) if abs(self._step) < STEPS else {}
-        )
+                return
+        self._step = signed_varint(step)
+        usual = record[0] == _TIME and record[end : end + 1] == bytes([_SUMMARY])
+        if usual and abs(self._step) < STEPS:
+            self._end = end + 1
+            self._written = record[9 : self._end]

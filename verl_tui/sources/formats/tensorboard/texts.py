@@ -8,20 +8,20 @@ or a Markdown table with a sample a row.
 
 from __future__ import annotations
 
-import itertools
 import re
-from typing import TYPE_CHECKING, Any, NamedTuple
+from itertools import islice
+from typing import TYPE_CHECKING, Any
 
 from verl_tui.patterns import pattern
 from verl_tui.records import Sample, Settings
-from verl_tui.sources.fields.jsonl import loads
+from verl_tui.sources.fields.jsonl import loads, written_number
 from verl_tui.sources.fields.rewards import RewardSum
 from verl_tui.sources.fields.sample import LONGEST_TEXT, plain_record, read_sample
 from verl_tui.sources.fields.setting_values import flatten_settings
 from verl_tui.text import one_line, safe
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping, Sequence
+    from collections.abc import Iterable, Iterator, Sequence
 
 _SUFFIX = "/text_summary"
 """Suffix that torch and tensorboardX append to the tag of a text."""
@@ -65,8 +65,10 @@ _NUMBER = pattern(
 )
 
 
-_TRAILING = ("score", "ground_truth", "step")
-"""Fields that may follow the response."""
+_MIDDLE = ("ground_truth", "score")
+"""Fields that may stand between prompt and response."""
+_TRAILING = ("score", "step")
+"""Numbers that may follow the response."""
 _SCORED = pattern(
     rf"\b(?:score|reward)\b[ \t:=*_]{{1,8}}({_NUMBER.pattern})", re.IGNORECASE
 )
@@ -101,13 +103,10 @@ def _samples(tag: str, step: int, text: str) -> Iterator[Sample]:
     if tag != _GENERATIONS and not _SAMPLE.search(tag):
         named["tag"] = one_line(tag)
     rewards = RewardSum()
-    samples = []
-    for record in records(text):
-        whole = {**record, **named}
-        samples.append(rewards.sample(whole, step, validation=validation))
-    known = [sample for sample in samples if sample is not None]
-    yield from known
-    if not known:
+    wholes = ({**record, **named} for record in records(text))
+    samples = [rewards.sample(one, step, validation=validation) for one in wholes]
+    yield from filter(None, samples)
+    if not any(samples):
         response = safe(text, LONGEST_TEXT)
         yield Sample(step, "", response, extras=named, validation=validation)
 
@@ -117,23 +116,18 @@ def _parts(text: str) -> Iterator[str]:
     _, heading, rest = text.partition("### Sample 1\n")
     if not heading:
         yield text
-    for number in itertools.count(2):
-        if not heading:
-            return
+    number = 2
+    while heading:
         part, heading, rest = rest.partition(f"---\n\n### Sample {number}\n")
         yield part.removesuffix("---\n\n")
+        number += 1
 
 
 def _settings(tag: str, text: str, origin: str) -> Settings:
     """Return the settings in a text: JSON, a table of names and values, or the text itself."""
-    values: Mapping[str, Any] = {}
     text = _unfenced(text)
-    try:
-        loaded = loads(text.encode("utf-8", "surrogatepass"))
-    except ValueError:
-        values = _pairs(text)
-    else:
-        values = loaded if isinstance(loaded, dict) else {}
+    loaded = _json(text)
+    values = loaded if isinstance(loaded, dict) else _pairs(text)
     last = tag.rpartition("/")[2]
     if not values:
         return Settings({one_line(last, 100): one_line(text, 1000)}, origin)
@@ -141,9 +135,17 @@ def _settings(tag: str, text: str, origin: str) -> Settings:
     return Settings(flatten_settings(values, prefix), origin)
 
 
+def _json(text: str) -> Any:
+    """Return what JSON says, None for another text."""
+    try:
+        return loads(text.encode("utf-8", "surrogatepass"))
+    except ValueError:
+        return None
+
+
 def _pairs(text: str) -> dict[str, str]:
     """Return the rows of a table of names and values, {} for another text."""
-    rows = [tuple(row.values()) for row in _table(text) or ()]
+    rows = [tuple(row.values()) for row in _table(text)]
     if not rows or len(rows[0]) != 2:
         return {}
     return dict(row for row in rows if len(row) == 2)
@@ -155,13 +157,16 @@ def _pairs(text: str) -> dict[str, str]:
 def records(text: str) -> list[dict[str, Any]]:
     """Return the samples in a text as records with the usual fields, [] for an unknown form."""
     text = _unfenced(text)
+    found: list[dict[str, Any]]
     if text.startswith(("{", "[")):
-        found = _of_json(text)
+        loaded = _json(text)
+        rows = loaded if isinstance(loaded, list) else [loaded]
+        found = [plain_record(record) for record in rows if isinstance(record, dict)]
     elif text.startswith("|"):
-        found = [_numbered(plain_record(row)) for row in _table(text) or ()]
+        found = [_numbered(plain_record(row)) for row in _table(text)]
     else:
-        labelled = _labelled(text)
-        found = [labelled] if labelled else []
+        divided = (_divided(text, form) for form in (_LINE, _HEADING, _INLINE))
+        found = [*islice(filter(None, divided), 1)]
     return [record for record in found if read_sample(record) is not None]
 
 
@@ -169,25 +174,14 @@ def _unfenced(text: str) -> str:
     """Return a text without the blanks and the code fence around it."""
     text = text.strip()
     fenced = _FENCE.match(text)
-    if not fenced:
-        return text
-    return fenced[1].strip()
+    return fenced[1].strip() if fenced else text
 
 
-def _of_json(text: str) -> list[dict[str, Any]]:
-    try:
-        loaded = loads(text.encode("utf-8", "surrogatepass"))
-    except ValueError:
-        return []
-    found = loaded if isinstance(loaded, list) else [loaded]
-    return [plain_record(record) for record in found if isinstance(record, dict)]
-
-
-def _table(text: str) -> list[dict[str, str]] | None:
-    """Return the rows of a Markdown table by its header, None if a text is none."""
+def _table(text: str) -> list[dict[str, str]]:
+    """Return the rows of a Markdown table by its header, none of another text."""
     lines = [line.strip() for line in text.splitlines() if line.strip()]
     if len(lines) < 2 or not _RULE.fullmatch(lines[1]) or "|" not in lines[0]:
-        return None
+        return []
     header = _cells(lines[0])
     return [dict(zip(header, _cells(line), strict=False)) for line in lines[2:]]
 
@@ -200,74 +194,49 @@ def _cells(line: str) -> list[str]:
     return [cell.replace("\\|", "|").replace("<br>", "\n") for cell in cells]
 
 
-def _labelled(text: str) -> dict[str, Any] | None:
-    """Return the record in a text with labels, None if it lacks a prompt or a response.
+def _divided(text: str, form: re.Pattern[str]) -> dict[str, Any] | None:
+    """Return the record in a text with labels of one form, None if it lacks a prompt or a response.
 
     A model may write labels as well. So the first prompt and the first response behind it are the
     sample's, and only the last labels behind the response begin fields: numbers, a ground truth.
     """
-    for form in (_LINE, _HEADING, _INLINE):
-        labels = [
-            _TextLabel(found.lastgroup or "", found.start(), found.end())
-            for found in form.finditer(text)
-        ]
-        record = _divided(text, labels)
-        if record is not None:
-            return record
-    return None
-
-
-class _TextLabel(NamedTuple):
-    """A label in a text."""
-
-    field: str
-    start: int
-    end: int
-
-
-def _divided(text: str, labels: Sequence[_TextLabel]) -> dict[str, Any] | None:
-    """Return the record between labels."""
-    fields = [label.field for label in labels]
-    if "prompt" not in fields:
+    labels = list(form.finditer(text))
+    fields = [label.lastgroup or "" for label in labels]
+    try:
+        first = fields.index("prompt")
+        second = fields.index("response", first)
+    except ValueError:
         return None
-    first = fields.index("prompt")
-    if "response" not in fields[first:]:
-        return None
-    second = fields.index("response", first)
     record: dict[str, Any] = {}
-    before = _SCORED.search(text[: labels[first].start])
+    before = _SCORED.search(text[: labels[first].start()])
     if before:
         record["score"] = before[1]
-    between = _first_of(("ground_truth", "score"), fields, first + 1, second)
-    record["prompt"] = text[labels[first].end : labels[between].start].strip()
-    for label, following in itertools.pairwise(labels[between : second + 1]):
-        value = text[label.end : following.start].strip()
-        record.setdefault(label.field, value)
-    end = len(text)
-    for label in reversed(labels[second + 1 :]):
-        value = text[label.end : end].strip(" \t\n*_|,;")
-        if not _is_trailing(label.field, value):
-            break
-        record.setdefault(label.field, value)
-        end = label.start
-    record["response"] = text[labels[second].end : end].strip()
+    middle = range(first + 1, second)
+    between = next((at for at in middle if fields[at] in _MIDDLE), second)
+    record["prompt"] = text[labels[first].end() : labels[between].start()].strip()
+    for at in range(between, second):
+        value = text[labels[at].end() : labels[at + 1].start()].strip()
+        record.setdefault(fields[at], value)
+    trailing, end = _trailing(text, labels[second + 1 :])
+    record = trailing | record
+    record["response"] = text[labels[second].end() : end].strip()
     record.pop("step", None)  # the event states it
     return _numbered(record)
 
 
-def _first_of(names: tuple[str, ...], fields: list[str], start: int, stop: int) -> int:
-    """Return the first index between two at which one of the names is, `stop` if there is none."""
-    for at in range(start, stop):
-        if fields[at] in names:
-            return at
-    return stop
-
-
-def _is_trailing(field: str, value: str) -> bool:
-    """Return True if a label behind the response begins a field: a number, or a ground truth."""
-    if field == "ground_truth":
-        return True
-    return field in _TRAILING and _NUMBER.fullmatch(value) is not None
+def _trailing(text: str, labels: Sequence[re.Match[str]]) -> tuple[dict[str, Any], int]:
+    """Return the fields that follow a response, and where it ends."""
+    record: dict[str, Any] = {}
+    end = len(text)
+    for label in reversed(labels):
+        field = label.lastgroup or ""
+        value = text[label.end() : end].strip(" \t\n*_|,;")
+        is_number = field in _TRAILING and _NUMBER.fullmatch(value)
+        if field != "ground_truth" and not is_number:
+            break
+        record.setdefault(field, value)
+        end = label.start()
+    return record, end
 
 
 def _numbered(record: dict[str, Any]) -> dict[str, Any]:
@@ -275,8 +244,5 @@ def _numbered(record: dict[str, Any]) -> dict[str, Any]:
     for field in ("score", "reward"):
         value = record.get(field)
         if isinstance(value, str):
-            try:
-                record[field] = float(value)
-            except ValueError:
-                record[field] = None
+            record[field] = written_number(value)
     return record

@@ -1,4 +1,4 @@
-"""Decode TensorBoard's events: tensorflow/core/util/event.proto,
+"""Decode what TensorBoard's events hold: tensorflow/core/util/event.proto,
 framework/{summary,tensor,histogram}.proto.
 
 Their numbers of fields and types have not changed since 2015, new ones are passed over.
@@ -9,82 +9,63 @@ from __future__ import annotations
 import math
 import struct
 from array import array
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, NamedTuple
 
 from verl_tui.distributions import of_bins, of_limits
 from verl_tui.sources.fields.protobuf import (
-    BYTES,
-    FIXED64,
-    VARINT,
-    fields,
+    MessageFields,
+    message,
     signed_varint,
     varint,
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
     from verl_tui.distributions import Distribution
 
-_DOUBLE = struct.Struct("<d")
-_FLOAT = struct.Struct("<f")
+TAG, SIMPLE, HISTOGRAM, TENSOR = 1, 2, 5, 8
+"""Fields of `Summary.Value`."""
+_VERSION, _SUMMARY, _VALUES, _METADATA = 3, 5, 1, 9
+_DOUBLE, _FLOAT = struct.Struct("<d"), struct.Struct("<f")
 _CONTENTS = {
-    1: "f",
-    2: "d",
-    3: "i",
-    4: "B",
-    5: "h",
-    6: "b",
-    9: "q",
-    10: "?",
-    17: "H",
-    19: "e",
-    22: "I",
+    1: "f", 2: "d", 3: "i", 4: "B", 5: "h", 6: "b", 9: "q", 10: "?", 17: "H", 19: "e", 22: "I",
     23: "Q",
-}
+}  # fmt: skip
 """Type of a tensor -> code of its numbers in `tensor_content`, for `struct`."""
+_LISTS = {5: "f", 6: "d", 7: "", 10: "", 11: "", 13: "", 16: "", 17: ""}
+"""Fields with the numbers of a tensor one by one: in full, or as varints; packed or each with a tag
+of its own.
+"""
 _BFLOAT16, _HALF = 14, 19
+_UINT64S = 17
 _MOST_NUMBERS = 2**16
 """Numbers of one tensor that are read: scalars have one, histograms hundreds."""
 
 
-class ByteSpan(NamedTuple):
-    """A part of a record."""
+class LoggedEvent(NamedTuple):
+    """What was logged at one moment."""
 
-    start: int
-    stop: int
+    time: float
+    step: int
+    version: str
+    summary: bytes | None
+    """Its values as they are written."""
 
+    @property
+    def values(self) -> list[MessageFields]:
+        """The values of a summary.
 
-@dataclass(slots=True)
-class SummaryValue:
-    """One value of a summary; at most one of the last three is set."""
-
-    tag: str = ""
-    plugin: str = ""
-    simple: ByteSpan | None = None
-    histogram: ByteSpan | None = None
-    tensor: ByteSpan | None = None
-
-
-@dataclass(slots=True)
-class LoggedEvent:
-    """The values that were logged at one moment."""
-
-    time: float = 0.0
-    step: int = 0
-    """Protobuf leaves out what is 0."""
-    version: str | None = None
-    summary: ByteSpan | None = None
+        Raises:
+            ValueError: It is none.
+        """
+        return list(map(message, message(self.summary or b"").parts(_VALUES)))
 
 
-@dataclass(slots=True)
-class TensorValue:
+class TensorValue(NamedTuple):
     """A tensor of numbers or of texts."""
 
-    shape: tuple[int, ...] = ()
-    numbers: tuple[float, ...] = ()
-    texts: tuple[str, ...] = ()
+    shape: tuple[int, ...]
+    numbers: tuple[float, ...]
+    texts: tuple[str, ...]
 
 
 def read_event(data: bytes) -> LoggedEvent:
@@ -93,98 +74,54 @@ def read_event(data: bytes) -> LoggedEvent:
     Raises:
         ValueError: It holds none.
     """
-    event = LoggedEvent()
-    for number, wire, value in fields(data, 0, len(data)):
-        match number, wire, value:
-            case 1, 1, (start, _):
-                (event.time,) = _DOUBLE.unpack_from(data, start)
-            case 2, 0, int(step):
-                event.step = signed_varint(step)
-            case 3, 2, (start, stop):
-                event.version = _text(data, start, stop)
-            case 5, 2, (start, stop):
-                event.summary = ByteSpan(start, stop)
-    return event
+    event = message(data)
+    time = read_number(event.part(1), _DOUBLE)
+    return LoggedEvent(
+        time, event.integer(2), event.text(_VERSION), event.part(_SUMMARY)
+    )
 
 
-def read_values(data: bytes, summary: ByteSpan) -> Iterator[SummaryValue]:
-    """Yield the values of a summary.
+def read_number(written: bytes | None, form: struct.Struct = _FLOAT) -> float:
+    """Return a number written in full; protobuf leaves out what is 0.
 
     Raises:
-        ValueError: It is none.
+        ValueError: It has another length.
     """
-    for number, wire, value in fields(data, *summary):
-        if number == 1 and wire == BYTES and isinstance(value, tuple):
-            yield _value(data, *value)
-
-
-def _value(data: bytes, start: int, stop: int) -> SummaryValue:
-    found = SummaryValue()
-    for number, wire, value in fields(data, start, stop):
-        match number, wire, value:
-            case 1, 2, (start, stop):
-                found.tag = _text(data, start, stop)
-            case 2, 5, (start, stop):
-                found.simple = ByteSpan(start, stop)
-            case 5, 2, (start, stop):
-                found.histogram = ByteSpan(start, stop)
-            case 8, 2, (start, stop):
-                found.tensor = ByteSpan(start, stop)
-            case 9, 2, (start, stop):
-                found.plugin = _plugin(data, start, stop)
+    if written is None:
+        return 0.0
+    if len(written) != form.size:
+        raise ValueError(f"a number of {len(written):,} bytes")
+    found: float = form.unpack(written)[0]
     return found
 
 
-def _plugin(data: bytes, start: int, stop: int) -> str:
-    """Return what stands in `SummaryMetadata.plugin_data.plugin_name`: both are the first field of
-    theirs.
-    """
-    for _ in range(2):
-        inside = [
-            value
-            for number, wire, value in fields(data, start, stop)
-            if (number, wire) == (1, BYTES)
-        ]
-        if not inside or not isinstance(inside[-1], tuple):
-            return ""
-        start, stop = inside[-1]
-    return _text(data, start, stop)
+def plugin_of(value: MessageFields) -> str:
+    """Return `SummaryMetadata.plugin_data.plugin_name` of a value."""
+    metadata = message(value.part(_METADATA) or b"")
+    return message(metadata.part(1) or b"").text(1)
 
 
-def read_simple(data: bytes, span: ByteSpan) -> float:
-    """Return a value written in full."""
-    value: float = _FLOAT.unpack_from(data, span.start)[0]
-    return value
-
-
-def read_tensor(data: bytes, span: ByteSpan) -> TensorValue:
+def read_tensor(written: bytes) -> TensorValue:
     """Return the numbers and texts of a tensor; numbers of unsupported types are left out.
 
     Raises:
         ValueError: It is no tensor, or has too many numbers.
     """
-    kind = 0
-    shape: tuple[int, ...] = ()
-    numbers: list[float] = []
-    texts: list[str] = []
-    content = b""
-    for number, wire, value in fields(data, *span):
-        match number, wire, value:
-            case 1, 0, int(kind):
-                pass
-            case 2, 2, (start, stop):
-                shape = _shape(data, start, stop)
-            case 4, 2, (start, stop):
-                content = data[start:stop]
-            case 8, 2, (start, stop):
-                texts.append(_text(data, start, stop))
-            case _ if number in _LISTS:
-                numbers.extend(_listed(data, number, value))
-    if content or kind in (_HALF, _BFLOAT16):
-        numbers = _content(
-            content or array("H", [int(bits) & 0xFFFF for bits in numbers]).tobytes(),
-            kind,
-        )
+    tensor = message(written)
+    kind = tensor.integer(1)
+    numbers = [
+        one
+        for field, code in _LISTS.items()
+        for value in tensor.get(field, ())
+        for one in _listed(value, code, signed=field != _UINT64S)
+    ]
+    content = tensor.part(4)
+    if not content and kind in (_HALF, _BFLOAT16):
+        content = array("H", [int(bits) & 0xFFFF for bits in numbers]).tobytes()
+    if content:
+        numbers = _content(content, kind)
+    shape = _shape(tensor.part(2) or b"")
+    texts = [text.decode("utf-8", "replace") for text in tensor.parts(8)]
     return TensorValue(shape, _filled(numbers, math.prod(shape)), tuple(texts))
 
 
@@ -195,38 +132,22 @@ def _filled(numbers: list[float], size: int) -> tuple[float, ...]:
     return (*numbers, *numbers[-1:] * (size - len(numbers)))
 
 
-def _shape(data: bytes, start: int, stop: int) -> tuple[int, ...]:
-    sizes = []
-    for number, wire, value in fields(data, start, stop):
-        if (number, wire) == (2, BYTES) and isinstance(value, tuple):
-            inside = [
-                size
-                for n, w, size in fields(data, *value)
-                if (n, w) == (1, VARINT) and isinstance(size, int)
-            ]
-            sizes.append(signed_varint(inside[-1]) if inside else 0)
+def _shape(written: bytes) -> tuple[int, ...]:
+    sizes = [message(size).integer(1) for size in message(written).parts(2)]
     if any(size < 0 for size in sizes):
         raise ValueError("a tensor of unknown shape")
     return tuple(sizes)
 
 
-_LISTS = {5: "f", 6: "d", 7: "", 10: "", 11: "", 13: "", 16: "", 17: ""}
-"""Fields with the numbers of a tensor one by one: in full, or as varints; packed or each with a tag
-of its own.
-"""
-
-
-def _listed(data: bytes, number: int, value: int | tuple[int, int]) -> Iterator[float]:
-    if isinstance(value, int):
-        yield signed_varint(value)
-        return
-    start, stop = value
-    if code := _LISTS[number]:
-        yield from _unpacked(code, data[start:stop])
-        return
-    while start < stop:
-        found, start = varint(data, start)
-        yield signed_varint(found) if number != 17 else found
+def _listed(value: int | bytes, code: str, *, signed: bool) -> list[float]:
+    if isinstance(value, bytes) and code:
+        return _unpacked(code, value)
+    written = [value] if isinstance(value, int) else []
+    at = 0
+    while isinstance(value, bytes) and at < len(value):
+        one, at = varint(value, at)
+        written.append(one)
+    return list(map(signed_varint, written)) if signed else [*written]
 
 
 def _content(content: bytes, kind: int) -> list[float]:
@@ -245,22 +166,16 @@ def _unpacked(code: str, data: bytes) -> list[float]:
     return [float(found) for (found,) in struct.iter_unpack(f"<{code}", data)]
 
 
-def read_histogram(data: bytes, span: ByteSpan) -> Distribution | None:
+def read_histogram(written: bytes) -> Distribution | None:
     """Return the distribution of a histogram, None of an empty one.
 
     Raises:
         ValueError: It is none.
     """
-    ends: dict[int, float] = {1: 0.0, 2: 0.0}
-    lists: dict[int, list[float]] = {6: [], 7: []}
-    for number, wire, value in fields(data, *span):
-        if not isinstance(value, tuple):
-            continue
-        if number in ends and wire == FIXED64:
-            (ends[number],) = _DOUBLE.unpack_from(data, value[0])
-        elif number in lists:
-            lists[number].extend(_unpacked("d", data[slice(*value)]))
-    return of_limits(ends[1], ends[2], lists[6], lists[7])
+    found = message(written)
+    low, high = (read_number(found.part(field), _DOUBLE) for field in (1, 2))
+    limits, counts = (_unpacked("d", b"".join(found.parts(field))) for field in (6, 7))
+    return of_limits(low, high, limits, counts)
 
 
 def histogram_of(tensor: TensorValue) -> Distribution | None:
@@ -273,18 +188,8 @@ def histogram_of(tensor: TensorValue) -> Distribution | None:
     Raises:
         ValueError: The tensor is none.
     """
-    if (
-        len(tensor.shape) != 2
-        or tensor.shape[1] != 3
-        or len(tensor.numbers) != math.prod(tensor.shape)
-    ):
+    _, *columns = tensor.shape or (0,)
+    if columns != [3] or len(tensor.numbers) != math.prod(tensor.shape):
         raise ValueError(f"a histogram of shape {tensor.shape}")
-    rows = list(zip(*[iter(tensor.numbers)] * 3, strict=True))
-    if not rows:
-        return None
-    _, limits, counts = zip(*rows, strict=True)
-    return of_bins([rows[0][0], *limits], counts)
-
-
-def _text(data: bytes, start: int, stop: int) -> str:
-    return data[start:stop].decode("utf-8", "replace")
+    lefts, limits, counts = (tensor.numbers[column::3] for column in range(3))
+    return of_bins([lefts[0], *limits], counts) if lefts else None

@@ -13,7 +13,6 @@ from contextlib import closing
 from typing import TYPE_CHECKING
 from urllib.parse import quote
 
-from verl_tui.records import Unreadable
 from verl_tui.sources.files.paths import is_file
 from verl_tui.sources.formats.documents import WholeReader
 
@@ -60,14 +59,12 @@ def reader(path: Path) -> NoReader:
 class NoReader(WholeReader):
     """Says that a database has to lie uncompressed on a disk."""
 
-    def feed(self, data: bytes) -> tuple[Record, ...]:  # noqa: ARG002
-        """Return nothing."""
-        return ()
+    incomplete = "a database is read only where it lies as a file of its own"
 
-    def finish(self) -> tuple[Record, ...]:
-        """Return why there is nothing."""
-        reason = "a database is read only where it lies as a file of its own"
-        return (Unreadable(1, reason, ""),)
+    def feed(self, data: bytes) -> tuple[Record, ...]:
+        """Keep that there is something."""
+        self._held = self._held or bytearray(data[:1])
+        return ()
 
 
 def open_database(path: Path) -> sqlite3.Connection:

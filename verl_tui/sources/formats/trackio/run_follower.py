@@ -27,7 +27,7 @@ from verl_tui.sources.fields.steps import stated_step, step_fields
 from verl_tui.sources.files.paths import why
 from verl_tui.sources.files.polled import PolledSource
 from verl_tui.sources.formats.trackio import database as trackio
-from verl_tui.text import one_line, safe
+from verl_tui.text import one_line
 from verl_tui.times import parse_time
 
 if TYPE_CHECKING:
@@ -68,8 +68,8 @@ class TrackioSource(PolledSource):
         self._rewards = RewardSum()
         self._stamp: tuple[tuple[int, int], ...] = ()
         """Sizes and times of the database and its write-ahead log when all had been read."""
-        self._metric = self._system = self._config = 0
-        """Ids of the last rows read."""
+        self._last = {"metrics": 0, "system_metrics": 0, "configs": 0}
+        """Ids of the last rows read, by table."""
         self._step: int | None = None
         self._stated = False
         """True once a row has stated the trainer's step."""
@@ -107,151 +107,118 @@ class TrackioSource(PolledSource):
 
     def _file_stamp(self) -> tuple[tuple[int, int], ...]:
         """Return sizes and times of the database's files, () if it is gone."""
+        log = self._database.with_name(f"{self._database.name}-wal")
         stamps = []
-        for path in (
-            self._database,
-            self._database.with_name(f"{self._database.name}-wal"),
-        ):
+        for path in (self._database, log):
             try:
                 stat = path.stat()
             except OSError as error:
-                if path == self._database:
-                    self._problem = why(error)
-                    return ()
-                continue
+                if path == log:
+                    continue
+                self._problem = why(error)
+                return ()
             stamps.append((stat.st_size, stat.st_mtime_ns))
         self._modified = self._modified or stamps[0][1] / 1e9
         return tuple(stamps)
 
     def _read(self, database: sqlite3.Connection) -> Iterator[MetricRow | Record]:
+        self._more = False
         yield from self._settings(database)
-        rows = self._rows(database, "metrics", "step, metrics", self._metric)
-        for id, time, step, metrics in rows:
-            self._metric = id
-            yield from self._metrics(id, parse_time(time), step, metrics)
-        self._more = len(rows) == _ROWS
-        if self._more or not self._has_system(database):
-            return
-        rows = self._rows(database, "system_metrics", "metrics", self._system)
-        for id, time, metrics in rows:
-            self._system = id
-            yield from self._figures_of(id, parse_time(time), metrics)
-        self._more = len(rows) == _ROWS
+        found = database.execute("SELECT name FROM sqlite_master WHERE type = 'table'")
+        tables = {name for (name,) in found.fetchall()}
+        kinds = {
+            "metrics": ("step, metrics", self._metrics),
+            # early versions of trackio had none
+            "system_metrics": ("NULL, metrics", self._figures_of),
+        }
+        for table, (columns, read) in kinds.items():
+            if self._more or table not in tables:
+                continue
+            rows = self._rows(database, table, columns)
+            self._more = len(rows) == _ROWS
+            for id, time, step, metrics in rows:
+                self._last[table] = id
+                record = _object(metrics)
+                if record is None:
+                    yield Unreadable(
+                        id, f"a row of {table} that is not a JSON object", ""
+                    )
+                else:
+                    yield from read(id, parse_time(time), step, record)
 
     def _rows(
-        self, database: sqlite3.Connection, table: str, columns: str, last: int
+        self, database: sqlite3.Connection, table: str, columns: str
     ) -> list[tuple[Any, ...]]:
-        which, values = (
-            ("AND run_name = ?", (last, self._run, _ROWS))
-            if self._run
-            else ("", (last, _ROWS))
-        )
+        which = "AND run_name = ?" if self._run else ""
+        own = (self._run,) if self._run else ()
         sql = (  # the table and its columns are words of ours, all else is bound
             f"SELECT id, timestamp, {columns} FROM {table} WHERE id > ? {which} "  # noqa: S608
             "ORDER BY id LIMIT ?"
         )
-        return database.execute(sql, values).fetchall()
-
-    def _has_system(self, database: sqlite3.Connection) -> bool:
-        """Return True if there are system figures: early versions of trackio had none."""
-        found = database.execute(
-            "SELECT 1 FROM sqlite_master WHERE type = 'table' AND name = 'system_metrics'"
-        )
-        return found.fetchone() is not None
+        return database.execute(sql, (self._last[table], *own, _ROWS)).fetchall()
 
     def _settings(
         self, database: sqlite3.Connection
     ) -> Iterator[Settings | Unreadable]:
         sql = "SELECT id, config FROM configs WHERE id > ? AND run_name = ? ORDER BY id"
-        for id, config in database.execute(sql, (self._config, self._run)).fetchall():
-            self._config = id
+        last = self._last["configs"]
+        for id, config in database.execute(sql, (last, self._run)).fetchall():
+            self._last["configs"] = id
             found = _object(config)
             if found is None:
                 yield Unreadable(id, "settings that are not a JSON object", "")
                 continue
             self._rewards = RewardSum(weights_of(found))
-            yield Settings(
-                flatten_settings(
-                    {k: v for k, v in found.items() if not k.startswith("_")}
-                ),
-                str(self.path),
-            )
+            own = {key: value for key, value in found.items() if key[:1] != "_"}
+            yield Settings(flatten_settings(own), str(self.path))
 
     # -- rows --------------------------------------------------------------------------------------
 
     def _metrics(
-        self, id: int, time: float | None, own: object, metrics: object
+        self, id: int, time: float | None, own: object, record: dict[str, Any]
     ) -> Iterator[MetricRow | Record]:
         """Yield the records of a row of metrics."""
-        found = _object(metrics)
-        if found is None:
-            yield Unreadable(id, "a row of metrics that is not a JSON object", "")
-            return
-        flat = flatten(
-            {key: value for key, value in found.items() if not _is_table(value)}
-        )
+        tables = {key: value for key, value in record.items() if _is_table(value)}
+        flat = flatten({key: record[key] for key in record if key not in tables})
         measured = not self._reach(flat, own, time)
         if self._step is None:
             yield Unreadable(id, "a row of metrics without a step", "")
             return
         parts = split({key: _plain_value(value) for key, value in flat.items()})
         yield from histograms(parts.found, self._step, mean=measured)
-        yield from (Unreadable(id, one_line(str(flaw)), "") for flaw in parts.flaws)
+        yield from (Unreadable(id, one_line(flaw.reason), "") for flaw in parts.flaws)
         if numbers := parts.numbers():
-            yield _row(self._step, numbers, time, mean=measured)
-        for key, table in found.items():
-            if _is_table(table):
-                yield from self._samples(id, key, table.get("_value"))
+            yield MetricRow.of(self._step, numbers, time=time, mean=measured)
+        for key, table in tables.items():
+            yield from self._samples(id, key, table.get("_value"))
 
     def _reach(self, flat: Mapping[str, Any], own: object, time: float | None) -> bool:
         """Note the step of a row; return False if it lacks the trainer's, which others state."""
-        try:
-            step, *_ = stated_step(
-                flat, step_fields(key for key in flat if "global_step" in key)
-            )
-        except ValueError:
-            step = None
+        step = _trainers_step(flat)
         if step is None and self._stated:
             return False
         self._stated = self._stated or step is not None
         self._step = step if step is not None else integer(own)
         if time is not None:
-            self._note_time(time)
+            self._modified = max(time, self._times[-1]) if self._times else time
+            if self._step is not None:
+                self._times.append(self._modified)
+                self._steps.append(self._step)
         return True
 
-    def _note_time(self, time: float) -> None:
-        """Note when the current step was reached."""
-        self._modified = max(time, self._times[-1]) if self._times else time
-        if self._step is not None:
-            self._times.append(self._modified)
-            self._steps.append(self._step)
-
     def _figures_of(
-        self, id: int, time: float | None, metrics: object
-    ) -> Iterator[MetricRow | Record]:
+        self, _: int, time: float | None, _own: object, record: dict[str, Any]
+    ) -> Iterator[MetricRow]:
         """Yield figures of the machine, those of devices under W&B's names."""
-        found = _object(metrics)
-        if found is None:
-            yield Unreadable(
-                id, "a row of system figures that is not a JSON object", ""
-            )
-            return
         numbers = dict(
             _system(key, value)
-            for key, raw in flatten(found).items()
+            for key, raw in flatten(record).items()
             if (value := number(raw)) is not None
         )
-        at = (
-            bisect_right(self._times, time) - 1
-            if time is not None
-            else len(self._times) - 1
-        )
         if numbers and self._steps:
+            at = bisect_right(self._times, math.inf if time is None else time) - 1
             step = self._steps[max(at, 0)]
-            keys = tuple(safe(key, 300) for key in numbers)
-            yield MetricRow(
-                step, keys, tuple(numbers.values()), time, mean=True, progress=False
-            )
+            yield MetricRow.of(step, numbers, time=time, mean=True, progress=False)
 
     def _samples(
         self, id: int, key: str, rows: object
@@ -261,13 +228,11 @@ class TrackioSource(PolledSource):
             yield Unreadable(id, one_line(f"the table {key} is not a list of rows"), "")
             return
         known = self._tables.get(key, [])
-        news = rows[len(known) :] if known and rows[: len(known)] == known else rows
         self._tables[key] = rows
-        for row in news:
+        for row in rows[len(known) :] if rows[: len(known)] == known else rows:
             if not isinstance(row, dict):
-                yield Unreadable(
-                    id, one_line(f"a row of the table {key} is not a JSON object"), ""
-                )
+                reason = f"a row of the table {key} is not a JSON object"
+                yield Unreadable(id, one_line(reason), "")
                 continue
             sample = self._rewards.row_sample(
                 plain_record(row), self._step, validation=is_validation(key)
@@ -276,11 +241,12 @@ class TrackioSource(PolledSource):
                 yield sample
 
 
-def _row(
-    step: int, numbers: Mapping[str, float], time: float | None, *, mean: bool
-) -> MetricRow:
-    keys = tuple([safe(key, 300) for key in numbers])
-    return MetricRow(step, keys, tuple(numbers.values()), time, mean=mean)
+def _trainers_step(flat: Mapping[str, Any]) -> int | None:
+    fields = step_fields(key for key in flat if "global_step" in key)
+    try:
+        return stated_step(flat, fields)[0]
+    except ValueError:
+        return None
 
 
 def _is_table(value: object) -> bool:
@@ -289,9 +255,7 @@ def _is_table(value: object) -> bool:
 
 def _plain_value(value: object) -> object:
     """Return the number that trackio wrote as a word, else the value."""
-    if not isinstance(value, str):
-        return value
-    return _WORDS.get(value, value)
+    return _WORDS.get(value, value) if isinstance(value, str) else value
 
 
 def _system(key: str, value: float) -> tuple[str, float]:

@@ -3,22 +3,20 @@
 from __future__ import annotations
 
 import math
-from contextlib import suppress
-from itertools import repeat
+from itertools import chain
 from operator import add
-from typing import TYPE_CHECKING, Any
-
-import orjson
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from verl_tui.patterns import pattern
-from verl_tui.sources.fields.jsonl import loads
+from verl_tui.sources.fields.jsonl import loads, written_number
 from verl_tui.sources.fields.lists import split
-from verl_tui.sources.fields.protobuf import fields
+from verl_tui.sources.fields.protobuf import message
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping, Sequence
+    from collections.abc import Iterable, Iterator, Mapping
 
     from verl_tui.sources.fields.lists import FieldSplit
+    from verl_tui.sources.fields.protobuf import MessageFields
 
 HISTORY_ITEM, STATS_ITEM = 1, 3
 """Fields of `HistoryRecord` and `StatsRecord` that hold items."""
@@ -35,96 +33,67 @@ _WORDS = {
 _PLAIN = {HISTORY_ITEM: (rb"\x0a", rb"[\x0a\x12]"), STATS_ITEM: (rb"\x1a", rb"\x0a")}
 """Tags of an item and of the name in it, by the field that holds it."""
 _ITEM = (
-    rb"%b([\x00-\x7f])%b([\x00-\x7f][ -~]{1,100})"
+    rb"%b([\x00-\x7f])%b([\x00-\x7f])([ -~]{1,100})"
     rb"\x82\x01([\x00-\x7f])([-+.\dEINaefinty]{1,100})"
 )
 _ITEMS = {field: pattern(_ITEM % tags) for field, tags in _PLAIN.items()}
-"""Patterns of an item of the usual form: its length, name (length, text), value (length,
-number).
-"""
-_MOST_NAMES = 10_000
+"""Patterns of an item of the usual form: its length, its name and value with their lengths."""
+_TAGS = 5
+"""Bytes of an item besides its name and its value."""
 _DEEPEST = 40
 
-Span = tuple[int, int]
-"""Start and end of a message's bytes."""
 NamePath = tuple[str, ...]
 """A name, and the names within it."""
 
 
-class _Names(dict[bytes, str]):
-    """Names by their bytes with the length before them: the same ones come with each record."""
+class Items(NamedTuple):
+    """What stands in a record of the history, or of system figures."""
 
-    def __missing__(self, written: bytes) -> str:
-        if written[0] != len(written) - 1:
-            raise ValueError("a name of another length")
-        name = written[1:].decode()
-        if len(self) < _MOST_NAMES:
-            self[written] = name
-        return name
-
-
-_NAMES = _Names()
+    numbers: dict[str, float]
+    """Items of the usual form by name."""
+    others: dict[NamePath, bytes]
+    """Further items, as JSON."""
+    rest: list[MessageFields]
+    """Where its other fields stand."""
 
 
-def plain_items(
-    data: bytes, span: Span, field: int
-) -> tuple[dict[str, float], Sequence[bytes]]:
-    """Return the items of the usual form by name, and the bytes between them that are still to be
-    read.
+def items_of(record: bytes, field: int) -> Items:
+    """Return the items in a field of a record.
 
-    Nearly all items are such: a short name and a number. One by one they take eight times as long.
+    Nearly all are a short name and a number. One by one they take eight times as long.
+
+    Raises:
+        ValueError: It is no record.
     """
-    message = data[slice(*span)]
-    parts = _ITEMS[field].split(message)
-    sizes = parts[1::5]
-    names = parts[2::5]
-    number_sizes = parts[3::5]
-    numbers = parts[4::5]
-    lengths = map(len, map(add, names, numbers))
-    if b"".join(sizes) != bytes(map(add, lengths, repeat(4))):
-        return {}, (message,)
-    if b"".join(number_sizes) != bytes(map(len, numbers)):
-        return {}, (message,)
+    numbers, between = _plain_items(record, field)
+    rest = list(map(message, between))
+    others = dict(item_of(part) for one in rest for part in one.parts(field))
+    return Items(numbers, others, rest)
+
+
+def _plain_items(record: bytes, field: int) -> tuple[dict[str, float], Iterable[bytes]]:
+    """Return the items of the usual form, and the bytes between them that are still to be read."""
+    parts = _ITEMS[field].split(record)
+    sizes, name_sizes, names, value_sizes, values = (parts[at::6] for at in range(1, 6))
+    lengths = [*map(len, names)], [*map(len, values)]
+    inside = map(_TAGS.__add__, map(add, *lengths))
+    if b"".join((*sizes, *name_sizes, *value_sizes)) != bytes(chain(inside, *lengths)):
+        return {}, (record,)
+    known = b"\0".join(names).decode().split("\0") if names else []
     try:
-        known = map(_NAMES.__getitem__, names)
-        values = dict(zip(known, _floats(numbers), strict=True))
+        return dict(zip(known, map(float, values), strict=True)), filter(
+            None, parts[::6]
+        )
     except ValueError:
-        return {}, (message,)
-    return values, list(filter(None, parts[::5]))
+        return {}, (record,)
 
 
-def _floats(numbers: Sequence[bytes]) -> Iterator[float]:
-    """Return numbers that are written as in JSON, or as Python writes those that are not finite.
-
-    Raises ValueError if one is not a number.
-    """
-    text = b",".join((*numbers, b""))
-    if b"-0," not in text:  # which orjson takes for 0
-        with suppress(orjson.JSONDecodeError):
-            # Five times as fast as `float`, which all those take that it does not know.
-            return map(float, orjson.loads(b"[%b]" % text[:-1]))
-    return map(float, numbers)
-
-
-def byte_fields(messages: Iterable[bytes]) -> Iterator[tuple[int, bytes, Span]]:
-    """Yield number, message and span of each field that holds bytes."""
-    for message in messages:
-        for field, _, part in fields(message, 0, len(message)):
-            if isinstance(part, tuple):
-                yield field, message, part
-
-
-def item_of(data: bytes, span: Span) -> tuple[NamePath, bytes]:
+def item_of(item: bytes) -> tuple[NamePath, bytes]:
     """Return the path of a value's name, and the value as JSON."""
-    path = []
-    value = b""
-    for field, _, part in fields(data, *span):
-        if isinstance(part, tuple):
-            if field in (_KEY, _NESTED_KEY):
-                path.append(text_of(data, part))
-            elif field == _VALUE:
-                value = data[slice(*part)]
-    return tuple(path) or ("",), value
+    found = message(item)
+    names = [*found.parts(_KEY), *found.parts(_NESTED_KEY)]
+    path = tuple([name.decode("utf-8", "replace") for name in names])
+    return path or ("",), found.part(_VALUE) or b""
 
 
 def values_of(values: Mapping[NamePath, bytes]) -> tuple[dict[str, float], FieldSplit]:
@@ -133,7 +102,12 @@ def values_of(values: Mapping[NamePath, bytes]) -> tuple[dict[str, float], Field
     objects: dict[str, Any] = {}
     for path, value in values.items():
         if len(path) > 1:
-            _put(objects, path, _leaf(value))
+            inner = objects
+            for name in path[:-1]:  # W&B writes nested objects value by value
+                if not isinstance(inner.get(name), dict):
+                    inner[name] = {}
+                inner = inner[name]
+            inner[path[-1]] = _leaf(value)
         elif value[:1] in (b"{", b"["):
             objects[path[0]] = json_value(value)
         elif (known := number_of(value)) is not None:
@@ -146,16 +120,6 @@ def values_of(values: Mapping[NamePath, bytes]) -> tuple[dict[str, float], Field
             members[name] = value
     parts = split(members, ".")
     return numbers | parts.numbers(), parts
-
-
-def _put(objects: dict[str, Any], path: NamePath, value: object) -> None:
-    """Put a value into nested objects, which W&B writes value by value."""
-    for name in path[:-1]:
-        inner = objects.get(name)
-        if not isinstance(inner, dict):
-            inner = objects[name] = {}
-        objects = inner
-    objects[path[-1]] = value
 
 
 def _members(
@@ -173,10 +137,8 @@ def _members(
 
 def number_of(text: bytes) -> float | None:
     """Return a value as a number, None for one that is neither a number nor the name of one."""
-    try:
-        return float(text)
-    except ValueError:
-        return _WORDS.get(text)
+    known = written_number(text)
+    return _WORDS.get(text) if known is None else known
 
 
 def _leaf(text: bytes) -> Any:
@@ -190,8 +152,3 @@ def json_value(text: bytes) -> Any:
         return loads(text)
     except ValueError:
         return None
-
-
-def text_of(data: bytes, span: Span) -> str:
-    """Return a text, with what is no UTF-8 replaced."""
-    return data[slice(*span)].decode("utf-8", "replace")

@@ -15,18 +15,16 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from verl_tui.records import Event, EventKind, Settings, Unreadable
 from verl_tui.sources.fields.jsonl import integer
 from verl_tui.sources.fields.lists import histograms
-from verl_tui.sources.fields.protobuf import fields, signed_varint
+from verl_tui.sources.fields.protobuf import message
 from verl_tui.sources.fields.row_batcher import MetricRow
 from verl_tui.sources.fields.setting_values import flatten_settings
 from verl_tui.sources.formats.wandb.items import (
     HISTORY_ITEM,
     STATS_ITEM,
-    byte_fields,
     item_of,
+    items_of,
     json_value,
     number_of,
-    plain_items,
-    text_of,
     values_of,
 )
 from verl_tui.sources.formats.wandb.kept_console import KeptConsole
@@ -36,29 +34,20 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping
 
     from verl_tui.records import Record
-    from verl_tui.sources.fields.lists import FieldSplit
-    from verl_tui.sources.formats.wandb.items import NamePath, Span
+    from verl_tui.sources.fields.protobuf import MessageFields
 
 # Field numbers, by message.
 _HISTORY, _CONFIG, _STATS, _RUN, _EXIT, _ENVIRONMENT = 2, 5, 7, 17, 18, 26  # Record
 _OUTPUT, _OUTPUT_RAW = 4, 13  # Record: a line of the console, a piece of it
 _OUTPUT_TEXT = 3  # OutputRecord, OutputRawRecord
-_HISTORY_STEP, _STEP_NUM = 2, 1  # HistoryRecord, HistoryStep
+_HISTORY_STEP = 2  # HistoryRecord; a message whose first field is the step
 _STATS_TIME = 2  # StatsRecord
-_SECONDS, _NANOS = 1, 2  # google.protobuf.Timestamp
 _UPDATE = 1  # ConfigRecord
 _RUN_CONFIG, _RUN_TAGS, _RUN_START, _RUN_GIT = 4, 10, 17, 21  # RunRecord
 _RUN_TEXTS = {
-    1: "id",
-    2: "entity",
-    3: "project",
-    6: "group",
-    7: "job_type",
-    8: "name",
-    9: "notes",
-    12: "sweep",
-    13: "host",
-}
+    1: "id", 2: "entity", 3: "project", 6: "group", 7: "job_type", 8: "name", 9: "notes",
+    12: "sweep", 13: "host",
+}  # fmt: skip
 _GIT_TEXTS = {1: "git.remote", 2: "git.commit"}  # GitRepoRecord
 _ENVIRONMENT_TEXTS = {
     2: "python",
@@ -66,7 +55,7 @@ _ENVIRONMENT_TEXTS = {
     12: "host",
     18: "gpu",
     25: "cudaVersion",
-}  # EnvironmentRecord
+}
 _EXIT_CODE = 1  # RunExitRecord
 _CTRL_C = 255
 """The exit code that wandb states for a KeyboardInterrupt (wandb/sdk/lib/exit_hooks.py)."""
@@ -119,7 +108,7 @@ class RecordDecoder:
         self._schemas: dict[tuple[str, frozenset[str]], _Schema] = {}
         """By what begins their keys, and their names."""
         self._console = KeptConsole()
-        self._read: dict[int, Callable[[bytes, Span], Iterable[MetricRow | Record]]] = {
+        self._read: dict[int, Callable[[bytes], Iterable[MetricRow | Record]]] = {
             _HISTORY: self._history,
             _STATS: self._stats,
             _CONFIG: self._config,
@@ -159,17 +148,17 @@ class RecordDecoder:
             ValueError: It is no such message.
         """
         self._number = number
-        for field, _, span in fields(record, 0, len(record)):
-            if isinstance(span, int):
-                continue
-            if field in self._read:
-                return tuple(self._read[field](record, span))
+        found = message(record)
+        for field in found.keys() & self._read.keys():
+            return tuple(self._read[field](found.part(field) or b""))
         return ()
 
-    def _history(self, data: bytes, span: Span) -> Iterator[MetricRow | Record]:
+    def _history(self, record: bytes) -> Iterator[MetricRow | Record]:
         """Yield the metrics of one step, which come in any order."""
-        numbers, parts, step = _history_items(data, span)
-        self._reach(numbers, step)
+        items = items_of(record, HISTORY_ITEM)
+        further, parts = values_of(items.others)
+        numbers = items.numbers | further
+        self._reach(numbers, _part(items.rest, _HISTORY_STEP))
         yield from (
             Unreadable(self._number, one_line(flaw.reason), "") for flaw in parts.flaws
         )
@@ -185,7 +174,7 @@ class RecordDecoder:
             )
             yield from histograms(parts.found, self._step)
 
-    def _reach(self, numbers: Mapping[str, float], own: int | None) -> None:
+    def _reach(self, numbers: Mapping[str, float], own: bytes | None) -> None:
         """Note the step of a record of the history: the trainer's, else W&B's own."""
         steps = (integer(numbers.get(key)) for key in _STEPS)
         trainer = next((step for step in steps if step is not None), None)
@@ -196,27 +185,23 @@ class RecordDecoder:
             self._step = trainer
             self._stated = True
         elif not self._stated:
-            self._step = integer(numbers.get("_step") if own is None else own)
+            counted = numbers.get("_step") if own is None else message(own).integer(1)
+            self._step = integer(counted)
             self._counted += 1
 
-    def _stats(self, data: bytes, span: Span) -> Iterator[MetricRow]:
+    def _stats(self, record: bytes) -> Iterator[MetricRow]:
         """Yield system figures, at the step that the history has reached."""
-        values, rest = plain_items(data, span, STATS_ITEM)
-        time = None
-        for field, message, part in byte_fields(rest):
-            if field == _STATS_TIME:
-                time = _time(message, part)
-            elif field == STATS_ITEM:
-                path, value = item_of(message, part)
-                known = number_of(value)
-                if known is not None:
-                    values[path[0]] = known
+        items = items_of(record, STATS_ITEM)
+        others = {path[0]: number_of(value) for path, value in items.others.items()}
+        values = items.numbers | {
+            name: value for name, value in others.items() if value is not None
+        }
+        time = _part(items.rest, _STATS_TIME)
         if values and self._step is not None:
             schema = self._schema(values, _SYSTEM)
             row = tuple(map(values.__getitem__, schema.names))
-            yield MetricRow(
-                self._step, schema.keys, row, time, mean=True, progress=False
-            )
+            at = None if time is None else _time(time)
+            yield MetricRow(self._step, schema.keys, row, at, mean=True, progress=False)
 
     def _schema(self, values: Mapping[str, float], prefix: str = "") -> _Schema:
         """Return the schema of a record; W&B's own names in the history are not metrics."""
@@ -230,54 +215,42 @@ class RecordDecoder:
                 self._schemas[kind] = known
         return known
 
-    def _config(self, data: bytes, span: Span) -> Iterator[Settings]:
+    def _config(self, record: bytes) -> Iterator[Settings]:
         """Yield settings as they are set or changed."""
         values: dict[str, Any] = {}
-        for field, _, part in fields(data, *span):
-            if field == _UPDATE and isinstance(part, tuple):
-                path, value = item_of(data, part)
-                if path[0] != "_wandb":
-                    values |= flatten_settings({".".join(path): json_value(value)})
+        for path, value in map(item_of, message(record).parts(_UPDATE)):
+            if path[0] != "_wandb":
+                values |= flatten_settings({".".join(path): json_value(value)})
         if values:
             yield Settings(values, self._origin)
 
-    def _run(self, data: bytes, span: Span) -> Iterator[Settings]:
+    def _run(self, record: bytes) -> Iterator[Settings]:
         """Yield the run's identity and settings."""
-        values: dict[str, Any] = {}
-        tags = []
-        for field, _, part in fields(data, *span):
-            if isinstance(part, int):
-                continue
-            if field in _RUN_TEXTS:
-                values[_RUN_TEXTS[field]] = text_of(data, part)
-            elif field == _RUN_TAGS:
-                tags.append(text_of(data, part))
-            elif field == _RUN_GIT:
-                values |= _texts(data, part, _GIT_TEXTS)
-            elif field == _RUN_START:
-                values["start_time"] = _date(_time(data, part))
-            elif field == _RUN_CONFIG:
-                yield from self._config(data, part)
-        if tags:
-            values["tags"] = ", ".join(tags)
+        run = message(record)
+        git = message(run.part(_RUN_GIT) or b"")
+        values: dict[str, Any] = _texts(run, _RUN_TEXTS) | _texts(git, _GIT_TEXTS)
+        if start := run.part(_RUN_START):
+            values["start_time"] = _date(_time(start))
+        if tags := run.parts(_RUN_TAGS):
+            values["tags"] = ", ".join(tag.decode("utf-8", "replace") for tag in tags)
+        yield from self._config(run.part(_RUN_CONFIG) or b"")
         yield Settings(flatten_settings({"wandb": values}), self._origin)
 
-    def _environment(self, data: bytes, span: Span) -> Iterator[Settings]:
+    def _environment(self, record: bytes) -> Iterator[Settings]:
         """Yield the run's environment."""
-        if values := _texts(data, span, _ENVIRONMENT_TEXTS):
+        if values := _texts(message(record), _ENVIRONMENT_TEXTS):
             yield Settings(flatten_settings({"wandb": values}), self._origin)
 
-    def _output(self, data: bytes, span: Span) -> Iterable[Event]:
+    def _output(self, record: bytes) -> Iterable[Event]:
         """Take a piece of the console, whose words on an end count once there is one."""
-        is_news = self._console.concerns(data[slice(*span)])
-        for field, _, part in fields(data, *span) if is_news else ():
-            if field == _OUTPUT_TEXT and isinstance(part, tuple):
-                self._console.read(data[slice(*part)], self._number)
+        if self._console.concerns(record):
+            for text in message(record).parts(_OUTPUT_TEXT):
+                self._console.read(text, self._number)
         return ()
 
-    def _exit(self, data: bytes, span: Span) -> Iterator[Event]:
+    def _exit(self, record: bytes) -> Iterator[Event]:
         """Yield the end of the run with its exit code, and its cause where the console has it."""
-        code = _integer(data, span, _EXIT_CODE)
+        code = message(record).integer(_EXIT_CODE)
         said = f"W&B: the run exited with code {code}"
         self._console.read(b"\n", self._number)
         cause = self._console.last
@@ -299,48 +272,20 @@ def _is_step(names: Iterable[str]) -> bool:
     return not any(name.startswith(_TIMED) for name in names)
 
 
-def _integer(data: bytes, span: Span, number: int) -> int:
-    """Return the integer in a message's first field of a number, 0 where it has none."""
-    for field, _, value in fields(data, *span):
-        if field == number and isinstance(value, int):
-            return signed_varint(value)
-    return 0
+def _part(messages: Iterable[MessageFields], field: int) -> bytes | None:
+    """Return what stands in a field of one of some messages."""
+    found = [part for one in messages for part in one.parts(field)]
+    return found[-1] if found else None
 
 
-def _history_items(
-    data: bytes, span: Span
-) -> tuple[dict[str, float], FieldSplit, int | None]:
-    """Return a history record's metrics by name, its distributions, and W&B's step if stated."""
-    numbers, rest = plain_items(data, span, HISTORY_ITEM)
-    others: dict[NamePath, bytes] = {}
-    step = None
-    for field, message, part in byte_fields(rest):
-        if field == HISTORY_ITEM:
-            path, value = item_of(message, part)
-            others[path] = value
-        elif field == _HISTORY_STEP:
-            step = _integer(message, part, _STEP_NUM)
-    further, parts = values_of(others)
-    numbers |= further
-    return numbers, parts, step
+def _texts(found: MessageFields, names: Mapping[int, str]) -> dict[str, str]:
+    return {name: found.text(field) for field, name in names.items() if field in found}
 
 
-def _texts(data: bytes, span: Span, names: Mapping[int, str]) -> dict[str, str]:
-    return {
-        names[f]: text_of(data, part)
-        for f, _, part in fields(data, *span)
-        if f in names and isinstance(part, tuple)
-    }
-
-
-def _time(data: bytes, span: Span) -> float:
+def _time(written: bytes) -> float:
     """Return the seconds since the epoch of a `google.protobuf.Timestamp`."""
-    found = {
-        field: signed_varint(value)
-        for field, _, value in fields(data, *span)
-        if isinstance(value, int)
-    }
-    return found.get(_SECONDS, 0) + found.get(_NANOS, 0) / 1e9
+    found = message(written)
+    return found.integer(1) + found.integer(2) / 1e9
 
 
 def _date(seconds: float) -> str | None:

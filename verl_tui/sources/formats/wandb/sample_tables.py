@@ -19,7 +19,7 @@ import orjson
 
 from verl_tui.patterns import pattern
 from verl_tui.records import Unreadable
-from verl_tui.sources.fields.jsonl import first_value, integer, loads
+from verl_tui.sources.fields.jsonl import integer, loads
 from verl_tui.sources.fields.rewards import RewardSum
 from verl_tui.sources.fields.sample import (
     is_validation,
@@ -82,35 +82,9 @@ class TableReader(WholeReader):
         """Say how rewards were summed."""
         return self._rewards.note
 
-    def feed(self, data: bytes) -> tuple[Record, ...]:
-        """Return the samples, once the file is whole."""
-        return self._behind(data) if self._is_done else super().feed(data)
-
     def parse(self, data: bytes) -> Iterator[Record]:
-        """Yield the samples of a whole table."""
-        yield from self._samples(loads(data))
-
-    def finish(self) -> tuple[Record, ...]:
-        """Return what a table holds that something stands behind, or a complaint if it is
-        incomplete: no more bytes come.
-        """
-        if self._is_done or not self._held:
-            return ()
-        try:
-            table, behind = first_value(bytes(self._held))
-        except ValueError:
-            return super().finish()
-        return (*self._samples(table), *self._behind(behind))
-
-    def _behind(self, data: bytes) -> tuple[Record, ...]:
-        """Return a complaint of what stands behind the table, once."""
-        if not data.strip():
-            return ()
-        return self._complain("something stands behind the end of the table")
-
-    def _samples(self, table: Any) -> Iterator[Record]:
-        """Yield the samples of a table that no earlier one holds."""
-        self._is_done = True
+        """Yield the samples of a whole table that no earlier one holds."""
+        table = loads(data)
         table = table if isinstance(table, dict) else {}
         columns = table.get("columns")
         rows = table.get("data")
