@@ -312,6 +312,11 @@ def schedule_of(run: Run, occasions: Collection[int], setting: str) -> Schedule:
     stated = number(run.settings.get(setting))
     if stated is not None and math.isfinite(stated) and stated == int(stated):
         return Schedule(stated, 0, regular=True) if stated > 0 else _NEVER
+    return _learned(run, occasions)
+
+
+def _learned(run: Run, occasions: Collection[int]) -> Schedule:
+    """Return the schedule that recent occasions show."""
     # At step 0 the model is evaluated before training.
     recent = sorted(step for step in occasions if step > 0)[-_OCCASIONS:]
     if recent and (recent[-1] == run.total_steps or _is_last(recent, run.step)):

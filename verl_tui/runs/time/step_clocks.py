@@ -15,7 +15,7 @@ from verl_tui.runs.clock import Clock, counted_back
 from verl_tui.runs.time.step_timing import excluded_timers, valid_durations
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterator, Sequence
 
     from verl_tui.runs.run import Run
     from verl_tui.runs.source_state import SourceState
@@ -65,17 +65,20 @@ class ElapsedTimes(NamedTuple):
 @cached_by_revision
 def clocks(run: Run) -> Sequence[Clock]:
     """Return the clocks of a run; those with fewer than two steps are left out."""
-    sources = list(run.sources.values())
     watched, told = _with_past(run)
-    bars = [bar_clock(source) for source in sources if source is not told]
+    bars = [bar_clock(one) for one in run.sources.values() if one is not told]
     known = [clock for clock in (run.stated, watched, *bars) if len(clock) > 1]
-    times = [one.status.modified for one in sources if one.step is not None]
+    return known or [clock for clock in _timer_clock(run) if len(clock) > 1]
+
+
+def _timer_clock(run: Run) -> Iterator[Clock]:
+    """Yield the clock of the step timers, for a run without other evidence."""
+    sources = [one for one in run.sources.values() if one.step is not None]
+    times = [one.status.modified for one in sources]
     changes = [time for time in times if time is not None]
-    if known or run.step is None or not changes:
-        return known
-    timers = _by_timers(run, run.step)
-    clock = timers.clock(run.step, max(changes), TIMERS + _LAST_CHANGE)
-    return [clock] if len(clock) > 1 else []
+    if run.step is not None and changes:
+        timers = _by_timers(run, run.step)
+        yield timers.clock(run.step, max(changes), TIMERS + _LAST_CHANGE)
 
 
 def bar_clock(source: SourceState) -> Clock:

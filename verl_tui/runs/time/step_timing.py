@@ -172,14 +172,25 @@ def _included(
     included = list(occasional)
     for name, seconds in sorted(occasional.items(), key=lambda part: -len(part[1])):
         others = [occasional[other] for other in included if other != name]
-        # Steps with this part alone are the clearer case.
-        alone = [step for step in seconds if not any(step in one for one in others)]
-        compared = (alone or list(seconds))[-_COMPARED:]
-        left = _less({step: rest[step] for step in compared}, others)
-        half = [seconds[step] / 2 for step in compared]
-        if compared and median(left.values()) - usual < median(half):
+        if seconds and not _is_included(seconds, others, rest, usual):
             included.remove(name)
     return included
+
+
+def _is_included(
+    seconds: Mapping[int, float],
+    others: Sequence[Mapping[int, float]],
+    rest: Mapping[int, float],
+    usual: float,
+) -> bool:
+    # Steps with this part alone are the clearer case.
+    alone = seconds.keys() - set[int]().union(*others)
+    compared = [step for step in seconds if step in alone] or list(seconds)
+    compared = compared[-_COMPARED:]
+    left = _less({step: rest[step] for step in compared}, others)
+    return (
+        median(left.values()) - usual >= median(seconds[step] for step in compared) / 2
+    )
 
 
 def _less(
@@ -210,6 +221,11 @@ class StepPart(NamedTuple):
     """How many times as long as in the run's own past; None where there is too little of one."""
     inside: bool
     """True if the step's own time includes it."""
+
+    def of(self, whole: float) -> StepPart:
+        """Return it with its share of a whole step of so many seconds."""
+        share = min(self.seconds / whole, _LARGEST_SHARE) if whole > 0 else 0.0
+        return self._replace(share=share)
 
 
 class Breakdown(NamedTuple):
@@ -245,37 +261,44 @@ def breakdown(run: Run) -> Breakdown | None:
     timed = step or max(parts.values(), key=len, default=None)
     if not timed:
         return None
-    steps = _window(timed, list(parts.values()))
-    since = steps[0]
-    found = {name: valid_durations(timer.since(since)) for name, timer in parts.items()}
-    seconds = {name: of_steps for name, of_steps in found.items() if of_steps}
-    taken = {name: sum(one.values()) / len(steps) for name, one in seconds.items()}
-    excluded = _excluded_parts(run)
-    own = valid_durations(step.since(since)) if step is not None else {}
-    usual = mean(list(own.values())) if own else sum(taken.values())
-    whole = usual + sum(taken[name] for name in taken if name in excluded)
-    made = [
-        StepPart(
-            name,
-            parts[name].key,
-            taken[name],
-            min(taken[name] / whole, _LARGEST_SHARE) if whole > 0 else 0.0,
-            mean(list(one.values())),
-            len(one),
-            slowdown(parts[name], since),
-            name not in excluded,
-        )
-        for name, one in seconds.items()
-    ]
+    steps = _window(timed, parts.values())
+    made = filter(None, [_part(run, *part, steps) for part in parts.items()])
+    found = sorted(made, key=lambda part: -part.seconds)
+    taken = sum(part.seconds for part in found)
+    own = list(_since(step, steps[0]).values())
+    usual = mean(own) if own else taken
+    whole = usual + sum(part.seconds for part in found if not part.inside)
     return Breakdown(
         tuple(steps),
         step.key if step is not None else "",
         usual,
         whole,
-        tuple(sorted(made, key=lambda part: -part.seconds)),
-        whole - sum(taken.values()),
-        slowdown(step, since) if step is not None else None,
+        tuple(part.of(whole) for part in found),
+        whole - taken,
+        slowdown(step, steps[0]),
     )
+
+
+def _part(run: Run, name: str, series: Series, steps: Sequence[int]) -> StepPart | None:
+    """Return a part of the newest steps, its share still to come; None without a duration."""
+    seconds = list(_since(series, steps[0]).values())
+    if not seconds:
+        return None
+    return StepPart(
+        name,
+        series.key,
+        sum(seconds) / len(steps),
+        0.0,
+        mean(seconds),
+        len(seconds),
+        slowdown(series, steps[0]),
+        name not in _excluded_parts(run),
+    )
+
+
+def _since(series: Series | None, step: int) -> dict[int, float]:
+    """Return the durations of a timer from a step on."""
+    return valid_durations(series.since(step)) if series is not None else {}
 
 
 def newest_steps(
@@ -286,7 +309,7 @@ def newest_steps(
     """
     steps = found.steps[-count:]
     own, *parts = (
-        {} if series is None else valid_durations(series.since(steps[0]))
+        _since(series, steps[0])
         for series in map(run.present, (found.key, *(part.key for part in found.parts)))
     )
     rows = []
@@ -298,10 +321,12 @@ def newest_steps(
     return rows
 
 
-def slowdown(series: Series, since: int) -> float | None:
+def slowdown(series: Series | None, since: int) -> float | None:
     """Return by which factor a timer is longer from a step on than before; None if too little is
     known.
     """
+    if series is None:
+        return None
     first = bisect_left(series.steps, since)
     newest = series.values[max(first, len(series) - WINDOW) :]
     now = list(filter(math.isfinite, newest))
@@ -314,7 +339,7 @@ def slowdown(series: Series, since: int) -> float | None:
     return None
 
 
-def _window(timed: Series, parts: Sequence[Series]) -> list[int]:
+def _window(timed: Series, parts: Iterable[Series]) -> list[int]:
     """Return the steps to average: as many as the rarest part needs to count with its due share."""
     count = WINDOW
     for part in parts:
