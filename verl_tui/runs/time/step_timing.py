@@ -254,16 +254,21 @@ class Breakdown(NamedTuple):
 
 def breakdown(run: Run) -> Breakdown | None:
     """Return how the time of recent steps was spent, None where the log has no timers."""
-    timers = step_timers(run)
-    step = run.present(timers.whole)
-    present = {name: run.present(key) for name, key in timers.parts.items()}
-    parts = {name: series for name, series in present.items() if series is not None}
-    timed = step or max(parts.values(), key=len, default=None)
-    if not timed:
+    step = run.present(step_timers(run).whole)
+    timed = {name: run.present(key) for name, key in step_timers(run).parts.items()}
+    parts = {name: series for name, series in timed.items() if series is not None}
+    longest = step or max(parts.values(), key=len, default=None)
+    if not longest:
         return None
-    steps = _window(timed, parts.values())
+    steps = _window(longest, parts.values())
     made = filter(None, [_part(run, *part, steps) for part in parts.items()])
-    found = sorted(made, key=lambda part: -part.seconds)
+    return _summed(step, steps, sorted(made, key=lambda part: -part.seconds))
+
+
+def _summed(
+    step: Series | None, steps: Sequence[int], found: Sequence[StepPart]
+) -> Breakdown:
+    """Return a breakdown of steps into parts, the longest of which comes first."""
     taken = sum(part.seconds for part in found)
     own = list(_since(step, steps[0]).values())
     usual = mean(own) if own else taken
