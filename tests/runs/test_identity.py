@@ -273,7 +273,7 @@ def test_figures_for_others() -> None:
 
 
 def test_as_data_is_ready_for_json() -> None:
-    data = dict(as_data(known(**GRPO)))
+    data = as_data(known(**GRPO))
     assert data["group"] is None
     assert data["algorithm"] == {"value": "GRPO", "key": "algorithm.adv_estimator"}
     assert data["hyperparameters"]["clip"] == {

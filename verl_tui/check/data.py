@@ -127,7 +127,7 @@ def _run(run: Run, monitor: Monitor, now: float, by: BestBy) -> dict[str, Any]:
             _target(target) for target in targets_of(run, monitor.config.targets)
         ],
         "history": [_episode(episode) for episode in verdict.history],
-        "identity": dict(as_data(identity(run))),
+        "identity": as_data(identity(run)),
         "losses": _losses(run),
         **_course(run, now),
     }

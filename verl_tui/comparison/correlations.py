@@ -20,7 +20,7 @@ from verl_tui.comparison.statistics import (
     ranks,
 )
 from verl_tui.runs.settings import number
-from verl_tui.runs.views.facts import short
+from verl_tui.runs.views.identity import short
 from verl_tui.runs.views.settings_diff import ABSENT, difference
 from verl_tui.words import counted
 

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from verl_tui.runs.run import Run
-    from verl_tui.runs.views.facts import Fact
+    from verl_tui.runs.views.identity import Fact
 
 
 class DifferingSetting(NamedTuple):

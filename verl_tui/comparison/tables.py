@@ -9,7 +9,7 @@ from verl_tui.comparison.seeds import is_own, is_seed
 from verl_tui.comparison.statistic_tables import correlation_table, difference_table
 from verl_tui.comparison.text_table import LONGEST, UNKNOWN, TextTable, left_out
 from verl_tui.runs.views.alignment import Alignment
-from verl_tui.runs.views.facts import short
+from verl_tui.runs.views.identity import short
 from verl_tui.runs.views.settings_diff import ABSENT
 from verl_tui.text import one_line
 from verl_tui.times import duration

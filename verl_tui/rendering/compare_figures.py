@@ -21,7 +21,7 @@ from verl_tui.indicators import INDICATORS
 from verl_tui.rendering.session.shown_state import shown_state
 from verl_tui.rendering.text.numbers import compact, exact_step
 from verl_tui.runs.views.alignment import Alignment, stops
-from verl_tui.runs.views.facts import short
+from verl_tui.runs.views.identity import short
 from verl_tui.runs.views.measures import differing
 from verl_tui.runs.views.settings_diff import ABSENT
 from verl_tui.runs.views.state import remaining

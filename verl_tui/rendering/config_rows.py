@@ -13,8 +13,7 @@ from verl_tui.rendering.session.hint_keys import HINT_KEYS
 from verl_tui.rendering.text.printable import middle, printable, wrapped
 from verl_tui.rendering.text.wrap import ellipsis, fit, fit_left
 from verl_tui.runs.settings import SettingsLayer, is_open, layer_of
-from verl_tui.runs.views.facts import short
-from verl_tui.runs.views.identity import identity
+from verl_tui.runs.views.identity import identity, short
 from verl_tui.runs.views.settings_diff import ABSENT, difference
 
 if TYPE_CHECKING:
@@ -22,7 +21,7 @@ if TYPE_CHECKING:
 
     from verl_tui.rendering.text.piece import Pieces
     from verl_tui.runs.run import Run
-    from verl_tui.runs.views.facts import Fact
+    from verl_tui.runs.views.identity import Fact
 
 
 _LEAST_VALUE = 14

@@ -177,10 +177,12 @@ class LoggedMetrics:
         if key in self._series or not all(_is_plain(table) for table, _ in parts):
             series = self.series(key)
             return series.until(end).tail(count) if series is not None else ()
+        if count < 1:
+            return ()
         # None of the last `count` steps lies before the last `count` rows of each table.
         stops = [(table.steps, _stop(table.steps, end)) for table, _ in parts]
         firsts = [steps[max(0, stop - count)] for steps, stop in stops if stop > 0]
-        if count < 1 or not firsts:
+        if not firsts:
             return ()
         found = merged(parts, min(firsts))
         stop = _stop(found.steps, end)

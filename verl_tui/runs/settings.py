@@ -109,6 +109,20 @@ class RunSettings:
             self._found[asked] = next(filter(None, map(self._find, asked)), None)
         return self._found[asked]
 
+    def stated(self, names: Sequence[str]) -> tuple[str, Any] | None:
+        """Return a setting that has a value: neither empty nor a reference that was not looked up;
+        earlier names first.
+        """
+        for name in names:
+            found = self.find([name])
+            if (
+                found is not None
+                and found[1] not in (None, "")
+                and not is_open(found[1])
+            ):
+                return found
+        return None
+
     def _find(self, name: str) -> tuple[str, Any] | None:
         if name in self.values:
             return name, self.values[name]

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-from verl_tui.runs.settings import as_whole_number, is_open
+from verl_tui.runs.settings import as_whole_number
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -23,41 +23,21 @@ GPUS = ("trainer.n_gpus_per_node", "n_gpus_per_node", "cluster.gpus_per_node")
 NODES = ("trainer.nnodes", "nnodes", "cluster.num_nodes")
 
 
-def stated_setting(
-    settings: RunSettings, names: Sequence[str]
-) -> tuple[str, Any] | None:
-    """Return a setting that has a value: neither empty nor a reference that was not looked up;
-    earlier names first.
-    """
-    for name in names:
-        found = settings.find([name])
-        if (
-            found is not None
-            and found[1] is not None
-            and found[1] != ""
-            and not is_open(found[1])
-        ):
-            return found
-    return None
-
-
 def batch_size(settings: RunSettings) -> int | None:
     """Return how many responses a step works on, None where the settings do not state it."""
-    prompts = stated_setting(settings, PROMPTS)
-    each = stated_setting(settings, EACH)
-    count = as_whole_number(prompts[1]) if prompts else None
-    times = as_whole_number(each[1]) if each else None
-    if count is not None and times is not None:
-        return count * times
-    return None
+    return _product(_size(settings, PROMPTS), _size(settings, EACH))
 
 
 def gpu_count(settings: RunSettings) -> int | None:
     """Return how many GPUs the trainer has, None where the settings do not state it."""
-    each = stated_setting(settings, GPUS)
-    nodes = stated_setting(settings, NODES)
-    count = as_whole_number(each[1]) if each else None
-    times = as_whole_number(nodes[1]) if nodes else 1
-    if count is not None and times is not None:
-        return count * times
-    return None
+    nodes = 1 if settings.stated(NODES) is None else _size(settings, NODES)
+    return _product(_size(settings, GPUS), nodes)
+
+
+def _size(settings: RunSettings, names: Sequence[str]) -> int | None:
+    found = settings.stated(names)
+    return None if found is None else as_whole_number(found[1])
+
+
+def _product(one: int | None, other: int | None) -> int | None:
+    return None if one is None or other is None else one * other
