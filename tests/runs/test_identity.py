@@ -11,7 +11,7 @@ from trainings import training
 
 from verl_tui.records import Batch, Settings, SourceStatus
 from verl_tui.runs.run import Run
-from verl_tui.runs.stated_sizes import batch_size, gpu_count
+from verl_tui.runs.settings import batch_size, gpu_count
 from verl_tui.runs.views.identity import (
     Identity,
     as_data,

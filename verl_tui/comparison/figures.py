@@ -19,7 +19,7 @@ from verl_tui.runs.views.alignment import (
     seconds_per_step,
     value,
 )
-from verl_tui.runs.views.best import is_better_low
+from verl_tui.runs.views.checkpoints import is_better_low
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from verl_tui.report.record import Report, ReportedRun
     from verl_tui.report.reported_samples import ReportedSample, ReportedSamples
     from verl_tui.report.run_charts import ReportChart
-    from verl_tui.runs.views.best import Best
+    from verl_tui.runs.views.checkpoints import Best
 
 LONGEST = 2000
 """Characters of a line."""

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from verl_tui.health.rule_context import RuleContext
-    from verl_tui.runs.restarts import RestartMark
+    from verl_tui.runs.combined import RestartMark
     from verl_tui.runs.run import Run
 
 _OF_WEIGHTS = ("reward", "reference_kl", "entropy")

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from verl_tui.means import mean
 from verl_tui.metrics import describe, modern
-from verl_tui.runs.stated_sizes import batch_size, gpu_count
+from verl_tui.runs.settings import batch_size, gpu_count
 from verl_tui.runs.time.forecast import pace
 from verl_tui.runs.time.step_timing import LOOK_BACK, WINDOW
 

@@ -13,8 +13,7 @@ from itertools import chain
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from verl_tui.patterns import pattern
-from verl_tui.runs.settings import is_open, number
-from verl_tui.runs.stated_sizes import EACH, GPUS, NODES, PROMPTS
+from verl_tui.runs.settings import EACH, GPUS, NODES, PROMPTS, is_open, number
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
