@@ -8,8 +8,7 @@ from itertools import accumulate, pairwise
 from math import isfinite
 from typing import TYPE_CHECKING, NamedTuple
 
-from verl_tui.bounds import clamp
-from verl_tui.means import mean
+from verl_tui.means import clamp, mean
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Mapping, Sequence

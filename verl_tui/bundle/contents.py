@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from verl_tui.bundle import processes, versions
-from verl_tui.bundle.bundled_file import BundledFile
+from verl_tui.bundle.archive import BundledFile
 from verl_tui.bundle.curves import charts, metrics_csv
 from verl_tui.bundle.log_ends import read_end
 from verl_tui.bundle.samples import newest_samples

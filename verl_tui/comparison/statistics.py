@@ -14,8 +14,7 @@ from itertools import pairwise, permutations
 from operator import mul
 from typing import TYPE_CHECKING, NamedTuple
 
-from verl_tui.bounds import clamp
-from verl_tui.means import mean
+from verl_tui.means import clamp, mean
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
