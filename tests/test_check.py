@@ -24,7 +24,7 @@ from verl_tui.check import (
 from verl_tui.check.note import note_text
 from verl_tui.config import Config
 from verl_tui.monitor import load
-from verl_tui.runs.views.best import BestBy
+from verl_tui.runs.views.checkpoints import BestBy
 
 if TYPE_CHECKING:
     from collections.abc import Iterable

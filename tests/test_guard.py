@@ -17,7 +17,7 @@ from verl_tui.cli import main
 from verl_tui.config import Config
 from verl_tui.guard import Guard, Orders, finding_facts
 from verl_tui.monitor import Monitor, load
-from verl_tui.runs.views.best import BestBy
+from verl_tui.runs.views.checkpoints import BestBy
 from verl_tui.runs.views.state import State
 from verl_tui.sources.feed import Feed
 

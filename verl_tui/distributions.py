@@ -4,15 +4,17 @@ and as bins.
 
 from __future__ import annotations
 
-from bisect import bisect_right
 from itertools import accumulate, pairwise
 from math import isfinite
 from typing import TYPE_CHECKING, NamedTuple
 
-from verl_tui.means import mean
+from verl_tui.means import clamp, mean
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Mapping, Sequence
+
+    import numpy as np
+    from numpy.typing import NDArray
 
 QUANTILES = {"p05": 0.05, "p25": 0.25, "p50": 0.5, "p75": 0.75, "p95": 0.95}
 """Suffixes of a metric's name, after a `/`."""
@@ -99,23 +101,23 @@ def of_values(values: Sequence[float]) -> Distribution | None:
     Raises:
         ValueError: They are too many; the message says so, for people.
     """
+    import numpy as np
+
     if len(values) > MOST_VALUES:
         raise ValueError(f"a list of {len(values):,} numbers")
     if not values:
         return None
-    ranked = sorted(values)
-    low = ranked[0]
-    high = ranked[-1]
-    figures = {
-        "mean": min(max(mean(ranked), low), high),
-        "min": low,
-        **_ranked_quantiles(ranked),
-        "max": high,
-    }
-    counts = [0.0] * BINS
-    for value, many in _runs(ranked):
-        counts[_bin(value, low, high)] += many
-    return Distribution(figures, Bins(low, high, counts))
+    ranked = np.sort(np.array(values, np.float64))
+    low, high = ranked[[0, -1]].tolist()
+    figures = {"mean": clamp(mean(values), low, high), "min": low}
+    places = np.array(list(QUANTILES.values())) * (len(ranked) - 1)
+    below = ranked[places.astype(int)]
+    above = ranked[np.minimum(places.astype(int) + 1, len(ranked) - 1)]
+    part = places % 1
+    between = np.where(below == above, below, below * (1 - part) + above * part)
+    figures.update(zip(QUANTILES, between.tolist(), strict=True))
+    counts = np.bincount(_bins(ranked, low, high), minlength=BINS).astype(float)
+    return Distribution({**figures, "max": high}, Bins(low, high, counts.tolist()))
 
 
 def of_bins(
@@ -135,19 +137,15 @@ def of_bins(
     filled = [at for at, count in enumerate(counts) if count > 0]
     if not filled:
         return None
-    first = filled[0]
-    last = filled[-1]
-    edges = edges[first : last + 2]
-    counts = counts[first : last + 1]
-    if not isfinite(edges[-1] - edges[0]):
+    edges = edges[filled[0] : filled[-1] + 2]
+    counts = counts[filled[0] : filled[-1] + 1]
+    low, high = edges[0], edges[-1]
+    if not isfinite(high - low):
         raise ValueError("a histogram too wide for numbers")
     figures = quantiles(edges, counts)
     if ends:
-        figures = {"min": edges[0], **figures, "max": edges[-1]}
-    low = edges[0]
-    high = edges[-1]
-    bins = Bins(low, high, _rebinned(edges, counts, low, high))
-    return Distribution(figures, bins)
+        figures = {"min": low, **figures, "max": high}
+    return Distribution(figures, Bins(low, high, _rebinned(edges, counts, low, high)))
 
 
 def of_limits(
@@ -179,14 +177,11 @@ def added(one: Bins, other: Bins) -> Bins:
     """Return two histograms as one, in bins that reach over both."""
     low = min(one.low, other.low)
     high = max(one.high, other.high)
-    counts = [0.0] * BINS
-    for bins in (one, other):
-        reach = bins.high - bins.low
-        edges = [bins.low + reach * at / BINS for at in range(BINS)]
-        rebinned = _rebinned([*edges, bins.high], bins.counts, low, high)
-        for at, count in enumerate(rebinned):
-            counts[at] += count
-    return Bins(low, high, counts)
+    first, second = (
+        _rebinned(_edges(bins.low, bins.high), bins.counts, low, high)
+        for bins in (one, other)
+    )
+    return Bins(low, high, [a + b for a, b in zip(first, second, strict=True)])
 
 
 def quantiles(edges: Sequence[float], counts: Sequence[float]) -> dict[str, float]:
@@ -228,60 +223,39 @@ def _check(edges: Sequence[float], counts: Sequence[float]) -> None:
         raise ValueError("a histogram with a count below 0 or beyond all numbers")
 
 
-def _ranked_quantiles(ranked: Sequence[float]) -> dict[str, float]:
-    """Return quantiles of sorted values, between two of them by their distance to each."""
-    found = {}
-    for name, share in QUANTILES.items():
-        place = share * (len(ranked) - 1)
-        at = int(place)
-        part = place - at
-        below = ranked[at]
-        above = ranked[min(at + 1, len(ranked) - 1)]
-        found[name] = below
-        if below != above:
-            found[name] = below * (1 - part) + above * part
-    return found
+def _edges(low: float, high: float) -> NDArray[np.float64]:
+    """Return the bounds of bins of equal width."""
+    import numpy as np
+
+    return np.append(low + (high / BINS - low / BINS) * np.arange(BINS), high)
 
 
-def _runs(ranked: Sequence[float]) -> list[tuple[float, int]]:
-    """Return the distinct values of a sorted list, each with its count: scores have few."""
-    found = []
-    at = 0
-    while at < len(ranked):
-        stop = bisect_right(ranked, ranked[at], at)
-        found.append((ranked[at], stop - at))
-        at = stop
-    return found
+def _bins(values: NDArray[np.float64], low: float, high: float) -> NDArray[np.int64]:
+    """Return the bins of equal width that values lie in, the first where they have no width."""
+    import numpy as np
 
-
-def _bin(value: float, low: float, high: float) -> int:
     width = high / BINS - low / BINS
-    if width > 0 and isfinite(value - low):
-        return min(BINS - 1, max(0, int((value - low) / width)))
-    return 0
+    if not (width > 0 and isfinite(high - low)):
+        return np.zeros(len(values), np.int64)
+    return np.clip((values - low) / width, 0, BINS - 1).astype(np.int64)
 
 
 def _rebinned(
-    edges: Sequence[float], counts: Sequence[float], low: float, high: float
+    edges: Sequence[float] | NDArray[np.float64],
+    counts: Sequence[float],
+    low: float,
+    high: float,
 ) -> list[float]:
     """Spread the counts of any bins over `BINS` of equal width, from `low` to `high`: none of them
-    reaches beyond.
+    reaches beyond. What has no width is all in the bin where it lies.
     """
-    found = [0.0] * BINS
-    width = high / BINS - low / BINS
-    if not width > 0:
-        found[0] = float(sum(counts))
-        return found
-    for (left, right), count in zip(pairwise(edges), counts, strict=True):
-        if not count:
-            continue
-        first = _bin(left, low, high)
-        last = _bin(right, low, high)
-        if first == last or not right > left:
-            found[first] += count
-            continue
-        for at in range(first, last + 1):
-            begin = max(left, low + at * width)
-            end = right if at == last else min(right, low + (at + 1) * width)
-            found[at] += count * max(0.0, end - begin) / (right - left)
-    return found
+    import numpy as np
+
+    bounds = np.array(edges, np.float64)
+    amounts = np.array(counts, np.float64)
+    is_wide = bounds[1:] > bounds[:-1]
+    below = np.cumsum([0.0, *np.where(is_wide, amounts, 0.0)])
+    found = np.diff(np.interp(_edges(low, high), bounds, below))
+    np.add.at(found, _bins(bounds[:-1][~is_wide], low, high), amounts[~is_wide])
+    spread: list[float] = found.tolist()
+    return spread

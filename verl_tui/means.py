@@ -1,9 +1,9 @@
-"""Numbers of any size: their mean, and those that are finite."""
+"""Numbers of any size: their mean, those that are finite, and those held between two others."""
 
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -21,3 +21,11 @@ def mean(values: Sequence[float]) -> float:
     except OverflowError:
         largest = max(map(abs, values))
         return largest * (math.fsum(value / largest for value in values) / len(values))
+
+
+_Size = TypeVar("_Size", int, float)
+
+
+def clamp(value: _Size, low: _Size, high: _Size) -> _Size:
+    """Return a number, or the bound that it lies beyond; the upper one where the two cross."""
+    return min(max(value, low), high)

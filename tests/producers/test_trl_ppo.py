@@ -14,7 +14,7 @@ from log_reading import read_run, values
 from producers.answers import check
 from producers.test_other_trainers import FINISHES, TRAINERS, pytestmark, python_of
 
-from verl_tui.runs.views.algorithm import by_metrics
+from verl_tui.runs.views.identity import by_metrics
 
 __all__ = ["pytestmark"]
 STEPS = 6

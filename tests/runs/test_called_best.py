@@ -8,8 +8,7 @@ import pytest
 
 from verl_tui.records import Batch, Event, EventKind, MetricRows, SourceStatus
 from verl_tui.runs.run import Run
-from verl_tui.runs.views.best import best
-from verl_tui.runs.views.checkpoints import called_best, checkpoints
+from verl_tui.runs.views.checkpoints import best, called_best, checkpoints
 from verl_tui.sources.folders.checkpoint_folders import CheckpointSource
 
 REWARDS = [1.0, 2.25, 2.92, 2.5, 2.92, 3.10449, 2.0]

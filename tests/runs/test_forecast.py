@@ -9,10 +9,14 @@ from trainings import again, put, state, training
 
 from verl_tui.records import Progress
 from verl_tui.runs.run import Run
-from verl_tui.runs.time.forecast import next_occasions, remaining_steps, usual_times
-from verl_tui.runs.time.pace import pace
-from verl_tui.runs.time.schedule import schedule_of
-from verl_tui.runs.time.step_durations import StepKind
+from verl_tui.runs.time.forecast import (
+    StepKind,
+    next_occasions,
+    pace,
+    remaining_steps,
+    schedule_of,
+    usual_times,
+)
 from verl_tui.runs.views.state import remaining
 
 FREQUENCIES = {"trainer__test_freq": 10, "trainer__save_freq": 50}

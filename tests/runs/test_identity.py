@@ -11,7 +11,7 @@ from trainings import training
 
 from verl_tui.records import Batch, Settings, SourceStatus
 from verl_tui.runs.run import Run
-from verl_tui.runs.stated_sizes import batch_size, gpu_count
+from verl_tui.runs.settings import batch_size, gpu_count
 from verl_tui.runs.views.identity import (
     Identity,
     as_data,
@@ -273,7 +273,7 @@ def test_figures_for_others() -> None:
 
 
 def test_as_data_is_ready_for_json() -> None:
-    data = dict(as_data(known(**GRPO)))
+    data = as_data(known(**GRPO))
     assert data["group"] is None
     assert data["algorithm"] == {"value": "GRPO", "key": "algorithm.adv_estimator"}
     assert data["hyperparameters"]["clip"] == {

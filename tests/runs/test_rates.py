@@ -10,7 +10,7 @@ import pytest
 from log_reading import read_run
 from trainings import training
 
-from verl_tui.runs.time.rates import generation_latency, rates, steps_per_minute
+from verl_tui.runs.time.throughput import generation_latency, rates, steps_per_minute
 
 if TYPE_CHECKING:
     from pathlib import Path

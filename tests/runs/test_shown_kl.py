@@ -6,7 +6,7 @@ import pytest
 
 from verl_tui.records import Batch, MetricRows, SourceStatus
 from verl_tui.runs.run import Run
-from verl_tui.runs.views.kl import shown_kl
+from verl_tui.runs.views.provenance import shown_kl
 
 POLICY, REFERENCE = "actor/ppo_kl", "actor/kl_loss"
 RISING = [0.1 * step for step in range(10)]

@@ -25,7 +25,7 @@ from verl_tui.records import (
     Writer,
 )
 from verl_tui.runs.run import Run
-from verl_tui.runs.views.best import best
+from verl_tui.runs.views.checkpoints import best
 from verl_tui.runs.views.state import State, remaining, state
 
 if TYPE_CHECKING:

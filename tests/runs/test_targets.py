@@ -5,8 +5,7 @@ from __future__ import annotations
 import pytest
 from run_views import make_run
 
-from verl_tui.runs.views.best import Best, BestBy, best
-from verl_tui.runs.views.targets import target_of, targets_of
+from verl_tui.runs.views.checkpoints import Best, BestBy, best, target_of, targets_of
 
 LOSS = "critic/vf_loss"
 FALLS = {LOSS: [1.0 / step for step in range(1, 121)]}

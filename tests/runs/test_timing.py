@@ -12,8 +12,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 from trainings import again, training
 
-from verl_tui.runs.time.excluded_parts import excluded_timers
-from verl_tui.runs.time.step_timing import breakdown, newest_steps, slowdown
+from verl_tui.runs.time.step_timing import (
+    breakdown,
+    excluded_timers,
+    newest_steps,
+    slowdown,
+)
 from verl_tui.runs.time.throughput import bubble, throughput, waiting
 
 if TYPE_CHECKING:

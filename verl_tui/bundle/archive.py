@@ -3,18 +3,18 @@
 from __future__ import annotations
 
 import io
+import json
 import os
 import zipfile
-from typing import TYPE_CHECKING, NamedTuple
-
-from verl_tui.bundle.bundled_file import as_text
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
     from pathlib import Path
 
-    from verl_tui.bundle.bundled_file import BundledFile
     from verl_tui.secrets import Mask
+
 
 _EPOCH = (1980, 1, 1, 0, 0, 0)
 """The first time that a zip file can state."""
@@ -84,3 +84,27 @@ def write_private(path: Path, data: bytes) -> None:
         except OSError:
             path.unlink()
             raise
+
+
+@dataclass(frozen=True, slots=True)
+class BundledFile:
+    """A file of a bundle: a text, or data that become JSON."""
+
+    name: str
+    """Its path in the archive."""
+    about: str
+    """A few words for the list of contents."""
+    content: Any
+    """A text; else mappings, lists, texts and numbers."""
+
+    @property
+    def raw(self) -> str:
+        """The text as it is, unmasked: names are learnt from it."""
+        return as_text(self.content)
+
+
+def as_text(content: Any) -> str:
+    """Return a text as it is, data as JSON, which knows neither NaN nor infinity."""
+    if isinstance(content, str):
+        return content
+    return json.dumps(content, indent=2, ensure_ascii=False, default=str) + "\n"

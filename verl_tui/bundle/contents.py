@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from verl_tui.bundle import processes, versions
-from verl_tui.bundle.bundled_file import BundledFile
+from verl_tui.bundle.archive import BundledFile
 from verl_tui.bundle.curves import charts, metrics_csv
 from verl_tui.bundle.log_ends import read_end
 from verl_tui.bundle.samples import newest_samples
@@ -19,7 +19,7 @@ from verl_tui.check import report
 from verl_tui.check.note import note_text
 from verl_tui.failures import note_failure
 from verl_tui.rendering.log.target import texts
-from verl_tui.runs.views.errors import worker_errors
+from verl_tui.runs.views.signs_of_life import worker_errors
 from verl_tui.sources.formats import completions, parquet, rollouts, sample_records
 from verl_tui.sources.formats.wandb import sample_tables as wandb_tables
 from verl_tui.words import counted

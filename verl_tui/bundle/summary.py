@@ -10,7 +10,7 @@ from verl_tui.words import counted
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from verl_tui.bundle.bundled_file import BundledFile
+    from verl_tui.bundle.archive import BundledFile
     from verl_tui.bundle.log_ends import LogEnd
     from verl_tui.bundle.versions import StatedVersion
 

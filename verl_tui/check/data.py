@@ -11,13 +11,11 @@ from verl_tui.check.opening import judgement
 from verl_tui.health.finding import Verdict
 from verl_tui.indicators import INDICATORS, factor
 from verl_tui.runs.run_id import run_id
-from verl_tui.runs.views.best import BestBy, best
-from verl_tui.runs.views.checkpoints import called_best
+from verl_tui.runs.views.checkpoints import BestBy, best, called_best, targets_of
 from verl_tui.runs.views.identity import as_data, identity
-from verl_tui.runs.views.losses import losses
+from verl_tui.runs.views.provenance import losses
 from verl_tui.runs.views.signs_of_life import phase
 from verl_tui.runs.views.state import State, remaining, silence, state
-from verl_tui.runs.views.targets import targets_of
 from verl_tui.sources.formats.catalog import FORMATS
 from verl_tui.sources.http import prometheus_server as prometheus
 
@@ -30,8 +28,7 @@ if TYPE_CHECKING:
     from verl_tui.records import SourceStatus
     from verl_tui.runs.run import Run
     from verl_tui.runs.series import Point, Series
-    from verl_tui.runs.views.best import Checkpoint
-    from verl_tui.runs.views.targets import Target
+    from verl_tui.runs.views.checkpoints import Checkpoint, Target
 
 VERSION = 1
 """Version of the report's schema: grows when a field is removed or changes its meaning."""
@@ -127,7 +124,7 @@ def _run(run: Run, monitor: Monitor, now: float, by: BestBy) -> dict[str, Any]:
             _target(target) for target in targets_of(run, monitor.config.targets)
         ],
         "history": [_episode(episode) for episode in verdict.history],
-        "identity": dict(as_data(identity(run))),
+        "identity": as_data(identity(run)),
         "losses": _losses(run),
         **_course(run, now),
     }

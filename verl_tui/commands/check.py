@@ -123,7 +123,7 @@ def run(options: argparse.Namespace) -> int:
 
     from verl_tui.check import exit_code, report
     from verl_tui.monitor import load
-    from verl_tui.runs.views.best import BestBy
+    from verl_tui.runs.views.checkpoints import BestBy
 
     now = time.time()
     paths = paths_of(options, "verl-tui check logs/run_7")

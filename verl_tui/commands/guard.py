@@ -106,7 +106,7 @@ def run(options: argparse.Namespace) -> int:
     import threading
 
     from verl_tui.guard import BREAKERS, QUIET, TRIPPED, Orders
-    from verl_tui.runs.views.best import BestBy
+    from verl_tui.runs.views.checkpoints import BestBy
     from verl_tui.sources.feed import Feed
 
     _check(options)

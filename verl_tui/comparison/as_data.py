@@ -8,8 +8,8 @@ import math
 from typing import TYPE_CHECKING, Any
 
 from verl_tui.comparison.outcomes import FIGURES, KINDS
+from verl_tui.comparison.setting_differences import ABSENT
 from verl_tui.runs.run_id import run_id
-from verl_tui.runs.views.settings_diff import ABSENT
 from verl_tui.text import cell
 
 if TYPE_CHECKING:
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from verl_tui.comparison.compare import ComparedRun, Comparison
     from verl_tui.comparison.correlations import Correlation
     from verl_tui.comparison.differences import Difference
-    from verl_tui.comparison.figures import Figure
+    from verl_tui.comparison.outcomes import Figure
     from verl_tui.comparison.seeds import RunGroup
     from verl_tui.comparison.setting_differences import DifferingSetting
 

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from verl_tui.comparison.compare import Comparison
-    from verl_tui.comparison.text_table import TextTable
+    from verl_tui.comparison.statistic_tables import TextTable
 
 _GAP = "  "
 _SPECIAL = pattern(r"([\\`*_{}\[\]<>|~#])")

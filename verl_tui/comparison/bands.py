@@ -7,8 +7,7 @@ import sys
 from typing import TYPE_CHECKING, NamedTuple
 
 from verl_tui.comparison.differences import direction, incomparable, within_run
-from verl_tui.comparison.figures import usual_last
-from verl_tui.comparison.outcomes import KINDS, measure
+from verl_tui.comparison.outcomes import KINDS, measure, usual_last
 from verl_tui.comparison.seeds import grouped
 from verl_tui.comparison.statistics import LEVEL, interval, jitter, of_seeds, t_quantile
 from verl_tui.runs.views.alignment import Alignment, stops
@@ -16,8 +15,7 @@ from verl_tui.runs.views.alignment import Alignment, stops
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from verl_tui.comparison.figures import Figure
-    from verl_tui.comparison.outcomes import FigureKind, MeasuredRun
+    from verl_tui.comparison.outcomes import Figure, FigureKind, MeasuredRun
     from verl_tui.comparison.seeds import RunGroup
     from verl_tui.health.guide import Guide
     from verl_tui.runs.run import Run

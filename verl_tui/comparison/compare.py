@@ -13,9 +13,8 @@ from verl_tui.comparison.differences import (
     direction,
     incomparable,
 )
-from verl_tui.comparison.figures import usual_last, weighty
 from verl_tui.comparison.notes import notes
-from verl_tui.comparison.outcomes import FIGURES, measure
+from verl_tui.comparison.outcomes import FIGURES, measure, usual_last, weighty
 from verl_tui.comparison.seeds import RunGroup, grouped
 from verl_tui.comparison.setting_differences import DifferingSetting, differing_settings
 from verl_tui.health.finding import Severity, Verdict

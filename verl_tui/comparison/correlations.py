@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from verl_tui.comparison.differences import incomparable
 from verl_tui.comparison.outcomes import FIGURES
 from verl_tui.comparison.seeds import is_own
+from verl_tui.comparison.setting_differences import ABSENT, difference
 from verl_tui.comparison.statistics import (
     RARE,
     beyond_chance,
@@ -20,8 +21,7 @@ from verl_tui.comparison.statistics import (
     ranks,
 )
 from verl_tui.runs.settings import number
-from verl_tui.runs.views.facts import short
-from verl_tui.runs.views.settings_diff import ABSENT, difference
+from verl_tui.runs.views.identity import short
 from verl_tui.words import counted
 
 if TYPE_CHECKING:

@@ -6,8 +6,7 @@ import math
 from enum import Enum
 from typing import TYPE_CHECKING, NamedTuple
 
-from verl_tui.comparison.figures import better_low, one_scale
-from verl_tui.comparison.outcomes import FIGURES, LOSS
+from verl_tui.comparison.outcomes import FIGURES, LOSS, better_low, one_scale
 from verl_tui.comparison.statistics import (
     Interval,
     Spread,

@@ -8,7 +8,7 @@ from functools import lru_cache
 from os.path import commonprefix
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from verl_tui.comparison.figures import Figure
+from verl_tui.comparison.outcomes import Figure
 from verl_tui.comparison.statistics import deviation
 from verl_tui.means import mean
 from verl_tui.patterns import NamePattern, pattern

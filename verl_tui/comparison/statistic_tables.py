@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from verl_tui.comparison.correlations import FEW
 from verl_tui.comparison.differences import Basis
 from verl_tui.comparison.outcomes import KINDS
 from verl_tui.comparison.statistics import chance
-from verl_tui.comparison.text_table import LONGEST, TextTable, left_out
 from verl_tui.text import one_line
 from verl_tui.words import number, rounded
 
@@ -19,6 +18,7 @@ if TYPE_CHECKING:
     from verl_tui.comparison.correlations import Association, Correlation
     from verl_tui.comparison.differences import Difference
     from verl_tui.comparison.statistics import Interval
+
 
 _MOST_DIFFERENCES = 60
 _MOST_CORRELATIONS = 15
@@ -250,3 +250,27 @@ def _against(found: Difference) -> str:
         return f"{words}, without an interval"
     only = "" if found.basis is Basis.SEEDS else ", for these runs alone"
     return f"{words} ({between(found.interval)}{only}): {found.verdict}"
+
+
+UNKNOWN = "–"
+LONGEST = 40
+"""Most characters of a setting's value."""
+
+
+class TextTable(NamedTuple):
+    """A table, or a sentence in its place."""
+
+    heading: str
+    columns: tuple[str, ...] = ()
+    rows: tuple[tuple[str, ...], ...] = ()
+    note: str = ""
+    """A sentence below it."""
+    numbers: bool = True
+    """True if all columns but the first are of numbers."""
+    naming: int = 1
+    """Number of first columns that name what a row is about."""
+
+
+def left_out(count: int) -> str:
+    """Say how many rows are not shown, nothing for none."""
+    return f"{count:,} more in the JSON form" if count > 0 else ""

@@ -6,11 +6,17 @@ from typing import TYPE_CHECKING
 
 from verl_tui.comparison.outcomes import KINDS
 from verl_tui.comparison.seeds import is_own, is_seed
-from verl_tui.comparison.statistic_tables import correlation_table, difference_table
-from verl_tui.comparison.text_table import LONGEST, UNKNOWN, TextTable, left_out
+from verl_tui.comparison.setting_differences import ABSENT
+from verl_tui.comparison.statistic_tables import (
+    LONGEST,
+    UNKNOWN,
+    TextTable,
+    correlation_table,
+    difference_table,
+    left_out,
+)
 from verl_tui.runs.views.alignment import Alignment
-from verl_tui.runs.views.facts import short
-from verl_tui.runs.views.settings_diff import ABSENT
+from verl_tui.runs.views.identity import short
 from verl_tui.text import one_line
 from verl_tui.times import duration
 from verl_tui.words import counted, number, with_spread
@@ -19,7 +25,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
 
     from verl_tui.comparison.compare import ComparedRun, Comparison
-    from verl_tui.comparison.figures import Figure
+    from verl_tui.comparison.outcomes import Figure
     from verl_tui.comparison.setting_differences import DifferingSetting
 
 _OUTCOME = (

@@ -10,7 +10,7 @@ import math
 import random
 from dataclasses import dataclass
 
-from verl_tui.bounds import clamp
+from verl_tui.means import clamp
 
 GRPO_STEPS = 300
 """Optimiser steps of the GRPO run."""

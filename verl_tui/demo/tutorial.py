@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Any
 import orjson
 import yaml
 
-from verl_tui.bounds import clamp
 from verl_tui.demo import curves, sample_texts
+from verl_tui.means import clamp
 
 if TYPE_CHECKING:
     import random

@@ -11,14 +11,14 @@ from typing import TYPE_CHECKING, NamedTuple
 from verl_tui.guard.commands import event, variables
 from verl_tui.runs.run_id import run_id
 from verl_tui.runs.table import origin_of
-from verl_tui.runs.views.best import best
+from verl_tui.runs.views.checkpoints import best
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
 
     from verl_tui.guard.commands import EventLine, Process
     from verl_tui.runs.run import Run
-    from verl_tui.runs.views.best import Best, BestBy
+    from verl_tui.runs.views.checkpoints import Best, BestBy
 
 
 _LOOKED_AT = 100

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from verl_tui.config import Config
     from verl_tui.guard.commands import EventLine, Process
     from verl_tui.health.finding import Finding
-    from verl_tui.runs.views.best import BestBy
+    from verl_tui.runs.views.checkpoints import BestBy
 
 BREAKERS = ("circuit-breaker-kl", "circuit-breaker-reward")
 """Findings that trip by default."""

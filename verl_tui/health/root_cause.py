@@ -14,9 +14,8 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from verl_tui.patterns import pattern
 from verl_tui.records import EventKind
-from verl_tui.runs.settings import number
-from verl_tui.runs.stated_sizes import gpu_count
-from verl_tui.runs.views.errors import last_troubles
+from verl_tui.runs.settings import gpu_count, number
+from verl_tui.runs.views.signs_of_life import last_troubles
 from verl_tui.text import one_line
 from verl_tui.toml_tables import toml_table
 from verl_tui.words import lowered

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from verl_tui.means import finite
 from verl_tui.metrics import modern
-from verl_tui.runs.time.pace import Pace, pace
+from verl_tui.runs.time.forecast import Pace, pace
 from verl_tui.runs.views.state import State, state
 
 if TYPE_CHECKING:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from functools import partial
 from typing import TYPE_CHECKING, NamedTuple
 
-from verl_tui.comparison.figures import (
+from verl_tui.comparison.outcomes import (
     best_figure,
     better_low,
     final,
@@ -16,21 +16,20 @@ from verl_tui.comparison.figures import (
     usual_last,
     weighty,
 )
-from verl_tui.comparison.setting_differences import differing_settings
+from verl_tui.comparison.setting_differences import ABSENT, differing_settings
 from verl_tui.indicators import INDICATORS
 from verl_tui.rendering.session.shown_state import shown_state
 from verl_tui.rendering.text.numbers import compact, exact_step
 from verl_tui.runs.views.alignment import Alignment, stops
-from verl_tui.runs.views.facts import short
+from verl_tui.runs.views.identity import short
 from verl_tui.runs.views.measures import differing
-from verl_tui.runs.views.settings_diff import ABSENT
 from verl_tui.runs.views.state import remaining
 from verl_tui.times import duration
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
-    from verl_tui.comparison.figures import Figure
+    from verl_tui.comparison.outcomes import Figure
     from verl_tui.rendering.session.snapshot import View
     from verl_tui.runs.run import Run
     from verl_tui.runs.views.alignment import Stop

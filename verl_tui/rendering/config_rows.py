@@ -8,21 +8,19 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from rich.cells import cell_len
 
-from verl_tui.comparison.setting_differences import differing_facts
+from verl_tui.comparison.setting_differences import ABSENT, difference, differing_facts
 from verl_tui.rendering.session.hint_keys import HINT_KEYS
 from verl_tui.rendering.text.printable import middle, printable, wrapped
 from verl_tui.rendering.text.wrap import ellipsis, fit, fit_left
 from verl_tui.runs.settings import SettingsLayer, is_open, layer_of
-from verl_tui.runs.views.facts import short
-from verl_tui.runs.views.identity import identity
-from verl_tui.runs.views.settings_diff import ABSENT, difference
+from verl_tui.runs.views.identity import identity, short
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from verl_tui.rendering.text.piece import Pieces
     from verl_tui.runs.run import Run
-    from verl_tui.runs.views.facts import Fact
+    from verl_tui.runs.views.identity import Fact
 
 
 _LEAST_VALUE = 14

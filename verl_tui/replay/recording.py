@@ -11,7 +11,7 @@ from itertools import accumulate, chain, pairwise
 from operator import itemgetter
 from typing import TYPE_CHECKING
 
-from verl_tui.bounds import clamp
+from verl_tui.means import clamp
 from verl_tui.monitor import Monitor
 from verl_tui.records import Dump, MetricRows, Progress, Restart
 from verl_tui.replay.recorded_source import (

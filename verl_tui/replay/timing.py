@@ -9,8 +9,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from verl_tui.records import Dump, MetricRows, Progress, Record, Sample
 from verl_tui.runs.clock import Clock, counted_back
-from verl_tui.runs.time.elapsed import TIMERS
-from verl_tui.runs.time.step_clocks import bar_clock, clocks
+from verl_tui.runs.time.step_clocks import TIMERS, bar_clock, clocks
 from verl_tui.runs.views.state import last_write
 from verl_tui.times import LATEST
 

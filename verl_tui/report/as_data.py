@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from verl_tui.report.record import BestStep, Report, ReportedRun
     from verl_tui.report.reported_samples import ReportedSamples
     from verl_tui.report.run_charts import ReportChart, RunCurve
-    from verl_tui.runs.views.best import Checkpoint
+    from verl_tui.runs.views.checkpoints import Checkpoint
 
 VERSION = 1
 """Version of the schema: grows when a field is removed or changes its meaning."""

@@ -29,7 +29,7 @@ from verl_tui.words import counted
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from verl_tui.comparison.text_table import TextTable
+    from verl_tui.comparison.statistic_tables import TextTable
     from verl_tui.report.drawing import ChartDrawing
     from verl_tui.report.record import Report, ReportedRun
     from verl_tui.report.reported_samples import ReportedSample

@@ -9,8 +9,7 @@ from verl_tui.check import report as check_report
 from verl_tui.check.opening import no_verdict, opening
 from verl_tui.comparison.compare import Comparison, compare
 from verl_tui.report.run_charts import COLOURED, charts_of, drawn_runs
-from verl_tui.runs.views.best import best
-from verl_tui.runs.views.checkpoints import checkpoints
+from verl_tui.runs.views.checkpoints import best, checkpoints
 from verl_tui.text import one_line
 from verl_tui.words import counted
 
@@ -21,7 +20,7 @@ if TYPE_CHECKING:
     from verl_tui.report.reported_samples import ReportedSamples
     from verl_tui.report.run_charts import DrawnRuns, ReportChart
     from verl_tui.runs.run import Run
-    from verl_tui.runs.views.best import Best
+    from verl_tui.runs.views.checkpoints import Best
 
 MOST_DETAILED = 20
 """Runs whose findings are written out: the worst of many."""

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from itertools import chain
 from typing import TYPE_CHECKING, NamedTuple
 
-from verl_tui.comparison.figures import loss_key, weighty
+from verl_tui.comparison.outcomes import loss_key, weighty
 from verl_tui.health.finding import Verdict
 from verl_tui.indicators import INDICATORS
 from verl_tui.metrics import describe

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from verl_tui.comparison.statistic_tables import TextTable
 from verl_tui.comparison.tables import tables
-from verl_tui.comparison.text_table import TextTable
 from verl_tui.report.masked import masked
 from verl_tui.text import one_line
 from verl_tui.words import counted, number
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from verl_tui.report.record import Report, ReportedRun
     from verl_tui.report.reported_samples import ReportedSample, ReportedSamples
     from verl_tui.report.run_charts import ReportChart
-    from verl_tui.runs.views.best import Best
+    from verl_tui.runs.views.checkpoints import Best
 
 LONGEST = 2000
 """Characters of a line."""

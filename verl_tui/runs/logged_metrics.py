@@ -12,7 +12,6 @@ from verl_tui.distributions import one_each, spreads
 from verl_tui.indicators import loss_alone, resolve
 from verl_tui.runs.cached import cached_by_keys
 from verl_tui.runs.series import Series, merged
-from verl_tui.runs.spelling import Spellings
 from verl_tui.runs.table import Table
 
 if TYPE_CHECKING:
@@ -177,10 +176,12 @@ class LoggedMetrics:
         if key in self._series or not all(_is_plain(table) for table, _ in parts):
             series = self.series(key)
             return series.until(end).tail(count) if series is not None else ()
+        if count < 1:
+            return ()
         # None of the last `count` steps lies before the last `count` rows of each table.
         stops = [(table.steps, _stop(table.steps, end)) for table, _ in parts]
         firsts = [steps[max(0, stop - count)] for steps, stop in stops if stop > 0]
-        if count < 1 or not firsts:
+        if not firsts:
             return ()
         found = merged(parts, min(firsts))
         stop = _stop(found.steps, end)
@@ -234,3 +235,66 @@ def _stop(steps: Sequence[int], end: int | None) -> int:
 
 def _is_plain(table: Table) -> bool:
     return table.ascending and not table.estimated
+
+
+_SPLITS = ("eval", "test")
+
+
+class Spellings:
+    """The names of a run's metrics: of two spellings the first that came."""
+
+    def __init__(self) -> None:
+        self.names: dict[str, str] = {}
+        """Spelling -> the name of its metric."""
+        self._own: set[str] = set()
+        """Spellings in a trainer's own records, which all state their epoch."""
+        self._path: dict[str, str] = {}
+        """The source in which each spelling came first."""
+
+    def name(self, key: str, beside: Collection[str], path: str) -> str:
+        """Return the name of a metric that has come.
+
+        Args:
+            key: As it is spelled.
+            beside: All keys of its record.
+            path: Of the source.
+        """
+        name = self.names.get(key)
+        if name is None:
+            other = self._other(key, beside)
+            # A source with both spellings means two metrics.
+            same = other is not None and self._path[other] != path
+            name = self.names[key] = (
+                self.names[other] if same and other is not None else key
+            )
+            self._path[key] = path
+        return name
+
+    def _other(self, key: str, beside: Collection[str]) -> str | None:
+        """Return the other spelling of the same metric, None where none has come."""
+        own = _own(key)
+        if own is not None:
+            return own if own in self._own else None
+        if "epoch" not in beside:
+            return None
+        self._own.add(key)
+        reported = _reported(key)
+        return reported if reported in self.names else None
+
+
+def _own(key: str) -> str | None:
+    """Return the trainer's own spelling of a key that it reports, None if it reports no such
+    key.
+    """
+    split, slash, rest = key.partition("/")
+    if not slash or not rest:
+        return None
+    if split in _SPLITS:
+        return f"{split}_{rest}"
+    return rest if split == "train" else None
+
+
+def _reported(key: str) -> str:
+    """Return how a trainer reports a metric."""
+    split, _, rest = key.partition("_")
+    return f"{split}/{rest}" if split in _SPLITS and rest else f"train/{key}"

@@ -25,12 +25,10 @@ from verl_tui.records import (
 )
 from verl_tui.runs.cached import cached_by_revision
 from verl_tui.runs.clock import Clock
+from verl_tui.runs.combined import RestartMark, continued, last_record, marks, outcome
 from verl_tui.runs.histograms import Histograms
-from verl_tui.runs.last_record import last_record
+from verl_tui.runs.life import LostTime
 from verl_tui.runs.logged_metrics import LoggedMetrics
-from verl_tui.runs.lost_time import LostTime
-from verl_tui.runs.outcome import outcome
-from verl_tui.runs.restarts import RestartMark, continued, marks
 from verl_tui.runs.samples import Samples
 from verl_tui.runs.settings import RunSettings
 from verl_tui.runs.source_state import SourceState

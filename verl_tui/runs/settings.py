@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 
     from verl_tui.records import Settings
 
+
 _OPEN = pattern(r"\$\{")
 _REFERENCE = pattern(r"\$\{([\w./-]+)\}")
 """A value that is another setting's (OmegaConf); relative ones and resolvers are left as they
@@ -109,6 +110,20 @@ class RunSettings:
             self._found[asked] = next(filter(None, map(self._find, asked)), None)
         return self._found[asked]
 
+    def stated(self, names: Sequence[str]) -> tuple[str, Any] | None:
+        """Return a setting that has a value: neither empty nor a reference that was not looked up;
+        earlier names first.
+        """
+        for name in names:
+            found = self.find([name])
+            if (
+                found is not None
+                and found[1] not in (None, "")
+                and not is_open(found[1])
+            ):
+                return found
+        return None
+
     def _find(self, name: str) -> tuple[str, Any] | None:
         if name in self.values:
             return name, self.values[name]
@@ -190,3 +205,35 @@ def as_whole_number(value: object) -> int | None:
     ):
         return None
     return int(found)
+
+
+PROMPTS = ("data.train_batch_size", "rollout_batch_size", "num_prompts_per_step")
+EACH = (
+    "actor_rollout_ref.rollout.n",
+    "rollout.n",
+    "num_generations",
+    "num_generations_per_prompt",
+    "n_samples_per_prompt",
+)
+GPUS = ("trainer.n_gpus_per_node", "n_gpus_per_node", "cluster.gpus_per_node")
+NODES = ("trainer.nnodes", "nnodes", "cluster.num_nodes")
+
+
+def batch_size(settings: RunSettings) -> int | None:
+    """Return how many responses a step works on, None where the settings do not state it."""
+    return _product(_size(settings, PROMPTS), _size(settings, EACH))
+
+
+def gpu_count(settings: RunSettings) -> int | None:
+    """Return how many GPUs the trainer has, None where the settings do not state it."""
+    nodes = 1 if settings.stated(NODES) is None else _size(settings, NODES)
+    return _product(_size(settings, GPUS), nodes)
+
+
+def _size(settings: RunSettings, names: Sequence[str]) -> int | None:
+    found = settings.stated(names)
+    return None if found is None else as_whole_number(found[1])
+
+
+def _product(one: int | None, other: int | None) -> int | None:
+    return None if one is None or other is None else one * other

@@ -47,8 +47,8 @@ def options(parser: CommandParser) -> None:
 
 def run(options: argparse.Namespace) -> int:
     """Write the answer; return the exit code."""
-    from verl_tui.answers.findings import findings_lines, findings_of
     from verl_tui.answers.run_reading import read_whole
+    from verl_tui.answers.state import findings_lines, findings_of
     from verl_tui.health.guide_settings import load_guide
 
     now = time.time()

@@ -8,8 +8,7 @@ from typing import TYPE_CHECKING
 from verl_tui.health.conditions.condition import number
 from verl_tui.health.diagnoses.diagnosis import PresentDiagnosis, filled
 from verl_tui.patterns import NamePattern
-from verl_tui.runs.time.excluded_parts import valid_durations
-from verl_tui.runs.time.step_timing import breakdown
+from verl_tui.runs.time.step_timing import breakdown, valid_durations
 
 if TYPE_CHECKING:
     from verl_tui.health.finding import Finding

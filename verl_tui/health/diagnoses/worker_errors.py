@@ -9,7 +9,7 @@ from statistics import median
 from typing import TYPE_CHECKING
 
 from verl_tui.health.diagnoses.diagnosis import PresentDiagnosis
-from verl_tui.runs.views.errors import worker_errors
+from verl_tui.runs.views.signs_of_life import worker_errors
 from verl_tui.runs.views.state import State
 from verl_tui.text import one_line
 

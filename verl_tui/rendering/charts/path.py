@@ -12,7 +12,7 @@ from bisect import bisect_left, bisect_right
 from math import isfinite
 from typing import TYPE_CHECKING, NamedTuple
 
-from verl_tui.bounds import clamp
+from verl_tui.means import clamp
 from verl_tui.rendering.charts import braille
 from verl_tui.rendering.charts.axis_labels import cells_of, sides
 from verl_tui.rendering.charts.best_value import best_point

@@ -11,7 +11,7 @@ from verl_tui.metrics import describe, family, place, without_repeats
 from verl_tui.rendering.charts.validation import score_beside
 from verl_tui.rendering.charts.x_axes import AXES, kl_key, on_axis
 from verl_tui.rendering.choices import next_choice
-from verl_tui.runs.views.losses import losses
+from verl_tui.runs.views.provenance import losses
 from verl_tui.text import one_line
 
 if TYPE_CHECKING:

@@ -20,10 +20,8 @@ from verl_tui.rendering.charts.validation import newest_and_best
 from verl_tui.rendering.charts.x_axes import on_axis
 from verl_tui.rendering.text.family_colours import family_role
 from verl_tui.rendering.text.numbers import compact
-from verl_tui.runs.time.rates import generation_latency, steps_per_minute
-from verl_tui.runs.views.best import is_better_low
-from verl_tui.runs.views.checkpoints import checkpoints
-from verl_tui.runs.views.targets import reached
+from verl_tui.runs.time.throughput import generation_latency, steps_per_minute
+from verl_tui.runs.views.checkpoints import checkpoints, is_better_low, reached
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from verl_tui.rendering.charts.best_value import best_point
 from verl_tui.rendering.charts.downsample import value_at
 from verl_tui.rendering.text.numbers import compact
-from verl_tui.runs.views.best import is_better_low
+from verl_tui.runs.views.checkpoints import is_better_low
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence

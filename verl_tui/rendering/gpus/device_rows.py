@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Literal, NamedTuple
 
 from rich.cells import cell_len
 
-from verl_tui.bounds import clamp
+from verl_tui.means import clamp
 from verl_tui.patterns import pattern
 from verl_tui.records import POWER_CAP
 from verl_tui.rendering.text.block_levels import strip

@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 from itertools import chain
 from typing import TYPE_CHECKING
 
-from verl_tui.bounds import clamp
+from verl_tui.means import clamp
 from verl_tui.patterns import pattern
 
 if TYPE_CHECKING:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from rich.cells import cell_len
 
-from verl_tui.bounds import clamp
+from verl_tui.means import clamp
 from verl_tui.rendering.charts.sparkline import BROKEN, sparkline
 from verl_tui.rendering.charts.symbols import ASCII, UNICODE
 from verl_tui.rendering.metrics.listing import movement

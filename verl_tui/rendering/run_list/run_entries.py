@@ -16,7 +16,7 @@ from verl_tui.rendering.session.shown_state import Unread, shown_state
 from verl_tui.rendering.text import run_colours
 from verl_tui.rendering.text.numbers import compact, exact_step
 from verl_tui.runs.cached import cached_by_revision
-from verl_tui.runs.views.kl import KL_INDICATORS, shown_kl
+from verl_tui.runs.views.provenance import KL_INDICATORS, shown_kl
 from verl_tui.runs.views.state import ahead, remaining, silence, state
 from verl_tui.times import age, duration
 

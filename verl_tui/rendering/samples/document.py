@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from rich.cells import cell_len
 
-from verl_tui.bounds import clamp
+from verl_tui.means import clamp
 from verl_tui.rendering.samples import answers, margin, marks
 from verl_tui.rendering.samples.model_turns import turn_words
 from verl_tui.rendering.samples.prompt_end import last_rows, prompt_end

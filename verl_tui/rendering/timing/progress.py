@@ -11,10 +11,10 @@ from verl_tui.rendering.timing.wording import heading, no_step, short_time, wrap
 from verl_tui.runs.time.forecast import (
     NextOccasions,
     next_occasions,
+    pace,
     remaining_steps,
     usual_times,
 )
-from verl_tui.runs.time.pace import pace
 from verl_tui.runs.views.state import State, goes_on
 from verl_tui.times import duration
 

@@ -19,7 +19,7 @@ from verl_tui.rendering.timing.wording import (
     short_time,
     wrapped_rows,
 )
-from verl_tui.runs.time.pace import pace
+from verl_tui.runs.time.forecast import pace
 from verl_tui.runs.time.step_timing import newest_steps
 
 if TYPE_CHECKING:

@@ -9,9 +9,8 @@ from verl_tui.rendering.text.wrap import ellipsis
 from verl_tui.rendering.timing.progress import progress
 from verl_tui.rendering.timing.speed_figures import speed_rows, waits
 from verl_tui.rendering.timing.step_parts import SOLID, step_by_step, step_parts
-from verl_tui.runs.time.rates import rates
 from verl_tui.runs.time.step_timing import breakdown
-from verl_tui.runs.time.throughput import throughput
+from verl_tui.runs.time.throughput import rates, throughput
 
 if TYPE_CHECKING:
     from verl_tui.rendering.session.snapshot import View

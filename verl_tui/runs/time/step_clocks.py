@@ -9,86 +9,138 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from typing import TYPE_CHECKING, NamedTuple
-from weakref import WeakKeyDictionary
 
 from verl_tui.runs.cached import cached_by_revision
-from verl_tui.runs.clock import Clock
-from verl_tui.runs.time.elapsed import BAR, ElapsedTimes, by_timers, with_past
+from verl_tui.runs.clock import Clock, counted_back
+from verl_tui.runs.time.step_timing import excluded_timers, valid_durations
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterator, Sequence
 
     from verl_tui.runs.run import Run
     from verl_tui.runs.source_state import SourceState
 
-_LAST_CHANGE = "the file's last change"
+TIMERS = "step timers"
+_BAR = "progress bar"
+_LAST_CHANGE = " and the file's last change"
 
 
-class _BeforeWatching(NamedTuple):
-    """The steps before the first arrival."""
+class ElapsedTimes(NamedTuple):
+    """Seconds since some beginning at each of some steps, both ascending."""
 
-    clock: Clock | None = None
-    source: SourceState | None = None
-    """The source whose progress bar the clock is made of."""
+    steps: Sequence[int]
+    elapsed: Sequence[float]
 
+    def until(self, step: int) -> ElapsedTimes:
+        """Return the part up to a step, an empty one where nothing is known near it.
 
-_counted: WeakKeyDictionary[Run, tuple[object, _BeforeWatching]] = WeakKeyDictionary()
-"""The steps before the first arrival, with the key of what they were counted from."""
+        Bars are drawn after their step's line, so the last step may be a stride ahead: it took as
+        long as the one before it.
+        """
+        count = bisect_right(self.steps, step)
+        steps = self.steps[:count]
+        elapsed = self.elapsed[:count]
+        if steps and steps[-1] == step:
+            return ElapsedTimes(steps, elapsed)
+        beyond = count == len(self.steps)
+        to = count - 1 if beyond else count
+        if count < 2 or (beyond and step - steps[-1] > steps[to] - steps[to - 1]):
+            return ElapsedTimes((), ())
+        gap = self.steps[to] - self.steps[to - 1]
+        taken = self.elapsed[to] - self.elapsed[to - 1]
+        last = elapsed[-1] + (step - steps[-1]) / gap * taken
+        return ElapsedTimes([*steps, step], [*elapsed, last])
+
+    def clock(self, step: int, end: float, origin: str) -> Clock:
+        """Return a clock counted back from when a step was reached, empty where no step is near it.
+
+        Args:
+            step: The step.
+            end: When it was reached, in seconds since the epoch.
+            origin: See `Clock.origin`.
+        """
+        return counted_back(origin, *self.until(step), end)
 
 
 @cached_by_revision
 def clocks(run: Run) -> Sequence[Clock]:
     """Return the clocks of a run; those with fewer than two steps are left out."""
-    before = _before_watching(run)
-    bars = [
-        bar_clock(state) for state in run.sources.values() if state is not before.source
-    ]
-    known = (run.stated, with_past(run.watched, before.clock), *bars)
-    return [clock for clock in known if len(clock) > 1] or _by_timers(run)
+    watched, told = _with_past(run)
+    bars = [bar_clock(one) for one in run.sources.values() if one is not told]
+    known = [clock for clock in (run.stated, watched, *bars) if len(clock) > 1]
+    return known or [clock for clock in _timer_clock(run) if len(clock) > 1]
 
 
-def bar_clock(state: SourceState) -> Clock:
+def _timer_clock(run: Run) -> Iterator[Clock]:
+    """Yield the clock of the step timers, for a run without other evidence."""
+    sources = [one for one in run.sources.values() if one.step is not None]
+    times = [one.status.modified for one in sources]
+    changes = [time for time in times if time is not None]
+    if run.step is not None and changes:
+        timers = _by_timers(run, run.step)
+        yield timers.clock(run.step, max(changes), TIMERS + _LAST_CHANGE)
+
+
+def bar_clock(source: SourceState) -> Clock:
     """Return the clock of a source's progress bar, if the bar went on to the end of the file."""
-    bar = ElapsedTimes(BAR, state.bar_steps, state.bar_elapsed)
-    if state.status.modified is None or state.step is None:
-        return Clock(BAR)
-    return bar.clock(state.step, state.status.modified, _LAST_CHANGE) or Clock(BAR)
+    end = source.status.modified
+    if end is None or source.step is None:
+        return Clock(_BAR)
+    return _bar(source).clock(source.step, end, _BAR + _LAST_CHANGE)
 
 
-def _before_watching(run: Run) -> _BeforeWatching:
-    """Return the steps before the first arrival, counted anew only where their times are others."""
-    if not run.watched:
-        return _BeforeWatching()
-    step = run.watched.steps[0]
-    time = run.watched.times[0]
+def _bar(source: SourceState) -> ElapsedTimes:
+    return ElapsedTimes(source.bar_steps, source.bar_elapsed)
+
+
+def _with_past(run: Run) -> tuple[Clock, SourceState | None]:
+    """Return the clock of the watched steps, with those before in front of it, and the source whose
+    progress bar these are known by.
+    """
+    watched = run.watched
+    if not watched:
+        return watched, None
+    first = watched.steps[0], watched.times[0]
+    told = ((one, _bar(one).clock(*first, _BAR)) for one in run.sources.values())
+    source, past = next(filter(lambda one: len(one[1]) > 1, told), (None, Clock(_BAR)))
+    if source is None:
+        past = _by_timers(run, first[0]).clock(*first, TIMERS)
+    if not past:
+        return watched, None
+    clock = Clock(f"{watched.origin}, before that the {past.origin}")
+    clock.steps = past.steps + watched.steps[1:]
+    clock.times = past.times + watched.times[1:]
+    return clock, source
+
+
+def _by_timers(run: Run, step: int) -> ElapsedTimes:
+    """Return how long a run took by its own timers up to a step; a step without one took the usual.
+
+    Parts that a step's own time leaves out, such as validation since verl v0.6, are added to it.
+    """
+    import numpy as np
+
     timer = run.indicator("step_time")
-    evidence = [state.bar_steps for state in run.sources.values()]
-    evidence += [timer.steps] if timer is not None else []
-    key = step, time, tuple(bisect_right(steps, step) for steps in evidence)
-    known = _counted.get(run)
-    if known is None or known[0] != key:
-        known = _counted[run] = key, _counted_back(run, step, time)
-    return known[1]
-
-
-def _counted_back(run: Run, step: int, time: float) -> _BeforeWatching:
-    for state in run.sources.values():
-        clock = ElapsedTimes(BAR, state.bar_steps, state.bar_elapsed).clock(step, time)
-        if clock is not None and len(clock) > 1:
-            return _BeforeWatching(clock, state)
-    return _BeforeWatching(by_timers(run, step).clock(step, time))
-
-
-def _by_timers(run: Run) -> list[Clock]:
-    """Return the clock of the step timers, for a run without other evidence."""
-    changes = [
-        state.status.modified
-        for state in run.sources.values()
-        if state.step is not None and state.status.modified is not None
-    ]
-    if run.step is None or not changes:
-        return []
-    clock = by_timers(run, run.step).clock(run.step, max(changes), _LAST_CHANGE)
-    if clock is not None and len(clock) > 1:
-        return [clock]
-    return []
+    count = 0 if timer is None else bisect_right(timer.steps, step)
+    if timer is None or not count:
+        return ElapsedTimes((), ())
+    steps = np.array(timer.steps[:count])
+    values = np.array(timer.values[:count])
+    valid = (values > 0) & (values < np.inf)
+    if not valid.any():
+        return ElapsedTimes((), ())
+    first = max(0, timer.steps[0] - 1)
+    with np.errstate(over="ignore"):
+        seconds = np.where(valid, values, np.median(values[valid]))
+        seconds *= np.diff(steps, prepend=first)
+        for series in excluded_timers(run):
+            extras = valid_durations(series.since(first))
+            seconds += [extras.get(at, 0.0) for at in timer.steps[:count]]
+        seconds[steps == first] = 0.0
+        elapsed = np.cumsum(seconds)
+    if not np.isfinite(elapsed[-1]):
+        return ElapsedTimes((), ())
+    start = int(steps[0] == first)
+    return ElapsedTimes(
+        [first, *steps[start:].tolist()], [0.0, *elapsed[start:].tolist()]
+    )

@@ -1,23 +1,26 @@
-"""The parts of recent steps, by the timers that a trainer logs."""
+"""Where the time of a step goes, by the timers that a trainer logs.
+
+verl's timers are seconds on the driver (`verl/trainer/ppo/ray_trainer.py`, `v1/trainer_base.py`).
+What its `timing_s/step` holds differs by version: validation is part of it up to v0.5 and not
+since. So what the step's own time leaves out is found by the numbers: the steps in which such a
+part happens are no longer than usual.
+"""
 
 from __future__ import annotations
 
 import math
 from bisect import bisect_left
-from statistics import fmean, median
+from statistics import median
 from typing import TYPE_CHECKING, NamedTuple
 
-from verl_tui.runs.time.excluded_parts import (
-    COMPARED,
-    LOOK_BACK,
-    excluded_parts,
-    first_compared,
-    valid_durations,
-)
-from verl_tui.runs.time.timers import step_timers
+from verl_tui.means import mean
+from verl_tui.metrics import modern
+from verl_tui.patterns import NamePattern
+from verl_tui.runs.cached import cached_by_keys, cached_by_revision
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Mapping, Sequence
+    from collections.abc import Iterable, Mapping, Sequence
+    from collections.abc import Set as AbstractSet
 
     from verl_tui.runs.run import Run
     from verl_tui.runs.series import Series
@@ -26,15 +29,179 @@ WINDOW = 20
 """Newest steps that are averaged; more where a part comes more rarely, so that each counts with its
 due share.
 """
-_PAST = 200
-"""Steps before the window that make the usual time of a part."""
+LOOK_BACK = 200
+"""Most steps to look back; as many before the window make the usual time of a part."""
 _LEAST_PAST = 4
+_COMPARED = 10
+"""Newest occasions of a part that decide whether the step's own time includes it."""
 _OVERLAP = 0.02
 """Share of the step by which its parts may exceed it before that is called an overlap: clocks are
 read one by one.
 """
 _LARGEST_SHARE = 100.0
 """A part a hundred times as long as its step only shows that the step's own time is wrong."""
+_OCCASIONAL = 0.6
+"""A part in fewer than this share of the steps has its own schedule: validation, checkpoints."""
+_OCCASIONAL_PARTS = frozenset(
+    ("testing", "validate", "validation", "eval", "save_checkpoint", "save_ckpt", "save")
+)  # fmt: skip
+"""Parts that may be left out even where every step has them."""
+
+
+class _Framework(NamedTuple):
+    """The timers of one framework."""
+
+    whole: str
+    """The name of the whole step's."""
+    part: NamePattern
+    """A timer; its first group is the name of a part."""
+    no_parts: Mapping[str, Sequence[str]] = {}
+    """Name -> timers that are no parts beside it: they are nested, or run beside the step."""
+
+
+_WORKERS = ("generate_sequences", "reshard", "generation_timing", "generate_async")
+"""What verl's rollout workers measure of `gen` themselves (v0.3 to v0.8)."""
+_WITHIN_TRAIN = ("actor_train", "log_probs", "ref_log_probs", "data_preprocess")
+# One step off, verl generates a batch while the step before it trains, and `wait_prev_gen` is the
+# wait for it (`experimental/one_step_off_policy`). slime's step is `train_wait` and `train`.
+_VERL = _Framework(
+    "timing_s/step",
+    NamePattern(r"(?:timing_s/)+([^/]+)"),
+    {"gen": _WORKERS, "wait_prev_gen": ("gen", *_WORKERS)},
+)
+_FRAMEWORKS = (
+    _VERL,
+    _Framework(
+        "timing/train/total_step_time",
+        NamePattern(r"(?:train/)?timing/train/([^/]+)"),
+    ),
+    _Framework("timing/step_total", NamePattern(r"(?:train/)?timing/([^/]+)")),
+    _Framework(
+        "perf/step_time",
+        NamePattern(rf"perf/(train_wait|train|{'|'.join(_WITHIN_TRAIN)})_time"),
+        dict.fromkeys(_WITHIN_TRAIN, ("train",)),
+    ),
+    _Framework("time/step", NamePattern(r"time/([^/]+)")),
+)
+_NO_PART = NamePattern(
+    r"(?:.*_)?(?:step|total_step_time|step_total|time_per_step)"
+    r"|.*(?:_(?:max|min|mean|count|ratio)|_per_.*)|(?:n|num)_.*"
+)
+
+
+class StepTimers(NamedTuple):
+    """The log's own keys of a run's timers."""
+
+    whole: str | None
+    """The key of the step's own time, None if the log has none."""
+    parts: dict[str, str]
+    """Name of a part -> its key."""
+
+
+@cached_by_keys
+def step_timers(run: Run) -> StepTimers:
+    """Return the keys of the step's own time and of its parts."""
+    present = {key: modern(key) for key in run.keys}
+    for framework in _FRAMEWORKS:
+        names = present if framework is _VERL else {key: key for key in run.keys}
+        accepted = (framework.whole, f"train/{framework.whole}")
+        whole = next((key for key, name in names.items() if name in accepted), None)
+        if whole is not None:
+            return StepTimers(whole, _parts(framework, names))
+    return StepTimers(run.indicators.get("step_time"), _parts(_VERL, present))
+
+
+def _parts(framework: _Framework, names: Mapping[str, str]) -> dict[str, str]:
+    """Return name -> key of a framework's parts of the step."""
+    matches = {key: framework.part.fullmatch(name) for key, name in names.items()}
+    found = {match[1]: key for key, match in matches.items() if match}
+    no_parts = {one for name in found for one in framework.no_parts.get(name, ())}
+    return {
+        name: key
+        for name, key in found.items()
+        if name not in no_parts and not _NO_PART.fullmatch(name)
+    }
+
+
+def valid_durations(seconds: Mapping[int, float]) -> dict[int, float]:
+    """Return the values that are durations, by step."""
+    return {step: value for step, value in seconds.items() if 0 <= value < math.inf}
+
+
+def excluded_timers(run: Run) -> list[Series]:
+    """Return the timers of parts that the step's own time leaves out."""
+    parts = step_timers(run).parts
+    found = (run.series(parts[name]) for name in _excluded_parts(run))
+    return [series for series in found if series is not None]
+
+
+@cached_by_revision
+def _excluded_parts(run: Run) -> AbstractSet[str]:
+    """Return the names of the parts that the step's own time leaves out."""
+    timers = step_timers(run)
+    step = run.present(timers.whole)
+    if step is None:
+        return frozenset()
+    since = step.steps[max(0, len(step) - LOOK_BACK)]
+    own = valid_durations(step.since(since))
+    occasional: dict[str, Mapping[int, float]] = {}
+    rest = dict(own)
+    for name, key in timers.parts.items():
+        # There may be a hundred timers: those within the step need no series.
+        seconds = valid_durations(run.since(key, since))
+        seconds = {at: taken for at, taken in seconds.items() if at in own}
+        if name in _OCCASIONAL_PARTS or len(seconds) < _OCCASIONAL * len(own):
+            occasional[name] = seconds
+        else:
+            rest = _less(rest, [seconds])
+    return occasional.keys() - _included(occasional, rest)
+
+
+def _included(
+    occasional: Mapping[str, Mapping[int, float]], rest: Mapping[int, float]
+) -> list[str]:
+    """Return the occasional parts that make a step longer by at least half of what they take.
+
+    Args:
+        occasional: Seconds of each part, by its name and step.
+        rest: Seconds of each step without the parts that every step has.
+    """
+    busy = set[int]().union(*occasional.values())
+    plain = [left for step, left in rest.items() if step not in busy][-_COMPARED:]
+    usual = median(plain) if plain else 0.0
+    included = list(occasional)
+    for name, seconds in sorted(occasional.items(), key=lambda part: -len(part[1])):
+        others = [occasional[other] for other in included if other != name]
+        if seconds and not _is_included(seconds, others, rest, usual):
+            included.remove(name)
+    return included
+
+
+def _is_included(
+    seconds: Mapping[int, float],
+    others: Sequence[Mapping[int, float]],
+    rest: Mapping[int, float],
+    usual: float,
+) -> bool:
+    # Steps with this part alone are the clearer case.
+    alone = seconds.keys() - set[int]().union(*others)
+    compared = [step for step in seconds if step in alone] or list(seconds)
+    compared = compared[-_COMPARED:]
+    left = _less({step: rest[step] for step in compared}, others)
+    return (
+        median(left.values()) - usual >= median(seconds[step] for step in compared) / 2
+    )
+
+
+def _less(
+    seconds: Mapping[int, float], parts: Iterable[Mapping[int, float]]
+) -> dict[int, float]:
+    """Return the seconds of steps without those of some parts."""
+    left = dict(seconds)
+    for part in parts:
+        for step in left.keys() & part.keys():
+            left[step] -= part[step]
+    return left
 
 
 class StepPart(NamedTuple):
@@ -54,6 +221,11 @@ class StepPart(NamedTuple):
     """How many times as long as in the run's own past; None where there is too little of one."""
     inside: bool
     """True if the step's own time includes it."""
+
+    def of(self, whole: float) -> StepPart:
+        """Return it with its share of a whole step of so many seconds."""
+        share = min(self.seconds / whole, _LARGEST_SHARE) if whole > 0 else 0.0
+        return self._replace(share=share)
 
 
 class Breakdown(NamedTuple):
@@ -80,82 +252,58 @@ class Breakdown(NamedTuple):
         return self.rest < -_OVERLAP * self.whole
 
 
-def breakdown(run: Run, window: int = WINDOW) -> Breakdown | None:
+def breakdown(run: Run) -> Breakdown | None:
     """Return how the time of recent steps was spent, None where the log has no timers."""
-    step, parts = _timers(run)
-    timed = step or max(parts.values(), key=len, default=None)
-    if not timed:
+    step = run.present(step_timers(run).whole)
+    timed = {name: run.present(key) for name, key in step_timers(run).parts.items()}
+    parts = {name: series for name, series in timed.items() if series is not None}
+    longest = step or max(parts.values(), key=len, default=None)
+    if not longest:
         return None
-    steps = _window(timed, list(parts.values()), window)
-    seconds = _durations(parts, steps[0])
-    taken = {name: sum(found.values()) / len(steps) for name, found in seconds.items()}
-    excluded = _excluded(step, parts) & seconds.keys()
-    own = _own_time(step, steps)
-    mean = own if own is not None else sum(taken.values())
-    whole = mean + sum(map(taken.__getitem__, excluded))
-    made = [
-        StepPart(
-            name,
-            parts[name].key,
-            taken[name],
-            _share(taken[name], whole),
-            average(found.values()),
-            len(found),
-            slowdown(parts[name], steps[0]),
-            name not in excluded,
-        )
-        for name, found in seconds.items()
-    ]
-    key = ""
-    longer = None
-    if step is not None:
-        key = step.key
-        longer = slowdown(step, steps[0])
-    longest_first = tuple(sorted(made, key=lambda part: -part.seconds))
-    rest = whole - sum(part.seconds for part in made)
-    return Breakdown(tuple(steps), key, mean, whole, longest_first, rest, longer)
+    steps = _window(longest, parts.values())
+    made = filter(None, [_part(run, *part, steps) for part in parts.items()])
+    return _summed(step, steps, sorted(made, key=lambda part: -part.seconds))
 
 
-def _timers(run: Run) -> tuple[Series | None, dict[str, Series]]:
-    """Return the step's own time, and its parts by their names."""
-    timers = step_timers(run)
-    present = {name: run.present(key) for name, key in timers.parts.items()}
-    parts = {name: series for name, series in present.items() if series is not None}
-    return run.present(timers.whole), parts
+def _summed(
+    step: Series | None, steps: Sequence[int], found: Sequence[StepPart]
+) -> Breakdown:
+    """Return a breakdown of steps into parts, the longest of which comes first."""
+    taken = sum(part.seconds for part in found)
+    own = list(_since(step, steps[0]).values())
+    usual = mean(own) if own else taken
+    whole = usual + sum(part.seconds for part in found if not part.inside)
+    return Breakdown(
+        tuple(steps),
+        step.key if step is not None else "",
+        usual,
+        whole,
+        tuple(part.of(whole) for part in found),
+        whole - taken,
+        slowdown(step, steps[0]),
+    )
 
 
-def _durations(
-    parts: Mapping[str, Series], since: int
-) -> dict[str, Mapping[int, float]]:
-    """Return the valid durations of parts from a step on, of those that have any."""
-    found = {name: valid_durations(timer.since(since)) for name, timer in parts.items()}
-    return {name: seconds for name, seconds in found.items() if seconds}
-
-
-def _share(seconds: float, whole: float) -> float:
-    if whole > 0:
-        return min(seconds / whole, _LARGEST_SHARE)
-    return 0.0
-
-
-def _own_time(step: Series | None, steps: Sequence[int]) -> float | None:
-    """Return the mean of the step's own time over these steps, None where it is not logged."""
-    if step is None:
+def _part(run: Run, name: str, series: Series, steps: Sequence[int]) -> StepPart | None:
+    """Return a part of the newest steps, its share still to come; None without a duration."""
+    seconds = list(_since(series, steps[0]).values())
+    if not seconds:
         return None
-    own = valid_durations(step.since(steps[0]))
-    known = [own[at] for at in steps if at in own]
-    return average(known) if known else None
+    return StepPart(
+        name,
+        series.key,
+        sum(seconds) / len(steps),
+        0.0,
+        mean(seconds),
+        len(seconds),
+        slowdown(series, steps[0]),
+        name not in _excluded_parts(run),
+    )
 
 
-def _excluded(step: Series | None, parts: Mapping[str, Series]) -> set[str]:
-    """Return the names of the parts that the step's own time leaves out."""
-    if step is None:
-        return set()
-    since = first_compared(step)
-    seconds = {
-        name: valid_durations(series.since(since)) for name, series in parts.items()
-    }
-    return excluded_parts(valid_durations(step.since(since)), seconds)
+def _since(series: Series | None, step: int) -> dict[int, float]:
+    """Return the durations of a timer from a step on."""
+    return valid_durations(series.since(step)) if series is not None else {}
 
 
 def newest_steps(
@@ -164,37 +312,31 @@ def newest_steps(
     """Return the newest steps, each with the seconds of the breakdown's parts and of what they
     leave.
     """
-    step = run.present(found.key)
-    steps = list(found.steps[-count:])
-    own: Mapping[int, float] = {}
-    if step is not None:
-        steps = _window(step, (), count)
-        own = valid_durations(step.since(steps[0]))
-    known = [run.present(part.key) for part in found.parts]
-    parts = [
-        valid_durations(series.since(steps[0]))
-        for series in known
-        if series is not None
-    ]
+    steps = found.steps[-count:]
+    own, *parts = (
+        _since(series, steps[0])
+        for series in map(run.present, (found.key, *(part.key for part in found.parts)))
+    )
     rows = []
     for at in steps:
         seconds = [taken.get(at, 0.0) for taken in parts]
         pairs = zip(seconds, found.parts, strict=True)
         inside = sum(spent for spent, part in pairs if part.inside)
-        left = max(0.0, own.get(at, inside) - inside)
-        rows.append((at, [*seconds, left]))
+        rows.append((at, [*seconds, max(0.0, own.get(at, inside) - inside)]))
     return rows
 
 
-def slowdown(series: Series, since: int) -> float | None:
+def slowdown(series: Series | None, since: int) -> float | None:
     """Return by which factor a timer is longer from a step on than before; None if too little is
     known.
     """
+    if series is None:
+        return None
     first = bisect_left(series.steps, since)
     newest = series.values[max(first, len(series) - WINDOW) :]
     now = list(filter(math.isfinite, newest))
     # The run's very first step compiles and warms up.
-    earlier = series.values[max(1, first - _PAST) : first]
+    earlier = series.values[max(1, first - LOOK_BACK) : first]
     past = list(filter(math.isfinite, earlier))
     usual = median(past) if len(past) >= _LEAST_PAST else 0.0
     if usual > 0 and len(now) >= 2:
@@ -202,11 +344,11 @@ def slowdown(series: Series, since: int) -> float | None:
     return None
 
 
-def _window(timed: Series, parts: Sequence[Series], least: int) -> list[int]:
+def _window(timed: Series, parts: Iterable[Series]) -> list[int]:
     """Return the steps to average: as many as the rarest part needs to count with its due share."""
-    count = least
+    count = WINDOW
     for part in parts:
-        recent = part.steps[-COMPARED:]
+        recent = part.steps[-_COMPARED:]
         if len(recent) > 1 and part.steps[-1] >= timed.steps[-1] - LOOK_BACK:
             apart = round((recent[-1] - recent[0]) / (len(recent) - 1))
             count = max(count, min(LOOK_BACK, apart))
@@ -214,11 +356,3 @@ def _window(timed: Series, parts: Sequence[Series], least: int) -> list[int]:
     if not start and len(timed) > 2:
         start = 1  # the run's very first step compiles and warms up
     return list(timed.steps[start:])
-
-
-def average(values: Collection[float]) -> float:
-    """Return the mean of numbers of any size."""
-    try:
-        return fmean(values)
-    except OverflowError:
-        return sum(value / len(values) for value in values)

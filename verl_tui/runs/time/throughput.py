@@ -1,14 +1,15 @@
-"""Throughput of a run: tokens and samples a second, use of the hardware, waiting."""
+"""Figures of speed: steps a minute, tokens and samples a second, use of the hardware, waiting."""
 
 from __future__ import annotations
 
 import math
 from typing import TYPE_CHECKING, NamedTuple
 
+from verl_tui.means import mean
 from verl_tui.metrics import describe, modern
-from verl_tui.runs.stated_sizes import batch_size, gpu_count
-from verl_tui.runs.time.excluded_parts import LOOK_BACK
-from verl_tui.runs.time.step_timing import WINDOW, average
+from verl_tui.runs.settings import batch_size, gpu_count
+from verl_tui.runs.time.forecast import pace
+from verl_tui.runs.time.step_timing import LOOK_BACK, WINDOW
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -52,8 +53,10 @@ _WAITING: Mapping[str, tuple[str, str]] = {
 }
 """Metric -> label and unit, for metrics of waiting and of late samples."""
 _GENERATION = ("gen", "wait_prev_gen", "generation", "wait_for_batch", "train_wait")
-
-
+_NEWEST = 200
+"""Generation times that the percentile is of."""
+_LEAST = 5
+"""Fewest values for a percentile (a heuristic)."""
 _ASYNC = frozenset(
     {"training/off_policy/trajectory_staleness/mean", "fully_async/trainer/idle_ratio"}
 )
@@ -90,20 +93,19 @@ def _window_start(run: Run, timing: Breakdown | None) -> int:
 def _speed(run: Run, since: int) -> SpeedFigure | None:
     """Return the throughput that the trainer logs itself."""
     series = run.present(run.indicators.get("throughput"))
-    mean = _mean(series, since)
-    if series is None or mean is None:
+    value = _mean(series, since)
+    if series is None or value is None:
         return None
     described = describe(series.key)
-    return SpeedFigure(described.label, mean, described.unit, series.key)
+    return SpeedFigure(described.label, value, described.unit, series.key)
 
 
 def _tokens(run: Run, since: int) -> SpeedFigure | None:
-    present = map(run.present, _TOKENS)
-    series = next((series for series in present if series is not None), None)
-    mean = _mean(series, since)
-    if series is None or mean is None:
+    series = next(filter(None, map(run.present, _TOKENS)), None)
+    value = _mean(series, since)
+    if series is None or value is None:
         return None
-    return SpeedFigure("tokens per step", mean, "tokens", series.key)
+    return SpeedFigure("tokens per step", value, "tokens", series.key)
 
 
 def _total_speed(
@@ -189,7 +191,45 @@ def _mean(series: Series | None, since: int) -> float | None:
         return None
     newest = zip(series.steps[-LOOK_BACK:], series.values[-LOOK_BACK:], strict=True)
     recent = [value for step, value in newest if step >= since and math.isfinite(value)]
-    if recent:
-        return average(recent)
-    last = series.last_finite
-    return last.value if last is not None else None
+    return mean(recent) if recent else _last(series)
+
+
+def rates(run: Run) -> Iterator[SpeedFigure]:
+    """Yield the figures that operators ask for first, as far as the log shows them: steps per
+    minute, and how long generation takes at worst.
+    """
+    yield from filter(None, (steps_per_minute(run), generation_latency(run)))
+
+
+def steps_per_minute(run: Run) -> SpeedFigure | None:
+    """Return how many steps a minute has at the run's usual pace, or how many minutes a step has
+    where that is longer than one; None where unknown.
+    """
+    usual = pace(run)
+    if usual is None or not 0 < usual.seconds < math.inf:
+        return None
+    minutes = usual.seconds / 60.0
+    if minutes > 1:
+        return SpeedFigure("minutes a step", minutes, "min a step", usual.origin)
+    return SpeedFigure("steps per minute", 1.0 / minutes, "steps/min", usual.origin)
+
+
+def generation_latency(run: Run) -> SpeedFigure | None:
+    """Return the 95th percentile of the newest generation times in seconds, None where there are
+    too few.
+
+    verl logs one time for each step, which several sources may hold; the tutorials' loggers log one
+    for each sample, several in a step: the percentile is of what is logged.
+    """
+    import numpy as np
+
+    key = run.indicators.get("generation_time")
+    if key is None:
+        return None
+    logged = run.measured if run.dialect == "tutorial" else run.tail
+    seconds = list(filter(math.isfinite, logged(key, _NEWEST)))
+    if len(seconds) < _LEAST:
+        return None
+    note = f"{key}, of the last {len(seconds)}"
+    at_worst = float(np.percentile(seconds, 95))
+    return SpeedFigure("generation latency, p95", at_worst, "s", note)

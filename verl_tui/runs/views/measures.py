@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING
 
 from verl_tui.metrics import slashed
 from verl_tui.patterns import NamePattern
-from verl_tui.runs.stated_sizes import stated_setting
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -67,7 +66,7 @@ def _measures_sessions(run: Run) -> bool:
 def _aggregated_otherwise(run: Run) -> bool:
     """Return whether a run states GSPO with an aggregation that earlier versions passed over."""
     loss, mode = (
-        stated_setting(run.config, (name,))
+        run.config.stated((name,))
         for name in ("policy_loss.loss_mode", "actor.loss_agg_mode")
     )
     return (

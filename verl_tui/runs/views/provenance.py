@@ -7,6 +7,7 @@ from collections import Counter
 from pathlib import PurePath
 from typing import TYPE_CHECKING, NamedTuple
 
+from verl_tui.metrics import describe
 from verl_tui.runs.table import origin_of
 from verl_tui.text import one_line
 
@@ -15,6 +16,7 @@ if TYPE_CHECKING:
 
     from verl_tui.records import SourceStatus
     from verl_tui.runs.run import Run
+
 
 ESTIMATED = "its steps are estimated: no source states them"
 
@@ -90,3 +92,31 @@ def _status(run: Run, source: tuple[int, int]) -> SourceStatus | None:
     return next(
         (status for status in known if (status.rank, status.ordinal) == source), None
     )
+
+
+KL_INDICATORS = ("policy_kl", "reference_kl")
+"""The KL to the policy that made the samples, which the guide judges first, and that to the
+reference.
+"""
+
+
+def shown_kl(run: Run) -> str:
+    """Return the indicator of the first KL that a run logs.
+
+    One that is always the same says nothing: a policy that is updated once for each batch has a KL
+    of 0 to the one that made its samples, however far from the reference it goes.
+    """
+    logged = [name for name in KL_INDICATORS if name in run.indicators]
+    varied = (name for name in logged if not run.is_constant(run.indicators[name]))
+    return next(varied, logged[0] if logged else KL_INDICATORS[0])
+
+
+def losses(run: Run) -> tuple[str, ...]:
+    """Return the keys of a supervised training's losses, those of its validations last; none if
+    there are rewards: then a loss is the policy's.
+    """
+    loss = run.loss_alone
+    if loss is None:
+        return ()
+    held_out = (key for key in run.metrics if describe(key).group == "validation")
+    return (loss, *(key for key in held_out if key.endswith("loss")))

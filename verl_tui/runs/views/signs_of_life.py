@@ -17,6 +17,8 @@ if TYPE_CHECKING:
     from verl_tui.records import Writer
     from verl_tui.runs.run import Run
     from verl_tui.runs.source_state import SourceState
+    from verl_tui.runs.troubles import Trouble
+
 
 _FRESH_GPUS = 30.0
 """Seconds for which a reading of GPUs is current."""
@@ -181,3 +183,32 @@ def _heartbeat(state: SourceState) -> str:
         return f"the last heartbeat: {life.counters}"
     still = age(life.until_newest(life.stood))
     return f"the heartbeat goes on, its counters have stood still for {still}: {life.counters}"
+
+
+def worker_errors(run: Run) -> list[tuple[str, Trouble]]:
+    """Return the exceptions of a run's workers with the path of their log, the most frequent
+    first.
+    """
+    found = [
+        (path, trouble)
+        for path, state in run.sources.items()
+        for trouble in state.troubles
+        if trouble.of_worker
+    ]
+    return sorted(found, key=lambda one: -one[1].count)
+
+
+def last_troubles(run: Run) -> list[tuple[str, Trouble]]:
+    """Return all trouble behind the last step of its log, in its order: the rest was survived."""
+    found = [
+        (path, trouble)
+        for path, state in run.sources.items()
+        for trouble in state.troubles
+        if trouble.step == state.step
+    ]
+    return sorted(found, key=lambda one: one[1].fresh.line)
+
+
+def last_errors(run: Run) -> list[tuple[str, Trouble]]:
+    """Return the exceptions of workers behind the last step of their log."""
+    return [one for one in last_troubles(run) if one[1].of_worker]

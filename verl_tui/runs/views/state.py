@@ -7,13 +7,12 @@ from typing import TYPE_CHECKING
 
 from verl_tui.patterns import pattern
 from verl_tui.records import SAMPLES, EventKind
-from verl_tui.runs.restarts import starts
-from verl_tui.runs.time.forecast import expected_step, remaining_steps
-from verl_tui.runs.time.pace import pace
-from verl_tui.runs.views.errors import last_errors
+from verl_tui.runs.combined import starts
+from verl_tui.runs.time.forecast import expected_step, pace, remaining_steps
 from verl_tui.runs.views.signs_of_life import (
     evidence,
     gpus_work,
+    last_errors,
     last_written,
     unattended,
     writer,

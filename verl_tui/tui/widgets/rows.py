@@ -12,7 +12,7 @@ from textual.message import Message
 from textual.reactive import var
 from textual.strip import Strip
 
-from verl_tui.bounds import clamp
+from verl_tui.means import clamp
 from verl_tui.tui.keys.help_section import HelpSection
 from verl_tui.tui.terminal.scrolling import ScrollingRows
 from verl_tui.tui.widgets.role_styled import RoleStyled

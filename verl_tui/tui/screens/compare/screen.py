@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, ClassVar
 from rich.cells import cell_len
 from textual.binding import Binding
 
-from verl_tui.bounds import clamp
+from verl_tui.means import clamp
 from verl_tui.rendering.choices import next_choice
 from verl_tui.rendering.compare_figures import sections, where
 from verl_tui.rendering.compare_rows import (

@@ -10,7 +10,7 @@ from textual import on
 from textual.containers import Container
 from textual.message import Message
 
-from verl_tui.bounds import clamp
+from verl_tui.means import clamp
 from verl_tui.rendering.charts.alignment import Gutters, on_one_axis
 from verl_tui.rendering.charts.plan import single_metric
 from verl_tui.rendering.charts.planned_data import chart_data
