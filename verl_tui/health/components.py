@@ -33,12 +33,14 @@ _NO_COMPONENT = NamePattern(
     r"|number|num|penalty|costs?|errors?|failures?|violations?|advantages?|repetition|distinct_\d"
     r"|index|level"
     r"|difficulty|weight|temperature|loss|rate_limit|retries|calls|ratio|coef|coeff|mean)"
-    r"|/(?:num|n|is|has)_.+|/(?:rewards?|scores?|total|sum|overall)"
+    r"|/(?:rewards?|scores?|total|sum|overall)"
     r"|/(?:chosen|rejected|margins|accuracies)|.*(?:penal|punish|overlong).*"
 )
 """Numbers that are no part of a reward, or are meant to fall: amounts, spreads, costs, facts of the
 task, totals; and what DPO calls rewards, of which that of the rejected answer falls as it learns.
 """
+_FACT = NamePattern(r"/(?:num|n|is|has)_.+")
+"""Facts of the task or of an answer."""
 
 
 @lru_cache(256)
@@ -69,7 +71,9 @@ def _name(key: str) -> str | None:
     if found is None or key.removeprefix(PREFIX) in RESERVED:
         return None
     name = str(found[found.lastgroup or 0])
-    return None if _NO_COMPONENT.fullmatch(f"/{name}") else name
+    # TRL names a part by its function, which may be called `is_short`.
+    fact = found.lastgroup != "trl" and _FACT.fullmatch(f"/{name}")
+    return None if fact or _NO_COMPONENT.fullmatch(f"/{name}") else name
 
 
 _WEIGHTS = ("reward_weights",)

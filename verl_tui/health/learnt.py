@@ -6,7 +6,7 @@ import math
 from statistics import fmean
 from typing import TYPE_CHECKING, NamedTuple
 
-from verl_tui.health.components import components, weights
+from verl_tui.health.components import components, gaining_components, weights
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -34,6 +34,8 @@ tenths of the range of its means so far; three points are the fewest that make a
 """
 _HALF = 0.5
 """Share of the remaining gain: heuristic."""
+_LOST = 0.1
+"""Share of its range by which a part of the reward has fallen for certain: heuristic."""
 _LIKE = 0.6
 """Share of √(m(1−m)) that is a spread of answers which are right or wrong, in means of ten points:
 real ones have had 0.7 and more, what counts words or judges by degrees up to 0.4.
@@ -231,6 +233,30 @@ def has_learnt(values: Sequence[float]) -> bool:
     now = fmean(known[-size:])
     half_way = now - first >= _HALF * (1 - first)
     return now >= SOLVED or half_way or gains(known)
+
+
+def no_part_lost(context: RuleContext) -> bool:
+    """Return whether a reward of several parts has gained, or is at its top, and none of these is
+    lower than it was at the beginning: where a proxy is bought, the others pay for it.
+    """
+    reward = context.known(context.indicators.get("reward"))
+    if reward is None:
+        return False
+    keys = gaining_components(context.run, reward.key)
+    parts = [part for part in map(context.known, keys) if part is not None]
+    if len(parts) < 2 or any(map(_has_lost, parts)):
+        return False
+    return gains(reward.values) or solved(context, "") is not None
+
+
+def _has_lost(part: Series) -> bool:
+    """Return whether a part is lower than at the beginning, by more than a tenth of its range."""
+    known = _finite(part.values)
+    size = min(_SCORES, len(known) // 3)
+    if size < _FEWEST:
+        return True
+    reach = max(known) - min(known)
+    return fmean(known[-size:]) < fmean(known[:size]) - _LOST * reach
 
 
 def right_or_wrong(means: Sequence[float], spreads: Sequence[float]) -> bool:

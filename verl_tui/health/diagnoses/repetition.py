@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, NamedTuple
 
+from verl_tui.health.components import gaining_components
 from verl_tui.health.conditions.condition import Judged
 from verl_tui.health.conditions.spread import Shift
 from verl_tui.health.diagnoses.diagnosis import Diagnosis, Remark
 from verl_tui.health.finding import Severity
 from verl_tui.health.inputs import column_of
-from verl_tui.health.learnt import has_learnt, right_or_wrong
+from verl_tui.health.learnt import has_learnt, no_part_lost, right_or_wrong
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -52,11 +53,15 @@ _SCORED = ("samples/score", "samples/score_std")
 _SCORES = 100
 """Newest steps with samples that show whether answers are right or wrong."""
 _LEARNT = ", although more answers are right than before: the repetition may follow the answer"
+_NO_PART_LOST = (
+    ", although the reward has gained and no part of it has fallen: the repetition may be what the "
+    "task asks for"
+)
 
 
 class Repetition(Diagnosis):
     """Repetition rate up, or n-gram entropy down, far beyond their usual spread; information where
-    answers had become better.
+    answers had become better, or where a reward of several parts had gained without losing any.
     """
 
     def look(self, context: RuleContext) -> Finding | str | None:
@@ -72,7 +77,12 @@ class Repetition(Diagnosis):
         # The first figure that has breaches counts: they go together.
         known = (one.shift.breaches for one in (*breached, *judged))
         self.breaches = next(filter(None, known), judged[0].shift.breaches)
-        scores = context.revisions(map(context.names.get, _SCORED))
+        reward = context.indicators.get("reward")
+        keys = (
+            *map(context.names.get, _SCORED),
+            *gaining_components(context.run, reward),
+        )
+        scores = context.revisions((*keys, reward))
         self.note_remarks(context, scores, self._remark)
         if not breached:
             return None
@@ -100,6 +110,8 @@ class Repetition(Diagnosis):
     def _remark(self, context: RuleContext) -> Remark:
         if _better(context):
             return Remark(Severity.INFO, _LEARNT)
+        if no_part_lost(context):
+            return Remark(Severity.INFO, _NO_PART_LOST)
         return Remark(self.rule.severity, "")
 
 

@@ -54,10 +54,10 @@ _CUT = "the printed configuration is cut, or other output cuts into it: it is no
 _TEXT = r"'(?:[^'\\]|\\.)*'|\"(?:[^\"\\]|\\.)*\""
 """Text as `repr` writes it: with a quote of its own kind escaped."""
 _OF_CALL = rb"(?:Namespace|Config|Arguments|Args)\("
-_CALLED = pattern(rf"(?:^|[\s:=])(\w*{_OF_CALL.decode()}.*\))")
+_CALLED = pattern(rf"(?:^|[\s:=])(\w*{_OF_CALL.decode()}.*)$", re.DOTALL)
 _NEVER = pattern(rb"(?!)")
 _ALWAYS = pattern(b"")
-_LINE = pattern(r"^\s*(\w+)=(.*?),?\s*$")
+_LINE = pattern(r"^\s*(\w+)=(.*)$")
 _DOTTED = pattern(r"^\s{2}(\w+) \.{2,} (.*)$")
 _ENUM = pattern(r"<[\w.]+: ('[^']*'|\d+)>")
 _OBJECT = pattern(r"<[^<>]*>")
@@ -210,8 +210,9 @@ def _call(text: str) -> dict[str, Any] | None:
     found = _CALLED.search(text)
     if found is None:
         return None
+    whole, bracket, _ = found[1].rpartition(")")
     try:
-        call = _parsed(_OBJECT.sub("None", _ENUM.sub(r"\1", found[1])))
+        call = _parsed(_OBJECT.sub("None", _ENUM.sub(r"\1", whole + bracket)))
     except (ValueError, SyntaxError, MemoryError, RecursionError):
         return None
     keywords = call.keywords if isinstance(call, ast.Call) else []
@@ -228,7 +229,9 @@ def _argument(value: ast.expr) -> Any:
 def _listed(line: re.Pattern[str], text: str) -> dict[str, Any]:
     """Return the arguments of a list of lines, as literals or plain text."""
     found = filter(None, map(line.match, text.split("\n")))
-    return _of_training({one[1]: _value(one[2].strip()) for one in found})
+    return _of_training(
+        {one[1]: _value(one[2].strip().removesuffix(",")) for one in found}
+    )
 
 
 def _value(written: str) -> Any:
@@ -283,7 +286,7 @@ _FORMS = (
         pattern(rb"\}\s*$"),
         _printed_dict,
     ),
-    _Form(pattern(_OF_CALL + rb"\s*\S.*\)"), _NEVER, _ALWAYS, _call),
+    _Form(pattern(_OF_CALL + rb"\s*\S"), _NEVER, _ALWAYS, _call),
     _Form(
         pattern(_OF_CALL + rb"\s*$"),
         pattern(rb"^\s*(?:\w+=|\)\s*$)"),
