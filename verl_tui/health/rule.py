@@ -207,9 +207,14 @@ class RuleOnRun:
         of = (*basis, context.end, *newest)
         if key not in self._judged or self._judged[key][0] != of:
             points, step = column_of(series, context.end, rule.stream, scale, gate)
-            condition = make(replace(rule, window=window), unit, restarts)
+            condition = make(_with_window(rule, window), unit, restarts)
             self._judged[key] = of, Judged(condition, points), step
         return self._judged[key][1:]
+
+
+def _with_window(rule: Rule, window: int) -> Rule:
+    # Called at each point, while the window hardly ever differs.
+    return rule if window == rule.window else replace(rule, window=window)
 
 
 def _scale(rule: Rule, series: Sequence[Series]) -> float:

@@ -105,6 +105,8 @@ class Cliff(Condition):
             # No level lies above the highest point, so no fall is measured by more.
             top = rows(values, size, some - gap).max(axis=1)
             deep = some[(top <= 0) | (feet[some] < (1 - self.share) * top)]
+            if not len(deep):
+                continue
             past = rows(values, size, deep - gap)
             level = np.median(past, axis=1)
             fall = level - feet[deep]

@@ -145,7 +145,7 @@ def _excluded_parts(run: Run) -> AbstractSet[str]:
     since = step.steps[max(0, len(step) - LOOK_BACK)]
     own = valid_durations(step.since(since))
     occasional: dict[str, Mapping[int, float]] = {}
-    rest = dict(own)
+    usual: list[Mapping[int, float]] = []
     for name, key in timers.parts.items():
         # There may be a hundred timers: those within the step need no series.
         seconds = valid_durations(run.since(key, since))
@@ -153,8 +153,8 @@ def _excluded_parts(run: Run) -> AbstractSet[str]:
         if name in _OCCASIONAL_PARTS or len(seconds) < _OCCASIONAL * len(own):
             occasional[name] = seconds
         else:
-            rest = _less(rest, [seconds])
-    return occasional.keys() - _included(occasional, rest)
+            usual.append(seconds)
+    return occasional.keys() - _included(occasional, _less(own, usual))
 
 
 def _included(
