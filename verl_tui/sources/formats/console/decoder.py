@@ -186,22 +186,28 @@ class ConsoleDecoder:
     def decode_all(self, text: bytes, number: int) -> Sequence[MetricRow | Record]:
         """Return the records of complete lines; those within a sample are taken at once."""
         at = 0
+        idle = self._is_idle(number)
         while at < len(text):
             end = text.index(b"\n", at)
             line = text[at:end]
             at = end + 1
-            self._read(line, number)
             number += 1
+            if idle and self._passes_over(line, number - 1):
+                continue  # it is idle still
+            self._read(line, number - 1, idle=idle)
             if self._sample.holds(self._prefix) and not (self._blank or self._lead):
                 end = self._sample.take(text, at, line)
                 number += text.count(b"\n", at, end)
                 at = end
+            idle = self._is_idle(number)
         self._repeat()
         return self._taken()
 
     def decode(self, line: bytes, number: int) -> Sequence[MetricRow | Record]:
         """Return the records of one line, or of the part of it behind a bar."""
-        self._read(line, number)
+        idle = self._is_idle(number)
+        if not (idle and self._passes_over(line, number)):
+            self._read(line, number, idle=idle)
         self._repeat()
         return self._taken()
 
@@ -209,19 +215,19 @@ class ConsoleDecoder:
         out, self._out = self._out, []
         return out
 
-    def _read(self, line: bytes, number: int) -> None:
-        """Read a line; one that changes nothing is at most counted, or its time read."""
-        idle = self._is_idle(number)
-        if idle:
-            if self._repeated.counts(line, number):
-                return
-            dated = self._noise.date(line)
-            if dated is not None:
-                if dated and not self._timestamps.repeats(line):
-                    lead, _, part = self._parted(without_hole(strip_ansi(line)))
-                    self._out += self._timestamps.read(lead)
-                    self._out += self._timestamps.read(part)
-                return
+    def _passes_over(self, line: bytes, number: int) -> bool:
+        """Count a line that changes nothing, or read its time only; return whether it is one."""
+        if self._repeated.counts(line, number):
+            return True
+        dated = self._noise.date(line)
+        if dated and not self._timestamps.repeats(line):
+            lead, _, part = self._parted(without_hole(strip_ansi(line)))
+            self._out += self._timestamps.read(lead)
+            self._out += self._timestamps.read(part)
+        return dated is not None
+
+    def _read(self, line: bytes, number: int, *, idle: bool) -> None:
+        """Read a line, and note trouble that may be repeated."""
         self._repeat()
         before = len(self._out)
         self._read_line(line, number)
