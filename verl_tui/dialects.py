@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Literal
 from verl_tui.distributions import one_each
 from verl_tui.metrics import slashed
 from verl_tui.patterns import NamePattern
+from verl_tui.trainers import writers
 
 if TYPE_CHECKING:
     from collections.abc import Collection
@@ -79,6 +80,8 @@ def dialect(keys: Collection[str]) -> Dialect:
     several share; a tie is `other`, since the tutorials' thresholds must not judge what they were
     not written for.
     """
+    if writers(keys):
+        return "other"
     count = Counter(evidence for key in one_each(keys) for evidence in _evidence(key))
     if count["verl", True]:
         return "verl"

@@ -14,9 +14,10 @@ from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 from verl_tui.distributions import one_each, spreads
 from verl_tui.metrics import Direction, Group, modern
 from verl_tui.patterns import NamePattern, pattern
+from verl_tui.trainers import trainers, writers
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Mapping
+    from collections.abc import Collection, Mapping, Sequence
 
 
 class Indicator(NamedTuple):
@@ -299,9 +300,9 @@ def resolve(keys: Collection[str]) -> dict[str, str]:
     Returns:
         Indicator id -> key, for the indicators that the log has.
     """
-    own = _own_keys(one_each(keys))
+    found, others = _of_trainers(keys)
+    own = _own_keys(one_each([key for key in keys if key not in others]))
     spread = _of_distributions(keys)
-    found: dict[str, str] = {}
     for indicator in INDICATORS.values():
         for known in (own, spread) if spread else (own,):
             for name in indicator.spellings:
@@ -313,8 +314,32 @@ def resolve(keys: Collection[str]) -> dict[str, str]:
                     found.setdefault(indicator.id, known[name])
                     break
     if scores := validation_keys(keys):
-        found["validation"] = scores[0]
+        found.setdefault("validation", scores[0])
     return found
+
+
+def _of_trainers(keys: Collection[str]) -> tuple[dict[str, str], set[str]]:
+    """Find the keys of the indicators by what the trainers say of them whose own metrics a log has,
+    and the keys that look like an indicator and are none.
+    """
+    found: dict[str, str] = {}
+    others: set[str] = set()
+    for trainer in writers(keys):
+        for name in trainer.names:
+            key = min(filter(name.key.fullmatch, keys), default=None)
+            if key is not None:
+                found.setdefault(name.indicator, key)
+        others.update(
+            key for key in keys for one in trainer.others if one.fullmatch(key)
+        )
+    return found, others
+
+
+@cache
+def _factors() -> Sequence[tuple[str, NamePattern, float]]:
+    """Return the names of indicators in other signs or units: indicator, key, factor."""
+    names = (name for trainer in trainers() for name in trainer.names)
+    return [(one.indicator, one.key, one.factor) for one in names if one.factor != 1]
 
 
 def _means_it(
@@ -360,7 +385,8 @@ def validation_keys(keys: Collection[str]) -> list[str]:
 @lru_cache(256)
 def _validation_keys(keys: tuple[str, ...]) -> tuple[str, ...]:
     # Asked for at each judging, while keys hardly ever change.
-    own = _own_keys(one_each(keys))
+    _, others = _of_trainers(keys)
+    own = _own_keys(one_each([key for key in keys if key not in others]))
     ranked = sorted((rank, name) for name in own if (rank := _rank(name)) is not None)
     if ranked and ranked[0][0] < len(_CORE):
         ranked = [(rank, name) for rank, name in ranked if rank < len(_CORE)]
@@ -369,14 +395,15 @@ def _validation_keys(keys: tuple[str, ...]) -> tuple[str, ...]:
 
 def factor(indicator: str, key: str) -> float:
     """Return what a key's values are to be multiplied with to be those of the indicator: -1 for a
-    negated one, else 1.
+    negated one, 0.01 for percents, mostly 1.
 
     verl logs no log-probability, but its negated mean: `rollout_corr/rollout_log_ppl`
     (`docs/algo/rollout_corr.md`).
     """
-    if (indicator, modern(key)) not in _NEGATED:
-        return 1.0
-    return -1.0
+    if (indicator, modern(key)) in _NEGATED:
+        return -1.0
+    known = (one for one in _factors() if one[0] == indicator)
+    return next((factor for _, form, factor in known if form.fullmatch(key)), 1.0)
 
 
 def _own_keys(keys: Collection[str]) -> dict[str, str]:

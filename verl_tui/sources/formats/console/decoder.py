@@ -14,9 +14,11 @@ from verl_tui.sources.fields.row_batcher import MetricRow, joined_notes
 from verl_tui.sources.formats.console import errors as console_errors
 from verl_tui.sources.formats.console import progress_lines, silent_lines
 from verl_tui.sources.formats.console import wandb_runs as console_wandb
+from verl_tui.sources.formats.console.blocks import BlockReader
 from verl_tui.sources.formats.console.dicts import DictReader
 from verl_tui.sources.formats.console.engine_addresses import EngineReader
 from verl_tui.sources.formats.console.errors import ErrorReader
+from verl_tui.sources.formats.console.guesses import NOTE, StepGuess
 from verl_tui.sources.formats.console.leads import (
     LeadReader,
     LineWithLead,
@@ -74,6 +76,8 @@ class ConsoleDecoder:
         self._settings = SettingsReader()
         self._sample = SampleReader()
         self._table = PrintedTables()
+        self._blocks = BlockReader()
+        self._guess = StepGuess()
         self._dicts = DictReader()
         self._noise = Noise()
         self._repeated = Repeated()
@@ -108,6 +112,7 @@ class ConsoleDecoder:
             self._table.note,
             cut_note(self._cut),
             unread_note(self._unread + self._dicts.unread),
+            NOTE if self._blocks.is_guessed else None,
             self.unread_form or None,
         )
 
@@ -175,6 +180,7 @@ class ConsoleDecoder:
         self._add(self._dicts.placed())
         self._out += self._sample.held(self._step)
         self._out += self._table.held()
+        self._add(self._blocks.held())
         return self._taken()
 
     def caught_up(self) -> Sequence[MetricRow | Record]:
@@ -253,6 +259,7 @@ class ConsoleDecoder:
             or number == self._number
             or self._sample.is_busy
             or self._table.begun
+            or self._blocks.begun
             or self._settings.is_open
             or self._errors.framed
             or self._dicts.steps.cleared
@@ -351,8 +358,11 @@ class ConsoleDecoder:
         if samples is not None:
             self._out += samples
             return
+        if self._reads_block(part):
+            return
         if self._step is None:
             self._unknown.read(part, self._number)
+            self._guess_form(part)
         if self._settings.is_open or _RELEVANT.search(part):
             said = stated(part)
             within_settings = self._settings.holds(prefix, part)
@@ -371,6 +381,23 @@ class ConsoleDecoder:
         elif self._errors.framed:
             self._read_events(prefix, part)
         self._out += self._timestamps.read(part)
+
+    def _guess_form(self, part: bytes) -> None:
+        """Look for the steps of a trainer that nobody has described."""
+        found = self._guess.read(part)
+        if found is not None:
+            form, rows = found
+            self._blocks = BlockReader((form,))
+            self._blocks.feed(part)
+            self._add(rows)
+
+    def _reads_block(self, part: bytes) -> bool:
+        """Take a line that may belong to a block of metrics; return whether it does."""
+        rows = self._blocks.feed(part)
+        if rows:
+            self._dicts.program.metrics(f"{self._blocks.trainer} console")
+            self._add(rows)
+        return rows is not None
 
     def _read_events(self, prefix: bytes, part: bytes) -> None:
         for event in self._errors.read(prefix, part, self._number, self._lead):
@@ -396,6 +423,7 @@ class ConsoleDecoder:
         self._unread += self._step_lines.unread
         self._reach(row.step)
         self._dicts.program.metrics(VERL)
+        self._blocks.drop(row.step)
         if inside:
             self._sample.leave()
         before = part[: found.start()]

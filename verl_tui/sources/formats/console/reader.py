@@ -6,7 +6,7 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from verl_tui.sources.files.binary import is_binary
-from verl_tui.sources.formats.console import collected
+from verl_tui.sources.formats.console import blocks, collected, guesses
 from verl_tui.sources.formats.console.collected import CollectedDecoder
 from verl_tui.sources.formats.console.decoder import ConsoleDecoder
 from verl_tui.sources.formats.console.dicts import hinted
@@ -45,6 +45,7 @@ def matches(path: Path, head: bytes) -> bool:
         any(mark in head for mark in _KNOWN)
         or hinted(head)
         or hinted(collected.as_printed(head))
+        or _has_blocks(head)
     )
     return known and not is_binary(head[:_TELLING])
 
@@ -52,6 +53,8 @@ def matches(path: Path, head: bytes) -> bool:
 def is_sure(head: bytes) -> bool:
     """Return whether a text holds so many records that it is a console, whatever it is called."""
     found = 0
+    if _has_blocks(head):
+        return True
     for line in (collected.as_printed(head) or head).split(b"\n"):
         step = STEP.search(line) if b"step:" in line else None
         found += (
@@ -60,6 +63,11 @@ def is_sure(head: bytes) -> bool:
             else b"{'" in line and hinted(line)
         )
     return found >= _ENOUGH
+
+
+def _has_blocks(head: bytes) -> bool:
+    text = collected.as_printed(head) or head
+    return blocks.finds(text) or guesses.form_in(text) is not None
 
 
 def reader(path: Path) -> LineReader:

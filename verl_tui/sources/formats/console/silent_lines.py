@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from verl_tui.patterns import pattern
 from verl_tui.records import Event, EventKind, Pulse
 from verl_tui.sources.formats.console import (
+    blocks,
     engine_addresses,
     errors,
     events,
@@ -41,6 +42,7 @@ _OF_OTHERS = (
     *WORDS,
     samples.BEGIN,
     *printed_tables.BEGINNINGS,
+    *blocks.WORDS,
     step_lines.BEGIN,
     "\r",
 )

@@ -7,7 +7,7 @@ from __future__ import annotations
 from verl_tui.patterns import pattern
 from verl_tui.text import one_line
 
-_METRIC = pattern(
+METRIC = pattern(
     rb"(?i)loss|entropy|grad|\bkl\b|kl_|_kl"
     rb"|(?:mean|avg|average|std)[ _]?(?:reward|return|score)"
     rb"|(?:reward|return|score)s?[ _]?(?:mean|avg|std)"
@@ -60,7 +60,7 @@ class UnknownLines:
         """Take a line that nothing else could read."""
         self._seen += 1
         part = part[:_LONGEST]
-        if not self.watches or _METRIC.search(part) is None:
+        if not self.watches or METRIC.search(part) is None:
             return
         pairs = _PAIR.findall(part)
         if len(pairs) < _PAIRS - (_STEP.search(part) is not None):

@@ -1,0 +1,308 @@
+"""Blocks of metrics: a line states the step, then comes what belongs to it, in one of many shapes.
+
+Tables of any width and lines, `name: value` with or without bullets, YAML by indentation, dicts and
+JSON objects over one line or many, `a 1 | b 2`. How a trainer states the step is data, see
+`verl_tui.trainers`; the shape of what follows is recognised.
+"""
+
+from __future__ import annotations
+
+from base64 import b64decode
+from struct import unpack
+from typing import TYPE_CHECKING, Any
+
+import orjson
+
+from verl_tui.patterns import pattern
+from verl_tui.sources.fields.rewards import RewardSum
+from verl_tui.sources.fields.row_batcher import MetricRow
+from verl_tui.sources.formats.console.dicts import read_dict
+from verl_tui.sources.formats.console.leads import certain_parts
+from verl_tui.sources.formats.console.word_search import any_of
+from verl_tui.text import safe, strip_ansi
+from verl_tui.trainers import trainers
+
+if TYPE_CHECKING:
+    import re
+    from collections.abc import Iterator, Mapping, Sequence
+
+    from verl_tui.records import Sample
+    from verl_tui.trainers import Form
+
+FORMS = tuple(form for one in trainers() for form in one.forms)
+WORDS = tuple(form.word.decode() for form in FORMS)
+"""Every line that states a step contains one of these."""
+_MAY_BEGIN = any_of(WORDS)
+_BEFORE = 8
+"""Lines that may stand between the step and its metrics, such as a title."""
+_LONGEST = 2000
+"""Lines, and kilobytes of an object, after which a block is given up."""
+_WRITTEN = r"(?P<value>[-+]?(?:\d[\d,]{0,20}(?:\.\d{0,20})?|\.\d{1,20})(?:[eE][-+]?\d{1,3})?|nan|-?inf)"
+_VALUE = (
+    rf"['\"]?{_WRITTEN}['\"]?"
+    r"(?: ?[A-Za-z%][\w/%.]{0,20})?(?: ?\([^()]{0,40}\))?,?"
+)
+"""A number, its unit, and a remark in parentheses."""
+_NUMBER = pattern(_VALUE)
+_NAME = r"(?P<name>[A-Za-z][^:=|│┃]{0,200}?)"
+_STATED = pattern(rf"(?:[•*–▪◦-] )?['\"]?{_NAME}['\"]?\s{{0,40}}[:=]\s{{0,40}}{_VALUE}")
+"""`name: value` as a line of its own."""
+_LISTED = pattern(
+    r"[\s,;(\[]{0,20}(?P<name>[A-Za-z][\w/.@-]{0,100})(?:\s{0,20}[:=]\s{0,20}|\s)"
+    rf"{_WRITTEN}(?:%|[a-z]{{1,3}})?(?=[\s,;)\]]|$)"
+)
+"""One of several in a line: `loss=0.1, kl 0.2`."""
+_FIELD = pattern(rf"{_NAME}(?:\s{{0,40}}[:=]\s{{0,40}}|\s{{1,40}}){_VALUE}")
+"""`name value` between two of others."""
+_HEADING = pattern(
+    r"['\"]?([\w/.-]{1,100})['\"]?:( !!python/object/apply:numpy.{1,40}\.scalar)?"
+)
+_FLOAT64 = pattern(r"[A-Za-z0-9+/]{11}=")
+_REDUCER = pattern(r"@(?:sum|mean|max|min)$")
+"""What ROLL writes behind a name: how figures of its workers were made one."""
+_OBJECTS = (b"{'", b'{"', b'[{"')
+_BORDERS = pattern(r"[│┃║|]")
+
+
+class BlockReader:
+    """Reads the blocks of one console."""
+
+    def __init__(self, forms: Sequence[Form] = FORMS) -> None:
+        self.forms = forms
+        self.trainer: str | None = None
+        """Whose blocks they are, None before the first."""
+        self._rewards = RewardSum()
+        self._epochs = 0
+        """Epochs before this one, where a trainer counts steps anew in each."""
+        self._close()
+
+    def _close(self) -> None:
+        self._form: Form | None = None
+        self._step: int | None = None
+        self._values: dict[str, float] = {}
+        self._samples: list[Sample] = []
+        self._object = b""
+        """The beginning of an object that goes on."""
+        self._headings: list[tuple[int, str]] = []
+        """The names above the next line, with their indentation."""
+        self._section = ""
+        """What a table's first column says of all metrics in its row; open-instruct's says `other`
+        where there is nothing to say.
+        """
+        self._scalar = ""
+        """The metric whose value follows in NumPy's own bytes."""
+        self._lines = 0
+        """Lines without a metric since the block began, or within an object all lines."""
+
+    @property
+    def is_guessed(self) -> bool:
+        """True if nobody has described the trainer: its form was guessed."""
+        return self.forms is not FORMS
+
+    @property
+    def begun(self) -> bool:
+        """True if the next line may belong to a block, whatever it says."""
+        return self._form is not None
+
+    def feed(self, part: bytes) -> list[MetricRow | Sample] | None:
+        """Take a line; return what it completes, None if it belongs to no block."""
+        found = self._begins(part)
+        if found is not None:
+            rows = self.held()
+            self._close()
+            self._form, match = found
+            self.trainer = self._form.trainer
+            self._note_step(match.groupdict())
+            behind = part[match.end() :]
+            if behind.strip() and self._takes(behind) and not self._object:
+                rows += self.held()
+            return rows
+        if self._form is None:
+            return None
+        row = self._form.row
+        if row is None:
+            taken = self._takes(part)
+        else:
+            lead = row.match(part)
+            taken = lead is not None and self._takes(part[lead.end() :])
+        return [] if taken else self._ended_by(part)
+
+    def _note_step(self, stated: Mapping[str, bytes | None]) -> None:
+        """Note the step, or the epoch, that a line states."""
+        if epoch := stated.get("epoch"):
+            self._epochs = int(epoch) - 1
+        if step := stated.get("step"):
+            self._step = int(step) + self._epochs * int(stated.get("each") or 0)
+
+    def held(self) -> list[MetricRow | Sample]:
+        """Return what was read so far, the metrics as a row."""
+        held: list[MetricRow | Sample] = [*self._samples]
+        key = self._form.key if self._form is not None else ""
+        if key in self._values:
+            self._step = int(self._values[key])
+        if self._values and self._step is not None:
+            keys = tuple(safe(_REDUCER.sub("", name), 300) for name in self._values)
+            held.append(MetricRow(self._step, keys, tuple(self._values.values())))
+        self._samples, self._values = [], {}
+        return held
+
+    def drop(self, step: int) -> None:
+        """Forget the open block if it is of a step that a step line has stated, too."""
+        if step == self._step:
+            self._close()
+
+    def _begins(self, part: bytes) -> tuple[Form, re.Match[bytes]] | None:
+        """Return which trainer states a step in a line, and where."""
+        for form in self.forms:
+            if form.word in part and (found := form.step.search(part)) is not None:
+                return form, found
+        return None
+
+    def _takes(self, part: bytes) -> bool:
+        """Take the metrics of a line; return whether it has any."""
+        if self._object or part.lstrip().startswith(_OBJECTS):
+            return self._takes_object(part)
+        text = part.decode("utf-8", "replace")
+        if self._scalar:
+            return self._takes_scalar(text)
+        found = dict(self._pairs(text))
+        if not found:
+            return self._takes_heading(text)
+        above = self._above(text) if len(found) == 1 else ""
+        self._values |= {above + name: value for name, value in found.items()}
+        return True
+
+    def _pairs(self, text: str) -> Iterator[tuple[str, float]]:
+        """Yield the metrics of a line: cells of a table, fields, or one `name: value`."""
+        cells = [cell.strip() for cell in _BORDERS.split(text)]
+        if len(cells) == 1:
+            found = _STATED.fullmatch(cells[0])
+            if found is not None:
+                yield found["name"].strip(), _number(found["value"])
+            else:
+                yield from _listed(cells[0])
+            return
+        name = ""
+        for cell in cells:
+            number = _NUMBER.fullmatch(cell)
+            if number is not None:
+                if name:
+                    yield name, _number(number["value"])
+                name = ""
+            elif (found := _FIELD.fullmatch(cell)) is not None:
+                section, apart, own = found["name"].rpartition("  ")
+                if apart:
+                    self._section = f"{section.strip()}/".replace("other/", "")
+                yield self._section + own.strip(), _number(found["value"])
+            else:
+                name = cell
+
+    def _takes_object(self, part: bytes) -> bool:
+        self._object += part.strip() + b" "
+        if part.rstrip().endswith((b"}", b"}]")):
+            written, self._object = self._object.strip(), b""
+            read = _read_object(written)
+            if isinstance(read, list):
+                found = (self._rewards.sample(one, self._step) for one in read)
+                self._samples += [one for one in found if one is not None]
+            else:
+                self._values |= read
+            return bool(read)
+        if len(self._object) > 1024 * _LONGEST:
+            self._object = b""
+        return bool(self._object)
+
+    def _takes_heading(self, text: str) -> bool:
+        found = _HEADING.fullmatch(text.strip())
+        if found is None:
+            return False
+        above = self._above(text)
+        if found[2]:
+            self._scalar = above + found[1]
+        else:
+            self._headings.append((_indentation(text), found[1]))
+        return True
+
+    def _takes_scalar(self, text: str) -> bool:
+        """Take a line of what YAML makes of a float64 of NumPy; the number stands in its last."""
+        if _FLOAT64.fullmatch(text.strip()):
+            self._values[self._scalar] = unpack("<d", b64decode(text))[0]
+            self._scalar = ""
+        return True
+
+    def _above(self, text: str) -> str:
+        """Return the names under which a line stands by its indentation, each with a slash."""
+        while self._headings and self._headings[-1][0] >= _indentation(text):
+            self._headings.pop()
+        return "".join(f"{name}/" for _, name in self._headings)
+
+    def _ended_by(self, part: bytes) -> list[MetricRow | Sample] | None:
+        """Take a line without metrics; return what the block holds where it ends here."""
+        form = self._form
+        if _is_rule(part):
+            return []
+        self._lines += 1
+        if form is not None and form.row is not None:
+            if self._lines > _LONGEST:
+                self._close()
+            return self.held() or None
+        if self._values or self._lines > _BEFORE:
+            rows = self.held()
+            self._close()
+            return rows or None
+        return None
+
+
+def _listed(text: str) -> Iterator[tuple[str, float]]:
+    """Yield the metrics of a line that holds several and nothing else."""
+    found = []
+    at = 0
+    while (one := _LISTED.match(text, at)) is not None:
+        found.append((one["name"], _number(one["value"])))
+        at = one.end()
+    if len(found) > 1 and not any(map(str.isalnum, text[at:])):
+        yield from found
+
+
+def _number(written: str) -> float:
+    return float(written.replace(",", ""))
+
+
+def _indentation(text: str) -> int:
+    return len(text) - len(text.lstrip())
+
+
+def _is_rule(part: bytes) -> bool:
+    """Return whether a line only draws, such as the border between two rows of a table."""
+    text = part.decode("utf-8", "replace").strip()
+    return bool(text) and not any(map(str.isalnum, text))
+
+
+def _read_object(written: bytes) -> Mapping[str, float] | list[dict[str, Any]]:
+    """Return the numbers of a dict or JSON object, or the objects of a list; nothing of others."""
+    if written.startswith(b"{'"):
+        return read_dict(written).numbers
+    try:
+        found = orjson.loads(written)
+    except orjson.JSONDecodeError:
+        return {}
+    if isinstance(found, list):
+        return [one for one in found if isinstance(one, dict)]
+    return dict(_numbers(found.get("metrics", found), ""))
+
+
+def _numbers(found: Mapping[str, object], above: str) -> Iterator[tuple[str, float]]:
+    for name, value in found.items():
+        if isinstance(value, dict):
+            yield from _numbers(value, f"{above}{name}/")
+        elif isinstance(value, int | float):
+            yield above + name, float(value)
+
+
+def finds(text: bytes) -> bool:
+    """Return whether a text that a console may begin with has a block with metrics."""
+    if _MAY_BEGIN.search(text) is None:
+        return False
+    reader = BlockReader()
+    lines = (certain_parts(strip_ansi(line)).text for line in text.split(b"\n"))
+    return any(map(reader.feed, lines)) or bool(reader.held())

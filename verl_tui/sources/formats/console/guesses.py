@@ -1,0 +1,111 @@
+"""Consoles of trainers that nobody has described: lines that state a step, again and again, with
+metrics on them or below, show how this one writes it.
+"""
+
+from __future__ import annotations
+
+import re
+from itertools import pairwise
+from typing import TYPE_CHECKING
+
+from verl_tui.patterns import pattern
+from verl_tui.sources.fields.row_batcher import MetricRow
+from verl_tui.sources.formats.console.blocks import BlockReader
+from verl_tui.sources.formats.console.leads import certain_parts
+from verl_tui.sources.formats.console.unknown_lines import METRIC
+from verl_tui.text import strip_ansi
+from verl_tui.trainers import Form
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
+    from verl_tui.records import Sample
+
+UNKNOWN = "unknown trainer"
+NOTE = f"{UNKNOWN}: its steps are guessed, names are as printed; `verl-tui doctor` says how"
+_STEP = pattern(
+    rb"(?i)(?<![\w/])(?P<word>(?:global|train(?:ing)?|opt(?:imi[sz]er)?|policy)?[ _-]?"
+    rb"(?:step|iteration|iter|update))s?[ _]?[#:=]?\s{0,20}(?P<step>\d{1,12})(?![\w.]|:\d)"
+)
+_BEHIND = (
+    rb"(?P<step>\d{1,12})(?![\w.]|:\d)(?:\s{0,20}(?:/|of)\s{0,20}\d{1,12})?"
+    rb"[\s:\])}=#*|,-]{0,200}"
+)
+"""The step, how many there are, and what marks a title."""
+_ENOUGH = 3
+"""Steps that ascend before a line that states them is taken for one: heuristic."""
+_SHARED = 2
+"""Fewest metrics that all blocks share: heuristic."""
+_MOST_LINES = 4000
+_MOST_FORMS = 50
+_LONGEST = 4000
+"""Bytes of a line that are looked at."""
+
+
+class StepGuess:
+    """Looks for the lines that state the steps of one console."""
+
+    def __init__(self) -> None:
+        self._lines: list[bytes] = []
+        """Those since the first that may state a step."""
+        self._steps: dict[bytes, list[int]] = {}
+        """What lines begin with -> the steps that they state."""
+
+    def read(self, part: bytes) -> tuple[Form, Sequence[MetricRow | Sample]] | None:
+        """Take a line that nothing else could read; return how steps are stated, and the blocks so
+        far, once that is known.
+        """
+        found = _STEP.search(part[:_LONGEST])
+        if not self._lines and found is None:
+            return None
+        self._lines = [*self._lines[-_MOST_LINES:], part]
+        if found is None:
+            return None
+        begin = part[: found.start("step")]
+        shape = _shape(begin)
+        steps = self._steps.setdefault(shape, [])
+        steps.append(int(found["step"]))
+        if len(self._steps) > _MOST_FORMS:
+            self._steps.clear()
+        # Blocks of the steps before are complete once the next one begins.
+        if len(steps) <= _ENOUGH or len(set(steps)) != len(steps):
+            return None
+        form = Form(UNKNOWN, found["word"], pattern(_expression(begin)))
+        rows = _rows(form, self._lines)
+        return (form, rows) if _are_metrics(rows) else None
+
+
+def form_in(text: bytes) -> Form | None:
+    """Return how a text that a console may begin with states its steps; None if it does not."""
+    guess = StepGuess()
+    for line in text.split(b"\n"):
+        found = guess.read(certain_parts(strip_ansi(line)).text)
+        if found is not None:
+            return found[0]
+    return None
+
+
+def _shape(begin: bytes) -> bytes:
+    return re.sub(rb"\d+", b"0", begin)
+
+
+def _expression(begin: bytes) -> bytes:
+    """Return the expression of a line that begins like one, with other digits."""
+    written = rb"\d{1,20}".join(map(re.escape, re.split(rb"\d+", begin)))
+    return b"^" + written + _BEHIND
+
+
+def _rows(form: Form, lines: Iterable[bytes]) -> Sequence[MetricRow | Sample]:
+    reader = BlockReader((form,))
+    return [row for line in lines for row in reader.feed(line) or ()]
+
+
+def _are_metrics(rows: Sequence[MetricRow | Sample]) -> bool:
+    """Return whether blocks are those of a training: they share metrics, and are of steps that
+    ascend.
+    """
+    found = [row for row in rows if isinstance(row, MetricRow)]
+    if len(found) < _ENOUGH or any(b.step < a.step for a, b in pairwise(found)):
+        return False
+    shared = set.intersection(*(set(row.keys) for row in found))
+    return len(shared) >= _SHARED and any(METRIC.search(key.encode()) for key in shared)

@@ -1,0 +1,111 @@
+"""What each trainer writes: a TOML file beside this module for each of them.
+
+A file says how the trainer's console states a step, and which of its metrics mean an indicator,
+each with its definition and the line of source where it was read. A trainer of one's own is one
+more file, in the folder `trainers` of the configuration directory.
+"""
+
+from __future__ import annotations
+
+import re
+import sys
+from functools import cache
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from verl_tui.patterns import NamePattern, pattern
+
+if sys.version_info >= (3, 11):
+    import tomllib
+else:
+    import tomli as tomllib
+
+if TYPE_CHECKING:
+    from collections.abc import Collection
+
+
+class Form(NamedTuple):
+    """How a console states a step; what follows, up to another kind of line, belongs to it."""
+
+    trainer: str
+    """The trainer's name."""
+    word: bytes
+    """Every line that states a step contains it."""
+    step: re.Pattern[bytes]
+    """Found in such a line, the step as `step`; metrics may stand behind it. Where steps count anew
+    in each epoch, `each` is how many it has, and a line of its own states the `epoch`.
+    """
+    row: re.Pattern[bytes] | None = None
+    """What stands before the metrics of a line, where other lines may come between: then the block
+    goes on until the next step.
+    """
+    key: str = ""
+    """The metric of a block that is its step, where no line states it."""
+
+
+class Name(NamedTuple):
+    """A metric that means an indicator."""
+
+    indicator: str
+    key: NamePattern
+    """As the trainer logs it; in the tables a `*` stands for a part of the name."""
+    meaning: str
+    """What it is by the trainer's formula."""
+    source: str
+    """File and line where that was read."""
+    factor: float = 1.0
+    """What values are multiplied with to be the indicator's: -1 for a negated one."""
+
+
+class Trainer(NamedTuple):
+    """What is known of one trainer."""
+
+    name: str
+    own: tuple[NamePattern, ...]
+    """Metrics that no other one writes."""
+    forms: tuple[Form, ...]
+    """None where its console needs a reader of its own, or states no metrics."""
+    names: tuple[Name, ...]
+    """The best spelling of an indicator first."""
+    others: tuple[NamePattern, ...]
+    """Metrics that look like an indicator and are none."""
+
+
+@cache
+def trainers() -> tuple[Trainer, ...]:
+    """Return all trainers, in the order of their files' names."""
+    files = sorted(Path(__file__).parent.glob("*.toml"))
+    return tuple(
+        trainer_of(tomllib.loads(file.read_text(encoding="utf-8"))) for file in files
+    )
+
+
+def writers(keys: Collection[str]) -> list[Trainer]:
+    """Return the trainers whose own metrics are among the keys of a log."""
+    return [
+        one
+        for one in trainers()
+        if any(own.fullmatch(key) for own in one.own for key in keys)
+    ]
+
+
+def trainer_of(table: dict[str, Any]) -> Trainer:
+    """Return a trainer by its table; raises KeyError for what is missing in it."""
+    name = table["name"]
+    return Trainer(
+        name,
+        tuple([_keys(one) for one in table.get("own", ())]),
+        tuple([_form(name, one) for one in table.get("console", ())]),
+        tuple([Name(one[0], _keys(one[1]), *one[2:]) for one in table["names"]]),
+        tuple([_keys(one[0]) for one in table.get("others", ())]),
+    )
+
+
+def _keys(written: str) -> NamePattern:
+    return NamePattern("[^/]+".join(map(re.escape, written.split("*"))))
+
+
+def _form(trainer: str, table: dict[str, str]) -> Form:
+    row = pattern(table["row"].encode()) if "row" in table else None
+    step = pattern(table["step"].encode())
+    return Form(trainer, table["word"].encode(), step, row, table.get("key", ""))
