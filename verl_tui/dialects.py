@@ -76,12 +76,15 @@ _CLEAR: dict[Dialect, NamePattern] = {
 def dialect(keys: Collection[str]) -> Dialect:
     """Say whose names a log uses: verl's own, those of its tutorials, or another framework's.
 
-    One name that only verl writes decides. Otherwise clear names are counted, then names that
+    The own metrics of a trainer that has a file of its own decide, then one name that only verl
+    writes. Otherwise clear names are counted, then names that
     several share; a tie is `other`, since the tutorials' thresholds must not judge what they were
     not written for.
     """
-    if writers(keys):
-        return "other"
+    return "other" if writers(keys) else _by_names(keys)
+
+
+def _by_names(keys: Collection[str]) -> Dialect:
     count = Counter(evidence for key in one_each(keys) for evidence in _evidence(key))
     if count["verl", True]:
         return "verl"

@@ -305,17 +305,25 @@ def resolve(keys: Collection[str]) -> dict[str, str]:
     spread = _of_distributions(keys)
     for indicator in INDICATORS.values():
         for known in (own, spread) if spread else (own,):
-            for name in indicator.spellings:
-                if (
-                    isinstance(name, str)
-                    and name in known
-                    and _means_it(indicator.id, name, known, found)
-                ):
-                    found.setdefault(indicator.id, known[name])
-                    break
+            if (key := _spelled(indicator, known, found)) is not None:
+                found.setdefault(indicator.id, key)
     if scores := validation_keys(keys):
         found.setdefault("validation", scores[0])
     return found
+
+
+def _spelled(
+    indicator: Indicator, known: Mapping[str, str], found: Collection[str]
+) -> str | None:
+    """Return the key of the first spelling that a log has and that means the indicator there."""
+    for name in indicator.spellings:
+        if (
+            isinstance(name, str)
+            and name in known
+            and _means_it(indicator.id, name, known, found)
+        ):
+            return known[name]
+    return None
 
 
 def _of_trainers(keys: Collection[str]) -> tuple[dict[str, str], set[str]]:

@@ -43,13 +43,13 @@ class Form(NamedTuple):
     """The metric of a block that is its step, where no line states it."""
 
 
-class Name(NamedTuple):
+class Spelling(NamedTuple):
     """A metric that means an indicator."""
 
     indicator: str
     key: NamePattern
     """As the trainer logs it; in the tables a `*` stands for a part of the name."""
-    meaning: str
+    definition: str
     """What it is by the trainer's formula."""
     source: str
     """File and line where that was read."""
@@ -65,7 +65,7 @@ class Trainer(NamedTuple):
     """Metrics that no other one writes."""
     forms: tuple[Form, ...]
     """None where its console needs a reader of its own, or states no metrics."""
-    names: tuple[Name, ...]
+    names: tuple[Spelling, ...]
     """The best spelling of an indicator first."""
     others: tuple[NamePattern, ...]
     """Metrics that look like an indicator and are none."""
@@ -96,7 +96,7 @@ def trainer_of(table: dict[str, Any]) -> Trainer:
         name,
         tuple([_keys(one) for one in table.get("own", ())]),
         tuple([_form(name, one) for one in table.get("console", ())]),
-        tuple([Name(one[0], _keys(one[1]), *one[2:]) for one in table["names"]]),
+        tuple([Spelling(one[0], _keys(one[1]), *one[2:]) for one in table["names"]]),
         tuple([_keys(one[0]) for one in table.get("others", ())]),
     )
 

@@ -37,7 +37,10 @@ _BEFORE = 8
 """Lines that may stand between the step and its metrics, such as a title."""
 _LONGEST = 2000
 """Lines, and kilobytes of an object, after which a block is given up."""
-_WRITTEN = r"(?P<value>[-+]?(?:\d[\d,]{0,20}(?:\.\d{0,20})?|\.\d{1,20})(?:[eE][-+]?\d{1,3})?|nan|-?inf)"
+_WRITTEN = (
+    r"(?P<value>[-+]?(?:\d[\d,]{0,20}(?:\.\d{0,20})?|\.\d{1,20})(?:[eE][-+]?\d{1,3})?"
+    r"|nan|-?inf)"
+)
 _VALUE = (
     rf"['\"]?{_WRITTEN}['\"]?"
     r"(?: ?[A-Za-z%][\w/%.]{0,20})?(?: ?\([^()]{0,40}\))?,?"

@@ -258,8 +258,7 @@ class ConsoleDecoder:
             self._blank
             or number == self._number
             or self._sample.is_busy
-            or self._table.begun
-            or self._blocks.begun
+            or any((self._table.begun, self._blocks.begun))
             or self._settings.is_open
             or self._errors.framed
             or self._dicts.steps.cleared
