@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 from verl_tui.commands.arguments import CommandError, completes_paths
 from verl_tui.commands.output import EXIT_NOTHING
 from verl_tui.config import ConfigError, config_path, load_config
+from verl_tui.trainers import broken
 
 if TYPE_CHECKING:
     import argparse
@@ -101,6 +102,8 @@ def piped(paths: Sequence[str]) -> bool:
 def configuration(options: argparse.Namespace) -> Config:
     """Return the configuration with the changes of the command line, its rules checked."""
     config = load_config(options.config)
+    for sentence in broken():
+        raise ConfigError(sentence)
     if config.guide or config.notify:  # else there is nothing of the user's to check
         _check(config, options.config)
     ascii = True if getattr(options, "ascii", False) else config.ascii

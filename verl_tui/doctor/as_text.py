@@ -78,6 +78,8 @@ def _source(source: Mapping[str, Any]) -> Iterator[str]:
     for said in (source["note"], source["problem"]):
         if said:
             yield f"  {said}"
+    for line in (source["entry"] or "").splitlines():
+        yield f"    {line}"
 
 
 def _terminal(terminal: Mapping[str, Any]) -> list[str]:

@@ -15,7 +15,10 @@ from verl_tui.runs.run_id import run_id
 from verl_tui.runs.views.provenance import has_estimated_steps
 from verl_tui.runs.views.state import state, unread_form
 from verl_tui.sources.discovery import passed_over
+from verl_tui.sources.discovery.probing import DEEPEST
+from verl_tui.sources.files.compressed import head
 from verl_tui.sources.formats import no_logs
+from verl_tui.sources.formats.console.guesses import NOTE, entry_for
 from verl_tui.text import one_line
 from verl_tui.words import counted
 
@@ -23,6 +26,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
     from verl_tui.monitor import Monitor
+    from verl_tui.records import SourceStatus
     from verl_tui.runs.run import Run
     from verl_tui.runs.source_state import SourceState
 
@@ -136,7 +140,18 @@ def _source(source: SourceState) -> dict[str, Any]:
         "size": status.size,
         "problem": status.problem,
         "note": status.note,
+        "entry": _entry(status),
     }
+
+
+def _entry(status: SourceStatus) -> str | None:
+    """Return the file that would describe the trainer of a console whose steps were guessed."""
+    if NOTE not in (status.note or ""):
+        return None
+    try:
+        return entry_for(head(Path(status.path), DEEPEST))
+    except OSError:
+        return None
 
 
 def _evidence(path: str, format: str) -> str:

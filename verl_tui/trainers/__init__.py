@@ -13,7 +13,8 @@ from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from verl_tui.patterns import NamePattern, pattern
+from verl_tui.config import config_path
+from verl_tui.patterns import NamePattern
 
 if sys.version_info >= (3, 11):
     import tomllib
@@ -73,11 +74,37 @@ class Trainer(NamedTuple):
 
 @cache
 def trainers() -> tuple[Trainer, ...]:
-    """Return all trainers, in the order of their files' names."""
+    """Return all trainers: the user's own ones first, as far as their files can be read."""
+    own, _ = _users()
     files = sorted(Path(__file__).parent.glob("*.toml"))
-    return tuple(
-        trainer_of(tomllib.loads(file.read_text(encoding="utf-8"))) for file in files
-    )
+    return (*own, *map(_read, files))
+
+
+def broken() -> tuple[str, ...]:
+    """Return a sentence for each file of the user's that cannot be used."""
+    return _users()[1]
+
+
+@cache
+def _users() -> tuple[tuple[Trainer, ...], tuple[str, ...]]:
+    """Return the user's own trainers, and why others of his files cannot be used."""
+    files = sorted((config_path().parent / "trainers").glob("*.toml"))
+    read = [_read_users(file) for file in files]
+    found = tuple([one for one in read if isinstance(one, Trainer)])
+    return found, tuple([one for one in read if isinstance(one, str)])
+
+
+def _read_users(file: Path) -> Trainer | str:
+    try:
+        return _read(file)
+    except KeyError as error:
+        return f"{file}: has no {error}"
+    except (OSError, ValueError, TypeError, RecursionError, re.error) as error:
+        return f"{file}: {error}"
+
+
+def _read(file: Path) -> Trainer:
+    return trainer_of(tomllib.loads(file.read_text(encoding="utf-8")))
 
 
 def writers(keys: Collection[str]) -> list[Trainer]:
@@ -106,6 +133,8 @@ def _keys(written: str) -> NamePattern:
 
 
 def _form(trainer: str, table: dict[str, str]) -> Form:
-    row = pattern(table["row"].encode()) if "row" in table else None
-    step = pattern(table["step"].encode())
+    row = re.compile(table["row"].encode()) if "row" in table else None
+    step = re.compile(table["step"].encode())
+    if not table.get("key") and "step" not in step.groupindex:
+        raise ValueError("`step` needs a group (?P<step>…)")
     return Form(trainer, table["word"].encode(), step, row, table.get("key", ""))

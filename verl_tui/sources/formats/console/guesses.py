@@ -27,6 +27,7 @@ _STEP = pattern(
     rb"(?i)(?<![\w/])(?P<word>(?:global|train(?:ing)?|opt(?:imi[sz]er)?|policy)?[ _-]?"
     rb"(?:step|iteration|iter|update))s?[ _]?[#:=]?\s{0,20}(?P<step>\d{1,12})(?![\w.]|:\d)"
 )
+_SPECIAL = pattern(rb"[\\.^$*+?{}\[\]()|]")
 _BEHIND = (
     rb"(?P<step>\d{1,12})(?![\w.]|:\d)(?:\s{0,20}(?:/|of)\s{0,20}\d{1,12})?"
     rb"[\s:\])}=#*|,-]{0,200}"
@@ -85,14 +86,38 @@ def form_in(text: bytes) -> Form | None:
     return None
 
 
+def entry_for(text: bytes) -> str | None:
+    """Return the file that would describe the trainer of a console, None if its steps are not
+    guessed.
+    """
+    form = form_in(text)
+    if form is None:
+        return None
+    step = form.step.pattern.decode("utf-8", "replace")
+    return f"""# Put this into the folder `trainers` beside the configuration.
+name = "my trainer"
+own = []  # metrics that no other trainer writes
+names = [  # indicator, metric, what it is, where that was read
+  # ["reward", "the metric", "its definition", "file.py:12"],
+]
+
+[[console]]
+word = {form.word.decode()!r}
+step = '{step}'
+"""
+
+
 def _shape(begin: bytes) -> bytes:
     return re.sub(rb"\d+", b"0", begin)
 
 
 def _expression(begin: bytes) -> bytes:
     """Return the expression of a line that begins like one, with other digits."""
-    written = rb"\d{1,20}".join(map(re.escape, re.split(rb"\d+", begin)))
-    return b"^" + written + _BEHIND
+    return (
+        b"^"
+        + re.sub(rb"\d+", rb"\\d{1,20}", _SPECIAL.sub(rb"\\\g<0>", begin))
+        + _BEHIND
+    )
 
 
 def _rows(form: Form, lines: Iterable[bytes]) -> Sequence[MetricRow | Sample]:
