@@ -15,6 +15,7 @@ from verl_tui.runs.run_id import run_id
 from verl_tui.runs.views.provenance import has_estimated_steps
 from verl_tui.runs.views.state import state, unread_form
 from verl_tui.sources.discovery import passed_over
+from verl_tui.sources.files.binary import PACKED
 from verl_tui.sources.formats import no_logs
 from verl_tui.text import one_line
 from verl_tui.words import counted
@@ -35,7 +36,7 @@ _USUAL = frozenset(
     {
         passed_over.NO_LOG,
         passed_over.UNKNOWN,
-        passed_over.PACKED,
+        PACKED,
         passed_over.UNSURE,
         passed_over.NO_STEP,
     }
