@@ -84,8 +84,7 @@ class WandbCopies:
 
     def join_starts(self, here: Folder, runs: list[Folder]) -> list[Folder]:
         """Join the starts of one training that its console names; leave undecided ones out."""
-        copies = {wandb_id(run.directory): run for run in runs}
-        copies.pop(None, None)
+        copies = _by_id(runs)
         logs = list(chain.from_iterable(map(consoles, (here, *runs))))
         if self._reported is None or not copies or not logs:
             return runs
@@ -104,7 +103,7 @@ class WandbCopies:
         self, units: list[Folder], kept: list[Folder]
     ) -> tuple[list[Folder], list[Folder]]:
         """Assign runs to the only log that names them; return the logs and the runs left over."""
-        copies = [run for run in (*units, *kept) if wandb_id(run.directory) is not None]
+        copies = _by_id([*units, *kept]).values()
         there = set().union(*map(_all_ids, copies))
         reports = [(unit, self._named_by(unit) & there) for unit in units]
         given: set[int] = set()
@@ -178,6 +177,10 @@ class WandbCopies:
                 self._steps[path] = _first_step(path, file_size(path))
             return self._steps[path]
         return None
+
+
+def _by_id(runs: Iterable[Folder]) -> dict[str, Folder]:
+    return {one: run for run in runs if (one := wandb_id(run.directory)) is not None}
 
 
 def _without(folders: Iterable[Folder], gone: set[int]) -> list[Folder]:
