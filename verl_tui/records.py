@@ -414,8 +414,8 @@ class GpuProcess:
     """Bytes."""
     cwd: str = ""
     """Directory it works in, empty if it cannot be seen."""
-    files: frozenset[str] = frozenset()
-    """Files written by it, by its parents, or by a `tee` behind these."""
+    line: frozenset[int] = frozenset()
+    """Its own number, and those of the processes that it descends from."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -16,6 +16,7 @@ from verl_tui.records import (
     MetricRows,
     Settings,
     SourceStatus,
+    Writer,
 )
 from verl_tui.runs.run import Run
 from verl_tui.runs.views.devices import (
@@ -33,6 +34,7 @@ if TYPE_CHECKING:
 
 GIB = 1 << 30
 LOG = "/logs/run/w.wandb"
+WRITER = Writer(4711, "python")
 
 
 def reading(*percents: float | None) -> GpuReading:
@@ -59,7 +61,8 @@ def logged(
     settings = Settings(
         {"wandb.gpu": "NVIDIA H100 80GB HBM3", "wandb.host": "node1"}, LOG
     )
-    run.apply(Batch("run", SourceStatus(LOG, "W&B run"), (settings, rows)), 0.0)
+    status = SourceStatus(LOG, "W&B run", writer=WRITER)
+    run.apply(Batch("run", status, (settings, rows)), 0.0)
     return run
 
 
@@ -178,8 +181,8 @@ def test_measured_values_of_several_tables_are_in_the_order_of_writing() -> None
 @pytest.mark.parametrize(
     ("process", "words"),
     [
-        (GpuProcess(1, files=frozenset({LOG})), "of this run"),
-        (GpuProcess(1, files=frozenset({"/logs/run/other"})), ""),
+        (GpuProcess(1, line=frozenset({1, WRITER.pid})), "of this run"),
+        (GpuProcess(1, line=frozenset({1, 5})), ""),
         (GpuProcess(1, cwd="/logs/run"), "in its directory"),
         (GpuProcess(1, cwd="/logs/run/deeper"), "in its directory"),
         (GpuProcess(1, cwd="/logs/run2"), ""),

@@ -28,8 +28,7 @@ from verl_tui.sources.feed import Feed
 from verl_tui.sources.fields.row_batcher import RowBatcher
 from verl_tui.sources.http import addresses
 from verl_tui.sources.http.addresses import NoAnswerError
-from verl_tui.sources.http.client import AUTHORIZATION, Client
-from verl_tui.sources.http.exchange import CA_FILE
+from verl_tui.sources.http.client import AUTHORIZATION, CA_FILE, Client
 from verl_tui.sources.http.poller import Poller
 from verl_tui.sources.http.prometheus_answers import (
     AnswerRows,

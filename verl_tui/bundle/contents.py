@@ -131,7 +131,7 @@ class _Evidence:
     @cached_property
     def pids(self) -> list[int]:
         """The processes of the run."""
-        return processes.with_children(processes.pids(self.run, self.monitor.gpus))
+        return processes.with_children(processes.pids(self.run))
 
 
 def _summary(of: _Evidence) -> Iterator[BundledFile]:

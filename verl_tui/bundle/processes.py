@@ -13,7 +13,6 @@ from verl_tui.text import one_line
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from verl_tui.records import GpuReading
     from verl_tui.runs.run import Run
 
 _MOST = 16
@@ -32,23 +31,14 @@ _DENIED = (
 )
 
 
-def pids(run: Run, gpus: GpuReading | None) -> list[int]:
-    """Return the processes of this host that write a run's logs, and those that compute for it,
-    without their children.
+def pids(run: Run) -> list[int]:
+    """Return the processes of this host that write a run's logs; those that compute for it are
+    among their children.
     """
     writers = (state.status.writer for state in run.sources.values())
     known = [one for one in writers if one is not None]
     found = [one.pid for one in known if not one.gone and not one.by_name]
-    return list(dict.fromkeys([*found, *_computing(run, gpus)]))
-
-
-def _computing(run: Run, gpus: GpuReading | None) -> list[int]:
-    """Return the processes on this host's GPUs that write a run's logs."""
-    paths = set(run.paths)
-    used = []
-    if gpus is not None:
-        used = [one for gpu in gpus.gpus for one in gpu.processes or ()]
-    return [one.pid for one in used if paths & one.files]
+    return list(dict.fromkeys(found))
 
 
 def with_children(found: Sequence[int]) -> list[int]:

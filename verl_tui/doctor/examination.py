@@ -16,6 +16,7 @@ from verl_tui.runs.views.provenance import has_estimated_steps
 from verl_tui.runs.views.state import state, unread_form
 from verl_tui.sources.discovery import passed_over
 from verl_tui.sources.discovery.probing import DEEPEST
+from verl_tui.sources.files.binary import PACKED
 from verl_tui.sources.files.compressed import head
 from verl_tui.sources.formats import no_logs
 from verl_tui.sources.formats.console.guesses import NOTE, entry_for
@@ -39,7 +40,7 @@ _USUAL = frozenset(
     {
         passed_over.NO_LOG,
         passed_over.UNKNOWN,
-        passed_over.PACKED,
+        PACKED,
         passed_over.UNSURE,
         passed_over.NO_STEP,
     }

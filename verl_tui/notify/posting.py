@@ -14,11 +14,11 @@ from typing import TYPE_CHECKING
 from urllib.parse import SplitResult, unquote, urlsplit
 from urllib.request import getproxies, proxy_bypass
 
-from verl_tui.sources.http.exchange import UNANSWERED, Exchange, connected, trust
+from verl_tui.sources.http.client import UNANSWERED, Exchange, connected, trust
 
 if TYPE_CHECKING:
     from verl_tui.notify.presets import Request
-    from verl_tui.sources.http.exchange import Reply
+    from verl_tui.sources.http.client import Reply
 
 DEADLINE = 10.0
 """Seconds of a post in all: chats answer within one."""

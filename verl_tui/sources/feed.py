@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 from verl_tui import debug_log
 from verl_tui.records import Reread
-from verl_tui.sources.discovery import by_step
 from verl_tui.sources.discovery.finder import Discovery, Finder
 from verl_tui.sources.file_owners import FileOwners
 from verl_tui.sources.files.paths import is_folder
@@ -26,6 +24,7 @@ from verl_tui.text import one_line
 if TYPE_CHECKING:
     import threading
     from collections.abc import Callable, Iterator, Sequence
+    from pathlib import Path
 
     from watchfiles import Change
 
@@ -81,7 +80,8 @@ class Feed:
         self._served = Served(
             [spec for spec in specs if addresses.is_meant(spec)], every=poll_interval
         )
-        self._readers: dict[tuple[str, Path], SourceReader] = {}
+        self._readers: dict[tuple[str, str], SourceReader] = {}
+        """By the name of the run, and by kind and place of the source."""
         self._owners = FileOwners()
         self._watch = watch or WriterWatch()
         self._previews = Previews()
@@ -111,7 +111,7 @@ class Feed:
         self.reread = [Reread(name, name in self.names) for name in dropped]
         for name, source in self._served.sources():
             address = source.status().path
-            self._readers[name, Path(address)] = SourceReader(
+            self._readers[name, address] = SourceReader(
                 name, source, address, source.status().format, self._watch
             )
         self.discovery = replace(
@@ -186,7 +186,7 @@ class Feed:
 
     def _engine_reader(self, run: str, source: EngineSource) -> SourceReader:
         status = source.status()
-        reader = self._readers[run, Path(f"engine {status.path}")] = SourceReader(
+        reader = self._readers[run, f"engine {status.path}"] = SourceReader(
             run, source, status.path, status.format, self._watch
         )
         return reader
@@ -352,9 +352,9 @@ class Feed:
             return
         own = [file for file in run.files if self._owners.owns(name, file)]
         for file in own:
-            if (name, by_step.source_path(file)) not in self._readers:
+            if (name, _key(file)) not in self._readers:
                 self._read_file(name, file)
-        if any(file.format is not None and file.format.anchor for file in own):
+        if any(file.is_log for file in own):
             self._add_checkpoints(name, run.directory)
         self._set_homes(name, run)
 
@@ -364,21 +364,30 @@ class Feed:
         ordinal = self._owners.ordinal(run, file, count)
         source = self._source_of(file, ordinal)
         self._previews.add(run, file, ordinal)
-        format = file.format.name if file.format is not None else "settings"
+        format = _kind(file)
         reader = SourceReader(run, source, file.path, format, self._watch)
-        self._readers[run, by_step.source_path(file)] = reader
+        self._readers[run, _key(file)] = reader
         debug_log.note("found", run=run, format=format, path=file.path)
 
     def _set_homes(self, name: str, run: FoundRun) -> None:
-        known = self._readers.get((name, run.directory))
+        known = self._readers.get((name, f"checkpoints {run.directory}"))
         if known is not None and isinstance(known.source, CheckpointSource):
             known.source.homes = run.checkpoints
 
     def _add_checkpoints(self, name: str, directory: Path) -> None:
-        if (name, directory) not in self._readers:
+        key = name, f"checkpoints {directory}"
+        if key not in self._readers:
             source = CheckpointSource(directory, ())
-            reader = SourceReader(name, source, directory, "checkpoints", self._watch)
-            self._readers[name, directory] = reader
+            reader = SourceReader(name, source, directory, source.format, self._watch)
+            self._readers[key] = reader
+
+
+def _kind(file: FoundFile) -> str:
+    return file.format.name if file.format is not None else "settings"
+
+
+def _key(file: FoundFile) -> str:
+    return f"{_kind(file)} {file.path}"
 
 
 def _any_new(changes: set[tuple[Change, str]]) -> bool:

@@ -29,7 +29,7 @@ class FileOwners:
     def name(self, run: FoundRun) -> str:
         """Return a run's name: the one that its first file was found under."""
         logs = [file for file in run.files if file.format is not None]
-        logs.sort(key=lambda file: not (file.format and file.format.anchor))
+        logs.sort(key=lambda file: not file.is_log)
         known = [file.path for file in logs]
         name = next(
             (self._names[path] for path in known if path in self._names), run.name

@@ -18,6 +18,7 @@ from verl_tui.records import (
     Restart,
     Settings,
     SourceStatus,
+    Writer,
 )
 from verl_tui.runs.views.devices import COLUMNS, READINGS
 from verl_tui.tui.panels.gpus import GpusPanel
@@ -305,7 +306,7 @@ def of_wandb(count: int, nodes: tuple[str, ...] = ("",), host: str = "node1") ->
 
 @pytest.mark.parametrize("zoomed", [False, True])
 async def test_any_number_of_devices_at_any_size(zoomed: bool) -> None:
-    process = GpuProcess(4711, HOSTILE[1], 60 * GIB, "/", frozenset({"/logs/grpo"}))
+    process = GpuProcess(4711, HOSTILE[1], 60 * GIB, "/", frozenset({4711}))
     nodes = tuple(f"worker-{n}" for n in range(8))
     views = []
     for count, run in (
@@ -354,11 +355,14 @@ async def zoomed(view: View, size: tuple[int, int] = (100, 40)) -> str:
 
 
 async def test_zoomed_each_device_has_its_past_and_its_processes() -> None:
-    mine = GpuProcess(4711, "ray::WorkerDict", 60 * GIB, "/", frozenset({"/logs/grpo"}))
+    mine = GpuProcess(4711, "ray::WorkerDict", 60 * GIB, "/", frozenset({4711, 4700}))
     near = GpuProcess(12, "python eval.py", 2 * GIB, "/logs")
     other = GpuProcess(13, "", None)
     reading = many(2, processes=(mine, near, other), throttle=("power cap",))
-    text = await zoomed(watched(reading, make_run(), times=60))
+    run = make_run()
+    status = SourceStatus("/logs/grpo", "verl", writer=Writer(4700, "python"))
+    run.apply(Batch(run.name, status), NOW)
+    text = await zoomed(watched(reading, run, times=60))
     assert "4711 ray::WorkerDict 60.0 GiB  of this run" in text
     assert "12 python eval.py 2.0 GiB  in its directory" in text
     assert "13 name not visible" in text

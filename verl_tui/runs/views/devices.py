@@ -290,12 +290,12 @@ def same_host(one: str, other: str) -> bool:
 
 def owns(run: Run) -> Callable[[GpuProcess], str]:
     """Return the evidence that a process belongs to a run, in words; empty if there is none."""
-    absolute = [Path(path).absolute() for path in run.paths]
-    paths = {str(path) for path in absolute}
-    folders = {str(path.parent) for path in absolute}
+    folders = {str(Path(path).absolute().parent) for path in run.paths}
+    written = [state.status.writer for state in run.sources.values()]
+    writers = {writer.pid for writer in written if writer is not None}
 
     def words(process: GpuProcess) -> str:
-        if paths & process.files:
+        if writers & process.line:
             return "of this run"
         return "in its directory" if _within(process.cwd, folders) else ""
 

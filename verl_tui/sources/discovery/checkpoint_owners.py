@@ -105,11 +105,7 @@ def _holds(run: FoundRun, home: Path) -> bool:
 
 def _names(run: FoundRun) -> set[str]:
     """Return the names that a run's checkpoints may lie under."""
-    stems = {
-        stem(file.path)
-        for file in run.files
-        if file.format is not None and file.format.anchor
-    }
+    stems = {stem(file.path) for file in run.files if file.is_log}
     titles = {file.title for file in run.files}
     names = {run.name, run.directory.name, *stems, *titles}
     return {name for name in names if name and not naming.is_generic(name)}

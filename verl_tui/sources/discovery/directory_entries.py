@@ -1,17 +1,24 @@
-"""Select the entries of a directory that may belong to a run, by their names and links."""
+"""Select the entries of a directory that may belong to a run, by their names and links, before any
+is opened.
+"""
 
 from __future__ import annotations
 
 import os
+import re
+from enum import Enum
+from functools import lru_cache
 from operator import attrgetter, methodcaller
 from pathlib import Path
 
 from verl_tui.patterns import pattern
 from verl_tui.sources.discovery.found import WANDB, wandb_id
-from verl_tui.sources.discovery.name_classes import NameClass, classify_name
 from verl_tui.sources.files.checkpoint_names import HOMES, checkpoint_step
+from verl_tui.sources.files.compressed import SUFFIX
 from verl_tui.sources.files.paths import is_folder
+from verl_tui.sources.files.rotated import base
 from verl_tui.sources.folders.setting_files import NAMES as SETTINGS
+from verl_tui.sources.formats.tensorboard import reader as tensorboard
 
 _OURS = "verl-tui"
 _EXPORTED = pattern(
@@ -19,6 +26,81 @@ _EXPORTED = pattern(
 )
 """Files that verl-tui exported: read only if the user names them."""
 _SKIPPED = {"lost+found", "node_modules", "__pycache__", "site-packages", *HOMES}
+_CACHED_NAMES = 2**15
+"""Names are classified again every few seconds, with each scan."""
+
+
+_LOGS = frozenset({
+    ".jsonl", ".log", ".out", ".err", ".txt", ".json", ".csv", ".wandb", ".parquet", ".db",
+    ".prom", "",
+})  # fmt: skip
+_REPORTED = {".log", ".out", ".err", ".jsonl", ".wandb"}
+"""Suffixes of files that are reported if their format is unknown: hardly any but logs have them."""
+_PACKED = {".bz2", ".xz", ".zst", ".lz4"}
+"""Suffixes of compressed files that are not read, but reported if they were logs."""
+_OTHERS = frozenset({
+    ".py", ".pyc", ".pyi", ".pyx", ".ipynb", ".sh", ".bash", ".zsh", ".fish", ".c", ".cc",
+    ".cpp", ".cu", ".cuh", ".h", ".hpp", ".rs", ".go", ".js", ".mjs", ".ts", ".tsx", ".css",
+    ".scss", ".html", ".htm", ".java", ".rb", ".pl", ".lua", ".sql", ".r", ".so", ".a",
+    ".o", ".dll", ".exe", ".whl", ".egg", ".zip", ".tar", ".tgz", ".bz2", ".xz", ".zst",
+    ".7z", ".rar", ".png", ".jpg", ".jpeg", ".gif", ".svg", ".webp", ".bmp", ".ico", ".tif",
+    ".tiff", ".pdf", ".mp4", ".mp3", ".wav", ".avi", ".safetensors", ".pt", ".pth", ".bin",
+    ".ckpt", ".onnx", ".gguf", ".npz", ".npy", ".pkl", ".pickle", ".h5", ".hdf5", ".arrow",
+    ".feather", ".lmdb", ".tfrecord", ".distcp", ".model", ".metadata", ".lock", ".toml",
+    ".ini", ".cfg", ".yaml", ".yml", ".xml", ".j2", ".jinja", ".tmpl", ".pid", ".prof",
+    ".bib", ".tex", ".docx", ".xlsx", ".pptx", ".ttf", ".woff", ".woff2", ".map", ".patch",
+    ".diff", ".swp", ".tsv",
+})  # fmt: skip
+"""Suffixes of code, weights, pictures and other files that are never logs."""
+_WRITTEN = pattern(
+    r"(?:readme|license|licence|notice|authors|contributing|changelog|changes|copying|manifest"
+    r"|makefile|dockerfile|todo"
+    r"|requirements|install|version|gemfile|procfile|vocab|merges|index|setup)\b.*",
+    re.IGNORECASE,
+)
+"""Names of what people write, and of what comes with code and models."""
+
+
+class NameClass(Enum):
+    """Classes of file names."""
+
+    LOG = "log"
+    """A name that logs have."""
+    ODD = "odd"
+    """A name that any file may have."""
+    OTHER = "other"
+    """A name that no log has."""
+
+
+@lru_cache(maxsize=_CACHED_NAMES)
+def classify_name(name: str) -> NameClass:
+    """Return the class of a file's name."""
+    if tensorboard.NAMED in name:
+        return NameClass.LOG
+    suffix = suffix_of(name)
+    if suffix in _OTHERS:
+        return NameClass.OTHER
+    if suffix not in _LOGS or _WRITTEN.fullmatch(name):
+        return NameClass.ODD
+    if name.startswith("."):
+        return NameClass.ODD
+    return NameClass.LOG
+
+
+@lru_cache(maxsize=_CACHED_NAMES)
+def is_worth_reporting(name: str) -> bool:
+    """True if hardly anything but a log has such a name."""
+    return tensorboard.NAMED in name or suffix_of(name) in _REPORTED
+
+
+@lru_cache(maxsize=_CACHED_NAMES)
+def suffix_of(name: str) -> str:
+    """Return a file's suffix without that of a rotation or a compression."""
+    stem, packed = os.path.splitext(name)  # noqa: PTH122 - quick
+    if packed.lower() in _PACKED and suffix_of(stem) in _REPORTED:
+        name = stem
+    name = base(name) or name.lower().removesuffix(SUFFIX)
+    return os.path.splitext(name)[1].lower()  # noqa: PTH122 - quick
 
 
 def entries_of(directory: Path) -> list[os.DirEntry[str]]:

@@ -5,36 +5,48 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from verl_tui.sources.discovery import by_step, passed_over, ranks
+from verl_tui.patterns import pattern
+from verl_tui.sources.discovery import passed_over
 from verl_tui.sources.discovery.checkpoint_owners import CheckpointHome
 from verl_tui.sources.discovery.directory_entries import (
     entries_of,
     is_bookkeeping,
     is_relevant,
     is_skipped,
+    is_worth_reporting,
     leads_within,
     list_entries,
 )
 from verl_tui.sources.discovery.found import Folder, FoundFile, log_name, wandb_id
 from verl_tui.sources.discovery.grouping import grouped_runs
-from verl_tui.sources.discovery.name_classes import is_worth_reporting
 from verl_tui.sources.files import rotated
 from verl_tui.sources.files.checkpoint_names import HOMES
 from verl_tui.sources.files.paths import is_file, is_folder
 from verl_tui.sources.folders.checkpoint_folders import homes, is_home
 from verl_tui.sources.folders.setting_files import NAMES as SETTINGS
-from verl_tui.sources.formats import trainer_state
+from verl_tui.sources.formats import parquet, rollouts, trainer_state
 from verl_tui.sources.formats.console import reader as console
 from verl_tui.sources.formats.no_logs import OWN
 
 if TYPE_CHECKING:
     import os
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
 
     from verl_tui.sources.discovery.probing import Probe
     from verl_tui.sources.discovery.wandb_copies import WandbCopies
+    from verl_tui.sources.formats.format import Format
 
 _DEEPEST = 12
+_BY_STEP: tuple[tuple[Format, Callable[[str], int | None]], ...] = (
+    (rollouts, rollouts.dump_step),
+    (parquet, parquet.table_step),
+)
+"""Formats with one file a step, whose directories are one source; and what reads a name's step."""
+_RAYS_OWN = pattern(
+    r"(?:raylet|gcs_server|monitor|log_monitor|dashboard|runtime_env|agent|ray_client|debug_state"
+    r"|io-worker|python-core|old|export|events?).*"
+)
+"""Ray's bookkeeping beside the logs of its workers."""
 MOST_DIRECTORIES = 20_000
 """Directories read below one path: with more, the user has named a whole disk."""
 
@@ -167,22 +179,15 @@ class DirectoryWalk:
         known = self._probe.known(written, doubted=hydra and path.suffix == ".log")
         if known is not None:
             taken.add(path)
-            kept = here.anchors if known.format.anchor else here.extras
-            kept.append(
-                FoundFile(path, known.format, sure=known.sure, title=known.title)
-            )
-        elif self._is_unknown_log(written, path):
-            self.unknown[written] = self._probe.why_unknown(written)
+            kept = here.anchors if known.is_log else here.extras
+            kept.append(known._replace(path=path))
+        elif not passed_over.is_data(path, self.top):
+            self._note_unknown(written)
 
-    def _is_unknown_log(self, written: Path, path: Path) -> bool:
-        return (
-            (
-                is_worth_reporting(written.name)
-                or self._probe.why_unknown(written) == OWN
-            )
-            and self._probe.size(written) > 0
-            and not passed_over.is_data(path, self.top)
-        )
+    def _note_unknown(self, path: Path) -> None:
+        why = self._probe.why_unknown(path)
+        if why == OWN or (why and is_worth_reporting(path.name)):
+            self.unknown[path] = why
 
     def _drop_stepless(self, here: Folder, below: Sequence[Folder]) -> None:
         """Drop consoles without a step where there is a better log of the same run."""
@@ -222,10 +227,11 @@ def _is_no_log(path: Path, *, dumped: bool) -> bool:
     """Return whether a file is bookkeeping or a part of a directory of dumps."""
     if path.name in SETTINGS:
         return False
+    of_ray = path.parent.name == "logs" and "session_" in path.parent.parent.name
     return (
         is_bookkeeping(path)
-        or ranks.is_of_ray(path)
-        or (dumped and by_step.is_of_a_step(path.name))
+        or (of_ray and _RAYS_OWN.match(path.name) is not None)
+        or (dumped and any(step(path.name) is not None for _, step in _BY_STEP))
     )
 
 
@@ -253,11 +259,13 @@ def settings_file(path: Path, probe: Probe) -> FoundFile:
 
 def dump_folders(directory: Path, probe: Probe) -> list[FoundFile]:
     """Return a directory as a source for each format of dumps or tables that it holds."""
-    names = [entry.name for entry in entries_of(directory)]
-    return [
-        FoundFile(directory, format)
-        for format in by_step.formats(directory, names, probe)
-    ]
+    paths = [directory / entry.name for entry in entries_of(directory)]
+    found = []
+    for format, step in _BY_STEP:
+        known = (probe.known(path) for path in paths if step(path.name) is not None)
+        if any(one is not None and one.format is format for one in known):
+            found.append(FoundFile(directory, format))
+    return found
 
 
 def error_logs(here: Folder) -> list[FoundFile]:

@@ -16,7 +16,11 @@ from verl_tui.sources.discovery.checkpoint_owners import (
     homes_around,
     with_checkpoints,
 )
-from verl_tui.sources.discovery.directory_entries import entries_of
+from verl_tui.sources.discovery.directory_entries import (
+    NameClass,
+    classify_name,
+    entries_of,
+)
 from verl_tui.sources.discovery.directory_walk import (
     DirectoryWalk,
     dump_folders,
@@ -26,10 +30,13 @@ from verl_tui.sources.discovery.directory_walk import (
 )
 from verl_tui.sources.discovery.found import Folder, FoundFile, FoundRun, stem
 from verl_tui.sources.discovery.grouping import named_runs
-from verl_tui.sources.discovery.name_classes import NameClass, classify_name
-from verl_tui.sources.discovery.named_files import NamedFiles
 from verl_tui.sources.discovery.passed_over import UNKNOWN, PassedOver, some
-from verl_tui.sources.discovery.probing import MOST_ODD, Probe, reason_of
+from verl_tui.sources.discovery.probing import (
+    MOST_ODD,
+    NoLogError,
+    Probe,
+    reason_of,
+)
 from verl_tui.sources.discovery.runs_in_files import RunsInFiles
 from verl_tui.sources.discovery.wandb_copies import WandbCopies
 from verl_tui.sources.files import rotated
@@ -73,7 +80,6 @@ class Finder:
     def __init__(self, specs: Sequence[str]) -> None:
         self.specs = tuple(specs)
         self._probe = Probe()
-        self._named = NamedFiles()
         self._copies = WandbCopies()
         self._within = RunsInFiles()
         self.directories: set[Path] = set()
@@ -94,7 +100,7 @@ class Finder:
         """The files that the last scan took for another format than the one before: only a part of
         their beginning had been there.
         """
-        return self._probe.changed | self._named.changed
+        return self._probe.changed
 
     def scan(self, reported: Mapping[Path, Sequence[str]] | None = None) -> Discovery:
         """Look at the file system once.
@@ -123,7 +129,6 @@ class Finder:
 
     def _begin(self, reported: Mapping[Path, Sequence[str]] | None) -> None:
         self._probe.begin()
-        self._named.begin()
         self._copies.begin(reported)
         self.directories = set()
         self._homes = []
@@ -182,10 +187,11 @@ class Finder:
         self.directories.add(path.parent)
         name = one_line(str(path))
         path = _main_log(path)
-        file, reason, wait = self._named.recognise(path)
-        if file is None:
-            sentences = self._waiting if wait else self._problems
-            sentences.append(f"{name}: {reason}")
+        try:
+            file = self._probe.named(path)
+        except NoLogError as error:
+            sentences = self._waiting if error.waits else self._problems
+            sentences.append(f"{name}: {error}")
             return
         folder = Folder(path.parent, stem(path), [file], stem=stem(path))
         folder.anchors.extend(error_logs(folder))

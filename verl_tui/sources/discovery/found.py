@@ -1,18 +1,18 @@
-"""Files that were found, in the folders that may be runs."""
+"""Files that were found, the logs that they are part of, and the folders that may be runs."""
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass, field
 from functools import lru_cache
 from stat import S_ISDIR
 from typing import TYPE_CHECKING, NamedTuple
 
 from verl_tui.patterns import pattern
-from verl_tui.sources.discovery import ranks
 from verl_tui.sources.formats.console import reader as console
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Iterable
     from pathlib import Path
 
     from verl_tui.sources.formats.format import Format
@@ -29,6 +29,20 @@ _HPARAMS = pattern(r"\d{10}\.\d+")
 """A folder in which torch's `SummaryWriter.add_hparams` puts an event file of its own, named by the
 time.
 """
+_PROCESSES = (
+    (pattern(r"(?s)(.+)/attempt_\d+/(\d+)/(?:stdout|stderr)\.log"), None),
+    (pattern(r"(?s)(.+/logs)/job-driver-[^/]*"), 0),
+    (pattern(r"(?s)(.+)/worker-[0-9a-f]{20,}-(?!f{8})[0-9a-f]{8}-\d+\.(?:out|err)"), 1),
+)
+"""Paths of the logs of single processes, and their rank where the path does not state it: of
+torchrun's `--log-dir` (torch/distributed/elastic/multiprocessing), and of Ray's jobs in
+`/tmp/ray/session_latest/logs` (ray/_private/node.py), whose workers' names do not show which one is
+the first; a worker without a job has `ffffffff`.
+"""
+_RANK = pattern(
+    r"(?:(?<=[^A-Za-z])|^)(?:local|global|node)?[._-]?rank[._-]?(\d{1,5})(?!\d)",
+    re.IGNORECASE,
+)
 
 
 class FoundFile(NamedTuple):
@@ -43,6 +57,11 @@ class FoundFile(NamedTuple):
     """False for a console without a step: it is a run only if there is no better one beside it."""
     title: str = ""
     """Name of the experiment in its beginning."""
+
+    @property
+    def is_log(self) -> bool:
+        """True if it makes a run: settings and samples do not."""
+        return self.format is not None and self.format.anchor
 
 
 class FoundRun(NamedTuple):
@@ -81,6 +100,28 @@ class Folder:
         return {
             (file.format.name, log_name(file)) for file in self.anchors if file.format
         }
+
+
+class Member(NamedTuple):
+    """A log of one process among several of a training."""
+
+    log: str
+    """Path that the logs of all of them have in common."""
+    rank: int
+    """The log of rank 0 usually holds most."""
+
+
+def member(path: Path) -> Member | None:
+    """Return the training and the rank of a process's log, None for the only log of a training."""
+    for form, rank in _PROCESSES:
+        if found := form.fullmatch(str(path)):
+            return Member(found[1], int(found[2]) if rank is None else rank)
+    for place in (path, path.parent):
+        if found := _RANK.search(place.name):
+            name = place.name[: found.start()] + "#" + place.name[found.end() :]
+            log = place.with_name(name) / path.relative_to(place)
+            return Member(str(log.with_suffix("")), int(found[1]))
+    return None
 
 
 def wandb_id(path: Path) -> str | None:
@@ -138,9 +179,8 @@ def log_name(file: FoundFile) -> str:
     if is_events(file.path):
         folder = file.path.parent
         return str(folder.parent if _HPARAMS.fullmatch(folder.name) else folder)
-    member = ranks.member(file.path)
-    if member is not None:
-        return member.log
+    if (one := member(file.path)) is not None:
+        return one.log
     return f"{file.path.parent}/{stem(file.path)}"
 
 
@@ -163,33 +203,23 @@ def one_log_each(folders: Iterable[Folder]) -> bool:
 
 
 def merge_into(here: Folder, runs: Iterable[Folder]) -> Folder:
-    """Add the files of further folders to a run; return the run."""
+    """Add the files of further folders to a run; return the run. Of W&B's runs its copy of the
+    console is left out where the run has its own.
+    """
     for folder in runs:
-        copied = without_console_copy(folder) if has_console(here) else folder
-        here.anchors.extend(copied.anchors)
-        here.extras.extend(copied.extras)
+        own = bool(consoles(here))
+        here.anchors += [
+            file for file in folder.anchors if not (own and _is_console_copy(file))
+        ]
+        here.extras += folder.extras
     return here
 
 
-def has_console(folder: Folder) -> bool:
-    """True if a run has a console other than W&B's copy."""
-    return next(consoles(folder), None) is not None
+def consoles(folder: Folder) -> list[FoundFile]:
+    """Return the consoles of a run, except W&B's copies."""
+    found = [file for file in folder.anchors if file.format is console]
+    return [file for file in found if not _is_console_copy(file)]
 
 
-def consoles(folder: Folder) -> Iterator[FoundFile]:
-    """Yield the consoles of a run, except W&B's copies."""
-    return (
-        file
-        for file in folder.anchors
-        if file.format is console and wandb_id(file.path) is None
-    )
-
-
-def without_console_copy(copy: Folder) -> Folder:
-    """Return W&B's run without its copy of the console, which repeats the run's own console."""
-    anchors = [
-        file
-        for file in copy.anchors
-        if file.format is not console or wandb_id(file.path) is None
-    ]
-    return Folder(copy.directory, copy.name, anchors, copy.extras)
+def _is_console_copy(file: FoundFile) -> bool:
+    return file.format is console and wandb_id(file.path) is not None

@@ -15,11 +15,12 @@ from __future__ import annotations
 
 import re
 from collections import defaultdict
+from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from verl_tui.patterns import pattern
-from verl_tui.sources.discovery import naming, ranks, swift_versions
+from verl_tui.sources.discovery import naming
 from verl_tui.sources.discovery.found import (
     WANDB,
     Folder,
@@ -27,6 +28,7 @@ from verl_tui.sources.discovery.found import (
     FoundRun,
     last_part,
     log_name,
+    member,
     merge_into,
     one_log_each,
     stem,
@@ -37,6 +39,7 @@ from verl_tui.sources.discovery.wandb_copies import (
     start_date,
     titles,
 )
+from verl_tui.sources.files.compressed import head
 from verl_tui.sources.files.paths import RealPaths, is_folder
 from verl_tui.sources.formats import filelogger, trainer_state
 
@@ -54,6 +57,18 @@ _GENERIC = pattern(
     re.IGNORECASE,
 )
 """Names of folders that say what lies in them, not which run it is."""
+_VERSION = pattern(r"v(\d{1,6})-\d{8}-\d{6}")
+"""ms-swift's directories, one a start: `out/v0-20261122-182019`, `out/v1-20261122-182521`, …
+(`add_version`).
+"""
+_RESUMED = pattern(
+    rb'"resume_from_checkpoint"\s*:\s*"(?:[^"\n]*[/\\])?(v\d{1,6}-\d{8}-\d{6})(?:[/\\][^"\n]*)?"'
+)
+"""How a start that goes on from a checkpoint of another says so in its `args.json`:
+`"resume_from_checkpoint": "/…/v0-20261122-182019/checkpoint-10"`. The two are one run.
+"""
+_LARGEST = 2**20
+"""Bytes of it that are looked at."""
 
 
 def grouped_runs(
@@ -71,8 +86,7 @@ def grouped_runs(
                 return [merge_into(here, kept)]
             return []
     units, kept = copies.assign_by_name(units, kept)
-    if kept:
-        units = [*units, *assign_by_title(units, kept, _all_names(units))]
+    units = [*units, *assign_by_title(units, kept, _all_names(units))]
     if here.anchors:
         return units
     return _with_extras(here, units)
@@ -123,22 +137,34 @@ def _wandb_ids(run: Folder) -> tuple[Sequence[str], Sequence[str]]:
 
 
 def _rank_logs(run: Folder) -> tuple[Sequence[str], Sequence[str]]:
-    members = (ranks.member(file.path) for file in run.anchors)
-    logs = [member.log for member in members if member is not None]
+    members = (member(file.path) for file in run.anchors)
+    logs = [one.log for one in members if one is not None]
     return logs, logs
 
 
 def _version_number(run: Folder) -> int:
-    return swift_versions.version(run.directory.name) or 0
+    found = _VERSION.fullmatch(run.directory.name)
+    return int(found[1]) if found else -1
 
 
 def _versions(run: Folder) -> tuple[Sequence[str], Sequence[str]]:
     """Return the names of two directories of ms-swift, which makes another at each start: of the
     one that a run resumed, and its own.
     """
-    if swift_versions.version(run.directory.name) is None:
+    if _version_number(run) < 0:
         return (), ()
-    return [swift_versions.resumed_from(run.directory) or ""], [run.directory.name]
+    arguments = run.directory / "args.json"
+    try:
+        resumed = _resumed(arguments, arguments.stat().st_mtime_ns)
+    except OSError:
+        resumed = ""
+    return [resumed], [run.directory.name]
+
+
+@lru_cache(maxsize=1024)  # changed at another time it has another content
+def _resumed(arguments: Path, _changed: int) -> str:
+    found = _RESUMED.search(head(arguments, _LARGEST))
+    return found[1].decode() if found else ""
 
 
 def _take_extras(here: Folder, below: list[Folder]) -> None:
@@ -294,7 +320,7 @@ def _split(here: Folder) -> list[Folder]:
         log = log_name(file)
         if log == str(file.path.parent):
             name = file.path.parent.name
-        elif ranks.member(file.path):
+        elif member(file.path):
             name = Path(log).name
         else:
             name = stem(file.path)
@@ -345,10 +371,8 @@ def _stem_part(folder: Folder) -> list[str]:
 
 def _rank(file: FoundFile) -> int:
     """Sort the log of the first rank last: of two values for one step the last file's wins."""
-    member = ranks.member(file.path)
-    if member is not None:
-        return -member.rank
-    return -1
+    one = member(file.path)
+    return -1 if one is None else -one.rank
 
 
 def _own_name(folder: Folder, real_paths: RealPaths) -> str:

@@ -12,8 +12,6 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from verl_tui.patterns import pattern
 from verl_tui.sources.discovery.naming import is_generic
-from verl_tui.sources.files import binary
-from verl_tui.sources.files.binary import PACKED, WIDE
 from verl_tui.text import one_line
 
 if TYPE_CHECKING:
@@ -33,7 +31,6 @@ _SPLITS = pattern(
 )
 _DIGITS = pattern(r"\d+")
 
-__all__ = ("PACKED", "WIDE")
 UNKNOWN = "of no known format"
 UNSURE = "holds no step, unlike the log beside it"
 NO_STEP = "has no step so far, and no log beside it is said to be of it"
@@ -51,11 +48,6 @@ class PassedOver(NamedTuple):
 
     path: str
     reason: str
-
-
-def why_unknown(begin: bytes) -> str:
-    """Return why a file of no known format cannot be read, by its first bytes."""
-    return binary.why_unread(begin) or UNKNOWN
 
 
 def is_data(path: Path, top: Path) -> bool:

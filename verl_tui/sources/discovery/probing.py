@@ -2,6 +2,7 @@
 
 The name only decides how much evidence is needed; files named like source code, weights or pictures
 are never opened. A bounded amount of each file is read, and read again only if the file has grown.
+Files that the user named one by one are read regardless of their names.
 """
 
 from __future__ import annotations
@@ -14,18 +15,20 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, NamedTuple
 
 from verl_tui import debug_log
-from verl_tui.sources.discovery import naming, passed_over
-from verl_tui.sources.discovery.beginning import beginning
-from verl_tui.sources.discovery.name_classes import (
+from verl_tui.sources.discovery import naming
+from verl_tui.sources.discovery.directory_entries import (
     NameClass,
     classify_name,
     is_worth_reporting,
     suffix_of,
 )
-from verl_tui.sources.files.binary import is_binary
+from verl_tui.sources.discovery.found import FoundFile
+from verl_tui.sources.discovery.passed_over import UNKNOWN
+from verl_tui.sources.files import rotated
+from verl_tui.sources.files.binary import is_binary, why_unread
 from verl_tui.sources.files.compressed import head, is_compressed, uncompressed_name
 from verl_tui.sources.files.tail import opened
-from verl_tui.sources.formats import HEAD, no_logs
+from verl_tui.sources.formats import HEAD, no_logs, tutorial
 from verl_tui.sources.formats.catalog import format_of
 from verl_tui.sources.formats.console import first_signs as console_signs
 from verl_tui.sources.formats.console import reader as console
@@ -41,7 +44,13 @@ DEEPEST = 4 * 2**20
 _WINDOW = 512 * 1024
 _OVERLAP = 16 * 1024
 """Bytes that two windows share: no mark of a console is longer."""
-FIRST = 256
+_LONGEST = 4 * 2**20
+"""Bytes read where one of the first records does not end before: five thousand metrics, a long
+conversation.
+"""
+_FIRST_LINES = 8
+"""Lines among which formats look for a record."""
+_FIRST = 256
 """Bytes by which a file is known to be the same: enough to tell a rewritten one from a grown
 one.
 """
@@ -55,25 +64,57 @@ _GONE = (None, errno.ENOENT, errno.ENOTDIR, errno.ELOOP)
 """Errors that are not reported: no file, no gzip, removed meanwhile, or a dangling link."""
 _TEXTS = {".log", ".out", ".err", ".txt", ""}
 """Suffixes of what programs print: a bar or a failed start is enough to know them by."""
+_QUOTES = {
+    ".ipynb": "a notebook",
+    ".html": "a web page",
+    ".htm": "a web page",
+    ".cast": "a recording of a terminal",
+}
+"""Files that quote what was printed in signs of their own: some of each line would be lost."""
 
 
-class Recognised(NamedTuple):
-    """The format of a file."""
+class NoLogError(Exception):
+    """A file that the user named cannot be read as a log; the text says why."""
 
-    format: Format
-    sure: bool = True
-    """False if it is only a bar or a failed start so far: then it is a run only where no better
-    log lies beside.
+    def __init__(self, why: str, *, waits: bool = False) -> None:
+        super().__init__(why)
+        self.waits = waits
+        """True if that may change."""
+
+
+class Beginning(NamedTuple):
+    """The first bytes of a file, by which its format is recognised."""
+
+    data: bytes
+    final: bool
+    """True if their format is certainly the file's, whatever is appended."""
+
+
+def beginning(path: Path) -> Beginning:
+    """Return the first bytes of a file, decompressed if it is compressed.
+
+    Raises:
+        OSError: It cannot be read, or is no gzip file although it is called so.
     """
-    title: str = ""
-    """Name of the experiment in its beginning."""
+    data = head(path, HEAD)
+    if len(data) < HEAD or not _is_within_record(data):
+        return Beginning(data, len(data) >= HEAD)
+    data = head(path, _LONGEST)
+    return Beginning(data, len(data) >= _LONGEST or not _is_within_record(data))
+
+
+def _is_within_record(data: bytes) -> bool:
+    """Return whether bytes end within a record of JSON in one of the first lines."""
+    if data.count(b"\n") >= _FIRST_LINES:
+        return False
+    return data.rpartition(b"\n")[2].lstrip(b"\xef\xbb\xbf \t").startswith(b"{")
 
 
 @dataclass(slots=True)
-class Inspection:
+class _Inspection:
     """The part of a file that has been inspected, and its format."""
 
-    size: int
+    size: int = -1
     """Size of the file at that time."""
     inode: int = 0
     """Which file it was: another one may take its name."""
@@ -83,7 +124,7 @@ class Inspection:
     """True if so much of its beginning was there that it tells the format, whatever follows."""
     at: int = 0
     """Bytes from its beginning that hold no mark of a console."""
-    known: Recognised | None = None
+    known: FoundFile | None = None
     inherited: bool = False
     """True if that is the format of what stood there before: the file has been rewritten, and its
     new content shows no format yet.
@@ -91,6 +132,11 @@ class Inspection:
     binary: bool = False
     reason: str | None = None
     """What it is, where it is known to be no log."""
+
+    @property
+    def format(self) -> Format | None:
+        """The format that the file has been recognised as, None where it has not been."""
+        return self.known.format if self.known is not None else None
 
     @property
     def is_final(self) -> bool:
@@ -105,28 +151,6 @@ class Inspection:
         by_content = self.known is not None and self.known.sure and not self.inherited
         return by_content and not self.begun
 
-    def note(
-        self,
-        known: Recognised | None,
-        status: os.stat_result,
-        first: bytes,
-        *,
-        drops: bool,
-    ) -> None:
-        """Note the result of a look at the file.
-
-        Args:
-            known: The format that the file shows.
-            status: The file's status.
-            first: Its first bytes.
-            drops: Whether a file that shows none has none; else it keeps the one it had.
-        """
-        self.inherited = known is None and self.known is not None and not drops
-        self.known = self.known if self.inherited else known
-        self.first = first
-        self.size = status.st_size
-        self.inode = status.st_ino
-
     def is_continued(self, status: os.stat_result, first: bytes) -> bool:
         """Return whether the file is still the one that was looked at, with more bytes at most.
 
@@ -140,12 +164,23 @@ class Inspection:
             and first.startswith(self.first)
         )
 
+    def has_grown_enough(self, status: os.stat_result, called: NameClass) -> bool:
+        """Return whether to read the file again: often while it is short, later seldom."""
+        if status.st_ino != self.inode:
+            return True
+        if status.st_size == self.size:
+            return False
+        often = DEEPEST if called is NameClass.LOG else HEAD
+        return not self.size <= status.st_size <= 2 * self.size or self.size < often
+
 
 class Probe:
     """Recognises the formats of files and remembers them."""
 
     def __init__(self) -> None:
-        self._inspections: dict[Path, Inspection] = {}
+        self._inspections: dict[Path, _Inspection] = {}
+        self._named: dict[Path, _Inspection] = {}
+        """Those of the files that the user named."""
         self.closed: dict[Path, str] = {}
         """Paths that could not be read, and why, since `begin`."""
         self._odd: defaultdict[Path, set[str]] = defaultdict(set)
@@ -174,17 +209,12 @@ class Probe:
             if inspection.known is None and top in path.parents
         }
 
-    def size(self, path: Path) -> int:
-        """Return how large a file was when it was looked at."""
-        inspection = self._inspections.get(path)
-        return inspection.size if inspection is not None else 0
-
     def why_unknown(self, path: Path) -> str:
-        """Return why a file has no known format."""
+        """Return why a file has no known format; empty for one that is empty or was not opened."""
         inspection = self._inspections.get(path)
-        if inspection is None:
-            return passed_over.UNKNOWN
-        return inspection.reason or passed_over.why_unknown(inspection.first)
+        if inspection is None or inspection.size <= 0:
+            return ""
+        return inspection.reason or why_unread(inspection.first) or UNKNOWN
 
     def title(self, path: Path) -> str:
         """Return what a file of settings calls the experiment, empty if it does not."""
@@ -198,13 +228,10 @@ class Probe:
 
     def note(self, path: Path, error: Exception) -> None:
         """Note why a path that may be a log could not be read."""
-        if (
-            isinstance(error, OSError)
-            and error.errno is None
-            and is_worth_reporting(path.name)
-        ):
+        number = error.errno if isinstance(error, OSError) else 0
+        if number is None and is_worth_reporting(path.name):
             self.closed[path] = str(error)
-        elif not isinstance(error, OSError) or error.errno not in _GONE:
+        elif number not in _GONE:
             self.closed[path] = reason_of(error)
             debug_log.note_error(f"looking at {path}", error)
         inspection = self._inspections.get(path)
@@ -212,8 +239,8 @@ class Probe:
             # why it cannot be read says more of it than that it has no format
             del self._inspections[path]
 
-    def known(self, path: Path, *, doubted: bool = False) -> Recognised | None:
-        """Return the format of a file, None if it has none (yet).
+    def known(self, path: Path, *, doubted: bool = False) -> FoundFile | None:
+        """Return a file with its format, None if it has none (yet).
 
         Args:
             path: The file.
@@ -222,36 +249,77 @@ class Probe:
         inspection = self._inspections.get(path)
         if inspection is not None and inspection.is_final:
             return inspection.known
-        if inspection is None and not self._may_open(path):
+        called = classify_name(path.name)
+        if inspection is None and not self._may_open(path, called):
             return None
+        inspection = inspection or _Inspection()
         try:
-            known = self._inspect(path, inspection)
+            self._look(path, inspection, called)
+            known = inspection.known
+            if doubted and known is not None and _is_doubtful(known):
+                inspection.known = known._replace(sure=False)
         except Exception as error:  # noqa: BLE001 - a net at the border: it costs this file alone
             self.note(path, error)
             return None
-        if known is not None and doubted and _is_doubtful(path, known):
-            known = self._inspections[path].known = known._replace(sure=False)
-        return known
-
-    def _may_open(self, path: Path) -> bool:
-        name_class = classify_name(path.name)
-        if name_class is NameClass.OTHER:
-            return False
-        return name_class is NameClass.LOG or self._has_room(path)
-
-    def _inspect(self, path: Path, inspection: Inspection | None) -> Recognised | None:
-        """Read a file that is new or has grown; return its format."""
-        status = path.stat()
-        if not stat.S_ISREG(status.st_mode):
-            return None
-        name_class = classify_name(path.name)
-        inspection = inspection or Inspection(-1, status.st_ino)
-        if _is_worth_it(inspection, status, name_class):
-            self._update(path, inspection, status, name_class)
-        self._inspections[path] = inspection
         return inspection.known
 
-    def _has_room(self, path: Path) -> bool:
+    def named(self, path: Path) -> FoundFile:
+        """Return a file that the user named, with its format.
+
+        Raises:
+            NoLogError: It cannot be read as a log.
+        """
+        kind = _QUOTES.get(path.suffix.lower())
+        if kind is not None:
+            raise NoLogError(f"is {kind}, not a log: save what was printed as text")
+        status, begin = _begun(rotated.newest_part(path))
+        look = self._named.get(path) or _Inspection(status.st_size, status.st_ino)
+        # A file that was cut or replaced is read as before until it shows another format.
+        drops = look.is_continued(status, begin[:_FIRST]) and not look.inherited
+        format = format_of(uncompressed_name(path), begin)
+        if format is None and (look.known is None or drops):
+            format = _assumed(path, begin)
+        found = FoundFile(path, format) if format is not None else None
+        self._note(path, look, found, status, begin, drops=drops)
+        self._named[path] = look
+        if look.known is None:
+            why = why_unread(begin) or "a binary file, not a log"
+            raise NoLogError(f"is {why}")
+        return look.known._replace(title=naming.experiment_name(begin))
+
+    def _note(
+        self,
+        path: Path,
+        inspection: _Inspection,
+        known: FoundFile | None,
+        status: os.stat_result,
+        begin: bytes,
+        *,
+        drops: bool,
+    ) -> None:
+        """Note the result of a look at a file.
+
+        Args:
+            path: The file.
+            inspection: What was known of it.
+            known: The format that it shows.
+            status: Its status.
+            begin: Its first bytes.
+            drops: Whether a file that shows no format has none; else it keeps the one it had.
+        """
+        before = inspection.format
+        inspection.inherited = known is None and before is not None and not drops
+        inspection.known = inspection.known if inspection.inherited else known
+        inspection.first = begin[:_FIRST]
+        inspection.size = status.st_size
+        inspection.inode = status.st_ino
+        if before not in (None, inspection.format):
+            self.changed.add(path)
+
+    def _may_open(self, path: Path, called: NameClass) -> bool:
+        """Return whether a file may be a log by its name; not many of any name are opened."""
+        if called is not NameClass.ODD:
+            return called is NameClass.LOG
         opened_here = self._odd[path.parent]
         if len(opened_here) >= MOST_ODD and path.name not in opened_here:
             self.crowded.add(path.parent)
@@ -259,32 +327,28 @@ class Probe:
         opened_here.add(path.name)
         return True
 
-    def _update(
-        self,
-        path: Path,
-        inspection: Inspection,
-        status: os.stat_result,
-        called: NameClass,
-    ) -> None:
-        """Look at a file that is new or has grown."""
-        before = inspection.known
-        begin = head(path, _START)
-        first = begin[:FIRST]
-        continued = inspection.is_continued(status, first)
-        provisional = inspection.is_provisional
-        known = None
-        if not inspection.begun or not continued:
-            known = self._by_beginning(path, inspection, begin, called)
-        known = known or self._as_console(path, inspection, status.st_size, called)
-        # A file known by its bar, or rewritten, remains a log until it shows more.
-        drops = continued and (provisional or inspection.binary)
-        inspection.note(known, status, first, drops=drops)
-        if before is not None and format_in(inspection.known) is not before.format:
-            self.changed.add(path)
+    def _look(self, path: Path, inspection: _Inspection, called: NameClass) -> None:
+        """Look at a file, if it is new or has grown enough."""
+        status = path.stat()
+        if not stat.S_ISREG(status.st_mode):
+            inspection.known = None
+            return
+        if inspection.has_grown_enough(status, called):
+            begin = head(path, _START)
+            continued = inspection.is_continued(status, begin[:_FIRST])
+            provisional = inspection.is_provisional
+            known = None
+            if not inspection.begun or not continued:
+                known = self._by_beginning(path, inspection, begin, called)
+            known = known or self._as_console(path, inspection, status.st_size, called)
+            # A file known by its bar, or rewritten, remains a log until it shows more.
+            drops = continued and (provisional or inspection.binary)
+            self._note(path, inspection, known, status, begin, drops=drops)
+        self._inspections[path] = inspection
 
     def _as_console(
-        self, path: Path, inspection: Inspection, size: int, called: NameClass
-    ) -> Recognised | None:
+        self, path: Path, inspection: _Inspection, size: int, called: NameClass
+    ) -> FoundFile | None:
         """Look for what shows that a text is a console behind its beginning."""
         if (
             inspection.binary
@@ -295,24 +359,25 @@ class Probe:
         return self._deeper(path, inspection, size) or _by_signs(path, size)
 
     def _by_beginning(
-        self, path: Path, inspection: Inspection, begin: bytes, called: NameClass
-    ) -> Recognised | None:
+        self, path: Path, inspection: _Inspection, begin: bytes, called: NameClass
+    ) -> FoundFile | None:
         inspection.begun = False
         inspection.binary = is_binary(begin) and len(begin) >= _START
         if len(begin) >= _START and not inspection.binary:
             begin, inspection.begun = beginning(path)
         if not begin.strip():
             return None
-        fits = _surely if called is NameClass.ODD else format_of
-        format = fits(uncompressed_name(path), begin)
+        format = format_of(uncompressed_name(path), begin)
+        if called is NameClass.ODD and format is console and not console.is_sure(begin):
+            format = None  # with any name a console needs more than a mark
         inspection.reason = no_logs.reason(begin) if format is None else None
         if format is None:
             return None
-        return Recognised(format, title=naming.experiment_name(begin))
+        return FoundFile(path, format, title=naming.experiment_name(begin))
 
     def _deeper(
-        self, path: Path, inspection: Inspection, size: int
-    ) -> Recognised | None:
+        self, path: Path, inspection: _Inspection, size: int
+    ) -> FoundFile | None:
         """Look for a console's marks after the beginning: up to `DEEPEST`, then at the end only."""
         if is_compressed(path) or size <= HEAD:
             return None
@@ -322,7 +387,7 @@ class Probe:
                 data = os.pread(file.fileno(), _WINDOW, at - _OVERLAP)
                 self._budget -= len(data)
                 if console.matches(path, data):
-                    return Recognised(console)
+                    return FoundFile(path, console)
                 if len(data) <= _OVERLAP:
                     break
                 at += len(data) - _OVERLAP
@@ -330,23 +395,45 @@ class Probe:
             if size > DEEPEST and console.matches(
                 path, os.pread(file.fileno(), _WINDOW, size - _WINDOW)
             ):
-                return Recognised(console)
+                return FoundFile(path, console)
         return None
 
 
-def format_in(known: Recognised | None) -> Format | None:
-    """Return the format that a file has been recognised as, if it has been."""
-    return known.format if known is not None else None
-
-
-def _is_doubtful(path: Path, known: Recognised) -> bool:
+def _is_doubtful(file: FoundFile) -> bool:
     """True if a file has a console's mark and nothing else of one."""
-    return (
-        known.sure and known.format is console and not console.is_sure(head(path, HEAD))
-    )
+    is_console = file.sure and file.format is console
+    return is_console and not console.is_sure(head(file.path, HEAD))
 
 
-def _by_signs(path: Path, size: int) -> Recognised | None:
+def _begun(path: Path) -> tuple[os.stat_result, bytes]:
+    """Return the status and the first bytes of a file; raises NoLogError where there are none."""
+    try:
+        data = beginning(path).data
+        status = path.stat()
+    except OSError as error:
+        raise NoLogError(reason_of(error)) from None
+    if not data.strip():
+        raise NoLogError("empty so far", waits=True)
+    return status, data
+
+
+def _assumed(path: Path, begin: bytes) -> Format | None:
+    """Return how a text is read whose beginning fits no format yet; None for what is no text.
+
+    Raises:
+        NoLogError: It is known to be something else.
+    """
+    if (what := no_logs.reason(begin)) is not None:
+        raise NoLogError(f"is {what}")
+    if no_logs.is_single(begin):
+        raise NoLogError(f"holds {no_logs.SINGLE}", waits=True)
+    if is_binary(begin):
+        return None
+    is_json = uncompressed_name(path).suffix in (".jsonl", ".json")
+    return tutorial if is_json else console
+
+
+def _by_signs(path: Path, size: int) -> FoundFile | None:
     """Recognise a console without a step by its beginning, a bar or an error."""
     text = head(path, HEAD)
     if not is_compressed(path) and size > HEAD:
@@ -360,29 +447,7 @@ def _by_signs(path: Path, size: int) -> Recognised | None:
     )
     if not signs:
         return None
-    return Recognised(console, sure=False, title=naming.experiment_name(text))
-
-
-def _is_worth_it(
-    inspection: Inspection, status: os.stat_result, called: NameClass
-) -> bool:
-    """True if a file has grown enough to be read again: often while short, later seldom."""
-    if status.st_size == inspection.size and status.st_ino == inspection.inode:
-        return False
-    often = DEEPEST if called is NameClass.LOG else HEAD
-    return (
-        not inspection.size <= status.st_size <= 2 * inspection.size
-        or status.st_ino != inspection.inode
-        or inspection.size < often
-    )
-
-
-def _surely(path: Path, begin: bytes) -> Format | None:
-    """Return the format of a file with any name: a console needs more than a mark here."""
-    format = format_of(path, begin)
-    if format is console and not console.is_sure(begin):
-        return None
-    return format
+    return FoundFile(path, console, sure=False, title=naming.experiment_name(text))
 
 
 def reason_of(error: Exception) -> str:

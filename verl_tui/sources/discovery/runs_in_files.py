@@ -145,7 +145,7 @@ class RunsInFiles:
 
 def _names_of_logs(run: FoundRun, parts: Mapping[FoundFile, RunParts]) -> set[str]:
     """Return the names of a run and its logs, none if all it has are files of several runs."""
-    logs = [file for file in parts if _is_log(file) and not _is_page(file)]
+    logs = [file for file in parts if file.is_log and not _is_page(file)]
     names = set()
     for file in logs:
         if not parts[file]:
@@ -198,13 +198,9 @@ def _own(file: FoundFile, parts: Mapping[str, str], called: set[str]) -> str | N
     return next((part for part, name in parts.items() if name in called), None)
 
 
-def _is_log(file: FoundFile) -> bool:
-    return file.format is not None and file.format.anchor
-
-
 def _place(run: FoundRun) -> Sequence[str]:
     """Return the path of the database whose run is the only log, in parts; empty without one."""
-    logs = [file for file in run.files if _is_log(file)]
+    logs = [file for file in run.files if file.is_log]
     if len(logs) != 1 or not is_trackio(logs[0]):
         return ()
     return database.database_of(logs[0].path)[0].with_suffix("").parts

@@ -10,8 +10,7 @@ where there are several, a run is left out until it has a step and the consoles 
 
 from __future__ import annotations
 
-import os
-from contextlib import suppress
+from functools import lru_cache
 from itertools import chain
 from typing import TYPE_CHECKING
 
@@ -26,37 +25,33 @@ from verl_tui.sources.discovery.found import (
     merge_into,
     wandb_id,
 )
+from verl_tui.sources.files.paths import file_size
 from verl_tui.sources.files.tail import opened
 from verl_tui.sources.formats.wandb import reader as wandb
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping, Sequence
+    from collections.abc import Iterable, Mapping, Sequence
     from pathlib import Path
 
-    from verl_tui.records import Record
     from verl_tui.sources.discovery.found import FoundFile
 
 
-def _first_step(path: Path) -> Iterator[int | None]:
-    """Yield the first step in a run's log each time it is asked for, None as long as there is
-    none; only what was appended is read.
+@lru_cache(maxsize=1024)
+def _first_step(path: Path, _size: int) -> int | None:
+    """Return the first step of training in a run's log of a size, None where it has none; many
+    trainers validate before the first, and call that 0.
     """
     reader = wandb.reader(path)
-    step = None
-    at = 0
-    while True:
-        with suppress(OSError), opened(path) as file:
-            while step is None and (data := os.pread(file.fileno(), wandb.BLOCK, at)):
-                at += len(data)
-                step = min(_made(reader.feed(data)), default=None)
-        yield step
-
-
-def _made(records: Iterable[Record]) -> Iterator[int]:
-    """Yield the steps of training; many trainers validate before the first, and call that 0."""
-    for record in records:
-        if isinstance(record, MetricRows) and record.progress:
-            yield from (step for step in record.steps if step > 0)
+    try:
+        with opened(path) as file:
+            while data := file.read(wandb.BLOCK):
+                rows = [one for one in reader.feed(data) if isinstance(one, MetricRows)]
+                made = chain.from_iterable(one.steps for one in rows if one.progress)
+                if step := min(filter(lambda step: step > 0, made), default=None):
+                    return step
+    except OSError:
+        pass
+    return None
 
 
 class WandbCopies:
@@ -64,12 +59,10 @@ class WandbCopies:
 
     def __init__(self) -> None:
         self._reported: Mapping[Path, Sequence[str]] | None = None
-        self._logs: dict[Path, Iterator[int | None]] = {}
-        """Logs of runs without a step, read so far."""
         self._steps: dict[Path, int | None] = {}
-        """The first step in each log at this look."""
+        """The first step in each log that was looked at."""
         self._before: dict[Path, int | None] = {}
-        """The same at the looks before."""
+        """The same as of the look before."""
         self.left = False
         """True if runs were left out at this look."""
         self.stepless: dict[Path, str] = {}
@@ -85,8 +78,7 @@ class WandbCopies:
                 order; None if they are not read.
         """
         self._reported = reported
-        self._before |= self._steps
-        self._steps = {}
+        self._before = dict(self._steps)
         self.left = False
         self.stepless = {}
 
@@ -97,36 +89,31 @@ class WandbCopies:
         if self._reported is None or not copies or not logs:
             return runs
         gone: set[int] = set()
-        self._join_named(logs, copies, gone)
+        ids = list(map(self._ids, logs))
+        for own in ids:
+            self._chain(list(filter(None, map(copies.get, own))), gone)
         if len(copies) > 1 or len(set(map(log_name, logs))) > 1:
-            near = [one for one in copies.values() if _is_near(here, one)]
-            names = self._all_named(logs)
-            gone |= {
-                id(one) for one in _without(near, gone) if self._leaves(one, names)
-            }
+            names = set(chain.from_iterable(ids))
+            for copy in _without(copies.values(), gone):
+                if _is_near(here, copy) and self._leaves(copy, names):
+                    gone.add(id(copy))
         return _without(runs, gone)
-
-    def _join_named(
-        self, logs: list[FoundFile], copies: Mapping[str, Folder], gone: set[int]
-    ) -> None:
-        """Join the starts that each console names; add those that are part of another now."""
-        for file in logs if len(copies) > 1 else ():
-            self._chain([copies[one] for one in self._ids(file) if one in copies], gone)
 
     def assign_by_name(
         self, units: list[Folder], kept: list[Folder]
     ) -> tuple[list[Folder], list[Folder]]:
         """Assign runs to the only log that names them; return the logs and the runs left over."""
-        copies = _of_wandb([*units, *kept])
-        if not copies:
-            return units, kept
+        copies = _by_id([*units, *kept]).values()
         there = set().union(*map(_all_ids, copies))
-        named = [(unit, self._named_by(unit) & there) for unit in units]
+        reports = [(unit, self._named_by(unit) & there) for unit in units]
         given: set[int] = set()
         for copy in copies:
             mine = _all_ids(copy)
-            logs = [(unit, ids) for unit, ids in named if ids and unit is not copy]
-            owners = [unit for unit, ids in logs if ids <= mine]
+            owners = [
+                unit
+                for unit, ids in reports
+                if ids and ids <= mine and unit is not copy
+            ]
             if len(owners) == 1:
                 merge_into(owners[0], [copy])
                 given.add(id(copy))
@@ -138,11 +125,8 @@ class WandbCopies:
         return bool(named) and not named & _all_ids(copy)
 
     def _named_by(self, log: Folder) -> set[str]:
-        return self._all_named(consoles(log))
-
-    def _all_named(self, logs: Iterable[FoundFile]) -> set[str]:
-        """Return the ids of all runs that some logs report to."""
-        return set(chain.from_iterable(map(self._ids, logs)))
+        """Return the ids of all runs that a log reports to."""
+        return set(chain.from_iterable(map(self._ids, consoles(log))))
 
     def _ids(self, file: FoundFile) -> Sequence[str]:
         return (self._reported or {}).get(file.path, ())
@@ -172,7 +156,7 @@ class WandbCopies:
         """Return whether to leave a run out at this look: as long as it has no step, and until the
         consoles had the time to name it.
         """
-        logs = [file.path for file in _kept(copy)]
+        logs = _kept(copy)
         if not logs:
             return False
         named = wandb_id(copy.directory) in names
@@ -188,28 +172,18 @@ class WandbCopies:
         """Return the first step that a run has made, None if it has made none or its log is
         gone.
         """
-        path = next((file.path for file in _kept(copy)), None)
-        if path is None:
-            return None
-        if path not in self._steps:
-            step = self._before.get(path)
-            if step is None:
-                step = next(self._logs.setdefault(path, _first_step(path)))
-            else:
-                self._logs.pop(path, None)
-            self._steps[path] = step
-        return self._steps[path]
+        for path in _kept(copy):
+            if self._steps.get(path) is None:
+                self._steps[path] = _first_step(path, file_size(path))
+            return self._steps[path]
+        return None
 
 
-def _of_wandb(runs: Sequence[Folder]) -> list[Folder]:
-    return [run for run in runs if wandb_id(run.directory) is not None]
-
-
-def _by_id(runs: list[Folder]) -> dict[str, Folder]:
+def _by_id(runs: Iterable[Folder]) -> dict[str, Folder]:
     return {one: run for run in runs if (one := wandb_id(run.directory)) is not None}
 
 
-def _without(folders: list[Folder], gone: set[int]) -> list[Folder]:
+def _without(folders: Iterable[Folder], gone: set[int]) -> list[Folder]:
     return [folder for folder in folders if id(folder) not in gone]
 
 
@@ -218,17 +192,18 @@ def _is_near(here: Folder, copy: Folder) -> bool:
     there.
     """
     above = copy.directory.relative_to(here.directory).parts[:-2]
-    if not above or any(True for _ in consoles(here)):
+    if not above or consoles(here):
         return True
     return len(above) == 1 and naming.is_generic(above[0])
 
 
-def _kept(copy: Folder) -> list[FoundFile]:
-    return [file for file in copy.anchors if file.format is wandb]
+def _kept(copy: Folder) -> list[Path]:
+    """Return W&B's logs of a run."""
+    return [file.path for file in copy.anchors if file.format is wandb]
 
 
 def _all_ids(copy: Folder) -> set[str]:
-    return {one for file in _kept(copy) if (one := wandb_id(file.path)) is not None}
+    return {one for path in _kept(copy) if (one := wandb_id(path)) is not None}
 
 
 def assign_by_title(
@@ -245,11 +220,10 @@ def assign_by_title(
     """
     left = []
     for copy in sorted(kept, key=start_date):
-        stated = _stated_titles(copy)
         logs = [unit for title in titles(copy) for unit in named.get(title, ())]
         if len(logs) == 1:
             merge_into(logs[0], [copy])
-        elif stated or not units:
+        elif _stated_titles(copy) or not units:
             left.append(copy)
     return left
 
@@ -269,7 +243,5 @@ def _stated_titles(copy: Folder) -> list[str]:
     """Return the names in W&B's logs, an empty one for a run without a name; none for one that has
     not stated it yet.
     """
-    stated = (
-        wandb.run_title(file.path) for file in copy.anchors if file.format is wandb
-    )
+    stated = map(wandb.run_title, _kept(copy))
     return [title for title in stated if title is not None]

@@ -1,9 +1,9 @@
-"""Name, directory and written files of a process of this host that computes on a GPU.
+"""Name, directory and ancestors of a process of this host that computes on a GPU.
 
-Only the processes that the driver names, what started them, and a `tee` that these write to are
-looked at. Everything there can be hidden or gone; what cannot be seen stays unsaid. A container may
-know another process under the number that the driver means: one whose open files can be seen and
-among which there is no NVIDIA device is not it.
+Only the processes that the driver names and what started them are looked at. Everything there can
+be hidden or gone; what cannot be seen stays unsaid. A container may know another process under the
+number that the driver means: one whose open files can be seen and among which there is no NVIDIA
+device is not it.
 
 psutil says what a process is. What it has open stands in `/proc`: psutil names only plain files, by
 paths that are another's where the process lies in a container.
@@ -15,7 +15,7 @@ import os
 from dataclasses import replace
 from itertools import islice
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 import psutil
 
@@ -33,7 +33,6 @@ _GENERATIONS = 12
 _MOST_OPEN = 4096
 """Open files looked at, of one process."""
 _DEVICES = ("/dev/nvidia", "/dev/dxg")
-_NO_FILES = ("/dev/", "/proc/", "/sys/", "/memfd:")
 _WRITING = os.O_WRONLY | os.O_RDWR
 _WHOLE_HOST = "pid:[4026531836]"
 """The first namespace of processes, from which all others can be seen (`PROC_PID_INIT_INO` in
@@ -41,17 +40,6 @@ Linux).
 """
 _NAME = 80
 _INTERPRETERS = ("python", "bash", "sh")
-
-
-class OpenFiles(NamedTuple):
-    """The files that a process has open."""
-
-    device: bool | None
-    """True if an NVIDIA device is among it, None if nothing can be seen."""
-    files: frozenset[str]
-    """Files that it writes."""
-    pipes: frozenset[str]
-    """Pipes at its standard output and error."""
 
 
 def folder_of(pid: int | str) -> Path:
@@ -119,28 +107,6 @@ def name_of(pid: int) -> str:
     return one_line(" ".join((program, *_script(program, words[1:]))), _NAME)
 
 
-def opened(pid: int) -> OpenFiles:
-    """Return what a process has open, as far as that can be seen; never raises."""
-    folder = folder_of(pid) / "fd"
-    try:
-        links = {
-            path.name: _link(path) for path in islice(folder.iterdir(), _MOST_OPEN)
-        }
-    except OSError:
-        return OpenFiles(None, frozenset(), frozenset())
-    written = (
-        link
-        for number, link in links.items()
-        if _is_file(folder / number, link) and is_written(pid, number)
-    )
-    pipes = (pipe_of(pid, number) for number in ("1", "2"))
-    return OpenFiles(
-        any(link.startswith(_DEVICES) for link in links.values()),
-        frozenset(written),
-        frozenset(filter(None, pipes)),
-    )
-
-
 class Processes:
     """Processes by number; looks again when what it knows is old."""
 
@@ -175,46 +141,29 @@ class Processes:
 
 
 def _read(process: psutil.Process) -> GpuProcess:
-    own = opened(process.pid)
-    if own.device is False:
+    folder = folder_of(process.pid)
+    try:
+        links = [_link(path) for path in islice((folder / "fd").iterdir(), _MOST_OPEN)]
+    except OSError:  # hidden
+        links = [*_DEVICES]
+    if not any(link.startswith(_DEVICES) for link in links):
         return GpuProcess(process.pid)
-    files = set(own.files)
-    for one in _line(process):
-        seen = own if one == process else opened(one.pid)
-        files |= seen.files
-        if seen.pipes:
-            files |= _behind(one, seen.pipes)
-    cwd = _link(folder_of(process.pid) / "cwd")
-    return GpuProcess(process.pid, name_of(process.pid), None, cwd, frozenset(files))
+    return GpuProcess(
+        process.pid,
+        name_of(process.pid),
+        cwd=_link(folder / "cwd"),
+        line=frozenset(_line(process)),
+    )
 
 
-def _line(process: psutil.Process) -> Iterator[psutil.Process]:
+def _line(process: psutil.Process) -> Iterator[int]:
     """Yield a process and what started it, but for the first of all, which is nobody's."""
     one: psutil.Process | None = process
     for _ in range(_GENERATIONS):
         if one is None or one.pid <= 1:
             return
-        yield one
+        yield one.pid
         one = one.parent()
-
-
-def _behind(process: psutil.Process, pipes: frozenset[str]) -> frozenset[str]:
-    """Return what is written by a `tee` that was started beside a process and reads one of its
-    pipes.
-    """
-    parent = process.parent()
-    beside = parent.children() if parent is not None else ()
-    readers = [one.pid for one in beside if pipe_of(one.pid, "0") in pipes]
-    return frozenset(path for reader in readers for path in opened(reader).files)
-
-
-def _is_file(place: Path, link: str) -> bool:
-    """Return whether an open file is one that has this path here too."""
-    try:
-        plain = link.startswith("/") and not link.startswith(_NO_FILES)
-        return plain and Path(link).samefile(place)
-    except OSError:
-        return False
 
 
 def _link(path: Path) -> str:

@@ -16,9 +16,8 @@ from verl_tui.patterns import pattern
 from verl_tui.sources.fields.row_batcher import joined_notes
 from verl_tui.sources.formats.prometheus_text.scrapes import Scrape
 from verl_tui.sources.http import addresses
-from verl_tui.sources.http.endpoints import PageRun
 from verl_tui.sources.http.poller import KEPT, Poller, settle
-from verl_tui.sources.http.served import PageSource
+from verl_tui.sources.http.served import PageRun, PageSource
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
@@ -86,8 +85,8 @@ class EngineRun(PageRun):
     def collect(self) -> None:
         """Take the pages of all engines."""
         for worker in self.workers:
-            while worker.pages:
-                self.put(worker, *worker.pages.popleft())
+            for page in worker.take():
+                self.put(worker, *page)
 
     def figures(
         self, pages: Mapping[str, Scrape], times: Mapping[str, float]

@@ -20,7 +20,7 @@ from verl_tui.sources.http.prometheus_server import Server
 from verl_tui.text import one_line
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
+    from collections.abc import Callable, Iterable, Iterator
 
     from verl_tui.sources.http.addresses import Address
 
@@ -100,6 +100,11 @@ class Poller:
             interval = max(self._every or 0.0, self.server.interval)
         wait = interval * 2.0 ** min(self._failures, 10)
         return min(max(_LONGEST_WAIT, interval), wait)
+
+    def take(self) -> Iterator[tuple[float, Scrape]]:
+        """Yield the pages that wait, each with the time at which it was asked for."""
+        while self.pages:
+            yield self.pages.popleft()
 
     def start(self, stop: threading.Event) -> None:
         """Begin to ask until `stop` is set."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from bisect import bisect_right
+from contextlib import suppress
 from itertools import groupby
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -135,34 +136,32 @@ class AnswerRows:
         steps = _highest(lines, *STEP_NAMES)
         columns = _columns(lines, keys)
         times = sorted(steps or _times(columns.values()))
-        new_times = times[bisect_right(times, self._seen) :]
-        picked = list(_last_of_each(new_times, steps))
+        picked = _last_of_each(times[bisect_right(times, self._seen) :], steps)
         if picked:
             self._seen = self.newest = picked[-1][0]
             for figures, seen in _moments(picked, steps, columns, lines):
                 self._reach(figures.step, seen)
                 yield from self._rows.take(figures, seen, self._step_at(seen)[0])
-            yield from self._ended(lines)
-            self.findings = tuple(
-                stated_finding(line.labels)
-                for line in lines
-                if line.name == prometheus_names.FINDING and self._holds_now(line)
-            )
+            yield from self._stated(lines)
         own = [line for line in lines if line.name == prometheus_names.GPU_MEMORY]
         yield from self.readings(own, "own")
 
-    def _ended(self, lines: Sequence[AnswerSeries]) -> Iterator[Event]:
-        """Yield that the run has ended, once our exporter says so."""
-        for line in lines:
-            if line.name != prometheus_names.STATE or not self._holds_now(line):
-                continue
+    def _stated(self, lines: Sequence[AnswerSeries]) -> Iterator[Event]:
+        """Take what our exporter says of the run; yield that it has ended, once it says so."""
+        now = [line for line in lines if self._holds_now(line)]
+        self.findings = tuple(
+            stated_finding(line.labels)
+            for line in now
+            if line.name == prometheus_names.FINDING
+        )
+        states = (line for line in now if line.name == prometheus_names.STATE)
+        if (line := next(states, None)) is not None:
             state = line.labels.get("state", "")
             kind = _ENDS.get(state)
             if kind is not None and state != self._state:
                 words = f"the exporter of its log calls it {state}"
                 yield Event(kind, words, 0, bare=kind is EventKind.FATAL)
             self._state = state
-            return
 
     def _holds_now(self, line: AnswerSeries) -> bool:
         """Return whether a series is 1 at the newest point."""
@@ -240,22 +239,18 @@ def _moments(
     values = [_values(column, ats) for column in columns.values()]
     rows = list(zip(*values, strict=True)) or [()] * len(picked)
     for (at, seen), row in zip(picked, rows, strict=True):
-        metrics = {
-            key: value
-            for key, value in zip(columns, row, strict=True)
-            if value is not None
-        }
-        yield (
-            ScrapeFigures(
-                int(steps[at]) if steps else None,
-                int(planned[at]) if at in planned else None,
-                stamps.get(at),
-                metrics,
-                {},
-                validated.get(at),
-            ),
-            seen,
+        metrics = dict(zip(columns, row, strict=True))
+        if None in row:
+            metrics = {key: one for key, one in metrics.items() if one is not None}
+        figures = ScrapeFigures(
+            int(steps[at]) if steps else None,
+            int(planned[at]) if at in planned else None,
+            stamps.get(at),
+            metrics,
+            {},
+            validated.get(at),
         )
+        yield figures, seen
 
 
 def _columns(
@@ -294,33 +289,24 @@ def _highest(lines: Iterable[AnswerSeries], *names: str) -> dict[float, float]:
 
 def _last_of_each(
     times: Sequence[float], steps: Mapping[float, float]
-) -> Iterator[tuple[float, float]]:
-    """Yield the last time of each step, with the first one; all times where there are no steps."""
-    if not steps:
-        yield from zip(times, times, strict=True)
-        return
-    for _, group in groupby(times, steps.__getitem__):
-        same = list(group)
-        yield same[-1], same[0]
+) -> list[tuple[float, float]]:
+    """Return the last time of each step, with the first one; all times where there are no steps."""
+    groups = (list(same) for _, same in groupby(times, lambda at: steps.get(at, at)))
+    return [(same[-1], same[0]) for same in groups]
 
 
 def _values(column: _Column, ats: Sequence[float]) -> list[float | None]:
     """Return the values at some times, None if there is none: of several workers their mean."""
-    if len(column) > 1:
-        return [_mean(column, at) for at in ats]
-    points, factor = column[0]
-    written = list(map(points.get, ats))
-    try:  # whole columns mostly
-        return [value * factor for value in map(float, written)]  # type: ignore[arg-type]
-    except (TypeError, ValueError):
-        return [None if one is None else _number(one) * factor for one in written]
+    if len(column) == 1:
+        points, factor = column[0]
+        with suppress(TypeError, ValueError):  # whole columns mostly
+            return [float(one) * factor for one in map(points.get, ats)]  # type: ignore[arg-type]
+    return [_mean(column, at) for at in ats]
 
 
 def _mean(column: _Column, at: float) -> float | None:
     values = [_number(points[at]) * factor for points, factor in column if at in points]
-    if not values:
-        return None
-    return sum(values) / len(values)
+    return sum(values) / len(values) if values else None
 
 
 def _number(written: object) -> float:

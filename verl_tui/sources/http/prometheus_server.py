@@ -8,26 +8,30 @@ of engines and hosts (https://prometheus.io/docs/prometheus/latest/querying/api)
 from __future__ import annotations
 
 import math
-from collections import Counter, defaultdict
+from collections import Counter, defaultdict, deque
+from dataclasses import dataclass, field
 from operator import attrgetter
+from time import localtime, strftime
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlencode
 
 from verl_tui import prometheus_names
 from verl_tui.patterns import pattern
+from verl_tui.sources.fields.row_batcher import RowBatcher
 from verl_tui.sources.http import prometheus_queries as queries
 from verl_tui.sources.http.addresses import NoAnswerError
 from verl_tui.sources.http.prometheus_answers import (
+    AnswerRows,
     AnswerSeries,
     data_of,
     parsed_series,
 )
-from verl_tui.sources.http.served_run import ServedRun
 from verl_tui.text import one_line
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
+    from verl_tui.records import Record
     from verl_tui.sources.http.addresses import Address
     from verl_tui.sources.http.client import Client
     from verl_tui.sources.http.prometheus_queries import Labels
@@ -65,6 +69,60 @@ _HOUR = 3600.0
 """Seconds to look back if no step shows the beginning."""
 _REDISCOVER = 60.0
 _MOST_RUNS = 100
+_STALE = 300.0
+"""Seconds for which Prometheus takes a series for alive after its last sample."""
+
+
+@dataclass(slots=True)
+class ServedRun:
+    """One run that a server has series of."""
+
+    name: str
+    labels: Labels
+    """Labels that distinguish its series from those of others; empty for figures of no run."""
+    names: set[str] = field(default_factory=set)
+    series: int = 0
+    """How many it has at most at a time."""
+    span: tuple[float, float] | None = None
+    """When its steps were seen first and last."""
+    rows: AnswerRows = field(default_factory=AnswerRows)
+    batcher: RowBatcher = field(default_factory=RowBatcher)
+    waiting: deque[tuple[Record, ...]] = field(default_factory=deque)
+    """Batches of rows that wait to be read."""
+    loaded: bool = False
+    coarse: float | None = None
+    """Seconds between two points of its past, where that is more than between two scrapes."""
+    received: int = 0
+    """Bytes of the answers about it; its share of those about several runs."""
+    absent: float | None = None
+    """Since when the server has had nothing new of it."""
+
+    def goes_on(self, now: float) -> bool:
+        """Return whether the server still has something new of it."""
+        if self.loaded:
+            return self.absent is None
+        return self.span is not None and now - self.span[1] <= _STALE
+
+    def hand_on(self) -> None:
+        """Put what has been gathered where it is taken from."""
+        if records := self.batcher.take():
+            self.waiting.append(records)
+
+    def note(self, interval: float) -> str | None:
+        """Say how exact its past is, given the seconds between two scrapes."""
+        parts = []
+        if not self.labels:
+            parts = ["what no run is named for: as steps minutes are counted"]
+        if self.coarse is not None and self.coarse > interval:
+            parts.append(
+                f"its past is shown by a point every {self.coarse:,.0f} s,"
+                f" of a scrape every {interval:g} s"
+            )
+        if self.absent is not None:
+            parts.append(
+                f"nothing new since {strftime('%H:%M:%S', localtime(self.absent))}"
+            )
+        return "; ".join(parts) or None
 
 
 class Server:
