@@ -28,7 +28,8 @@ from verl_tui.sources.fields.steps import (
     step_fields,
 )
 from verl_tui.sources.files.paths import escaped, file_and_part
-from verl_tui.sources.formats.lines import LineParts, LineReader
+from verl_tui.sources.formats.format import Parts
+from verl_tui.sources.formats.lines import LineReader, line_begin
 from verl_tui.text import safe
 from verl_tui.times import parse_time
 
@@ -365,18 +366,11 @@ def _number(field: str) -> float | None:
     return _TRUTH.get(field.strip().lower()) if known is None else known
 
 
-class _CsvParts(LineParts):
-    """Reads rows by the header at the beginning of their file."""
-
-    def opening(self, path: Path) -> LineReader:
-        """Return a fresh reader."""
-        return reader(path)
-
-    def reader(self, opening: LineReader, at: int) -> LineReader:  # noqa: ARG002
-        """Return a fresh reader that knows the header."""
-        known = opening.decoder
-        assert isinstance(known, CsvDecoder)
-        return LineReader(CsvDecoder(known.header, tag=known.tag, run=known.run))
+def _later(opening: LineReader, at: int) -> LineReader:
+    """Return a reader of rows that knows the header at the beginning of their file."""
+    known = opening.decoder
+    assert isinstance(known, CsvDecoder)
+    return LineReader(CsvDecoder(known.header, tag=known.tag, run=known.run))
 
 
-parts = _CsvParts(CsvDecoder)
+parts = Parts(line_begin, _later)

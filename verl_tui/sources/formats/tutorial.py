@@ -5,7 +5,6 @@ Any program's JSONL of flat records with a step is read, under the record's own 
 
 from __future__ import annotations
 
-from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from verl_tui.patterns import pattern
@@ -38,7 +37,8 @@ from verl_tui.sources.fields.steps import (
     stated_step,
     step_fields,
 )
-from verl_tui.sources.formats.lines import LineParts, LineReader
+from verl_tui.sources.formats.format import Parts
+from verl_tui.sources.formats.lines import LineReader, line_begin
 from verl_tui.text import safe, strip_ansi
 from verl_tui.times import parse_elapsed, parse_time
 
@@ -340,5 +340,5 @@ def _json_part(line: bytes) -> bytes:
     return line[start:] if start > 0 else line
 
 
-parts = LineParts(partial(TutorialDecoder, skipped=True), cut=2)
+parts = Parts(line_begin, lambda *_: LineReader(TutorialDecoder(skipped=True)), cut=2)
 """The figures of a step may come from several ranks, as means once two of them are known."""
