@@ -11,7 +11,7 @@ from verl_tui.patterns import pattern
 from verl_tui.records import Progress, Restart
 from verl_tui.sources.fields.device_fields import (
     RankAndDevice,
-    devices,
+    device_figures,
     is_name,
     names_one,
     unquoted,
@@ -232,9 +232,8 @@ class TutorialDecoder(JsonDecoder):
         flat = unquoted(flatten(_opened(record)))
         fields, about, named = self._schema(flat)
         of = worker(flat) if named else None
-        gpus = devices(flat, of)
-        parts = split(_without(flat, gpus.consumed))
-        numbers = parts.numbers(about) | gpus.own
+        parts = split(flat)
+        numbers = parts.numbers(about) | device_figures(flat, of)
         measured = scope in _MEASURED
         of_worker = not measured and self._one_of_many(of)
         mean = measured or of_worker
@@ -250,11 +249,6 @@ class TutorialDecoder(JsonDecoder):
         if numbers:
             values = tuple(numbers.values())
             yield MetricRow(step, keys, values, time, mean, of_worker=of_worker)
-        if gpus.listed:
-            listed = tuple(gpus.listed.values())
-            yield MetricRow(
-                step, _prefixed(prefix, gpus.listed), listed, time, mean=True
-            )
         yield from _samples(scope, record, step)
 
     def _progress(self, step: int, elapsed_time: object) -> Iterator[Progress]:
@@ -328,10 +322,6 @@ def _prefixed(prefix: str, keys: Iterable[str]) -> tuple[str, ...]:
 def _scope(record: dict[str, Any]) -> str:
     scope = record.get("scope")
     return scope if isinstance(scope, str) else ""
-
-
-def _without(flat: dict[str, Any], consumed: frozenset[str]) -> dict[str, Any]:
-    return {k: v for k, v in flat.items() if k not in consumed} if consumed else flat
 
 
 def _json_part(line: bytes) -> bytes:
