@@ -31,7 +31,6 @@ from tensorboardX.proto.tensor_pb2 import TensorProto
 from wandb_writing import field, history, written
 
 from verl_tui.records import MetricRows, Progress, Restart, Settings, Unreadable
-from verl_tui.sources.end_source import EndSource
 from verl_tui.sources.formats import (
     filelogger,
     llama_factory,
@@ -43,7 +42,7 @@ from verl_tui.sources.formats.console import reader as console
 from verl_tui.sources.formats.tensorboard import reader as tensorboard
 from verl_tui.sources.formats.tensorboard.frames import checksum
 from verl_tui.sources.formats.wandb import reader as wandb
-from verl_tui.sources.parts import LogPart, LogParts
+from verl_tui.sources.parts import EndSource, LogParts
 from verl_tui.sources.source import FileSource
 
 if TYPE_CHECKING:
@@ -141,19 +140,12 @@ def log(
 def test_from_any_cut_on_the_records_are_those_of_the_whole_log(
     log: Log, cut: float
 ) -> None:
-    at = round(cut * log.size)
-    start = log.parts.begin(at, log.size)
-    if start is None:
-        return
-    assert start >= at
-    part = log.parts.part(start, log.size)
-    assert not part.needs_beginning
-    assert not any(isinstance(record, Restart | Unreadable) for record in part.records)
-    if part.complete_from is not None:
-        assert cells(part.records, part.complete_from) == cells(
-            log.whole, part.complete_from
-        )
-    elif log.size - start > 10_000:
+    end, records = end_of(log.path, log.format, log.size - round(cut * log.size))
+    assert not end.needs_beginning
+    assert not any(isinstance(record, Restart | Unreadable) for record in records)
+    if end.complete_from is not None:
+        assert cells(records, end.complete_from) == cells(log.whole, end.complete_from)
+    elif log.size - end.start > 10_000:
         pytest.fail("no step of many is known to be whole")
 
 
@@ -163,14 +155,9 @@ def test_a_block_gives_records_of_the_whole_log_only(
     log: Log, cut: float, size: int
 ) -> None:
     at = round(cut * log.size)
-    start = log.parts.begin(at, at + size)
-    if start is None:
-        return
-    part = log.parts.part(start, at + size)
-    assert part.start == start >= at
-    assert part.stop <= at + size
-    assert not any(isinstance(record, Restart | Unreadable) for record in part.records)
-    assert not set(cells(part.records)) - set(cells(log.whole))
+    records = log.parts.block(at, at + size)
+    assert not any(isinstance(record, Restart | Unreadable) for record in records)
+    assert not set(cells(records)) - set(cells(log.whole))
 
 
 @settings(max_examples=examples(1 / 3))
@@ -211,12 +198,10 @@ def test_blocks_one_after_the_other_hold_all_records(log: Log) -> None:
         starts.append(found)
     stops = [*starts[1:], log.size]
     blocks = [
-        log.parts.part(start, stop) for start, stop in zip(starts, stops, strict=True)
+        log.parts.block(start, stop) for start, stop in zip(starts, stops, strict=True)
     ]
     assert len(blocks) > 1
-    left_out = set(cells(log.whole)) - {
-        cell for one in blocks for cell in cells(one.records)
-    }
+    left_out = set(cells(log.whole)) - {cell for one in blocks for cell in cells(one)}
     # Where not every record states the trainer's step, a block's first have none.
     assert left_out == set() or log.kind == "W&B, trainer's steps now and then"
 
@@ -224,13 +209,10 @@ def test_blocks_one_after_the_other_hold_all_records(log: Log) -> None:
 # -- what leans on the beginning, and what looks like a record -------------------------------------
 
 
-def end_of(path: Path, format_: Any, size: int) -> LogPart:
-    """Return the part that begins within a number of bytes before the end."""
-    parts = LogParts(path, format_)
-    total = path.stat().st_size
-    start = parts.begin(total - size, total)
-    assert start
-    return parts.part(start, total)
+def end_of(path: Path, format_: Any, size: int) -> tuple[EndSource, list[Any]]:
+    """Return the end of a log that begins within a number of bytes, and its records."""
+    end = EndSource(path, format_, 0, size)
+    return end, [one for one in drain(end) if not isinstance(one, Settings | Progress)]
 
 
 @pytest.mark.parametrize("named_in", ["its first record", "a record in between"])
@@ -244,10 +226,10 @@ def test_tensors_are_read_by_the_plugin_that_the_beginning_names(
         for step in range(6000)
     ]
     path.write_bytes(event_log([]) + b"".join(records))
-    part = end_of(path, tensorboard, 4000)
-    assert part.needs_beginning is (first > 0)
+    end, records = end_of(path, tensorboard, 4000)
+    assert end.needs_beginning is (first > 0)
     if not first:
-        (rows,) = part.records
+        (rows,) = records
         assert (rows.keys, rows.steps[-1], rows.columns[0][-1]) == (
             ("loss",),
             5999,
@@ -261,12 +243,9 @@ def test_records_without_a_step_are_left_out_before_the_first_that_states_one(
     path = tmp_path / "log.jsonl"
     system = b'{"scope": "system", "gpu_util": 7}\n'
     path.write_bytes(tutorial_log([1, 2, 3]) + 5 * system + tutorial_log([4, 5]))
-    part = end_of(path, tutorial, len(2 * system + tutorial_log([4, 5])))
+    _, records = end_of(path, tutorial, len(2 * system + tutorial_log([4, 5])))
     steps = {
-        step
-        for rows in part.records
-        if isinstance(rows, MetricRows)
-        for step in rows.steps
+        step for rows in records if isinstance(rows, MetricRows) for step in rows.steps
     }
     assert steps == {4, 5}
 
@@ -284,9 +263,7 @@ def test_a_record_within_the_text_of_another_is_none(tmp_path: Path) -> None:
     inside = path.read_bytes().index(forged)
     start = parts.begin(inside, size)
     assert start == inside + len(forged) + len(b"crc_")
-    assert not any(
-        isinstance(one, Unreadable) for one in parts.part(start, size).records
-    )
+    assert not any(isinstance(one, Unreadable) for one in parts.block(start, size))
 
 
 def test_steps_of_wandb_count_as_the_beginning_of_the_history_counts_them(
@@ -297,16 +274,16 @@ def test_steps_of_wandb_count_as_the_beginning_of_the_history_counts_them(
     numbers = {"loss": "1", "note": f'"{"x" * 500}"'}
     own = [history(step, numbers) for step in range(1, 1000)]
     path.write_bytes(written([*printed, *own]))
-    part = end_of(path, wandb, 70_000)
-    assert not part.needs_beginning
-    assert [cell[1] for cell in cells(part.records, 990)] == [*range(990, 1000)]
+    end, records = end_of(path, wandb, 70_000)
+    assert not end.needs_beginning
+    assert [cell[1] for cell in cells(records, 990)] == [*range(990, 1000)]
 
     stated = [
         history(step, {**numbers, "train/global_step": str(step // 4)})
         for step in range(1000, 1005)
     ]
     path.write_bytes(written([*printed, *own, *stated]))
-    assert end_of(path, wandb, 70_000).needs_beginning
+    assert end_of(path, wandb, 70_000)[0].needs_beginning
 
 
 def test_no_step_of_wandb_is_guessed_where_the_history_begins_too_far_from_the_beginning(
@@ -318,14 +295,14 @@ def test_no_step_of_wandb_is_guessed_where_the_history_begins_too_far_from_the_b
         history(step, {"loss": "1", "note": f'"{"x" * 500}"'}) for step in range(1, 300)
     ]
     path.write_bytes(written([*printed, *own]))
-    part = end_of(path, wandb, 70_000)
-    assert (cells(part.records), part.complete_from) == ([], None)
+    end, records = end_of(path, wandb, 70_000)
+    assert (cells(records), end.complete_from) == ([], None)
 
 
 def test_rows_of_a_csv_are_counted_where_it_has_no_steps(tmp_path: Path) -> None:
     path = tmp_path / "metrics.csv"
     path.write_text("epoch,loss\n" + "".join(f"{at / 10},{at}\n" for at in range(2000)))
-    assert end_of(path, metrics_csv, 3000).needs_beginning
+    assert end_of(path, metrics_csv, 3000)[0].needs_beginning
 
 
 @given(
@@ -343,7 +320,7 @@ def test_no_bytes_raise(data: bytes, kind: str, at: int) -> None:
         start = parts.begin(at, len(data))
         if start is not None:
             assert at <= start <= len(data)
-            parts.part(start, len(data))
+            parts.block(start, len(data))
             assert all(
                 isinstance(record, Settings | Progress) for record in parts.beginning
             )
@@ -358,8 +335,8 @@ def test_no_bytes_raise(data: bytes, kind: str, at: int) -> None:
 @pytest.mark.parametrize(("format_", "name"), REAL, ids=["W&B", "CSV"])
 def test_parts_of_real_logs_are_those_of_the_whole(format_: Any, name: str) -> None:
     path = SHARED / name
-    part = end_of(path, format_, path.stat().st_size // 3)
-    assert part.complete_from is not None
-    assert not part.needs_beginning
+    end, records = end_of(path, format_, path.stat().st_size // 3)
+    assert end.complete_from is not None
+    assert not end.needs_beginning
     whole = drain(FileSource(path, format_))
-    assert cells(part.records, part.complete_from) == cells(whole, part.complete_from)
+    assert cells(records, end.complete_from) == cells(whole, end.complete_from)

@@ -24,12 +24,14 @@ from verl_tui.runs.run import Run
 from verl_tui.sources import pipe
 from verl_tui.sources.feed import Feed
 from verl_tui.sources.files.binary import PACKED
+from verl_tui.sources.files.tail import Chunk
 from verl_tui.sources.formats import HEAD
 from verl_tui.sources.formats.console import reader as console
-from verl_tui.sources.pipe import LateReader
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
+
+    from verl_tui.records import Record
 
 DATA = Path(__file__).parents[1] / "data"
 DICTS = (
@@ -131,12 +133,36 @@ def test_any_cut_gives_the_same_records(name: str, cuts: list[int]) -> None:
     )
 
 
+class Pieces(pipe.PipeTail):
+    """Standard input that comes in given pieces."""
+
+    def __init__(self, pieces: list[bytes]) -> None:
+        super().__init__()
+        self._pieces = iter(pieces)
+
+    def read(self, limit: int = 0) -> Chunk:
+        """Return the next piece."""
+        data = next(self._pieces, None)
+        self.ended = data is None
+        self.offset += len(data or b"")
+        return Chunk(data or b"", more=not self.ended)
+
+
+def records_of(pieces: list[bytes]) -> list[Record]:
+    """Return what is read of pieces, one read after the other, and at the end."""
+    source = pipe.PipeSource(pipe)
+    source._pipe = source._tail = Pieces(pieces)
+    records: list[Record] = []
+    more = True
+    while more:
+        found, more = source.read()
+        records += found
+    return [*records, *source.finish()]
+
+
 def points(pieces: list[bytes]) -> list[tuple[str, int, str]]:
-    """Return every value that a reader finds in pieces."""
-    reader = LateReader()
-    records = [record for piece in pieces for record in reader.feed(piece)] + [
-        *reader.finish()
-    ]
+    """Return every value that is read of pieces."""
+    records = records_of(pieces)
     return sorted(
         (key, step, repr(value))
         for rows in records
@@ -182,13 +208,11 @@ DICT = b"{'loss': 0.5, 'epoch': 0.1}\n"
 
 
 def test_a_console_is_known_by_its_first_telling_line() -> None:
-    reader = LateReader()
-    assert not list(reader.feed(DICTS[: DICTS.index(b"{")]))
-    assert [
-        record
-        for record in (*reader.feed(DICT), *reader.caught_up())
-        if isinstance(record, MetricRows)
-    ]
+    held = pipe.HeldReader()
+    held.feed(DICTS[: DICTS.index(b"{")])
+    assert held.recognised() is None
+    held.feed(DICT)
+    assert held.recognised() is console
     assert not console.matches(Path("stdin"), b"pip install\n")
 
 

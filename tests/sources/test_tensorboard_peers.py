@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import os
 import random
-import struct
 import warnings
 from math import nan
 from pathlib import Path
 from typing import Any
 
 import pytest
-from plain_events import TAGS, VERSION, event, field, read, tensor, varint
+from plain_events import TAGS, VERSION, event, field, read, tensor
 
 from verl_tui.records import Unreadable
 
@@ -129,28 +128,13 @@ def test_histograms_are_those_of_tensorboard():
         assert float(numbers["h/max"][0][3]) == proto.max
 
 
-@pytest.mark.parametrize(
-    "kind",
-    [
-        "float16",
-        "float32",
-        "float64",
-        "int8",
-        "uint8",
-        "int16",
-        "int32",
-        "int64",
-        "bool",
-    ],
-)
+@pytest.mark.parametrize("kind", ["float32", "float64"])
 @pytest.mark.parametrize("packed", [True, False])
-def test_tensors_of_any_type(kind, packed):
+def test_tensors_of_the_types_that_summaries_are_cast_to(kind, packed):
     util = imported("tensorboard.util.tensor_util")
     numpy = imported("numpy")
     for number in (0, 1, -3, 100):
-        array = numpy.array(
-            number if kind not in ("uint8", "bool") else abs(number)
-        ).astype(kind)
+        array = numpy.array(number).astype(kind)
         proto = util.make_tensor_proto(array)
         assert not proto.tensor_content
         if packed:
@@ -160,34 +144,6 @@ def test_tensors_of_any_type(kind, packed):
         )
         assert [float(row[3]) for row in numbers["x"]] == [float(array)]
         assert others == []
-
-
-def test_brain_floats():
-    for data in (
-        field(4, b"\xc0\x3f"),
-        field(13, varint(0x3FC0)),
-        b"\x68" + varint(0x3FC0),
-    ):
-        numbers, _ = read(
-            VERSION + event(1, 1.7e9, tensor("x", b"\x08\x0e" + data, "scalars"))
-        )
-        assert [row[3] for row in numbers["x"]] == ["1.5"]
-
-
-def test_a_histogram_in_brain_floats_has_the_figures_of_one_in_floats():
-    """Any brain float is the upper half of a float."""
-    shape = field(2, b"".join(field(2, b"\x08" + varint(size)) for size in (2, 3)))
-    floats = struct.pack("<6f", 0, 1, 2, 1, 3, 4)
-    upper = b"".join(floats[at + 2 : at + 4] for at in range(0, len(floats), 4))
-    found = [
-        read(
-            VERSION
-            + event(1, 1.7e9, tensor("h", kind + shape + field(4, data), "histograms"))
-        )
-        for kind, data in ((b"\x08\x01", floats), (b"\x08\x0e", upper))
-    ]
-    assert "h/p50" in found[0][0]
-    assert found[1] == found[0]
 
 
 def test_histograms_of_tensorflow_2():

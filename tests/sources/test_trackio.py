@@ -195,7 +195,7 @@ def test_whatever_is_dropped_is_reported(tmp_path: Path) -> None:
         for source in run.sources.values()
         for one in source.unreadable
     ] == [
-        (1, "settings that are not a JSON object"),
+        (1, "a row of configs that is not a JSON object"),
         (1, "the table completions is not a list of rows"),
         (2, "a row of the table completions is not a JSON object"),
     ]

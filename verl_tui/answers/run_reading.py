@@ -7,10 +7,9 @@ from typing import TYPE_CHECKING, NamedTuple, TypeVar
 from verl_tui.runs.run import Run
 from verl_tui.runs.run_id import run_id
 from verl_tui.sources.discovery.passed_over import sentences
-from verl_tui.sources.end_source import EndSource
 from verl_tui.sources.feed import Feed
 from verl_tui.sources.files.paths import file_size
-from verl_tui.sources.parts import has_parts
+from verl_tui.sources.parts import EndSource, has_parts
 from verl_tui.sources.source_reader import source_of
 from verl_tui.text import one_line
 

@@ -1,57 +1,36 @@
-"""Parts of a long log, read without all that lies before them.
+"""Parts of a long log, read without all that lies before them: its end, and blocks anywhere.
 
 A format's `parts` know where a record begins and how to read on from there
-(`verl_tui.sources.formats.format.Parts`). To read a block of bytes somewhere in a log:
-
-    log = LogParts(path, format)
-    start = log.begin(offset, offset + size)  # the first record that begins there, None: none does
-    part = log.part(start, offset + size)  # the records that lie whole between the two places
-
-The steps of a part before `complete_from` may be incomplete, and so may the last one if the part
-does not end with the file. The orders of rows and the numbers of lines count from its beginning,
-unless a format orders them by time.
+(`verl_tui.sources.formats.format.Parts`). Only logs whose records state their steps can be read in
+this way; for others, `needs_beginning` is true after reading.
 """
 
 from __future__ import annotations
 
 import os
-from contextlib import contextmanager
-from functools import cached_property, partial
-from itertools import groupby
+from functools import cached_property
 from operator import itemgetter
-from typing import TYPE_CHECKING, NamedTuple, TypeGuard
+from typing import TYPE_CHECKING, TypeGuard
 
 from verl_tui.records import MetricRows, Progress, Restart, Settings
 from verl_tui.sources.files.compressed import is_compressed
 from verl_tui.sources.files.paths import file_and_part
-from verl_tui.sources.files.tail import opened
+from verl_tui.sources.files.tail import Chunk, Tail, opened
 from verl_tui.sources.formats import HEAD
 from verl_tui.sources.formats.format import PartedFormat
+from verl_tui.sources.source import FileSource
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
     from pathlib import Path
 
     from verl_tui.records import Record
-    from verl_tui.sources.formats.format import Format, PartReader, ReadAt
+    from verl_tui.sources.formats.format import Format, PartReader
 
 LONGEST_OPENING = 4 * 2**20
 """Bytes at the beginning of a log that are read at most to learn how to read on: the history of a
 W&B run begins behind its settings and what was printed until then.
 """
-
-
-class LogPart(NamedTuple):
-    """The records that lie whole in a block of bytes."""
-
-    start: int
-    stop: int
-    """The place behind the last byte that was read."""
-    records: tuple[Record, ...]
-    complete_from: int | None
-    """The first step that is complete in the part, None if unknown."""
-    needs_beginning: bool
-    """True if its steps depend on records before the part: they are not to be shown."""
 
 
 def has_parts(format: Format | None, path: Path) -> TypeGuard[PartedFormat]:
@@ -72,18 +51,9 @@ class LogParts:
         """Read nothing yet."""
         self.path = path
         self._format = format
+        self.parts = format.parts
         self.cost = 0
         """Bytes read so far."""
-
-    @property
-    def cut(self) -> int:
-        """Steps at the beginning of a part of which something may lie before it."""
-        return self._format.parts.cut
-
-    @property
-    def by_time(self) -> bool:
-        """True if the orders of rows are times, whatever the part begins with."""
-        return self._format.parts.by_time
 
     def begin(self, at: int, stop: int) -> int | None:
         """Return where the first record begins at or behind a place, None where none does before
@@ -92,10 +62,7 @@ class LogParts:
         Raises:
             OSError: The log cannot be read.
         """
-        if at <= 0:
-            return 0
-        with self._open() as read:
-            return self._format.parts.begin(read, at, stop)
+        return self.parts.begin(self._read, at, stop) if at > 0 else 0
 
     def reader(self, start: int) -> PartReader:
         """Return a reader of the bytes from a place on, at which a record begins.
@@ -105,8 +72,7 @@ class LogParts:
         """
         if not start:
             return self._format.reader(self.path)
-        reader: PartReader = self._format.parts.reader(self._opening[0], start)
-        return reader
+        return self.parts.later(self._opening[0], start)
 
     @property
     def beginning(self) -> Sequence[Record]:
@@ -116,47 +82,49 @@ class LogParts:
         """
         return self._opening[1]
 
-    def part(self, start: int, stop: int) -> LogPart:
-        """Return the records that lie completely between two positions.
-
-        Args:
-            start: Where a record begins: what `begin` returned.
-            stop: The place behind the last byte to be read.
+    def block(self, at: int, stop: int) -> Sequence[Record]:
+        """Return the records that lie whole between two places; none where they depend on those
+        before.
 
         Raises:
             OSError: The log cannot be read.
         """
+        start = self.begin(at, stop)
+        if start is None:
+            return ()
         reader = self.reader(start)
-        with self._open() as read:
-            data = read(start, stop - start)
-        records = tuple(reader.feed(data))
-        steps = PartSteps(self.cut if start else 0)
-        steps.note(records)
-        unsure = steps.estimated or (start > 0 and reader.needs_beginning)
-        return LogPart(start, start + len(data), records, steps.complete_from, unsure)
+        records = reader.feed(self._read(start, stop - start))
+        return () if start and reader.needs_beginning else self.placed(records, start)
+
+    def placed(self, records: Sequence[Record], start: int) -> Sequence[Record]:
+        """Return the records of a part with its rows' orders counted from its first byte on: no row
+        is shorter than one. Orders that are times stay.
+        """
+        if self.parts.by_time:
+            return records
+        return [
+            record._replace(orders=[order + start for order in record.orders])
+            if isinstance(record, MetricRows)
+            else record
+            for record in records
+        ]
 
     @cached_property
     def _opening(self) -> tuple[PartReader, Sequence[Record]]:
         """The reader of the beginning, and its facts about the whole run."""
-        parts = self._format.parts
-        reader: PartReader = parts.opening(self.path)
+        reader = self._format.reader(self.path)
         records: list[Record] = []
         at = 0
-        with self._open() as read:
-            while at < LONGEST_OPENING and (data := read(at, HEAD)):
-                records.extend(_of_the_run(reader.feed(data)))
-                at += len(data)
-                if parts.suffices(reader):
-                    break
+        while at < LONGEST_OPENING and (data := self._read(at, HEAD)):
+            records.extend(_of_the_run(reader.feed(data)))
+            at += len(data)
+            if getattr(reader, "knows_steps", True):
+                break
         return reader, records
 
-    @contextmanager
-    def _open(self) -> Iterator[ReadAt]:
+    def _read(self, at: int, count: int) -> bytes:
         with opened(self.path) as file:
-            yield partial(self._read, file.fileno())
-
-    def _read(self, descriptor: int, at: int, count: int) -> bytes:
-        data = os.pread(descriptor, count, at)
+            data = os.pread(file.fileno(), count, at)
         self.cost += len(data)
         return data
 
@@ -169,73 +137,129 @@ def _of_the_run(records: Iterable[Record]) -> Iterator[Record]:
             yield record._replace(step=None, elapsed=None)
 
 
-class PartSteps:
-    """Which steps of a part are whole."""
+class EndSource(FileSource):
+    """The beginning of a log, for facts about the whole run, and its end: its newest steps."""
 
-    def __init__(self, cut: int) -> None:
-        """Begin a part.
+    def __init__(
+        self, path: Path, format: PartedFormat, ordinal: int, wanted: int
+    ) -> None:
+        """Read nothing yet.
 
         Args:
-            cut: Steps at its beginning of which something may lie before it.
+            path: A log that is not compressed.
+            format: Its format.
+            ordinal: Its place among the run's sources.
+            wanted: Bytes to read at its end.
         """
-        self._cut = cut
+        self._end = Tail(path)
+        super().__init__(path, format, ordinal, tail=self._end)
+        self._wanted = wanted
+        self.log = LogParts(path, format)
+        """The log, for parts before its end."""
+        self._part: PartReader | None = None
+        """Reads its end; None before that was found."""
+        self._beginning: tuple[Record, ...] = ()
+        self.start = 0
+        """The byte at which its end begins; 0 if the whole file is read."""
         self._first: list[int] = []
-        """Its first different steps, in the order of the file."""
+        """The first different steps of the end, in the order of the file."""
         self._back: int | None = None
-        """The lowest step to which the log went back within it."""
-        self._torn = False
-        """True if the log went back to an earlier step where the part begins."""
-        self._anew = False
+        """The lowest step to which the log went back within the end."""
+        self._is_torn = False
+        """True if the log went back to an earlier step where the end begins."""
+        self._is_anew = False
         """True from a restart to the first row behind it."""
-        self.estimated = False
+        self._is_estimated = False
         """True if some steps were found from what stands around the rows."""
 
     @property
+    def cost(self) -> int:
+        """Bytes read so far."""
+        return self.log.cost + max(0, self._end.offset - self.start)
+
+    @property
     def has_rows(self) -> bool:
-        """True if it has rows."""
+        """True if there were numbers in the part that is read."""
         return bool(self._first)
 
     @property
     def complete_from(self) -> int | None:
-        """The first step that is complete in the part, None if unknown.
+        """The first step that is complete in the part that is read, None if unknown.
 
         A log that goes back to an earlier step within the part is complete from that step on.
         """
-        if len(self._first) <= self._cut or self._torn:
+        if not self._is_cut_off or self._is_torn:
             return None
         whole = max(self._first)
-        if self._back is None:
-            return whole
-        return min(whole, self._back)
+        return whole if self._back is None else min(whole, self._back)
 
-    def note(self, records: Sequence[Record]) -> None:
+    @property
+    def needs_beginning(self) -> bool:
+        """True if its steps depend on records before the part that is read."""
+        part = self._part
+        return self._is_estimated or (part is not None and part.needs_beginning)
+
+    @property
+    def _is_cut_off(self) -> bool:
+        """True behind the steps of which something may lie before the part."""
+        return len(self._first) > self.log.parts.cut
+
+    def read(self) -> tuple[tuple[Record, ...], bool]:
+        """Return the records of the next bytes, and whether more wait."""
+        records, more = super().read()
+        self._note(records)
+        records = (*self._beginning, *records)
+        self._beginning = ()
+        return records, more
+
+    def finish(self) -> tuple[Record, ...]:
+        """Return what only waits for its end."""
+        records = super().finish()
+        self._note(records)
+        return records
+
+    def _next(self) -> Chunk:
+        if self._part is None and not self._begin():
+            return Chunk(b"")
+        return super()._next()
+
+    def _begin(self) -> bool:
+        """Find where the end begins; false where no record begins among the bytes wanted, as far as
+        the file goes now.
+        """
+        size = self.path.stat().st_size
+        found = self.log.begin(size - self._wanted, size)
+        self.start = self._end.offset = size if found is None else found
+        if found is None:
+            self._end.size = size
+            return False
+        self._reader = self._part = self.log.reader(self.start)
+        if self.start:
+            self._beginning = tuple(self.log.beginning)
+        return True
+
+    def _note(self, records: Iterable[Record]) -> None:
         """Note the steps of further records."""
-        for is_row, alike in groupby(records, key=_shows_progress):
-            if is_row:
-                self._note_rows(
-                    [rows for rows in alike if isinstance(rows, MetricRows)]
-                )
-            elif any(isinstance(one, Restart) and one.step is None for one in alike):
-                self._torn = self._torn or len(self._first) <= self._cut
-                self._anew = True
+        between: list[MetricRows] = []
+        for record in records:
+            if isinstance(record, MetricRows) and record.progress:
+                between.append(record)
+            elif isinstance(record, Restart) and record.step is None:
+                self._note_rows(between)
+                between = []
+                self._is_torn = self._is_torn or not self._is_cut_off
+                self._is_anew = True
+        self._note_rows(between)
 
     def _note_rows(self, blocks: Sequence[MetricRows]) -> None:
-        self.estimated = self.estimated or any(rows.estimated for rows in blocks)
-        if self._anew:
-            lowest = min(min(rows.steps) for rows in blocks)
+        self._is_estimated = self._is_estimated or any(one.estimated for one in blocks)
+        steps = _in_order(blocks)
+        if self._is_anew and steps:
+            lowest = min(steps)
             self._back = lowest if self._back is None else min(lowest, self._back)
-            self._anew = False
-        if len(self._first) > self._cut:
-            return
-        for step in _in_order(blocks):
-            if step not in self._first:
-                self._first.append(step)
-            if len(self._first) > self._cut:
-                return
-
-
-def _shows_progress(record: Record) -> bool:
-    return isinstance(record, MetricRows) and record.progress
+            self._is_anew = False
+        fresh = [step for step in dict.fromkeys(steps) if step not in self._first]
+        self._first += fresh[: self.log.parts.cut + 1 - len(self._first)]
 
 
 def _in_order(blocks: Iterable[MetricRows]) -> list[int]:

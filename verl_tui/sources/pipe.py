@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from verl_tui.records import Record, SourceStatus
-    from verl_tui.sources.formats.format import Decoder, Format, Reader
+    from verl_tui.sources.formats.format import Format
 
 name = "standard input"
 rank = 3
@@ -80,87 +80,51 @@ def matches(path: Path, head: bytes) -> bool:
     return False
 
 
-def reader(path: Path) -> LateReader:
-    """Return a reader that finds out the format first."""
-    return LateReader()
+def reader(path: Path) -> HeldReader:
+    """Return what holds its beginning until that shows its format."""
+    return HeldReader()
 
 
-class LateReader:
-    """Holds the first lines back until they show the format, then reads them as that."""
+class HeldReader:
+    """Holds the first lines back until they show the format."""
+
+    note = None
 
     def __init__(self) -> None:
-        self.format: Format | None = None
-        """Its format, once known."""
-        self._reader: Reader | None = None
-        self._held = b""
+        self.held = b""
         self._seen = 0
         """Bytes of the lines looked at."""
         self._lines = 0
 
-    @property
-    def note(self) -> str | None:
-        """Return the note of what it has turned out to be."""
-        if self._reader is None:
-            return None
-        return self._reader.note
-
-    @property
-    def decoder(self) -> Decoder | None:
-        """What decodes the lines of what it has turned out to be."""
-        return getattr(self._reader, "decoder", None)
-
     def feed(self, data: bytes) -> Sequence[Record]:
-        """Return the records of these bytes, once the format is known."""
-        if self._reader is not None:
-            return self._reader.feed(data)
-        self._held += data
-        found = self._recognised() or (console if len(self._held) >= HEAD else None)
-        if found is None:
-            return ()
-        return self._begin(found)
+        """Keep further bytes."""
+        self.held += data
+        return ()
 
     def finish(self) -> Sequence[Record]:
-        """Return what only waits for its end; what has not been recognised by now is a console."""
-        begun: Sequence[Record] = ()
-        if self._reader is None and self._held.strip():
-            if (why := why_unread(self._held)) is not None:
-                return (Unreadable(1, why, ""),)
-            begun = self._begin(_format_of(self._held[:HEAD], _NAMES) or console)
-        if self._reader is None:
-            return begun
-        return (*begun, *self._reader.finish())
+        """Return that what is held is no text, if so."""
+        why = why_unread(self.held)
+        return () if why is None else (Unreadable(1, why, ""),)
 
-    def caught_up(self) -> Sequence[Record]:
-        """Return what waited for more of what is there."""
-        return getattr(self._reader, "caught_up", tuple)()
-
-    def restart(self, reason: str) -> Sequence[Record]:
+    def restart(self, reason: str) -> Sequence[Record]:  # noqa: ARG002
         """Nothing starts anew here."""
-        if self._reader is None:
-            return ()
-        return self._reader.restart(reason)
+        return ()
 
-    def _recognised(self) -> Format | None:
-        """Look at the lines that have come, one by one: what is found must not depend on how they
-        came.
+    def recognised(self) -> Format | None:
+        """Return the format, once known. Lines are looked at one by one as they come: what is found
+        must not depend on how they came.
         """
-        while (end := self._held.find(b"\n", self._seen, HEAD) + 1) > 0:
-            line = self._held[self._seen : end]
+        while (end := self.held.find(b"\n", self._seen, HEAD) + 1) > 0:
+            line = self.held[self._seen : end]
             self._seen = end
             self._lines += 1
-            together = self._lines <= _FIRST_LINES or self._held.startswith(_DOCUMENTS)
-            begin = self._held[:end] if together else line
+            together = self._lines <= _FIRST_LINES or self.held.startswith(_DOCUMENTS)
+            begin = self.held[:end] if together else line
             # A table is known by a header with a row below it.
             names = _NAMES if 1 < self._lines <= _FIRST_LINES else _NAMES[:1]
             if (found := _format_of(begin, names)) is not None:
                 return found
-        return None
-
-    def _begin(self, found: Format) -> Sequence[Record]:
-        self.format, self._reader = found, found.reader(_NAMES[0])
-        held = self._held
-        self._held = b""
-        return self._reader.feed(held)
+        return console if len(self.held) >= HEAD else None
 
 
 def _format_of(begin: bytes, names: Sequence[Path]) -> Format | None:
@@ -235,27 +199,37 @@ class PipeSource(FileSource):
     def _opening(self) -> bytes:
         return self._pipe.opening
 
-    @property
-    def _found(self) -> Format | None:
-        if not isinstance(self._reader, LateReader):
-            return None
-        return self._reader.format
+    def read(self) -> tuple[tuple[Record, ...], bool]:
+        """Return the records of the next bytes, and whether more wait."""
+        records, more = super().read()
+        if isinstance(self._reader, HeldReader):
+            found = self._reader.recognised()
+            records = self._begin(found) if found is not None else ()
+        return records, more
 
     def finish(self) -> tuple[Record, ...]:
-        """Return what only waits for its end; while the format is unknown, silence means
-        nothing.
+        """Return what only waits for its end; while the format is unknown, silence means nothing,
+        and what has not been recognised at the end is a console.
         """
-        if self._pipe.ended or self._found is not None:
-            return super().finish()
-        return ()
+        begun: tuple[Record, ...] = ()
+        if isinstance(self._reader, HeldReader):
+            held = self._reader.held
+            if not self._pipe.ended or not held.strip():
+                return ()
+            if why_unread(held) is None:
+                begun = self._begin(_format_of(held[:HEAD], _NAMES) or console)
+        return (*begun, *super().finish())
+
+    def _begin(self, found: Format) -> tuple[Record, ...]:
+        """Read what was held as one of a format."""
+        assert isinstance(self._reader, HeldReader)
+        held = self._reader.held
+        self.format, self._reader = found, found.reader(_NAMES[0])
+        return self.counted(self._reader.feed(held))
 
     def status(self) -> SourceStatus:
         """Return how the source is doing, as one of the format that it has turned out to be."""
-        status = super().status()._replace(origin=self._known_by())
-        found = self._found
-        if found is None:
-            return status
-        return status._replace(format=found.name, rank=found.rank)
+        return super().status()._replace(origin=self._known_by())
 
     def to_the_end(self) -> None:
         """Wait for more until nothing more can come."""

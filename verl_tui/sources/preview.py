@@ -8,24 +8,20 @@ nothing of it, so that a run that was previewed ends up like any other.
 
 from __future__ import annotations
 
-from array import array
-from dataclasses import dataclass
 from itertools import chain, compress, islice
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple, TypeGuard, TypeVar
 
 from verl_tui import debug_log
 from verl_tui.records import Batch, MetricRows, Preview
-from verl_tui.sources.end_source import EndSource
 from verl_tui.sources.files.paths import file_size
-from verl_tui.sources.parts import has_parts
+from verl_tui.sources.parts import EndSource, has_parts
 from verl_tui.sources.source_reader import source_of
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Sequence
+    from collections.abc import Iterable, Iterator, Sequence, Set
 
-    from verl_tui.records import Record, SourceStatus
+    from verl_tui.records import Record
     from verl_tui.sources.discovery.found import FoundFile
-    from verl_tui.sources.parts import LogParts
     from verl_tui.sources.source import Source
 
 LONG = 8 * 2**20
@@ -41,9 +37,10 @@ _BLOCK_BYTES = 3 * 2**20
 _STEPS_A_BLOCK = 2.5
 """Steps' worth of bytes in a block: one that is cut at its beginning, and one that is whole."""
 
+NumberT = TypeVar("NumberT", int, float)
 
-@dataclass(frozen=True, slots=True)
-class PreviewedFile:
+
+class PreviewedFile(NamedTuple):
     """A file of a run, with its place among the run's sources."""
 
     file: FoundFile
@@ -106,41 +103,25 @@ def previews(run: str, files: Sequence[PreviewedFile]) -> Iterator[Preview]:
         if has_parts(file.format, file.path):
             source = EndSource(file.path, file.format, one.ordinal, _END)
             end = _read(run, source)
-            if not _tells_steps(source):
-                return
             if source.start:
+                if source.needs_beginning or source.complete_from is None:
+                    return  # its steps are known only with what lies before them
+                end = _of_part(
+                    end, source, source.log.placed(end.records, source.start)
+                )
                 later.append((source, end))
-                end = _in_place(end, source)
             ends.append(end)
         elif file_size(file.path) <= _END:
             ends.append(_read(run, source_of(file, one.ordinal)))
     yield Preview(run, tuple(ends))
-    between = [_between(end, source) for source, end in later]
+    between = [_of_part(end, one, _between(one, end.records)) for one, end in later]
     yield Preview(run, tuple(ends), tuple(between))
 
 
-def _tells_steps(source: EndSource) -> bool:
-    """Return whether the steps of what was read are known without what lies before it."""
-    if not source.start:
-        return True
-    return not source.needs_beginning and source.complete_from is not None
-
-
-def _in_place(end: Batch, source: EndSource) -> Batch:
-    """Return the end of a log with its place in it, and with how much has been read."""
-    placed = tuple(_placed(source.parts, end.records, source.start))
-    return Batch(end.run, _status(end, source), placed)
-
-
-def _between(end: Batch, source: EndSource) -> Batch:
-    """Return rows at strides over what lies before the end of a log."""
-    rows = _joined(_Blocks(source, end.records).read())
-    earlier = tuple(_earlier(rows, source.complete_from or 0))
-    return Batch(end.run, _status(end, source), earlier)
-
-
-def _status(end: Batch, source: EndSource) -> SourceStatus:
-    return end.status._replace(bytes_read=min(source.cost, source.start))
+def _of_part(end: Batch, source: EndSource, records: Sequence[Record]) -> Batch:
+    """Return records of a part of a log, with how much of it has been read."""
+    read = min(source.cost, source.start)
+    return Batch(end.run, end.status._replace(bytes_read=read), tuple(records))
 
 
 def _read(run: str, source: Source) -> Batch:
@@ -153,66 +134,43 @@ def _read(run: str, source: Source) -> Batch:
     return Batch(run, source.status(), (*records, *source.finish()))
 
 
-class _Blocks:
-    """Blocks of a log at strides, from its beginning to where its end was read."""
-
-    def __init__(self, source: EndSource, end: Sequence[Record]) -> None:
-        steps = set(chain.from_iterable(one.steps for one in _training_rows(end)))
-        length = source.status().size - source.start
-        self._source = source
-        self._size = int(_STEPS_A_BLOCK * length / max(1, len(steps)))
-
-    def read(self) -> Iterator[MetricRows]:
-        """Yield the rows that lie whole in a block, in the order of the file."""
-        count = min(_BLOCKS, _BLOCK_BYTES // self._size)
-        stride = max(self._size, self._source.start // (count + 1))
-        for at in range(0, count * stride, stride):
-            yield from self._rows(at, min(at + self._size, self._source.start))
-
-    def _rows(self, at: int, stop: int) -> Iterator[MetricRows]:
-        start = self._source.parts.begin(at, stop) if at < stop else None
-        if start is None:
-            return
-        part = self._source.parts.part(start, stop)
-        if not part.needs_beginning:
-            yield from _training_rows(_placed(self._source.parts, part.records, start))
-
-
-def _training_rows(records: Iterable[Record]) -> Iterator[MetricRows]:
-    """Yield the rows that state their step and are complete in themselves."""
-    for record in records:
-        if not isinstance(record, MetricRows) or record.mean or record.estimated:
-            continue
-        if record.progress:
-            yield record
-
-
-def _joined(rows: Iterable[MetricRows]) -> Iterator[MetricRows]:
-    """Yield the rows of all blocks with the same keys as one record: event files have one for each
-    tag in each block.
-    """
+def _between(source: EndSource, end: Sequence[Record]) -> list[MetricRows]:
+    """Return rows at strides over what lies before the end of a log."""
+    steps = set(chain.from_iterable(one.steps for one in filter(_is_telling, end)))
+    length = source.status().size - source.start
+    size = int(_STEPS_A_BLOCK * length / max(1, len(steps)))
+    count = min(_BLOCKS, _BLOCK_BYTES // size)
+    stride = max(size, source.start // (count + 1))
     alike: dict[tuple[tuple[str, ...], bool], list[MetricRows]] = {}
-    for one in rows:
-        alike.setdefault((one.keys, bool(one.times)), []).append(one)
-    together = chain.from_iterable
-    for found in alike.values():
-        columns = zip(*[rows.columns for rows in found], strict=True)
-        yield found[0]._replace(
-            steps=array("q", together([rows.steps for rows in found])),
-            columns=tuple([array("d", together(parts)) for parts in columns]),
-            orders=list(together([rows.orders for rows in found])),
-            times=list(together([rows.times for rows in found])),
-        )
+    for at in range(0, min(count * stride, source.start), stride):
+        block = source.log.block(at, min(at + size, source.start))
+        for rows in filter(_is_telling, block):
+            alike.setdefault((rows.keys, bool(rows.times)), []).append(rows)
+    places = set(chain.from_iterable(map(_places, alike.values())))
+    kept = _of_last_attempt(places, source.complete_from or 0)
+    return [rows for one in alike.values() for rows in _joined(one, kept)]
 
 
-def _earlier(rows: Iterable[MetricRows], end: int) -> Iterator[MetricRows]:
-    """Yield rows of steps before a step, without those that were made once more after a restart.
+def _is_telling(record: Record) -> TypeGuard[MetricRows]:
+    """Return whether rows state their steps and are complete in themselves."""
+    if not isinstance(record, MetricRows):
+        return False
+    return record.progress and not record.mean and not record.estimated
+
+
+def _places(blocks: Sequence[MetricRows]) -> Iterator[tuple[int, int]]:
+    """Yield the order and the step of each row."""
+    for rows in blocks:
+        yield from zip(rows.orders, rows.steps, strict=True)
+
+
+def _of_last_attempt(places: Set[tuple[int, int]], end: int) -> set[tuple[int, int]]:
+    """Return the places of rows of steps before a step, without those that were made once more
+    after a restart.
 
     The blocks do not show at which step exactly a restart began: as many steps below are left out
     as lie between two blocks at most.
     """
-    found = list(rows)
-    places = list(chain.from_iterable(map(_places, found)))
     kept: set[tuple[int, int]] = set()
     least = end - 1
     widest = 0
@@ -226,44 +184,29 @@ def _earlier(rows: Iterable[MetricRows], end: int) -> Iterator[MetricRows]:
         elif not went_back:
             least -= widest
             went_back = True
-    for one in found:
-        stays = [place in kept for place in _places(one)]
-        yield from _only(one, stays)
+    return kept
 
 
-def _places(rows: MetricRows) -> Iterable[tuple[int, int]]:
-    """Return the order and the step of each row."""
-    return zip(rows.orders, rows.steps, strict=True)
-
-
-def _only(rows: MetricRows, stays: Sequence[bool]) -> Iterator[MetricRows]:
-    """Yield the rows that stay, if there are any."""
-    if all(stays):
-        yield rows
-    elif any(stays):
-        yield rows._replace(
-            steps=array("q", compress(rows.steps, stays)),
-            columns=tuple(
-                [array("d", compress(column, stays)) for column in rows.columns]
-            ),
-            orders=list(compress(rows.orders, stays)),
-            times=tuple(compress(rows.times, stays)),
-        )
-
-
-def _placed(log: LogParts, records: Iterable[Record], start: int) -> Iterable[Record]:
-    """Return the records of a part with its rows' orders counted from its first byte on: no row is
-    shorter than one. Orders that are times stay.
+def _joined(
+    blocks: Sequence[MetricRows], kept: Set[tuple[int, int]]
+) -> Iterator[MetricRows]:
+    """Yield the rows that are kept of blocks with the same keys as one record: event files have one
+    for each tag in each block.
     """
-    if log.by_time:
-        return records
-    return [_ordered_from(record, start) for record in records]
+    stays = [place in kept for place in _places(blocks)]
+    if not any(stays):
+        return
 
+    def joined(parts: Iterable[Sequence[NumberT]]) -> list[NumberT]:
+        return list(compress(chain.from_iterable(parts), stays))
 
-def _ordered_from(record: Record, start: int) -> Record:
-    if not isinstance(record, MetricRows):
-        return record
-    return record._replace(orders=[order + start for order in record.orders])
+    columns = zip(*[rows.columns for rows in blocks], strict=True)
+    yield blocks[0]._replace(
+        steps=joined(rows.steps for rows in blocks),
+        columns=tuple(map(joined, columns)),
+        orders=joined(rows.orders for rows in blocks),
+        times=joined(rows.times for rows in blocks),
+    )
 
 
 def _is_long(one: PreviewedFile) -> bool:

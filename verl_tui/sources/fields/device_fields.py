@@ -7,19 +7,18 @@ from __future__ import annotations
 
 import re
 from functools import lru_cache
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 from verl_tui.patterns import NamePattern, pattern
-from verl_tui.sources.fields.jsonl import flatten, number
+from verl_tui.sources.fields.jsonl import number
 from verl_tui.sources.fields.spellings import ending, names
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping
+    from collections.abc import Iterable, Mapping
 
 _RANKS = names("rank")
 _DEVICES = names("device")
 _NAMED = frozenset((*_RANKS, *_DEVICES))
-_INDEX = names("listed_device")
 _NAME = NamePattern(
     r"(?:.*[/.])?(?:(?:.+_)?(?:id|idx|index|pid|ppid|port|seed|uuid)|rank|device|node|host"
     r"|hostname|worker"
@@ -35,10 +34,6 @@ _FIGURE = NamePattern(
 )
 """Figures of a device, if the record names one."""
 _WRITTEN = pattern(r"(?:(?:cuda|gpu|device|rank)[:_ ]?)?(\d{1,4})", re.IGNORECASE)
-_LISTS = NamePattern(
-    r"(?:.*[/.])?(?:gpus?|devices?|gpu_(?:stats|metrics|info)|device_(?:stats|metrics|info))"
-)
-"""Lists of devices."""
 _QUOTED = pattern(
     r"[-+]?(?:\d{1,40}(?:\.\d{0,40})?|\.\d{1,40})(?:e[-+]?\d{1,4})?|nan|[-+]?inf(?:inity)?",
     re.IGNORECASE,
@@ -71,20 +66,6 @@ def _unquoted(name: str, value: object) -> object:
     return value if is_name(name) or _WORDS.fullmatch(name) else float(value)
 
 
-class DeviceFields(NamedTuple):
-    """Figures of devices in a record, by `gpu.N.figure`."""
-
-    own: dict[str, float]
-    """Those of the record's own device."""
-    listed: dict[str, float]
-    """Those of the devices that it lists."""
-    consumed: frozenset[str]
-    """Fields that are used up by these figures."""
-
-
-_NONE = DeviceFields({}, {}, frozenset())
-
-
 def names_one(fields: Iterable[str]) -> bool:
     """Return True if a record with these fields may name a rank or a device; most do not."""
     return not _NAMED.isdisjoint(fields)
@@ -99,68 +80,37 @@ def worker(fields: Mapping[str, Any]) -> RankAndDevice | None:
     return (rank, device)
 
 
-def devices(fields: Mapping[str, Any], of: RankAndDevice | None) -> DeviceFields:
-    """Return the figures of devices in a record.
+def device_figures(
+    fields: Mapping[str, Any], of: RankAndDevice | None
+) -> dict[str, float]:
+    """Return the figures of the device that a record is of, by `gpu.N.figure`.
 
     Args:
         fields: Its fields; nested ones with `/` between the names.
         of: Rank and device of the record, see `worker`.
     """
-    if of is None and list not in map(type, fields.values()):
-        return _NONE
-    listed: dict[str, float] = {}
-    consumed = set()
-    for name, value in fields.items():
-        if type(value) is list and (figures := dict(_listed(name, value))):
-            listed |= figures
-            consumed.add(name)
-    own = {}
-    if of is not None:
-        rank_or_device = (
-            of[1] if of[1] is not None else _index(fields.get("local_rank"))
-        )
-        if rank_or_device is not None:
-            own = dict(_figures(fields, rank_or_device, _FIGURE))
-    return DeviceFields(own, listed, frozenset(consumed))
+    if of is None:
+        return {}
+    index = of[1] if of[1] is not None else _index(fields.get("local_rank"))
+    if index is None:
+        return {}
+    figures = {name: number(fields[name]) for name in fields if _is_figure(name)}
+    return {
+        f"gpu.{index}.{name}": one for name, one in figures.items() if one is not None
+    }
 
 
-def _figures(
-    fields: Mapping[str, Any], index: int, form: NamePattern | None = None
-) -> Iterator[tuple[str, float]]:
-    """Yield the figures of one device: all numbers, or those whose names are of a form."""
-    for name, raw in fields.items():
-        if (form is not None and not form.fullmatch(name)) or name in _INDEX:
-            continue
-        if not is_name(name) and (known := number(raw)) is not None:
-            yield f"gpu.{index}.{name}", known
+def _is_figure(name: str) -> bool:
+    return _FIGURE.fullmatch(name) is not None and not is_name(name)
 
 
 def _device(fields: Mapping[str, Any]) -> int | None:
     """Return the device that a record names; a field `gpu` may be its utilization instead."""
     for name in _DEVICES:
         index = _index(fields.get(name))
-        if index is not None and (name != "gpu" or any(_figures(fields, 0, _FIGURE))):
+        if index is not None and (name != "gpu" or any(map(_is_figure, fields))):
             return index
     return None
-
-
-def _listed(name: str, value: list[Any]) -> Iterator[tuple[str, float]]:
-    """Yield the figures of a list of devices, or of a list with one figure of each device."""
-    field = name.rpartition("/")[2]
-    if _LISTS.fullmatch(name) and all(isinstance(one, dict) for one in value[:_MOST]):
-        for place, one in enumerate(value[:_MOST]):
-            device = flatten(one)
-            stated = _first_index(device, _INDEX)
-            yield from _figures(device, place if stated is None else stated)
-    elif field.startswith("gpu") and _FIGURE.fullmatch(name) and len(value) <= _MOST:
-        yield from _one_each(field, value)
-
-
-def _one_each(field: str, value: list[Any]) -> Iterator[tuple[str, float]]:
-    """Yield the figures of a list with one number of each device, none if there is other data."""
-    numbers = [known for one in value if (known := number(one)) is not None]
-    if len(numbers) == len(value):
-        yield from ((f"gpu.{at}.{field}", one) for at, one in enumerate(numbers))
 
 
 def _first_index(fields: Mapping[str, Any], spelled: Iterable[str]) -> int | None:

@@ -18,7 +18,8 @@ from verl_tui.sources.fields.jsonl import (
 )
 from verl_tui.sources.fields.lists import histograms, split
 from verl_tui.sources.fields.row_batcher import MetricRow
-from verl_tui.sources.formats.lines import LineParts, LineReader
+from verl_tui.sources.formats.format import Parts
+from verl_tui.sources.formats.lines import LineReader, line_begin
 from verl_tui.text import safe
 
 if TYPE_CHECKING:
@@ -99,4 +100,4 @@ def _numbers(data: dict[str, Any]) -> array[float] | None:
         return None
 
 
-parts = LineParts(FileLoggerDecoder)
+parts = Parts(line_begin, lambda *_: LineReader(FileLoggerDecoder()))

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Protocol, TypeAlias, TypeVar, runtime_checkable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Protocol, TypeAlias, runtime_checkable
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
@@ -117,54 +118,25 @@ class PartReader(Reader, Protocol):
         ...
 
 
-PartReaderT = TypeVar("PartReaderT", bound=PartReader)
+@dataclass(frozen=True)
+class Parts:
+    """How to read a part of a file of one format, from a record on."""
 
-
-class Parts(Protocol[PartReaderT]):
-    """How to read a part of a file of one format: first its beginning, which may tell how to read
-    on, then from a place at which a record begins.
+    begin: Callable[[ReadAt, int, int], int | None]
+    """Returns where the first record begins that is recognised with certainty, None where none
+    does, given what returns bytes of the file, the place from which on it may begin, greater than
+    0, and the one before which it has to.
     """
-
+    later: Callable[[Any, int], PartReader]
+    """Returns a fresh reader for a part, given the reader of the file's beginning, which is left as
+    it is, and the place at which the part begins.
+    """
     cut: int = 1
     """Number of steps at the beginning of a part that may be incomplete."""
     by_time: bool = False
     """True if the orders of rows are the times at which they were written, and do not count the
     rows of a file.
     """
-
-    def opening(self, path: Path) -> PartReaderT:
-        """Return a fresh reader for the beginning of a file."""
-        ...
-
-    def suffices(self, opening: PartReaderT) -> bool:  # noqa: ARG002
-        """Return whether the reader of the beginning has read enough of it to know how to read on;
-        most need no more than what it says of the whole run.
-
-        It is given a few hundred kilobytes more at a time, and no more than some megabytes.
-        """
-        return True
-
-    def begin(self, read: ReadAt, at: int, stop: int) -> int | None:
-        """Return where the first record begins that is recognised with certainty.
-
-        Args:
-            read: Returns bytes of the file.
-            at: The place from which on it may begin, greater than 0.
-            stop: The place before which it has to begin.
-
-        Returns:
-            Its place; None where none is found.
-        """
-        ...
-
-    def reader(self, opening: PartReaderT, at: int) -> PartReaderT:
-        """Return a fresh reader for a part.
-
-        Args:
-            opening: The reader of the beginning, which is left as it is.
-            at: The place at which the part begins, as `begin` returns it.
-        """
-        ...
 
 
 class Format(Protocol):
@@ -194,7 +166,7 @@ class Format(Protocol):
 class PartedFormat(Format, Protocol):
     """A format that can be read in parts: its records state their steps."""
 
-    parts: Parts[Any]
+    parts: Parts
 
     def reader(self, path: Path) -> PartReader:
         """Return a fresh reader for a file of this format."""

@@ -6,11 +6,10 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from verl_tui.records import Record, Restart, Unreadable
 from verl_tui.sources.fields.row_batcher import MetricRow, RowBatcher, joined_notes
-from verl_tui.sources.formats.format import BufferingDecoder, Parts
+from verl_tui.sources.formats.format import BufferingDecoder
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Sequence
-    from pathlib import Path
+    from collections.abc import Iterable, Iterator, Sequence
 
     from verl_tui.sources.formats.format import Decoder, ReadAt
 
@@ -236,29 +235,3 @@ def line_begin(read: ReadAt, at: int, stop: int) -> int | None:
             return at + found + 1
         at += len(data)
     return None
-
-
-class LineParts(Parts[LineReader]):
-    """Reads parts of a text file, from a line on."""
-
-    def __init__(self, decoder: Callable[[], Decoder], *, cut: int = 1) -> None:
-        """Describe a format.
-
-        Args:
-            decoder: Returns a fresh decoder.
-            cut: Number of steps at the beginning of a part that may be incomplete.
-        """
-        self._decoder = decoder
-        self.cut = cut
-
-    def begin(self, read: ReadAt, at: int, stop: int) -> int | None:
-        """Return where the first line begins, None where none does before `stop`."""
-        return line_begin(read, at, stop)
-
-    def opening(self, path: Path) -> LineReader:  # noqa: ARG002
-        """Return a fresh reader."""
-        return LineReader(self._decoder())
-
-    def reader(self, opening: LineReader, at: int) -> LineReader:  # noqa: ARG002
-        """Return a fresh reader, which knows nothing of the beginning."""
-        return LineReader(self._decoder())

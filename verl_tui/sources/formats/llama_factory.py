@@ -12,7 +12,8 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from verl_tui.sources.fields.jsonl import first_object
-from verl_tui.sources.formats.lines import LineParts, LineReader
+from verl_tui.sources.formats.format import Parts
+from verl_tui.sources.formats.lines import LineReader, line_begin
 from verl_tui.sources.formats.tutorial import TutorialDecoder
 
 if TYPE_CHECKING:
@@ -41,4 +42,4 @@ def reader(path: Path) -> LineReader:
     return LineReader(_decoder())
 
 
-parts = LineParts(partial(_decoder, skipped=True))
+parts = Parts(line_begin, lambda *_: LineReader(_decoder(skipped=True)))

@@ -13,7 +13,8 @@ import csv
 import math
 import re
 from collections import Counter
-from typing import TYPE_CHECKING
+from itertools import compress
+from typing import TYPE_CHECKING, NamedTuple
 
 from verl_tui.metrics import slashed
 from verl_tui.patterns import pattern
@@ -28,12 +29,13 @@ from verl_tui.sources.fields.steps import (
     step_fields,
 )
 from verl_tui.sources.files.paths import escaped, file_and_part
-from verl_tui.sources.formats.lines import LineParts, LineReader
+from verl_tui.sources.formats.format import Parts
+from verl_tui.sources.formats.lines import LineReader, line_begin
 from verl_tui.text import safe
 from verl_tui.times import parse_time
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
+    from collections.abc import Mapping, Sequence
     from pathlib import Path
 
     from verl_tui.records import Record
@@ -72,7 +74,7 @@ def matches(path: Path, head: bytes) -> bool:
     if path.suffix.lower() != ".csv":
         return False
     lines = head.split(b"\n", _FIRST_ROWS)
-    header = _names(_charted(_told_apart(_fields(lines[0]))))
+    header = _header(_told_apart(_fields(lines[0]))).names
     telling = _telling(header)
     if not telling:
         return False
@@ -114,13 +116,26 @@ def reader(path: Path) -> LineReader:
 
 def runs_in(head: bytes) -> tuple[str, ...]:
     """Return the runs of a chart saved at W&B, as parts of a path; none where all is of one."""
-    runs = _runs(_told_apart(_fields(head.partition(b"\n")[0])))
+    runs = _header(_told_apart(_fields(head.partition(b"\n")[0]))).runs
     return tuple(map(escaped, runs)) if len(runs) > 1 else ()
 
 
 def _tag(path: Path) -> str:
     found = _TAG.fullmatch(path.stem)
     return found["tag"] if found is not None else ""
+
+
+class _Header(NamedTuple):
+    """What the header of a table says."""
+
+    names: list[str]
+    """Names of its columns as metrics, without what saving a chart adds to them; none for columns
+    of other runs.
+    """
+    runs: list[str]
+    """The runs that a chart saved at W&B is of; none if it is of none."""
+    bounds: frozenset[str]
+    """Names of the columns of least and greatest values."""
 
 
 class CsvDecoder:
@@ -149,16 +164,10 @@ class CsvDecoder:
     def _begin(self, header: list[str]) -> None:
         self.header = header
         """The names of its columns, as the file has them; none before they were read."""
-        runs = _runs(header)
-        self._charted = bool(runs)
-        self._others = len(runs) - 1 if runs and self.run is None else 0
-        """Runs besides the one shown, where it is unknown which is meant."""
-        self._names = _names(_charted(header, self.tag, self.run))
+        self._names, self._runs, self._bounds = _header(header, self.tag, self.run)
         self._where = step_fields(self._names)
-        self._bounds = frozenset(_names(_bounds(header)))
-        """Columns of the least and greatest values."""
         others = {_WALL, "", *self._bounds, *self._where.no_metrics}
-        if runs:
+        if self._runs:
             others |= {self._names[0], *_WANDBS}
         self._metrics = frozenset(self._names) - others
         """Columns that hold metrics."""
@@ -170,11 +179,12 @@ class CsvDecoder:
         bounds = (
             "W&B's columns of least and greatest values (__MIN, __MAX) are left out"
         )
-        others = f"holds {self._others + 1} runs; the first one is shown"
+        many = len(self._runs)
+        others = f"holds {many} runs; the first one is shown"
         return joined_notes(
             self._place.note,
             bounds if self._bounds else None,
-            others if self._others else None,
+            others if many > 1 and self.run is None else None,
         )
 
     @property
@@ -210,7 +220,7 @@ class CsvDecoder:
             return (unreadable(line, number, str(error)),)
         decimals = _decimals(fields[-1])
         self._decimals = decimals if self._decimals in (None, decimals) else _VARY
-        if self._charted and not row.keys:
+        if self._runs and not row.keys:
             return ()  # a step of other runs
         if self._place.total == self._total:
             return (row,)
@@ -275,12 +285,7 @@ def _fields(line: bytes) -> list[str]:
         return [text]
 
 
-def _names(header: Iterable[str]) -> list[str]:
-    """Return the names of a header's columns as metrics."""
-    return [slashed(safe(field.strip(), 200)) for field in header]
-
-
-def _told_apart(header: Iterable[str]) -> list[str]:
+def _told_apart(header: Sequence[str]) -> list[str]:
     """Return a header whose columns of one name are numbered: runs at W&B may share theirs."""
     seen: Counter[str] = Counter()
     apart = []
@@ -292,52 +297,45 @@ def _told_apart(header: Iterable[str]) -> list[str]:
     return apart
 
 
-def _charted(header: list[str], tag: str = "", run: str | None = None) -> Sequence[str]:
-    """Return a header without what saving a chart adds to the names of metrics.
+def _header(fields: Sequence[str], tag: str = "", run: str | None = None) -> _Header:
+    """Return what a header says.
 
     Args:
-        header: As it stands in the file.
-        tag: TensorBoard's name of the metric.
-        run: The run that is read, of several in a chart; columns of others lose their names.
+        fields: Its fields, told apart.
+        tag: TensorBoard's name of the metric, if the file is called after one.
+        run: The run to read, of several in a chart; None for the first.
     """
-    if tag and header == _CHART:
-        return [*header[:2], tag]
-    runs = _runs(header)
-    if not runs:
-        return header
-    shown = next((one for one in runs if escaped(one) == run), runs[0])
-    return [
-        header[0],
-        *(key if of == shown else "" for of, key, _ in _columns(header[1:])),
-    ]
+    if tag and fields == _CHART:
+        fields = [*fields[:2], tag]
+    columns = list(map(_OF_RUN.fullmatch, fields[1:]))
+    charted = list(filter(None, columns))
+    bounded = list(map(_is_bound, columns))
+    runs: list[str] = []
+    if charted and all(columns):
+        runs = _runs(fields[0], charted, bounded=any(bounded))
+    if runs:
+        shown = next((one for one in runs if escaped(one) == run), runs[0])
+        fields = [fields[0], *(_key(one, shown) for one in charted)]
+    names = [slashed(safe(field.strip(), 200)) for field in fields]
+    return _Header(names, runs, frozenset(compress(names[1:], bounded)))
 
 
-def _columns(header: Iterable[str]) -> list[tuple[str, str, bool]]:
-    """Return of each column of a chart saved at W&B its run, its metric, and whether it is one of
-    least or greatest values.
+def _runs(first: str, charted: Sequence[re.Match[str]], *, bounded: bool) -> list[str]:
+    """Return the runs of a chart; none where its first column is no step, or its columns are those
+    of splits, and none of least or greatest values.
     """
-    return [
-        (one["run"], one["key"] + (one["bound"] or ""), one["bound"] is not None)
-        for field in header
-        if (one := _OF_RUN.fullmatch(field))
-    ]
+    runs = list(dict.fromkeys(one["run"] for one in charted))
+    splits = not _SPLITS.isdisjoint(map(str.lower, runs))
+    return runs if bounded or (is_sure_name(first) and not splits) else []
 
 
-def _runs(header: Sequence[str]) -> list[str]:
-    """Return the runs that a chart saved at W&B is of; none if a header is of none."""
-    columns = _columns(header[1:])
-    if not columns or len(columns) < len(header) - 1:
-        return []
-    runs = list(dict.fromkeys(run for run, *_ in columns))
-    parts = not _SPLITS.isdisjoint(map(str.lower, runs))
-    charted = is_sure_name(header[0]) and not parts
-    return runs if charted or any(bound for *_, bound in columns) else []
+def _is_bound(column: re.Match[str] | None) -> bool:
+    return column is not None and column["bound"] is not None
 
 
-def _bounds(header: Iterable[str]) -> list[str]:
-    """Return the names of the columns of least and greatest values, if a chart of W&B has any."""
-    columns = [(f"{run} - {key}", key) for run, key, bound in _columns(header) if bound]
-    return [name for names in columns for name in names]
+def _key(column: re.Match[str], run: str) -> str:
+    """Return the metric of a column, nothing for another run's."""
+    return column["key"] + (column["bound"] or "") if column["run"] == run else ""
 
 
 def _whole(field: str) -> str:
@@ -365,18 +363,11 @@ def _number(field: str) -> float | None:
     return _TRUTH.get(field.strip().lower()) if known is None else known
 
 
-class _CsvParts(LineParts):
-    """Reads rows by the header at the beginning of their file."""
-
-    def opening(self, path: Path) -> LineReader:
-        """Return a fresh reader."""
-        return reader(path)
-
-    def reader(self, opening: LineReader, at: int) -> LineReader:  # noqa: ARG002
-        """Return a fresh reader that knows the header."""
-        known = opening.decoder
-        assert isinstance(known, CsvDecoder)
-        return LineReader(CsvDecoder(known.header, tag=known.tag, run=known.run))
+def _later(opening: LineReader, at: int) -> LineReader:
+    """Return a reader of rows that knows the header at the beginning of their file."""
+    known = opening.decoder
+    assert isinstance(known, CsvDecoder)
+    return LineReader(CsvDecoder(known.header, tag=known.tag, run=known.run))
 
 
-parts = _CsvParts(CsvDecoder)
+parts = Parts(line_begin, _later)

@@ -7,12 +7,12 @@ more; it is written after a crash as well.
 
 from __future__ import annotations
 
-from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from verl_tui.sources.fields.jsonl import Flaw, first_object
+from verl_tui.sources.formats.format import Parts
 from verl_tui.sources.formats.hugging_face import best_checkpoint, finished
-from verl_tui.sources.formats.lines import LineParts, LineReader
+from verl_tui.sources.formats.lines import LineReader, line_begin
 from verl_tui.sources.formats.tutorial import TutorialDecoder
 
 if TYPE_CHECKING:
@@ -64,4 +64,4 @@ class SwiftDecoder(TutorialDecoder):
         yield from finished(record, self.step)
 
 
-parts = LineParts(partial(SwiftDecoder, skipped=True))
+parts = Parts(line_begin, lambda *_: LineReader(SwiftDecoder(skipped=True)))

@@ -5,14 +5,13 @@ Any program's JSONL of flat records with a step is read, under the record's own 
 
 from __future__ import annotations
 
-from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from verl_tui.patterns import pattern
 from verl_tui.records import Progress, Restart
 from verl_tui.sources.fields.device_fields import (
     RankAndDevice,
-    devices,
+    device_figures,
     is_name,
     names_one,
     unquoted,
@@ -38,7 +37,8 @@ from verl_tui.sources.fields.steps import (
     stated_step,
     step_fields,
 )
-from verl_tui.sources.formats.lines import LineParts, LineReader
+from verl_tui.sources.formats.format import Parts
+from verl_tui.sources.formats.lines import LineReader, line_begin
 from verl_tui.text import safe, strip_ansi
 from verl_tui.times import parse_elapsed, parse_time
 
@@ -232,9 +232,8 @@ class TutorialDecoder(JsonDecoder):
         flat = unquoted(flatten(_opened(record)))
         fields, about, named = self._schema(flat)
         of = worker(flat) if named else None
-        gpus = devices(flat, of)
-        parts = split(_without(flat, gpus.consumed))
-        numbers = parts.numbers(about) | gpus.own
+        parts = split(flat)
+        numbers = parts.numbers(about) | device_figures(flat, of)
         measured = scope in _MEASURED
         of_worker = not measured and self._one_of_many(of)
         mean = measured or of_worker
@@ -250,11 +249,6 @@ class TutorialDecoder(JsonDecoder):
         if numbers:
             values = tuple(numbers.values())
             yield MetricRow(step, keys, values, time, mean, of_worker=of_worker)
-        if gpus.listed:
-            listed = tuple(gpus.listed.values())
-            yield MetricRow(
-                step, _prefixed(prefix, gpus.listed), listed, time, mean=True
-            )
         yield from _samples(scope, record, step)
 
     def _progress(self, step: int, elapsed_time: object) -> Iterator[Progress]:
@@ -330,15 +324,11 @@ def _scope(record: dict[str, Any]) -> str:
     return scope if isinstance(scope, str) else ""
 
 
-def _without(flat: dict[str, Any], consumed: frozenset[str]) -> dict[str, Any]:
-    return {k: v for k, v in flat.items() if k not in consumed} if consumed else flat
-
-
 def _json_part(line: bytes) -> bytes:
     line = strip_ansi(line)
     start = line.find(b'{"')
     return line[start:] if start > 0 else line
 
 
-parts = LineParts(partial(TutorialDecoder, skipped=True), cut=2)
+parts = Parts(line_begin, lambda *_: LineReader(TutorialDecoder(skipped=True)), cut=2)
 """The figures of a step may come from several ranks, as means once two of them are known."""

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from functools import partial
 from typing import TYPE_CHECKING
 
 from verl_tui.sources.files.binary import is_binary
@@ -12,7 +11,8 @@ from verl_tui.sources.formats.console.decoder import ConsoleDecoder
 from verl_tui.sources.formats.console.dicts import hinted
 from verl_tui.sources.formats.console.step_lines import STEP, SURE
 from verl_tui.sources.formats.console.wrapped import WrappedDecoder
-from verl_tui.sources.formats.lines import LineParts, LineReader
+from verl_tui.sources.formats.format import Parts
+from verl_tui.sources.formats.lines import LineReader, line_begin
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -79,5 +79,5 @@ def _decoder(*, patient: bool = True) -> WrappedDecoder:
     return WrappedDecoder(CollectedDecoder(ConsoleDecoder()), patient=patient)
 
 
-parts = LineParts(partial(_decoder, patient=False), cut=2)
+parts = Parts(line_begin, lambda *_: LineReader(_decoder(patient=False)), cut=2)
 """Dicts that state no step have that of a bar around them."""

@@ -45,7 +45,6 @@ if TYPE_CHECKING:
     from verl_tui.distributions import Distribution
     from verl_tui.records import Record
     from verl_tui.sources.fields.protobuf import MessageFields
-    from verl_tui.sources.formats.format import ReadAt
     from verl_tui.sources.formats.tensorboard.values import LoggedEvent, TensorValue
 
 name = "tensorboard events"
@@ -77,16 +76,10 @@ def reader(path: Path) -> EventsReader:
 class EventsReader:
     """Reads an event file: its scalars, histograms and texts."""
 
-    def __init__(self, origin: str = "", *, skips: bool = False) -> None:
-        """Begin at the beginning of a file.
-
-        Args:
-            origin: The file.
-            skips: Whether it will skip a part of the file, so that it matters whether steps ascend.
-        """
+    def __init__(self, origin: str = "", at: int = 0) -> None:
+        """Begin to read a file at a place."""
         self._origin = origin
-        self._skips = skips
-        self._begin()
+        self._begin(at)
 
     @property
     def note(self) -> str | None:
@@ -98,7 +91,7 @@ class EventsReader:
         """True if a tensor was passed over that a record before its part may tell how to read, or
         a tag went back to earlier steps: then values of later ones may stand before the part.
         """
-        return self._unknown or self._went_back
+        return self._start > 0 and (self._unknown or self._went_back)
 
     def _begin(self, at: int = 0) -> None:
         self._start = at
@@ -109,9 +102,9 @@ class EventsReader:
         self._plugins: dict[str, str] = {}
         """Plugin by tag, which only the tag's first record has to name."""
         self._unknown = False
-        """True if a part had a tensor whose tag no record so far gives a plugin."""
+        """True if there was a tensor whose tag no record so far gives a plugin."""
         self._went_back = False
-        """True if the steps of a tag went back, so far as that matters."""
+        """True if the steps of a tag went back."""
         self._out: list[Record] = []
         self._wrong: list[Unreadable] = []
         self._replaced = 0
@@ -120,8 +113,7 @@ class EventsReader:
         """Return the contents of the records that these bytes complete."""
         self._wrong.extend(self._splitter.feed(data))
         filled = [scalars for scalars in self._scalars.values() if scalars.steps]
-        if self._skips and not self._went_back:
-            self._went_back = any(map(Scalars.goes_back, filled))
+        self._went_back = self._went_back or any(map(Scalars.goes_back, filled))
         self._replaced += sum(map(Scalars.replaced, filled))
         rows = [_rows(scalars) for scalars in filled]
         out = self._out
@@ -134,12 +126,11 @@ class EventsReader:
         """Return nothing: an incomplete record cannot be trusted."""
         return ()
 
-    def skipped_to(self, at: int) -> EventsReader:
+    def later(self, at: int) -> EventsReader:
         """Return a reader of the records from a later place in the file on, which knows the tags so
-        far and minds whether steps ascend.
+        far.
         """
-        later = EventsReader(self._origin, skips=True)
-        later._begin(at)
+        later = EventsReader(self._origin, at)
         later._went_back = self._went_back
         later._plugins = self._plugins.copy()
         for tag in self._scalars:  # their rows come in the order in which tags were met
@@ -197,7 +188,7 @@ class EventsReader:
             self._add_figures(event, tag, read_histogram(histogram))
         elif tensor is not None:
             plugin = self._plugins.get(tag, "")
-            self._unknown = self._unknown or (self._start > 0 and not plugin)
+            self._unknown = self._unknown or not plugin
             if plugin in ("scalars", "histograms", "text"):
                 self._add_tensor(event, tag, plugin, read_tensor(tensor))
 
@@ -256,29 +247,10 @@ def _order(time: float) -> int:
     return int(min(max(0.0, time), _LATEST) * 100)
 
 
-class _EventParts(Parts[EventsReader]):
-    """Reads parts of an event file, from a record on whose checksums are right.
+parts = Parts(first_record, EventsReader.later, cut=2, by_time=True)
+"""In case one of the first records counts something else than the trainer's steps, two are cut.
 
-    Its records state all that they say but for the plugins of tensors, which are those that the
-    beginning of the file names. The steps of a tag ascend, as writers begin another file when a run
-    is resumed: where they are seen to go back, the part needs what lies before it.
-    """
-
-    by_time = True
-    # in case one of the first records counts something else than the trainer's steps
-    cut = 2
-
-    def begin(self, read: ReadAt, at: int, stop: int) -> int | None:
-        """Return where the first record begins, None where none does before `stop`."""
-        return first_record(read, at, stop)
-
-    def opening(self, path: Path) -> EventsReader:
-        """Return a fresh reader, which minds whether steps ascend."""
-        return EventsReader(str(path), skips=True)
-
-    def reader(self, opening: EventsReader, at: int) -> EventsReader:
-        """Return a fresh reader, which knows the plugins that the beginning names."""
-        return opening.skipped_to(at)
-
-
-parts = _EventParts()
+Records state all that they say but for the plugins of tensors, which are those that the beginning
+of the file names. The steps of a tag ascend, as writers begin another file when a run is resumed:
+where they are seen to go back, the part needs what lies before it.
+"""

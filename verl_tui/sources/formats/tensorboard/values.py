@@ -8,16 +8,10 @@ from __future__ import annotations
 
 import math
 import struct
-from array import array
 from typing import TYPE_CHECKING, NamedTuple
 
 from verl_tui.distributions import of_bins, of_limits
-from verl_tui.sources.fields.protobuf import (
-    MessageFields,
-    message,
-    signed_varint,
-    varint,
-)
+from verl_tui.sources.fields.protobuf import MessageFields, message
 
 if TYPE_CHECKING:
     from verl_tui.distributions import Distribution
@@ -26,17 +20,11 @@ TAG, SIMPLE, HISTOGRAM, TENSOR = 1, 2, 5, 8
 """Fields of `Summary.Value`."""
 _VERSION, _SUMMARY, _VALUES, _METADATA = 3, 5, 1, 9
 _DOUBLE, _FLOAT = struct.Struct("<d"), struct.Struct("<f")
-_CONTENTS = {
-    1: "f", 2: "d", 3: "i", 4: "B", 5: "h", 6: "b", 9: "q", 10: "?", 17: "H", 19: "e", 22: "I",
-    23: "Q",
-}  # fmt: skip
-"""Type of a tensor -> code of its numbers in `tensor_content`, for `struct`."""
-_LISTS = {5: "f", 6: "d", 7: "", 10: "", 11: "", 13: "", 16: "", 17: ""}
-"""Fields with the numbers of a tensor one by one: in full, or as varints; packed or each with a tag
-of its own.
+_CODES = {1: ("f", 5), 2: ("d", 6)}
+"""Type of a tensor -> code of its numbers for `struct`, field in which they stand where they are
+not in `tensor_content`. Summaries of numbers are cast to one of these: to float those of scalars
+(tensorboard/plugins/scalar/summary_v2.py), to double those of histograms.
 """
-_BFLOAT16, _HALF = 14, 19
-_UINT64S = 17
 _MOST_NUMBERS = 2**16
 """Numbers of one tensor that are read: scalars have one, histograms hundreds."""
 
@@ -108,18 +96,9 @@ def read_tensor(written: bytes) -> TensorValue:
         ValueError: It is no tensor, or has too many numbers.
     """
     tensor = message(written)
-    kind = tensor.integer(1)
-    numbers = [
-        one
-        for field, code in _LISTS.items()
-        for value in tensor.get(field, ())
-        for one in _listed(value, code, signed=field != _UINT64S)
-    ]
-    content = tensor.part(4)
-    if not content and kind in (_HALF, _BFLOAT16):
-        content = array("H", [int(bits) & 0xFFFF for bits in numbers]).tobytes()
-    if content:
-        numbers = _content(content, kind)
+    code, field = _CODES.get(tensor.integer(1), ("", 0))
+    content = tensor.part(4) or b"".join(tensor.parts(field))
+    numbers = _unpacked(code, content) if code else []
     shape = _shape(tensor.part(2) or b"")
     texts = [text.decode("utf-8", "replace") for text in tensor.parts(8)]
     return TensorValue(shape, _filled(numbers, math.prod(shape)), tuple(texts))
@@ -137,27 +116,6 @@ def _shape(written: bytes) -> tuple[int, ...]:
     if any(size < 0 for size in sizes):
         raise ValueError("a tensor of unknown shape")
     return tuple(sizes)
-
-
-def _listed(value: int | bytes, code: str, *, signed: bool) -> list[float]:
-    if isinstance(value, bytes) and code:
-        return _unpacked(code, value)
-    written = [value] if isinstance(value, int) else []
-    at = 0
-    while isinstance(value, bytes) and at < len(value):
-        one, at = varint(value, at)
-        written.append(one)
-    return list(map(signed_varint, written)) if signed else [*written]
-
-
-def _content(content: bytes, kind: int) -> list[float]:
-    if kind == _BFLOAT16:  # the upper half of a float
-        content = b"".join(
-            b"\0\0" + content[at : at + 2] for at in range(0, len(content), 2)
-        )
-        kind = 1
-    code = _CONTENTS.get(kind)
-    return _unpacked(code, content) if code else []
 
 
 def _unpacked(code: str, data: bytes) -> list[float]:

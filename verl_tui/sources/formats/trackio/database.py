@@ -77,13 +77,18 @@ def open_database(path: Path) -> sqlite3.Connection:
         sqlite3.Error: It is none, or is locked.
         OSError: It is gone.
     """
-    log = path.with_name(f"{path.name}-wal")
+    log = log_of(path)
     mode = "ro" if log.exists() and log.stat().st_size else "ro&immutable=1"
     database = sqlite3.connect(
         f"file:{quote(str(path.absolute()))}?mode={mode}", uri=True, timeout=_BUSY
     )
     database.text_factory = _text
     return database
+
+
+def log_of(path: Path) -> Path:
+    """Return where the changes lie that are not in a database yet."""
+    return path.with_name(f"{path.name}-wal")
 
 
 def _text(stored: bytes) -> str:

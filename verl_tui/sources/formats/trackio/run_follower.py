@@ -11,7 +11,7 @@ from __future__ import annotations
 import math
 import sqlite3
 from bisect import bisect_right
-from contextlib import closing
+from contextlib import closing, suppress
 from typing import TYPE_CHECKING, Any
 
 from verl_tui.patterns import pattern
@@ -107,42 +107,37 @@ class TrackioSource(PolledSource):
 
     def _file_stamp(self) -> tuple[tuple[int, int], ...]:
         """Return sizes and times of the database's files, () if it is gone."""
-        log = self._database.with_name(f"{self._database.name}-wal")
-        stamps = []
-        for path in (self._database, log):
-            try:
-                stat = path.stat()
-            except OSError as error:
-                if path == log:
-                    continue
-                self._problem = why(error)
-                return ()
-            stamps.append((stat.st_size, stat.st_mtime_ns))
-        self._modified = self._modified or stamps[0][1] / 1e9
-        return tuple(stamps)
+        try:
+            stats = [self._database.stat()]
+        except OSError as error:
+            self._problem = why(error)
+            return ()
+        with suppress(OSError):
+            stats.append(trackio.log_of(self._database).stat())
+        self._modified = self._modified or stats[0].st_mtime_ns / 1e9
+        return tuple((one.st_size, one.st_mtime_ns) for one in stats)
 
     def _read(self, database: sqlite3.Connection) -> Iterator[MetricRow | Record]:
         self._more = False
-        yield from self._settings(database)
         found = database.execute("SELECT name FROM sqlite_master WHERE type = 'table'")
         tables = {name for (name,) in found.fetchall()}
         kinds = {
-            "metrics": ("step, metrics", self._metrics),
+            "configs": ("NULL, NULL, config", self._settings),
+            "metrics": ("timestamp, step, metrics", self._metrics),
             # early versions of trackio had none
-            "system_metrics": ("NULL, metrics", self._figures_of),
+            "system_metrics": ("timestamp, NULL, metrics", self._figures_of),
         }
         for table, (columns, read) in kinds.items():
             if self._more or table not in tables:
                 continue
             rows = self._rows(database, table, columns)
             self._more = len(rows) == _ROWS
-            for id, time, step, metrics in rows:
+            for id, time, step, text in rows:
                 self._last[table] = id
-                record = _object(metrics)
+                record = _object(text)
                 if record is None:
-                    yield Unreadable(
-                        id, f"a row of {table} that is not a JSON object", ""
-                    )
+                    reason = f"a row of {table} that is not a JSON object"
+                    yield Unreadable(id, reason, "")
                 else:
                     yield from read(id, parse_time(time), step, record)
 
@@ -152,25 +147,10 @@ class TrackioSource(PolledSource):
         which = "AND run_name = ?" if self._run else ""
         own = (self._run,) if self._run else ()
         sql = (  # the table and its columns are words of ours, all else is bound
-            f"SELECT id, timestamp, {columns} FROM {table} WHERE id > ? {which} "  # noqa: S608
+            f"SELECT id, {columns} FROM {table} WHERE id > ? {which} "  # noqa: S608
             "ORDER BY id LIMIT ?"
         )
         return database.execute(sql, (self._last[table], *own, _ROWS)).fetchall()
-
-    def _settings(
-        self, database: sqlite3.Connection
-    ) -> Iterator[Settings | Unreadable]:
-        sql = "SELECT id, config FROM configs WHERE id > ? AND run_name = ? ORDER BY id"
-        last = self._last["configs"]
-        for id, config in database.execute(sql, (last, self._run)).fetchall():
-            self._last["configs"] = id
-            found = _object(config)
-            if found is None:
-                yield Unreadable(id, "settings that are not a JSON object", "")
-                continue
-            self._rewards = RewardSum(weights_of(found))
-            own = {key: value for key, value in found.items() if key[:1] != "_"}
-            yield Settings(flatten_settings(own), str(self.path))
 
     # -- rows --------------------------------------------------------------------------------------
 
@@ -191,6 +171,14 @@ class TrackioSource(PolledSource):
             yield MetricRow.of(self._step, numbers, time=time, mean=measured)
         for key, table in tables.items():
             yield from self._samples(id, key, table.get("_value"))
+
+    def _settings(
+        self, _id: int, _time: float | None, _own: object, record: dict[str, Any]
+    ) -> Iterator[Settings]:
+        """Yield the settings of a run."""
+        self._rewards = RewardSum(weights_of(record))
+        own = {key: value for key, value in record.items() if key[:1] != "_"}
+        yield Settings(flatten_settings(own), str(self.path))
 
     def _reach(self, flat: Mapping[str, Any], own: object, time: float | None) -> bool:
         """Note the step of a row; return False if it lacks the trainer's, which others state."""

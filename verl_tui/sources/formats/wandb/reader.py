@@ -81,26 +81,28 @@ class WandbReader:
     LevelDB's own rule.
     """
 
-    @property
-    def note(self) -> str | None:
-        """Return a note on replaced records."""
-        return self._batcher.note
-
-    def __init__(self, origin: str) -> None:
+    def __init__(self, origin: str, at: int = 0) -> None:
+        """Begin to read a file at a place."""
         self._origin = origin
         self._batcher = RowBatcher()
-        self._decoder = RecordDecoder(origin)
+        self._begin(at)
+
+    def _begin(self, at: int = 0) -> None:
+        self._decoder = RecordDecoder(self._origin)
         self._data = b""
         """Bytes that have not been read yet, from `_at` on."""
-        self._base = 0
-        """Place in the file at which `_data` begins."""
+        self._start = self._base = at
+        """Places in the file at which it begins to read, and at which `_data` begins."""
         self._at = 0
-        self._start = 0
-        """The byte of the file at which it begins to read."""
         self._parts: list[bytes] | None = None
         """Chunks of a record whose last one is to come."""
         self._number = 0
         """Records so far."""
+
+    @property
+    def note(self) -> str | None:
+        """Return a note on replaced records."""
+        return self._batcher.note
 
     def feed(self, data: bytes) -> tuple[Record, ...]:
         """Return the records that these bytes complete."""
@@ -129,22 +131,15 @@ class WandbReader:
         """True once the history has shown whose steps its records have."""
         return self._decoder.knows_steps
 
-    def skipped_to(self, at: int) -> WandbReader:
+    def later(self, at: int) -> WandbReader:
         """Return a reader of the records from a later place in the file on."""
-        later = WandbReader(self._origin)
+        later = WandbReader(self._origin, at)
         later._decoder = self._decoder.skipped()
-        later._base = later._start = at
         return later
 
     def restart(self, reason: str) -> tuple[Record, ...]:
         """Forget everything, the file starts anew."""
-        self._decoder = RecordDecoder(self._origin)
-        self._data = b""
-        self._base = 0
-        self._at = 0
-        self._start = 0
-        self._parts = None
-        self._number = 0
+        self._begin()
         self._batcher.add((Restart(reason),))
         return self._batcher.take()
 
@@ -217,37 +212,19 @@ class WandbReader:
         self._batcher.add((Unreadable(self._number + 1, f"{reason} {where}", ""),))
 
 
-class _WandbParts(Parts[WandbReader]):
-    """Reads parts of a log, from a record on that is found by the chunks of its block.
-
-    The beginning shows whose steps the records have. Where the history does not begin there, only
-    records that state the trainer's step are taken, and those that follow them.
+def first_record(read: ReadAt, at: int, stop: int) -> int | None:
+    """Return where the first record begins, by the chunks of its block, None where none does before
+    `stop`.
     """
-
-    def begin(self, read: ReadAt, at: int, stop: int) -> int | None:
-        """Return where the first record begins, None where none does before `stop`."""
-        for block in range(at // BLOCK * BLOCK, stop, BLOCK):
-            found = _first_record(
-                read(block, BLOCK), len(HEADER) if not block else 0, at - block
-            )
-            if found is not None:
-                return block + found if block + found < stop else None
-        return None
-
-    def opening(self, path: Path) -> WandbReader:
-        """Return a fresh reader."""
-        return WandbReader(str(path))
-
-    def suffices(self, opening: WandbReader) -> bool:
-        """Return whether the beginning tells whose steps the records have."""
-        return opening.knows_steps
-
-    def reader(self, opening: WandbReader, at: int) -> WandbReader:
-        """Return a fresh reader, which knows whose steps the records have."""
-        return opening.skipped_to(at)
+    for block in range(at // BLOCK * BLOCK, stop, BLOCK):
+        begin = 0 if block else len(HEADER)
+        found = _first_in(read(block, BLOCK), begin, at - block)
+        if found is not None:
+            return block + found if block + found < stop else None
+    return None
 
 
-def _first_record(block: bytes, at: int, least: int) -> int | None:
+def _first_in(block: bytes, at: int, least: int) -> int | None:
     """Return where in a block the first record begins, None where none does before damage.
 
     Args:
@@ -267,4 +244,7 @@ def _first_record(block: bytes, at: int, least: int) -> int | None:
     return None
 
 
-parts = _WandbParts()
+parts = Parts(first_record, WandbReader.later)
+"""The beginning shows whose steps the records have. Where the history does not begin there, only
+records that state the trainer's step are taken, and those that follow them.
+"""
