@@ -374,7 +374,7 @@ def test_why_a_run_died_is_reported_before_what_else_is_as_bad() -> None:
     assert found[0].severity == found[1].severity
 
 
-# -- only blocks where a finding may begin are looked at one by one -----------------------------------
+# -- blocks are looked at together where they can be -------------------------------------------------
 
 RAMPS = {
     "critic/score/mean": (0.0, 1.0),
@@ -413,7 +413,7 @@ def _episodes(seed: int) -> set[Episode]:
     return set(Judge(load_guide(), _wandering(seed)).verdict(1.0).history)
 
 
-def test_where_a_finding_may_begin_none_is_missed(
+def test_looking_at_each_block_finds_the_same(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     found = [_episodes(seed) for seed in range(60)]
@@ -426,4 +426,5 @@ def test_where_a_finding_may_begin_none_is_missed(
     assert {one.id for episodes in found for one in episodes} >= {*narrowed}
     for kind in narrowed.values():
         monkeypatch.setattr(kind, "may_begin", BlockDiagnosis.may_begin)
+        monkeypatch.setattr(kind, "lasts", BlockDiagnosis.lasts)
     assert found == [_episodes(seed) for seed in range(60)]

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, NamedTuple, overload
 
 import numpy as np
 
-from verl_tui.health.conditions.trend import trend
+from verl_tui.health.conditions.trend import trend, trends
 from verl_tui.health.conditions.windows import TO_SIGMA, rolling
 
 if TYPE_CHECKING:
@@ -92,6 +92,20 @@ class BlockHistory(Sequence[Block]):
     def course(self, i: int) -> Trend:
         """Return the trend of a metric."""
         return trend(self.known(i))
+
+    def slopes(self, i: int, size: int) -> tuple[Places, Numbers]:
+        """Return for the last so many blocks up to each how many have a level of a metric, and the
+        t of the trend of these.
+        """
+        is_known = ~np.isnan(self.levels(i))
+        until = np.cumsum(is_known)
+        counts = until - np.append(np.zeros(size, np.int64), until)[: len(until)]
+        t = np.zeros(len(until))
+        for count in np.unique(counts).tolist():
+            places = np.flatnonzero(counts == count)
+            known = self.levels(i)[is_known]
+            t[places] = trends(known, count, until[places] - 1)[1]
+        return counts, t
 
     def errors(self, i: int) -> Numbers:
         """Return the standard error of a metric's level in each block by the differences of

@@ -276,6 +276,16 @@ class BlockDiagnosis(Diagnosis):
         """
         return np.ones(len(blocks), bool)
 
+    def lasts(self, blocks: BlockHistory, begins: Flags) -> Flags | None:  # noqa: ARG002 - most look at each
+        """Return at which blocks a finding that has begun still shows, found at once for all; None
+        if that takes a look at each.
+
+        Args:
+            blocks: All blocks.
+            begins: Where it may begin.
+        """
+        return None
+
     def told(
         self,
         since: int,
@@ -333,14 +343,33 @@ class BlockDiagnosis(Diagnosis):
         whole = blocks(series, self.size, count)
         if not whole.begins_with(self.history):
             self.forget()
-        steps = whole.settled_steps()
-        may_begin = self.may_begin(whole).tolist() if count else ()
-        for at in range(max(self.needs, len(self.history) + 1), count + 1):
-            if may_begin[at - 1] or self.newest is not None:
-                self.history = whole[:at]
-                self._note(self.judge_blocks(self.history), steps[at - 1])
+        if count:
+            self._judge_new(whole, max(self.needs, len(self.history) + 1))
         self.history = whole
         self._of = of
+
+    def _judge_new(self, whole: BlockHistory, start: int) -> None:
+        """Judge the blocks from a number of them on; of one that lasts only the newest is told."""
+        steps = whole.settled_steps()
+        begins = self.may_begin(whole)
+        may_begin = begins.tolist()
+        lasts = self.lasts(whole, begins) if self.newest is not None else None
+        untold = 0
+        for at in range(start, len(whole) + 1):
+            if self.newest is None and not may_begin[at - 1]:
+                continue
+            self.history = whole[:at]
+            if self.newest is None or lasts is None:
+                is_new = self.newest is None
+                self._note(self.judge_blocks(self.history), steps[at - 1])
+                lasts = self.lasts(whole, begins) if is_new and self.newest else lasts
+            elif lasts[at - 1]:
+                self._quiet, untold = 0, at
+            else:
+                self._note(None, steps[at - 1])
+        if self.newest is not None and untold:
+            self.history = whole[:untold]
+            self.newest = self.judge_blocks(self.history) or self.newest
 
     def forget(self) -> None:
         """Start over."""

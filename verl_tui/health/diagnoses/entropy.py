@@ -333,6 +333,12 @@ class EntropyExplosion(BlockDiagnosis):
         low = lately(entropy, _PAST + _NOW)
         return (entropy >= _LEAST) & (entropy >= _TIMES * low)
 
+    def lasts(self, blocks: BlockHistory, _: Flags) -> Flags:
+        """Return where entropy is still far above its usual size."""
+        assert self._found is not None
+        found: Flags = blocks.levels(0) >= _OVER * self._found.usual
+        return found
+
     def judge_blocks(self, blocks: BlockHistory) -> BlockFinding | None:
         """Compare the newest blocks with those before."""
         if self.open is None:

@@ -104,6 +104,11 @@ class SlowPhase(BlockDiagnosis):
             found |= blocks.levels(i) >= _SLOWER * blocks.lowest(i)
         return found
 
+    def lasts(self, blocks: BlockHistory, _: Flags) -> Flags:
+        """Return where the phase is still slow."""
+        assert self._slow is not None
+        return self._slow.holds(blocks)
+
     def judge_blocks(self, blocks: BlockHistory) -> BlockFinding | None:
         """Compare each phase with its past, and report the one that costs most."""
         since = self.newest.since if self.newest is not None else None
