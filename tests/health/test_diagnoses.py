@@ -388,6 +388,8 @@ RAMPS = {
     "val-core/gsm8k/acc/mean@1": (0.0, 1.0),
     "reward/format": (-1.0, 1.0),
     "reward/accuracy": (0.0, 1.0),
+    "system/gpu.0.gpu": (0.0, 100.0),
+    "system/gpu.1.gpu": (60.0, 100.0),
 }
 """Metric -> the levels between which it wanders."""
 

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 
     from verl_tui.health.blocks import BlockHistory
-    from verl_tui.health.conditions.windows import Flags
+    from verl_tui.health.conditions.windows import Flags, Places
     from verl_tui.health.finding import Severity
     from verl_tui.health.guide import Rule
     from verl_tui.health.rule_context import RuleContext
@@ -276,7 +276,11 @@ class BlockDiagnosis(Diagnosis):
         """
         return np.ones(len(blocks), bool)
 
-    def lasts(self, blocks: BlockHistory, begins: Flags) -> Flags | None:  # noqa: ARG002 - most look at each
+    def lasts(
+        self,
+        blocks: BlockHistory,  # noqa: ARG002 - most look at each
+        begins: Flags,  # noqa: ARG002
+    ) -> Flags | None:
         """Return at which blocks a finding that has begun still shows, found at once for all; None
         if that takes a look at each.
 
@@ -349,26 +353,31 @@ class BlockDiagnosis(Diagnosis):
         self._of = of
 
     def _judge_new(self, whole: BlockHistory, start: int) -> None:
-        """Judge the blocks from a number of them on; of one that lasts only the newest is told."""
+        """Judge the blocks from a number of them on."""
         steps = whole.settled_steps()
         begins = self.may_begin(whole)
-        may_begin = begins.tolist()
         lasts = self.lasts(whole, begins) if self.newest is not None else None
-        untold = 0
         for at in range(start, len(whole) + 1):
-            if self.newest is None and not may_begin[at - 1]:
+            held = self.newest
+            if held is None and not begins[at - 1]:
                 continue
             self.history = whole[:at]
-            if self.newest is None or lasts is None:
-                is_new = self.newest is None
-                self._note(self.judge_blocks(self.history), steps[at - 1])
-                lasts = self.lasts(whole, begins) if is_new and self.newest else lasts
-            elif lasts[at - 1]:
-                self._quiet, untold = 0, at
-            else:
-                self._note(None, steps[at - 1])
-        if self.newest is not None and untold:
-            self.history = whole[:untold]
+            self._note(self._judge_newest(lasts), steps[at - 1])
+            if held is None and self.newest is not None:
+                lasts = self.lasts(whole, begins)
+        if lasts is not None:
+            self._tell(whole, np.flatnonzero(lasts[start - 1 :]) + start)
+
+    def _judge_newest(self, lasts: Flags | None) -> BlockFinding | None:
+        """Return the finding at the newest block; of one that is said to last as it was."""
+        if self.newest is None or lasts is None:
+            return self.judge_blocks(self.history)
+        return self.newest if lasts[len(self.history) - 1] else None
+
+    def _tell(self, whole: BlockHistory, shown: Places) -> None:
+        """Put into words what lasts, at the newest block that shows it."""
+        if self.newest is not None and len(shown):
+            self.history = whole[: shown[-1]]
             self.newest = self.judge_blocks(self.history) or self.newest
 
     def forget(self) -> None:
