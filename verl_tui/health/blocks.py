@@ -93,19 +93,22 @@ class BlockHistory(Sequence[Block]):
         """Return the trend of a metric."""
         return trend(self.known(i))
 
-    def slopes(self, i: int, size: int) -> tuple[Places, Numbers]:
-        """Return for the last so many blocks up to each how many have a level of a metric, and the
-        t of the trend of these.
+    def slopes(
+        self, i: int, places: Places, sizes: Places
+    ) -> tuple[Places, Numbers, Numbers]:
+        """Return of the last so many blocks up to each of some places how many have a level of a
+        metric, and change and t of the trend of these.
         """
         is_known = ~np.isnan(self.levels(i))
-        until = np.cumsum(is_known)
-        counts = until - np.append(np.zeros(size, np.int64), until)[: len(until)]
-        t = np.zeros(len(until))
+        until = np.append(0, np.cumsum(is_known))
+        last = until[places + 1]
+        counts = last - until[np.maximum(0, places + 1 - sizes)]
+        lines = np.zeros((2, len(places)))
         for count in np.unique(counts).tolist():
-            places = np.flatnonzero(counts == count)
+            some = counts == count
             known = self.levels(i)[is_known]
-            t[places] = trends(known, count, until[places] - 1)[1]
-        return counts, t
+            lines[:, some] = trends(known, count, last[some] - 1)
+        return counts, lines[0], lines[1]
 
     def errors(self, i: int) -> Numbers:
         """Return the standard error of a metric's level in each block by the differences of

@@ -260,11 +260,11 @@ def _has_learnt(context: RuleContext) -> bool:
 
 def _converged(blocks: BlockHistory) -> bool:
     """Return whether the task is solved, or came most of the way on a scale from 0 to 1."""
-    reward = blocks.known(1)
     low, best = blocks.reach(1)
-    if not reward or not 0 <= low <= best <= 1:
+    if not 0 <= low <= best <= 1:
         return False
-    first, now = reward[0], reward[-1]
+    reward = blocks.levels(1)
+    first, now = reward[~np.isnan(reward)][[0, -1]].tolist()
     # What was learnt within the first block shows in how much was left to learn after it.
     most = now >= _NEARLY and now - first >= _LEARNT * (1 - first)
     return most or is_solved(now, low, best)

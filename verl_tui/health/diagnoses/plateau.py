@@ -68,8 +68,9 @@ class Plateau(BlockDiagnosis):
     def may_begin(self, blocks: BlockHistory) -> Flags:
         """Return where nothing has a trend over the window."""
         found = np.ones(len(blocks), bool)
+        places = np.arange(len(blocks))
         for i in range(len(self.keys)):
-            counts, t = blocks.slopes(i, self.needs)
+            counts, _, t = blocks.slopes(i, places, np.full(len(blocks), self.needs))
             found &= (counts >= _VALIDATIONS) & (abs(t) < _FLAT_T)
         return found
 
