@@ -48,6 +48,8 @@ _A_SCORE = pattern(
 class NeverScored(PresentDiagnosis):
     """A part at its floor at all points, under a total that is at its top or rises."""
 
+    RULE = "component-imbalance/never-scored"
+
     def look(self, context: RuleContext) -> Finding | str | None:
         """Look at all parts from their first points on."""
         window = self.rule.window
@@ -262,6 +264,7 @@ class _Imbalance(NamedTuple):
 class ComponentImbalance(BlockDiagnosis):
     """A component at its top for long, while no other has gained anything."""
 
+    RULE = "component-imbalance"
     needs: ClassVar[int] = 14
 
     def inputs(self, context: RuleContext) -> BlockInputs | str:

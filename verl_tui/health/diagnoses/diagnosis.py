@@ -66,6 +66,8 @@ class Remark(NamedTuple):
 class Diagnosis(ABC):
     """A failure that is seen in several signals of one run."""
 
+    RULE: ClassVar[str] = ""
+    """Unique name of its rule, empty of what is only a base of others."""
     alive: ClassVar[bool] = False
     """True if it depends on the clock, as a hang does, and not only on the log."""
     sentences: ClassVar[bool] = False

@@ -47,6 +47,7 @@ _LASTS = 3
 class EngineMismatch(BlockDiagnosis):
     """A figure of the mismatch stays beyond its limit while the gradient norm climbs."""
 
+    RULE = "engine-mismatch"
     requires: ClassVar[tuple[str, ...]] = ("grad_norm",)
     needs: ClassVar[int] = 5
 

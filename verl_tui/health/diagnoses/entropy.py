@@ -88,6 +88,7 @@ class EntropyCollapse(BlockDiagnosis):
     the first steps; with a rising reward it would be convergence.
     """
 
+    RULE = "entropy-collapse"
     requires: ClassVar[tuple[str, ...]] = ("entropy", "reward")
     needs: ClassVar[int] = 7
     _first_steps: Sequence[Breach] = ()
@@ -314,6 +315,7 @@ class EntropyExplosion(BlockDiagnosis):
     With a rising reward it is exploration (a raised upper clip): no alarm.
     """
 
+    RULE = "entropy-explosion"
     requires: ClassVar[tuple[str, ...]] = ("entropy",)
     size: ClassVar[int] = 5
     needs: ClassVar[int] = 8

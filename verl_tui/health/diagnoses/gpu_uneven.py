@@ -39,6 +39,7 @@ _MOST = 64
 class GpuUneven(BlockDiagnosis):
     """A device below 50% for ten points while the mean of the others is that of work."""
 
+    RULE = "gpu-uneven"
     size: ClassVar[int] = 5
     patience: ClassVar[int] = 2
     needs: ClassVar[int] = _LASTS

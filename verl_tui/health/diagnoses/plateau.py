@@ -33,6 +33,7 @@ _MOST_VALIDATIONS = 8
 class Plateau(BlockDiagnosis):
     """Neither the reward nor any validation score has a trend."""
 
+    RULE = "plateau"
     requires: ClassVar[tuple[str, ...]] = ("reward",)
     size: ClassVar[int] = 20
     patience: ClassVar[int] = 2

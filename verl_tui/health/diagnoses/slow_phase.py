@@ -81,6 +81,7 @@ class SlowPhase(BlockDiagnosis):
     on.
     """
 
+    RULE = "slow-phase"
     needs: ClassVar[int] = _NOW + _GAP + _LEAST_PAST + 1
     patience: ClassVar[int] = 3
     _slow: _Slow | None = None
