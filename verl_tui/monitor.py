@@ -7,6 +7,7 @@ from contextlib import suppress
 from dataclasses import replace
 from functools import cached_property
 from operator import attrgetter
+from time import monotonic
 from typing import TYPE_CHECKING
 
 from verl_tui import debug_log
@@ -20,7 +21,7 @@ from verl_tui.sources.discovery.passed_over import sentences
 from verl_tui.text import one_line
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Sequence
+    from collections.abc import Iterable, Sequence
 
     from verl_tui.config import Config
     from verl_tui.health.finding import Verdict
@@ -151,18 +152,23 @@ class Monitor:
                 self.verdicts[name] = judge.verdict(now)
                 judge.rest()
 
-    def catch_up(self, now: float) -> Iterator[None]:
-        """Judge the runs whose whole history is to be judged, and yield after each rule, so that a
-        screen can answer in between; then `judge` costs little.
+    def judge_new(self, now: float, until: float) -> bool:
+        """Judge the runs that have no verdict yet, so that a screen can answer between many of
+        them; then `judge` costs little.
 
         Args:
             now: Seconds since the epoch.
+            until: Monotonic seconds from which on no further run is judged.
+
+        Returns:
+            Whether all have a verdict.
         """
-        for name, judge in tuple(self._judges.items()):
-            if judge.begins:
-                yield from judge.catch_up(now)
-                if self._judges.get(name) is judge:
-                    self._judge_run(name, now)
+        new = [name for name in self._judges if name not in self.verdicts]
+        for at, name in enumerate(new, start=1):
+            self._judge_run(name, now)
+            if at < len(new) and monotonic() > until:
+                return False
+        return True
 
     def awake(self, now: float) -> None:
         """Note that the front end is active; time in which it was not is never taken for a stall.

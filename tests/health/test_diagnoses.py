@@ -374,7 +374,7 @@ def test_why_a_run_died_is_reported_before_what_else_is_as_bad() -> None:
     assert found[0].severity == found[1].severity
 
 
-# -- only blocks where a finding may begin are looked at one by one -----------------------------------
+# -- blocks are looked at together where they can be -------------------------------------------------
 
 RAMPS = {
     "critic/score/mean": (0.0, 1.0),
@@ -388,6 +388,8 @@ RAMPS = {
     "val-core/gsm8k/acc/mean@1": (0.0, 1.0),
     "reward/format": (-1.0, 1.0),
     "reward/accuracy": (0.0, 1.0),
+    "system/gpu.0.gpu": (0.0, 100.0),
+    "system/gpu.1.gpu": (60.0, 100.0),
 }
 """Metric -> the levels between which it wanders."""
 
@@ -413,7 +415,7 @@ def _episodes(seed: int) -> set[Episode]:
     return set(Judge(load_guide(), _wandering(seed)).verdict(1.0).history)
 
 
-def test_where_a_finding_may_begin_none_is_missed(
+def test_looking_at_each_block_finds_the_same(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     found = [_episodes(seed) for seed in range(60)]
@@ -426,4 +428,5 @@ def test_where_a_finding_may_begin_none_is_missed(
     assert {one.id for episodes in found for one in episodes} >= {*narrowed}
     for kind in narrowed.values():
         monkeypatch.setattr(kind, "may_begin", BlockDiagnosis.may_begin)
+        monkeypatch.setattr(kind, "lasts", BlockDiagnosis.lasts)
     assert found == [_episodes(seed) for seed in range(60)]

@@ -180,42 +180,6 @@ def test_a_run_that_grows_is_judged_as_it_is_when_it_has_ended(id: str) -> None:
     assert id in {one.id for one in whole} or id == "dead-groups"
 
 
-@pytest.mark.parametrize("grows", [False, True])
-def test_a_history_judged_rule_by_rule_gives_the_same_verdict(*, grows: bool) -> None:
-    failure = next(
-        one for one in FAILURES if one.id == "entropy-collapse" and not one.form
-    )
-    world, _ = failing(failure, "verl", 0)
-    at_once, by_rule = Run("r"), Run("r")
-    half = world.steps // 2 if grows else world.steps
-    judges = Judge(load_guide(), at_once), Judge(load_guide(), by_rule)
-
-    def grow(run: Run, first: int, last: int) -> None:
-        for key, values in world.columns.items():
-            points = [
-                (at + 1, values[at])
-                for at in range(first, last)
-                if values[at] is not None
-            ]
-            known = rows(
-                {key: [value for _, value in points]}, [at for at, _ in points]
-            )
-            run.apply(batch(known), now=0.0)
-
-    for run in (at_once, by_rule):
-        grow(run, 0, half)
-    assert judges[1].begins
-    for at, _ in enumerate(judges[1].catch_up(1.0)):
-        if at == 20 and grows:
-            grow(by_rule, half, world.steps)
-    if grows:
-        grow(at_once, half, world.steps)
-    expected = judges[0].verdict(1.0)
-    assert judges[1].verdict(1.0) == expected
-    assert not judges[1].begins
-    assert failure.id in {one.id for one in expected.findings}
-
-
 # -- found by runs without a fault -----------------------------------------------------------------
 
 

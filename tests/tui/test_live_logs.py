@@ -25,7 +25,7 @@ from watching import (
 from verl_tui.config import Config
 from verl_tui.records import GpuReading, Preview
 from verl_tui.sources.discovery.finder import Discovery
-from verl_tui.tui import sliced_judging
+from verl_tui.tui import monitor_app
 from verl_tui.tui.app import VerlApp
 from verl_tui.tui.screens.help.screen import HelpScreen
 
@@ -198,17 +198,20 @@ async def test_r_reads_everything_again(tmp_path: Path) -> None:
     assert not thread.is_alive()
 
 
-async def test_a_long_history_is_judged_while_keys_are_heard(
+async def test_many_runs_are_judged_while_keys_are_heard(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    # after each rule the screen may answer
-    monkeypatch.setattr(sliced_judging, "JUDGING", 0.0)
-    app = live(write_run(tmp_path, "a", 30).parent)
+    # after each run the screen may answer
+    monkeypatch.setattr(monitor_app, "_JUDGING", 0.0)
+    for name in "abc":
+        write_run(tmp_path, name, 30)
+    app = live(tmp_path)
     async with app.run_test(size=(120, 40)) as pilot:
         await until(pilot, lambda: "step 30" in text(app))
         await press(pilot, "question_mark")
         assert isinstance(app.screen, HelpScreen)
         await press(pilot, "escape")
+        await until(pilot, lambda: set(app.monitor.verdicts) == {"a", "b", "c"})
         await until(pilot, lambda: "nothing found" in text(app))
 
 

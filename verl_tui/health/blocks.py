@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, NamedTuple, overload
 
 import numpy as np
 
-from verl_tui.health.conditions.trend import trend
+from verl_tui.health.conditions.trend import trend, trends
 from verl_tui.health.conditions.windows import TO_SIGMA, rolling
 
 if TYPE_CHECKING:
@@ -92,6 +92,23 @@ class BlockHistory(Sequence[Block]):
     def course(self, i: int) -> Trend:
         """Return the trend of a metric."""
         return trend(self.known(i))
+
+    def slopes(
+        self, i: int, places: Places, sizes: Places
+    ) -> tuple[Places, Numbers, Numbers]:
+        """Return of the last so many blocks up to each of some places how many have a level of a
+        metric, and change and t of the trend of these.
+        """
+        is_known = ~np.isnan(self.levels(i))
+        until = np.append(0, np.cumsum(is_known))
+        last = until[places + 1]
+        counts = last - until[np.maximum(0, places + 1 - sizes)]
+        lines = np.zeros((2, len(places)))
+        for count in np.unique(counts).tolist():
+            some = counts == count
+            known = self.levels(i)[is_known]
+            lines[:, some] = trends(known, count, last[some] - 1)
+        return counts, lines[0], lines[1]
 
     def errors(self, i: int) -> Numbers:
         """Return the standard error of a metric's level in each block by the differences of

@@ -10,7 +10,7 @@ if TYPE_CHECKING:
 
     from verl_tui.health.conditions.condition import Breach
 
-_OFTEN = 100
+_OFTEN = 30
 """The first points of a breach are checked one by one, as many again at every second, and so on."""
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from contextlib import suppress
 from dataclasses import replace
 from functools import partial
 from itertools import chain
@@ -28,7 +27,7 @@ from verl_tui.health.rule import RuleOnRun
 from verl_tui.health.rule_context import rule_context
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Sequence
+    from collections.abc import Iterable, Sequence
 
     from verl_tui.health.diagnoses.diagnosis import Diagnosis
     from verl_tui.health.finding import Episode
@@ -95,28 +94,6 @@ class Judge:
             tuple(not_judged),
             tuple(history),
         )
-
-    @property
-    def begins(self) -> bool:
-        """True if the next verdict takes the whole history: it is the first, or the first after a
-        rest.
-        """
-        return not self._by_numbers and self._revision != self.run.revision
-
-    def catch_up(self, now: float) -> Iterator[None]:
-        """Make one rule after the other judge the run so far, and yield in between; then a verdict
-        costs little.
-
-        Args:
-            now: Seconds since the epoch.
-        """
-        context = rule_context(self.run, self.guide, now)
-        self._by_numbers = self._by_numbers or _by_numbers(self.guide)
-        for judge in self._by_numbers:
-            if judge.rule.id not in self.guide.silenced:
-                with suppress(Exception):  # the verdict says why
-                    self._result(judge, context)
-                yield
 
     def rest(self) -> None:
         """Forget all but the verdict, for a run that will hardly go on; if it does, it is read

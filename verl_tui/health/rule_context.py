@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 from bisect import bisect_right
-from dataclasses import dataclass, replace
 from functools import lru_cache
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from verl_tui.means import finite
 from verl_tui.metrics import modern
@@ -20,8 +19,7 @@ if TYPE_CHECKING:
     from verl_tui.runs.series import Series
 
 
-@dataclass(frozen=True, slots=True)
-class RuleContext:
+class RuleContext(NamedTuple):
     """A run as it is judged at one time, with its pace, state and names."""
 
     run: Run
@@ -89,7 +87,7 @@ class RuleContext:
         """Return the context with the numbers known at a step; settings, names and state are those
         of now.
         """
-        return replace(self, end=step)
+        return self._replace(end=step)
 
 
 def rule_context(run: Run, guide: Guide, now: float) -> RuleContext:

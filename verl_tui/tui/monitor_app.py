@@ -25,7 +25,6 @@ from verl_tui.text import one_line
 from verl_tui.tui.base_app import TerminalApp
 from verl_tui.tui.garbage import GarbageSweeps
 from verl_tui.tui.notifications import notices
-from verl_tui.tui.sliced_judging import SlicedJudging
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -39,6 +38,8 @@ if TYPE_CHECKING:
 
 _BUDGET = 0.005
 """Seconds of taking in records at a stretch: the screen answers in between."""
+_JUDGING = 0.05
+"""Seconds of judging runs for the first time before the screen answers."""
 _LEAST_WAIT = 0.01
 """Seconds of the shortest wait: Textual drops a timer that is due before its task has begun."""
 _LOADING = 2
@@ -110,7 +111,6 @@ class MonitorApp(TerminalApp):
         self._settled = False
         """True once the work that waits for the end of loading has been done."""
         self._garbage = GarbageSweeps()
-        self._histories = SlicedJudging(self.set_timer, self.tick)
         self._painted = float("-inf")
         """Monotonic seconds of the last drawing of new records."""
         self._shown_at = clock()
@@ -231,7 +231,6 @@ class MonitorApp(TerminalApp):
         self._attention.start_over()
         self.monitor = Monitor(self.config)
         self._garbage.collect_all()
-        self._histories.forget()
         self._loading = True
 
     # -- from the monitor to the screen ------------------------------------------------------------
@@ -291,7 +290,8 @@ class MonitorApp(TerminalApp):
             return
         monitor = self.monitor
         self._awake(now)
-        if not self._histories.is_complete(monitor, now):
+        if not monitor.judge_new(now, monotonic() + _JUDGING):
+            self.set_timer(_LEAST_WAIT, self.tick)
             return
         monitor.judge(now)
         found = {name: verdict.primary for name, verdict in monitor.verdicts.items()}

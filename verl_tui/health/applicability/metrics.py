@@ -4,14 +4,16 @@ asynchronous training, a 0 that may be a rounded one.
 
 from __future__ import annotations
 
-from functools import lru_cache
 from statistics import fmean
 from typing import TYPE_CHECKING
 
+from verl_tui.health.rule_context import present_names
+from verl_tui.runs.cached import cached_by_keys
 from verl_tui.runs.views.devices import WORKED, memory_key, never_worked
 
 if TYPE_CHECKING:
     from verl_tui.health.rule_context import RuleContext
+    from verl_tui.runs.run import Run
 
 _LATELY, _IDLE = 10, 50.0
 """Newest points of a GPU's utilisation, and the percentage below which it is idle (the guide)."""
@@ -56,7 +58,7 @@ def asynchronous(context: RuleContext, _key: str) -> str | None:
     """Exempt what compares engine and trainer at the same weights where samples are older than the
     weights.
     """
-    if name := _asynchronous_name(tuple(context.names)):
+    if name := _asynchronous_name(context.run):
         differ = "so the two differ by design"
         return f"asynchronous training samples with older weights, {differ} ({name})"
     for name in _STALENESS:
@@ -66,10 +68,10 @@ def asynchronous(context: RuleContext, _key: str) -> str | None:
     return None
 
 
-@lru_cache(64)
-def _asynchronous_name(names: tuple[str, ...]) -> str | None:
+@cached_by_keys
+def _asynchronous_name(run: Run) -> str | None:
     """Return the first name that only asynchronous training writes."""
-    # Called at each judging, while the names of a run hardly change.
+    names = present_names(run.keys)
     return next((name for name in names if name.startswith(_ASYNCHRONOUS)), None)
 
 

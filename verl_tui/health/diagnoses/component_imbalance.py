@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-import math
 import re
 from statistics import fmean
 from typing import TYPE_CHECKING, ClassVar, NamedTuple
 
 import numpy as np
+from numpy.lib.stride_tricks import sliding_window_view
 
 from verl_tui.evaluation import PREFIX
 from verl_tui.health.components import components, weights
 from verl_tui.health.conditions.condition import number
+from verl_tui.health.conditions.windows import rows
 from verl_tui.health.diagnoses.diagnosis import (
     BlockDiagnosis,
     BlockFinding,
@@ -25,9 +26,10 @@ from verl_tui.means import finite
 from verl_tui.patterns import pattern
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterator, Sequence
 
     from verl_tui.health.blocks import BlockHistory
+    from verl_tui.health.conditions.windows import Flags, Numbers, Places
     from verl_tui.health.finding import Finding
     from verl_tui.health.rule_context import RuleContext
     from verl_tui.runs.series import Series
@@ -45,6 +47,8 @@ _A_SCORE = pattern(
 
 class NeverScored(PresentDiagnosis):
     """A part at its floor at all points, under a total that is at its top or rises."""
+
+    RULE = "component-imbalance/never-scored"
 
     def look(self, context: RuleContext) -> Finding | str | None:
         """Look at all parts from their first points on."""
@@ -139,21 +143,128 @@ _LONGEST = 300
 """Newest blocks in which a climb is searched for."""
 
 
-class _Saturated(NamedTuple):
+class _Part(NamedTuple):
+    """A part of the reward at each block."""
+
     column: int
-    low: float
-    top: float
-    climb: int
-    """Place of the block at the foot of the climb."""
+    levels: Numbers
+    low: Numbers
+    top: Numbers
+    """Lowest and highest level so far."""
+    mean: Numbers
+    least: Numbers
+    """Over the newest blocks; nan where few of them have it."""
+    now: Numbers
+    """Present level: mean of the very newest blocks."""
 
     @property
-    def reach(self) -> float:
+    def reach(self) -> Numbers:
+        """Range of its levels so far."""
         return self.top - self.low
+
+    @property
+    def is_saturated(self) -> Flags:
+        """Where it has climbed and stays at its top."""
+        size = np.maximum(abs(self.top), abs(self.low))
+        found: Flags = (
+            (self.reach > _CLIMB * size)
+            & (self.mean >= self.top - (1 - _TOP) * self.reach)
+            & (self.least >= self.top - _FOOT * self.reach)
+        )
+        return found
+
+    def may_be_stuck(self, beside: _Part) -> Flags:
+        """Return where it is still logged, and has not reached its own top before."""
+        low, top, reach = self.low, self.top, self.reach
+        ceiling = np.maximum(beside.top, top)
+        floor = top - _FOOT * reach
+        is_done = (
+            # at its ceiling all along, or at its own: all answers have got as much as any ever did
+            ((self.least >= _CEILING * ceiling) & (ceiling > 0))
+            | ((self.least >= (1 - _ROUNDING) * top) & (top > 0))
+            # at that of a scale from 0 to 1, or a penalty, as small as it ever was
+            | ((top <= 1) & (low >= _HIGH))
+            | ((top <= 0) & (self.now >= floor) & (floor > low))
+            # it has climbed before, and stays there
+            | (
+                (reach >= _DONE * beside.reach)
+                & (self.least >= top - (1 - _FOOT) * reach)
+            )
+        )
+        found: Flags = ~is_done & ~np.isnan(self.mean)
+        return found
+
+    def climbs(self, places: Places) -> Places:
+        """Return the place of the block at the foot of its climb, as seen from some places."""
+        foot = (self.low + _FOOT * self.reach)[places]
+        padded = np.append(np.full(_LONGEST - 1, np.inf), self.levels)
+        below = rows(padded, _LONGEST, places + _LONGEST - 1) <= foot[:, None]
+        back = np.where(below.any(axis=1), below[:, ::-1].argmax(axis=1), _LONGEST - 1)
+        found: Places = np.maximum(0, places - back)
+        return found
+
+    def moves(
+        self, blocks: BlockHistory, places: Places, climbs: Places, beside: _Part
+    ) -> Flags:
+        """Return where it has gained anything since another one began to climb: by that one's
+        measure, or surely by its own, as parts of a reward have scales of their own.
+        """
+        moves = ~(self.gains(places, climbs) < _STILL * beside.reach[places])
+        (still,) = np.nonzero(~moves)
+        at, sizes = places[still], (places + 1 - climbs)[still]
+        _, change, t = blocks.slopes(self.column, at, sizes)
+        moves[still] = (t >= _SURE_T) & (change >= _OWN * abs(self.now[at]))
+        return moves
+
+    def gains(self, places: Places, climbs: Places) -> Numbers:
+        """Return what it has gained since another one began to climb; nan where that is unknown."""
+        at = climbs[:, None] + np.arange(-2, 2)
+        is_there = (at >= 0) & (at <= places[:, None])
+        near = np.where(is_there, self.levels[at.clip(0, len(self.levels) - 1)], np.nan)
+        return self.now[places] - _mean(near)
+
+
+def _mean(rows: Numbers) -> Numbers:
+    """Return the mean of what is known in each row, nan where nothing is."""
+    is_known = ~np.isnan(rows)
+    with np.errstate(invalid="ignore"):
+        found: Numbers = np.where(is_known, rows, 0.0).sum(axis=1) / is_known.sum(1)
+    return found
+
+
+def _part(blocks: BlockHistory, i: int) -> _Part:
+    levels = blocks.levels(i)
+    padded = np.append(np.full(_WINDOW - 1, np.nan), levels)
+    newest = sliding_window_view(padded, _WINDOW)
+    is_known = 2 * (~np.isnan(newest)).sum(axis=1) >= _WINDOW
+    mean = np.where(is_known, _mean(newest), np.nan)
+    least = np.where(is_known, np.fmin.reduce(newest, axis=1), np.nan)
+    ends = blocks.lowest(i), blocks.highest(i)
+    return _Part(i, levels, *ends, mean, least, _mean(newest[:, -_NEWEST:]))
+
+
+class _Imbalance(NamedTuple):
+    """A saturated part, and the others that are stuck."""
+
+    part: _Part
+    climb: int
+    """Place of the block at the foot of its climb."""
+    stuck: Sequence[_Part]
+
+    def fell(self, other: _Part) -> bool:
+        """Return whether a part has fallen since then, by the saturated one's measure or by its
+        own.
+        """
+        last = np.array([len(other.levels) - 1])
+        gain = other.gains(last, np.array([self.climb]))[0]
+        least = _STILL * self.part.reach[-1], _OWN * (abs(other.now[-1]) + abs(gain))
+        return bool(-gain >= min(least))
 
 
 class ComponentImbalance(BlockDiagnosis):
     """A component at its top for long, while no other has gained anything."""
 
+    RULE = "component-imbalance"
     needs: ClassVar[int] = 14
 
     def inputs(self, context: RuleContext) -> BlockInputs | str:
@@ -166,35 +277,59 @@ class ComponentImbalance(BlockDiagnosis):
             return "the log has no components of the reward"
         return BlockInputs((reward, *keys[:_MOST]))
 
+    def may_begin(self, blocks: BlockHistory) -> Flags:
+        """Return at which of the new blocks a component carries the reward."""
+        start = max(self.needs - 1, len(self.history))
+        found = np.zeros(len(blocks), bool)
+        for at, _ in self._imbalances(blocks, np.arange(start, len(blocks))):
+            found[at] = True
+        return found
+
+    def lasts(self, _: BlockHistory, begins: Flags) -> Flags:
+        """Return where one carries it."""
+        return begins
+
     def judge_blocks(self, blocks: BlockHistory) -> BlockFinding | None:
         """Find a component that carries the reward while the others gain nothing."""
-        columns = range(1, len(self.keys))
-        for one in filter(None, (_saturated(blocks, i) for i in columns)):
-            others = [j for j in columns if j != one.column]
-            stuck = [j for j in others if _stuck(blocks, j, one)]
-            if stuck and not any(_moves(blocks, j, one) for j in stuck):
-                return self._told(blocks, one, stuck)
-        return None
+        last = np.array([len(blocks) - 1])
+        found = (one for _, one in self._imbalances(blocks, last))
+        first = next(found, None)
+        return None if first is None else self._told(blocks, first)
 
-    def _told(
-        self, blocks: BlockHistory, one: _Saturated, others: Sequence[int]
-    ) -> BlockFinding:
-        climb = blocks[one.climb :]
-        floor = one.top - (1 - _TOP) * one.reach
-        since = next(block.last for block in climb if block.levels[one.column] >= floor)
-        fell = [_fell(blocks, j, one) for j in others]
+    def _imbalances(
+        self, blocks: BlockHistory, places: Places
+    ) -> Iterator[tuple[int, _Imbalance]]:
+        """Yield those of some blocks at which a component carries the reward."""
+        parts = [_part(blocks, i) for i in range(1, len(self.keys))]
+        for one in parts:
+            others = [other for other in parts if other is not one]
+            at = places[one.is_saturated[places]]
+            stuck = np.array([other.may_be_stuck(one)[at] for other in others])
+            climbs = one.climbs(at)
+            moves = np.array([other.moves(blocks, at, climbs, one) for other in others])
+            for k in np.flatnonzero(stuck.any(axis=0) & ~(stuck & moves).any(axis=0)):
+                held = [other for j, other in enumerate(others) if stuck[j, k]]
+                yield int(at[k]), _Imbalance(one, int(climbs[k]), held)
+
+    def _told(self, blocks: BlockHistory, found: _Imbalance) -> BlockFinding:
+        one, others = found.part, found.stuck
+        climb = blocks[found.climb :]
+        floor = one.top[-1] - (1 - _TOP) * one.reach[-1]
+        since = climb[int(np.argmax(climb.levels(one.column) >= floor))].last
+        fell = [found.fell(other) for other in others]
         foot, last = climb[0].last, blocks[-1].last
+        columns = [one.column, *(other.column for other in others), 0]
         evidence = [
             went(self.keys[j], [climb.known(j)[0], blocks.known(j)[-1]], foot, last)
             + f" (means of {self.size} points)"
-            for j in (one.column, *others, 0)
+            for j in columns
         ]
         return self.told(
             since,
             self.keys[one.column],
             evidence,
-            top=one.top,
-            names=", ".join(self.keys[j] or "" for j in others),
+            top=float(one.top[-1]),
+            names=", ".join(self.keys[other.column] or "" for other in others),
             have=_HAVE[len(others) > 1],
             done=_DONE_WORDS[any(fell) + all(fell)],
             foot=foot,
@@ -203,73 +338,3 @@ class ComponentImbalance(BlockDiagnosis):
 
 _DONE_WORDS = ("gained nothing", "gained nothing or fallen", "fallen")
 """What the others have done where none, some, and all have fallen."""
-
-
-def _saturated(blocks: BlockHistory, i: int) -> _Saturated | None:
-    """Return a component that has climbed and stays at its top."""
-    window = blocks[-_WINDOW:].known(i)
-    if len(window) < _WINDOW // 2:
-        return None
-    low, top = blocks.reach(i)
-    reach = top - low
-    if reach <= _CLIMB * max(abs(top), abs(low)):
-        return None
-    if fmean(window) < top - (1 - _TOP) * reach or min(window) < top - _FOOT * reach:
-        return None
-    levels = blocks[-_LONGEST:].levels(i)
-    climb = int(max(np.flatnonzero(levels <= low + _FOOT * reach), default=0))
-    return _Saturated(i, low, top, len(blocks) - len(levels) + climb)
-
-
-def _stuck(blocks: BlockHistory, j: int, saturated: _Saturated) -> bool:
-    """Return whether a component may be stuck: it is still logged, and has not reached its own top
-    before.
-    """
-    window = blocks[-_WINDOW:].known(j)
-    if len(window) < _WINDOW // 2:
-        return False
-    low, top = blocks.reach(j)
-    reach = top - low
-    if min(window) >= _CEILING * max(saturated.top, top) > 0:
-        return False  # at its ceiling all along
-    if min(window) >= (1 - _ROUNDING) * top > 0:
-        return False  # at its own: all answers have got as much as any ever did
-    if top <= 1 and low >= _HIGH:
-        return False  # at that of a scale from 0 to 1
-    if top <= 0 and fmean(window[-_NEWEST:]) >= top - _FOOT * reach > low:
-        return False  # a penalty, as small as it ever was
-    has_climbed = reach >= _DONE * saturated.reach
-    return not (has_climbed and min(window) >= top - (1 - _FOOT) * reach)
-
-
-def _moves(blocks: BlockHistory, j: int, saturated: _Saturated) -> bool:
-    """Return whether a component has gained anything since the saturated one began to climb.
-
-    By the saturated one's measure, or surely by its own: parts of a reward have scales of their
-    own.
-    """
-    gain, now = _gain(blocks, j, saturated)
-    if math.isnan(gain) or gain >= _STILL * saturated.reach:
-        return True
-    line = blocks[saturated.climb :].course(j)
-    return line.t >= _SURE_T and line.change >= _OWN * abs(now)
-
-
-def _fell(blocks: BlockHistory, j: int, saturated: _Saturated) -> bool:
-    """Return whether a component has fallen since then, by the saturated one's measure or by its
-    own.
-    """
-    gain, now = _gain(blocks, j, saturated)
-    return -gain >= min(_STILL * saturated.reach, _OWN * (abs(now) + abs(gain)))
-
-
-def _gain(blocks: BlockHistory, j: int, saturated: _Saturated) -> tuple[float, float]:
-    """Return what one has gained since the saturated one began to climb, and its level now; nan if
-    unknown.
-    """
-    before = blocks[max(0, saturated.climb - 2) : saturated.climb + 2].known(j)
-    now = blocks[-_NEWEST:].known(j)
-    if not before or not now:
-        return math.nan, math.nan
-    level = fmean(now)
-    return level - fmean(before), level

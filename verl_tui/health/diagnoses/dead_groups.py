@@ -358,6 +358,8 @@ def _share(context: RuleContext, name: str) -> float:
 class DeadGroups(Diagnosis):
     """The share of groups without any spread in their scores stays high."""
 
+    RULE = "dead-groups"
+
     def look(self, context: RuleContext) -> Finding | str | None:
         """Look at the share, and at why it is so large."""
         rule = self.rule

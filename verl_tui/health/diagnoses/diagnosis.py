@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 
     from verl_tui.health.blocks import BlockHistory
-    from verl_tui.health.conditions.windows import Flags
+    from verl_tui.health.conditions.windows import Flags, Places
     from verl_tui.health.finding import Severity
     from verl_tui.health.guide import Rule
     from verl_tui.health.rule_context import RuleContext
@@ -66,6 +66,8 @@ class Remark(NamedTuple):
 class Diagnosis(ABC):
     """A failure that is seen in several signals of one run."""
 
+    RULE: ClassVar[str] = ""
+    """Unique name of its rule, empty of what is only a base of others."""
     alive: ClassVar[bool] = False
     """True if it depends on the clock, as a hang does, and not only on the log."""
     sentences: ClassVar[bool] = False
@@ -276,6 +278,20 @@ class BlockDiagnosis(Diagnosis):
         """
         return np.ones(len(blocks), bool)
 
+    def lasts(
+        self,
+        blocks: BlockHistory,  # noqa: ARG002 - most look at each
+        begins: Flags,  # noqa: ARG002
+    ) -> Flags | None:
+        """Return at which blocks a finding that has begun still shows, found at once for all; None
+        if that takes a look at each.
+
+        Args:
+            blocks: All blocks.
+            begins: Where it may begin.
+        """
+        return None
+
     def told(
         self,
         since: int,
@@ -333,14 +349,38 @@ class BlockDiagnosis(Diagnosis):
         whole = blocks(series, self.size, count)
         if not whole.begins_with(self.history):
             self.forget()
-        steps = whole.settled_steps()
-        may_begin = self.may_begin(whole).tolist() if count else ()
-        for at in range(max(self.needs, len(self.history) + 1), count + 1):
-            if may_begin[at - 1] or self.newest is not None:
-                self.history = whole[:at]
-                self._note(self.judge_blocks(self.history), steps[at - 1])
+        if count:
+            self._judge_new(whole, max(self.needs, len(self.history) + 1))
         self.history = whole
         self._of = of
+
+    def _judge_new(self, whole: BlockHistory, start: int) -> None:
+        """Judge the blocks from a number of them on."""
+        steps = whole.settled_steps()
+        begins = self.may_begin(whole)
+        lasts = self.lasts(whole, begins) if self.newest is not None else None
+        for at in range(start, len(whole) + 1):
+            held = self.newest
+            if held is None and not begins[at - 1]:
+                continue
+            self.history = whole[:at]
+            self._note(self._judge_newest(lasts), steps[at - 1])
+            if held is None and self.newest is not None:
+                lasts = self.lasts(whole, begins)
+        if lasts is not None:
+            self._tell(whole, np.flatnonzero(lasts[start - 1 :]) + start)
+
+    def _judge_newest(self, lasts: Flags | None) -> BlockFinding | None:
+        """Return the finding at the newest block; of one that is said to last as it was."""
+        if self.newest is None or lasts is None:
+            return self.judge_blocks(self.history)
+        return self.newest if lasts[len(self.history) - 1] else None
+
+    def _tell(self, whole: BlockHistory, shown: Places) -> None:
+        """Put into words what lasts, at the newest block that shows it."""
+        if self.newest is not None and len(shown):
+            self.history = whole[: shown[-1]]
+            self.newest = self.judge_blocks(self.history) or self.newest
 
     def forget(self) -> None:
         """Start over."""

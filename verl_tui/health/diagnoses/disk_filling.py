@@ -52,6 +52,7 @@ class _Disk(NamedTuple):
 class DiskFilling(PresentDiagnosis):
     """A disk will be full within a day, or has too little room for a checkpoint."""
 
+    RULE = "disk-filling"
     alive = True
 
     def look(self, context: RuleContext) -> Finding | str | None:

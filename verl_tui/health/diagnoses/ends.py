@@ -32,6 +32,7 @@ _GROWN_FOR, _GROWN = 20, 1.25
 class Crash(PresentDiagnosis):
     """A traceback, a fatal message or a signal, and no step after it."""
 
+    RULE = "crash"
     alive = True  # a traceback alone means something only after some silence
 
     def counts(self, _finding: Finding, context: RuleContext) -> bool:
@@ -154,6 +155,7 @@ _KINDS = {"stop": True, "cause": False}
 class EndedEarly(PresentDiagnosis):
     """An orderly end short of the stated steps, or by a limit of the run's own."""
 
+    RULE = "ended-early"
     alive = True  # what an end is depends on the process
 
     def look(self, context: RuleContext) -> Finding | str | None:

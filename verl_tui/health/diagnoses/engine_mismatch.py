@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, ClassVar
 import numpy as np
 
 from verl_tui.health.conditions.condition import number
+from verl_tui.health.conditions.windows import rolling
 from verl_tui.health.diagnoses.diagnosis import (
     BlockDiagnosis,
     BlockFinding,
@@ -46,6 +47,7 @@ _LASTS = 3
 class EngineMismatch(BlockDiagnosis):
     """A figure of the mismatch stays beyond its limit while the gradient norm climbs."""
 
+    RULE = "engine-mismatch"
     requires: ClassVar[tuple[str, ...]] = ("grad_norm",)
     needs: ClassVar[int] = 5
 
@@ -66,6 +68,14 @@ class EngineMismatch(BlockDiagnosis):
         for i, (_, limit, _) in enumerate(self.depends_on, 1):
             found |= abs(blocks.levels(i)) > limit
         return found & climbs
+
+    def lasts(self, blocks: BlockHistory, _: Flags) -> Flags:
+        """Return where a figure has been beyond its limit in the newest blocks."""
+        found = np.zeros(len(blocks), bool)
+        for i, (_, limit, _) in enumerate(self.depends_on, 1):
+            beyond = abs(blocks.levels(i)) > limit
+            found |= rolling(beyond, _LASTS) == _LASTS
+        return found
 
     def judge_blocks(self, blocks: BlockHistory) -> BlockFinding | None:
         """Find a mismatch during which the gradient norm climbs."""

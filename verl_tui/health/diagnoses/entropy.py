@@ -88,6 +88,7 @@ class EntropyCollapse(BlockDiagnosis):
     the first steps; with a rising reward it would be convergence.
     """
 
+    RULE = "entropy-collapse"
     requires: ClassVar[tuple[str, ...]] = ("entropy", "reward")
     needs: ClassVar[int] = 7
     _first_steps: Sequence[Breach] = ()
@@ -260,11 +261,11 @@ def _has_learnt(context: RuleContext) -> bool:
 
 def _converged(blocks: BlockHistory) -> bool:
     """Return whether the task is solved, or came most of the way on a scale from 0 to 1."""
-    reward = blocks.known(1)
     low, best = blocks.reach(1)
-    if not reward or not 0 <= low <= best <= 1:
+    if not 0 <= low <= best <= 1:
         return False
-    first, now = reward[0], reward[-1]
+    reward = blocks.levels(1)
+    first, now = reward[~np.isnan(reward)][[0, -1]].tolist()
     # What was learnt within the first block shows in how much was left to learn after it.
     most = now >= _NEARLY and now - first >= _LEARNT * (1 - first)
     return most or is_solved(now, low, best)
@@ -314,6 +315,7 @@ class EntropyExplosion(BlockDiagnosis):
     With a rising reward it is exploration (a raised upper clip): no alarm.
     """
 
+    RULE = "entropy-explosion"
     requires: ClassVar[tuple[str, ...]] = ("entropy",)
     size: ClassVar[int] = 5
     needs: ClassVar[int] = 8
@@ -332,6 +334,12 @@ class EntropyExplosion(BlockDiagnosis):
         entropy = blocks.levels(0)
         low = lately(entropy, _PAST + _NOW)
         return (entropy >= _LEAST) & (entropy >= _TIMES * low)
+
+    def lasts(self, blocks: BlockHistory, _: Flags) -> Flags:
+        """Return where entropy is still far above its usual size."""
+        assert self._found is not None
+        found: Flags = blocks.levels(0) >= _OVER * self._found.usual
+        return found
 
     def judge_blocks(self, blocks: BlockHistory) -> BlockFinding | None:
         """Compare the newest blocks with those before."""

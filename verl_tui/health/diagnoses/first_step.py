@@ -25,6 +25,8 @@ _TEMPLATE, _CONFIG = 0.5, 1.0
 class FirstStep(PresentDiagnosis):
     """The KL to the reference is not near 0 in the first record."""
 
+    RULE = "first-step"
+
     def look(self, context: RuleContext) -> Finding | str | None:
         """Look at the first value, where it is that of the first step."""
         key = context.first_key(_NAMES)

@@ -7,6 +7,8 @@ from itertools import filterfalse
 from statistics import fmean
 from typing import TYPE_CHECKING, ClassVar
 
+import numpy as np
+
 from verl_tui.health.applicability.metrics import unused_device
 from verl_tui.health.conditions.condition import number
 from verl_tui.health.diagnoses.diagnosis import (
@@ -20,6 +22,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from verl_tui.health.blocks import BlockHistory
+    from verl_tui.health.conditions.windows import Flags
     from verl_tui.health.rule_context import RuleContext
 
 _WORKING = 60.0
@@ -36,6 +39,7 @@ _MOST = 64
 class GpuUneven(BlockDiagnosis):
     """A device below 50% for ten points while the mean of the others is that of work."""
 
+    RULE = "gpu-uneven"
     size: ClassVar[int] = 5
     patience: ClassVar[int] = 2
     needs: ClassVar[int] = _LASTS
@@ -53,19 +57,42 @@ class GpuUneven(BlockDiagnosis):
         )
         return BlockInputs(tuple(used), 100.0 if highest <= 1.0 else 1.0)
 
+    def may_begin(self, blocks: BlockHistory) -> Flags:
+        """Return where a device idles."""
+        found: Flags = np.logical_or.reduce(self._idle(blocks), axis=1)
+        return found
+
+    def lasts(self, _: BlockHistory, begins: Flags) -> Flags:
+        """Return where one idles."""
+        return begins
+
     def judge_blocks(self, blocks: BlockHistory) -> BlockFinding | None:
         """Find devices that are idle while others work."""
-        newest = blocks[-_LASTS:]
-        percent = [[one * self.depends_on for one in block.levels] for block in newest]
-        idle = [
-            i
-            for i in range(len(self.keys))
-            if all(self._idles(levels, i) for levels in percent)
-        ]
+        idle = np.flatnonzero(self._idle(blocks)[-1]).tolist()
         if not idle:
             return None
+        newest = blocks[-_LASTS:]
         since = self.newest.since if self.newest is not None else newest[0].first
-        return self._told(percent[-1], idle, since, newest[-1].last)
+        levels = [one * self.depends_on for one in newest[-1].levels]
+        return self._told(levels, idle, since, newest[-1].last)
+
+    def _idle(self, blocks: BlockHistory) -> Flags:
+        """Return for each block which devices did little in the last ones beside others that
+        worked.
+        """
+        percent = np.column_stack(
+            [blocks.levels(i) * self.depends_on for i in range(len(self.keys))]
+        )
+        works = percent >= self.rule.threshold
+        count = works.sum(axis=1)
+        with np.errstate(invalid="ignore"):
+            usual = np.where(works, percent, 0.0).sum(axis=1) / count
+        # of the others; who works does not idle
+        is_used = 2 * count >= np.isfinite(percent).sum(axis=1) - 1
+        least = np.where(is_used & (usual >= _WORKING), _APART * usual, 0.0)
+        idle = percent < np.minimum(self.rule.threshold, least)[:, None]
+        idle[1:] &= idle[:-1].copy()
+        return idle
 
     def _told(
         self, levels: Sequence[float], idle: Sequence[int], since: int, last: int
@@ -85,16 +112,6 @@ class GpuUneven(BlockDiagnosis):
             count=len(levels),
             others=fmean(filterfalse(math.isnan, working)),
         )
-
-    def _idles(self, levels: Sequence[float], i: int) -> bool:
-        """Return whether a device does little beside others that work; levels are in percent."""
-        known = [*filterfalse(math.isnan, (*levels[:i], *levels[i + 1 :]))]
-        working = [level for level in known if level >= self.rule.threshold]
-        if not working or 2 * len(working) < len(known):
-            return False
-        usual = fmean(working)
-        least = min(self.rule.threshold, _APART * usual)
-        return usual >= _WORKING and levels[i] < least
 
 
 def _device(key: str | None) -> str:

@@ -49,6 +49,7 @@ class Hang(PresentDiagnosis):
     idle, too.
     """
 
+    RULE = "hang"
     alive = True
 
     def look(self, context: RuleContext) -> Finding | str | None:

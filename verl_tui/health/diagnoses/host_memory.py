@@ -67,6 +67,7 @@ class MemoryGrowth(NamedTuple):
 class HostMemory(PresentDiagnosis):
     """Memory of the host grows steadily, or Ray has killed workers for want of it."""
 
+    RULE = "host-memory"
     alive: ClassVar[bool] = True  # what has ended fills no memory
     _judged: tuple[int, MemoryGrowth | str | None] = (-1, None)
     """The growth by the run's revision: trends take long to reckon at every look."""

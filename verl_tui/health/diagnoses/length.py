@@ -116,6 +116,7 @@ class LengthCollapse(BlockDiagnosis):
     gains.
     """
 
+    RULE = "length-collapse"
     requires: ClassVar[tuple[str, ...]] = ("response_length", "reward")
     size: ClassVar[int] = 5
     needs: ClassVar[int] = _OPENING
@@ -217,6 +218,7 @@ def _course(blocks: BlockHistory, i: int, long: int) -> _Course | None:
 class LengthExplosion(BlockDiagnosis):
     """Length climbs to the limit, the truncated share climbs, the reward falls."""
 
+    RULE = "length-explosion"
     requires: ClassVar[tuple[str, ...]] = ("response_length", "reward")
     needs: ClassVar[int] = 5
 

@@ -133,6 +133,8 @@ def _broken_places(odd: Flags, *, needed: bool) -> Places | None:
 class NotFinite(Diagnosis):
     """A metric had a finite value and is, or was among the newest points, not finite."""
 
+    RULE = "not-finite"
+
     def look(self, context: RuleContext) -> Finding | str | None:
         """Find metrics that broke."""
         keys = context.run.keys

@@ -109,6 +109,7 @@ class NothingLearns(BlockDiagnosis):
     out.
     """
 
+    RULE = "nothing-learns/flat"
     requires: ClassVar[tuple[str, ...]] = ("reward",)
     size: ClassVar[int] = 10
     patience: ClassVar[int] = 2

@@ -29,6 +29,8 @@ lie within it.
 class OnePhase(PresentDiagnosis):
     """A step that is nearly all one phase: a slow reward function, a checkpoint in each step."""
 
+    RULE = "one-phase"
+
     def look(self, context: RuleContext) -> Finding | str | None:
         """Report the longest phase of the newest steps, where it is too long for its kind."""
         run = context.run

@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
 
-from verl_tui.health.conditions.trend import trends
 from verl_tui.health.diagnoses.diagnosis import (
     BlockDiagnosis,
     BlockFinding,
@@ -34,6 +33,7 @@ _MOST_VALIDATIONS = 8
 class Plateau(BlockDiagnosis):
     """Neither the reward nor any validation score has a trend."""
 
+    RULE = "plateau"
     requires: ClassVar[tuple[str, ...]] = ("reward",)
     size: ClassVar[int] = 20
     patience: ClassVar[int] = 2
@@ -67,12 +67,17 @@ class Plateau(BlockDiagnosis):
         return [key for key, count in known.items() if count < _VALIDATIONS]
 
     def may_begin(self, blocks: BlockHistory) -> Flags:
-        """Return where the reward is flat, with room for rounding; where it has gaps, too."""
-        ends = np.arange(self.needs - 1, len(blocks))
-        _, t = trends(blocks.levels(0), self.needs, ends)
+        """Return where nothing has a trend over the window."""
         found = np.ones(len(blocks), bool)
-        found[ends] = ~(abs(t) >= 1.001 * _FLAT_T)
+        places = np.arange(len(blocks))
+        for i in range(len(self.keys)):
+            counts, _, t = blocks.slopes(i, places, np.full(len(blocks), self.needs))
+            found &= (counts >= _VALIDATIONS) & (abs(t) < _FLAT_T)
         return found
+
+    def lasts(self, _: BlockHistory, begins: Flags) -> Flags:
+        """Return where it may begin, too."""
+        return begins
 
     def judge_blocks(self, blocks: BlockHistory) -> BlockFinding | None:
         """Find a window in which nothing moves."""

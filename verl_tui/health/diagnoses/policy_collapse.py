@@ -272,6 +272,8 @@ _OF_ONE = _OF_FEW._replace(out=1)
 class PolicyCollapse(Diagnosis):
     """A cliff in the reward, with a KL out of its band or samples that repeat themselves."""
 
+    RULE = "policy-collapse"
+
     def look(self, context: RuleContext) -> Finding | str | None:
         """Look for a fall, then for a KL or samples that show it to be the policy's fault; else for
         a KL that needs no fall.

@@ -64,6 +64,8 @@ class Repetition(Diagnosis):
     answers had become better, or where a reward of several parts had gained without losing any.
     """
 
+    RULE = "repetition"
+
     def look(self, context: RuleContext) -> Finding | str | None:
         """Judge repetition and n-gram entropy of the samples."""
         figures = list(_judged_figures(context))

@@ -23,6 +23,8 @@ if TYPE_CHECKING:
 class RestartNotice(Diagnosis):
     """Steps went back, or the file was rewritten."""
 
+    RULE = "restart"
+
     def look(self, context: RuleContext) -> Finding | None:
         """Report where the run's sources started over."""
         marks = context.run.restarts
@@ -117,6 +119,7 @@ class _Levels(NamedTuple):
 class ResumeLost(PresentDiagnosis):
     """All that had moved since the run's start is back there right behind a resume."""
 
+    RULE = "resume-lost"
     alive = True  # it is about the newest restart only
 
     def look(self, context: RuleContext) -> Finding | str | None:

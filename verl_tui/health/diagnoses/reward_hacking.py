@@ -76,6 +76,7 @@ class RewardHacking(BlockDiagnosis):
     resemble each other.
     """
 
+    RULE = "reward-hacking"
     requires: ClassVar[tuple[str, ...]] = ("reward",)
     _seen: int = -1
     """Number of blocks when one last showed it: a single one may be chance."""

@@ -81,6 +81,7 @@ class SlowPhase(BlockDiagnosis):
     on.
     """
 
+    RULE = "slow-phase"
     needs: ClassVar[int] = _NOW + _GAP + _LEAST_PAST + 1
     patience: ClassVar[int] = 3
     _slow: _Slow | None = None
@@ -103,6 +104,11 @@ class SlowPhase(BlockDiagnosis):
         for i in range(2, len(self.keys)):
             found |= blocks.levels(i) >= _SLOWER * blocks.lowest(i)
         return found
+
+    def lasts(self, blocks: BlockHistory, _: Flags) -> Flags:
+        """Return where the phase is still slow."""
+        assert self._slow is not None
+        return self._slow.holds(blocks)
 
     def judge_blocks(self, blocks: BlockHistory) -> BlockFinding | None:
         """Compare each phase with its past, and report the one that costs most."""

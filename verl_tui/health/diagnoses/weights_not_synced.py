@@ -54,6 +54,7 @@ class WeightsNotSynced(PresentDiagnosis):
     0.
     """
 
+    RULE = "weights-not-synced"
     _read: tuple[object, ...] = ()
     """The validations as they were last judged."""
     _found: Finding | None = None

@@ -26,6 +26,8 @@ _BEFORE = 20
 class WorkerErrors(PresentDiagnosis):
     """The same error of workers several times, the last of them lately."""
 
+    RULE = "worker-errors"
+
     def look(self, context: RuleContext) -> Finding | None:
         """Report the workers' most frequent error, its count, and the samples that it costs."""
         run = context.run

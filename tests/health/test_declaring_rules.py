@@ -1,0 +1,121 @@
+"""A rule, a spelling and a metric are added by an entry in their table, a diagnosis by its file and
+its entries: each is put into a copy of the package, and found in what `check` says of a log.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+import verl_tui
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+ENTRIES = {
+    "health/guide.toml": """
+[[rule]]
+id = "sauce-thick"
+severity = "warning"
+title = "sauce"
+metric = "kitchen/sauce"
+condition = "above"
+threshold = 2.0
+window = 5
+why_window = "five spoons"
+false_when = "pudding"
+meaning = "It burns."
+advice = "Stir."
+source = "a cook"
+
+[[rule]]
+id = "odd-step"
+severity = "info"
+title = "steps"
+condition = "diagnosis"
+false_when = "even ones"
+meaning = "It ends oddly."
+source = "a counter"
+""",
+    "health/diagnoses/words.toml": """
+[odd-step]
+message = "it ends at the odd step {since}"
+""",
+    "metrics/other_frameworks.txt": "kitchen/sauce | thickness of the sauce | spoons | down | loss\n",
+}
+"""File of the package -> what is added at its end."""
+DIAGNOSIS = """
+from verl_tui.health.diagnoses.diagnosis import PresentDiagnosis
+
+
+class OddStep(PresentDiagnosis):
+    RULE = "odd-step"
+
+    def look(self, context):
+        step = context.run.step or 0
+        return self.finding({}, since=step) if step % 2 else None
+"""
+SPELLING = ('"ppo/entropy ppo/entropy_loss', '"brain/fog ppo/entropy ppo/entropy_loss')
+"""A line of the indicators, and the same with one more spelling of entropy."""
+
+
+@pytest.fixture(scope="module")
+def said(tmp_path_factory: pytest.TempPathFactory) -> Sequence[Any]:
+    """Return what a copy of the package with all this says of a log."""
+    folder = tmp_path_factory.mktemp("added")
+    copy = folder / "verl_tui"
+    shutil.copytree(Path(verl_tui.__file__).parent, copy)
+    for name, entry in ENTRIES.items():
+        with (copy / name).open("a", encoding="utf-8") as file:
+            file.write(entry)
+    (copy / "health/diagnoses/odd_step.py").write_text(DIAGNOSIS, encoding="utf-8")
+    indicators = copy / "indicators.py"
+    text = indicators.read_text(encoding="utf-8")
+    assert text.count(SPELLING[0]) == 1
+    indicators.write_text(text.replace(*SPELLING), encoding="utf-8")
+    log = folder / "train.jsonl"
+    steps = ({"step": at, "kitchen/sauce": 3.0, "brain/fog": 1.0} for at in range(32))
+    log.write_text("".join(json.dumps(one) + "\n" for one in steps))
+    done = subprocess.run(
+        [sys.executable, "-c", SAYS, log],
+        env={**os.environ, "PYTHONPATH": str(folder), "VERL_TUI_STATE": ""},
+        cwd=folder,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    found: Sequence[Any] = json.loads(done.stdout)
+    return found
+
+
+SAYS = """
+import json, sys
+from verl_tui.config import Config
+from verl_tui.metrics import describe
+from verl_tui.monitor import load
+run, = (monitor := load(sys.argv[1:], Config(), 1.0)).runs.values()
+findings = {one.id: one.message for one in monitor.verdicts[run.name].findings}
+label = describe("kitchen/sauce").label
+print(json.dumps([findings, run.indicators.get("entropy"), label]))
+"""
+
+
+def test_a_rule_is_an_entry_and_a_diagnosis_its_file_with_entries(
+    said: Sequence[Any],
+) -> None:
+    assert said[0]["sauce-thick"].startswith("sauce has stayed above 2")
+    assert said[0]["odd-step"] == "it ends at the odd step 31"
+
+
+def test_a_spelling_and_a_metric_are_entries(
+    said: Sequence[Any],
+) -> None:
+    assert said[1:] == ["brain/fog", "thickness of the sauce"]
