@@ -63,6 +63,11 @@ def run_known(run: Run) -> dict[str, Any]:
     }
 
 
+def monitor_at(recording: Recording, moment: float) -> Monitor:
+    """Return a monitor of the records up to a moment, judged at that moment."""
+    return played(recording, [moment])
+
+
 def played(recording: Recording, moments: list[float]) -> Monitor:
     """Return a monitor that was given the recording up to one moment after the other."""
     monitor = Monitor(Config())
@@ -139,14 +144,14 @@ def test_a_moment_is_the_same_whatever_the_way_to_it(both, cuts, share):
     moment = both.at_share(share)
     way = sorted(cut * share for cut in cuts)
     assert known(played(both, [*map(both.at_share, way), moment])) == known(
-        both.monitor(Config(), moment)
+        monitor_at(both, moment)
     )
 
 
 def test_nothing_is_known_before_it_happened(both):
     recorded = both.runs["resumed"]
     for moment, step in zip(recorded.moments, recorded.steps, strict=True):
-        run = both.monitor(Config(), moment).runs["resumed"]
+        run = monitor_at(both, moment).runs["resumed"]
         assert run.step == step
         assert run.last_record == moment
         assert max((place.step for place in run.samples.places), default=0) <= max(
@@ -168,7 +173,7 @@ def test_stated_times_are_the_moments_of_steps_and_settings_come_first(tmp_path)
     (recorded,) = made.runs.values()
     assert list(recorded.moments) == [BEGAN + GAP * place for place in range(10)]
     assert (recorded.pace, recorded.estimated) == (None, False)
-    (run,) = made.monitor(Config(), made.start).runs.values()
+    (run,) = monitor_at(made, made.start).runs.values()
     assert run.settings["trainer.total_epochs"] == 3
     assert run.step == 1
 
@@ -206,7 +211,7 @@ def test_dumps_alone_come_when_they_were_written_unless_they_were_copied(tmp_pat
         os.utime(path, (BEGAN + 60 * step, BEGAN + 60 * step))
     (recorded,) = recording(tmp_path).runs.values()
     assert list(recorded.moments) == [BEGAN + 60 * step for step in range(1, 9)]
-    (run,) = recording(tmp_path).monitor(Config(), BEGAN + 200).runs.values()
+    (run,) = monitor_at(recording(tmp_path), BEGAN + 200).runs.values()
     assert [place.step for place in run.samples.places] == [1, 2, 3]
     for path in tmp_path.iterdir():
         os.utime(path, (BEGAN, BEGAN))
@@ -225,11 +230,11 @@ def test_state_and_expected_end_are_those_of_the_moment(tmp_path):
     made = recording(tmp_path)
     (recorded,) = made.runs.values()
     moment = recorded.moments[9] + 5
-    (run,) = made.monitor(Config(), moment).runs.values()
+    (run,) = monitor_at(made, moment).runs.values()
     assert state(run, moment) is State.RUNNING
     assert remaining(run, moment) == pytest.approx(200.0)
     assert state(run, moment + 3000) is State.RUNNING, "more is to be played"
-    (run,) = made.monitor(Config(), made.end).runs.values()
+    (run,) = monitor_at(made, made.end).runs.values()
     assert state(run, made.end) is State.CRASHED
 
 
@@ -245,7 +250,7 @@ def test_copied_dumps_are_no_records_of_the_future(tmp_path):
     made = recording(tmp_path)
     moment = made.when(10)
     assert moment is not None
-    (run,) = made.monitor(Config(), moment).runs.values()
+    (run,) = monitor_at(made, moment).runs.values()
     assert (run.step, len(run.samples.places)) == (10, 10)
     assert (state(run, moment), run.last_record) == (State.RUNNING, moment)
 
@@ -265,7 +270,7 @@ def test_runs_of_one_time_share_the_clock_and_others_begin_together(tmp_path):
     assert {recorded.moments[0] for recorded in made.runs.values()} == {
         BEGAN + 1000 * GAP
     }
-    for run in made.monitor(Config(), made.end).runs.values():
+    for run in monitor_at(made, made.end).runs.values():
         series = run.series("rollout/reward_mean")
         assert series is not None
         assert series.times[0] == BEGAN + 1000 * GAP

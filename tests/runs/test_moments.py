@@ -10,8 +10,9 @@ from itertools import pairwise
 import pytest
 
 from verl_tui.records import Batch, MetricRows, Progress, SourceStatus
+from verl_tui.runs.clock import ElapsedTimes
 from verl_tui.runs.run import Run
-from verl_tui.runs.time.step_clocks import ElapsedTimes, clocks
+from verl_tui.runs.time.step_clocks import clocks
 from verl_tui.runs.views.alignment import Alignment, stops
 
 NOW = 1_700_000_000.0
@@ -122,8 +123,8 @@ def test_the_source_that_tells_the_past_may_be_another():
 
 @pytest.mark.parametrize(("step", "last"), [(3, 31.0), (4, 42.0), (5, 53.0), (6, 64.0)])
 def test_a_lapse_ends_at_a_step_that_it_may_not_have(step, last):
-    part = ElapsedTimes([1, 3, 5], [9.0, 31.0, 53.0]).until(step)
-    assert (part.steps[-1], part.elapsed[-1]) == (step, last)
+    steps, elapsed = ElapsedTimes([1, 3, 5], [9.0, 31.0, 53.0]).until(step)
+    assert (steps[-1], elapsed[-1]) == (step, last)
 
 
 @pytest.mark.parametrize("step", [0, 8])

@@ -41,9 +41,9 @@ class ReplayStatus(NamedTuple):
     def words(self, width: int) -> str:
         """Describe the state in as much of a line as the other texts leave."""
         speed = f"{self.speed:,g}×"
-        mode = self._mode()
-        brief = self.pace or self._time(date=False)
-        full = self.pace or self._time(date=True)
+        mode = "paused" if self.paused else "at its end" * self.over
+        full = self.pace or _local_time(self.moment)
+        brief = self.pace or full[-len("00:00:00") :]
         how = " estimated" if self.estimated and not self.pace else ""
         variants = (
             (f"replay {speed}", full + how, mode),
@@ -59,18 +59,14 @@ class ReplayStatus(NamedTuple):
                 return words
         return mode or speed
 
-    def _mode(self) -> str:
-        if self.paused:
-            return "paused"
-        return "at its end" if self.over else ""
 
-    def _time(self, *, date: bool) -> str:
-        """Return the recorded time in the user's time zone, empty if it is out of range."""
-        try:
-            known = datetime.fromtimestamp(self.moment)  # noqa: DTZ006 - the user's own time
-        except (ValueError, OverflowError, OSError):
-            return ""
-        return known.strftime("%Y-%m-%d %H:%M:%S" if date else "%H:%M:%S")
+def _local_time(moment: float) -> str:
+    """Return a moment in the user's time zone, empty if it is out of range."""
+    try:
+        known = datetime.fromtimestamp(moment)  # noqa: DTZ006 - the user's own time
+    except (ValueError, OverflowError, OSError):
+        return ""
+    return f"{known:%Y-%m-%d %H:%M:%S}"
 
 
 class Playback:

@@ -5,8 +5,7 @@ from __future__ import annotations
 import math
 from array import array
 from bisect import bisect_left, bisect_right
-from itertools import chain, filterfalse, pairwise
-from operator import itemgetter
+from itertools import accumulate, chain, islice, pairwise, repeat, starmap
 from typing import TYPE_CHECKING, NamedTuple
 
 from verl_tui.records import (
@@ -20,36 +19,26 @@ from verl_tui.records import (
     Restart,
     Sample,
     Settings,
-    SourceStatus,
 )
-from verl_tui.replay.timing import is_valid_time, source_pass
+from verl_tui.runs.clock import ElapsedTimes
+from verl_tui.times import LATEST
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterable, Iterator, Sequence
 
+    from verl_tui.records import SourceStatus
     from verl_tui.replay.timing import Timing
-    from verl_tui.runs.clock import Clock
 
 _BATCH = 1000
 """Most records and rows in one batch, which takes some milliseconds to apply."""
 AFTERMATH = 3600.0
 """Longest time in seconds from the last step to a file's last change: a later one is of a copy."""
-
+_EARLIEST = 1e8
+"""Seconds since the epoch; earlier times are invalid, as in `verl_tui.times.parse_time`."""
 
 _WITH_STEP = Histogram | Sample | Dump | Progress | Event
 _BEFORE_END = Dump | Progress | MetricRows | Settings
 """Records that never count as the end of a source, even if nothing follows them."""
-
-
-class TimedRecord(NamedTuple):
-    """A record, or one row of it."""
-
-    moment: float
-    """Seconds since the epoch; nan before the first known time of its source, inf if unknown."""
-    record: int
-    """Index of the record."""
-    row: int
-    """Index of the row in the record, -1 for records without rows."""
 
 
 class RunSpan(NamedTuple):
@@ -60,51 +49,155 @@ class RunSpan(NamedTuple):
 
 
 class RecordedSource:
-    """One source of one run."""
+    """One source of one run: its records, with a moment for each, and for each row of metrics."""
 
     def __init__(self, run: str, batches: Sequence[Batch]) -> None:
         """Keep the batches of a source, in their order."""
-        self.run = run
-        self.records: list[Record] = []
-        self.final = batches[-1].status
-        self._statuses = [batch.status for batch in batches]
-        self._ends: list[int] = []
-        """Number of timed records up to the end of each batch."""
-        end = 0
-        for batch in batches:
-            parts = list(chain.from_iterable(map(_parts, batch.records)))
-            self.records += parts
-            end += sum(map(_size, parts))
-            self._ends.append(end)
-        self.moments = array("d")
-        self._indices = array("q")
-        self._rows = array("q")
-        self._shift = self._begin = 0.0
-        self._taken: int | None = None
-        """Number of timed records taken; None before the first batch."""
+        import numpy as np
 
-    def set_times(
-        self, timed: Sequence[TimedRecord], span: RunSpan, shift: float
-    ) -> None:
-        """Set the moments.
+        self.run = run
+        parts = [list(_parts(batch.records)) for batch in batches]
+        self.records = [record for some in parts for record in some]
+        self._statuses = [batch.status for batch in batches]
+        self._final = self._statuses[-1]
+        self._ends = [*accumulate(sum(map(_size, some)) for some in parts)]
+        """Number of moments up to the end of each batch."""
+        self.moments = array("d")
+        """Seconds since the epoch. Before `set_times` in the order of the records, nan where
+        nothing before has a time, inf if unknown.
+        """
+        sizes = np.array([*map(_size, self.records)], np.int64)
+        self._indices = np.repeat(np.arange(len(sizes)), sizes)
+        """Index of the record of each moment."""
+        begins = np.cumsum(sizes) - sizes
+        self._rows = np.arange(len(self._indices)) - begins[self._indices]
+        """Index of its row in the record."""
+        self._begin = 0.0
+        self._taken: int | None = None
+        """Number of moments taken; None before the first batch."""
+
+    @property
+    def has_steps(self) -> bool:
+        """True if the source shows which steps training has reached."""
+        return any(map(_steps, self.records))
+
+    def marks(self, *, dumps: bool = False) -> Iterator[tuple[float, int | None]]:
+        """Yield moments with the step reached, None at a restart from the beginning.
 
         Args:
-            timed: Records as `TimedSource` returns them.
+            dumps: Whether dumps and all rows show steps, for want of anything better.
+        """
+        indices, rows = self._indices.tolist(), self._rows.tolist()
+        for moment, index, row in zip(self.moments, indices, rows, strict=True):
+            record = self.records[index]
+            if _is_restart(record):
+                yield moment, None
+            elif steps := _steps(record, dumps=dumps):
+                yield moment, steps[row]
+
+    # -- times -------------------------------------------------------------------------------------
+
+    def find_times(self, timing: Timing) -> None:
+        """Find the moments.
+
+        A record with a step has the time of that step wherever it was read, others have the time of
+        the record before them. A restarted source goes on from there, whatever its clock says.
+        """
+        reached = math.nan
+        last = -1
+        for records, times in self._passes(timing):
+            begin = _latest(self.moments)
+            for index in records:
+                record = self.records[index]
+                own = [*islice(times, _size(record))]
+                if isinstance(record, MetricRows):
+                    own = [*accumulate(own, _later)]
+                    dated = record.progress
+                else:
+                    dated = not math.isnan(own[0])
+                    own = own if dated else [reached]
+                last = index if dated else last
+                if dated and not isinstance(record, Progress):
+                    # readers hand progress on before all else
+                    reached = _later(reached, own[-1])
+                self.moments.extend(_later(begin, moment) for moment in own)
+        self._find_end(last)
+
+    def _passes(self, timing: Timing) -> list[tuple[range, Iterator[float]]]:
+        """Return the indices of the records from restart to restart, with the times of their
+        moments.
+        """
+        cuts = [i for i, record in enumerate(self.records) if i and _is_restart(record)]
+        found: list[tuple[range, Iterator[float]]] = []
+        over = math.inf
+        for first, end in reversed([*pairwise([0, *cuts, len(self.records)])]):
+            records = self.records[first:end]
+            times, begins = self._times(records, timing, over, last=not found)
+            found.append((range(first, end), iter(times)))
+            over = min(filter(math.isfinite, begins), default=over)
+        return found[::-1]
+
+    def _times(
+        self, records: Sequence[Record], timing: Timing, over: float, *, last: bool
+    ) -> tuple[list[float], list[float]]:
+        """Return the times of records between two restarts: as a row states it, else that of its
+        step, nan where there is none; and the times of which the first is their beginning.
+
+        Args:
+            records: The records.
+            timing: Times of steps.
+            over: When the next restart began, inf for none.
+            last: True if there is none.
+        """
+        steps = sorted(set(chain.from_iterable(map(_steps, records))))
+        end = min(over, self._final.modified or over)
+        clock = timing.clock(steps, _bar(records), end, last=last)
+        stated = [pair for record in records for pair in _stated(record)]
+        by_step = timing.at(clock, [step for step, _ in stated])
+        times = [
+            time if _is_valid(time) else min(known, over)
+            for known, (_, time) in zip(by_step, stated, strict=True)
+        ]
+        begins = filter(_is_valid, (time for _, time in stated))
+        return times, [*begins, *timing.at(clock, steps[:1])]
+
+    def _find_end(self, last: int) -> None:
+        """Give records behind the last step the time of the file's last change, if plausible.
+
+        In a source without any time all but settings come at its end.
+
+        Args:
+            last: Index of the newest record with a time of its own.
+        """
+        end = _latest(self.moments)
+        end = math.inf if math.isnan(end) else end
+        if 0 < (self._final.modified or 0.0) - end <= AFTERMATH:
+            end = self._final.modified or 0.0
+        for at, index in enumerate(self._indices.tolist()):
+            if index > last and not isinstance(self.records[index], _BEFORE_END):
+                self.moments[at] = end
+
+    def set_times(self, span: RunSpan, shift: float) -> None:
+        """Put the records in the order of their times.
+
+        Args:
             span: Beginning and end of the run; records without time come at its beginning.
             shift: Seconds by which the run is replayed later than it took place.
         """
-        written = self.final.modified or span.end
+        import numpy as np
+
+        written = self._final.modified or span.end
         last = span.end if written > span.end + AFTERMATH else max(written, span.begin)
-        known = [
-            record._replace(moment=_known(record.moment, span.begin, last))
-            for record in timed
-        ]
-        known.sort(key=itemgetter(0))
-        self.moments = array("d", [moment + shift for moment, _, _ in known])
-        self._indices = array("q", [index for _, index, _ in known])
-        self._rows = array("q", [row for _, _, row in known])
-        self._shift = shift
+        moments = np.nan_to_num(np.array(self.moments), nan=span.begin, posinf=last)
+        order = np.argsort(moments, kind="stable")
+        self.moments = array("d", (moments[order] + shift).tobytes())
+        self._indices = self._indices[order]
+        self._rows = self._rows[order]
         self._begin = span.begin + shift
+        if shift:
+            self.records = [_moved(record, shift) for record in self.records]
+
+    # -- replaying ---------------------------------------------------------------------------------
 
     def rewind(self) -> None:
         """Begin again with the first record."""
@@ -112,10 +205,10 @@ class RecordedSource:
 
     def due(self, until: float) -> bool:
         """True if records up to a moment have not been taken."""
-        if self._taken is None:
-            first = self.moments[0] if self.moments else self._begin
-            return first <= until
-        return self._taken < len(self.moments) and self.moments[self._taken] <= until
+        taken = self._taken or 0
+        if taken < len(self.moments):
+            return self.moments[taken] <= until
+        return self._taken is None and self._begin <= until
 
     def take(self, until: float) -> Batch | None:
         """Return the next records up to a moment as a batch, None if there are no more."""
@@ -125,228 +218,127 @@ class RecordedSource:
         stop = min(bisect_right(self.moments, until, start), start + _BATCH)
         self._taken = stop
         moment = self.moments[stop - 1] if stop else self._begin
-        status = self._status(stop, moment)
-        return Batch(self.run, status, tuple(self._cut(start, stop)))
+        return Batch(self.run, self._status(moment), tuple(self._cut(start, stop)))
 
     def _cut(self, start: int, stop: int) -> Iterator[Record]:
         """Yield records, with the rows that belong to one and are taken together in one."""
-        spans: dict[int, tuple[int, int]] = {}
-        rows = self._rows[start:stop]
-        for index, row in zip(self._indices[start:stop], rows, strict=True):
-            if row >= 0:
-                first, _ = spans.get(index, (row, row))
-                spans[index] = (first, row + 1)
-                continue
-            yield from self._slices(spans)
-            spans = {}
-            yield self._moved(self.records[index])
-        yield from self._slices(spans)
-
-    def _slices(self, spans: dict[int, tuple[int, int]]) -> Iterator[MetricRows]:
-        for index, (first, end) in spans.items():
-            rows = self.records[index]
-            assert isinstance(rows, MetricRows)
-            is_part = (first, end) != (0, len(rows.steps))
-            if is_part or (self._shift and rows.times):
-                rows = rows._replace(
-                    steps=rows.steps[first:end],
-                    columns=tuple(column[first:end] for column in rows.columns),
-                    orders=rows.orders[first:end],
-                    times=[time + self._shift for time in rows.times[first:end]],
-                )
-            yield rows
-
-    def _moved(self, record: Record) -> Record:
-        if self._shift and isinstance(record, Dump) and record.modified is not None:
-            return record._replace(modified=record.modified + self._shift)
-        return record
-
-    def _status(self, taken: int, moment: float) -> SourceStatus:
-        """Return the status of the source as if its file ended after the records taken."""
-        if taken >= len(self.moments):
-            status = was = self.final
-            share = 1.0
-        else:
-            at = bisect_left(self._ends, taken)
-            status = self._statuses[at]
-            if at:
-                was = self._statuses[at - 1]
-                before = self._ends[at - 1]
+        parts: dict[int, tuple[MetricRows, list[int]]] = {}
+        rows = self._rows[start:stop].tolist()
+        for index, row in zip(self._indices[start:stop].tolist(), rows, strict=True):
+            record = self.records[index]
+            if isinstance(record, MetricRows):
+                parts.setdefault(index, (record, []))[1].append(row)
             else:
-                was = status._replace(records=0, unreadable=0, bytes_read=0)
-                before = 0
-            share = (taken - before) / max(1, self._ends[at] - before)
-        size = _between(was.bytes_read, status.bytes_read, share)
+                yield from starmap(_sliced, parts.values())
+                parts.clear()
+                yield record
+        yield from starmap(_sliced, parts.values())
+
+    def _status(self, moment: float) -> SourceStatus:
+        """Return the status of the source as if its file ended after the records taken."""
+        import numpy as np
+
+        taken = self._taken or 0
+        over = taken >= len(self.moments)
+        status = self._statuses[-1 if over else bisect_left(self._ends, taken)]
+
+        def so_far(name: str) -> int:
+            known = [0, *(getattr(one, name) for one in self._statuses)]
+            return int(np.interp(taken, [0, *self._ends], known))
+
         return status._replace(
-            records=_between(was.records, status.records, share),
-            unreadable=_between(was.unreadable, status.unreadable, share),
-            bytes_read=size,
-            size=size,
+            records=so_far("records"),
+            unreadable=so_far("unreadable"),
+            bytes_read=so_far("bytes_read"),
+            size=so_far("bytes_read"),
             modified=None if status.modified is None else moment,
-            to_come=taken < len(self.moments),
+            to_come=not over,
         )
 
 
-def _parts(record: Record) -> Iterator[Record]:
-    """Yield a record, in two parts if it has step and total: the total was known from the start."""
-    if isinstance(record, Progress) and _states_total(record):
-        yield record._replace(step=None)
-    yield record
-
-
-def _states_total(record: Progress) -> bool:
-    """True for step and total that are not a progress bar's."""
-    states_both = record.total is not None and record.step is not None
-    return states_both and record.elapsed is None
+def _parts(records: Iterable[Record]) -> Iterator[Record]:
+    """Yield records, in two parts what has step and total but is no bar: the total was known from
+    the start.
+    """
+    for record in records:
+        match record:
+            case Progress(step=int(), total=int(), elapsed=None):
+                yield record._replace(step=None)
+        yield record
 
 
 def _size(record: Record) -> int:
-    if not isinstance(record, MetricRows):
-        return 1
-    return len(record.steps)
+    return len(record.steps) if isinstance(record, MetricRows) else 1
 
 
-def _between(before: int, after: int, share: float) -> int:
-    return before + int((after - before) * share)
-
-
-class TimedSource:
-    """Finds the time of each record of a source.
-
-    A record with a step takes the time of that step wherever it was read, others take the time of
-    the record before them.
+def _steps(record: Record, *, dumps: bool = False) -> Sequence[int]:
+    """Return the steps that training has reached by a record, in a run of nothing else by a
+    dump.
     """
-
-    def __init__(self, source: RecordedSource, timing: Timing) -> None:
-        self._source = source
-        self._timing = timing
-        self._written = source.final.modified
-        self._reached = math.nan
-        """Latest moment of the records before the current one."""
-        self._last = -1
-        """Index of the newest record with a time of its own."""
-
-    def records(self) -> list[TimedRecord]:
-        """Return all records with their times, those of each pass in the order of time."""
-        timed: list[TimedRecord] = []
-        for first, end, clock, over in self._passes():
-            own: list[TimedRecord] = []
-            for index in range(first, end):
-                own += self._timed(index, clock, over)
-            if timed:  # a restarted source goes on from there, whatever its clock says
-                begin = timed[-1].moment
-                own = [
-                    record._replace(moment=_later(begin, record.moment))
-                    for record in own
-                ]
-            timed += sorted(own, key=_moment)
-        return self._with_end(timed)
-
-    def _passes(self) -> list[tuple[int, int, Clock, float]]:
-        """Return first and end index of each pass, its clock, and the time at which it ended."""
-        records = self._source.records
-        cuts = [i for i, record in enumerate(records) if i and _is_restart(record)]
-        found: list[tuple[int, int, Clock, float]] = []
-        over = math.inf
-        passes = list(pairwise([0, *cuts, len(records)]))
-        path = self._source.final.path
-        for first, end in reversed(passes):
-            steps = source_pass(records[first:end])
-            until = over if over < math.inf else self._written or 0.0
-            clock = self._timing.clock(steps, path, until, last=not found)
-            found.append((first, end, clock, over))
-            begins = [_first(records[first:end])]
-            if steps.steps:
-                begins.append(self._timing.at(clock, steps.steps[0]))
-            known = [begin for begin in begins if not math.isnan(begin)]
-            over = min(known, default=over)
-        return found[::-1]
-
-    def _timed(self, index: int, clock: Clock, over: float) -> Iterator[TimedRecord]:
-        record = self._source.records[index]
-        if isinstance(record, MetricRows):
-            yield from self._timed_rows(record, index, clock, over)
-            return
-        moment = math.nan
-        if isinstance(record, _WITH_STEP) and record.step is not None:
-            moment = min(self._timing.at(clock, record.step), over)
-        if isinstance(record, Dump) and record.modified is not None:
-            moment = record.modified if math.isnan(moment) else moment
-        if math.isnan(moment):
-            yield TimedRecord(self._reached, index, -1)
-        else:
-            yield TimedRecord(moment, index, -1)
-            self._last = index
-        if not isinstance(record, Progress):  # readers hand those on before all else
-            self._reached = _later(self._reached, moment)
-
-    def _timed_rows(
-        self, rows: MetricRows, index: int, clock: Clock, over: float
-    ) -> Iterator[TimedRecord]:
-        reached = math.nan
-        times = rows.times or [math.nan] * len(rows.steps)
-        for row, (step, time) in enumerate(zip(rows.steps, times, strict=True)):
-            moment = time
-            if not is_valid_time(time):
-                moment = min(self._timing.at(clock, step), over)
-            reached = _later(reached, moment)
-            yield TimedRecord(reached, index, row)
-        if rows.progress:
-            self._reached = _later(self._reached, reached)
-            self._last = index
-
-    def _with_end(self, timed: list[TimedRecord]) -> list[TimedRecord]:
-        """Give records after the last step the time of the file's last change, if plausible.
-
-        In a source without any time all but settings come at its end.
-        """
-        moments = [record.moment for record in timed]
-        end = max(filterfalse(math.isnan, moments), default=math.inf)
-        if self._written is not None and 0 < self._written - end <= AFTERMATH:
-            end = self._written
-        found: list[TimedRecord] = []
-        for one in timed:
-            record = self._source.records[one.record]
-            if one.record > self._last and not isinstance(record, _BEFORE_END):
-                found.append(one._replace(moment=end))
-            else:
-                found.append(one)
-        return found
+    if isinstance(record, MetricRows):
+        return record.steps if record.progress or dumps else ()
+    if not isinstance(record, Dump if dumps else Progress) or record.step is None:
+        return ()
+    return (record.step,)
 
 
-def _moment(timed: TimedRecord) -> float:
-    if math.isnan(timed.moment):
-        return -math.inf
-    return timed.moment
+def _bar(records: Iterable[Record]) -> ElapsedTimes:
+    """Return what a progress bar shows in some records."""
+    bar = ElapsedTimes()
+    for record in records:
+        match record:
+            case Progress(step=int(step), elapsed=float(seconds)):
+                bar.note(step, seconds)
+    return bar
 
 
-def _known(moment: float, begin: float, last: float) -> float:
-    """Return the moment, or a limit of the run's span if it is unknown."""
-    if math.isnan(moment):
-        return begin
-    if math.isinf(moment):
-        return min(moment, last)
-    return moment
+def _stated(record: Record) -> Iterator[tuple[float, float]]:
+    """Yield the step and the time that a record, or each row of it, states; nan for none."""
+    if isinstance(record, MetricRows):
+        times = record.times or repeat(math.nan, len(record.steps))
+        yield from zip(record.steps, times, strict=True)
+    elif isinstance(record, _WITH_STEP) and record.step is not None:
+        yield record.step, math.nan
+    else:
+        yield math.nan, math.nan
 
 
-def _later(reached: float, moment: float) -> float:
-    """Return the later of two moments, either of which may be nan."""
-    if math.isnan(reached):
-        return moment
-    if math.isnan(moment):
-        return reached
-    return max(reached, moment)
-
-
-def _first(records: Sequence[Record]) -> float:
-    """Return the first time stated by rows, nan if none is."""
-    times = (
-        record.times[0]
-        for record in records
-        if isinstance(record, MetricRows) and record.times
-    )
-    return min(filter(is_valid_time, times), default=math.nan)
+def _is_valid(time: float) -> bool:
+    """Return whether the time that a row states is valid."""
+    return _EARLIEST < time < LATEST
 
 
 def _is_restart(record: Record) -> bool:
     return isinstance(record, Restart) and record.step is None
+
+
+def _latest(moments: Iterable[float]) -> float:
+    """Return the latest of some moments, nan if none is known."""
+    return max((one for one in moments if not math.isnan(one)), default=math.nan)
+
+
+def _later(reached: float, moment: float) -> float:
+    """Return the later of two moments, either of which may be nan."""
+    return reached if math.isnan(moment) or moment < reached else moment
+
+
+def _moved(record: Record, shift: float) -> Record:
+    """Return a record whose times are later by some seconds."""
+    if isinstance(record, MetricRows) and record.times:
+        return record._replace(times=[time + shift for time in record.times])
+    if isinstance(record, Dump) and record.modified is not None:
+        return record._replace(modified=record.modified + shift)
+    return record
+
+
+def _sliced(whole: MetricRows, rows: Sequence[int]) -> MetricRows:
+    """Return neighbouring rows."""
+    if len(rows) == len(whole.steps):
+        return whole
+    part = slice(rows[0], rows[-1] + 1)
+    return whole._replace(
+        steps=whole.steps[part],
+        columns=tuple(column[part] for column in whole.columns),
+        orders=whole.orders[part],
+        times=whole.times[part],
+    )

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from array import array
 from bisect import bisect_right
 from collections import defaultdict
 from dataclasses import replace
@@ -12,14 +11,7 @@ from operator import itemgetter
 from typing import TYPE_CHECKING
 
 from verl_tui.means import clamp
-from verl_tui.monitor import Monitor
-from verl_tui.records import Dump, MetricRows, Progress, Restart
-from verl_tui.replay.recorded_source import (
-    RecordedSource,
-    RunSpan,
-    TimedRecord,
-    TimedSource,
-)
+from verl_tui.replay.recorded_source import RecordedSource, RunSpan
 from verl_tui.replay.timing import Timing
 from verl_tui.runs.run import Run
 from verl_tui.sources.feed import Feed
@@ -27,7 +19,6 @@ from verl_tui.sources.feed import Feed
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
 
-    from verl_tui.config import Config
     from verl_tui.records import Batch, SourceStatus
     from verl_tui.sources.discovery.finder import Discovery
 
@@ -42,114 +33,72 @@ class RecordedRun:
             name: Name of the run.
             batches: All batches of its sources, in their order.
         """
-        self.name = name
         run = Run(name)
         by_source = defaultdict[str, list["Batch"]](list)
         for batch in batches:
             run.apply(batch, 0.0)
             by_source[batch.status.path].append(batch)
         self.sources = [RecordedSource(name, own) for own in by_source.values()]
-        timing = Timing(run, chain.from_iterable(batch.records for batch in batches))
+        timing = Timing(run, (record for batch in batches for record in batch.records))
         self.pace = timing.pace
         """Basis of the pace if the log has no times, else None."""
         self.estimated = timing.estimated
         """True if the times of the steps are estimated."""
-        self.total = run.total_steps
-        self._timed = self._place(timing)
-        moments = (record.moment for record in chain.from_iterable(self._timed))
-        known = list(filter(math.isfinite, moments))
+        marks = self._find_times(timing)
+        self.moments = [moment for moment, _ in marks]
+        """Moments at which the run reached further steps."""
+        self.steps = [step for _, step in marks]
+        """These steps."""
+        known = [*filter(math.isfinite, chain(*(one.moments for one in self.sources)))]
         self.span = RunSpan(min(known), max(known)) if known else None
         """Time span of the run, None without steps."""
-        dumps_only = not any(map(_has_steps, self.sources))
-        pairs = zip(self.sources, self._timed, strict=True)
-        marks = chain.from_iterable(_marked(*pair, dumps=dumps_only) for pair in pairs)
-        self.moments, self.steps = _marks(marks)
-        """Moments at which the run reached further steps, and these steps."""
 
-    def _place(self, timing: Timing) -> list[list[TimedRecord]]:
-        """Return the timed records of each source.
+    def _find_times(self, timing: Timing) -> list[tuple[float, int]]:
+        """Find the times of all records; return when the run reached further steps.
 
         Sources without progress of their own take the times of their steps from the others.
         """
-        placed = {
-            i: TimedSource(source, timing).records()
-            for i, source in enumerate(self.sources)
-            if _has_steps(source)
-        }
-        if placed:
-            marks = (_marked(self.sources[i], timed) for i, timed in placed.items())
-            moments, steps = _marks(chain.from_iterable(marks))
+        stepped = [source for source in self.sources if source.has_steps]
+        for source in stepped:
+            source.find_times(timing)
+        marks = _marks(stepped, dumps=False)
+        if marks:
+            moments, steps = zip(*marks, strict=True)
             timing.reference.note(steps, moments)
-        return [
-            placed.get(i) or TimedSource(source, timing).records()
-            for i, source in enumerate(self.sources)
-        ]
+        for source in self.sources:
+            if source not in stepped:
+                source.find_times(timing)
+        return marks or _marks(self.sources, dumps=True)
 
     def set_times(self, span: RunSpan, shift: float) -> None:
         """Set the moments of all records, see `RecordedSource.set_times`."""
-        for source, timed in zip(self.sources, self._timed, strict=True):
-            source.set_times(timed, span, shift)
-        self.moments = array("d", [moment + shift for moment in self.moments])
-        self._timed = []
-
-    def reached(self, moment: float) -> int:
-        """Return the number of steps reached at a moment."""
-        return bisect_right(self.moments, moment)
+        for source in self.sources:
+            source.set_times(span, shift)
+        self.moments = [moment + shift for moment in self.moments]
 
     def when(self, step: int) -> float | None:
         """Return the moment at which the run first reached a step, None if it never did."""
-        for moment, reached in zip(self.moments, self.steps, strict=True):
-            if reached >= step:
-                return moment
-        return None
-
-
-def _marked(
-    source: RecordedSource, timed: Iterable[TimedRecord], *, dumps: bool = False
-) -> Iterator[tuple[float, int | None]]:
-    """Yield moments with the step reached, None at a restart from the beginning."""
-    kind = Dump if dumps else Progress
-    for moment, index, row in timed:
-        record = source.records[index]
-        if isinstance(record, MetricRows) and (record.progress or dumps):
-            yield moment, record.steps[row]
-        elif isinstance(record, kind) and record.step is not None:
-            yield moment, record.step
-        elif isinstance(record, Restart) and record.step is None:
-            yield moment, None
-
-
-def _has_steps(source: RecordedSource) -> bool:
-    """True if a source shows which steps training has reached."""
-    return any(map(_has_step, source.records))
-
-
-def _has_step(record: object) -> bool:
-    """True if a record shows that training has reached a step."""
-    if isinstance(record, MetricRows):
-        return record.progress
-    return isinstance(record, Progress) and record.step is not None
+        marks = zip(self.moments, self.steps, strict=True)
+        return next((moment for moment, reached in marks if reached >= step), None)
 
 
 def _marks(
-    reached: Iterable[tuple[float, int | None]],
-) -> tuple[array[float], array[int]]:
-    """Return moments and steps, without steps that were reached before."""
-    moments = array("d")
-    steps = array("q")
-    top: int | None = None
-    dated = [mark for mark in reached if math.isfinite(mark[0])]
-    for moment, step in sorted(dated, key=itemgetter(0)):
+    sources: Iterable[RecordedSource], *, dumps: bool
+) -> list[tuple[float, int]]:
+    """Return moments at which further steps were reached, with these steps."""
+    marks = chain.from_iterable(source.marks(dumps=dumps) for source in sources)
+    known = [mark for mark in marks if math.isfinite(mark[0])]
+    found: list[tuple[float, int]] = []
+    top = -math.inf
+    for moment, step in sorted(known, key=itemgetter(0)):
         if step is None:
-            top = None
-        elif top is None or step > top:
+            top = -math.inf
+        elif step > top:
             top = step
-            if moments and moments[-1] == moment:
-                steps[-1] = step
-            else:
-                moments.append(moment)
-                steps.append(step)
-    return moments, steps
+            if found and found[-1][0] == moment:
+                found.pop()
+            found.append((moment, step))
+    return found
 
 
 class Recording:
@@ -168,7 +117,7 @@ class Recording:
             by_run[batch.run].append(batch)
         self.runs = {name: RecordedRun(name, own) for name, own in by_run.items()}
         """Runs by name, in the order found."""
-        going = [recorded for recorded in self.runs.values() if len(recorded.moments)]
+        going = [recorded for recorded in self.runs.values() if recorded.moments]
         self.together = _at_once(going)
         """True if runs are replayed at their true times, else all start at once."""
         spans = [recorded.span for recorded in going if recorded.span is not None]
@@ -202,26 +151,20 @@ class Recording:
         feed.scan()
         batches: list[Batch] = []
         known: dict[tuple[str, str], SourceStatus] = {}
-        done = size = 0
         for batch in chain(feed.read(), feed.finish()):
             batches.append(batch)
-            status = batch.status
-            source = (batch.run, status.path)
-            before = known.get(source)
-            known[source] = status
-            done += status.bytes_read
-            size += status.size
-            if before is not None:
-                done -= before.bytes_read
-                size -= before.size
+            known[batch.run, batch.status.path] = batch.status
             if progress is not None:
-                progress(done, size)
+                progress(
+                    sum(status.bytes_read for status in known.values()),
+                    sum(status.size for status in known.values()),
+                )
         return cls(feed.discovery, batches)
 
     @property
     def empty(self) -> bool:
         """True if no run has a step."""
-        return not any(len(recorded.moments) for recorded in self.runs.values())
+        return not any(recorded.moments for recorded in self.runs.values())
 
     @property
     def last_step(self) -> int:
@@ -243,11 +186,8 @@ class Recording:
             count: Negative to go back.
         """
         recorded = self.runs.get(run or "")
-        moments: Sequence[float]
-        if recorded is not None and len(recorded.moments):
-            moments = recorded.moments
-        else:
-            moments = self._all_moments()
+        chosen = [recorded] if recorded and recorded.moments else self.runs.values()
+        moments = sorted({time for one in chosen for time in one.moments})
         at = bisect_right(moments, moment) - 1 + count
         if 0 <= at < len(moments):
             return moments[at]
@@ -281,25 +221,9 @@ class Recording:
             while (batch := source.take(until)) is not None:
                 yield batch
 
-    def monitor(self, config: Config, moment: float) -> Monitor:
-        """Return a monitor of the records up to a moment, judged at that moment."""
-        monitor = Monitor(config)
-        self.rewind()
-        monitor.apply(replace(self.discovery, read=True), moment)
-        for batch in self.take(moment):
-            monitor.apply(batch, moment)
-        monitor.judge(moment)
-        return monitor
-
     def _sources(self) -> Iterator[RecordedSource]:
         for recorded in self.runs.values():
             yield from recorded.sources
-
-    def _all_moments(self) -> Sequence[float]:
-        moments: set[float] = set()
-        for recorded in self.runs.values():
-            moments.update(recorded.moments)
-        return sorted(moments)
 
 
 def _at_once(runs: Sequence[RecordedRun]) -> bool:

@@ -3,21 +3,18 @@
 from __future__ import annotations
 
 import math
-from itertools import pairwise
-from statistics import median
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
-from verl_tui.records import Dump, MetricRows, Progress, Record, Sample
-from verl_tui.runs.clock import Clock, counted_back
-from verl_tui.runs.time.step_clocks import TIMERS, bar_clock, clocks
+from verl_tui.records import Dump, Record, Sample
+from verl_tui.runs.clock import Clock, ElapsedTimes, counted_back
+from verl_tui.runs.time.forecast import pace
+from verl_tui.runs.time.step_clocks import TIMERS, by_timers, clocks
 from verl_tui.runs.views.state import last_write
-from verl_tui.times import LATEST
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
     from verl_tui.runs.run import Run
-    from verl_tui.runs.series import Series
 
 _SECOND = 1.0
 """Seconds per step if nothing else is known."""
@@ -25,41 +22,6 @@ _BEYOND = 10
 """Most steps extrapolated beyond the known times; farther ones belong to another count."""
 _BURST = 0.1
 """Seconds per step below which files were copied rather than written one by one."""
-_GAPS = 200
-"""Newest gaps between steps that the usual one is taken from."""
-_EARLIEST = 1e8
-"""Seconds since the epoch; earlier times are invalid, as in `verl_tui.times.parse_time`."""
-
-
-def is_valid_time(time: float) -> bool:
-    """True if the time stated by a row is valid."""
-    return _EARLIEST < time < LATEST
-
-
-class SourcePass(NamedTuple):
-    """The steps of a source between two of its restarts."""
-
-    steps: tuple[int, ...]
-    """Steps of its rows and its progress bar, ascending."""
-    bars: tuple[tuple[int, float], ...]
-    """Steps of the progress bar with the elapsed seconds, both ascending."""
-
-
-def source_pass(records: Iterable[Record]) -> SourcePass:
-    """Return the steps and the progress bar in the records of one source."""
-    steps: set[int] = set()
-    bars: list[tuple[int, float]] = []
-    for record in records:
-        if isinstance(record, MetricRows) and record.progress:
-            steps.update(record.steps)
-        elif isinstance(record, Progress) and record.step is not None:
-            steps.add(record.step)
-            if record.elapsed is None:
-                continue
-            step, seconds = bars[-1] if bars else (-math.inf, -math.inf)
-            if record.step > step and record.elapsed >= seconds:
-                bars.append((record.step, record.elapsed))
-    return SourcePass(tuple(sorted(steps)), tuple(bars))
 
 
 class Timing:
@@ -77,117 +39,107 @@ class Timing:
         self._clocks = [
             clock for clock in clocks(run) if not clock.origin.startswith(TIMERS)
         ]
-        timer = run.indicator("step_time")
-        self._taken = _positive(timer) if timer is not None else {}
-        self._usual = median(self._taken.values()) if self._taken else self._usual_gap()
-        self.reference = Clock("")
-        """Times of the steps for sources without progress; filled from the other sources."""
-        if run.step is None:
-            self._refer(list(records))
+        usual = pace(run)
+        self._usual = _SECOND if usual is None else usual.seconds
         self.pace: str | None = None
         """The basis of the pace in words, None if there are clocks."""
         if not self._clocks:
-            self.pace = "a second a step"
-            if timer and self._taken:
-                self.pace = f"paced by {timer.key}"
+            paced = f"paced by {usual.origin}" if usual is not None else ""
+            self.pace = paced or "a second a step"
+        self.reference = Clock("")
+        """Times of the steps for sources without progress; filled from the other sources."""
+        if run.step is None:
+            self._refer(records)
 
     @property
     def estimated(self) -> bool:
         """True if the times of the steps are estimated."""
         return not self._clocks or self._clocks[0].estimated
 
-    def clock(self, found: SourcePass, path: str, end: float, *, last: bool) -> Clock:
-        """Return a clock for the steps of a pass.
+    def clock(
+        self, steps: Sequence[int], bar: ElapsedTimes, end: float, *, last: bool
+    ) -> Clock:
+        """Return a clock for the steps of a source between two of its restarts.
 
         Args:
-            found: The pass.
-            path: Path of its source.
-            end: Time at which it ended.
-            last: True for the newest pass of the source, the only one that a run's clocks cover.
+            steps: Ascending.
+            bar: What the progress bar showed with them.
+            end: Time at which the last of them was over.
+            last: True behind the last restart: estimates of a run cover no other steps.
         """
-        if not found.steps:
+        if not steps:
             return self.reference
-        for clock in self._candidates(path, last=last):
-            if len(clock) > 1 and _overlap(clock.steps, found.steps):
+        known = [clock for clock in self._clocks if not clock.estimated]
+        known.append(bar.clock(steps[-1], end, "progress bar"))
+        if last:
+            known += self._clocks
+        for clock in known:
+            if len(clock) > 1 and _overlap(clock.steps, steps):
                 return clock
-        if len(found.bars) > 1 and not last:
-            steps, seconds = zip(*found.bars, strict=True)
-            return counted_back("progress bar", steps, seconds, end)
-        return counted_back("timers", found.steps, self._elapsed(found.steps), end)
+        return counted_back(TIMERS, steps, self._elapsed(steps), end)
 
-    def _candidates(self, path: str, *, last: bool) -> list[Clock]:
-        """Return the clocks that may cover the steps of a source, the best first."""
-        clocks = [clock for clock in self._clocks if not clock.estimated]
-        if not last:
-            return clocks
-        source = self._run.sources.get(path)
-        if source is not None:
-            clocks.append(bar_clock(source))
-        return clocks + self._clocks
+    def at(self, clock: Clock, steps: Sequence[float]) -> list[float]:
+        """Return the times of steps by a clock, nan if unknown."""
+        return _along(clock.steps, clock.times, steps, self._usual, _BEYOND)
 
-    def at(self, clock: Clock, step: int) -> float:
-        """Return the time of a step by a clock, nan if unknown."""
-        if not len(clock):
-            return math.nan
-        before = clock.steps[0] - step
-        if before > 0:
-            return clock.times[0] - min(before, _BEYOND) * self._usual
-        after = step - clock.steps[-1]
-        if after > 0:
-            return clock.times[-1] + min(after, _BEYOND) * self._usual
-        return clock.at(step)
+    def _elapsed(self, steps: Sequence[int]) -> Sequence[float]:
+        """Return the seconds since some beginning, by timers or the usual time of a step."""
+        timers = by_timers(self._run, self._run.step or 0)
+        known = timers if timers.steps else ElapsedTimes([0], [0.0])
+        return _along(known.steps, known.elapsed, steps, self._usual, math.inf)
 
-    def _elapsed(self, steps: Sequence[int]) -> list[float]:
-        """Return the seconds since the first step, by timers or the usual time of a step."""
-        elapsed = [0.0] if steps else []
-        for before, after in pairwise(steps):
-            gap = (after - before) * self._taken.get(after, self._usual)
-            elapsed.append(elapsed[-1] + gap)
-        return elapsed
-
-    def _refer(self, records: Sequence[Record]) -> None:
+    def _refer(self, records: Iterable[Record]) -> None:
         """Take the steps from dumps and samples, in a run without any others."""
-        files = _of_files([record for record in records if isinstance(record, Dump)])
-        self._clocks = [files] if files is not None else []
-        steps = {
-            record.step
+        known = [
+            record
             for record in records
             if isinstance(record, Dump | Sample) and record.step is not None
-        }
-        known = sorted(steps)
+        ]
+        files = _of_files(known)
+        self._clocks = [files] if files is not None else []
+        steps = sorted({record.step or 0 for record in known})
         end = last_write(self._run) or 0.0
-        self.reference = files or counted_back("", known, self._elapsed(known), end)
-
-    def _usual_gap(self) -> float:
-        for clock in self._clocks:
-            known = zip(clock.steps[-_GAPS:], clock.times[-_GAPS:], strict=True)
-            gaps = [
-                (end - start) / (after - before)
-                for (before, start), (after, end) in pairwise(known)
-                if after > before
-            ]
-            if gaps:
-                return median(gaps)
-        return _SECOND
+        self.reference = files or counted_back("", steps, self._elapsed(steps), end)
 
 
-def _positive(timer: Series) -> dict[int, float]:
-    """Return the finite seconds above 0 by their steps."""
-    pairs = zip(timer.steps, timer.values, strict=True)
-    return {step: seconds for step, seconds in pairs if 0 < seconds < math.inf}
+def _along(
+    known: Sequence[int],
+    values: Sequence[float],
+    steps: Sequence[float],
+    usual: float,
+    most: float,
+) -> list[float]:
+    """Return values at steps between those known; beyond them each step adds the usual.
+
+    Args:
+        known: Steps, ascending.
+        values: The value at each of them.
+        steps: The steps asked for.
+        usual: Added by each step beyond those known.
+        most: Most steps beyond those known that count.
+    """
+    import numpy as np
+
+    if not len(known):
+        return [math.nan] * len(steps)
+    asked = np.array(steps, np.float64)
+    after = np.clip(asked - known[-1], 0, most)
+    before = np.clip(known[0] - asked, 0, most)
+    found = np.interp(asked, known, values) + (after - before) * usual
+    return [*map(float, found)]
 
 
 def _overlap(one: Sequence[int], other: Sequence[int]) -> bool:
     return one[0] <= other[-1] and other[0] <= one[-1]
 
 
-def _of_files(dumps: Sequence[Dump]) -> Clock | None:
+def _of_files(records: Iterable[Record]) -> Clock | None:
     """Return the times at which dumps were written, None if the files were copied."""
     clock = Clock("the dumps' last change")
     known = {
         dump.step: dump.modified
-        for dump in dumps
-        if dump.modified is not None and not dump.removed
+        for dump in records
+        if isinstance(dump, Dump) and dump.modified is not None and not dump.removed
     }
     steps = sorted(known)
     clock.note(steps, [known[step] for step in steps])

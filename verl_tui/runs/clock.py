@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import math
 from array import array
-from bisect import bisect_left
+from bisect import bisect_left, bisect_right
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from verl_tui.times import EARLIEST, LATEST
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import MutableSequence, Sequence
 
 _NAN = float("nan")
 
@@ -145,3 +146,49 @@ def counted_back(
     if len(steps):
         clock.note(steps, [end - elapsed[-1] + seconds for seconds in elapsed])
     return clock
+
+
+@dataclass(slots=True)
+class ElapsedTimes:
+    """Seconds since some beginning at each of some steps, both ascending: of a progress bar, or
+    summed up by timers.
+    """
+
+    steps: MutableSequence[int] = field(default_factory=lambda: array("q"))
+    elapsed: MutableSequence[float] = field(default_factory=lambda: array("d"))
+
+    def note(self, step: int, seconds: float) -> None:
+        """Take in what a bar shows, unless it has gone back."""
+        if not self.steps or (step > self.steps[-1] and seconds >= self.elapsed[-1]):
+            self.steps.append(step)
+            self.elapsed.append(seconds)
+
+    def until(self, step: int) -> tuple[Sequence[int], Sequence[float]]:
+        """Return the part up to a step, an empty one where nothing is known near it.
+
+        Bars are drawn after their step's line, so the last step may be a stride ahead: it took as
+        long as the one before it.
+        """
+        count = bisect_right(self.steps, step)
+        steps = self.steps[:count]
+        elapsed = self.elapsed[:count]
+        if steps and steps[-1] == step:
+            return steps, elapsed
+        beyond = count == len(self.steps)
+        to = count - 1 if beyond else count
+        if count < 2 or (beyond and step - steps[-1] > steps[to] - steps[to - 1]):
+            return (), ()
+        gap = self.steps[to] - self.steps[to - 1]
+        taken = self.elapsed[to] - self.elapsed[to - 1]
+        last = elapsed[-1] + (step - steps[-1]) / gap * taken
+        return [*steps, step], [*elapsed, last]
+
+    def clock(self, step: int, end: float, origin: str) -> Clock:
+        """Return a clock counted back from when a step was reached, empty where no step is near it.
+
+        Args:
+            step: The step.
+            end: When it was reached, in seconds since the epoch.
+            origin: See `Clock.origin`.
+        """
+        return counted_back(origin, *self.until(step), end)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from array import array
 from collections import deque
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
@@ -16,6 +15,7 @@ from verl_tui.records import (
     SourceStatus,
     Unreadable,
 )
+from verl_tui.runs.clock import ElapsedTimes
 from verl_tui.runs.life import Life
 from verl_tui.runs.troubles import Troubles
 
@@ -77,10 +77,8 @@ class SourceState:
     """Tables of the current segment."""
     grouping: KeyGrouping = field(default_factory=KeyGrouping)
     """Which keys of its rows share a table."""
-    bar_steps: array[int] = field(default_factory=lambda: array("q"))
-    """Steps that the progress bar of the current segment has shown, ascending."""
-    bar_elapsed: array[float] = field(default_factory=lambda: array("d"))
-    """Seconds that had passed at each of them, by the bar."""
+    bar: ElapsedTimes = field(default_factory=ElapsedTimes)
+    """What the progress bar of the current segment has shown."""
     unreadable: deque[Unreadable] = field(
         default_factory=lambda: deque(maxlen=_KEPT_UNREADABLE)
     )
@@ -133,13 +131,10 @@ class SourceState:
             if self.ending is not None and self.ending.kind is EventKind.TRACEBACK:
                 self.ending = None  # an optional import failed: the start went on
             return False
-        if progress.elapsed is not None and self._is_later(
-            progress.step, progress.elapsed
-        ):
+        if progress.elapsed is not None:
             # The step's own line may have come before: whether the run is further than before is
             # another matter.
-            self.bar_steps.append(progress.step)
-            self.bar_elapsed.append(progress.elapsed)
+            self.bar.note(progress.step, progress.elapsed)
         return self._reach(progress.step)
 
     def end(self, event: Event) -> None:
@@ -169,19 +164,13 @@ class SourceState:
         self.rows = 0
         self.step = self.ending = self.stage = None
         self.tables = {}
-        self.bar_steps = array("q")
-        self.bar_elapsed = array("d")
+        self.bar = ElapsedTimes()
         self.troubles.clear()
 
     def resume(self, step: int) -> None:
         """Note the step that a new process goes on from."""
         if self.restarted is not None and self.step is None:
             self.step = step
-
-    def _is_later(self, step: int, elapsed: float) -> bool:
-        if not self.bar_steps:
-            return True
-        return step > self.bar_steps[-1] and elapsed >= self.bar_elapsed[-1]
 
     def _reach(self, step: int, *, still: bool = False) -> bool:
         """Note a step; return whether it is a further one, which cancels any ending that does not

@@ -8,10 +8,10 @@ whole run. For a run that nobody watches the same is counted back from its file'
 from __future__ import annotations
 
 from bisect import bisect_right
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 from verl_tui.runs.cached import cached_by_revision
-from verl_tui.runs.clock import Clock, counted_back
+from verl_tui.runs.clock import Clock, ElapsedTimes
 from verl_tui.runs.time.step_timing import excluded_timers, valid_durations
 
 if TYPE_CHECKING:
@@ -25,48 +25,11 @@ _BAR = "progress bar"
 _LAST_CHANGE = " and the file's last change"
 
 
-class ElapsedTimes(NamedTuple):
-    """Seconds since some beginning at each of some steps, both ascending."""
-
-    steps: Sequence[int]
-    elapsed: Sequence[float]
-
-    def until(self, step: int) -> ElapsedTimes:
-        """Return the part up to a step, an empty one where nothing is known near it.
-
-        Bars are drawn after their step's line, so the last step may be a stride ahead: it took as
-        long as the one before it.
-        """
-        count = bisect_right(self.steps, step)
-        steps = self.steps[:count]
-        elapsed = self.elapsed[:count]
-        if steps and steps[-1] == step:
-            return ElapsedTimes(steps, elapsed)
-        beyond = count == len(self.steps)
-        to = count - 1 if beyond else count
-        if count < 2 or (beyond and step - steps[-1] > steps[to] - steps[to - 1]):
-            return ElapsedTimes((), ())
-        gap = self.steps[to] - self.steps[to - 1]
-        taken = self.elapsed[to] - self.elapsed[to - 1]
-        last = elapsed[-1] + (step - steps[-1]) / gap * taken
-        return ElapsedTimes([*steps, step], [*elapsed, last])
-
-    def clock(self, step: int, end: float, origin: str) -> Clock:
-        """Return a clock counted back from when a step was reached, empty where no step is near it.
-
-        Args:
-            step: The step.
-            end: When it was reached, in seconds since the epoch.
-            origin: See `Clock.origin`.
-        """
-        return counted_back(origin, *self.until(step), end)
-
-
 @cached_by_revision
 def clocks(run: Run) -> Sequence[Clock]:
     """Return the clocks of a run; those with fewer than two steps are left out."""
     watched, told = _with_past(run)
-    bars = [bar_clock(one) for one in run.sources.values() if one is not told]
+    bars = [_bar_clock(one) for one in run.sources.values() if one is not told]
     known = [clock for clock in (run.stated, watched, *bars) if len(clock) > 1]
     return known or [clock for clock in _timer_clock(run) if len(clock) > 1]
 
@@ -77,20 +40,16 @@ def _timer_clock(run: Run) -> Iterator[Clock]:
     times = [one.status.modified for one in sources]
     changes = [time for time in times if time is not None]
     if run.step is not None and changes:
-        timers = _by_timers(run, run.step)
+        timers = by_timers(run, run.step)
         yield timers.clock(run.step, max(changes), TIMERS + _LAST_CHANGE)
 
 
-def bar_clock(source: SourceState) -> Clock:
+def _bar_clock(source: SourceState) -> Clock:
     """Return the clock of a source's progress bar, if the bar went on to the end of the file."""
     end = source.status.modified
     if end is None or source.step is None:
         return Clock(_BAR)
-    return _bar(source).clock(source.step, end, _BAR + _LAST_CHANGE)
-
-
-def _bar(source: SourceState) -> ElapsedTimes:
-    return ElapsedTimes(source.bar_steps, source.bar_elapsed)
+    return source.bar.clock(source.step, end, _BAR + _LAST_CHANGE)
 
 
 def _with_past(run: Run) -> tuple[Clock, SourceState | None]:
@@ -101,10 +60,10 @@ def _with_past(run: Run) -> tuple[Clock, SourceState | None]:
     if not watched:
         return watched, None
     first = watched.steps[0], watched.times[0]
-    told = ((one, _bar(one).clock(*first, _BAR)) for one in run.sources.values())
+    told = ((one, one.bar.clock(*first, _BAR)) for one in run.sources.values())
     source, past = next(filter(lambda one: len(one[1]) > 1, told), (None, Clock(_BAR)))
     if source is None:
-        past = _by_timers(run, first[0]).clock(*first, TIMERS)
+        past = by_timers(run, first[0]).clock(*first, TIMERS)
     if not past:
         return watched, None
     clock = Clock(f"{watched.origin}, before that the {past.origin}")
@@ -113,7 +72,7 @@ def _with_past(run: Run) -> tuple[Clock, SourceState | None]:
     return clock, source
 
 
-def _by_timers(run: Run, step: int) -> ElapsedTimes:
+def by_timers(run: Run, step: int) -> ElapsedTimes:
     """Return how long a run took by its own timers up to a step; a step without one took the usual.
 
     Parts that a step's own time leaves out, such as validation since verl v0.6, are added to it.
@@ -123,12 +82,12 @@ def _by_timers(run: Run, step: int) -> ElapsedTimes:
     timer = run.indicator("step_time")
     count = 0 if timer is None else bisect_right(timer.steps, step)
     if timer is None or not count:
-        return ElapsedTimes((), ())
+        return ElapsedTimes()
     steps = np.array(timer.steps[:count])
     values = np.array(timer.values[:count])
     valid = (values > 0) & (values < np.inf)
     if not valid.any():
-        return ElapsedTimes((), ())
+        return ElapsedTimes()
     first = max(0, timer.steps[0] - 1)
     with np.errstate(over="ignore"):
         seconds = np.where(valid, values, np.median(values[valid]))
@@ -139,7 +98,7 @@ def _by_timers(run: Run, step: int) -> ElapsedTimes:
         seconds[steps == first] = 0.0
         elapsed = np.cumsum(seconds)
     if not np.isfinite(elapsed[-1]):
-        return ElapsedTimes((), ())
+        return ElapsedTimes()
     start = int(steps[0] == first)
     return ElapsedTimes(
         [first, *steps[start:].tolist()], [0.0, *elapsed[start:].tolist()]
