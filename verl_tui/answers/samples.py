@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from verl_tui.answers.run_reading import NothingError
 from verl_tui.records import Sample
 from verl_tui.sources.files.paths import why
-from verl_tui.sources.folders.dump_file import DumpFile
+from verl_tui.sources.folders.dump_file import dump_at
 from verl_tui.text import one_line
 from verl_tui.words import number
 
@@ -36,7 +36,7 @@ class _Step:
         self._kept = samples.kept(place) if dump is None else ()
         self._file = None
         if dump is not None:
-            self._file = DumpFile(dump.path, dump.step, validation=dump.validation)
+            self._file = dump_at(dump.path, dump.step, validation=dump.validation)
             while self._file.index():
                 pass
 

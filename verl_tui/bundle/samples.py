@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from verl_tui.records import Sample
-from verl_tui.sources.folders.dump_file import DumpFile
+from verl_tui.sources.folders.dump_file import dump_at
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -47,7 +47,7 @@ def _of(run: Run, place: Place, most: int) -> Iterator[Sample]:
     dump = run.samples.dump(place)
     if dump is None or run.samples.kept(place):
         return
-    file = DumpFile(dump.path, dump.step, validation=dump.validation)
+    file = dump_at(dump.path, dump.step, validation=dump.validation)
     while file.index() and file.count_so_far < most:
         pass
     for index in range(min(most, file.count_so_far)):

@@ -27,7 +27,7 @@ from verl_tui.failures import note_failure
 from verl_tui.records import Sample
 from verl_tui.runs.clock import moment
 from verl_tui.runs.time.step_clocks import clocks
-from verl_tui.sources.folders.dump_file import DumpFile
+from verl_tui.sources.folders.dump_file import dump_at
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
@@ -380,7 +380,7 @@ def _samples(run: Run, place: Place, count: int) -> tuple[list[float], list[Samp
     if dump is None:
         kept = run.samples.kept(place)
         return _finite(sample.score for sample in kept), list(kept[:count])
-    file = DumpFile(dump.path, dump.step, validation=dump.validation)
+    file = dump_at(dump.path, dump.step, validation=dump.validation)
     try:
         while file.index():
             pass

@@ -10,7 +10,7 @@ from verl_tui.failures import note_failure
 from verl_tui.records import Sample
 from verl_tui.report.masked import masked
 from verl_tui.sources.files.paths import why
-from verl_tui.sources.folders.dump_file import DumpFile
+from verl_tui.sources.folders.dump_file import dump_at
 from verl_tui.words import counted
 
 if TYPE_CHECKING:
@@ -101,7 +101,7 @@ def _candidates(run: Run, place: Place) -> _Candidates:
 
 
 def _dumped(dump: Dump) -> _Candidates:
-    file = DumpFile(dump.path, dump.step, validation=dump.validation)
+    file = dump_at(dump.path, dump.step, validation=dump.validation)
     while file.index() and file.offset < _READ:
         pass
     scores = [fact.score for fact in file.facts(0, file.count_so_far)]

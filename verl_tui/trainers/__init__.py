@@ -22,7 +22,7 @@ else:
     import tomli as tomllib
 
 if TYPE_CHECKING:
-    from collections.abc import Collection
+    from collections.abc import Collection, Mapping
 
 
 class Form(NamedTuple):
@@ -58,6 +58,23 @@ class Spelling(NamedTuple):
     """What values are multiplied with to be the indicator's: -1 for a negated one."""
 
 
+class SampleFiles(NamedTuple):
+    """Where samples of a trainer lie, and what stands in them."""
+
+    name: NamePattern
+    """Of a step's file or folder, with the `step`."""
+    inner: str
+    """The file in a step's folder, as a glob where there is one a sample; empty where the step has
+    a file.
+    """
+    has: frozenset[str]
+    """Fields by which a record is known."""
+    fields: Mapping[str, str]
+    """Field of a sample as verl writes it -> where its value stands in a record: names and indices
+    between dots, `*` for all of a list or dict, `1:` for all from the second on.
+    """
+
+
 class Trainer(NamedTuple):
     """What is known of one trainer."""
 
@@ -70,6 +87,7 @@ class Trainer(NamedTuple):
     """The best spelling of an indicator first."""
     others: tuple[NamePattern, ...]
     """Metrics that look like an indicator and are none."""
+    samples: tuple[SampleFiles, ...] = ()
 
 
 @cache
@@ -125,11 +143,19 @@ def trainer_of(table: dict[str, Any]) -> Trainer:
         tuple([_form(name, one) for one in table.get("console", ())]),
         tuple([Spelling(one[0], _keys(one[1]), *one[2:]) for one in table["names"]]),
         tuple([_keys(one[0]) for one in table.get("others", ())]),
+        tuple([_samples(one) for one in table.get("samples", ())]),
     )
 
 
 def _keys(written: str) -> NamePattern:
     return NamePattern("[^/]+".join(map(re.escape, written.split("*"))))
+
+
+def _samples(table: dict[str, Any]) -> SampleFiles:
+    name = NamePattern(table["name"])
+    return SampleFiles(
+        name, table.get("inner", ""), frozenset(table["has"]), table["fields"]
+    )
 
 
 def _form(trainer: str, table: dict[str, str]) -> Form:

@@ -12,7 +12,7 @@ from verl_tui.on_demand.samples.text_search import all_text
 from verl_tui.records import Sample
 from verl_tui.runs.samples import Place
 from verl_tui.sources.files.paths import why
-from verl_tui.sources.folders.dump_file import DumpFile
+from verl_tui.sources.folders.dump_file import dump_at
 
 if TYPE_CHECKING:
     import threading
@@ -36,7 +36,7 @@ class DumpPage(SamplePage):
     def __init__(self, dump: Dump, wake: threading.Condition, texts: TextCache) -> None:
         super().__init__(Place(dump.step, dump.validation), wake)
         self._dump = dump
-        self._file = DumpFile(dump.path, dump.step, validation=dump.validation)
+        self._file = dump_at(dump.path, dump.step, validation=dump.validation)
         self._facts: list[SampleFacts] = []
         self._texts = texts
         self._token = object()

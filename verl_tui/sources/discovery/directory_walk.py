@@ -23,25 +23,28 @@ from verl_tui.sources.files import rotated
 from verl_tui.sources.files.checkpoint_names import HOMES
 from verl_tui.sources.files.paths import is_file, is_folder
 from verl_tui.sources.folders.checkpoint_folders import homes, is_home
-from verl_tui.sources.folders.setting_files import NAMES as SETTINGS
+from verl_tui.sources.folders.setting_files import is_settings
 from verl_tui.sources.formats import parquet, rollouts, trainer_state
 from verl_tui.sources.formats.console import reader as console
 from verl_tui.sources.formats.no_logs import OWN
 
 if TYPE_CHECKING:
     import os
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Sequence
 
     from verl_tui.sources.discovery.probing import Probe
     from verl_tui.sources.discovery.wandb_copies import WandbCopies
     from verl_tui.sources.formats.format import Format
+    from verl_tui.trainers import SampleFiles
 
 _DEEPEST = 12
-_BY_STEP: tuple[tuple[Format, Callable[[str], int | None]], ...] = (
-    (rollouts, rollouts.dump_step),
-    (parquet, parquet.table_step),
+_STEPS_OF: tuple[Callable[[str], int | None], ...] = (
+    rollouts.step_in,
+    parquet.table_step,
 )
-"""Formats with one file a step, whose directories are one source; and what reads a name's step."""
+"""What reads the step in the names of formats with one file a step, whose directories are one
+source.
+"""
 _RAYS_OWN = pattern(
     r"(?:raylet|gcs_server|monitor|log_monitor|dashboard|runtime_env|agent|ray_client|debug_state"
     r"|io-worker|python-core|old|export|events?).*"
@@ -98,7 +101,8 @@ class DirectoryWalk:
         for entry in filter(is_relevant, entries):
             path = Path(entry.path)
             if is_folder(entry):
-                below.extend(self._add_folder(path, depth, here))
+                if not (dumped and _is_of_step(entry.name)):
+                    below.extend(self._add_folder(path, depth, here))
             elif not _is_no_log(path, dumped=dumped):
                 self._add_file(path, here, taken, hydra=hydra)
         here.anchors.extend(error_logs(here))
@@ -120,12 +124,10 @@ class DirectoryWalk:
         self.unknown[store] = passed_over.STORES[store.name]
 
     def _folder(self, directory: Path) -> Folder:
-        """Return a directory with the dumps in it; one with dumps below the top is not walked."""
-        if directory == self.top:
-            return Folder(
-                directory, directory.resolve().name, extras=self._dumps(directory)
-            )
-        return Folder(directory, str(directory.relative_to(self.top)))
+        """Return a directory with the dumps in it."""
+        at_top = directory == self.top
+        name = directory.resolve().name if at_top else directory.relative_to(self.top)
+        return Folder(directory, str(name), extras=self._dumps(directory))
 
     def _entries(self, directory: Path) -> list[os.DirEntry[str]]:
         try:
@@ -147,7 +149,7 @@ class DirectoryWalk:
         """Add what a subdirectory holds to the run here; return the runs below it."""
         if path.name == ".hydra":
             here.extras.extend(hydra_files(path, self._probe))
-        elif dumps := self._dumps(path):
+        elif (dumps := self._dumps(path)) and _holds_dumps_alone(path):
             here.extras.extend(dumps)
         elif path.name in HOMES:
             for home in homes(path):
@@ -169,7 +171,7 @@ class DirectoryWalk:
             taken: Logs of the run; the older parts of a rotated log are no logs of their own.
             hydra: Whether Hydra made the directory.
         """
-        if written.name in SETTINGS:
+        if is_settings(written):
             here.extras.append(settings_file(written, self._probe))
             return
         path = written.parent / (rotated.base(written.name) or written.name)
@@ -186,7 +188,8 @@ class DirectoryWalk:
 
     def _note_unknown(self, path: Path) -> None:
         why = self._probe.why_unknown(path)
-        if why == OWN or (why and is_worth_reporting(path.name)):
+        reported = is_worth_reporting(path.name) or path.parent.name == "logs"
+        if why == OWN or (why and reported):
             self.unknown[path] = why
 
     def _drop_stepless(self, here: Folder, below: Sequence[Folder]) -> None:
@@ -225,14 +228,26 @@ class DirectoryWalk:
 
 def _is_no_log(path: Path, *, dumped: bool) -> bool:
     """Return whether a file is bookkeeping or a part of a directory of dumps."""
-    if path.name in SETTINGS:
+    if is_settings(path):
         return False
     of_ray = path.parent.name == "logs" and "session_" in path.parent.parent.name
     return (
         is_bookkeeping(path)
         or (of_ray and _RAYS_OWN.match(path.name) is not None)
-        or (dumped and any(step(path.name) is not None for _, step in _BY_STEP))
+        or (dumped and _is_of_step(path.name))
     )
+
+
+def _is_of_step(name: str) -> bool:
+    return any(step(name) is not None for step in _STEPS_OF)
+
+
+def _holds_dumps_alone(directory: Path) -> bool:
+    """Return whether a directory with dumps is one of nothing else, as verl's are, and need not be
+    walked.
+    """
+    layout = rollouts.layout_in(directory, [one.name for one in entries_of(directory)])
+    return layout in (None, rollouts.VERL)
 
 
 def _unsure_logs(folders: Sequence[Folder]) -> list[tuple[Folder, FoundFile]]:
@@ -259,13 +274,31 @@ def settings_file(path: Path, probe: Probe) -> FoundFile:
 
 def dump_folders(directory: Path, probe: Probe) -> list[FoundFile]:
     """Return a directory as a source for each format of dumps or tables that it holds."""
-    paths = [directory / entry.name for entry in entries_of(directory)]
-    found = []
-    for format, step in _BY_STEP:
-        known = (probe.known(path) for path in paths if step(path.name) is not None)
-        if any(one is not None and one.format is format for one in known):
-            found.append(FoundFile(directory, format))
-    return found
+    names = [entry.name for entry in entries_of(directory)]
+    layout = rollouts.layout_in(directory, names)
+    dumps = [] if layout is None else _files_of_steps(directory, names, layout)
+    tables = [
+        directory / name for name in names if parquet.table_step(name) is not None
+    ]
+    found: tuple[tuple[Format, Iterable[Path]], ...] = (
+        (rollouts, dumps),
+        (parquet, tables),
+    )
+    return [
+        FoundFile(directory, format)
+        for format, paths in found
+        if any(
+            one is not None and one.format is format for one in map(probe.known, paths)
+        )
+    ]
+
+
+def _files_of_steps(
+    directory: Path, names: Iterable[str], layout: SampleFiles
+) -> Iterator[Path]:
+    for name in names:
+        if layout.name.fullmatch(name):
+            yield from rollouts.files_of(directory / name, layout)
 
 
 def error_logs(here: Folder) -> list[FoundFile]:

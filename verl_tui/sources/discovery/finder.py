@@ -43,7 +43,7 @@ from verl_tui.sources.files import rotated
 from verl_tui.sources.files.checkpoint_names import HOMES, checkpoint_step
 from verl_tui.sources.files.paths import is_file, is_folder, one_spelling
 from verl_tui.sources.folders.checkpoint_folders import homes
-from verl_tui.sources.folders.setting_files import NAMES as SETTINGS
+from verl_tui.sources.folders.setting_files import is_settings
 from verl_tui.text import one_line
 
 if TYPE_CHECKING:
@@ -284,7 +284,7 @@ class Finder:
                 found.extend(self._files_in(path))
                 continue
             logs += is_file(entry) and self._probe.known(path) is not None
-            if entry.name in SETTINGS:
+            if is_settings(path):
                 found.append(settings_file(path, self._probe))
         self.directories.update(one.path for one in found if one.format is not None)
         return [one for one in found if one.format is None or logs == 1]

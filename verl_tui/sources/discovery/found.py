@@ -32,12 +32,14 @@ time.
 _PROCESSES = (
     (pattern(r"(?s)(.+)/attempt_\d+/(\d+)/(?:stdout|stderr)\.log"), None),
     (pattern(r"(?s)(.+/logs)/job-driver-[^/]*"), 0),
+    (pattern(r"(?s)(.+/logs)/attempt_\d+/(?:orchestrator|trainer)\.log"), 0),
     (pattern(r"(?s)(.+)/worker-[0-9a-f]{20,}-(?!f{8})[0-9a-f]{8}-\d+\.(?:out|err)"), 1),
 )
 """Paths of the logs of single processes, and their rank where the path does not state it: of
-torchrun's `--log-dir` (torch/distributed/elastic/multiprocessing), and of Ray's jobs in
-`/tmp/ray/session_latest/logs` (ray/_private/node.py), whose workers' names do not show which one is
-the first; a worker without a job has `ffffffff`.
+prime-rl's two (src/prime_rl/utils/pathing.py), of torchrun's `--log-dir`
+(torch/distributed/elastic/multiprocessing), and of Ray's jobs in `/tmp/ray/session_latest/logs`
+(ray/_private/node.py), whose workers' names do not show which one is the first; a worker without a
+job has `ffffffff`.
 """
 _RANK = pattern(
     r"(?:(?<=[^A-Za-z])|^)(?:local|global|node)?[._-]?rank[._-]?(\d{1,5})(?!\d)",

@@ -14,6 +14,7 @@ import orjson
 from verl_tui.patterns import pattern
 from verl_tui.records import Sample, SampleFacts
 from verl_tui.sources.fields.jsonl import integer, loads, number
+from verl_tui.sources.fields.nested_samples import flat_sample
 from verl_tui.sources.fields.spellings import names
 from verl_tui.text import safe
 
@@ -68,6 +69,7 @@ def read_sample(
         validation: Whether it comes from a validation.
         longest: Characters kept of the prompt and of the response.
     """
+    record = flat_sample(record)
     fields = _fields(record)
     if fields is None:
         return None
@@ -98,6 +100,7 @@ def read_fact(
         index: Its place among the samples.
         validation: Whether it comes from a validation.
     """
+    record = flat_sample(record)
     fields = _fields(record)
     if fields is None:
         return None
@@ -172,6 +175,7 @@ def score_of(value: object) -> float | None:
 
 def all_text(record: Mapping[str, Any]) -> Iterator[str]:
     """Yield every text of a record as it is shown: prompt, response, ground truth, extras, ids."""
+    record = flat_sample(record)
     fields = _fields(record)
     if fields is not None:
         yield from _texts(record, fields)

@@ -13,7 +13,9 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from verl_tui.records import Sample, SampleFacts, Unreadable
 from verl_tui.sources.fields.jsonl import objects, unreadable
 from verl_tui.sources.fields.sample import all_text, is_padding, read_fact, read_sample
+from verl_tui.sources.files.paths import is_folder
 from verl_tui.sources.files.tail import Tail, opened
+from verl_tui.sources.formats import rollouts
 from verl_tui.sources.formats.lines import LONGEST_LINE
 
 if TYPE_CHECKING:
@@ -224,6 +226,56 @@ class DumpFile:
         self.generation += 1
         self.complete = False
         self._begin()
+
+
+class DumpFolder(DumpFile):
+    """A folder with a file a sample."""
+
+    def _begin(self) -> None:
+        super()._begin()
+        self._files: list[Path] = []
+        self._bytes = 0
+
+    @property
+    def offset(self) -> int:
+        """Bytes looked at so far."""
+        return self._bytes
+
+    @property
+    def size(self) -> int:
+        """Bytes of all files when they were last looked at."""
+        return self._bytes
+
+    def index(self, limit: int = BLOCK) -> bool:  # noqa: ARG002 - only names and sizes are read
+        """Find the files; more never wait."""
+        found = rollouts.files_in(self.path)
+        if found[: len(self._files)] != self._files:
+            self._forget()
+        for number, path in enumerate(found[len(self._files) :], len(self._files) + 1):
+            self._files.append(path)
+            self._starts.append(self._bytes)
+            self._bytes += path.stat().st_size
+            self._ends.append(self._bytes)
+            self._lines.append(number)
+        self.complete = True
+        return False
+
+    def _read(
+        self, indices: Iterable[int]
+    ) -> Iterator[tuple[int, bytes, dict[str, Any] | Unreadable]]:
+        for index in indices:
+            with opened(self._files[index]) as file:
+                text = file.read(LONGEST_LINE)
+            try:
+                yield index, text, objects(text)[0]
+            except ValueError as error:
+                yield index, text, unreadable(text, 1, str(error))
+
+
+def dump_at(path: Path | str, step: int, *, validation: bool = False) -> DumpFile:
+    """Return the dump of a step: a file with a sample a line, or a folder with a file a sample."""
+    kind = DumpFolder if is_folder(Path(path)) else DumpFile
+    return kind(path, step, validation=validation)
 
 
 def _whole(line: bytes) -> bool:

@@ -8,6 +8,9 @@ New dumps are read as they are written.
 
 from __future__ import annotations
 
+import os
+from functools import partial
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from verl_tui.evaluation import LOOKED_AT, READ_SHARE, Evaluation
@@ -22,16 +25,16 @@ from verl_tui.records import (
 from verl_tui.sources.fields.sample import is_validation
 from verl_tui.sources.fields.sample_figures import figure_records
 from verl_tui.sources.files.paths import is_folder, why
-from verl_tui.sources.folders.dump_file import BLOCK, DumpFile
+from verl_tui.sources.folders.dump_file import BLOCK, dump_at
 from verl_tui.sources.folders.step_files import NEWEST, StepFolder
 from verl_tui.sources.formats import rollouts
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
-    from pathlib import Path
 
-ALL = "*.jsonl"
-"""Stands for all dumps of a directory in the name of its source."""
+    from verl_tui.sources.folders.dump_file import DumpFile
+    from verl_tui.trainers import SampleFiles
+
 WHOLE = 64 * 2**20
 """Most bytes of one dump that its figures are made of, the first ones."""
 BUDGET = 2**30
@@ -126,13 +129,21 @@ class DumpSource(StepFolder):
     rank = rollouts.rank
 
     def __init__(self, path: Path, ordinal: int = 0) -> None:
-        single = rollouts.is_dump(path) and not is_folder(path)
+        place = None if is_folder(path) else rollouts.place_of(path)
+        directory = path if place is None else place.directory
+        layout = place.layout if place is not None else _layout_in(path)
+        several = "*" in layout.inner
         super().__init__(
-            path if single else path / ALL,
+            # stands for all dumps of the directory in the name of the source
+            directory / f"*{Path(layout.inner or '.jsonl').suffix}"
+            if place is None
+            else path,
             ordinal,
-            rollouts.dump_step,
-            path.name if single else None,
+            partial(rollouts.step_in, layouts=(layout,)),
+            None if place is None else place.name,
+            "" if several else layout.inner,
         )
+        self.directory = directory
         self.validation = is_validation(self.directory.name)
         self._open: dict[int, _DumpFigures] = {}
         """Dumps that are being read, and those that may grow."""
@@ -174,7 +185,7 @@ class DumpSource(StepFolder):
                 yield Dump(step, str(path), self.validation, 0, removed=True)
                 continue
             if step not in self._open and limits[step]:
-                file = DumpFile(path, step, validation=self.validation)
+                file = dump_at(path, step, validation=self.validation)
                 self._open[step] = _DumpFigures(file, limits[step])
             if step in self._open:
                 self._open[step].size = stamp.size
@@ -220,6 +231,15 @@ class DumpSource(StepFolder):
         done = [step for step, dump in self._open.items() if dump.caught_up]
         for step in sorted(done, reverse=True)[NEWEST:]:
             del self._open[step]
+
+
+def _layout_in(directory: Path) -> SampleFiles:
+    """Return how the dumps lie in a directory, as verl's do where there is none yet."""
+    try:
+        names = os.listdir(directory)  # noqa: PTH208 - only names are needed
+    except OSError:
+        names = []
+    return rollouts.layout_in(directory, names) or rollouts.VERL
 
 
 def plan(sizes: Mapping[int, int]) -> dict[int, int]:

@@ -9,7 +9,9 @@ from typing import TYPE_CHECKING, Any
 from verl_tui.patterns import pattern
 from verl_tui.records import LAUNCH, Record, Settings, Unreadable
 from verl_tui.sources.fields import yaml_text
+from verl_tui.sources.fields.jsonl import loads
 from verl_tui.sources.fields.setting_values import flatten_settings, scalar
+from verl_tui.sources.fields.spellings import names
 from verl_tui.sources.files.paths import why
 from verl_tui.sources.files.polled import PolledSource
 from verl_tui.sources.files.tail import opened
@@ -22,10 +24,27 @@ if TYPE_CHECKING:
 _METADATA = "wandb-metadata.json"
 NAMES = ("config.yaml", "config.yml", "overrides.yaml", "args.json", _METADATA)
 """Files that hold settings; `args.json` is ms-swift's."""
+_AMBIGUOUS = "config.json"
+"""The settings of a training of tinker-cookbook, and those of a model of transformers."""
+_OF_TRAININGS = frozenset(names("training_setting"))
 _IDENTITY = pattern(r"(?:host|program|python|cudaVersion|gpu|gpu_count|git\.\w+)$")
 """Entries of W&B's metadata that tell one run from another."""
 _LARGEST = 2**20
 """Bytes; a larger file is no configuration."""
+
+
+def is_settings(path: Path) -> bool:
+    """Return whether a file holds the settings of a training, by its name, and by its content where
+    a model's are called so, too.
+    """
+    if path.name != _AMBIGUOUS:
+        return path.name in NAMES
+    try:
+        with opened(path) as file:
+            found = loads(file.read(_LARGEST))
+    except (OSError, ValueError, RecursionError):
+        return False
+    return isinstance(found, dict) and not _OF_TRAININGS.isdisjoint(found)
 
 
 class SettingsSource(PolledSource):

@@ -39,6 +39,7 @@ class StepFolder(PolledSource):
         ordinal: int,
         step_of: Callable[[str], int | None],
         only: str | None = None,
+        inner: str = "",
     ) -> None:
         """List nothing yet.
 
@@ -47,6 +48,7 @@ class StepFolder(PolledSource):
             ordinal: Which of the sources it is.
             step_of: Returns the step in a file's name, None if it names none.
             only: The one file that counts, by its name.
+            inner: The file within the folder that a name is of; empty where names are of files.
         """
         super().__init__(path, ordinal)
         self.directory = path.parent
@@ -54,6 +56,7 @@ class StepFolder(PolledSource):
         """Step -> its file as it was when last looked at."""
         self._step_of = step_of
         self._only = only
+        self._inner = inner
         self._listed: list[str] = []
         self._names: dict[int, str] = {}
         self._turn = 0
@@ -64,7 +67,7 @@ class StepFolder(PolledSource):
 
     def step_path(self, step: int) -> Path:
         """Return the path of a step's file."""
-        return self.directory / self._names[step]
+        return self.directory / self._names[step] / self._inner
 
     def changes(self) -> dict[int, Stamp | None]:
         """Return the steps whose files are new, changed, or gone (None), newest first."""

@@ -6,13 +6,15 @@ Directories of them are read by `verl_tui.sources.folders.dumps`.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from fnmatch import fnmatch
+from typing import TYPE_CHECKING, Any, NamedTuple
 
-from verl_tui.patterns import pattern
+from verl_tui.patterns import NamePattern
 from verl_tui.records import Restart
 from verl_tui.sources.fields.jsonl import JsonDecoder, first_object
 from verl_tui.sources.fields.sample import is_padding, is_validation, read_sample
 from verl_tui.sources.formats.lines import LineReader
+from verl_tui.trainers import SampleFiles, trainers
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -24,20 +26,66 @@ if TYPE_CHECKING:
 name = "rollout dump"
 rank = 7  # the figures of all samples go before those of the few that trainers show
 anchor = False
-_NAME = pattern(r"([0-9]{1,15})\.jsonl")
+_LOOKED_AT = 8
+"""Newest folders of steps in which a dump is looked for: many are those of checkpoints."""
+VERL = SampleFiles(NamePattern(r"(?P<step>[0-9]{1,15})\.jsonl"), "", frozenset(), {})
+LAYOUTS = (VERL, *(files for one in trainers() for files in one.samples))
 
 
-def dump_step(name: str) -> int | None:
-    """Return the step of a dump's file name, None if it is none."""
-    found = _NAME.fullmatch(name)
-    if not found:
-        return None
-    return int(found.group(1))
+class Place(NamedTuple):
+    """Where a dump lies."""
+
+    layout: SampleFiles
+    directory: Path
+    """That of all steps."""
+    name: str
+    """Of the step's file or folder."""
+
+
+def step_in(name: str, layouts: Iterable[SampleFiles] = LAYOUTS) -> int | None:
+    """Return the step in the name of a dump, or of the folder of a step's; None if it is none."""
+    found = next(filter(None, (one.name.fullmatch(name) for one in layouts)), None)
+    return int(found["step"]) if found is not None else None
+
+
+def place_of(path: Path) -> Place | None:
+    """Return the place of a file that is a dump by its name and those of its folders."""
+    for layout in LAYOUTS:
+        depth = layout.inner.count("/") + 1 if layout.inner else 0
+        if depth >= len(path.parents):
+            continue
+        top = path.parents[depth - 1] if depth else path
+        fits = not depth or fnmatch(str(path.relative_to(top)), layout.inner)
+        if fits and layout.name.fullmatch(top.name):
+            return Place(layout, top.parent, top.name)
+    return None
+
+
+def layout_in(directory: Path, names: Iterable[str]) -> SampleFiles | None:
+    """Return how the dumps lie in a directory with these entries, None if it has none."""
+    listed = sorted(names, reverse=True)
+    for layout in LAYOUTS:
+        steps = [name for name in listed if layout.name.fullmatch(name)]
+        for name in steps if not layout.inner else steps[:_LOOKED_AT]:
+            if files_of(directory / name, layout):
+                return layout
+    return None
+
+
+def files_of(step: Path, layout: SampleFiles) -> list[Path]:
+    """Return the files of a step, in the order of their names."""
+    return sorted(step.glob(layout.inner)) if layout.inner else [step]
+
+
+def files_in(step: Path) -> list[Path]:
+    """Return the files in the folder of a step, a sample each."""
+    layouts = (one for one in LAYOUTS if one.inner and one.name.fullmatch(step.name))
+    return next(filter(None, (files_of(step, one) for one in layouts)), [])
 
 
 def is_dump(path: Path) -> bool:
     """Tell from its name whether a file is a dump of one step."""
-    return dump_step(path.name) is not None
+    return place_of(path) is not None
 
 
 def matches(path: Path, head: bytes) -> bool:
@@ -53,7 +101,9 @@ def reader(path: Path) -> LineReader:
     `DumpSource`.
     """
     return LineReader(
-        RolloutDecoder(int(path.stem), validation=is_validation(path.parent.name))
+        RolloutDecoder(
+            step_in(path.name) or 0, validation=is_validation(path.parent.name)
+        )
     )
 
 
