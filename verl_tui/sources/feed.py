@@ -354,7 +354,8 @@ class Feed:
         for file in own:
             if (name, _key(file)) not in self._readers:
                 self._read_file(name, file)
-        if any(file.is_log for file in own):
+        a_part = any(file.path == run.directory for file in own)
+        if any(file.is_log for file in own) and not a_part:
             self._add_checkpoints(name, run.directory)
         self._set_homes(name, run)
 
