@@ -27,6 +27,7 @@ _STEP = pattern(
     rb"(?i)(?<![\w/])(?P<word>(?:global|train(?:ing)?|opt(?:imi[sz]er)?|policy)?[ _-]?"
     rb"(?:step|iteration|iter|update))s?[ _]?[#:=]?\s{0,20}(?P<step>\d{1,12})(?![\w.]|:\d)"
 )
+_TIME = pattern(rb"\d\d:\d\d:\d\d\S{0,20}")
 _SPECIAL = pattern(rb"[\\.^$*+?{}\[\]()|]")
 _BEHIND = (
     rb"(?P<step>\d{1,12})(?![\w.]|:\d)(?:\s{0,20}(?:/|of)\s{0,20}\d{1,12})?"
@@ -62,7 +63,7 @@ class StepGuess:
         self._lines = [*self._lines[-_MOST_LINES:], part]
         if found is None:
             return None
-        begin = part[: found.start("step")]
+        begin = _TIME.split(part[: found.start("step")])[-1].lstrip()
         shape = _shape(begin)
         steps = self._steps.setdefault(shape, [])
         steps.append(int(found["step"]))
@@ -114,7 +115,7 @@ def _shape(begin: bytes) -> bytes:
 def _expression(begin: bytes) -> bytes:
     """Return the expression of a line that begins like one, with other digits."""
     return (
-        b"^"
+        rb"(?:^|\s)"
         + re.sub(rb"\d+", rb"\\d{1,20}", _SPECIAL.sub(rb"\\\g<0>", begin))
         + _BEHIND
     )

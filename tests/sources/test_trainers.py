@@ -1,0 +1,347 @@
+"""Trainers that a data file describes: what their consoles and samples say is read, and each entry
+has its definition and source. The texts are made, in the form that the files name.
+"""
+
+from __future__ import annotations
+
+import json
+import struct
+from base64 import b64encode
+from pathlib import Path
+from typing import Any
+
+import pytest
+from command_line import run as run_command
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from log_reading import feed_in_pieces, read_run, values
+
+from verl_tui.indicators import INDICATORS
+from verl_tui.sources.formats.console import reader as console
+from verl_tui.sources.formats.console.guesses import NOTE, entry_for
+from verl_tui.trainers import trainers
+
+RAY = "\x1b[36m(entrypoint pid=4711)\x1b[0m "
+FLOAT64 = b64encode(struct.pack("<d", 0.25)).decode()
+FORMS: dict[str, tuple[str, dict[str, float], str]] = {
+    "SkyRL": (
+        RAY
+        + "2026-08-19 12:00:50.037 | INFO     | skyrl.train.utils.tracking:log:190 - Step {n}: \n"
+        + RAY
+        + "{{'generate/avg_num_tokens': '680.7391',\n"
+        + RAY
+        + " 'policy/policy_kl': '0.0110',\n"
+        + RAY
+        + " 'reward/avg_raw_reward': '0.25'}}\n",
+        {"reward": 0.25, "reference_kl": 0.011, "response_length": 680.7391},
+        "SkyRL console",
+    ),
+    "AReaL": (
+        "(AReaL) 20260819-12:00:50.031 StatsLogger INFO: Epoch 1/3 Step {n}/60 Train step {n}/180 "
+        "done.\n(AReaL) 20260819-12:00:50.031 StatsLogger INFO: Stats (1/1):\n"
+        "╒═════════════════════════════════╤═════════════╤══════════════════════════════╤═══════╕\n"
+        "│ ppo_actor/task_reward/avg       │  2.5000e-01 │ ppo_actor/update/grad_norm   │ 5e-01 │\n"
+        "├─────────────────────────────────┼─────────────┼──────────────────────────────┼───────┤\n"
+        "│ ppo_actor/update/approx_kl/avg  │ -6.0000e-03 │                              │       │\n"
+        "╘═════════════════════════════════╧═════════════╧══════════════════════════════╧═══════╛\n",
+        {"reward": 0.25, "grad_norm": 0.5, "policy_kl": -0.006},
+        "AReaL console",
+    ),
+    "NeMo-RL": (
+        "========================= Step {n}/500 =========================\n"
+        "▶ Generating responses for batch of size 512...\n"
+        "(Worker pid=12, ip=10.2.0.7) INFO 08-19 12:00:30 [block_pool.py:390] Reset prefix cache\n"
+        "📊 Training Results:\n  • Loss: -0.0213\n  • Generation KL Error: 0.0098\n"
+        "  • Avg Reward: 0.2500\n\n⏱️  Timing:\n  • Total step time: 40.97s\n"
+        "  • generation: 20.00s (48.8%)\n",
+        {
+            "reward": 0.25,
+            "policy_loss": -0.0213,
+            "engine_mismatch": 0.0098,
+            "step_time": 40.97,
+        },
+        "NeMo-RL console",
+    ),
+    "prime-rl": (
+        "[default0]:\x1b[2m12:00:51\x1b[0m \x1b[32m\x1b[1mSUCCESS\x1b[0m Step {n} |   41.1s | "
+        "Reward 0.2500 | Loss -0.0276 | Mismatch KL 0.0099 | Grad. Norm 0.7186 | "
+        "Trainable 120/128 (93.8%) | Truncation 2.0%\n",
+        {"reward": 0.25, "policy_loss": -0.0276, "engine_mismatch": 0.0099},
+        "prime-rl console",
+    ),
+    "ROLL": (
+        "[2026-08-19 12:00:10] [p.py (487)] [INFO] [DRIVER 0 / 1][PID 12] pipeline step {n} "
+        "start...\n[2026-08-19 12:00:49] [p.py (838)] [INFO] [DRIVER 0 / 1][PID 12] "
+        '{{"critic/score/mean": 0.25, "actor/kl_loss@sum": 0.066, "system/global_step": {n}, '
+        '"token/response_length/mean": 835.0}}\n',
+        {"reward": 0.25, "reference_kl": 0.066, "response_length": 835.0},
+        "ROLL console",
+    ),
+    "tinker-cookbook": (
+        "tinker_cookbook.utils.ml_log:259 [INFO] \n                    Step {n}                 \n"
+        "┏━━━━━━━━━━━━━━━━━━━━━━━━━━━━━━━━┳━━━━━━━━━━━━┓\n"
+        "┃ Metric                         ┃ Value      ┃\n"
+        "┡━━━━━━━━━━━━━━━━━━━━━━━━━━━━━━━━╇━━━━━━━━━━━━┩\n"
+        "│ env/all/reward/total           │ 0.250000   │\n"
+        "│ kl_policy_base                 │ 0.182098   │\n"
+        "└────────────────────────────────┴────────────┘\n",
+        {"reward": 0.25, "reference_kl": 0.182098},
+        "tinker-cookbook console",
+    ),
+    "EasyR1": (
+        "(Runner pid=12) Step {n}\n(Runner pid=12) actor:\n(Runner pid=12)   pg_loss: -0.0131\n"
+        "(Runner pid=12)   pg_clipfrac_higher: 0.01\n(Runner pid=12) reward:\n"
+        "(Runner pid=12)   overall: !!python/object/apply:numpy._core.multiarray.scalar\n"
+        "(Runner pid=12)   - &id001 !!python/object/apply:numpy.dtype\n"
+        "(Runner pid=12)     args:\n(Runner pid=12)     - f8\n(Runner pid=12)   - !!binary |\n"
+        f"(Runner pid=12)     {FLOAT64}\n(Runner pid=12) response_length:\n"
+        "(Runner pid=12)   mean: 680.7\n(Runner pid=12) saved\n",
+        {"reward": 0.25, "policy_loss": -0.0131, "response_length": 680.7},
+        "EasyR1 console",
+    ),
+    "torchforge": (
+        "INFO:forge.observability.metrics: === [global_reduce] - METRICS STEP {n} ===\n"
+        "  generator/generate/avg_tokens_generated: 312.4\n"
+        "  reward/evaluate_response/avg_total_reward: 0.25\n"
+        "==============================\n",
+        {"reward": 0.25, "response_length": 312.4},
+        "torchforge console",
+    ),
+    "open-instruct": (
+        "╭──────────────────────── Metrics ────────────────────────╮\n"
+        "│  objective  kl0_avg: 0.01 | kl2_avg: 0.02               │\n"
+        "│  other      global_step: 512 | training_step: {n} | ep: │\n"
+        "│             0.01 | scores: 0.25                         │\n"
+        "│  val        sequence_lengths: 680.74 | stop_rate: 0.98  │\n"
+        "╰─────────────────────────────────────────────────────────╯\n",
+        {"reward": 0.25, "reference_kl": 0.02, "response_length": 680.74},
+        "open-instruct console",
+    ),
+    "Megatron-LM": (
+        " [2026-08-19 12:00:50.037512] iteration        {n}/     500 | consumed samples:  2560 | "
+        "elapsed time per iteration (ms): 40123.4 | lm loss: 1.25E+00 | grad norm: 0.621 |\n",
+        {"policy_loss": 1.25, "grad_norm": 0.621, "step_time": 40123.4},
+        "Megatron-LM console",
+    ),
+}
+"""Trainer -> what it prints at a step, the values of the indicators as printed, and the console's
+name.
+"""
+UNKNOWN = (
+    "2026-11-28 12:00:{n:02d} INFO mine: ---- Step {n}/100 ----\n  reward: 0.25\n  kl: 0.01\n"
+    "2026-11-28 12:00:59 INFO mine: saved to /tmp/x\n",
+    "[mine] iter={n} loss=0.5 reward=0.25 grad_norm=1.5\n",
+    "[mine] update: {n} | loss 0.5 | reward 0.25\n",
+)
+NO_TRAINING = (
+    "Step {n}/9 : RUN pip install verl\n ---> Using cache\n",
+    "epoch loss is great, see step {n} of the guide\n",
+    "INFO request {n}: prompt tokens 12, output tokens 30\n",
+    "Downloading step {n}: 100 MB at 12.5 MB/s\n",
+)
+
+
+def printed(form: str, steps: int = 5) -> bytes:
+    return "".join(form.format(n=n) for n in range(1, steps + 1)).encode()
+
+
+def test_every_form_has_its_row_here() -> None:
+    assert {one.name for one in trainers() if one.forms} == set(FORMS)
+
+
+@pytest.mark.parametrize("trainer", FORMS)
+def test_a_console_is_read(tmp_path: Path, trainer: str) -> None:
+    form, expected, name = FORMS[trainer]
+    path = tmp_path / "train.log"
+    path.write_bytes(printed(form))
+    run = read_run(path)
+    assert run.step == 5
+    assert next(one.status.program for one in run.sources.values()) == name
+    for indicator, value in expected.items():
+        key = run.indicators[indicator]
+        assert values(run, key) == dict.fromkeys(range(1, 6), pytest.approx(value))
+
+
+@given(st.sampled_from(sorted(FORMS)), st.lists(st.integers(0, 4000), max_size=4))
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
+def test_pieces_make_no_difference(
+    tmp_path: Path, trainer: str, cuts: list[int]
+) -> None:
+    data = printed(FORMS[trainer][0])
+    whole, _ = feed_in_pieces(tmp_path / "a.log", console, data, [], to_the_end=True)
+    cut, _ = feed_in_pieces(tmp_path / "b.log", console, data, cuts, to_the_end=True)
+    assert {key: values(cut, key) for key in cut.keys} == {
+        key: values(whole, key) for key in whole.keys
+    }
+
+
+def test_steps_that_count_anew_in_each_epoch_go_on(tmp_path: Path) -> None:
+    path = tmp_path / "train.log"
+    step = "===== Step {}/2 =====\n  • Avg Reward: {}\n  • Generation KL Error: 0.1\n"
+    path.write_text(
+        "".join(
+            f"===== Epoch {epoch}/2 =====\n"
+            + "".join(step.format(n, epoch) for n in (1, 2))
+            for epoch in (1, 2)
+        ),
+        encoding="utf-8",
+    )
+    assert values(read_run(path), "Avg Reward") == {1: 1.0, 2: 1.0, 3: 2.0, 4: 2.0}
+
+
+@pytest.mark.parametrize("form", UNKNOWN)
+def test_steps_of_an_unknown_trainer_are_guessed_and_said_to_be(
+    tmp_path: Path, form: str
+) -> None:
+    path = tmp_path / "train.log"
+    path.write_bytes(printed(form, 9))
+    run = read_run(path)
+    assert values(run, "reward") == dict.fromkeys(range(1, 10), 0.25)
+    assert NOTE in next(iter(run.sources.values())).status.note
+    assert "[[console]]" in entry_for(path.read_bytes())
+
+
+@pytest.mark.parametrize("form", NO_TRAINING)
+def test_numbered_steps_of_anything_else_are_no_training(form: str) -> None:
+    text = printed(form, 9)
+    assert not console.matches(Path("train.log"), text)
+    assert entry_for(text) is None
+
+
+def test_entries_have_definitions_and_sources() -> None:
+    for trainer in trainers():
+        assert trainer.own, trainer.name
+        for name in trainer.names:
+            assert name.indicator in INDICATORS
+            assert len(name.definition) > 5
+            assert name.source
+
+
+ENTRY = """
+name = "mine"
+own = ["my/score"]
+names = [["reward", "my/score", "mean of my scores", "mine.py:1"]]
+[[console]]
+word = "at round"
+step = 'at round (?P<step>\\d+)$'
+"""
+
+
+def entry(tmp_path: Path, text: str) -> None:
+    folder = tmp_path / "trainers"
+    folder.mkdir()
+    (folder / "mine.toml").write_text(text, encoding="utf-8")
+    (tmp_path / "config.toml").write_text("", encoding="utf-8")
+
+
+def test_an_entry_of_the_user_is_read(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    entry(tmp_path, ENTRY)
+    monkeypatch.setenv("VERL_TUI_CONFIG", str(tmp_path / "config.toml"))
+    log = tmp_path / "train.log"
+    log.write_text("".join(f"at round {n}\n  my/score: 0.5\n" for n in range(5)))
+    answer = json.loads(run_command("check", str(log), "--json").stdout)
+    (run,) = answer["runs"]
+    assert run["step"] == 4
+    assert run["indicators"]["reward"] == {"key": "my/score", "value": 0.5, "step": 4}
+
+
+@pytest.mark.parametrize(
+    ("text", "reason"),
+    [
+        ("name = ", "mine.toml: Invalid value"),
+        ('name = "mine"', "mine.toml: has no 'names'"),
+        (ENTRY.replace("(?P<step>", "("), "mine.toml: `step` needs a group"),
+        (ENTRY.replace("\\d+)", "\\d+"), "mine.toml: missing ), unterminated"),
+    ],
+)
+def test_a_broken_entry_is_named(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, text: str, reason: str
+) -> None:
+    entry(tmp_path, text)
+    monkeypatch.setenv("VERL_TUI_CONFIG", str(tmp_path / "config.toml"))
+    done = run_command("check", str(tmp_path))
+    assert done.returncode == 64
+    assert reason in done.stderr
+    assert "Traceback" not in done.stderr
+
+
+def turn(role: str, text: str, **more: Any) -> dict[str, Any]:
+    return {"message": {"role": role, "content": text}, **more}
+
+
+SAMPLES: dict[str, tuple[str, dict[str, Any]]] = {
+    "NeMo-RL": (
+        "exp/train_data_step7.jsonl",
+        {"content": [["Why?", "Because."]], "rewards": [0.5], "input_lengths": [9]},
+    ),
+    "prime-rl": (
+        "rollouts/step_7/train/effective/traces.jsonl",
+        {
+            "group": {"id": "7-0"},
+            "run": {"type": "train"},
+            "traces": [
+                {
+                    "nodes": [turn("user", "Why?"), turn("assistant", "Because.")],
+                    "rewards": {
+                        "right": {"score": 1.0, "weight": 0.25},
+                        "form": {"score": 0.5, "weight": 0.5},
+                    },
+                }
+            ],
+        },
+    ),
+    "tinker-cookbook": (
+        "iteration_000007/train_rollout_summaries.jsonl",
+        {
+            "group_idx": 0,
+            "traj_idx": 0,
+            "total_reward": 0.5,
+            "steps": [{"logs": {"assistant_content": "Because."}}],
+        },
+    ),
+    "rLLM": (
+        "episodes/train_step_7_epoch_0/episode_hash1_id7-0_0.json",
+        {
+            "episode_id": "7-0:0",
+            "task_hash": "1",
+            "trajectories": [
+                {
+                    "reward": 0.5,
+                    "steps": [
+                        {
+                            "chat_completions": [
+                                {"role": "user", "content": "Why?"},
+                                {"role": "assistant", "content": "Because."},
+                            ]
+                        }
+                    ],
+                }
+            ],
+        },
+    ),
+}
+"""Trainer -> where it writes a sample of step 7, and the record."""
+
+
+def test_every_layout_of_samples_has_its_row_here() -> None:
+    assert {one.name for one in trainers() if one.samples} == set(SAMPLES)
+
+
+@pytest.mark.parametrize("trainer", SAMPLES)
+def test_samples_are_read(tmp_path: Path, trainer: str) -> None:
+    place, record = SAMPLES[trainer]
+    (tmp_path / "metrics.jsonl").write_text(
+        "".join(f'{{"step": {n}, "data": {{"a": 1}}}}\n' for n in range(1, 9))
+    )
+    for step in ("7", "8"):
+        path = tmp_path / place.replace("7", step)
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(json.dumps(record) + "\n")
+    done = run_command("get", "samples", str(tmp_path), "--training", "--json")
+    answer = json.loads(done.stdout)
+    sample = answer["samples"][-1]
+    assert answer["total"] == 1
+    assert (sample["step"], sample["score"]) == (8, 0.5)
+    assert "Because." in sample["response"]
