@@ -292,9 +292,9 @@ class Counted(int):
 def test_a_dump_costs_the_same_among_however_many(
     home: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    dump_step, most = rollouts.dump_step, 500
+    step_in, most = rollouts.step_in, 500
     monkeypatch.setattr(
-        rollouts, "dump_step", lambda name: Counted(dump_step(name) or 0)
+        rollouts, "step_in", lambda *of, **how: Counted(step_in(*of, **how) or 0)
     )
     for step in range(1, most + 1):
         write(home, step, row())

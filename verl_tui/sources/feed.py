@@ -354,8 +354,8 @@ class Feed:
         for file in own:
             if (name, _key(file)) not in self._readers:
                 self._read_file(name, file)
-        a_part = any(file.path == run.directory for file in own)
-        if any(file.is_log for file in own) and not a_part:
+        logs = [file.path for file in own if file.is_log]
+        if logs and run.directory not in logs:  # a part of a file has none of its own
             self._add_checkpoints(name, run.directory)
         self._set_homes(name, run)
 

@@ -13,7 +13,6 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from verl_tui.records import Sample, SampleFacts, Unreadable
 from verl_tui.sources.fields.jsonl import objects, unreadable
 from verl_tui.sources.fields.sample import all_text, is_padding, read_fact, read_sample
-from verl_tui.sources.files.paths import is_folder
 from verl_tui.sources.files.tail import Tail, opened
 from verl_tui.sources.formats import rollouts
 from verl_tui.sources.formats.lines import LONGEST_LINE
@@ -274,7 +273,7 @@ class DumpFolder(DumpFile):
 
 def dump_at(path: Path | str, step: int, *, validation: bool = False) -> DumpFile:
     """Return the dump of a step: a file with a sample a line, or a folder with a file a sample."""
-    kind = DumpFolder if is_folder(Path(path)) else DumpFile
+    kind = DumpFolder if rollouts.files_in(Path(path)) else DumpFile
     return kind(path, step, validation=validation)
 
 

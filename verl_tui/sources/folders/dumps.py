@@ -135,7 +135,7 @@ class DumpSource(StepFolder):
         several = "*" in layout.inner
         super().__init__(
             # stands for all dumps of the directory in the name of the source
-            directory / f"*{Path(layout.inner or '.jsonl').suffix}"
+            directory / f"*{Path(layout.inner or 'all.jsonl').suffix}"
             if place is None
             else path,
             ordinal,
