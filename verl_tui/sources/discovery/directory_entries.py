@@ -12,7 +12,7 @@ from operator import attrgetter, methodcaller
 from pathlib import Path
 
 from verl_tui.patterns import pattern
-from verl_tui.sources.discovery.found import WANDB, wandb_id
+from verl_tui.sources.discovery.found import wandb_id
 from verl_tui.sources.files.checkpoint_names import HOMES, checkpoint_step
 from verl_tui.sources.files.compressed import SUFFIX
 from verl_tui.sources.files.paths import is_folder
@@ -25,6 +25,9 @@ _EXPORTED = pattern(
     r"verl-tui-.+(?:-samples?(?:-\d+)*\.jsonl|\.csv|\.txt)|events\.out\.tfevents\..+\.verl-tui"
 )
 """Files that verl-tui exported: read only if the user names them."""
+_OWN_OF_WANDB = pattern(
+    r"(?s)wandb/debug.*\.log|files/wandb-(?:summary|metadata)\.json"
+)
 _SKIPPED = {"lost+found", "node_modules", "__pycache__", "site-packages", *HOMES}
 _CACHED_NAMES = 2**15
 """Names are classified again every few seconds, with each scan."""
@@ -158,13 +161,7 @@ def is_skipped(name: str) -> bool:
 
 def is_bookkeeping(path: Path) -> bool:
     """True for W&B's own bookkeeping: `wandb/debug.log`, `wandb/run-…/logs`."""
-    own = (
-        path.name.startswith("debug")
-        and path.suffix == ".log"
-        and path.parent.name == WANDB
-    )
-    own = own or (
-        path.name in ("wandb-summary.json", "wandb-metadata.json")
-        and path.parent.name == "files"
-    )
-    return own or (path.name == "logs" and wandb_id(path.parent) is not None)
+    place = f"{path.parent.name}/{path.name}"
+    if path.name == "logs":
+        return wandb_id(path.parent) is not None
+    return _OWN_OF_WANDB.fullmatch(place) is not None

@@ -7,7 +7,7 @@ from itertools import accumulate
 from math import inf
 from typing import TYPE_CHECKING, NamedTuple
 
-from verl_tui.sources.files.paths import why
+from verl_tui.sources.files.paths import seen, why
 from verl_tui.sources.files.polled import PolledSource
 
 if TYPE_CHECKING:
@@ -148,8 +148,5 @@ def shares(costs: Mapping[int, int], budget: int, least: int = 0) -> dict[int, f
 
 def _stamp(path: Path) -> Stamp | None:
     """Return what a file looks like, None if it is gone."""
-    try:
-        stat = path.stat()
-    except OSError:
-        return None
-    return Stamp(stat.st_size, stat.st_mtime_ns, stat.st_ino)
+    stat = seen(path)
+    return stat and Stamp(stat.st_size, stat.st_mtime_ns, stat.st_ino)
