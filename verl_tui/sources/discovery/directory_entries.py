@@ -139,6 +139,8 @@ def is_relevant(entry: os.DirEntry[str]) -> bool:
 
 def leads_within(link: os.DirEntry[str], top: Path) -> bool:
     """True if a link leads to a place inside or above `top`, or to a checkpoint."""
+    if not link.is_symlink():
+        return False
     try:
         target = Path(link.path).resolve()
     except (OSError, RuntimeError):

@@ -121,11 +121,10 @@ class DirectoryWalk:
 
     def _folder(self, directory: Path) -> Folder:
         """Return a directory with the dumps in it; one with dumps below the top is not walked."""
-        if directory == self.top:
-            return Folder(
-                directory, directory.resolve().name, extras=self._dumps(directory)
-            )
-        return Folder(directory, str(directory.relative_to(self.top)))
+        if directory != self.top:
+            return Folder(directory, str(directory.relative_to(self.top)))
+        name = directory.resolve().name
+        return Folder(directory, name, extras=self._dumps(directory))
 
     def _entries(self, directory: Path) -> list[os.DirEntry[str]]:
         try:
@@ -133,11 +132,7 @@ class DirectoryWalk:
         except OSError as error:
             self._probe.note(directory, error)
             return []
-        return [
-            one
-            for one in entries
-            if not (one.is_symlink() and leads_within(one, self.top))
-        ]
+        return [one for one in entries if not leads_within(one, self.top)]
 
     def _add_home(self, home: Path) -> None:
         self.homes.append(CheckpointHome(home, self.top))
