@@ -246,14 +246,11 @@ class Finder:
             top: The directory.
             passed_over: Files that are named among those passed over.
         """
-        sizes = {
-            one_line(str(path.relative_to(top))): size
-            for path, size in self._probe.sizes(top).items()
-            if path not in passed_over
-        }
-        empty = [name for name, size in sizes.items() if not size]
-        unknown = [name for name, size in sizes.items() if size]
-        reasons = (_are(empty, "empty so far"), _are(unknown, UNKNOWN))
+        named: dict[bool, list[str]] = {False: [], True: []}
+        for path, size in self._probe.sizes(top).items():
+            if path not in passed_over:
+                named[size > 0].append(one_line(str(path.relative_to(top))))
+        reasons = (_are(named[False], "empty so far"), _are(named[True], UNKNOWN))
         why = ", ".join(filter(None, reasons))
         if not (why or passed_over or self._probe.closed):
             why = "looking for *.jsonl, *.log, *.out, *.txt, *.csv"
