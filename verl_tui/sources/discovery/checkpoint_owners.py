@@ -62,25 +62,16 @@ def with_checkpoints(
     below = _by_place(runs)
     owned: list[dict[Path, bool]] = [{} for _ in runs]
     for home in found:
-        if home.given:
-            depth = 1
-            nearest: Sequence[int] = range(len(runs))
-        else:
-            depth, nearest = _nearest(below, home)
-        named = _named_in(home, {at: names[at] for at in nearest}, depth)
-        for at in named or _sharing(home, nearest):
+        depth, near = _nearest(below, home) if not home.given else (1, range(len(runs)))
+        named = _named_in(home, {at: names[at] for at in near}, depth)
+        # those that the user named alone fit no several runs
+        shared = near if len(near) == 1 or not home.given else ()
+        for at in named or shared:
             owned[at][home.path] = at in named or _holds(runs[at], home.path)
     return [
         run._replace(checkpoints=_surest(mine))
         for run, mine in zip(runs, owned, strict=True)
     ]
-
-
-def _sharing(home: CheckpointHome, nearest: Sequence[int]) -> Sequence[int]:
-    """Return the runs that share checkpoints; those the user named alone fit no several runs."""
-    if home.given and len(nearest) != 1:
-        return ()
-    return nearest
 
 
 def _named_in(
@@ -94,8 +85,7 @@ def _named_in(
 
 def _surest(owned: Mapping[Path, bool]) -> tuple[Path, ...]:
     """Return the directories that are surely a run's own, or all if none is."""
-    surely = tuple(path for path, sure in owned.items() if sure)
-    return surely or tuple(owned)
+    return tuple(path for path, sure in owned.items() if sure) or tuple(owned)
 
 
 def _holds(run: FoundRun, home: Path) -> bool:
@@ -115,13 +105,8 @@ def _by_place(runs: Sequence[FoundRun]) -> dict[tuple[str, ...], list[int]]:
     """Return the runs with files at or below each directory, by the parts of its path."""
     below: dict[tuple[str, ...], list[int]] = {}
     for at, run in enumerate(runs):
-        directories = {
-            run.directory.parts,
-            *(file.path.parts[:-1] for file in run.files),
-        }
-        places: set[tuple[str, ...]] = set()
-        for parts in directories:
-            places.update(parts[:depth] for depth in range(1, len(parts) + 1))
+        own = {run.directory.parts, *(file.path.parts[:-1] for file in run.files)}
+        places = {parts[: at + 1] for parts in own for at in range(len(parts))}
         for place in places:
             below.setdefault(place, []).append(at)
     return below

@@ -117,15 +117,15 @@ def entries_of(directory: Path) -> list[os.DirEntry[str]]:
 def list_entries(directory: Path) -> list[os.DirEntry[str]]:
     """Return the entries of a directory by name, links last; raise OSError if it is unreadable."""
     with os.scandir(directory) as entries:
-        logs = [entry for entry in entries if not _is_exported(entry.name)]
+        logs = [
+            entry
+            for entry in entries
+            if _OURS not in entry.name or not _EXPORTED.fullmatch(entry.name)
+        ]
     logs.sort(key=attrgetter("name"))
     # Links last: a run gets its own name, not `latest`.
     logs.sort(key=methodcaller("is_symlink"))
     return logs
-
-
-def _is_exported(name: str) -> bool:
-    return _OURS in name and _EXPORTED.fullmatch(name) is not None
 
 
 def is_relevant(entry: os.DirEntry[str]) -> bool:

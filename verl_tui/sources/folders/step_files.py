@@ -84,29 +84,21 @@ class StepFolder(PolledSource):
             found = dict.fromkeys(self.stamps.keys() - names.keys())
             new = [step for step in names if step not in self.stamps]
             self._names |= names
-        looked_at = [*new, *self._turn_of_known()]
-        stamps = {step: _stamp(self.step_path(step)) for step in looked_at}
-        found |= {
-            step: stamp
-            for step, stamp in stamps.items()
-            if stamp != self.stamps.get(step)
-        }
-        self._note_stamps(found)
-        return dict(sorted(found.items(), reverse=True))
-
-    def _note_stamps(self, found: Mapping[int, Stamp | None]) -> None:
+        for step in (*new, *self._turn_of_known()):
+            stamp = _stamp(self.step_path(step))
+            if stamp != self.stamps.get(step):
+                found[step] = stamp
         for step, stamp in found.items():
             self.stamps.pop(step, None)
             if stamp is not None:
                 self.stamps[step] = stamp
                 self._modified = max(self._modified or 0.0, stamp.modified / 1e9)
+        return dict(sorted(found.items(), reverse=True))
 
     def _names_by_step(self, names: Iterable[str]) -> dict[int, str]:
-        found = {}
-        for name in names:
-            if self._only in (None, name) and (step := self._step_of(name)) is not None:
-                found[step] = name
-        return found
+        kept = (name for name in names if self._only in (None, name))
+        steps = ((self._step_of(name), name) for name in kept)
+        return {step: name for step, name in steps if step is not None}
 
     def _turn_of_known(self) -> list[int]:
         """Return which of the known files to look at now: the newest, and some of the others."""
