@@ -56,18 +56,17 @@ def with_checkpoints(
     to the one whose name is in their path; if there is none, to all: jobs that resume each other
     share them.
     """
-    if not found:
-        return list(runs)
     names = list(map(_names, runs))
     below = _by_place(runs)
     owned: list[dict[Path, bool]] = [{} for _ in runs]
     for home in found:
-        depth, near = _nearest(below, home) if not home.given else (1, range(len(runs)))
+        depth, near = _nearest(below, home, range(len(runs)))
         named = _named_in(home, {at: names[at] for at in near}, depth)
         # those that the user named alone fit no several runs
         shared = near if len(near) == 1 or not home.given else ()
         for at in named or shared:
-            owned[at][home.path] = at in named or _holds(runs[at], home.path)
+            within = home.path.is_relative_to(runs[at].directory)
+            owned[at][home.path] = within or at in named
     return [
         run._replace(checkpoints=_surest(mine))
         for run, mine in zip(runs, owned, strict=True)
@@ -88,11 +87,6 @@ def _surest(owned: Mapping[Path, bool]) -> tuple[Path, ...]:
     return tuple(path for path, sure in owned.items() if sure) or tuple(owned)
 
 
-def _holds(run: FoundRun, home: Path) -> bool:
-    """True if a directory lies in that of a run."""
-    return run.directory == home or run.directory in home.parents
-
-
 def _names(run: FoundRun) -> set[str]:
     """Return the names that a run's checkpoints may lie under."""
     stems = {stem(file.path) for file in run.files if file.is_log}
@@ -106,16 +100,20 @@ def _by_place(runs: Sequence[FoundRun]) -> dict[tuple[str, ...], list[int]]:
     below: dict[tuple[str, ...], list[int]] = {}
     for at, run in enumerate(runs):
         own = {run.directory.parts, *(file.path.parts[:-1] for file in run.files)}
-        places = {parts[: at + 1] for parts in own for at in range(len(parts))}
+        places = {parts[: last + 1] for parts in own for last in range(len(parts))}
         for place in places:
             below.setdefault(place, []).append(at)
     return below
 
 
 def _nearest(
-    below: Mapping[tuple[str, ...], Sequence[int]], home: CheckpointHome
+    below: Mapping[tuple[str, ...], Sequence[int]],
+    home: CheckpointHome,
+    every: Sequence[int],
 ) -> tuple[int, Sequence[int]]:
     """Return the runs with the nearest files, and the number of parts of the path of that place."""
+    if home.given:
+        return 1, every
     parts = home.path.parts
     highest = min(len(parts), len(home.top.parts))
     for depth in range(len(parts), highest - 1, -1):

@@ -106,7 +106,7 @@ class Finder:
             for path in self._expand(spec):
                 self._find(path)
         runs = self._within.split(named_runs(self._folders))
-        owners = with_checkpoints(runs, self._homes)
+        owners = with_checkpoints(runs, self._homes) if self._homes else runs
         self._pass_over(self._within.passed)
         shown = {str(file.path) for run in owners for file in run.files}
         passed = dict.fromkeys(self._passed_over)
