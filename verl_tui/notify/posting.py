@@ -14,7 +14,8 @@ from typing import TYPE_CHECKING
 from urllib.parse import SplitResult, unquote, urlsplit
 from urllib.request import getproxies, proxy_bypass
 
-from verl_tui.sources.http.client import UNANSWERED, Exchange, connected, trust
+from verl_tui.sources.http.addresses import NoAnswerError
+from verl_tui.sources.http.client import Question, connected, exchanged, trust
 
 if TYPE_CHECKING:
     from verl_tui.notify.presets import Request
@@ -61,16 +62,16 @@ def post(request: Request, *, now: float, deadline: float = DEADLINE) -> Reply:
     Raises:
         NotSentError: The server did not take it.
     """
-    exchange = Exchange(deadline, _LIMIT)
-    try:
+
+    def opened() -> Question:
         connection, target, further = _connection(urlsplit(request.url), deadline)
-        reply = exchange.run(
-            connection, target, request.body, {**request.headers, **further}
-        )
-    except UNANSWERED as error:
-        raise NotSentError(
-            exchange.why(error), passing=not isinstance(error, ValueError)
-        ) from None
+        return Question(connection, target, {**request.headers, **further})
+
+    try:
+        reply = exchanged(opened, request.body, deadline, _LIMIT)
+    except NoAnswerError as error:
+        passing = not isinstance(error.__cause__, ValueError)
+        raise NotSentError(str(error), passing=passing) from None
     status = reply.status
     if HTTPStatus.OK <= status < HTTPStatus.MULTIPLE_CHOICES:
         return reply

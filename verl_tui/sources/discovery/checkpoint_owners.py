@@ -56,31 +56,21 @@ def with_checkpoints(
     to the one whose name is in their path; if there is none, to all: jobs that resume each other
     share them.
     """
-    if not found:
-        return list(runs)
     names = list(map(_names, runs))
     below = _by_place(runs)
     owned: list[dict[Path, bool]] = [{} for _ in runs]
     for home in found:
-        if home.given:
-            depth = 1
-            nearest: Sequence[int] = range(len(runs))
-        else:
-            depth, nearest = _nearest(below, home)
-        named = _named_in(home, {at: names[at] for at in nearest}, depth)
-        for at in named or _sharing(home, nearest):
-            owned[at][home.path] = at in named or _holds(runs[at], home.path)
+        depth, near = _nearest(below, home, range(len(runs)))
+        named = _named_in(home, {at: names[at] for at in near}, depth)
+        # those that the user named alone fit no several runs
+        shared = near if len(near) == 1 or not home.given else ()
+        for at in named or shared:
+            within = home.path.is_relative_to(runs[at].directory)
+            owned[at][home.path] = within or at in named
     return [
         run._replace(checkpoints=_surest(mine))
         for run, mine in zip(runs, owned, strict=True)
     ]
-
-
-def _sharing(home: CheckpointHome, nearest: Sequence[int]) -> Sequence[int]:
-    """Return the runs that share checkpoints; those the user named alone fit no several runs."""
-    if home.given and len(nearest) != 1:
-        return ()
-    return nearest
 
 
 def _named_in(
@@ -94,13 +84,7 @@ def _named_in(
 
 def _surest(owned: Mapping[Path, bool]) -> tuple[Path, ...]:
     """Return the directories that are surely a run's own, or all if none is."""
-    surely = tuple(path for path, sure in owned.items() if sure)
-    return surely or tuple(owned)
-
-
-def _holds(run: FoundRun, home: Path) -> bool:
-    """True if a directory lies in that of a run."""
-    return run.directory == home or run.directory in home.parents
+    return tuple(path for path, sure in owned.items() if sure) or tuple(owned)
 
 
 def _names(run: FoundRun) -> set[str]:
@@ -115,22 +99,21 @@ def _by_place(runs: Sequence[FoundRun]) -> dict[tuple[str, ...], list[int]]:
     """Return the runs with files at or below each directory, by the parts of its path."""
     below: dict[tuple[str, ...], list[int]] = {}
     for at, run in enumerate(runs):
-        directories = {
-            run.directory.parts,
-            *(file.path.parts[:-1] for file in run.files),
-        }
-        places: set[tuple[str, ...]] = set()
-        for parts in directories:
-            places.update(parts[:depth] for depth in range(1, len(parts) + 1))
+        own = {run.directory.parts, *(file.path.parts[:-1] for file in run.files)}
+        places = {parts[: last + 1] for parts in own for last in range(len(parts))}
         for place in places:
             below.setdefault(place, []).append(at)
     return below
 
 
 def _nearest(
-    below: Mapping[tuple[str, ...], Sequence[int]], home: CheckpointHome
+    below: Mapping[tuple[str, ...], Sequence[int]],
+    home: CheckpointHome,
+    every: Sequence[int],
 ) -> tuple[int, Sequence[int]]:
     """Return the runs with the nearest files, and the number of parts of the path of that place."""
+    if home.given:
+        return 1, every
     parts = home.path.parts
     highest = min(len(parts), len(home.top.parts))
     for depth in range(len(parts), highest - 1, -1):

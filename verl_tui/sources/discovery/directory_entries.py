@@ -12,7 +12,7 @@ from operator import attrgetter, methodcaller
 from pathlib import Path
 
 from verl_tui.patterns import pattern
-from verl_tui.sources.discovery.found import WANDB, wandb_id
+from verl_tui.sources.discovery.found import wandb_id
 from verl_tui.sources.files.checkpoint_names import HOMES, checkpoint_step
 from verl_tui.sources.files.compressed import SUFFIX
 from verl_tui.sources.files.paths import is_folder
@@ -25,6 +25,9 @@ _EXPORTED = pattern(
     r"verl-tui-.+(?:-samples?(?:-\d+)*\.jsonl|\.csv|\.txt)|events\.out\.tfevents\..+\.verl-tui"
 )
 """Files that verl-tui exported: read only if the user names them."""
+_OWN_OF_WANDB = pattern(
+    r"(?s)wandb/debug.*\.log|files/wandb-(?:summary|metadata)\.json"
+)
 _SKIPPED = {"lost+found", "node_modules", "__pycache__", "site-packages", *HOMES}
 _CACHED_NAMES = 2**15
 """Names are classified again every few seconds, with each scan."""
@@ -114,15 +117,15 @@ def entries_of(directory: Path) -> list[os.DirEntry[str]]:
 def list_entries(directory: Path) -> list[os.DirEntry[str]]:
     """Return the entries of a directory by name, links last; raise OSError if it is unreadable."""
     with os.scandir(directory) as entries:
-        logs = [entry for entry in entries if not _is_exported(entry.name)]
+        logs = [
+            entry
+            for entry in entries
+            if _OURS not in entry.name or not _EXPORTED.fullmatch(entry.name)
+        ]
     logs.sort(key=attrgetter("name"))
     # Links last: a run gets its own name, not `latest`.
     logs.sort(key=methodcaller("is_symlink"))
     return logs
-
-
-def _is_exported(name: str) -> bool:
-    return _OURS in name and _EXPORTED.fullmatch(name) is not None
 
 
 def is_relevant(entry: os.DirEntry[str]) -> bool:
@@ -136,6 +139,8 @@ def is_relevant(entry: os.DirEntry[str]) -> bool:
 
 def leads_within(link: os.DirEntry[str], top: Path) -> bool:
     """True if a link leads to a place inside or above `top`, or to a checkpoint."""
+    if not link.is_symlink():
+        return False
     try:
         target = Path(link.path).resolve()
     except (OSError, RuntimeError):
@@ -158,13 +163,7 @@ def is_skipped(name: str) -> bool:
 
 def is_bookkeeping(path: Path) -> bool:
     """True for W&B's own bookkeeping: `wandb/debug.log`, `wandb/run-…/logs`."""
-    own = (
-        path.name.startswith("debug")
-        and path.suffix == ".log"
-        and path.parent.name == WANDB
-    )
-    own = own or (
-        path.name in ("wandb-summary.json", "wandb-metadata.json")
-        and path.parent.name == "files"
-    )
-    return own or (path.name == "logs" and wandb_id(path.parent) is not None)
+    place = f"{path.parent.name}/{path.name}"
+    if path.name == "logs":
+        return wandb_id(path.parent) is not None
+    return _OWN_OF_WANDB.fullmatch(place) is not None

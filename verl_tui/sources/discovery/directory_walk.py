@@ -135,11 +135,7 @@ class DirectoryWalk:
         except OSError as error:
             self._probe.note(directory, error)
             return []
-        return [
-            one
-            for one in entries
-            if not (one.is_symlink() and leads_within(one, self.top))
-        ]
+        return [one for one in entries if not leads_within(one, self.top)]
 
     def _add_home(self, home: Path) -> None:
         self.homes.append(CheckpointHome(home, self.top))

@@ -16,11 +16,7 @@ from verl_tui.sources.discovery.checkpoint_owners import (
     homes_around,
     with_checkpoints,
 )
-from verl_tui.sources.discovery.directory_entries import (
-    NameClass,
-    classify_name,
-    entries_of,
-)
+from verl_tui.sources.discovery.directory_entries import entries_of
 from verl_tui.sources.discovery.directory_walk import (
     DirectoryWalk,
     dump_folders,
@@ -82,13 +78,7 @@ class Finder:
         self._probe = Probe()
         self._copies = WandbCopies()
         self._within = RunsInFiles()
-        self.directories: set[Path] = set()
-        """Directories in which something may appear or grow."""
-        self._homes: list[CheckpointHome] = []
-        self._folders: list[Folder] = []
-        self._passed_over: list[PassedOver] = []
-        self._problems: list[str] = []
-        self._waiting: list[str] = []
+        self._begin(None)
 
     @property
     def undecided(self) -> bool:
@@ -116,7 +106,7 @@ class Finder:
             for path in self._expand(spec):
                 self._find(path)
         runs = self._within.split(named_runs(self._folders))
-        owners = with_checkpoints(runs, self._homes)
+        owners = with_checkpoints(runs, self._homes) if self._homes else runs
         self._pass_over(self._within.passed)
         shown = {str(file.path) for run in owners for file in run.files}
         passed = dict.fromkeys(self._passed_over)
@@ -130,12 +120,13 @@ class Finder:
     def _begin(self, reported: Mapping[Path, Sequence[str]] | None) -> None:
         self._probe.begin()
         self._copies.begin(reported)
-        self.directories = set()
-        self._homes = []
-        self._folders = []
-        self._passed_over = []
-        self._problems = []
-        self._waiting = []
+        self.directories: set[Path] = set()
+        """Directories in which something may appear or grow."""
+        self._homes: list[CheckpointHome] = []
+        self._folders: list[Folder] = []
+        self._passed_over: list[PassedOver] = []
+        self._problems: list[str] = []
+        self._waiting: list[str] = []
 
     def _expand(self, spec: str) -> list[Path]:
         """Return the paths that a user's word stands for; note if there are none."""
@@ -204,13 +195,11 @@ class Finder:
     def _find_below(self, path: Path) -> DirectoryWalk | None:
         """Add the runs at and below a directory; return the walk, None if it cannot be read."""
         name = one_line(str(path))
-        try:
-            next(path.iterdir(), None)
-        except OSError as error:
-            self._problems.append(f"{name}: {reason_of(error)}")
-            return None
         walk = DirectoryWalk(path, self._probe, self._copies, self.directories)
         found = walk.runs()
+        if (reason := self._probe.closed.pop(path, None)) is not None:
+            self._problems.append(f"{name}: {reason}")
+            return None
         walk.unknown |= self._copies.stepless
         if walk.problem is not None:
             self._problems.append(f"{name}: {walk.problem}")
@@ -257,17 +246,11 @@ class Finder:
             top: The directory.
             passed_over: Files that are named among those passed over.
         """
-        empty: list[str] = []
-        unknown: list[str] = []
+        named: dict[bool, list[str]] = {False: [], True: []}
         for path, size in self._probe.sizes(top).items():
-            if path in passed_over or classify_name(path.name) is not NameClass.LOG:
-                continue
-            name = one_line(str(path.relative_to(top)))
-            if size:
-                unknown.append(name)
-            else:
-                empty.append(name)
-        reasons = (_are(empty, "empty so far"), _are(unknown, UNKNOWN))
+            if path not in passed_over:
+                named[size > 0].append(one_line(str(path.relative_to(top))))
+        reasons = (_are(named[False], "empty so far"), _are(named[True], UNKNOWN))
         why = ", ".join(filter(None, reasons))
         if not (why or passed_over or self._probe.closed):
             why = "looking for *.jsonl, *.log, *.out, *.txt, *.csv"

@@ -78,7 +78,7 @@ def grouped_runs(
     own, kept = _split_by_wandb(here, copies.join_starts(here, _joined(here, below)))
     _take_extras(here, below)
     if not _is_one_run(here, own, kept):
-        units = _own_runs(here) + own
+        units = [*_split(here), *own]
     else:
         units = [merge_into(here, own)] if here.anchors or own else []
         if _takes_copies(units, kept, copies):
@@ -182,10 +182,7 @@ def _split_by_wandb(
     own: list[Folder] = []
     kept: list[Folder] = []
     for run in runs:
-        if _top(here, run) == WANDB:
-            kept.append(run)
-        else:
-            own.append(run)
+        (kept if _top(here, run) == WANDB else own).append(run)
     if here.directory.name != WANDB:
         own = _join_same_names(own)
     return own, kept
@@ -194,15 +191,6 @@ def _split_by_wandb(
 def _top(here: Folder, below: Folder) -> str:
     """Return the name of the folder in a directory that another one is or lies in."""
     return below.directory.relative_to(here.directory).parts[0]
-
-
-def _own_runs(here: Folder) -> list[Folder]:
-    """Return the runs whose logs lie in a directory itself."""
-    if not here.anchors:
-        return []
-    if one_log_each([here]):
-        return [here]
-    return _split(here)
 
 
 def _is_one_run(here: Folder, own: list[Folder], kept: list[Folder]) -> bool:
@@ -315,6 +303,8 @@ def _all_names(units: Iterable[Folder]) -> Mapping[str, Sequence[Folder]]:
 
 def _split(here: Folder) -> list[Folder]:
     """Split several logs in one directory into runs by their stems; settings go to none."""
+    if here.anchors and one_log_each([here]):
+        return [here]
     stems: dict[str, Folder] = {}
     for file in here.anchors:
         log = log_name(file)
@@ -340,7 +330,7 @@ def named_runs(folders: list[Folder]) -> list[FoundRun]:
             runs.append((folder, files))
     names = [_own_name(folder, real_paths) for folder, _ in runs]
     places = [
-        [*real_paths.of(folder.directory).parts, *_stem_part(folder)]
+        [*real_paths.of(folder.directory).parts, *filter(None, [folder.stem])]
         for folder, _ in runs
     ]
     names = naming.distinct(names, places)
@@ -363,12 +353,6 @@ def _new_files(
     return tuple(files)
 
 
-def _stem_part(folder: Folder) -> list[str]:
-    if not folder.stem:
-        return []
-    return [folder.stem]
-
-
 def _rank(file: FoundFile) -> int:
     """Sort the log of the first rank last: of two values for one step the last file's wins."""
     one = member(file.path)
@@ -384,7 +368,7 @@ def _own_name(folder: Folder, real_paths: RealPaths) -> str:
     top = folder.top or folder.directory
     if folder.alone:
         return naming.place_name((), real_paths.of(top).parts)
-    below = _stem_part(folder)
+    below = list(filter(None, [folder.stem]))
     if top in folder.directory.parents:
         below = [*folder.directory.relative_to(top).parts, *below]
     return naming.place_name(below, real_paths.of(top).parts)

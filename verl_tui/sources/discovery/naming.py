@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
+from itertools import takewhile
 from typing import TYPE_CHECKING
 
 from verl_tui.patterns import pattern
@@ -142,10 +143,7 @@ def _numbered(names: Sequence[str]) -> list[str]:
 
 def _differences(places: Sequence[Sequence[str]]) -> list[str]:
     """Return the part in which paths differ, preferably a telling one; else all that differs."""
-    shortest = min(map(len, places))
-    begin = _common(places, shortest)
-    end = _common([place[::-1] for place in places], shortest - begin)
-    rests = [place[begin : len(place) - end] for place in places]
+    rests = _without_common(_without_common(places, 1), -1)
     columns = []
     if all(rests):
         columns = [[rest[0] for rest in rests], [rest[-1] for rest in rests]]
@@ -157,12 +155,12 @@ def _differences(places: Sequence[Sequence[str]]) -> list[str]:
     return ["/".join(rest) for rest in rests]
 
 
-def _common(places: Sequence[Sequence[str]], most: int) -> int:
-    """Return how many parts all paths begin with, at most `most`."""
-    for at in range(most):
-        if len({place[at] for place in places}) > 1:
-            return at
-    return most
+def _without_common(places: Sequence[Sequence[str]], order: int) -> list[Sequence[str]]:
+    """Return paths without what all begin with, or end with where they are taken backwards (-1)."""
+    turned = [place[::order] for place in places]
+    columns = zip(*turned, strict=False)
+    same = len(list(takewhile(lambda parts: len({*parts}) == 1, columns)))
+    return [place[same:][::order] for place in turned]
 
 
 def _without_date(word: str) -> str:

@@ -72,20 +72,17 @@ def folders(
     if not runs or top in runs:
         return
     known = _with_parents(log.parent for log in logs)
+    # what a training leaves, in a folder with a telling name, is one too
     traces = _with_parents(filter(walked.get, walked))
-    shapes = {(path.parent, _folder_shape(path)) for path in known}
+    shapes = set(map(shape, known))
     covered = set(runs)
     for path in sorted(walked.keys() - known - {top}):
         if path.parent not in known or not covered.isdisjoint((path, *path.parents)):
             continue
-        if _has_name(path, traces) or (path.parent, _folder_shape(path)) in shapes:
+        is_named = path in traces and not is_generic(path.name)
+        if is_named or shape(path) in shapes:
             covered.add(path)
             yield path
-
-
-def _has_name(path: Path, traces: Collection[Path]) -> bool:
-    """True for traces of a training in a folder with a telling name."""
-    return path in traces and not is_generic(path.name)
 
 
 def _with_parents(paths: Iterable[Path]) -> set[Path]:
@@ -99,16 +96,8 @@ def _with_parents(paths: Iterable[Path]) -> set[Path]:
 
 
 def shape(path: Path) -> str:
-    """Return a file's path without the numbers in its name: `job-7.out` is like `job-12.out`."""
+    """Return a path without the numbers in its name: `job-7.out` is like `job-12.out`."""
     return f"{path.parent}/{_DIGITS.sub('#', path.name)}"
-
-
-def _folder_shape(path: Path) -> str:
-    """Return a name without its numbers: `run_7` is like `run_12`."""
-    shape = _DIGITS.sub("#", path.name)
-    if shape != path.name:
-        return shape
-    return path.name + "/"
 
 
 def sentences(passed: Iterable[PassedOver]) -> Iterator[str]:

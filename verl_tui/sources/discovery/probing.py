@@ -202,11 +202,15 @@ class Probe:
         self._budget = _DEEP_BUDGET
 
     def sizes(self, top: Path) -> dict[Path, int]:
-        """Return the sizes of the files below a directory without a known format."""
+        """Return the sizes of the files below a directory that are called as logs are and have no
+        known format.
+        """
         return {
             path: inspection.size
             for path, inspection in self._inspections.items()
-            if inspection.known is None and top in path.parents
+            if inspection.known is None
+            and top in path.parents
+            and classify_name(path.name) is NameClass.LOG
         }
 
     def why_unknown(self, path: Path) -> str:

@@ -42,10 +42,6 @@ def is_trackio(file: FoundFile) -> bool:
     return file.format is not None and file.format.name == database.name
 
 
-def _is_page(file: FoundFile) -> bool:
-    return file.format is not None and file.format.name == exposition.name
-
-
 class RunsInFiles:
     """The runs in files of several; looks again only where one has changed."""
 
@@ -95,18 +91,17 @@ class RunsInFiles:
     def _parts(self, file: FoundFile) -> RunParts:
         """Return the runs in a file; none where it is one run, or cannot be read."""
         path = file.path
+        find = _FINDERS.get(file.format.name if file.format is not None else "")
         try:
             if is_trackio(file):
                 return self._in_database(path)
-            if not _is_page(file) and file.format is not metrics_csv:
+            if find is None:
                 return {}
             found = path.stat()
             stamp = found.st_mtime, found.st_size
             known = self._known.get(path)
             if known is None or known[0] != stamp:
-                parts, left_out = _in_table(path), 0
-                if _is_page(file):
-                    parts, left_out = _on_page(path)
+                parts, left_out = find(path)
                 shown = dict([*parts.items()][: MOST_RUNS + 1])
                 known = self._known[path] = stamp, shown
                 self._left_out[path] = left_out + len(parts) - len(shown)
@@ -145,10 +140,10 @@ class RunsInFiles:
 
 def _names_of_logs(run: FoundRun, parts: Mapping[FoundFile, RunParts]) -> set[str]:
     """Return the names of a run and its logs, none if all it has are files of several runs."""
-    logs = [file for file in parts if file.is_log and not _is_page(file)]
+    logs = [file for file in parts if file.is_log]
     names = set()
     for file in logs:
-        if not parts[file]:
+        if not parts[file] and file.format is not exposition:
             names |= {run.name, stem(file.path), file.title}
     return names
 
@@ -159,9 +154,9 @@ def _other_runs(file: FoundFile, parts: RunParts, called: str) -> Iterator[Found
         yield FoundRun(name or called, one.path, (one,))
 
 
-def _in_table(path: Path) -> RunParts:
+def _in_table(path: Path) -> tuple[RunParts, int]:
     parts = metrics_csv.runs_in(head(path, _LONGEST_HEADER))
-    return {part: unescaped(part) for part in parts}
+    return {part: unescaped(part) for part in parts}, 0
 
 
 def _on_page(path: Path) -> tuple[RunParts, int]:
@@ -179,6 +174,10 @@ def _on_page(path: Path) -> tuple[RunParts, int]:
             del parts[NOBODYS]
     names = {part: "" if part == NOBODYS else unescaped(part) for part in parts}
     return names, found.left_out
+
+
+_FINDERS = {exposition.name: _on_page, metrics_csv.name: _in_table}
+"""What finds the runs in a file, by the name of its format."""
 
 
 def _own(file: FoundFile, parts: Mapping[str, str], called: set[str]) -> str | None:

@@ -53,8 +53,8 @@ def head(path: Path, limit: int) -> bytes:
             return found
     tail = CompressedTail(path)
     found = b""
-    more = True
-    while more and len(found) < limit:
+    chunk = Chunk(b"", more=True)
+    while chunk.more and len(found) < limit:
         try:
             chunk = tail.read(limit - len(found))
         except OSError:
@@ -62,7 +62,6 @@ def head(path: Path, limit: int) -> bytes:
                 raise
             break
         found += chunk.data
-        more = chunk.more
     return found
 
 
@@ -77,9 +76,8 @@ class CompressedTail:
         self._tail: Follower = tail or Tail(path)
         self._waiting = b""
         """Compressed bytes read and not yet taken."""
-        self._member = zlib.decompressobj(_GZIP)
-        self._begun = False
-        """True if a member has begun and not ended."""
+        self._member: zlib._Decompress | None = None
+        """The member that has begun and not ended."""
         self._damage: str | None = None
         self._damaged: tuple[int, float | None] | None = None
         """Size and time of the file that was damaged."""
@@ -114,7 +112,7 @@ class CompressedTail:
         chunk = self._tail.read(_SLICE)
         self._waiting = chunk.data
         if chunk.restarted is not None:
-            self._begin()
+            self._member = None
         data = self._take(limit)
         more = chunk.more or bool(self._waiting) or self._damage is not None
         return Chunk(data, again or chunk.restarted, more=more)
@@ -135,34 +133,25 @@ class CompressedTail:
         CompressedTail.__init__(self, self.path)
         return "file was rewritten"
 
-    def _begin(self) -> None:
-        self._member = zlib.decompressobj(_GZIP)
-        self._begun = False
-
     def _take(self, limit: int) -> bytes:
         """Return what the waiting bytes hold, at most so much of it."""
         out = bytearray()
         while self._waiting and len(out) < limit:
-            if not self._begun:
+            if self._member is None:
                 self._waiting = self._waiting.lstrip(b"\0")  # padding is not a member
                 if not self._waiting:
                     break
-            before = self._member.copy()
+            member = self._member or zlib.decompressobj(_GZIP)
+            before = member.copy()
             try:
-                out += self._member.decompress(self._waiting, limit - len(out))
+                out += member.decompress(self._waiting, limit - len(out))
             except zlib.error as error:
                 out += _salvaged(before, self._waiting)
                 self._damage = f"damaged gzip data near byte {self.offset}: {error}"
                 self._waiting = b""
                 break
-            self._begun = not self._member.eof
-            self._waiting = (
-                self._member.unused_data
-                if self._member.eof
-                else self._member.unconsumed_tail
-            )
-            if self._member.eof:
-                self._begin()
+            self._waiting = member.unused_data or member.unconsumed_tail
+            self._member = None if member.eof else member
         return bytes(out)
 
 

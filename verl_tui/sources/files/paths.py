@@ -55,12 +55,18 @@ def why(error: OSError) -> str:
     return os.strerror(error.errno).lower() if error.errno else str(error)
 
 
+def seen(path: Path) -> os.stat_result | None:
+    """Return the status of what lies at a path, None where nothing can be seen."""
+    try:
+        return path.stat()
+    except OSError:
+        return None
+
+
 def file_size(path: Path) -> int:
     """Return the bytes of a file, 0 where it cannot be seen."""
-    try:
-        return path.stat().st_size
-    except OSError:
-        return 0
+    found = seen(path)
+    return 0 if found is None else found.st_size
 
 
 def file_and_part(path: Path) -> tuple[Path, str | None]:

@@ -16,10 +16,10 @@ from typing import TYPE_CHECKING
 
 from verl_tui.patterns import pattern
 from verl_tui.sources.files.compressed import SUFFIX, CompressedTail, is_compressed
+from verl_tui.sources.files.paths import file_size
 from verl_tui.sources.files.tail import CHUNK, Chunk, Tail
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
     from pathlib import Path
 
 _DATE = r"\d{4}-?\d\d-?\d\d(?:[T_-]\d\d[-:]?\d\d(?:[-:]?\d\d)?|-\d{10})?"
@@ -66,12 +66,7 @@ def newest_part(path: Path) -> Path:
     """Return the file with the newest lines of a log: its own, or the last part while there is
     none.
     """
-    try:
-        if path.stat().st_size:
-            return path
-    except OSError:
-        pass
-    older = parts(path)
+    older = () if file_size(path) else parts(path)
     return older[-1] if older else path
 
 
@@ -140,7 +135,8 @@ class RotatedTail:
             OSError: The file that is written is gone or may not be read.
         """
         if self._waiting is None:
-            self._turn_to(parts(self.path))
+            self._waiting = deque(parts(self.path))
+            self._begin_next()
         if self._is_live:
             self._follow()
         if self._is_live:
@@ -157,7 +153,10 @@ class RotatedTail:
             why = (error.strerror or str(error)).lower()
             chunk = Chunk(b"", lost=f"{self._tail.path.name}: {why}")
         if not chunk.more:
-            self._advance()
+            self._older += 1
+            self._before += self._tail.size
+            self._modified = self._tail.modified
+            self._begin_next()
         return Chunk(chunk.data, None, more=chunk.more or self._exists, lost=chunk.lost)
 
     def pass_over(self, stop: int, last: bytes) -> bool:
@@ -177,28 +176,18 @@ class RotatedTail:
     def _exists(self) -> bool:
         return not self._is_live or self.path.exists()
 
-    def _turn_to(self, older: Sequence[Path]) -> None:
-        """Read these parts next, then the file that is written."""
-        self._waiting = deque(older)
-        if older:
-            self._tail = _opened(self._waiting.popleft())
-        self._measure()
-
-    def _advance(self) -> None:
-        """Go on to the next part."""
-        self._older += 1
-        self._before += self._tail.size
-        self._modified = self._tail.modified
-        self._tail = (
-            _opened(self._waiting.popleft()) if self._waiting else Tail(self.path)
-        )
+    def _begin_next(self) -> None:
+        """Read the next part, or the file that is written."""
+        part = self._waiting.popleft() if self._waiting else self.path
+        packed = part != self.path and is_compressed(part)
+        self._tail = CompressedTail(part) if packed else Tail(part)
         self._measure()
 
     def _measure(self) -> None:
         files = list(self._waiting or ())
         if self._tail.path != self.path:
             files.append(self.path)
-        self._behind = sum(map(_size, files))
+        self._behind = sum(map(file_size, files))
 
     def _follow(self) -> None:
         """Turn to the part that the file has become, where it was renamed, copied away or
@@ -227,19 +216,6 @@ def _is_copy(tail: Tail, path: Path) -> bool:
         return not tail.has_become(path) and tail.is_continued_by(path)
     except OSError:
         return False
-
-
-def _opened(path: Path) -> Tail | CompressedTail:
-    if not is_compressed(path):
-        return Tail(path)
-    return CompressedTail(path)
-
-
-def _size(path: Path) -> int:
-    try:
-        return path.stat().st_size
-    except OSError:
-        return 0
 
 
 def _continued(tail: Tail, part: Path) -> Tail | CompressedTail | None:

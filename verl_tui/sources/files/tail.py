@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Protocol
 
 from verl_tui.patterns import pattern
-from verl_tui.sources.files.paths import is_file
+from verl_tui.sources.files.paths import file_size, is_file, seen
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -106,7 +106,7 @@ class Tail:
         known = path.stat()
         self.size = known.st_size
         self.modified = known.st_mtime
-        identity = (known.st_dev, known.st_ino)
+        identity = _identity(known)
         # An inode may be used again at once, so the time belongs to what makes a file the same.
         stamp = (*identity, known.st_size, known.st_mtime_ns)
         if self._stamp == stamp and known.st_size == self.offset:
@@ -118,14 +118,8 @@ class Tail:
             data = os.pread(file.fileno(), limit, self.offset)
         restarted = self._restarted
         self._restarted = None
-        if not self.offset:
-            self.head = data[:_PRINT]
-        elif len(self.head) < _PRINT:
-            self.head = (
-                (self.head + data)[:_PRINT]
-                if self.offset == len(self.head)
-                else self.head
-            )
+        if self.offset == len(self.head):  # both 0 at the beginning
+            self.head = (self.head + data)[:_PRINT]
         self.last = (self.last + data[-_PRINT:])[-_PRINT:]
         self.offset += len(data)
         return Chunk(data, restarted, more=bool(data) and self.offset < known.st_size)
@@ -142,9 +136,7 @@ class Tail:
             with opened(self._where()) as file:
                 known = os.fstat(file.fileno())
                 there = os.pread(file.fileno(), len(last), stop - len(last))
-                same = (known.st_dev, known.st_ino) == self.identity and self._same(
-                    file.fileno()
-                )
+                same = _identity(known) == self.identity and self._same(file.fileno())
         except OSError:
             return False
         if not same or there != last:
@@ -157,22 +149,12 @@ class Tail:
         """Return whether the file that has been read is still in its place, as far as this shows
         without opening it.
         """
-        try:
-            known = self.path.stat()
-        except OSError:
-            return False
-        return (
-            known.st_dev,
-            known.st_ino,
-        ) == self.identity and known.st_size >= self.offset
+        return self.has_become(self.path) and file_size(self.path) >= self.offset
 
     def has_become(self, path: Path) -> bool:
         """Return whether the file that has been read is the one that lies at another path now."""
-        try:
-            known = path.stat()
-        except OSError:
-            return False
-        return (known.st_dev, known.st_ino) == self.identity
+        known = seen(path)
+        return known is not None and _identity(known) == self.identity
 
     def is_continued_by(self, path: Path) -> bool:
         """Return whether another file is the one that has been read, or a copy of it.
@@ -182,7 +164,7 @@ class Tail:
         """
         with opened(path) as file:
             known = os.fstat(file.fileno())
-            if (known.st_dev, known.st_ino) == self.identity:
+            if _identity(known) == self.identity:
                 return True
             return 0 < self.offset <= known.st_size and self._same(file.fileno())
 
@@ -218,6 +200,11 @@ class Tail:
         return (
             before == self.last and os.pread(descriptor, len(self.head), 0) == self.head
         )
+
+
+def _identity(known: os.stat_result) -> tuple[int, int]:
+    """Return the device and the inode of a file."""
+    return known.st_dev, known.st_ino
 
 
 class NewestTail(Tail):

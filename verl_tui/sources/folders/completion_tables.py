@@ -8,7 +8,6 @@ as soon as they are complete.
 
 from __future__ import annotations
 
-from itertools import accumulate
 from math import inf
 from typing import TYPE_CHECKING
 
@@ -18,7 +17,7 @@ from verl_tui.sources.fields.row_batcher import joined_notes
 from verl_tui.sources.fields.sample_figures import SampleFigures
 from verl_tui.sources.files.paths import why
 from verl_tui.sources.files.tail import opened
-from verl_tui.sources.folders.step_files import StepFolder
+from verl_tui.sources.folders.step_files import StepFolder, shares
 from verl_tui.sources.formats import parquet
 
 if TYPE_CHECKING:
@@ -133,20 +132,6 @@ class TableFolder(StepFolder):
 
 
 def tables_to_read(sizes: Mapping[int, int]) -> list[int]:
-    """Return which of the tables that are found at once are read.
-
-    All of them if the budget allows. Else half of it is for the newest, and the other half for
-    every second, third, … of those before.
-
-    Args:
-        sizes: Step -> bytes of its table.
-    """
-    steps = sorted(sizes, reverse=True)
-    total = sum(sizes.values()) + COST * len(steps)
-    if total <= BUDGET:
-        return steps
-    spent = accumulate(sizes[step] + COST for step in steps)
-    older = sum(1 for cost in spent if cost <= BUDGET // 2)
-    rest = sum(sizes[step] for step in steps[older:]) + COST * (len(steps) - older)
-    every = -(-rest // (BUDGET // 2))
-    return steps[:older] + steps[older + every - 1 :: every]
+    """Return which of the tables that are found at once are read, given their bytes by step."""
+    costs = {step: size + COST for step, size in sizes.items()}
+    return [step for step, limit in shares(costs, BUDGET).items() if limit]

@@ -26,7 +26,7 @@ from verl_tui.sources.fields.sample import is_validation
 from verl_tui.sources.fields.sample_figures import figure_records
 from verl_tui.sources.files.paths import is_folder, why
 from verl_tui.sources.folders.dump_file import BLOCK, dump_at
-from verl_tui.sources.folders.step_files import NEWEST, StepFolder
+from verl_tui.sources.folders.step_files import NEWEST, StepFolder, shares
 from verl_tui.sources.formats import rollouts
 
 if TYPE_CHECKING:
@@ -244,31 +244,12 @@ def _layout_in(directory: Path) -> SampleFiles:
 
 
 def plan(sizes: Mapping[int, int]) -> dict[int, int]:
-    """Return how many bytes are read for figures of each of the dumps that are found at once.
-
-    All of them whole if the budget allows. Else half of it is for the newest, read whole, and the
-    other half is shared out among the older ones: the beginning of each is a sample of its rows.
-    Where a share is too little for figures, every other one (every third, …) has its share and
-    those between have none.
-
-    Args:
-        sizes: Step -> bytes of its dump.
+    """Return how many bytes are read for figures of each of the dumps that are found at once, given
+    their bytes by step: the beginning of one is a sample of its rows.
     """
-    limits = dict.fromkeys(sizes, WHOLE)
     costs = {step: min(size, WHOLE) for step, size in sizes.items()}
-    if sum(costs.values()) <= BUDGET:
-        return limits
-    left = BUDGET // 2
-    older = []
-    for step in sorted(sizes, reverse=True):
-        left -= costs[step]
-        if left < 0:
-            older.append(step)
-    share = BUDGET // 2 // len(older)
-    every = -(-LEAST // share)
-    for place, step in enumerate(older):
-        limits[step] = share * every if place % every == every - 1 else 0
-    return limits
+    limits = shares(costs, BUDGET, LEAST)
+    return {step: int(min(limit, WHOLE)) for step, limit in limits.items()}
 
 
 def _reading_note(sizes: Mapping[int, int], limits: Mapping[int, int]) -> str | None:

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import os
+from itertools import accumulate
+from math import inf
 from typing import TYPE_CHECKING, NamedTuple
 
-from verl_tui.sources.files.paths import why
+from verl_tui.sources.files.paths import seen, why
 from verl_tui.sources.files.polled import PolledSource
 
 if TYPE_CHECKING:
@@ -85,29 +87,21 @@ class StepFolder(PolledSource):
             found = dict.fromkeys(self.stamps.keys() - names.keys())
             new = [step for step in names if step not in self.stamps]
             self._names |= names
-        looked_at = [*new, *self._turn_of_known()]
-        stamps = {step: _stamp(self.step_path(step)) for step in looked_at}
-        found |= {
-            step: stamp
-            for step, stamp in stamps.items()
-            if stamp != self.stamps.get(step)
-        }
-        self._note_stamps(found)
-        return dict(sorted(found.items(), reverse=True))
-
-    def _note_stamps(self, found: Mapping[int, Stamp | None]) -> None:
+        for step in (*new, *self._turn_of_known()):
+            stamp = _stamp(self.step_path(step))
+            if stamp != self.stamps.get(step):
+                found[step] = stamp
         for step, stamp in found.items():
             self.stamps.pop(step, None)
             if stamp is not None:
                 self.stamps[step] = stamp
                 self._modified = max(self._modified or 0.0, stamp.modified / 1e9)
+        return dict(sorted(found.items(), reverse=True))
 
     def _names_by_step(self, names: Iterable[str]) -> dict[int, str]:
-        found = {}
-        for name in names:
-            if self._only in (None, name) and (step := self._step_of(name)) is not None:
-                found[step] = name
-        return found
+        kept = (name for name in names if self._only in (None, name))
+        steps = ((self._step_of(name), name) for name in kept)
+        return {step: name for step, name in steps if step is not None}
 
     def _turn_of_known(self) -> list[int]:
         """Return which of the known files to look at now: the newest, and some of the others."""
@@ -121,10 +115,33 @@ class StepFolder(PolledSource):
         self._waiting = sorted({*self._waiting, *steps})
 
 
+def shares(costs: Mapping[int, int], budget: int, least: int = 0) -> dict[int, float]:
+    """Return how much of the files that are found at once may be read, newest first.
+
+    All of them whole if the budget allows. Else half of it is for the newest, read whole, and the
+    other half is shared out among the older ones. Where a share is too little, every other one
+    (every third, …) has its share and those between have none.
+
+    Args:
+        costs: Step -> what it costs to read its file, in bytes.
+        budget: What all may cost.
+        least: The smallest share that is of use, 0 for the mean cost of the older files.
+    """
+    steps = sorted(costs, reverse=True)
+    limits = dict.fromkeys(steps, inf)
+    if sum(costs.values()) <= budget:
+        return limits
+    half = budget // 2
+    spent = accumulate(costs[step] for step in steps)
+    older = [step for step, cost in zip(steps, spent, strict=True) if cost > half]
+    wanted = least * len(older) or sum(costs[step] for step in older)
+    every = -(-wanted // half)
+    for place, step in enumerate(older, 1):
+        limits[step] = 0 if place % every else half // len(older) * every
+    return limits
+
+
 def _stamp(path: Path) -> Stamp | None:
     """Return what a file looks like, None if it is gone."""
-    try:
-        stat = path.stat()
-    except OSError:
-        return None
-    return Stamp(stat.st_size, stat.st_mtime_ns, stat.st_ino)
+    stat = seen(path)
+    return stat and Stamp(stat.st_size, stat.st_mtime_ns, stat.st_ino)

@@ -18,6 +18,7 @@ import psutil
 
 from verl_tui.patterns import pattern
 from verl_tui.records import Writer
+from verl_tui.sources.files.paths import seen
 from verl_tui.sources.host.processes import folder_of, lives, pids, sees_all
 
 if TYPE_CHECKING:
@@ -89,17 +90,16 @@ class Authors:
 
     def _settled(self, path: Path, now: float) -> float | None:
         """Return when a file last changed, None if its process cannot be judged."""
-        try:
-            info = path.stat()
-        except OSError:
+        info = seen(path)
+        if info is None:
             return None
         if self._gone.get(path, info.st_mtime) != info.st_mtime:
             self._elsewhere.add(path)
             return None
         # Others' processes may be hidden (`hidepid`); then the first of all is hidden, too.
-        seen = info.st_uid == os.geteuid() or (folder_of(1) / "stat").exists()
+        visible = info.st_uid == os.geteuid() or (folder_of(1) / "stat").exists()
         quiet = 0.0 if sees_all() else _KEPT_BACK
-        if seen and now - info.st_mtime >= quiet:
+        if visible and now - info.st_mtime >= quiet:
             return info.st_mtime
         return None
 

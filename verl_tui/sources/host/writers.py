@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import psutil
 
 from verl_tui.records import Writer
+from verl_tui.sources.files.paths import seen
 from verl_tui.sources.host.event_file_authors import Authors
 from verl_tui.sources.host.mounts import only_here
 from verl_tui.sources.host.processes import (
@@ -279,7 +280,7 @@ def _open(
 
 
 def _holds(holder: Holder, inode: Inode) -> bool:
-    info = _stat(folder_of(holder.process.pid) / "fd" / holder.descriptor)
+    info = seen(folder_of(holder.process.pid) / "fd" / holder.descriptor)
     return info is not None and (info.st_dev, info.st_ino) == inode
 
 
@@ -306,18 +307,11 @@ def _age(holder: Holder) -> tuple[float, int]:
     return holder.process.create_time(), holder.process.pid
 
 
-def _stat(path: Path) -> os.stat_result | None:
-    try:
-        return path.stat()
-    except OSError:
-        return None
-
-
 def _stats(paths: Iterable[Path]) -> dict[Path, os.stat_result]:
     """Return the status of the files that exist."""
-    return {path: info for path in paths if (info := _stat(path)) is not None}
+    return {path: info for path in paths if (info := seen(path)) is not None}
 
 
 def _size(path: Path) -> int:
-    info = _stat(path)
+    info = seen(path)
     return -1 if info is None else info.st_size

@@ -32,8 +32,6 @@ if TYPE_CHECKING:
 
 CA_FILE = "VERL_TUI_HTTP_CA_FILE"
 """Environment variable that names certificates to be trusted besides those of this machine."""
-UNANSWERED = (OSError, http.client.HTTPException, ValueError)
-"""Errors of a question without an answer; `Exchange.why` says it to people."""
 _CHUNK = 64 * 1024
 AUTHORIZATION = "VERL_TUI_HTTP_AUTHORIZATION"
 """Environment variable that holds a whole header, `Bearer …`, for every server that the user
@@ -45,6 +43,7 @@ _DEADLINE = 20.0
 _LIMIT = 64 * 2**20
 """Bytes of an answer: 300,000 points of Prometheus come to 10 MB."""
 _REDIRECTS = 3
+_BREAKS_OFF = "breaks off in the middle of its answer"
 _ENDS = (b"\n", b"}")
 """Last bytes of a page of metrics, and of JSON, that are whole."""
 _MOVED = (301, 302, 307, 308)
@@ -65,38 +64,40 @@ class Reply(NamedTuple):
     body: bytes
 
 
+class Question(NamedTuple):
+    """What to ask, and where."""
+
+    connection: http.client.HTTPConnection
+    target: str
+    headers: Mapping[str, str]
+
+
 class TooLargeError(ValueError):
-    """An answer is too large."""
+    """An answer is larger than the text says."""
 
 
-class Exchange:
-    """One connection, one request, one answer."""
+def exchanged(
+    opened: Callable[[], Question],
+    body: str | bytes | None,
+    deadline: float,
+    limit: int,
+) -> Reply:
+    """Return the answer to what is posted, or asked for where there is no body.
 
-    def __init__(self, deadline: float, limit: int) -> None:
-        """Ask nothing yet.
+    Args:
+        opened: Returns what to ask; what it raises counts as no answer.
+        body: What to post.
+        deadline: Seconds that it may take in all.
+        limit: Bytes of the answer at most.
 
-        Args:
-            deadline: Seconds that it may take in all.
-            limit: Bytes of the answer at most.
-        """
-        self._deadline = deadline
-        self._limit = limit
-        self._late = False
-
-    def run(
-        self,
-        connection: http.client.HTTPConnection,
-        target: str,
-        body: str | bytes | None,
-        headers: Mapping[str, str],
-    ) -> Reply:
-        """Return the answer to what is posted, or asked for where there is no body.
-
-        Raises:
-            UNANSWERED: There is none.
-        """
+    Raises:
+        NoAnswerError: There is none; the error behind it is its cause.
+    """
+    late = threading.Event()
+    try:
+        connection, target, headers = opened()
         # A server that sends a byte now and then never runs into a socket's own time-out.
-        watchdog = threading.Timer(self._deadline, self._cut, (connection,))
+        watchdog = threading.Timer(deadline, _cut, (connection, late))
         watchdog.daemon = True
         watchdog.start()
         try:
@@ -105,36 +106,37 @@ class Exchange:
             connection.request(method, target, body, headers)
             with connection.getresponse() as response:
                 stated = {name.lower(): one for name, one in response.getheaders()}
-                return Reply(response.status, stated, self._body(response))
+                return Reply(response.status, stated, _body(response, late, limit))
         finally:
             watchdog.cancel()
             connection.close()
+    except (OSError, http.client.HTTPException, ValueError) as error:
+        if isinstance(error, TimeoutError) or late.is_set():
+            why = f"gives no complete answer within {deadline:g} s"
+        else:
+            why = _reason(error)
+        raise NoAnswerError(why) from error
 
-    def why(self, error: Exception) -> str:
-        """Return in a few words why there is no answer."""
-        if isinstance(error, TimeoutError) or self._late:
-            return f"gives no complete answer within {self._deadline:g} s"
-        if isinstance(error, TooLargeError):
-            mib = self._limit >> 20
-            size = f"{mib} MiB" if mib else f"{self._limit >> 10} KiB"
-            return f"answers with more than {size}"
-        return _reason(error)
 
-    def _body(self, response: http.client.HTTPResponse) -> bytes:
-        body = bytearray()
-        while not self._late and (part := response.read1(_CHUNK)):
-            body += part
-            if len(body) > self._limit:
-                raise TooLargeError
-        if self._late:
-            raise TimeoutError
-        return bytes(body)
+def _body(
+    response: http.client.HTTPResponse, late: threading.Event, limit: int
+) -> bytes:
+    body = bytearray()
+    while not late.is_set() and (part := response.read1(_CHUNK)):
+        body += part
+        if len(body) > limit:
+            mib = limit >> 20
+            raise TooLargeError(f"{mib} MiB" if mib else f"{limit >> 10} KiB")
+    if late.is_set():
+        raise TimeoutError
+    return bytes(body)
 
-    def _cut(self, connection: http.client.HTTPConnection) -> None:
-        self._late = True
-        if connection.sock is not None:
-            with suppress(OSError):
-                connection.sock.shutdown(socket.SHUT_RDWR)
+
+def _cut(connection: http.client.HTTPConnection, late: threading.Event) -> None:
+    late.set()
+    if connection.sock is not None:
+        with suppress(OSError):
+            connection.sock.shutdown(socket.SHUT_RDWR)
 
 
 def connected(
@@ -158,6 +160,7 @@ def _reason(error: Exception) -> str:
 
 
 _SENTENCES: tuple[tuple[type[Exception], Callable[[Any], str]], ...] = (
+    (TooLargeError, lambda error: f"answers with more than {error}"),
     (
         ConnectionRefusedError,
         lambda _: "refuses the connection: nothing is listening there",
@@ -177,7 +180,7 @@ _SENTENCES: tuple[tuple[type[Exception], Callable[[Any], str]], ...] = (
         ),
     ),
     (ConnectionError, lambda _: "closes the connection without an answer"),
-    (http.client.IncompleteRead, lambda _: "breaks off in the middle of its answer"),
+    (http.client.IncompleteRead, lambda _: _BREAKS_OFF),
     (
         OSError,
         lambda error: str(error.strerror or error or "cannot be reached").lower(),
@@ -269,17 +272,17 @@ class Client:
             headers |= _login(address.host)
         if form is not None:
             headers["Content-Type"] = "application/x-www-form-urlencoded"
-        exchange = Exchange(self._deadline, self._limit)
         secure = address.scheme == "https"
-        try:
+
+        def opened() -> Question:
             connection = connected(
                 address.host, address.port, self._deadline, secure=secure
             )
-            answer = exchange.run(connection, address.path, form, headers)
-            if _is_cut(answer):
-                raise http.client.IncompleteRead(b"")
-        except UNANSWERED as error:
-            raise NoAnswerError(exchange.why(error)) from error
+            return Question(connection, address.path, headers)
+
+        answer = exchanged(opened, form, self._deadline, self._limit)
+        if _is_cut(answer):
+            raise NoAnswerError(_BREAKS_OFF)
         self.received += len(answer.body)
         return answer
 

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 
 from verl_tui.patterns import pattern
 from verl_tui.sources.fields.row_batcher import joined_notes
-from verl_tui.sources.formats.prometheus_text.scrapes import Scrape
+from verl_tui.sources.formats.prometheus_text.scrapes import Scrape, ScrapeFigures
 from verl_tui.sources.http import addresses
 from verl_tui.sources.http.poller import KEPT, Poller, settle
 from verl_tui.sources.http.served import PageRun, PageSource
@@ -23,7 +23,6 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
 
     from verl_tui.records import Batch, SourceStatus
-    from verl_tui.sources.formats.prometheus_text.scrapes import ScrapeFigures
 
 MOST = 16
 """Engines of one run that are asked."""
@@ -96,11 +95,8 @@ class EngineRun(PageRun):
         """
         own = {address: _of_engines(page) for address, page in pages.items()}
         self._empty = not any(page.samples for page in own.values())
-        return (
-            super()
-            .figures(own, times)
-            ._replace(step=self._step, total=None, stepped=None, metrics={})
-        )
+        figures = super().figures(own, times)
+        return ScrapeFigures(self._step, readings=figures.readings)
 
 
 class EngineSource(PageSource):

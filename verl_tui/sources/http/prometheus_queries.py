@@ -140,41 +140,33 @@ def belongs(labels: Mapping[str, str]) -> Labels:
     return ()
 
 
-def device_query(names: Collection[str]) -> str | None:
-    """Return the figures of devices, None if there are none; if there are several exporters, those
+def device_query(names: Collection[str]) -> str:
+    """Return the figures of devices, empty if there are none; if there are several exporters, those
     of the first.
     """
     known = [name for name in DEVICES if name in names and _FAMILIES.match(name)]
     first = [name for name in known if _family(name) == _family(known[0])]
-    return f'{{__name__=~"{"|".join(first)}"}}' if first else None
+    return f'{{__name__=~"{"|".join(first)}"}}' if first else ""
 
 
-def engines(names: Collection[str], window: int) -> str | None:
-    """Return the figures of engines, queues and hosts, None if there are none.
+def engines(names: Collection[str], window: int) -> str:
+    """Return the figures of engines, queues and hosts, empty if there are none.
 
     Args:
         names: Of all series.
         window: Seconds over which rates are taken: some scrapes.
     """
-    asked = [
-        f'label_replace({query.format(window=window)}, "key", {text(key)}, "", "")'
-        for query, key in (
-            *_of_engines(names),
-            *_of_hosts(names),
-            *_of_tutorials(names),
-        )
-    ]
-    return " or ".join(asked) or None
-
-
-def _of_engines(names: Collection[str]) -> list[tuple[str, str]]:
     known = {spelled(name): name for name in names}
-    return [_combined(name, known[name]) for name in _ENGINES if name in known]
-
-
-def _of_hosts(names: Collection[str]) -> list[tuple[str, str]]:
     hosts = _HOSTS if "node_cpu_seconds_total" in names else _OF_RAY
-    return [figure for name, figure in hosts.items() if name in names]
+    figures = (
+        *(_combined(name, known[name]) for name in _ENGINES if name in known),
+        *(figure for name, figure in hosts.items() if name in names),
+        *_of_tutorials(names),
+    )
+    return " or ".join(
+        f'label_replace({query.format(window=window)}, "key", {text(key)}, "", "")'
+        for query, key in figures
+    )
 
 
 def _of_tutorials(names: Collection[str]) -> list[tuple[str, str]]:

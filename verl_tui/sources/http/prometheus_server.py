@@ -348,7 +348,7 @@ class Server:
             "devices": queries.device_query(self._names),
             "engines": queries.engines(self._names, window),
         }
-        return {group: query for group, query in asked.items() if query is not None}
+        return {group: query for group, query in asked.items() if query}
 
     def _data(self, path: str, form: str | None = None) -> Any:
         """Return the data in the answer to a question."""

@@ -9,9 +9,10 @@ from pathlib import Path
 from time import time
 from typing import TYPE_CHECKING
 
-from verl_tui.records import MetricRows, SourceStatus
+from verl_tui.records import MetricRows
 from verl_tui.sources.fields.kept_metrics import KeptMetrics
 from verl_tui.sources.fields.row_batcher import RowBatcher, joined_notes
+from verl_tui.sources.files.polled import PolledSource
 from verl_tui.sources.formats.prometheus_text import reader as exposition
 from verl_tui.sources.formats.prometheus_text.scraped_rows import ScrapedRows, runs_in
 from verl_tui.sources.formats.prometheus_text.scrapes import (
@@ -28,7 +29,7 @@ if TYPE_CHECKING:
     import threading
     from collections.abc import Callable, Iterator, Mapping, Sequence
 
-    from verl_tui.records import Record
+    from verl_tui.records import Record, SourceStatus
     from verl_tui.sources.formats.prometheus_text.scrapes import ScrapeFigures
     from verl_tui.sources.http.prometheus_server import ServedRun, Server
 
@@ -144,13 +145,16 @@ class EndpointRuns:
                     yield poller, run, at, scrape, left_out
 
 
-class ServedSource:
+class ServedSource(PolledSource):
     """What one address says of one run."""
 
+    format = exposition.name
+    rank = exposition.rank
+    absolute = True
+
     def __init__(self, poller: Poller) -> None:
-        self.path = Path(poller.address.text)
+        super().__init__(Path(poller.address.text))
         self.poller = poller
-        self._records = 0
 
     def read(self) -> tuple[tuple[Record, ...], bool]:
         """Return the next records, and whether more wait."""
@@ -161,20 +165,16 @@ class ServedSource:
     def _next(self) -> tuple[tuple[Record, ...], bool]:
         raise NotImplementedError
 
-    def finish(self) -> tuple[Record, ...]:
-        """Nothing waits."""
-        return ()
-
     def status(self) -> SourceStatus:
         """Return how the source is doing."""
-        return SourceStatus(
-            path=self.poller.address.text,
-            format=exposition.name,
-            rank=exposition.rank,
-            records=self._records,
-            size=self.poller.client.received,
-            problem=self.poller.sentence,
-            absolute=True,
+        return (
+            super()
+            .status()
+            ._replace(
+                path=self.poller.address.text,
+                size=self.poller.client.received,
+                problem=self.poller.sentence,
+            )
         )
 
 
@@ -232,6 +232,9 @@ class PageSource(ServedSource):
 class ServerSource(ServedSource):
     """One run of a Prometheus server as a source."""
 
+    format = prometheus.name
+    rank = prometheus.rank
+
     def __init__(self, run: ServedRun, server: Server, poller: Poller) -> None:
         super().__init__(poller)
         self._run = run
@@ -255,8 +258,6 @@ class ServerSource(ServedSource):
             super()
             .status()
             ._replace(
-                format=prometheus.name,
-                rank=prometheus.rank,
                 bytes_read=received,
                 size=received if done or self.poller.problem else received + 1,
                 note=self._run.note(self._server.interval),

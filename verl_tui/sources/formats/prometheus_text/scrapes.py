@@ -10,6 +10,7 @@ from __future__ import annotations
 import math
 from bisect import bisect_left
 from collections import defaultdict
+from dataclasses import dataclass, field
 from itertools import accumulate
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -26,6 +27,7 @@ from verl_tui.sources.formats.prometheus_text.series_names import (
     KEPT_TOTALS,
     MACHINES,
     NO_METRIC,
+    OF_RUN,
     STEPS,
     SUMMARIES,
     WHO,
@@ -34,7 +36,7 @@ from verl_tui.sources.formats.prometheus_text.series_names import (
 from verl_tui.text import one_line, safe
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
+    from collections.abc import Collection, Mapping, Sequence
 
 
 class PrometheusSample(NamedTuple):
@@ -60,18 +62,19 @@ class Scrape(NamedTuple):
     """Metric -> its type, as far as the page states it."""
 
 
-class ScrapeFigures(NamedTuple):
+@dataclass(slots=True)
+class ScrapeFigures:
     """The figures of one moment."""
 
-    step: int | None
+    step: int | None = None
     """None where unknown."""
-    total: int | None
+    total: int | None = None
     """Steps of the whole run, None where unknown."""
-    stepped: float | None
+    stepped: float | None = None
     """Time at which the step was reached, by the page."""
-    metrics: Mapping[str, float]
+    metrics: dict[str, float] = field(default_factory=dict)
     """Metrics of the step."""
-    readings: Mapping[str, float]
+    readings: dict[str, float] = field(default_factory=dict)
     """Figures that go by the clock: engines, queues, machines, and all rates and quantiles."""
     validated: float | None = None
     """The step of the newest validation, as our exporter states it."""
@@ -100,17 +103,35 @@ class Scrapes:
                 page there never is one.
         """
         self._totals = totals
-        self._before: dict[tuple[str, str, _Labels], tuple[float, float | None]] = {}
+        self._before: dict[tuple[object, ...], tuple[float, float | None]] = {}
         """By worker and series: the last value of a counter, and its time."""
         self._hosts = HostFigures()
         self._since_start = False
+        """True if some figure is of all the time since a process began."""
         self.findings: tuple[tuple[str, str], ...] = ()
         """Ids and severities that our exporter stated last."""
+        self._begin()
+
+    def _begin(self) -> None:
+        """Begin a moment."""
+        self._found = ScrapeFigures()
+        self._stated: list[tuple[str, str]] = []
+        self._ours = False
+        """True if our exporter says here how the run is."""
+        self._levels: dict[_Place, list[float]] = defaultdict(list)
+        self._added: dict[str, float] = defaultdict(float)
+        """By key: rates and totals, which are summed over workers."""
+        self._quantiles: dict[str, list[float]] = defaultdict(list)
+        """By key: those that summaries state."""
+        self._sums: dict[_Place, dict[str, float]] = defaultdict(_zeros)
+        """Sum and count of histograms and summaries."""
+        self._buckets: dict[_Place, dict[float, float]] = defaultdict(_zeros)
+        self._since_start = False
 
     @property
     def note(self) -> str | None:
         """Return what should be known of the figures."""
-        if not self._since_start:
+        if not (self._totals and self._since_start):
             return None
         return "counters and quantiles are of all the time since the process began"
 
@@ -124,103 +145,63 @@ class Scrapes:
             times: When each was asked, in seconds since the epoch; those that are not known are
                 left out.
         """
-        builder = _FigureBuilder(self._before, totals=self._totals)
+        self._begin()
         machines = []
+        keys: dict[str, str] = {}
         for worker, scrape in scrapes.items():
+            at = {"instance": instance_of(worker)} if worker else {}
             for sample in scrape.samples:
                 if sample.name in MACHINES:
-                    labels = {**_at(worker), **dict(sample.labels)}
+                    labels = {**at, **dict(sample.labels)}
                     machines.append((sample.name, labels, sample.value))
-                else:
+                elif sample.name == prometheus_names.INFO:
+                    stated = dict(sample.labels)
+                    keys[stated.get("name", "")] = stated.get("key", "")
+                elif not self._is_of_run(sample):
                     time = times.get(worker, sample.time)
-                    builder.add(worker, sample, scrape.kinds, time)
-        metrics, readings = builder.figures(_keys(scrapes.values()))
-        readings |= {**device_figures(machines), **self._hosts.take(machines)}
-        self._since_start = self._totals and builder.whole
-        if builder.ours:
-            self.findings = tuple(builder.findings)
-        return ScrapeFigures(
-            builder.step,
-            builder.total,
-            builder.stepped,
-            _safe(metrics),
-            _safe(readings),
-            builder.validated,
-        )
+                    self._add(worker, sample, scrape.kinds, time)
+        if self._ours:
+            self.findings = tuple(self._stated)
+        found = self._found
+        self._tell_levels(keys)
+        self._tell_counts(SUMMARIES if keys else frozenset())
+        found.readings |= {**device_figures(machines), **self._hosts.take(machines)}
+        found.metrics = _safe(found.metrics)
+        found.readings = _safe(found.readings)
+        return found
 
+    def _is_of_run(self, sample: PrometheusSample) -> bool:
+        """Return whether a sample is none of a metric; take what it says of the run."""
+        name = sample.name
+        self._ours |= name == prometheus_names.STATE
+        if name == prometheus_names.FINDING and sample.value == 1:
+            self._stated.append(stated_finding(dict(sample.labels)))
+        if name in OF_RUN or STEPS.fullmatch(name):
+            self._reach(name, sample.value)
+            return True
+        return NO_METRIC.fullmatch(name) is not None
 
-def stated_finding(labels: Mapping[str, str]) -> tuple[str, str]:
-    """Return id and severity of a finding that our exporter states."""
-    return labels.get("id", ""), labels.get("severity", "")
+    def _reach(self, name: str, value: float) -> None:
+        """Take how far a run is."""
+        found = self._found
+        if name == prometheus_names.LAST_STEP:
+            found.stepped = max(found.stepped or 0.0, value)
+        elif name == prometheus_names.LAST_VALIDATION:
+            found.validated = value
+        elif 0 <= value < 2**53 and name == prometheus_names.TOTAL_STEPS:
+            found.total = int(value)
+        elif 0 <= value < 2**53:
+            found.step = max(found.step or 0, int(value))
 
-
-def instance_of(worker: str) -> str:
-    """Return host and port of a worker, whose name is its address."""
-    return worker.partition("://")[2].partition("/")[0] or worker
-
-
-def _at(worker: str) -> dict[str, str]:
-    """Return the label for a worker's host, for samples that do not state one."""
-    if not worker:
-        return {}
-    return {"instance": instance_of(worker)}
-
-
-def _keys(scrapes: Iterable[Scrape]) -> dict[str, str]:
-    """Return the log's own keys of names, if our exporter states them."""
-    tables = (
-        dict(sample.labels)
-        for one in scrapes
-        for sample in one.samples
-        if sample.name == prometheus_names.INFO
-    )
-    return {labels.get("name", ""): labels.get("key", "") for labels in tables}
-
-
-def _zeros() -> defaultdict[Any, float]:
-    return defaultdict(float)
-
-
-class _FigureBuilder:
-    """Builds the figures of one moment from its samples."""
-
-    def __init__(
-        self,
-        before: dict[tuple[str, str, _Labels], tuple[float, float | None]],
-        *,
-        totals: bool,
-    ) -> None:
-        self.step: int | None = None
-        self.total: int | None = None
-        self.stepped: float | None = None
-        self.validated: float | None = None
-        self.findings: list[tuple[str, str]] = []
-        self.ours = False
-        """True if our exporter says here how the run is."""
-        self.whole = False
-        """True if some figure is of all the time since a process began."""
-        self._before = before
-        self._all = totals
-        self._levels: dict[_Place, list[float]] = defaultdict(list)
-        self._added: dict[str, float] = defaultdict(float)
-        """By key: rates and totals, which are summed over workers."""
-        self._quantiles: dict[str, list[float]] = defaultdict(list)
-        """By key: those that summaries state."""
-        self._sums: dict[_Place, dict[str, float]] = defaultdict(_zeros)
-        """Sum and count of histograms and summaries."""
-        self._buckets: dict[_Place, dict[float, float]] = defaultdict(_zeros)
-
-    def add(
+    def _add(
         self,
         worker: str,
         sample: PrometheusSample,
         kinds: Mapping[str, str],
         time: float | None,
     ) -> None:
-        """Take a sample."""
+        """Take a sample of a metric."""
         name = sample.name
-        if self._is_no_metric(sample):
-            return
         family, part = _family(name, kinds)
         kind = kinds.get(family, "")
         what = _what(sample.labels)
@@ -235,31 +216,6 @@ class _FigureBuilder:
             self._counter(worker, sample, what, time)
         else:
             self._levels[name, what].append(sample.value)
-
-    def _is_no_metric(self, sample: PrometheusSample) -> bool:
-        """Return whether a sample is none of a metric; take what it says of the run."""
-        name, value = sample.name, sample.value
-        if name == prometheus_names.STATE:
-            self.ours = True
-        elif name == prometheus_names.FINDING:
-            self.findings += [stated_finding(dict(sample.labels))] * (value == 1)
-        elif name == prometheus_names.LAST_STEP:
-            self.stepped = max(self.stepped or 0.0, value)
-        elif name == prometheus_names.LAST_VALIDATION:
-            self.validated = value
-        else:
-            return self._is_progress(name, value) or bool(NO_METRIC.fullmatch(name))
-        return True
-
-    def _is_progress(self, name: str, value: float) -> bool:
-        """Return whether a sample counts steps; take it."""
-        planned = name == prometheus_names.TOTAL_STEPS
-        if not planned and STEPS.fullmatch(name) is None:
-            return False
-        if 0 <= value < 2**53:
-            self.step = self.step if planned else max(self.step or 0, int(value))
-            self.total = int(value) if planned else self.total
-        return True
 
     def _distribution(
         self, worker: str, sample: PrometheusSample, place: _Place, part: str
@@ -283,9 +239,9 @@ class _FigureBuilder:
         grown, seconds = self._grown(worker, sample, time)
         if seconds is not None:
             self._added[_joined(f"{stem}_per_second", what)] += grown / seconds
-        if (self._all and seconds is None) or KEPT_TOTALS.fullmatch(sample.name):
+        if (self._totals and seconds is None) or KEPT_TOTALS.fullmatch(sample.name):
             self._added[_joined(slashed(sample.name), what)] += sample.value
-            self.whole = True
+            self._since_start = True
 
     def _grown(
         self, worker: str, sample: PrometheusSample, time: float | None
@@ -296,64 +252,55 @@ class _FigureBuilder:
         Without an earlier one, that is all of it; a process that began anew counts from 0.
         """
         series = (worker, *sample.series)
-        before = self._before.get(series)
+        before, then = self._before.get(series, (None, None))
         self._before[series] = sample.value, time
         if before is None:
-            self.whole = True
+            self._since_start = True
             return sample.value, None
-        grown = sample.value - before[0] if sample.value >= before[0] else sample.value
-        seconds = 0.0
-        if time is not None and before[1] is not None:
-            seconds = time - before[1]
-        return grown, seconds if seconds > 0 else None
+        grown = sample.value - before if sample.value >= before else sample.value
+        known = time is not None and then is not None and time > then
+        return grown, time - then if known else None  # type: ignore[operator]
 
-    def figures(
-        self, keys: Mapping[str, str]
-    ) -> tuple[dict[str, float], dict[str, float]]:
-        """Return the figures of the step and those measured by the clock, by key.
-
-        Args:
-            keys: Names whose keys in the log our exporter states.
-        """
-        metrics: dict[str, float] = {}
-        readings: dict[str, float] = {}
+    def _tell_levels(self, keys: Mapping[str, str]) -> None:
+        """Tell gauges, by the log's own keys as far as our exporter states them."""
+        found = self._found
         parts: dict[str, int] = defaultdict(int)
         for (name, what), values in self._levels.items():
             parts[name] += 1
             if parts[name] > _MOST_PARTS or (keys and name in SUMMARIES):
                 continue
             own, factor = key_and_factor(name, keys)
-            level = (
-                sum(values)
-                if ADDED.fullmatch(name) and not keys.get(name)
-                else _mean(values)
-            )
-            (readings if BY_CLOCK.fullmatch(name) else metrics)[_joined(own, what)] = (
-                level * factor
-            )
-        readings |= self._counted(keys)
-        return metrics, readings
+            is_added = ADDED.fullmatch(name) and not keys.get(name)
+            level = sum(values) if is_added else _mean(values)
+            out = found.readings if BY_CLOCK.fullmatch(name) else found.metrics
+            out[_joined(own, what)] = level * factor
 
-    def _counted(self, keys: Mapping[str, str]) -> dict[str, float]:
-        """Return what comes of counters, histograms and summaries."""
-        out = dict(self._added)
+    def _tell_counts(self, repeated: Collection[str]) -> None:
+        """Tell what comes of counters, histograms and summaries, unless it repeats metrics."""
+        out = self._found.readings
+        out |= self._added
         out |= {key: _mean(values) for key, values in self._quantiles.items()}
-        repeated = SUMMARIES if keys else frozenset()
         for (name, what), sums in self._sums.items():
             if sums["count"] > 0 and name not in repeated:
                 out[_joined(slashed(name), what)] = sums["sum"] / sums["count"]
         for (name, what), buckets in self._buckets.items():
-            if name not in repeated:
-                out |= _quantiles(_joined(slashed(name), what), buckets)
-        return out
+            for part, share in QUANTILES.items() if name not in repeated else ():
+                if (value := quantile(buckets, share)) is not None:
+                    out[f"{_joined(slashed(name), what)}/{part}"] = value
 
 
-def _quantiles(key: str, buckets: Mapping[float, float]) -> dict[str, float]:
-    """Return the quantiles of a histogram by key."""
-    found = {
-        f"{key}/{part}": quantile(buckets, share) for part, share in QUANTILES.items()
-    }
-    return {name: value for name, value in found.items() if value is not None}
+def stated_finding(labels: Mapping[str, str]) -> tuple[str, str]:
+    """Return id and severity of a finding that our exporter states."""
+    return labels.get("id", ""), labels.get("severity", "")
+
+
+def instance_of(worker: str) -> str:
+    """Return host and port of a worker, whose name is its address."""
+    return worker.partition("://")[2].partition("/")[0] or worker
+
+
+def _zeros() -> defaultdict[Any, float]:
+    return defaultdict(float)
 
 
 def quantile(buckets: Mapping[float, float], share: float) -> float | None:

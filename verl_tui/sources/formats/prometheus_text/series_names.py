@@ -45,11 +45,12 @@ BY_CLOCK = NamePattern(r"(?:vllm|sglang|lmdeploy|trtllm|tq|ray|npu|node|DCGM)[_:
 """Series of engines, queues and machines, which go on whether training does or not."""
 SUMMARIES = {prometheus_names.REWARD, prometheus_names.GENERATION}
 """Series that repeat metrics under the tutorials' names in our exporter."""
-_PROGRESS = {
+OF_RUN = {
     prometheus_names.LAST_STEP,
     prometheus_names.LAST_VALIDATION,
     prometheus_names.TOTAL_STEPS,
 }
+"""Series of our exporter that say how far a run is."""
 MACHINES = frozenset((*DEVICES, *HOSTS))
 _UNDERSCORED = pattern(r"(vllm|sglang)_")
 
@@ -86,7 +87,7 @@ def is_metric(name: str, *, known: bool) -> bool:
     if (
         NO_METRIC.fullmatch(name)
         or name in MACHINES
-        or name in _PROGRESS
+        or name in OF_RUN
         or BY_CLOCK.fullmatch(name)
     ):
         return False
