@@ -355,8 +355,7 @@ class Feed:
             if (name, by_step.source_path(file)) not in self._readers:
                 self._read_file(name, file)
         if any(file.format is not None and file.format.anchor for file in own):
-            self._add_checkpoints(name, run.directory)
-        self._set_homes(name, run)
+            self._add_checkpoints(name, run)
 
     def _read_file(self, run: str, file: FoundFile) -> None:
         """Start to read a file of a run."""
@@ -369,16 +368,17 @@ class Feed:
         self._readers[run, by_step.source_path(file)] = reader
         debug_log.note("found", run=run, format=format, path=file.path)
 
-    def _set_homes(self, name: str, run: FoundRun) -> None:
-        known = self._readers.get((name, run.directory))
-        if known is not None and isinstance(known.source, CheckpointSource):
-            known.source.homes = run.checkpoints
-
-    def _add_checkpoints(self, name: str, directory: Path) -> None:
-        if (name, directory) not in self._readers:
-            source = CheckpointSource(directory, ())
-            reader = SourceReader(name, source, directory, "checkpoints", self._watch)
-            self._readers[name, directory] = reader
+    def _add_checkpoints(self, name: str, run: FoundRun) -> None:
+        """Read a run's checkpoints, wherever they lie by now."""
+        place = (name, run.directory)
+        if place not in self._readers:
+            source = CheckpointSource(run.directory, ())
+            self._readers[place] = SourceReader(
+                name, source, run.directory, "checkpoints", self._watch
+            )
+        known = self._readers[place].source
+        if isinstance(known, CheckpointSource):
+            known.homes = run.checkpoints
 
 
 def _any_new(changes: set[tuple[Change, str]]) -> bool:
