@@ -285,4 +285,4 @@ def test_lines_that_depend_on_each_other_are_not_decoded_apart(tmp_path: Path) -
         source.read()
         assert (source.standing_decoder is not None) is may
     (tmp_path / "tutorial.jsonl.1").write_text(stated)
-    assert not FileSource(path, tutorial).may_be_decoded_apart, "it has an older part"
+    assert not FileSource(path, tutorial).is_alone, "it has an older part"

@@ -171,7 +171,7 @@ def _turns(
         pool: The workers.
         parts: Parts that are asked for before they are needed.
     """
-    if source.may_be_decoded_apart:
+    if source.is_alone:
         records, _ = source.read_until(_FIRST)
         yield records, source.status()
         if source.standing_decoder is not None:

@@ -117,14 +117,10 @@ class FileSource:
         return self._tail.offset
 
     @property
-    def may_be_decoded_apart(self) -> bool:
-        """True if its lines may mean the same by themselves, and are read from one file as it is:
-        neither compressed nor with older parts.
-        """
+    def is_alone(self) -> bool:
+        """True if it is read from one file as it is: neither compressed nor with older parts."""
         tail = self._tail
-        alone = tail.is_alone if isinstance(tail, RotatedTail) else type(tail) is Tail
-        reader = self._reader
-        return alone and isinstance(reader, LineReader) and reader.may_stand_alone
+        return tail.is_alone if isinstance(tail, RotatedTail) else type(tail) is Tail
 
     @property
     def standing_decoder(self) -> Decoder | None:

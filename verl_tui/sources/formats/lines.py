@@ -126,11 +126,6 @@ class LineReader:
         self._batcher.add(self.decoder.restart() or (Restart(reason),))
         return self._batcher.take()
 
-    @property
-    def may_stand_alone(self) -> bool:
-        """True if lines may mean the same whatever lies before them."""
-        return hasattr(self.decoder, "standing")
-
     def goes_on_with(self, later: DecodedLines) -> bool:
         """Return whether the next lines, which were decoded apart, mean the same here."""
         begun = bool(self._partial) or self._skipping
