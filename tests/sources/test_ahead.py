@@ -18,13 +18,8 @@ from property_examples import examples
 from verl_tui.records import MetricRows, Restart
 from verl_tui.sources.ahead import decoded_part
 from verl_tui.sources.files.tail import CHUNK, Chunk, Tail
-from verl_tui.sources.formats import (
-    filelogger,
-    llama_factory,
-    metrics_csv,
-    swift,
-    tutorial,
-)
+from verl_tui.sources.formats import filelogger, metrics_csv, tutorial
+from verl_tui.sources.formats.trainer_logs import llama_factory, swift
 from verl_tui.sources.source import FileSource
 
 if TYPE_CHECKING:
