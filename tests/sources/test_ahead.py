@@ -176,7 +176,7 @@ class Reading:
         self._to(begin + size if part is None else part.start)
         if part is None:
             return
-        records = self.source.take(part.stop, part.last, part.lines)
+        records = self.source.take(part)
         if records is None:
             self._to(part.stop)
         else:
