@@ -18,13 +18,8 @@ from property_examples import examples
 from verl_tui.records import MetricRows, Restart
 from verl_tui.sources.ahead import decoded_part
 from verl_tui.sources.files.tail import CHUNK, Chunk, Tail
-from verl_tui.sources.formats import (
-    filelogger,
-    llama_factory,
-    metrics_csv,
-    swift,
-    tutorial,
-)
+from verl_tui.sources.formats import filelogger, metrics_csv, tutorial
+from verl_tui.sources.formats.trainer_logs import llama_factory, swift
 from verl_tui.sources.source import FileSource
 
 if TYPE_CHECKING:
@@ -181,7 +176,7 @@ class Reading:
         self._to(begin + size if part is None else part.start)
         if part is None:
             return
-        records = self.source.take(part.stop, part.last, part.lines)
+        records = self.source.take(part)
         if records is None:
             self._to(part.stop)
         else:
@@ -285,4 +280,4 @@ def test_lines_that_depend_on_each_other_are_not_decoded_apart(tmp_path: Path) -
         source.read()
         assert (source.standing_decoder is not None) is may
     (tmp_path / "tutorial.jsonl.1").write_text(stated)
-    assert not FileSource(path, tutorial).may_be_decoded_apart, "it has an older part"
+    assert not FileSource(path, tutorial).is_alone, "it has an older part"

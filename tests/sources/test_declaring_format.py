@@ -35,7 +35,7 @@ def run(tmp_path_factory: pytest.TempPathFactory) -> Callable[..., str]:
         "    console,\n)", "    diary,\n    console,\n)"
     )
     entered = entered.replace(
-        "    filelogger,\n    llama", "    diary,\n    filelogger,\n    llama"
+        "    filelogger,\n    metrics", "    diary,\n    filelogger,\n    metrics"
     )
     catalog.write_text(entered)
     (folder / "logs").mkdir()
@@ -80,7 +80,7 @@ end.read()
 print(end.complete_from > 3900)
 pool = Pool(1)
 part = pool.submit(decoded_part, path, 1000, 2000, FileSource(path, diary).standing_decoder)
-print(len(part.result().lines.items) > 30)
+print(len(part.result().items) > 30)
 print(pickle.loads(pickle.dumps(FileSource(path, diary))).status().format)
 pool.end()
 """

@@ -33,14 +33,13 @@ from wandb_writing import field, history, written
 from verl_tui.records import MetricRows, Progress, Restart, Settings, Unreadable
 from verl_tui.sources.formats import (
     filelogger,
-    llama_factory,
     metrics_csv,
-    swift,
     tutorial,
 )
 from verl_tui.sources.formats.console import reader as console
 from verl_tui.sources.formats.tensorboard import reader as tensorboard
 from verl_tui.sources.formats.tensorboard.frames import checksum
+from verl_tui.sources.formats.trainer_logs import llama_factory, swift
 from verl_tui.sources.formats.wandb import reader as wandb
 from verl_tui.sources.parts import EndSource, LogParts
 from verl_tui.sources.source import FileSource

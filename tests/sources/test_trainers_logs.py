@@ -15,8 +15,8 @@ from log_reading import drain, feed_in_pieces, read_run, values
 
 from verl_tui.records import EventKind
 from verl_tui.runs.views.state import State, state
-from verl_tui.sources.formats import llama_factory, swift
 from verl_tui.sources.formats.catalog import FORMATS
+from verl_tui.sources.formats.trainer_logs import llama_factory, swift
 from verl_tui.sources.source import FileSource
 from verl_tui.times import parse_elapsed
 

@@ -15,12 +15,17 @@ import os
 from collections import deque
 from contextlib import contextmanager
 from functools import partial
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 from verl_tui import debug_log
 from verl_tui.sources.files.compressed import is_compressed
 from verl_tui.sources.files.tail import CHUNK, opened
-from verl_tui.sources.formats.lines import decoded, line_begin
+from verl_tui.sources.formats.lines import (
+    DecodedPart,
+    items_of,
+    line_begin,
+    standing_of,
+)
 from verl_tui.sources.host.cores import usable_cores
 from verl_tui.sources.pool import Pool
 from verl_tui.sources.source import FileSource
@@ -32,7 +37,6 @@ if TYPE_CHECKING:
 
     from verl_tui.records import Record, SourceStatus
     from verl_tui.sources.formats.format import Decoder
-    from verl_tui.sources.formats.lines import DecodedLines
     from verl_tui.sources.source_reader import SourceReader
 
 LEAST = 32 * 2**20
@@ -171,7 +175,7 @@ def _turns(
         pool: The workers.
         parts: Parts that are asked for before they are needed.
     """
-    if source.may_be_decoded_apart:
+    if source.is_alone:
         records, _ = source.read_until(_FIRST)
         yield records, source.status()
         if source.standing_decoder is not None:
@@ -205,17 +209,6 @@ def _some_turns(source: FileSource) -> tuple[list[_Turn], bool, FileSource]:
     return turns, more, source
 
 
-class DecodedPart(NamedTuple):
-    """Whole lines of a file, decoded."""
-
-    start: int
-    stop: int
-    """The place behind them."""
-    last: bytes
-    """Their last bytes."""
-    lines: DecodedLines
-
-
 def _by_parts(
     source: FileSource, size: int, pool: Pool, parts: int
 ) -> Generator[_Turn, None, FileSource]:
@@ -223,13 +216,9 @@ def _by_parts(
     for stop, part in _parts(source, size, pool, parts):
         if not (yield from _read_here(source, stop if part is None else part.start)):
             return source
-        if part is None:
-            continue
-        records = source.take(part.stop, part.last, part.lines)
+        records = None if part is None else source.take(part)
         if records is not None:
             yield records, source.status()
-        elif not (yield from _read_here(source, part.stop)):
-            return source
     if source.standing_decoder is None:
         return (yield from _by_turns(source, pool))
     return source
@@ -288,10 +277,12 @@ def decoded_part(
         if start is None or stop is None:
             return None
         data = read(start, stop - start)
-    lines = decoded(decoder, data)
-    if lines is None:
+    standing = standing_of(decoder)
+    items = items_of(decoder, data, 1)
+    if standing is None or standing_of(decoder) is None:
         return None
-    return DecodedPart(start, start + len(data), data[-_LAST:], lines)
+    stop, count = start + len(data), data.count(b"\n")
+    return DecodedPart(start, stop, data[-_LAST:], items, count, standing, decoder)
 
 
 def _read(descriptor: int, at: int, count: int) -> bytes:

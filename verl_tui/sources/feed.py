@@ -356,8 +356,7 @@ class Feed:
                 self._read_file(name, file)
         logs = [file.path for file in own if file.is_log]
         if logs and run.directory not in logs:  # a part of a file has none of its own
-            self._add_checkpoints(name, run.directory)
-        self._set_homes(name, run)
+            self._add_checkpoints(name, run)
 
     def _read_file(self, run: str, file: FoundFile) -> None:
         """Start to read a file of a run."""
@@ -370,17 +369,17 @@ class Feed:
         self._readers[run, _key(file)] = reader
         debug_log.note("found", run=run, format=format, path=file.path)
 
-    def _set_homes(self, name: str, run: FoundRun) -> None:
-        known = self._readers.get((name, f"checkpoints {run.directory}"))
-        if known is not None and isinstance(known.source, CheckpointSource):
-            known.source.homes = run.checkpoints
-
-    def _add_checkpoints(self, name: str, directory: Path) -> None:
-        key = name, f"checkpoints {directory}"
+    def _add_checkpoints(self, name: str, run: FoundRun) -> None:
+        """Read a run's checkpoints, wherever they lie by now."""
+        key = name, f"checkpoints {run.directory}"
         if key not in self._readers:
-            source = CheckpointSource(directory, ())
-            reader = SourceReader(name, source, directory, source.format, self._watch)
-            self._readers[key] = reader
+            source = CheckpointSource(run.directory, ())
+            self._readers[key] = SourceReader(
+                name, source, run.directory, source.format, self._watch
+            )
+        known = self._readers[key].source
+        if isinstance(known, CheckpointSource):
+            known.homes = run.checkpoints
 
 
 def _kind(file: FoundFile) -> str:

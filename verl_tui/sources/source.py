@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 
     from verl_tui.sources.files.tail import Chunk
     from verl_tui.sources.formats.format import Decoder, Format
-    from verl_tui.sources.formats.lines import DecodedLines
+    from verl_tui.sources.formats.lines import DecodedPart
 
 _ROTATED = {".log", ".jsonl", ".out", ".err", ".txt", ""}
 """Suffixes of files that are rotated."""
@@ -117,14 +117,10 @@ class FileSource:
         return self._tail.offset
 
     @property
-    def may_be_decoded_apart(self) -> bool:
-        """True if its lines may mean the same by themselves, and are read from one file as it is:
-        neither compressed nor with older parts.
-        """
+    def is_alone(self) -> bool:
+        """True if it is read from one file as it is: neither compressed nor with older parts."""
         tail = self._tail
-        alone = tail.is_alone if isinstance(tail, RotatedTail) else type(tail) is Tail
-        reader = self._reader
-        return alone and isinstance(reader, LineReader) and reader.may_stand_alone
+        return tail.is_alone if isinstance(tail, RotatedTail) else type(tail) is Tail
 
     @property
     def standing_decoder(self) -> Decoder | None:
@@ -132,27 +128,18 @@ class FileSource:
         decoder = getattr(self._reader, "decoder", None)
         return decoder if standing_of(decoder) is not None else None
 
-    def take(
-        self, stop: int, last: bytes, lines: DecodedLines
-    ) -> tuple[Record, ...] | None:
-        """Go on behind lines that were decoded apart, as if they had been read here.
-
-        Args:
-            stop: The place behind them.
-            last: Their last bytes.
-            lines: What was decoded, from the place on that has been reached here.
-
-        Returns:
-            Their records; None where the lines have to be read here.
+    def take(self, part: DecodedPart) -> tuple[Record, ...] | None:
+        """Go on behind lines that were decoded apart, from the place on that has been reached.
+        Return their records as if they had been read here, None where they have to be.
         """
-        tail = self._tail
-        if not isinstance(self._reader, LineReader) or not isinstance(
+        tail, reader = self._tail, self._reader
+        if not isinstance(reader, LineReader) or not isinstance(
             tail, Tail | RotatedTail
         ):
             return None
-        if not self._reader.goes_on_with(lines) or not tail.pass_over(stop, last):
+        if not reader.goes_on_with(part) or not tail.pass_over(part.stop, part.last):
             return None
-        return self.counted(self._reader.take(lines))
+        return self.counted(reader.take(part))
 
     def _read(self, ask: Callable[[], Chunk]) -> tuple[tuple[Record, ...], bool]:
         try:

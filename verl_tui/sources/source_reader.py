@@ -26,6 +26,7 @@ from verl_tui.text import one_line
 if TYPE_CHECKING:
     from pathlib import Path
 
+    from verl_tui.records import Record
     from verl_tui.sources.discovery.found import FoundFile
     from verl_tui.sources.host.writer_watch import WriterWatch
 
@@ -78,20 +79,18 @@ class SourceReader:
         except Exception as error:  # noqa: BLE001 - a net at the border
             return self._down(error), False
         live = self.caught_up and not self.served
-        if not more:
-            self.caught_up = True
-        if not records and self.status == self.delivered:
-            return None, more
-        self.delivered = self.status
-        debug_log.note(
-            "batch",
-            records=len(records),
-            read=self.status.bytes_read,
-            size=self.status.size,
-            live=live,
-            path=self.status.path,
-        )
-        return Batch(self.run, self.status, records, live), more
+        self.caught_up = self.caught_up or not more
+        batch = self._batch(records, live=live)
+        if batch is not None:
+            debug_log.note(
+                "batch",
+                records=len(records),
+                read=self.status.bytes_read,
+                size=self.status.size,
+                live=live,
+                path=self.status.path,
+            )
+        return batch, more
 
     def finish(self) -> Batch | None:
         """Return the records of a last line without an end, or that it was not read."""
@@ -103,10 +102,14 @@ class SourceReader:
             self.status = self._written(self.source.status())
         except Exception as error:  # noqa: BLE001 - a net at the border
             return self._down(error)
+        return self._batch(records, live=False)
+
+    def _batch(self, records: tuple[Record, ...], *, live: bool) -> Batch | None:
+        """Return what is new, None if nothing is."""
         if not records and self.status == self.delivered:
             return None
         self.delivered = self.status
-        return Batch(self.run, self.status, records, live=False)
+        return Batch(self.run, self.status, records, live)
 
     def update_writer(self) -> Batch | None:
         """Return a batch if its writer has changed."""

@@ -7,14 +7,12 @@ from typing import TYPE_CHECKING
 from verl_tui.sources.formats import (
     completions,
     filelogger,
-    llama_factory,
     metrics_csv,
     metrics_json,
     no_logs,
     parquet,
     rollouts,
     sample_records,
-    swift,
     trainer_state,
     tutorial,
 )
@@ -22,6 +20,7 @@ from verl_tui.sources.formats.console import reader as console
 from verl_tui.sources.formats.prometheus_text import reader as exposition
 from verl_tui.sources.formats.tensorboard import reader as tensorboard
 from verl_tui.sources.formats.trackio import database as trackio
+from verl_tui.sources.formats.trainer_logs import llama_factory, swift
 from verl_tui.sources.formats.wandb import reader as wandb
 from verl_tui.sources.formats.wandb import sample_tables as wandb_tables
 

@@ -5,6 +5,7 @@ v0.6 and later).
 from __future__ import annotations
 
 import struct
+from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
 from verl_tui.sources.fields.columns import packed
@@ -50,13 +51,7 @@ def reader(path: Path) -> LineReader:
 
 
 class FileLoggerDecoder(JsonDecoder):
-    """Decodes the file logger's lines; keeps the names of the metrics seen, which hardly ever
-    change.
-    """
-
-    def __init__(self) -> None:
-        self._schemas: dict[tuple[str, ...], tuple[str, ...]] = {}
-        """Names of the metrics in a line, by its keys: most runs have two or three sets of them."""
+    """Decodes the file logger's lines."""
 
     standing = ()
     """Nothing: each line says all of it."""
@@ -67,21 +62,24 @@ class FileLoggerDecoder(JsonDecoder):
         data = record.get("data")
         if step is None or not isinstance(data, dict):
             raise ValueError('no "step" with "data"')
-        keys = tuple(data)
-        known = self._schemas.get(keys)
+        names = _names(tuple(data))
         values = _numbers(data)
-        if known is not None and values is not None:
-            return (MetricRow(step, known, values),)
+        if names is not None and values is not None:
+            return (MetricRow(step, names, values),)
         parts = split({key: _unquoted(value) for key, value in flatten(data).items()})
         kept = {safe(key): value for key, value in parts.numbers().items()}
-        whole = values is not None and len(kept) == len(data) == len(parts.rest)
-        if whole and len(self._schemas) < _MOST_SCHEMAS:
-            self._schemas[keys] = tuple(kept)
         return (
             MetricRow(step, tuple(kept), tuple(kept.values())),
             *histograms(parts.found, step),
             *parts.flaws,
         )
+
+
+@lru_cache(_MOST_SCHEMAS)
+def _names(keys: tuple[str, ...]) -> tuple[str, ...] | None:
+    """Return the names of metrics, None where two become one; they hardly ever change."""
+    names = tuple(map(safe, keys))
+    return names if len(set(names)) == len(keys) else None
 
 
 def _unquoted(value: object) -> object:

@@ -140,8 +140,8 @@ class Parts:
 
 
 class Format(Protocol):
-    """One way of writing a log: one module in this folder, one line in
-    `verl_tui.sources.FORMATS`.
+    """One way of writing a log: a module in this folder, or an entry of one of several, and a line
+    in `verl_tui.sources.formats.catalog`.
     """
 
     name: str

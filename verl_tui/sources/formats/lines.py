@@ -24,28 +24,22 @@ _WINDOW = 16 * 1024
 """Bytes in which the next line is looked for at once."""
 
 
-class DecodedLines(NamedTuple):
-    """What complete lines say that were decoded apart from those before them."""
+class DecodedPart(NamedTuple):
+    """Whole lines of a file, decoded apart from those before them."""
 
+    start: int
+    stop: int
+    """The place behind them."""
+    last: bytes
+    """Their last bytes."""
     items: Sequence[MetricRow | Record]
-    """With numbers of lines that count from the first of them."""
+    """What they say, with numbers of lines that count from the first of them."""
     lines: int
     """How many lines."""
     standing: object
     """What their meaning depends on: what the decoder knew."""
     decoder: Decoder
     """The decoder as they left it."""
-
-
-def decoded(decoder: Decoder, data: bytes) -> DecodedLines | None:
-    """Return what complete lines say, None where they, or lines behind them, depend on more than
-    stands in them and what the decoder knows.
-    """
-    standing = standing_of(decoder)
-    items = _items_of(decoder, data, 1)
-    if standing is None or standing_of(decoder) is None:
-        return None
-    return DecodedLines(items, data.count(b"\n"), standing, decoder)
 
 
 class LineReader:
@@ -126,17 +120,12 @@ class LineReader:
         self._batcher.add(self.decoder.restart() or (Restart(reason),))
         return self._batcher.take()
 
-    @property
-    def may_stand_alone(self) -> bool:
-        """True if lines may mean the same whatever lies before them."""
-        return hasattr(self.decoder, "standing")
-
-    def goes_on_with(self, later: DecodedLines) -> bool:
+    def goes_on_with(self, later: DecodedPart) -> bool:
         """Return whether the next lines, which were decoded apart, mean the same here."""
         begun = bool(self._partial) or self._skipping
         return not begun and standing_of(self.decoder) == later.standing
 
-    def take(self, later: DecodedLines) -> tuple[Record, ...]:
+    def take(self, later: DecodedPart) -> tuple[Record, ...]:
         """Return the records of the next lines, which were decoded apart."""
         self.decoder = later.decoder
         self._batcher.add_many(_numbered_from(self._line, later.items))
@@ -155,7 +144,7 @@ class LineReader:
         """Return the records of complete lines."""
         if self._patient is not None:
             return self._patient.decode_all(text, self._line + 1)
-        return _items_of(self.decoder, text, self._line + 1)
+        return items_of(self.decoder, text, self._line + 1)
 
     def _completed(self, data: bytes | memoryview) -> bytes:
         """Return the end of a line, and what follows, with the line's beginning."""
@@ -190,7 +179,7 @@ def standing_of(decoder: object) -> object:
     return getattr(decoder, "standing", None)
 
 
-def _items_of(decoder: Decoder, text: bytes, number: int) -> list[MetricRow | Record]:
+def items_of(decoder: Decoder, text: bytes, number: int) -> list[MetricRow | Record]:
     """Return what complete lines say.
 
     Args:

@@ -5,6 +5,7 @@ Any program's JSONL of flat records with a step is read, under the record's own 
 
 from __future__ import annotations
 
+from functools import lru_cache
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from verl_tui.patterns import pattern
@@ -63,6 +64,7 @@ _FIRST_LINES = 8
 """Number of first lines one of which must be a record: loggers begin with text of their own."""
 _MOST_SCHEMAS = 1000
 """Remembered sets of fields: a file has a handful, a broken one any number."""
+_MOST_WORKERS = 1000
 
 
 def matches(path: Path, head: bytes) -> bool:
@@ -152,7 +154,6 @@ class TutorialDecoder(JsonDecoder):
         """The ranks and devices that wrote records."""
         self._reached: dict[tuple[RankAndDevice, tuple[str, ...]], int] = {}
         """The last step of each, by metrics."""
-        self._schemas: dict[tuple[str, ...], _Schema] = {}
 
     @property
     def step(self) -> int:
@@ -230,7 +231,7 @@ class TutorialDecoder(JsonDecoder):
     def _read(self, record: dict[str, Any]) -> Iterator[MetricRow | Record | Flaw]:
         scope = _scope(record)
         flat = unquoted(flatten(_opened(record)))
-        fields, about, named = self._schema(flat)
+        fields, about, named = _schema(tuple(flat))
         of = worker(flat) if named else None
         parts = split(flat)
         numbers = parts.numbers(about) | device_figures(flat, of)
@@ -262,7 +263,7 @@ class TutorialDecoder(JsonDecoder):
         """Return True if several ranks or devices write records, which are then averaged."""
         if of is None:
             return False
-        if len(self._workers) < _MOST_SCHEMAS:
+        if len(self._workers) < _MOST_WORKERS:
             self._workers.add(of)
         return len(self._workers) > 1
 
@@ -276,7 +277,7 @@ class TutorialDecoder(JsonDecoder):
         if of is None:
             return
         before = self._reached.get((of, keys))
-        if before is None and len(self._reached) >= _MOST_SCHEMAS:
+        if before is None and len(self._reached) >= _MOST_WORKERS:
             return
         went_back = before is not None and step < before and len(self._workers) > 1
         if went_back:
@@ -285,19 +286,12 @@ class TutorialDecoder(JsonDecoder):
         if went_back:
             yield Restart(f"steps went back from {before} to {step}")
 
-    def _schema(self, flat: dict[str, Any]) -> _Schema:
-        present = tuple(flat)
-        known = self._schemas.get(present)
-        if known is None:
-            fields = step_fields(present)
-            known = _Schema(
-                fields,
-                fields.no_metrics | _ABOUT | set(filter(is_name, present)),
-                names_one(present),
-            )
-            if len(self._schemas) < _MOST_SCHEMAS:
-                self._schemas[present] = known
-        return known
+
+@lru_cache(_MOST_SCHEMAS)
+def _schema(present: tuple[str, ...]) -> _Schema:
+    fields = step_fields(present)
+    about = fields.no_metrics | _ABOUT | set(filter(is_name, present))
+    return _Schema(fields, about, names_one(present))
 
 
 def _opened(record: dict[str, Any]) -> dict[str, Any]:

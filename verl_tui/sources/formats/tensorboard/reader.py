@@ -135,6 +135,7 @@ class EventsReader:
         later._plugins = self._plugins.copy()
         for tag in self._scalars:  # their rows come in the order in which tags were met
             later._scalars_of(tag)
+        later._known = self._known.copied(self._scalars, later._scalars)
         return later
 
     def restart(self, reason: str) -> Sequence[Record]:
@@ -234,7 +235,7 @@ def _rows(scalars: Scalars) -> MetricRows:
     """
     import numpy as np  # not before the first frame is drawn
 
-    hundredths = np.clip(np.nan_to_num(scalars.times), 0.0, _LATEST) * 100
+    hundredths = np.fmin(np.fmax(scalars.times, 0.0), _LATEST) * 100
     orders = array("q", hundredths.astype(np.int64).tobytes())
     rows = MetricRows(
         (scalars.key,), scalars.steps[:], (scalars.values[:],), orders, scalars.times[:]

@@ -11,8 +11,12 @@ from array import array
 from itertools import pairwise
 from operator import eq, gt
 from struct import Struct
+from typing import TYPE_CHECKING
 
 from verl_tui.sources.fields.protobuf import signed_varint, varint
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
 
 STEPS = 2**62
 """Steps beyond which no step is meant."""
@@ -77,6 +81,15 @@ class KnownTags:
         """What stands between its time and its summary: the step, unless it is 0, and a tag."""
         self._end = 9
         """Index at which that ends."""
+
+    def copied(
+        self, own: Mapping[str, Scalars], others: Mapping[str, Scalars]
+    ) -> KnownTags:
+        """Return what is known, for other scalars of the same tags."""
+        tags = {scalars: tag for tag, scalars in own.items()}
+        copied = KnownTags()
+        copied._known = {key: others[tags[one]] for key, one in self._known.items()}
+        return copied
 
     def read(self, record: bytes) -> bool:
         """Read a record with its checksum; false where nothing is known of it."""
