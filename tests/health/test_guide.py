@@ -14,7 +14,7 @@ from verl_tui.health.finding import Severity
 from verl_tui.health.guide import CAUSE_NAMES, LIMIT_NAMES, NEEDED, STREAMS
 from verl_tui.health.guide_settings import load_guide
 from verl_tui.health.inputs import COMBINATIONS
-from verl_tui.health.judging import Judging
+from verl_tui.health.judge import Judging
 from verl_tui.health.limits import LIMITS
 from verl_tui.health.suspect_settings import CAUSES
 from verl_tui.indicators import INDICATORS
