@@ -302,11 +302,9 @@ def _reward_falls(stretch: BlockHistory) -> bool:
     reward = stretch.known(1)
     if len(reward) < 4:
         return False
-    size = max(map(abs, reward))
-    line = stretch.course(1)
-    if line.t <= _FALL_T and -line.change >= _FALL * size:
+    if stretch.moves(1, _FALL_T, _FALL):
         return True
-    highest = max(reward)
+    highest, size = max(reward), max(map(abs, reward))
     since_highest = stretch[reward.index(highest) :]
     return (
         highest - reward[-1] >= 2 * _FALL * size
