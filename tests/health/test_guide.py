@@ -56,7 +56,7 @@ def test_everything_named_exists() -> None:
         assert rule.condition == "diagnosis" or rule.advice
         assert rule.window == 1 or rule.why_window, rule.name
     assert set(LIMIT_NAMES) == {"", *LIMITS}
-    assert set(CAUSE_NAMES) == {"", *CAUSES}
+    assert set(CAUSE_NAMES) == {*CAUSES}
     assert set(NEEDED) == {*KINDS, "diagnosis"}
     assert set(DIAGNOSES) == {
         rule.name for rule in load_guide().rules if rule.condition == "diagnosis"

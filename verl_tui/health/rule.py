@@ -155,12 +155,11 @@ class RuleOnRun:
         message, *evidence = judged.report(
             rule.title, context.duration, note, rule.says
         )
-        causes = CAUSES[rule.causes](context.run) if rule.causes else ()
         found = rule.finding(
             message + (f" ({rule.label})" if rule.label else ""),
             (
                 *(f"{key}: {sentence}" for sentence in evidence),
-                *(cause.words for cause in causes),
+                *CAUSES[rule.causes](context.run),
             ),
             since=judged.open.since,
             step=step,

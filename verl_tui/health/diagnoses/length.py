@@ -22,7 +22,6 @@ from verl_tui.health.diagnoses.diagnosis import (
 )
 from verl_tui.health.learnt import is_solved
 from verl_tui.health.limits import known_response_limit, v1_trainer
-from verl_tui.health.suspect_settings import length_cause
 from verl_tui.indicators import validation_keys
 
 if TYPE_CHECKING:
@@ -233,10 +232,6 @@ class LengthExplosion(BlockDiagnosis):
         if cut is None and limit is None:
             return "neither a limit of response length nor a truncated share is known"
         return BlockInputs((length, reward, cut), limit and limit.value)
-
-    def causes(self, context: RuleContext) -> Sequence[str]:
-        """Name the limit that the settings state."""
-        return [cause.words for cause in length_cause(context.run)]
 
     def may_begin(self, blocks: BlockHistory) -> Flags:
         """Return where responses are long enough."""
