@@ -26,8 +26,7 @@ if TYPE_CHECKING:
     from verl_tui.config import Config
     from verl_tui.health.finding import Verdict
     from verl_tui.health.guide import Guide
-    from verl_tui.health.judge import Judge
-    from verl_tui.health.judging import Judging
+    from verl_tui.health.judge import Judge, Judging
     from verl_tui.sources.discovery.passed_over import PassedOver
     from verl_tui.sources.http.addresses import Unreached
 
@@ -86,7 +85,7 @@ class Monitor:
     @cached_property
     def _judging(self) -> Judging:
         """The module that judges runs, imported for the first of them."""
-        from verl_tui.health.judging import Judging
+        from verl_tui.health.judge import Judging
 
         return Judging(self.config.guide)
 

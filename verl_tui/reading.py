@@ -147,7 +147,7 @@ class ReadingThreads:
         meanwhile.
         """
         with suppress(ImportError):  # whoever judges says so
-            import verl_tui.health.judging  # noqa: F401
+            import verl_tui.health.judge  # noqa: F401
         from verl_tui.sources.feed import Feed
 
         return Feed(

@@ -5,13 +5,13 @@ from __future__ import annotations
 import pytest
 from planted import TUTORIAL, VERL, judge, planted
 
-from verl_tui.health.suspect_settings import drift_causes, length_cause
+from verl_tui.health.suspect_settings import CAUSES
 
 
 @pytest.mark.parametrize(
-    ("settings", "names"),
+    ("settings", "words"),
     [
-        ({"kl_coef": 0.001}, ["kl_coef"]),
+        ({"kl_coef": 0.001}, ["kl_coef 0.001 (x) is below"]),
         ({"kl_coef": 0.02}, []),
         (
             {
@@ -19,36 +19,37 @@ from verl_tui.health.suspect_settings import drift_causes, length_cause
                 "actor.use_kl_loss": True,
                 "actor.kl_loss_coef": 0.001,
             },
-            ["kl_coef"],
+            ["kl_loss_coef 0.001 (x) is below 0.01–0.1"],
         ),
-        ({"kl_coef": "1e-3"}, ["kl_coef"]),
-        ({"kl_controller": "fixed"}, ["kl_controller"]),
+        ({"kl_coef": "1e-3"}, ["kl_coef 0.001 (x) is below"]),
+        ({"kl_controller": "fixed"}, ["the KL controller does not adapt"]),
         (
             {"algorithm.kl_ctrl.type": "fixed", "algorithm.kl_ctrl.target_kl": 0.1},
-            ["kl_controller"],
+            ["the KL controller does not adapt"],
         ),
         ({"kl_controller": "adaptive"}, []),
-        ({"actor_rollout_ref.actor.optim.lr": 1e-4}, ["learning_rate"]),
+        ({"actor_rollout_ref.actor.optim.lr": 1e-4}, ["lr 0.0001 (x) is above"]),
         ({"actor_rollout_ref.actor.optim.lr": 1e-6, "critic.optim.lr": 1e-4}, []),
-        ({"actor_rollout_ref.actor.clip_ratio": 0.5}, ["clip_ratio"]),
+        ({"actor_rollout_ref.actor.clip_ratio": 0.5}, ["clip_ratio 0.5 (x) is wider"]),
         ({"actor_rollout_ref.actor.clip_ratio": 0.2}, []),
         ({}, []),
     ],
 )
 def test_what_lets_a_policy_drift(
-    settings: dict[str, object], names: list[str]
+    settings: dict[str, object], words: list[str]
 ) -> None:
     run = planted({"actor/ppo_kl": [0.1]}, VERL, settings)
-    found = drift_causes(run)
-    assert [cause.name for cause in found] == names
-    assert all(cause.words.startswith("config: ") for cause in found)
+    found = CAUSES["drift"](run)
+    assert len(found) == len(words)
+    for sentence, part in zip(found, words, strict=True):
+        assert sentence.startswith("config: ")
+        assert part in sentence
 
 
 def test_the_limit_of_length() -> None:
-    (cause,) = length_cause(
-        planted({"x": [1.0]}, VERL, {"data.max_response_length": 2048})
-    )
-    assert "data.max_response_length 2,048" in cause.words
+    run = planted({"x": [1.0]}, VERL, {"data.max_response_length": 2048})
+    (sentence,) = CAUSES["length"](run)
+    assert "data.max_response_length 2,048" in sentence
 
 
 def test_a_rule_names_them_too() -> None:

@@ -14,7 +14,7 @@ from verl_tui.health.finding import Severity
 from verl_tui.health.guide import CAUSE_NAMES, LIMIT_NAMES, NEEDED, STREAMS
 from verl_tui.health.guide_settings import load_guide
 from verl_tui.health.inputs import COMBINATIONS
-from verl_tui.health.judging import Judging
+from verl_tui.health.judge import Judging
 from verl_tui.health.limits import LIMITS
 from verl_tui.health.suspect_settings import CAUSES
 from verl_tui.indicators import INDICATORS
@@ -56,7 +56,7 @@ def test_everything_named_exists() -> None:
         assert rule.condition == "diagnosis" or rule.advice
         assert rule.window == 1 or rule.why_window, rule.name
     assert set(LIMIT_NAMES) == {"", *LIMITS}
-    assert set(CAUSE_NAMES) == {"", *CAUSES}
+    assert set(CAUSE_NAMES) == {*CAUSES}
     assert set(NEEDED) == {*KINDS, "diagnosis"}
     assert set(DIAGNOSES) == {
         rule.name for rule in load_guide().rules if rule.condition == "diagnosis"

@@ -93,6 +93,15 @@ class BlockHistory(Sequence[Block]):
         """Return the trend of a metric."""
         return trend(self.known(i))
 
+    def moves(self, i: int, t: float, share: float) -> bool:
+        """Return whether a metric has a trend of so many standard errors by so large a share of its
+        size; it falls where t is negative.
+        """
+        line = self.course(i)
+        way = math.copysign(1, t)
+        least = share * max(map(abs, self.known(i)), default=math.inf)
+        return way * line.t >= abs(t) and way * line.change >= least
+
     def slopes(
         self, i: int, places: Places, sizes: Places
     ) -> tuple[Places, Numbers, Numbers]:

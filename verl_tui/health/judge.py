@@ -1,18 +1,19 @@
-"""Judges one run: applies the rules of the guide and the diagnoses."""
+"""Judges runs: applies the rules of the guide and the diagnoses."""
 
 from __future__ import annotations
 
+import re
 from dataclasses import replace
 from functools import partial
 from itertools import chain
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 from verl_tui import debug_log
-from verl_tui.health.advice import fitting
 from verl_tui.health.consequences import step_before, with_causes
 from verl_tui.health.diagnoses import DIAGNOSES
-from verl_tui.health.exported import exported
+from verl_tui.health.diagnoses.dead_groups import may_be_constant
 from verl_tui.health.finding import (
+    SEVERITIES,
     TOO_LARGE,
     Finding,
     NotJudged,
@@ -21,13 +22,16 @@ from verl_tui.health.finding import (
     failed,
     failure,
 )
+from verl_tui.health.guide_settings import load_guide
+from verl_tui.health.limits import response_limit
 from verl_tui.health.moved_first import with_first_moves
 from verl_tui.health.new_lines import in_words, new_lines
 from verl_tui.health.rule import RuleOnRun
 from verl_tui.health.rule_context import rule_context
+from verl_tui.patterns import pattern
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
 
     from verl_tui.health.diagnoses.diagnosis import Diagnosis
     from verl_tui.health.finding import Episode
@@ -83,7 +87,7 @@ class Judge:
         judged, episodes = self._judge(self._by_time, context)
         judged = [*self._judged, *judged]
         findings = [one for one in judged if isinstance(one, Finding)]
-        findings += exported(self.run, self.guide, findings)
+        findings += _exported(self.run, self.guide, findings)
         findings = sorted(with_first_moves(findings, context), key=_weight)
         not_judged = [one for one in judged if isinstance(one, NotJudged)]
         history = [*self._episodes, *episodes]
@@ -176,7 +180,7 @@ def _told(finding: Finding, context: RuleContext) -> Finding:
     """Return a finding with what is new in the log there, if it is a cause itself and judges a
     metric, and without advice that the log refutes.
     """
-    finding = fitting(finding, context)
+    finding = _fitting(finding, context)
     series = context.known(finding.key)
     since = finding.since_step
     is_told = finding.consequence_of is None and finding.severity > Severity.INFO
@@ -213,3 +217,104 @@ def _findings(result: _RuleResult) -> Iterable[Finding]:
     """Return the findings in a result."""
     several = result if isinstance(result, tuple) else (result,)
     return (one for one in several if isinstance(one, Finding))
+
+
+def _exported(run: Run, guide: Guide, known: Iterable[Finding]) -> Iterator[Finding]:
+    """Yield the findings that an exporter states and that were not found here.
+
+    Args:
+        run: The run.
+        guide: The rules, which say what a finding means.
+        known: What was found in its metrics.
+    """
+    found = {one.id for one in known} | guide.silenced
+    stated = [one for source in run.sources.values() for one in source.status.findings]
+    for id, word in dict.fromkeys(stated):
+        if id in found or word not in SEVERITIES:
+            continue
+        rule = guide.rule(id)
+        yield Finding(
+            id,
+            SEVERITIES[word],
+            "stated by verl-tui's exporter, which reads the log itself"
+            + (f": {rule.meaning}" if rule is not None else ""),
+            advice=(rule.advice if rule is not None else "")
+            or "Look at the log with `verl-tui check` where the exporter runs.",
+            source="verl_finding_active",
+        )
+
+
+_GO_BACK = pattern(r"\bgo back to (?:a|the) [^.;,]*", re.IGNORECASE)
+_SCORER = pattern(
+    r"Score by hand [^.]{0,200}\bthe scorer is constant\b[^.]{0,200}\. Otherwise (\w)"
+)
+
+
+def _fitting(finding: Finding, context: RuleContext) -> Finding:
+    """Return a finding without the advice to go back to before the first step, or to look for a
+    constant scorer while scores differ.
+    """
+    advice = finding.advice or ""
+    if _GO_BACK.search(advice) and _from_the_start(finding, context):
+        advice = _GO_BACK.sub(_anew, advice)
+    if _SCORER.search(advice) and not may_be_constant(context, finding.step or 0):
+        advice = _SCORER.sub(lambda found: found[1].upper(), advice)
+    return replace(finding, advice=advice or None)
+
+
+def _anew(found: re.Match[str]) -> str:
+    return ("S" if found[0][0] == "G" else "s") + "tart anew"
+
+
+def _from_the_start(finding: Finding, context: RuleContext) -> bool:
+    """Return whether it began with the run's first steps: no checkpoint is from before."""
+    series = context.known(finding.key or context.indicators.get("reward"))
+    since = finding.since_step
+    if (
+        series is None
+        or since is None
+        or any(at < since for at in context.run.checkpoints)
+    ):
+        return False
+    first, second = (*series.steps[:2], series.steps[0] + 1)[:2]
+    return since <= first <= max(1, second - first)
+
+
+class Judging:
+    """The guide with a user's changes, and judges by it."""
+
+    def __init__(self, overrides: Mapping[str, Any]) -> None:
+        """Read the guide.
+
+        Raises:
+            ValueError: A change makes no sense, see `load_guide`.
+        """
+        self.guide = load_guide(overrides)
+
+    def judge(self, run: Run) -> Judge:
+        """Return a judge for a run."""
+        return Judge(self.guide, run)
+
+    def verdict_on_end(self, end: Run, now: float) -> Verdict:
+        """Judge what is known of a run whose logs have been read from near their end only.
+
+        Only the rules of the guide that are `of_the_end` are asked, which look at nothing but their
+        window: one that compares with the run's past could find something in a part of a log that
+        the whole log refutes. A finding may be older than the part, so none says since when.
+
+        Args:
+            end: The run as if that were all.
+            now: Seconds since the epoch.
+        """
+        rules = tuple([rule for rule in self.guide.rules if rule.of_the_end])
+        found = Judge(replace(self.guide, rules=rules), end).verdict(now).findings
+        return Verdict(tuple([replace(one, since_step=None) for one in found]))
+
+    def band(self, run: Run, indicator: str) -> tuple[float | None, float | None]:
+        """Return the healthy band of an indicator in a run, for charts; open at both ends where the
+        guide knows none.
+        """
+        limit = None
+        if indicator == "response_length":
+            limit = response_limit(run, self.guide).value
+        return self.guide.band(indicator, run.dialect, limit) or (None, None)

@@ -5,7 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
-from numpy.lib.stride_tricks import sliding_window_view
+
+from verl_tui.health.conditions.windows import rolling
 
 if TYPE_CHECKING:
     from verl_tui.health.conditions.windows import Flags, Numbers, Places
@@ -86,8 +87,8 @@ class _Rewards(NamedTuple):
         low = np.minimum.accumulate(self.values)[count - 1]
         high = np.maximum.accumulate(self.values)[count - 1]
         error = np.sqrt((opening.variance + last.variance) / size)
-        start = np.maximum(0, count - _SCORES)
-        largest = abs(self._rows(start, count - start)).max(axis=1)
+        padded = np.append(np.zeros(_SCORES - 1), abs(self.values))
+        largest = rolling(padded, _SCORES, np.maximum)[count + _SCORES - 2]
         risen = last.mean - opening.mean + error > _GAIN * largest
         surely = opening.surely_below(last, size)
         if not lately and sure.any():
@@ -117,22 +118,11 @@ class _Rewards(NamedTuple):
         return (places >= start) & stays & opening.surely_below(top, scores)
 
     def _levels(self, start: Places, size: Places) -> _Levels:
-        rows = self._rows(start, size)
-        mean = rows.sum(axis=1) / size
-        squares = np.square(rows - mean[:, None])
-        _clear_behind(squares, size)
-        return _Levels(mean, squares.sum(axis=1) / (size - 1))
-
-    def _rows(self, start: Places, size: Places) -> Numbers:
-        """Return so many rewards from each of some places on, with zeros behind them."""
-        padded = np.append(self.values, np.zeros(_SCORES))
-        rows: Numbers = sliding_window_view(padded, _SCORES)[start]
-        _clear_behind(rows, size)
-        return rows
-
-
-def _clear_behind(rows: Numbers, size: Places) -> None:
-    """Put zeros behind the first so many numbers of each row."""
-    short = np.flatnonzero(size < _SCORES)
-    is_known = np.arange(_SCORES) < size[short, None]
-    rows[short] = np.where(is_known, rows[short], 0.0)
+        """Return the levels of so many rewards from each of some places on."""
+        middle = self.values.mean()
+        centred = (self.values - middle).astype(np.longdouble)
+        sums, squares = (np.append(0, np.cumsum(one)) for one in (centred, centred**2))
+        mean = (sums[start + size] - sums[start]) / size
+        spread = squares[start + size] - squares[start] - size * mean**2
+        variance = np.maximum(0.0, spread) / (size - 1)
+        return _Levels(*(one.astype(np.float64) for one in (mean + middle, variance)))

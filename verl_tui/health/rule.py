@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import math
+from bisect import bisect_left
 from dataclasses import replace
 from fnmatch import fnmatchcase
 from functools import lru_cache
 from typing import TYPE_CHECKING
 
 from verl_tui.health.applicability import BY_VALUES, FOR_WHOLE_RUN
-from verl_tui.health.breach_filter import without_exempt
 from verl_tui.health.components import components, gaining_components
 from verl_tui.health.conditions import make
 from verl_tui.health.conditions.condition import Judged, number, open_breach
@@ -22,7 +22,7 @@ from verl_tui.indicators import INDICATORS, factor
 from verl_tui.runs.views.devices import logs_device_memory
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Iterable, Iterator, Sequence
 
     from verl_tui.health.conditions.condition import Breach
     from verl_tui.health.guide import Rule
@@ -155,12 +155,11 @@ class RuleOnRun:
         message, *evidence = judged.report(
             rule.title, context.duration, note, rule.says
         )
-        causes = CAUSES[rule.causes](context.run) if rule.causes else ()
         found = rule.finding(
             message + (f" ({rule.label})" if rule.label else ""),
             (
                 *(f"{key}: {sentence}" for sentence in evidence),
-                *(cause.words for cause in causes),
+                *CAUSES[rule.causes](context.run),
             ),
             since=judged.open.since,
             step=step,
@@ -187,7 +186,7 @@ class RuleOnRun:
             return found
 
         cooldown = judged.condition.cooldown
-        return [*without_exempt(breaches, known.steps, is_exempt, cooldown)]
+        return [*_without_exempt(breaches, known.steps, is_exempt, cooldown)]
 
     def _judge_column(
         self, context: RuleContext, series: Sequence[Series], limit: Limit | None
@@ -316,3 +315,50 @@ def _whose(dialects: tuple[str, ...]) -> str:
         "other": "other frameworks'",
     }
     return " or ".join(words[dialect] for dialect in dialects)
+
+
+_OFTEN = 30
+"""The first points of a breach are checked one by one, as many again at every second, and so on."""
+
+
+def _without_exempt(
+    breaches: Iterable[Breach],
+    steps: Sequence[int],
+    is_exempt: Callable[[int], bool],
+    cooldown: int,
+) -> Iterator[Breach]:
+    """Yield the parts of breaches in which the rule was not exempt.
+
+    Args:
+        breaches: The breaches, oldest first.
+        steps: Steps of the metric's points.
+        is_exempt: Returns whether the rule is exempt at a step, by what was known then.
+        cooldown: Points within which a breach that is no longer exempt is the same as before.
+    """
+    for breach in breaches:
+        parts: list[Breach] = []
+        paused = 0
+        for at in _looked_at(breach, steps):
+            is_open = bool(parts) and parts[-1].cleared is None
+            if is_exempt(steps[at]) is not is_open:
+                continue
+            if is_open:
+                paused = at
+                parts[-1] = parts[-1]._replace(cleared=steps[at])
+            elif parts and at - paused <= cooldown:
+                parts[-1] = parts[-1]._replace(cleared=None)
+            else:
+                parts.append(breach._replace(raised=steps[at], cleared=None))
+        for part in parts:
+            end = breach.cleared if part.cleared is None else part.cleared
+            yield part._replace(cleared=end)
+
+
+def _looked_at(breach: Breach, steps: Sequence[int]) -> Iterator[int]:
+    first = at = bisect_left(steps, breach.raised)
+    stop = len(steps)
+    if breach.cleared is not None:
+        stop = bisect_left(steps, breach.cleared)
+    while at < stop:
+        yield at
+        at += 1 + (at - first) // _OFTEN

@@ -5,7 +5,7 @@ figure.
 from __future__ import annotations
 
 from pathlib import PurePath
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 from verl_tui.health.conditions.condition import number
 from verl_tui.health.limits import (
@@ -27,82 +27,66 @@ _CLIP = 0.3
 """PPO's usual clip range is 0.1–0.3 (Schulman et al. 2017, section 6.1): beyond it is wide."""
 
 
-class Suspect(NamedTuple):
-    """A setting that may be to blame."""
-
-    name: str
-    """`kl_coef`, `kl_controller`, `learning_rate`, `clip_ratio` or `max_response_length`."""
-    words: str
-
-
-def drift_causes(run: Run) -> Sequence[Suspect]:
+def _drift(run: Run) -> Sequence[str]:
     """Return the settings that let a policy run away: a weak or fixed KL term, a high learning
     rate, a wide clip.
     """
-    found = [_kl_coef(run), _controller(run)]
-    for name, settings, most, where in _HIGH:
+    found = [*weak_kl_term(run)]
+    for settings, most, where in _HIGH:
         stated = positive_setting(run, settings)
         if stated is not None and stated[1] > most:
-            words = f"config: {_setting(run, *stated)} is {where}"
-            found.append(Suspect(name, words))
-    return [one for one in found if one is not None]
+            found.append(f"config: {_setting(run, *stated)} is {where}")
+    return found
 
 
-def length_cause(run: Run) -> Sequence[Suspect]:
+def weak_kl_term(run: Run) -> Sequence[str]:
+    """Return the settings by which the KL term is weak, or its controller a fixed one."""
+    found = []
+    coefficient = kl_coefficient(run)
+    low, high = KL_COEF
+    if coefficient is not None and coefficient[1] < low:
+        words = _setting(run, *coefficient)
+        found.append(f"config: {words} is below {number(low)}–{number(high)}")
+    if adaptive(run) is False:
+        stated = run.config.find(_CONTROLLERS)
+        fixed = "the KL controller is a fixed one"
+        words = fixed if stated is None else _setting(run, *stated)
+        found.append(f"config: {words}: the KL controller does not adapt")
+    return found
+
+
+def _length(run: Run) -> Sequence[str]:
     """Return the limit of response length where the settings state it."""
     stated = positive_setting(run, RESPONSE_LIMITS)
-    if stated is None:
-        return []
-    return [Suspect("max_response_length", f"config: {_setting(run, *stated)}")]
+    return [] if stated is None else [f"config: {_setting(run, *stated)}"]
 
 
-CAUSES: Mapping[str, Callable[[Run], Sequence[Suspect]]] = {
-    "drift": drift_causes,
-    "length": length_cause,
+CAUSES: Mapping[str, Callable[[Run], Sequence[str]]] = {
+    "": lambda _: [],
+    "drift": _drift,
+    "length": _length,
 }
-"""Name in the guide -> the settings to check."""
-
-
-def _kl_coef(run: Run) -> Suspect | None:
-    stated = kl_coefficient(run)
-    low, high = KL_COEF
-    if stated is None or stated[1] >= low:
-        return None
-    return Suspect(
-        "kl_coef",
-        f"config: {_setting(run, *stated)} is below {number(low)}–{number(high)}",
-    )
-
-
-def _controller(run: Run) -> Suspect | None:
-    if adaptive(run) is not False:
-        return None
-    stated = run.config.find(
-        ["kl_controller", "kl_ctrl.type", "kl_ctrl_type", "kl_ctrl", "adap_kl_ctrl"]
-    )
-    words = "the KL controller is a fixed one"
-    if stated is not None:
-        words = _setting(run, *stated)
-    return Suspect(
-        "kl_controller", f"config: {words}: the KL controller does not adapt"
-    )
-
-
+"""Name in the guide -> returns the settings that may be to blame, a sentence each."""
+_CONTROLLERS = [
+    "kl_controller",
+    "kl_ctrl.type",
+    "kl_ctrl_type",
+    "kl_ctrl",
+    "adap_kl_ctrl",
+]
 _HIGH = (
     (
-        "learning_rate",
         ("actor.optim.lr", "actor_lr", "actor_learning_rate", "learning_rate", "lr"),
         _LEARNING_RATE,
         f"above {number(_LEARNING_RATE)} (heuristic)",
     ),
     (
-        "clip_ratio",
         ("actor.clip_ratio", "clip_ratio", "cliprange", "clip_range", "epsilon"),
         _CLIP,
         f"wider than the usual 0.1–{number(_CLIP)}",
     ),
 )
-"""Public name of a suspect, its settings, the highest usual value, and what a higher one is."""
+"""Settings, the highest usual value, and what a higher one is."""
 
 
 def _setting(run: Run, key: str, value: object) -> str:

@@ -183,29 +183,41 @@ class Surge(Condition):
         values, recent, window = column.values, self.recent, self.window
         low = rolling(values, recent, np.minimum)
         places = self.needs - 1 + np.flatnonzero(low[self.needs - 1 :] > self.floor)
-        half = window - window // 2
-        newer = [rows(values, half, some) for some in pieces(places - recent, half)]
-        usual = np.concatenate([np.median(some, axis=1) for some in newer])
-        is_high = low[places] > self.factor * usual
+        is_high = self._may_be(values, low, places)
         past = values[:0]
-        until = recent - 1
-        for place, may_be in zip(places.tolist(), is_high.tolist(), strict=True):
-            if place <= until or not (may_be or place <= until + window):
-                continue
-            # After a surge the points before lack those of the surge.
-            begin = place + 1 - recent
-            start = max(begin - window, until + 1 - recent)
-            known = np.append(past, values[start:begin])[-window:]
-            level = float(_usual(known[None])[0])
-            limit = max(self.factor * level, self.floor)
-            if low[place] <= limit:
-                continue
-            end, past = self._end(values, place, limit, known)
-            facts = {"limit": limit, "level": level, **self._newest(column, level)}
-            yield Spell(begin, place, end, facts)
-            if end is None:
+        until: int | None = recent - 1
+        while until is not None:
+            near = is_high | (places <= until + window)
+            for place in places[near & (places > until)].tolist():
+                # After a surge the points before lack those of the surge.
+                begin = place + 1 - recent
+                start = max(begin - window, until + 1 - recent)
+                known = np.append(past, values[start:begin])[-window:]
+                level = float(_usual(known[None])[0])
+                limit = max(self.factor * level, self.floor)
+                if low[place] > limit:
+                    until, past = self._end(values, place, limit, known)
+                    facts = {"limit": limit, "level": level}
+                    newest = self._newest(column, level)
+                    yield Spell(begin, place, until, {**facts, **newest})
+                    break
+            else:
                 return
-            until = end
+
+    def _may_be(self, values: Numbers, low: Numbers, places: Places) -> Flags:
+        """Return at which places the last points lie far above the newer half of the points before;
+        the least of these spares most of the sorting.
+        """
+        half = self.window - self.window // 2
+        least = rolling(values, half, np.minimum)[places - self.recent]
+        found: Flags = low[places] > self.factor * least
+        (some,) = np.nonzero(found)
+        newer = [
+            np.median(rows(values, half, part - self.recent), axis=1)
+            for part in pieces(places[some], half)
+        ]
+        found[some] = low[places[some]] > self.factor * np.concatenate(newer)
+        return found
 
     def _end(
         self, values: Numbers, start: int, limit: float, past: Numbers

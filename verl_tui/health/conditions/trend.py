@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass
 from itertools import pairwise
-from statistics import fmean
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
@@ -46,28 +44,9 @@ class Trend(NamedTuple):
 
 def trend(values: Sequence[float]) -> Trend:
     """Fit a line by least squares; too few values have no trend."""
-    count = len(values)
-    if count < 4:
-        return Trend(0.0, 0.0)
-    size = max(map(abs, values))
-    if size > _HUGE:
-        line = trend([value / size for value in values])
-        return Trend(line.change * size, line.t)
-    middle = (count - 1) / 2
-    mean = fmean(values)
-    spread = count * (count * count - 1) / 12
-    slope = sum([(i - middle) * value for i, value in enumerate(values)]) / spread
-    squares = [
-        (value - mean - slope * (i - middle)) ** 2 for i, value in enumerate(values)
-    ]
-    error = math.sqrt(sum(squares) / (count - 2) / spread)
-    change = slope * (count - 1)
-    # A perfect line has no error: any slope is then beyond chance, none is none. Rounding leaves a
-    # trace of both.
-    if error <= 1e-12 * max(abs(mean), abs(slope)):
-        is_level = abs(slope) * count <= 1e-9 * abs(mean)
-        return Trend(change, 0.0 if is_level else math.copysign(math.inf, slope))
-    return Trend(change, slope / error)
+    last = np.array([len(values) - 1])
+    change, t = trends(np.array(values, np.float64), len(values), last)
+    return Trend(float(change[0]), float(t[0]))
 
 
 def trends(values: Numbers, size: int, last: Places) -> tuple[Numbers, Numbers]:
@@ -95,7 +74,8 @@ def _lines(windows: Numbers) -> Numbers:
     error = np.sqrt(np.einsum("ij,ij->i", windows, windows) / (size - 2) / spread)
     with np.errstate(divide="ignore", invalid="ignore"):
         t: Numbers = slope / error
-    # as in `trend`
+    # A perfect line has no error: any slope is then beyond chance, none is none. Rounding leaves a
+    # trace of both.
     perfect = error <= 1e-12 * np.maximum(abs(mean), abs(slope))
     is_level = abs(slope) * size <= 1e-9 * abs(mean)
     t[perfect] = np.where(is_level, 0.0, np.copysign(np.inf, slope))[perfect]

@@ -18,6 +18,7 @@ from verl_tui.health.conditions.condition import (
     open_breach,
 )
 from verl_tui.health.finding import Episode, Finding, NotJudged
+from verl_tui.health.suspect_settings import CAUSES
 from verl_tui.indicators import INDICATORS
 from verl_tui.toml_tables import toml_table
 
@@ -315,10 +316,6 @@ class BlockDiagnosis(Diagnosis):
         lead = {"lead": self.keys[0], "level": newest.levels[0]}
         return BlockFinding(since, key, {**own, **lead, **facts}, evidence, case)
 
-    def causes(self, context: RuleContext) -> Sequence[str]:  # noqa: ARG002 - most need no settings
-        """Return the settings that may be to blame, one sentence each."""
-        return ()
-
     def look(self, context: RuleContext) -> Finding | str | None:
         """Judge the new blocks."""
         inputs = self._lacks(context) or self.inputs(context)
@@ -421,7 +418,7 @@ class BlockDiagnosis(Diagnosis):
             return None
         return self.finding(
             found.facts,
-            (*found.evidence, *self.causes(context)),
+            (*found.evidence, *CAUSES[self.rule.causes](context.run)),
             case=found.case,
             since=self.open.since,
             step=self.history[-1].last,

@@ -292,14 +292,9 @@ def _fallen(stretch: BlockHistory) -> bool:
 
 
 def _risen(stretch: BlockHistory) -> bool:
-    values = stretch.known(1)
-    if len(values) < 4:
-        return True
-    line = stretch.course(1)
-    size = max(map(abs, values))
-    if line.t >= _FLAT_T and line.change >= _GAIN * size:
-        return True
-    return line.t >= _SURE_T and line.change >= _SURE_GAIN * size
+    rises = ((_FLAT_T, _GAIN), (_SURE_T, _SURE_GAIN))
+    is_known = len(stretch.known(1)) >= 4
+    return not is_known or any(stretch.moves(1, *least) for least in rises)
 
 
 class _Explosion(NamedTuple):

@@ -19,8 +19,6 @@ from verl_tui.health.diagnoses.diagnosis import (
 from verl_tui.runs.views.devices import utilization_keys
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
     from verl_tui.health.blocks import BlockHistory
     from verl_tui.health.conditions.windows import Flags
     from verl_tui.health.rule_context import RuleContext
@@ -74,7 +72,21 @@ class GpuUneven(BlockDiagnosis):
         newest = blocks[-_LASTS:]
         since = self.newest.since if self.newest is not None else newest[0].first
         levels = [one * self.depends_on for one in newest[-1].levels]
-        return self._told(levels, idle, since, newest[-1].last)
+        working = [level for i, level in enumerate(levels) if i not in idle]
+        evidence = [
+            f"{key}: {number(level)}% up to step {newest[-1].last}"
+            for key, level in zip(self.keys, levels, strict=True)
+        ]
+        return self.told(
+            since,
+            self.keys[idle[0]],
+            evidence,
+            names=", ".join(_device(self.keys[i]) for i in idle),
+            work=("works", "work")[len(idle) > 1],
+            shares=", ".join(f"{number(levels[i])}%" for i in idle),
+            count=len(levels),
+            others=fmean(filterfalse(math.isnan, working)),
+        )
 
     def _idle(self, blocks: BlockHistory) -> Flags:
         """Return for each block which devices did little in the last ones beside others that
@@ -93,25 +105,6 @@ class GpuUneven(BlockDiagnosis):
         idle = percent < np.minimum(self.rule.threshold, least)[:, None]
         idle[1:] &= idle[:-1].copy()
         return idle
-
-    def _told(
-        self, levels: Sequence[float], idle: Sequence[int], since: int, last: int
-    ) -> BlockFinding:
-        working = [level for i, level in enumerate(levels) if i not in idle]
-        evidence = [
-            f"{key}: {number(level)}% up to step {last}"
-            for key, level in zip(self.keys, levels, strict=True)
-        ]
-        return self.told(
-            since,
-            self.keys[idle[0]],
-            evidence,
-            names=", ".join(_device(self.keys[i]) for i in idle),
-            work=("works", "work")[len(idle) > 1],
-            shares=", ".join(f"{number(levels[i])}%" for i in idle),
-            count=len(levels),
-            others=fmean(filterfalse(math.isnan, working)),
-        )
 
 
 def _device(key: str | None) -> str:

@@ -22,7 +22,6 @@ from verl_tui.health.diagnoses.diagnosis import (
 )
 from verl_tui.health.learnt import is_solved
 from verl_tui.health.limits import known_response_limit, v1_trainer
-from verl_tui.health.suspect_settings import length_cause
 from verl_tui.indicators import validation_keys
 
 if TYPE_CHECKING:
@@ -234,10 +233,6 @@ class LengthExplosion(BlockDiagnosis):
             return "neither a limit of response length nor a truncated share is known"
         return BlockInputs((length, reward, cut), limit and limit.value)
 
-    def causes(self, context: RuleContext) -> Sequence[str]:
-        """Name the limit that the settings state."""
-        return [cause.words for cause in length_cause(context.run)]
-
     def may_begin(self, blocks: BlockHistory) -> Flags:
         """Return where responses are long enough."""
         length = blocks.levels(0)
@@ -302,11 +297,9 @@ def _reward_falls(stretch: BlockHistory) -> bool:
     reward = stretch.known(1)
     if len(reward) < 4:
         return False
-    size = max(map(abs, reward))
-    line = stretch.course(1)
-    if line.t <= _FALL_T and -line.change >= _FALL * size:
+    if stretch.moves(1, _FALL_T, _FALL):
         return True
-    highest = max(reward)
+    highest, size = max(reward), max(map(abs, reward))
     since_highest = stretch[reward.index(highest) :]
     return (
         highest - reward[-1] >= 2 * _FALL * size

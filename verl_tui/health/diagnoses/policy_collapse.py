@@ -14,7 +14,7 @@ from verl_tui.health.diagnoses.diagnosis import Diagnosis
 from verl_tui.health.inputs import column_of
 from verl_tui.health.learnt import learning
 from verl_tui.health.limits import kl_band, target_kl
-from verl_tui.health.suspect_settings import drift_causes
+from verl_tui.health.suspect_settings import CAUSES, weak_kl_term
 from verl_tui.indicators import HOME_MADE, INDICATORS
 from verl_tui.means import finite
 
@@ -316,7 +316,7 @@ class PolicyCollapse(Diagnosis):
             return what, None
         return what, self.finding(
             {"jumped": breach.what, "newest": kl.values[-1]},
-            [cause.words for cause in drift_causes(context.run)],
+            CAUSES["drift"](context.run),
             case="jump",
             since=breach.since,
             step=step,
@@ -340,16 +340,14 @@ class PolicyCollapse(Diagnosis):
         edge = watch.open.since
         facts = watch.spell.facts
         signs, shown = _signs_of(context, reward, edge)
-        causes = drift_causes(context.run)
-        by_kl = any(one.name in ("kl_coef", "kl_controller") for one in causes)
         return self.finding(
             {
                 "level": facts["level"],
                 "foot": facts.get("foot", reward.values[-1]),
                 "signs": signs,
             },
-            [*shown, *(cause.words for cause in causes)],
-            case="kl-term" if by_kl else "",
+            [*shown, *CAUSES["drift"](context.run)],
+            case="kl-term" if weak_kl_term(context.run) else "",
             since=edge,
             step=step,
             key=reward.key,

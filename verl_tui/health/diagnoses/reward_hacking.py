@@ -183,20 +183,11 @@ class RewardHacking(BlockDiagnosis):
             return None
         validations = range(3, 3 + self.depends_on.validations)
         # Where any validation follows, the reward stands for something.
-        if any(_follows(stretch, i) for i in validations):
+        if any(stretch.moves(i, _FOLLOW_T, _FOLLOW) for i in validations):
             return None
         gain = line.change if low >= 0.0 and high <= 1.0 else None
         signs = (_validation(stretch, i, gain, self.keys[i]) for i in validations)
         return next(filter(None, signs), None) or _samples(stretch, self.keys)
-
-
-def _follows(stretch: BlockHistory, i: int) -> bool:
-    """Return whether a validation score rises with the reward."""
-    values = stretch.known(i)
-    if len(values) < 4:
-        return False
-    line = stretch.course(i)
-    return line.t >= _FOLLOW_T and line.change >= _FOLLOW * max(map(abs, values))
 
 
 def _validation(
@@ -221,7 +212,7 @@ def _validation(
     begin, first = points[0]
     _, now = points[-1]
     size = max(abs(value) for _, value in points)
-    if line.t <= _FALL_T and -line.change >= _FALL * size:
+    if stretch.moves(i, _FALL_T, _FALL):
         step, best = max(points, key=itemgetter(1))
         words = f"validation fell: {number(best)} at step {step}, now {number(now)}"
         return _Sign(words, key, step)

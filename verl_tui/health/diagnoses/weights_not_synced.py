@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import math
 from bisect import bisect_right
-from functools import lru_cache
+from fractions import Fraction
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
@@ -156,17 +156,12 @@ def _enough(one: _Same, count: int) -> bool:
     return one.seen * chance ** (one.times - 1) <= _UNLIKELY
 
 
-@lru_cache(256)
 def _answers(value: float) -> int | None:
     """Return the number of answers that a value is a share of, or a round number; None if it is
     neither.
     """
-    for answers in range(1, _MOST_ANSWERS + 1):
-        close = _SINGLE if answers <= _COARSE else _DOUBLE
-        if _is_share(value, answers, close):
-            return answers
+    for most, close in ((_COARSE, _SINGLE), (_MOST_ANSWERS, _DOUBLE)):
+        share = Fraction(value).limit_denominator(most)
+        if abs(value - share) < close:
+            return share.denominator
     return None
-
-
-def _is_share(value: float, whole: int, close: float) -> bool:
-    return abs(value * whole - round(value * whole)) < close * whole
