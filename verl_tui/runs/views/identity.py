@@ -10,7 +10,7 @@ import re
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from verl_tui.patterns import pattern
-from verl_tui.runs.settings import EACH, GPUS, NODES, PROMPTS, is_open, number
+from verl_tui.runs.settings import NAMES, is_open, number
 from verl_tui.toml_tables import toml_table
 
 if TYPE_CHECKING:
@@ -33,16 +33,18 @@ _TABLE: dict[str, dict[str, str]] = toml_table(__file__, "identity.toml")
 _SPELLINGS = {
     label: tuple(names.split())
     for label, names in (*_TABLE["names"].items(), *_TABLE["known"].items())
-} | {"responses per prompt": EACH}
+} | {"responses per prompt": NAMES["responses"]}
 """Label of a fact -> the settings that state it."""
 _ABOVE_ZERO = frozenset({"LoRA rank", "epochs", "total steps"})
 """Facts that only have a meaning above 0."""
 _KL_SWITCHES = {"loss": "use_kl_loss", "reward": "use_kl_in_reward"}
 """Place of verl's KL penalty -> its switch."""
+_PARTS = ("prompts", "responses", "gpus", "nodes")
 _IDENTIFYING = frozenset(
     (
         *(name for label in _TABLE["known"] for name in _SPELLINGS[label]),
-        *(*EACH, *PROMPTS, *GPUS, *NODES, *_KL_SWITCHES.values()),
+        *(name for part in _PARTS for name in NAMES[part]),
+        *_KL_SWITCHES.values(),
         *("adv_estimator", "advantage_estimator", "loss_mode"),
     )
 )
@@ -126,21 +128,21 @@ def _batch(settings: RunSettings) -> Fact | None:
     prompts.
     """
     return (
-        _times(settings, "batch", (PROMPTS, EACH), "response")
+        _times(settings, "batch", ("prompts", "responses"), "response")
         or _fact(settings, "responses per prompt")
         or _fact(settings, "batch")
     )
 
 
 def _gpus(settings: RunSettings) -> Fact | None:
-    return _times(settings, "GPUs", (GPUS, NODES), "node")
+    return _times(settings, "GPUs", ("gpus", "nodes"), "node")
 
 
 def _times(
-    settings: RunSettings, label: str, names: Sequence[Sequence[str]], word: str
+    settings: RunSettings, label: str, parts: Sequence[str], word: str
 ) -> Fact | None:
     """Return a product of two figures, `1024 × 5 responses`, or the first of them alone."""
-    one, other = map(settings.stated, names)
+    one, other = (settings.stated(NAMES[part]) for part in parts)
     if one is None or other is None:
         return None if one is None else Fact(label, short(one[1]), one[0])
     many = f"{short(other[1])} {word}{'s' * (other[1] != 1)}"
