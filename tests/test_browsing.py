@@ -326,26 +326,6 @@ def test_a_browser_is_idle_only_once_all_its_notices_are_given(tmp_path: Path) -
     assert not any(idle)
 
 
-def test_the_thread_ends_without_work_and_comes_back_with_it(
-    screen: Screen, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(worker, "IDLE", 0.0)
-    monkeypatch.setattr(worker, "PAUSE", 0.0)
-    for step in range(3):
-        place = screen.dump(tmp_path / f"{step}.jsonl", row(step))
-        assert screen.sample(0, place).response == f"Answer {step}"
-        screen.known(place)
-        while threads := [
-            one for one in threading.enumerate() if one.name == "samples"
-        ]:
-            threads[0].join(10)
-        assert screen.browser.idle
-    screen.page(place)
-    assert not [one for one in threading.enumerate() if one.name == "samples"], (
-        "all is known"
-    )
-
-
 def test_another_place_is_read_before_the_rest_of_the_first(
     screen: Screen, tmp_path: Path
 ) -> None:

@@ -1,19 +1,18 @@
-"""Map the metrics of several frameworks to indicators.
+"""Map the metrics of several frameworks to indicators: `indicators.toml`.
 
-The ids are public and stable: rules, exporters and users' settings name them. Spellings are those
-of verl (v0.1 to v0.9), of its tutorials, and of TRL, OpenRLHF, slime, prime-rl and NeMo-RL as read
-in their sources.
+The ids are public and stable: rules, exporters and users' settings name them.
 """
 
 from __future__ import annotations
 
 from functools import cache, lru_cache
 from types import MappingProxyType
-from typing import TYPE_CHECKING, NamedTuple, TypeAlias
+from typing import TYPE_CHECKING, NamedTuple, cast
 
 from verl_tui.distributions import one_each, spreads
 from verl_tui.metrics import Direction, Group, modern
 from verl_tui.patterns import NamePattern, pattern
+from verl_tui.toml_tables import toml_table
 from verl_tui.trainers import trainers, writers
 
 if TYPE_CHECKING:
@@ -74,155 +73,7 @@ _AUXILIARY: tuple[NamePattern, ...] = tuple(
     )
 )
 
-# id, label, unit, direction, group; then spellings in order of preference: verl's, the tutorials',
-# those of TRL, OpenRLHF, slime, prime-rl and NeMo-RL, whose writers often put `train/` before a
-# name: each is tried both ways; and those of home-made logs, which say that they are means in
-# several ways.
-_Row: TypeAlias = tuple[str, str, str, Direction, Group, str, str, str, str]
-_TABLE: tuple[_Row, ...] = (
-    (
-        *("reward", "reward", "", "up", "reward"),
-        "critic/score/mean critic/rewards/mean",
-        "rollout/reward_mean reward/mean avg_reward train/reward verl_average_reward reward_mean"
-        " reward/reward",
-        # slime's `rollout/rewards` is normalised within groups (`ray/rollout.py`): no reward.
-        # prime-rl trains on the effective episodes, `all` holds failed and cancelled ones.
-        "reward rollout/raw_reward agg/effective/agent/reward/mean agg/all/agent/reward/mean"
-        " objective/scores reward/total",
-        "reward",
-    ),
-    (
-        *("reward_std", "reward spread", "", "", "reward"),
-        "",
-        "rollout/reward_std reward/std",
-        "reward_std group_reward_std std_reward",
-        "",
-    ),
-    (
-        # OpenRLHF `models/loss.py:229`, slime `megatron_utils/loss.py`: old minus new
-        # log-probability; TRL `ppo_trainer.py`; `async_grpo_trainer.py:1026` calls it `kl`.
-        *("policy_kl", "policy KL", "nats/token", "near", "kl"),
-        "actor/ppo_kl",
-        "ppo/kl_div rollout/kl_div kl_div",
-        "ppo_kl policy/approxkl_avg kl",
-        "",
-    ),
-    (
-        # TRL `grpo_trainer.py:3238`, OpenRLHF `ray/ppo_actor.py:332`, slime, NeMo-RL
-        # `loss_functions.py` (without its coefficient). Whoever logs a mean KL of his own making
-        # penalises the distance from the reference with it.
-        *("reference_kl", "reference KL", "nats/token", "near", "kl"),
-        "actor/kl_loss actor/reward_kl_penalty",
-        "kl/divergence train/kl_div kl",
-        "kl kl_loss kl_penalty",
-        "kl kl_divergence",
-    ),
-    (
-        *("policy_loss", "policy loss", "", "", "loss"),
-        "actor/pg_loss",
-        "ppo/policy_loss policy/loss policy_loss",
-        "policy_loss pg_loss loss/policy_avg loss loss/mean",
-        "",
-    ),
-    (
-        *("value_loss", "value loss", "", "down", "loss"),
-        "critic/vf_loss",
-        "ppo/value_loss value/loss value_loss",
-        "critic_loss loss/value_avg",
-        "",
-    ),
-    (
-        *("entropy", "entropy", "nats/token", "", "optimisation"),
-        "actor/entropy actor/entropy_loss",
-        "ppo/entropy ppo/entropy_loss entropy",
-        "entropy entropy_loss approx_entropy rollout/entropy entropy/all/mean policy/entropy_avg",
-        "entropy",
-    ),
-    (
-        *("clip_fraction", "clip fraction", "share", "", "optimisation"),
-        "actor/pg_clipfrac",
-        "ppo/clip_ratio clip_ratio",
-        "clip_ratio/region_mean clip_ratio pg_clipfrac ppo_clip_ratio policy/clipfrac_avg",
-        "",
-    ),
-    (
-        *("grad_norm", "gradient norm", "", "", "optimisation"),
-        "actor/grad_norm",
-        "ppo/grad_norm grad_norm",
-        "grad_norm actor_grad_norm optim/grad_norm",
-        "",
-    ),
-    (
-        *("response_length", "response length", "tokens", "", "length"),
-        "response_length/mean",
-        "rollout/response_length_mean generation/length",
-        "completions/mean_length completion_length response_length rollout/response_len/mean "
-        "rollout/response_lengths mean_gen_tokens_per_sample",
-        "completion_len completion_length response_len response_length",
-    ),
-    (
-        *("truncated_share", "truncated share", "share", "down", "length"),
-        "response_length/clip_ratio",
-        "",
-        "completions/clipped_ratio response_clip_ratio rollout/truncated_ratio",
-        "",
-    ),
-    (
-        *("log_prob", "log-probability", "nats/token", "", "engine"),
-        "rollout_corr/rollout_log_ppl",
-        "generation/log_prob",
-        "",
-        "",
-    ),
-    (
-        # prime-rl logs both of the first two; its `perf/throughput` is of all GPUs together.
-        *("throughput", "throughput", "", "up", "throughput"),
-        "perf/throughput_per_gpu perf/throughput",
-        "throughput/samples_per_second",
-        "perf/tokens_per_gpu_per_sec performance/tokens_per_sec_per_gpu",
-        "",
-    ),
-    (
-        *("step_time", "step time", "s", "down", "timing"),
-        "timing_s/step perf/time_per_step train/time(s)",
-        "",
-        "step_time timing/step_total perf/step_time time/step timing/train/total_step_time",
-        "",
-    ),
-    (
-        *("generation_time", "generation time", "s", "down", "timing"),
-        "timing_s/gen",
-        "verl_sample_generation_seconds",
-        "timing/generation timing/train/generation",
-        "",
-    ),
-    (
-        *("gpu_utilization", "GPU utilisation", "percent", "up", "system"),
-        "",
-        "system/gpu_util system/gpu_utilization gpu_util gpu_utilization",
-        "ray_node_gpus_utilization DCGM_FI_DEV_GPU_UTIL",
-        "",
-    ),
-    (
-        # Memory in MiB or bytes is left out: an amount is no share of what there is.
-        *("gpu_memory", "GPU memory", "percent", "", "system"),
-        "",
-        "system/memory_util memory_util",
-        "",
-        "",
-    ),
-    ("validation", "validation", "", "up", "validation", "", "", "", ""),
-    (
-        # OpenRLHF `models/loss.py:218`; NeMo-RL `docs/guides/grpo.md:631-645`, of whose two KLs the
-        # second is ruled by single tokens; TRL `grpo_trainer.py:2785`; prime-rl `rl/train.py`.
-        *("engine_mismatch", "engine mismatch", "", "near", "engine"),
-        "training/rollout_probs_diff_mean rollout_corr/kl actor/rollout_corr/kl",
-        "",
-        "sampling/sampling_logp_difference/mean vllm_kl train_rollout_logprob_abs_diff "
-        "mismatch_kl/all/mean gen_kl_error token_mult_prob_error policy_kl_error",
-        "",
-    ),
-)
+_TABLE: dict[str, dict[str, str]] = toml_table(__file__, "indicators.toml")
 _MEANS = ("{}", "mean_{}", "avg_{}", "average_{}", "{}_mean", "{}_avg")
 """How home-made logs call a mean."""
 
@@ -232,37 +83,43 @@ def _means(own: str) -> list[str]:
     return [spelling for name in names for spelling in (name, f"train/{name}")]
 
 
-def _spellings(verl: str, tutorial: str, others: str, own: str) -> tuple[str, ...]:
-    prefixed = (
-        spelling for name in others.split() for spelling in (name, f"train/{name}")
+def _spellings(row: Mapping[str, str]) -> tuple[str, ...]:
+    verl, tutorials, others = (
+        row.get(whose, "").split() for whose in ("verl", "tutorials", "others")
     )
-    known = (*verl.split(), *tutorial.split(), *prefixed, *_means(own))
-    return tuple(dict.fromkeys(known))
+    prefixed = (spelling for name in others for spelling in (name, f"train/{name}"))
+    return (*verl, *tutorials, *prefixed)
 
 
-def _indicator(row: _Row) -> Indicator:
-    if row[0] == "validation":
-        return Indicator(*row[:5], spellings=(*_CORE, *_AUXILIARY))
-    return Indicator(*row[:5], spellings=_spellings(*row[5:]))
+def _indicator(id: str, row: Mapping[str, str]) -> Indicator:
+    known = (*_spellings(row), *_means(row.get("home_made", "")))
+    return Indicator(
+        id,
+        row["label"],
+        row.get("unit", ""),
+        cast("Direction", row.get("direction", "")),
+        cast("Group", row["group"]),
+        (*_CORE, *_AUXILIARY) if id == "validation" else tuple(dict.fromkeys(known)),
+    )
 
 
 INDICATORS: Mapping[str, Indicator] = MappingProxyType(
-    {row[0]: _indicator(row) for row in _TABLE}
+    {id: _indicator(id, row) for id, row in _TABLE.items()}
 )
 """Indicator id -> indicator, in the order of showing."""
 
 HOME_MADE = frozenset(
     name
-    for *_, verl, tutorial, others, own in _TABLE
-    for name in _means(own)
-    if name not in _spellings(verl, tutorial, others, "")
+    for row in _TABLE.values()
+    for name in _means(row.get("home_made", ""))
+    if name not in _spellings(row)
 )
 """Spellings of home-made logs alone: nobody says whether they are per token or of a whole
 response.
 """
 
 TUTORIALS_OWN: Mapping[str, frozenset[str]] = MappingProxyType(
-    {row[0]: frozenset(row[6].split()) for row in _TABLE}
+    {id: frozenset(row.get("tutorials", "").split()) for id, row in _TABLE.items()}
 )
 """Indicator id -> the spellings of verl's tutorials."""
 

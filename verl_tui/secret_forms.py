@@ -1,5 +1,6 @@
-"""What secrets look like, as tables: names of settings and variables, the forms that services give
-their keys, addresses that let anybody write to a chat, programs that take a password as a word.
+"""What secrets look like: names of settings and variables, places; and by `secret_forms.toml` the
+forms that services give their keys, addresses that let anybody write to a chat, programs that take
+a password as a word.
 """
 
 from __future__ import annotations
@@ -7,6 +8,7 @@ from __future__ import annotations
 import re
 
 from verl_tui.patterns import pattern
+from verl_tui.toml_tables import toml_table
 
 NAMES = (
     r"(?:api|access|secret|private|auth|account|subscription|encryption|signing|master"
@@ -47,105 +49,14 @@ SAYS_NOTHING = (
 )
 """Values that are no secrets under any name: switches, counts, references, signs."""
 
-_FORMS = (
-    (r"hf_[A-Za-z0-9]{20,}|api_org_[A-Za-z0-9]{20,}", "Hugging Face"),
-    (r"sk-[\w-]{20,}", "OpenAI, Anthropic, OpenRouter, DeepSeek and others"),
-    (r"(?:sk|rk|pk)_(?:live|test)_[A-Za-z0-9]{10,}|whsec_[A-Za-z0-9+/=]{20,}", "Stripe"),
-    (r"gh[pousr]_[A-Za-z0-9]{20,}|github_pat_\w{20,}", "GitHub"),
-    (r"gl(?:pat|dt|ptt|rt|soat|cbt|ft|imt|agent|oas)-[\w-]{16,}", "GitLab"),
-    (r"(?:A[KS]IA|ABIA|ACCA)[0-9A-Z]{16}", "AWS"),
-    (r"xox[abeprs]-[\w-]{10,}|xapp-[\w-]{10,}", "Slack"),
-    (r"\d{8,10}:AA[\w-]{32,}", "Telegram"),
-    (r"wandb_v\d_\w{20,}", "W&B"),
-    (r"nvapi-[\w-]{20,}", "NVIDIA"),
-    (r"AIza[\w-]{35}|ya29\.[\w-]{20,}|GOCSPX-[\w-]{20,}", "Google"),
-    (r"npm_[A-Za-z0-9]{30,}", "npm"),
-    (r"pypi-[\w-]{40,}", "PyPI"),
-    (r"gsk_\w{20,}", "Groq"),
-    (r"xai-[A-Za-z0-9-]{20,}", "xAI"),
-    (r"r8_[A-Za-z0-9]{20,}", "Replicate"),
-    (r"dapi[0-9a-f]{32}", "Databricks"),
-    (r"hv[sbr]\.[\w-]{20,}|s\.(?=\w*\d)(?=\w*[A-Z])[A-Za-z0-9]{24}\b", "Vault"),
-    (r"SG\.[\w-]{16,}\.[\w-]{16,}", "SendGrid"),
-    (r"AGE-SECRET-KEY-1[0-9A-Za-z]{20,}", "age"),
-    (r"pplx-[A-Za-z0-9]{32,}", "Perplexity"),
-    (r"csk-[A-Za-z0-9]{32,}", "Cerebras"),
-    (r"tgp_v\d_[\w-]{20,}", "Together"),
-    (r"rpa_[0-9A-Z]{32,}", "RunPod"),
-    (r"a[ks]-[A-Za-z0-9]{22}", "Modal"),
-    (r"pcsk_\w{20,}", "Pinecone"),
-    (r"lsv2_[a-z]{2}_\w{20,}", "LangSmith"),
-    (r"glsa_\w{20,}", "Grafana"),
-    (r"sntry[su]_[\w+/=-]{20,}", "Sentry"),
-    (r"dckr_pat_[\w-]{20,}", "Docker"),
-    (r"dop_v1_[0-9a-f]{32,}", "DigitalOcean"),
-    (r"tskey-[A-Za-z0-9-]{16,}", "Tailscale"),
-    (r"(?:ntn|secret)_[A-Za-z0-9]{30,}", "Notion"),
-    (r"fw_[A-Za-z0-9]{20,}", "Fireworks"),
-    (r"jina_[A-Za-z0-9]{24,}", "Jina"),
-    (r"tvly-[\w-]{20,}", "Tavily"),
-    (r"fc-[0-9a-f]{32}", "Firecrawl"),
-    (r"e2b_[0-9a-f]{32,}", "E2B"),
-    (r"pk-lf-[0-9a-f-]{20,}", "Langfuse"),
-    (r"KGAT_\w{20,}", "Kaggle"),
-    (r"phc_[A-Za-z0-9]{30,}", "PostHog"),
-    (r"sbp_[0-9a-f]{32,}", "Supabase"),
-    (r"lin_api_[A-Za-z0-9]{30,}", "Linear"),
-    (r"ATATT3[\w=-]{30,}", "Atlassian"),
-    (r"dp\.pt\.[A-Za-z0-9]{30,}", "Doppler"),
-    (r"[A-Za-z0-9]{14}\.atlasv1\.[\w-]{30,}", "Terraform"),
-    (r"glc_[\w+/=]{30,}", "Grafana Cloud"),
-    (r"[MNO][\w-]{23,25}\.[\w-]{6}\.[\w-]{27,}", "Discord's bots"),
-    (r"LTAI[A-Za-z0-9]{12,}", "Alibaba"),
-    (r"AKID[A-Za-z0-9]{28,}", "Tencent"),
-    (r"AKLT[\w=-]{28,}", "Volcengine"),
-    (r"bce-v3/ALTAK-[\w/-]{20,}", "Baidu"),
-    (r"eyJ[\w-]{10,1000}\.[\w-]{10,}\.[\w-]*", "JSON web tokens"),
-)  # fmt: skip
-"""Keys by their own form, and whose they are."""
-FORMS = pattern(rf"(?<![A-Za-z0-9])(?:{'|'.join(form for form, _ in _FORMS)})")
+_TABLE = toml_table(__file__, "secret_forms.toml")
+FORMS = pattern(rf"(?<![A-Za-z0-9])(?:{'|'.join(_TABLE['keys'].values())})")
+"""Keys by their own form."""
 
-_CHATS = (
-    (r"hooks\.slack\.com/(?:services|workflows|triggers)/|/services/(?=T[A-Z0-9]{6,}/B)", "Slack"),
-    (r"/api/(?:v\d{1,2}/)?webhooks/", "Discord"),
-    (r"api\.telegram\.org/(?:file/)?bot", "Telegram"),
-    (r"/cgi-bin/webhook/[\w/-]{1,100}\?(?:[\w=-]{1,60}&){0,3}key=", "WeCom"),
-    (r"/open-apis/bot/v2/hook/", "Feishu, Lark"),
-    (r"(?:webhook\.office\.com|outlook\.office\.com/webhook)/", "Teams"),
-    (r"ntfy\.sh/", "ntfy"),
-    (r"(?:api\.day\.app|sctapi\.ftqq\.com|sc\.ftqq\.com)/", "Bark, ServerChan"),
-    (r"hooks\.zapier\.com/hooks/", "Zapier"),
-    (r"/trigger/[\w-]{1,100}/(?:json/)?with/key/", "IFTTT"),
-    (r"hc-ping\.com/", "Healthchecks"),
-    (r"/hooks/(?=[A-Za-z0-9]{16})", "Mattermost, Rocket.Chat"),
-)  # fmt: skip
-"""Addresses that let anybody write to a chat, up to what gives access, and whose they are. Errors
-of connections tell them without the host.
-"""
-_CHAT = "|".join(form for form, _ in _CHATS)
+_CHAT = "|".join(_TABLE["chats"].values())
 _UP_TO_BLANK = r"[^\s'\"<>]+"
 WEBHOOK = pattern(rf"((?:{_CHAT})){_UP_TO_BLANK}")
 
-_PROGRAMS = (
-    ("sshpass", r"-p\s{0,3}"),
-    ("curl", r"(?:-[uU]|--user|--proxy-user)[\s=]{0,3}|-[a-zA-Z]{1,6}[uU]\s{1,3}"),
-    ("curl", r"(?:-b|--cookie)[\s=]{0,3}(?=['\"]?[^\s'\"=]{1,60}=)"),
-    (r"mysql\w{0,8}", r"-p(?=\S)"),
-    (r"mariadb[\w-]{0,8}", r"-p(?=\S)"),
-    (r"mongo\w{0,8}", r"-p\s{1,3}"),
-    ("login", r"-p[\s=]{0,3}"),  # of docker, podman, helm registry and others
-    ("twine upload", r"-p\s{1,3}"),
-    ("redis-cli", r"-a\s{1,3}"),
-    (r"ldap\w{1,10}", r"-w\s{1,3}"),
-    ("zip", r"-P\s{0,3}"),
-    ("unzip", r"-P\s{0,3}"),
-    ("7z", r"-p(?=\S)"),
-    ("unrar", r"-p(?=\S)"),
-    ("openssl", r"-pass(?:in|out)?\s{1,3}pass:"),
-    ("ipmitool", r"-P\s{1,3}"),
-    ("smbclient", r"-U\s{1,3}[^%\s]{1,60}%"),
-)  # fmt: skip
-"""Programs, and the option behind which they take a password."""
 _WORD = r"\"[^\"\n]*(?:\"|$)|'[^'\n]*(?:'|$)|[^\s'\"]+"
 _QUOTED = r"\\?\"[^\"\n]*(?:\"|$)|\\?'[^'\n]*(?:'|$)"
 _IS = r"\\?['\"]?\]?\s{0,3}[=:]\s{0,3}"
@@ -207,11 +118,12 @@ _PLACES = (
     ("://", r"://[^\s'\"<>]{1,300}?[?&](?:key|auth|sign)=", r"[^\s&#'\"<>]+"),
     ("login", r"\blogin (?:-\S{1,100} ){0,10}", r"[\w-]{20,}"),
     (
-        "|".join(rf"{name}\s" for name, _ in _PROGRAMS),
+        "|".join(rf"{name}\s" for name in _TABLE["programs"]),
         "(?-i:"
         + "|".join(
             rf"(?<![\w.-]){name}\s(?:[^\n]{{0,300}}?\s)?(?:{option})"
-            for name, option in _PROGRAMS
+            for name, options in _TABLE["programs"].items()
+            for option in options
         )
         + ")",
         _WORD,
@@ -264,15 +176,5 @@ NEXT = tuple(
 Kubernetes lists them, of words of a command one a line, of a command that goes on.
 """
 
-PUBLIC = frozenset({
-    "aliyun.com", "anthropic.com", "apache.org", "arxiv.org", "debian.org", "deepseek.com",
-    "dingtalk.com", "discord.com", "discordapp.com", "docker.com", "docker.io", "feishu.cn",
-    "gitee.com", "github.com", "github.io", "githubusercontent.com", "gitlab.com", "google.com",
-    "googleapis.com", "hf-mirror.com", "hf.co", "huggingface.co", "hydra.cc", "kubernetes.io",
-    "larksuite.com", "modelscope.cn", "ntfy.sh", "nvidia.com", "office.com", "openai.com",
-    "prometheus.io", "pypi.org", "python.org", "pythonhosted.org", "pytorch.org", "ray.io",
-    "readthedocs.io", "readthedocs.org", "slack.com", "stackoverflow.com", "swanlab.cn",
-    "telegram.org", "tensorflow.org", "ubuntu.com", "vllm.ai", "w3.org", "wandb.ai", "wandb.me",
-    "weixin.qq.com", "wikipedia.org",
-})  # fmt: skip
+PUBLIC = frozenset(_TABLE["domains"]["public"].split())
 """Domains of services that everybody uses: their names say nothing of who writes."""

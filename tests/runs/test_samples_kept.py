@@ -179,11 +179,10 @@ def test_of_two_dumps_of_a_place_the_one_that_holds_is_not_removed_with_the_othe
 
 def test_the_nearest() -> None:
     samples = Samples()
-    assert samples.nearest(3) is samples.nearest_place(3) is None
+    assert samples.nearest_place(3) is None
     samples.add(sample(2), 2)
     samples.add_dump(dump(4))
     samples.add_dump(dump(6, validation=True))
-    assert samples.nearest(6) == 2
     assert samples.nearest_place(3) == Place(4, validation=False), (
         "of two as near the newer"
     )

@@ -52,7 +52,6 @@ def at_once(monkeypatch: pytest.MonkeyPatch) -> None:
     when all has been.
     """
     monkeypatch.setattr(worker, "PAUSE", 0.0)
-    monkeypatch.setattr(worker, "IDLE", 0.0)
 
 
 @pytest.fixture(scope="session")

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import io
+import re
 from dataclasses import asdict, dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 from verl_tui.bundle import processes, versions
 from verl_tui.bundle.archive import BundledFile
@@ -25,7 +25,7 @@ from verl_tui.sources.formats.wandb import sample_tables as wandb_tables
 from verl_tui.words import counted
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
     from verl_tui.bundle.log_ends import LogEnd
     from verl_tui.monitor import Monitor
@@ -84,11 +84,12 @@ def gather(monitor: Monitor, run: Run, now: float, wanted: Wanted) -> Gathered:
         wanted: What goes into it.
     """
     evidence = _Evidence(monitor, run, now, wanted, [])
-    pieces = [piece for kind in _KINDS for piece in _gathered(kind, evidence)]
+    pieces: list[BundledFile] = []
     problems = evidence.problems
-    pieces.insert(
-        0, BundledFile("README.txt", "what this is", readme(pieces, problems))
-    )
+    for what in _PARTS:
+        pieces += _gathered(what, evidence)
+    about = readme(pieces, problems)
+    pieces.insert(0, BundledFile("README.txt", "what this is", about))
     return Gathered(pieces, _words(run), problems)
 
 
@@ -134,104 +135,15 @@ class _Evidence:
         return processes.with_children(processes.pids(self.run))
 
 
-def _summary(of: _Evidence) -> Iterator[BundledFile]:
-    text = summary(of.checked, of.note, of.stated, of.logs)
-    yield BundledFile("summary.md", "what to paste into an issue", text)
+_Part: TypeAlias = "Callable[[_Evidence], Iterable[BundledFile]]"
 
 
-def _verdict(of: _Evidence) -> Iterator[BundledFile]:
-    yield BundledFile("check.txt", "verdict and findings with their evidence", of.note)
-
-
-def _report(of: _Evidence) -> Iterator[BundledFile]:
-    yield BundledFile(
-        "check.json", "the same for programs, with each source", of.checked
-    )
-
-
-def _settings(of: _Evidence) -> Iterator[BundledFile]:
-    # The name stands beside each value, so that secrets are recognised by it.
-    found = {"values": dict(of.run.settings), "origins": dict(of.run.settings_origin)}
-    yield BundledFile(
-        "settings.json", "settings of the run, each with its origin", found
-    )
-
-
-def _versions(of: _Evidence) -> Iterator[BundledFile]:
-    found = {
-        "stated_by_the_run": [one._asdict() for one in of.stated],
-        "installed_where_the_bundle_was_made": versions.installed(),
-    }
-    yield BundledFile(
-        "versions.json", "versions: stated by the run, and installed here", found
-    )
-
-
-def _sources(of: _Evidence) -> Iterator[BundledFile]:
-    found = [_source(state, of.wanted) for state in of.run.sources.values()]
-    yield BundledFile(
-        "sources.json", "state of each source, and its unreadable lines", found
-    )
-
-
-def _events(of: _Evidence) -> Iterator[BundledFile]:
-    about = "starts, ends, errors and checkpoints that the logs tell of"
-    yield BundledFile("events.json", about, _event_data(of.run))
-
-
-def _log_ends(of: _Evidence) -> Iterator[BundledFile]:
-    yield from _log_pieces(of.logs, samples=of.wanted.samples)
-
-
-def _metrics(of: _Evidence) -> Iterator[BundledFile]:
-    metrics, about = metrics_csv(of.run)
-    yield BundledFile("metrics.csv", about, metrics)
-
-
-def _charts(of: _Evidence) -> Iterator[BundledFile]:
-    curves = charts(of.monitor, of.run, of.now)
-    yield BundledFile("charts.txt", "the most important curves", curves)
-
-
-def _gpus(of: _Evidence) -> Iterator[BundledFile]:
-    about = "the GPUs of the machine that made this bundle"
-    yield BundledFile("gpus.json", about, _gpus_read(of.monitor.gpus))
-
-
-def _processes(of: _Evidence) -> Iterator[BundledFile]:
-    problem = None if of.pids else processes.NO_PROCESS
-    found = {"problem": problem, "processes": processes.process_facts(of.pids)}
-    yield BundledFile("processes.json", "processes of the run on that machine", found)
-
-
-def _stacks(of: _Evidence) -> Iterator[BundledFile]:
-    if of.wanted.stacks:
-        yield from _stack_pieces(of.pids, of.problems)
-
-
-def _samples(of: _Evidence) -> Iterator[BundledFile]:
-    if of.wanted.samples:
-        yield BundledFile(
-            "samples.json", "the newest samples", newest_samples(of.run, of.problems)
-        )
-
-
-def _gathered(
-    kind: Callable[[_Evidence], Iterator[BundledFile]], evidence: _Evidence
-) -> Sequence[BundledFile]:
+def _gathered(what: str, evidence: _Evidence) -> Sequence[BundledFile]:
     try:
-        return list(kind(evidence))
+        return list(_PARTS[what](evidence))
     except Exception as error:  # noqa: BLE001 - whatever it is
-        what = kind.__name__.strip("_").replace("_", " ")
         evidence.problems.append(f"{what}: {note_failure(f'gathering {what}', error)}")
         return []
-
-
-_KINDS: Sequence[Callable[[_Evidence], Iterator[BundledFile]]] = (
-    _summary, _verdict, _report, _settings, _versions, _sources, _events, _log_ends, _metrics,
-    _charts, _gpus, _processes, _stacks, _samples,
-)  # fmt: skip
-"""Functions of the pieces, in their order in the archive."""
 
 
 def _logs(run: Run, most: int, problems: list[str]) -> Iterator[tuple[str, LogEnd]]:
@@ -249,18 +161,11 @@ def _logs(run: Run, most: int, problems: list[str]) -> Iterator[tuple[str, LogEn
             f"{counted(left, 'further log')} left out: only the newest {_MOST_LOGS} are in"
         )
     for status in found[:_MOST_LOGS]:
-        end = _end(status.path, most, problems)
-        if end is not None:
-            yield status.path, end
-
-
-def _end(path: str, most: int, problems: list[str]) -> LogEnd | None:
-    """Return the end of a log; None if it cannot be read, which is added to the problems."""
-    try:
-        return read_end(Path(path), most)
-    except OSError as error:
-        problems.append(f"{path}: {(error.strerror or str(error)).lower()}")
-        return None
+        try:
+            yield status.path, read_end(Path(status.path), most)
+        except OSError as error:  # noqa: PERF203 - of a few files
+            why = (error.strerror or str(error)).lower()
+            problems.append(f"{status.path}: {why}")
 
 
 def _log_pieces(logs: dict[str, LogEnd], *, samples: bool) -> Iterator[BundledFile]:
@@ -334,8 +239,59 @@ def _stack_pieces(pids: Sequence[int], problems: list[str]) -> Iterator[BundledF
 
 
 def _words(run: Run) -> frozenset[str]:
-    found = io.StringIO()
-    for name in (*run.keys, *run.settings):
-        words = [sign if sign.isalnum() else " " for sign in name]
-        found.write("".join(words) + " ")
-    return frozenset(found.getvalue().split())
+    names = " ".join((*run.keys, *run.settings))
+    return frozenset(re.split(r"[\W_]+", names)) - {""}
+
+
+def _sample_pieces(of: _Evidence) -> Iterator[BundledFile]:
+    found = newest_samples(of.run, of.problems)
+    yield BundledFile("samples.json", "the newest samples", found)
+
+
+def _settings(run: Run) -> dict[str, Any]:
+    # The name stands beside each value, so that secrets are recognised by it.
+    return {"values": dict(run.settings), "origins": dict(run.settings_origin)}
+
+
+def _versions(of: _Evidence) -> dict[str, Any]:
+    return {
+        "stated_by_the_run": [one._asdict() for one in of.stated],
+        "installed_where_the_bundle_was_made": versions.installed(),
+    }
+
+
+def _processes(of: _Evidence) -> dict[str, Any]:
+    problem = None if of.pids else processes.NO_PROCESS
+    return {"problem": problem, "processes": processes.process_facts(of.pids)}
+
+
+def _one(name: str, about: str, content: Callable[[_Evidence], Any]) -> _Part:
+    """Return what makes a part of one file."""
+    return lambda of: [BundledFile(name, about, content(of))]
+
+
+_PARTS: Mapping[str, _Part] = {
+    "summary": _one("summary.md", "what to paste into an issue",
+        lambda of: summary(of.checked, of.note, of.stated, of.logs)),
+    "verdict": _one("check.txt", "verdict and findings with their evidence",
+        lambda of: of.note),
+    "report": _one("check.json", "the same for programs, with each source",
+        lambda of: of.checked),
+    "settings": _one("settings.json", "settings of the run, each with its origin",
+        lambda of: _settings(of.run)),
+    "versions": _one("versions.json", "versions: stated by the run, and installed here", _versions),
+    "sources": _one("sources.json", "state of each source, and its unreadable lines",
+        lambda of: [_source(state, of.wanted) for state in of.run.sources.values()]),
+    "events": _one("events.json", "starts, ends, errors and checkpoints that the logs tell of",
+        lambda of: _event_data(of.run)),
+    "log ends": lambda of: _log_pieces(of.logs, samples=of.wanted.samples),
+    "metrics": lambda of: [BundledFile("metrics.csv", *metrics_csv(of.run))],
+    "charts": _one("charts.txt", "the most important curves",
+        lambda of: charts(of.monitor, of.run, of.now)),
+    "gpus": _one("gpus.json", "the GPUs of the machine that made this bundle",
+        lambda of: _gpus_read(of.monitor.gpus)),
+    "processes": _one("processes.json", "processes of the run on that machine", _processes),
+    "stacks": lambda of: _stack_pieces(of.pids, of.problems) if of.wanted.stacks else (),
+    "samples": lambda of: _sample_pieces(of) if of.wanted.samples else (),
+}  # fmt: skip
+"""The parts in their order in the archive, each with what makes its files."""

@@ -24,21 +24,21 @@ _WIDTH, _HEIGHT = 100, 14
 
 
 def metrics_csv(run: Run) -> tuple[str, str]:
-    """Return all numeric metrics as CSV with a description; only the last steps of a table that is
-    too long.
+    """Return a description of all numeric metrics, and these as CSV; only the last steps of a table
+    that is too long.
     """
     out = io.StringIO(newline="")
     write_csv(run, out)
     text = out.getvalue()
     if len(text) <= _MOST:
-        return text, "all numeric metrics by step"
+        return "all numeric metrics by step", text
     header, _, rows = text.partition("\n")
     kept = rows[-_MOST:].partition("\n")[2]
     about = (
         f"all numeric metrics, the last {kept.count(chr(10)):,} "
         f"of {rows.count(chr(10)):,} steps"
     )
-    return f"{header}\n{kept}", about
+    return about, f"{header}\n{kept}"
 
 
 def charts(monitor: Monitor, run: Run, now: float) -> str:

@@ -13,9 +13,7 @@ from verl_tui.comparison.outcomes import FIGURES
 from verl_tui.comparison.seeds import is_own
 from verl_tui.comparison.setting_differences import ABSENT, difference
 from verl_tui.comparison.statistics import (
-    RARE,
     beyond_chance,
-    by_chance,
     rank_biserial,
     rank_correlation,
     ranks,
@@ -209,8 +207,9 @@ def _two(
         return None
     (first, ones), (second, others) = sorted(levels.items())
     found = rank_biserial(ones, others)
-    clear = by_chance(len(ones), len(others), found) <= RARE
-    count = len(ones) + len(others)
+    sides = ranks([0.0] * len(ones) + [1.0] * len(others))
+    clear = beyond_chance(sides, ranks([*ones, *others]))
+    count = len(sides)
     return Correlation((setting.key,), kind.id, found, count, clear, (first, second))
 
 

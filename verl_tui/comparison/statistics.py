@@ -31,8 +31,8 @@ _FEW = 7
 """Most ranks for which all orders are tried."""
 _ORDERS = 999
 """Number of orders tried for more."""
-_EXACT = 30
-"""Most values for which the distribution is computed exactly."""
+_TRIED = 30
+"""Most pairs for which orders are tried."""
 _NODES = 64
 """Points at which the density of Student's t is looked at."""
 _CRITICAL: dict[int, float] = {
@@ -229,7 +229,7 @@ def beyond_chance(xs: tuple[int, ...], ys: tuple[int, ...]) -> bool:
     count = len(xs)
     if found is None or abs(found) < chance(count) - _PRINTED:
         return False
-    if count > _EXACT or len(set(xs)) == len(set(ys)) == count:
+    if count > _TRIED or len(set(xs)) == len(set(ys)) == count:
         return True
     # All orders of few ranks, a fixed sample of the orders of many.
     orders: list[Sequence[int]] = list(permutations(ys)) if count <= _FEW else [ys]
@@ -239,36 +239,3 @@ def beyond_chance(xs: tuple[int, ...], ys: tuple[int, ...]) -> bool:
     known = abs(_covariance(xs, ys))
     reached = sum(abs(_covariance(xs, order)) >= known for order in orders)
     return reached <= RARE * len(orders)
-
-
-def by_chance(ones: int, others: int, coefficient: float) -> float:
-    """Return how often chance alone reaches a rank-biserial correlation of two groups, two-sided:
-    exactly for few values, by the normal distribution for many (Mann and Whitney, Annals of
-    Mathematical Statistics 18, 1947).
-    """
-    count = ones + others
-    if count > _EXACT:
-        z = abs(coefficient) * math.sqrt(3 * ones * others / (count + 1))
-        return math.erfc(z / math.sqrt(2))
-    # the smaller of the two counts of pairs
-    least = (1 - abs(coefficient)) / 2 * ones * others
-    ways = _ways(ones, others)
-    most = math.floor(least + 1e-9)
-    reached = sum(ways[: most + 1])
-    return min(1.0, 2 * reached / sum(ways))
-
-
-@lru_cache(1024)
-def _ways(ones: int, others: int) -> tuple[int, ...]:
-    """Return in how many orders of two groups 0, 1, 2 … pairs have the first one above."""
-    if not ones or not others:
-        return (1,)
-    # The greatest value is one of the first, above all others, or one of the second.
-    above = _ways(ones - 1, others)
-    below = _ways(ones, others - 1)
-    found = [0] * (ones * others + 1)
-    for pairs, number in enumerate(above):
-        found[pairs + others] += number
-    for pairs, number in enumerate(below):
-        found[pairs] += number
-    return tuple(found)

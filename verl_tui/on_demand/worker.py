@@ -16,8 +16,6 @@ if TYPE_CHECKING:
 
 PAUSE = 0.05
 """Seconds between two notices."""
-IDLE = 10.0
-"""Seconds of having nothing to read after which the thread ends."""
 
 
 class Job(Protocol):
@@ -39,21 +37,8 @@ class Job(Protocol):
 JobT = TypeVar("JobT", bound=Job)
 
 
-class Wake(threading.Condition):
-    """Wakes a thread, which is started first where there is none."""
-
-    def __init__(self, start: Callable[[], object]) -> None:
-        super().__init__()
-        self._start = start
-
-    def notify(self, n: int = 1) -> None:
-        """Have the thread look for work."""
-        self._start()
-        super().notify(n)
-
-
 class Worker(Generic[JobT]):
-    """Jobs by key, and the thread that works on them, which is there while there is work."""
+    """Jobs by key, and the thread that works on them, from the first job on."""
 
     def __init__(self, notify: Callable[[], object], *, name: str, kept: int) -> None:
         """Prepare the worker.
@@ -64,12 +49,12 @@ class Worker(Generic[JobT]):
             kept: Most jobs kept; the least recently requested are dropped.
         """
         self._notify = notify
-        self._name = name
         self._kept = kept
-        self._wake = Wake(self._start)
+        self._wake = threading.Condition()
+        """Has the thread look for work."""
         self._jobs: OrderedDict[Hashable, JobT] = OrderedDict()
         """Jobs by key, the newest request last."""
-        self._thread: threading.Thread | None = None
+        self._thread = threading.Thread(target=self._work, name=name, daemon=True)
         self._stopped = False
         self._rests = True
         """True while the thread waits for a request, with no notice to give."""
@@ -94,48 +79,36 @@ class Worker(Generic[JobT]):
             if len(self._jobs) > self._kept:
                 self._jobs.popitem(last=False)
         self._jobs.move_to_end(key)
+        self._begin()
         return job
 
-    def _start(self) -> None:
-        """Start the thread if there is none and there is work."""
-        if self._thread is None and not self._stopped and self._next() is not None:
-            self._rests = False
-            self._thread = threading.Thread(
-                target=self._work, name=self._name, daemon=True
-            )
+    def _begin(self) -> None:
+        """Start the thread, unless it was started before."""
+        if self._thread.ident is None:
             self._thread.start()
 
     def _work(self) -> None:
         due = 0.0
         news = False
-        working = True
-        while working:
+        while not self._stopped:
             job = self._next()
-            urgent = False
             if job is not None:
                 news = job.read_on() or news
-                urgent = job.is_urgent()
+            urgent = job is not None and job.is_urgent()
             if news and not urgent and time.monotonic() >= due:
                 due = time.monotonic() + PAUSE
                 news = False
                 self._notify()
-            working = self._wait(due if news else None)
+            self._wait(due if news else None)
 
-    def _wait(self, due: float | None) -> bool:
-        """Wait for work, but no longer than until the next notice; return False where the thread is
-        to end.
-        """
+    def _wait(self, due: float | None) -> None:
+        """Wait for work, but no longer than until the next notice."""
         with self._wake:
-            asked = True
-            if not self._stopped and self._next() is None:
-                self._rests = due is None
-                pause = IDLE if due is None else max(0.001, due - time.monotonic())
-                asked = self._wake.wait(pause)
-            work = asked or due is not None or self._next() is not None
-            self._rests = self._stopped or not work
-            if self._rests:
-                self._thread = None
-            return not self._rests
+            if self._stopped or self._next() is not None:
+                return
+            self._rests = due is None
+            self._wake.wait(None if due is None else max(0.001, due - time.monotonic()))
+            self._rests = False
 
     def _next(self) -> Job | None:
         """Return the newest requested job that is not done."""

@@ -160,14 +160,6 @@ class Samples:
         training = self.kept(Place(step, validation=False))
         return (*training, *self.kept(Place(step, validation=True)))
 
-    def nearest(self, step: int) -> int | None:
-        """Return the step with samples in memory that lies nearest to `step`, None where there are
-        none.
-        """
-        return min(
-            self.steps, key=lambda known: (abs(known - step), -known), default=None
-        )
-
     def nearest_place(self, step: int, validation: bool | None = None) -> Place | None:
         """Return the place nearest to a step, the newer of two; None where there is none.
 

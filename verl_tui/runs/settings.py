@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 from verl_tui.patterns import pattern
 from verl_tui.records import CONSOLE, LAUNCH
 from verl_tui.secrets import hide_setting
+from verl_tui.toml_tables import toml_table
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -207,31 +208,26 @@ def as_whole_number(value: object) -> int | None:
     return int(found)
 
 
-PROMPTS = ("data.train_batch_size", "rollout_batch_size", "num_prompts_per_step")
-EACH = (
-    "actor_rollout_ref.rollout.n",
-    "rollout.n",
-    "num_generations",
-    "num_generations_per_prompt",
-    "n_samples_per_prompt",
-)
-GPUS = ("trainer.n_gpus_per_node", "n_gpus_per_node", "cluster.gpus_per_node")
-NODES = ("trainer.nnodes", "nnodes", "cluster.num_nodes")
+NAMES = {
+    what: tuple(names.split())
+    for what, names in toml_table(__file__, "settings.toml").items()
+}
+"""What frameworks call a setting."""
 
 
 def batch_size(settings: RunSettings) -> int | None:
     """Return how many responses a step works on, None where the settings do not state it."""
-    return _product(_size(settings, PROMPTS), _size(settings, EACH))
+    return _product(_size(settings, "prompts"), _size(settings, "responses"))
 
 
 def gpu_count(settings: RunSettings) -> int | None:
     """Return how many GPUs the trainer has, None where the settings do not state it."""
-    nodes = 1 if settings.stated(NODES) is None else _size(settings, NODES)
-    return _product(_size(settings, GPUS), nodes)
+    one = settings.stated(NAMES["nodes"]) is None
+    return _product(_size(settings, "gpus"), 1 if one else _size(settings, "nodes"))
 
 
-def _size(settings: RunSettings, names: Sequence[str]) -> int | None:
-    found = settings.stated(names)
+def _size(settings: RunSettings, what: str) -> int | None:
+    found = settings.stated(NAMES[what])
     return None if found is None else as_whole_number(found[1])
 
 

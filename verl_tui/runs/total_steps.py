@@ -6,7 +6,7 @@ import math
 from bisect import bisect_left
 from typing import TYPE_CHECKING
 
-from verl_tui.runs.settings import as_whole_number, number
+from verl_tui.runs.settings import NAMES, as_whole_number, number
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -14,28 +14,6 @@ if TYPE_CHECKING:
     from verl_tui.runs.series import Series
     from verl_tui.runs.settings import RunSettings
 
-_TOTALS = (
-    "trainer.total_training_steps",
-    "total_training_steps",
-    "total_steps",
-    "max_steps",
-)
-_EPOCHS = ("trainer.total_epochs", "num_train_epochs", "total_epochs", "num_epochs")
-_SIZES = (
-    "train_dataset_size",
-    "train_size",
-    "num_train_samples",
-    "num_train_examples",
-    "dataset_size",
-)
-"""Prompts of the training data."""
-_BATCHES = (
-    "data.train_batch_size",
-    "train_batch_size",
-    "rollout_batch_size",
-    "num_prompts_per_step",
-)
-"""Prompts of a step. A bare `batch_size` may be that of each device, so it is not used."""
 _TRIED = 4
 """Newest shares of epochs that are looked at, and as many of the first."""
 _ROUNDING = 1e-6
@@ -58,7 +36,7 @@ def planned_steps(
         series: Returns the run's series of a metric, None where it has none.
         per_epoch: Steps of one pass over the data, if the trainer states them.
     """
-    for key in _TOTALS:
+    for key in NAMES["total_steps"]:
         total = as_whole_number(settings.values.get(key))
         if total is not None:
             return total, total
@@ -79,7 +57,7 @@ def _whole(steps: float) -> int:
 
 
 def _stated_epochs(settings: RunSettings) -> float | None:
-    for key in _EPOCHS:
+    for key in NAMES["epochs"]:
         epochs = number(settings.values.get(key))
         if epochs is not None:
             return epochs
@@ -90,8 +68,8 @@ def _by_data(settings: RunSettings) -> int | None:
     """Return the steps of an epoch by the size of the data; an incomplete last batch is dropped, as
     verl does.
     """
-    size = settings.find(_SIZES)
-    batch = settings.find(_BATCHES)
+    size = settings.find(NAMES["data"])
+    batch = settings.find(NAMES["batch"])
     prompts = as_whole_number(size[1]) if size else None
     each = as_whole_number(batch[1]) if batch else None
     if prompts is not None and each is not None and prompts >= each:

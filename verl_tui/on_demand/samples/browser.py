@@ -54,6 +54,7 @@ class SampleBrowser(Worker[SamplePage]):
                 *(other for other in self._later_jobs if other.waits()),
                 job,
             ]
+            self._begin()
             self._wake.notify()
 
     def _next(self) -> Job | None:

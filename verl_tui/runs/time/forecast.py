@@ -11,7 +11,7 @@ from __future__ import annotations
 import math
 from bisect import bisect_left
 from collections import defaultdict, deque
-from itertools import pairwise
+from itertools import pairwise, product
 from statistics import median
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -24,6 +24,9 @@ from verl_tui.runs.time.step_timing import excluded_timers
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+
+    import numpy as np
+    from numpy.typing import NDArray
 
     from verl_tui.runs.run import Run
     from verl_tui.runs.series import Series
@@ -40,10 +43,8 @@ _LONGEST_STRIDE = 100
 """Steps from record to record at most where there is only one: a resumed run may begin anywhere."""
 _HELD = 2
 """Equal distances that make a schedule, where one more differs: heuristic."""
-_COUNTED = 10_000
-"""Coming checkpoints that are compared one by one; of more the number that fall on validations is
-estimated.
-"""
+_LOOKED_AT = 100_000
+"""Coming steps that are looked at one by one; further ones are like these."""
 _DATED = ("reward", "policy_loss", "response_length", "entropy")
 """Indicators whose records date the steps, the first to try first."""
 _SETTINGS = ("trainer.test_freq", "trainer.save_freq")
@@ -290,6 +291,14 @@ class Schedule(NamedTuple):
             return not self.never
         return (step - self.last) % self.every == 0 if self.regular else None
 
+    def chances(self, steps: NDArray[np.int64]) -> NDArray[np.float64]:
+        """Return how likely it is due at each of some steps, 0..1."""
+        import numpy as np
+
+        if self.never or not self.regular:
+            return np.full(len(steps), 1.0 / self.every)
+        return np.where((steps - self.last) % self.every == 0, 1.0, 0.0)
+
     def next_after(self, step: int) -> int | None:
         """Return the next step at which it is due, None where unknown."""
         if self.never or not self.regular:
@@ -471,38 +480,23 @@ def _recent(seconds: Sequence[float]) -> float:
 def _count(
     schedules: Sequence[Schedule], step: int, total: int
 ) -> Iterator[tuple[StepKind, float]]:
-    """Yield how many steps of each kind lie between a step and the last one."""
-    count = total - step
-    if count <= 0:
-        return
-    validated, saved = (_due_before(schedule, step, total) for schedule in schedules)
-    # The last step has every kind of work that the run does at all.
-    last = [not schedule.never for schedule in schedules]
-    tests = _size(validated) + last[0]
-    saves = _size(saved) + last[1]
-    if isinstance(validated, range) and isinstance(saved, range) and saves <= _COUNTED:
-        both = float(sum(at in validated for at in saved))
-    else:
-        both = _size(validated) * _size(saved) / count
-    both += all(last)
-    yield _PLAIN, max(0.0, count - tests - saves + both)
-    yield StepKind(checkpoint=True), max(0.0, saves - both)
-    yield StepKind(validation=True), max(0.0, tests - both)
-    yield StepKind(validation=True, checkpoint=True), both
+    """Yield how many steps of each kind lie between a step and the last one.
 
-
-def _due_before(schedule: Schedule, step: int, total: int) -> range | float:
-    """Return the steps between a step and the last at which something is due, or how many there
-    should be.
+    The last step has every kind of work that the run does at all; those before it are looked at one
+    by one, of very many the first, which stand for all of them.
     """
-    following = schedule.next_after(step)
-    if following is None:
-        return (total - step) / schedule.every
-    return range(following, total, int(schedule.every))
+    import numpy as np
 
-
-def _size(hits: range | float) -> float:
-    if not isinstance(hits, range):
-        return hits
-    # A total may be of any size, which `len` is not.
-    return float(max(0, -((hits.start - hits.stop) // hits.step)))
+    if step >= total:
+        return
+    before = total - 1 - step
+    coming = step + 1 + np.arange(min(before, _LOOKED_AT))
+    share = before / max(1, len(coming))
+    for validates, saves in product((False, True), repeat=2):
+        fits = np.ones(len(coming))
+        last = 1.0
+        for schedule, has in zip(schedules, (validates, saves), strict=True):
+            due = schedule.chances(coming)
+            fits *= due if has else 1.0 - due
+            last *= schedule.never is not has
+        yield StepKind(validates, saves), share * float(fits.sum()) + last

@@ -17,6 +17,7 @@ from verl_tui.means import mean
 from verl_tui.metrics import modern
 from verl_tui.patterns import NamePattern
 from verl_tui.runs.cached import cached_by_keys, cached_by_revision
+from verl_tui.toml_tables import toml_table
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
@@ -49,40 +50,22 @@ _OCCASIONAL_PARTS = frozenset(
 
 
 class _Framework(NamedTuple):
-    """The timers of one framework."""
+    """The timers of one framework, see `timers.toml`."""
 
     whole: str
-    """The name of the whole step's."""
     part: NamePattern
-    """A timer; its first group is the name of a part."""
-    no_parts: Mapping[str, Sequence[str]] = {}
-    """Name -> timers that are no parts beside it: they are nested, or run beside the step."""
+    no_parts: Mapping[str, Sequence[str]]
 
 
-_WORKERS = ("generate_sequences", "reshard", "generation_timing", "generate_async")
-"""What verl's rollout workers measure of `gen` themselves (v0.3 to v0.8)."""
-_WITHIN_TRAIN = ("actor_train", "log_probs", "ref_log_probs", "data_preprocess")
-# One step off, verl generates a batch while the step before it trains, and `wait_prev_gen` is the
-# wait for it (`experimental/one_step_off_policy`). slime's step is `train_wait` and `train`.
-_VERL = _Framework(
-    "timing_s/step",
-    NamePattern(r"(?:timing_s/)+([^/]+)"),
-    {"gen": _WORKERS, "wait_prev_gen": ("gen", *_WORKERS)},
-)
-_FRAMEWORKS = (
-    _VERL,
-    _Framework(
-        "timing/train/total_step_time",
-        NamePattern(r"(?:train/)?timing/train/([^/]+)"),
-    ),
-    _Framework("timing/step_total", NamePattern(r"(?:train/)?timing/([^/]+)")),
-    _Framework(
-        "perf/step_time",
-        NamePattern(rf"perf/(train_wait|train|{'|'.join(_WITHIN_TRAIN)})_time"),
-        dict.fromkeys(_WITHIN_TRAIN, ("train",)),
-    ),
-    _Framework("time/step", NamePattern(r"time/([^/]+)")),
-)
+_FRAMEWORKS = {
+    name: _Framework(
+        row["whole"],
+        NamePattern(row["part"]),
+        {one: others.split() for one, others in row.get("no_parts", {}).items()},
+    )
+    for name, row in toml_table(__file__, "timers.toml").items()
+}
+_VERL = _FRAMEWORKS["verl"]
 _NO_PART = NamePattern(
     r"(?:.*_)?(?:step|total_step_time|step_total|time_per_step)"
     r"|.*(?:_(?:max|min|mean|count|ratio)|_per_.*)|(?:n|num)_.*"
@@ -102,7 +85,7 @@ class StepTimers(NamedTuple):
 def step_timers(run: Run) -> StepTimers:
     """Return the keys of the step's own time and of its parts."""
     present = {key: modern(key) for key in run.keys}
-    for framework in _FRAMEWORKS:
+    for framework in _FRAMEWORKS.values():
         names = present if framework is _VERL else {key: key for key in run.keys}
         accepted = (framework.whole, f"train/{framework.whole}")
         whole = next((key for key, name in names.items() if name in accepted), None)

@@ -10,6 +10,7 @@ from verl_tui.metrics import describe, modern
 from verl_tui.runs.settings import batch_size, gpu_count
 from verl_tui.runs.time.forecast import pace
 from verl_tui.runs.time.step_timing import LOOK_BACK, WINDOW
+from verl_tui.toml_tables import toml_table
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -23,34 +24,7 @@ _TOKENS = (
     "train/global_tokens",
     "train/perf/total_num_tokens",
 )
-_WAITING: Mapping[str, tuple[str, str]] = {
-    # verl's fully asynchronous and V1 trainers, then prime-rl, slime, OpenRLHF; by verl's present
-    # names.
-    "fully_async/trainer/idle_ratio": ("trainer idle", "share"),
-    "fully_async/rollouter/idle_ratio": ("rollouter idle", "share"),
-    "fully_async/total_wait_time": ("waiting for samples", "s"),
-    "fully_async/partial/partial_ratio": ("partial rollouts", "share"),
-    "fully_async/partial/max_partial_span": ("longest partial span", "versions"),
-    "fully_async/count/staleness_samples": ("stale samples", ""),
-    "fully_async/count/stale_samples_processed": ("stale samples used", ""),
-    "fully_async/count/dropped_stale_samples": ("dropped samples", ""),
-    "training/off_policy/trajectory_staleness/mean": ("staleness", "versions"),
-    "training/off_policy/trajectory_staleness/max": ("staleness, worst", "versions"),
-    "training/off_policy/trajectory_spans/mean": (
-        "versions per trajectory",
-        "versions",
-    ),
-    "training/off_policy/evicted_samples": ("evicted samples", ""),
-    "training/filter_groups/evicted_samples": ("filtered samples", ""),
-    "separate_async/switch/idle": ("idle while switching", "s"),
-    "dynamic_resource/resource_utilization": ("use of the resources", "share"),
-    "off_policy/mean": ("staleness", "versions"),
-    "off_policy/max": ("staleness, worst", "versions"),
-    "off_policy/dropped": ("dropped samples", ""),
-    "perf/wait_time_ratio": ("trainer waiting", "share"),
-    "timing/actor_idle_wait": ("trainer idle", "s"),
-    "timing/vllm_idle_wait": ("engine idle", "s"),
-}
+_WAITING: Mapping[str, tuple[str, str]] = toml_table(__file__, "waiting.toml")
 """Metric -> label and unit, for metrics of waiting and of late samples."""
 _GENERATION = ("gen", "wait_prev_gen", "generation", "wait_for_batch", "train_wait")
 _NEWEST = 200

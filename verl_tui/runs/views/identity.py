@@ -1,19 +1,17 @@
 """Run identity: project, group, algorithm, model, and the settings that people compare first.
 
 Everything is given as the settings state it, with the setting it was read from; facts that no
-setting states are left out. Names are those of verl (`verl/trainer/config/ppo_trainer.yaml`,
-`sft_trainer.yaml`), of TRL's and Hugging Face's arguments as they reach W&B, of OpenRLHF, slime and
-NeMo-RL, and of the tutorials.
+setting states are left out. How frameworks spell them stands in `identity.toml`.
 """
 
 from __future__ import annotations
 
 import re
-from itertools import chain
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from verl_tui.patterns import pattern
-from verl_tui.runs.settings import EACH, GPUS, NODES, PROMPTS, is_open, number
+from verl_tui.runs.settings import NAMES, is_open, number
+from verl_tui.toml_tables import toml_table
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -31,53 +29,22 @@ class Fact(NamedTuple):
     """The settings (or the metric) that state it."""
 
 
-_NAMES = {
-    "project": "wandb.project trainer.project_name project_name wandb_project logger.wandb.project",
-    "experiment": "wandb.name trainer.experiment_name experiment_name run_name exp_name"
-    " wandb_run_name",
-    "group": "wandb.group wandb_group trainer.group_name run_group WANDB_RUN_GROUP",
-}
-"""Label of a fact -> the settings that state it, the first one first."""
-_KNOWN = {
-    # verl, its SFT trainer; NeMo-RL, slime, OpenRLHF; Hugging Face's own configuration of a model.
-    "model": "actor_rollout_ref.model.path model.partial_pretrain model.path model_name_or_path"
-    " policy.model_name hf_checkpoint pretrain model_name _name_or_path model",
-    "learning rate": "actor_rollout_ref.actor.optim.lr actor.optim.lr optim.lr actor_learning_rate"
-    " learning_rate lr",
-    "batch": "train_batch_size batch_size",
-    "batch per device": "per_device_train_batch_size",
-    "responses per prompt": " ".join(EACH),
-    "mini batch": "actor_rollout_ref.actor.ppo_mini_batch_size ppo_mini_batch_size mini_batch_size"
-    " global_batch_size",
-    "clip": "actor.clip_ratio clip_ratio cliprange clip_range eps_clip epsilon actor.clip_ratio_low"
-    " clip_ratio_low ratio_clip_min",
-    "lower clip": "actor.clip_ratio_low clip_ratio_low ratio_clip_min actor.clip_ratio clip_ratio"
-    " cliprange clip_range eps_clip epsilon",
-    "upper clip": "actor.clip_ratio_high clip_ratio_high epsilon_high eps_clip_high ratio_clip_max",
-    "entropy bonus": "actor_rollout_ref.actor.entropy_coeff actor.entropy_coeff entropy_coeff"
-    " entropy_coef",
-    "longest prompt": "data.max_prompt_length max_prompt_length max_prompt_len",
-    "longest response": "data.max_response_length max_response_length max_completion_length"
-    " max_new_tokens rollout_max_response_len",
-    "temperature": "actor_rollout_ref.rollout.temperature rollout.temperature rollout_temperature"
-    " temperature",
-    "LoRA rank": "actor_rollout_ref.model.lora_rank model.lora_rank lora_rank lora_r",
-    "epochs": "trainer.total_epochs num_train_epochs total_epochs num_epochs",
-    "total steps": "trainer.total_training_steps total_training_steps max_steps",
-    "engine": "actor_rollout_ref.rollout.name rollout.name vllm_mode use_vllm",
-    "loss": "actor.kl_loss_coef kl_loss_coef beta",
-    "reward": "algorithm.kl_ctrl.kl_coef kl_ctrl.kl_coef init_kl_coef kl_coef",
-}
-"""The same for facts that identify an experiment, beside its names."""
-_SPELLINGS = {label: names.split() for label, names in {**_NAMES, **_KNOWN}.items()}
+_TABLE: dict[str, dict[str, str]] = toml_table(__file__, "identity.toml")
+_SPELLINGS = {
+    label: tuple(names.split())
+    for label, names in (*_TABLE["names"].items(), *_TABLE["known"].items())
+} | {"responses per prompt": NAMES["responses"]}
+"""Label of a fact -> the settings that state it."""
 _ABOVE_ZERO = frozenset({"LoRA rank", "epochs", "total steps"})
 """Facts that only have a meaning above 0."""
 _KL_SWITCHES = {"loss": "use_kl_loss", "reward": "use_kl_in_reward"}
 """Place of verl's KL penalty -> its switch."""
+_PARTS = ("prompts", "responses", "gpus", "nodes")
 _IDENTIFYING = frozenset(
     (
-        *chain.from_iterable(_SPELLINGS[label] for label in _KNOWN),
-        *(*PROMPTS, *GPUS, *NODES, *_KL_SWITCHES.values()),
+        *(name for label in _TABLE["known"] for name in _SPELLINGS[label]),
+        *(name for part in _PARTS for name in NAMES[part]),
+        *_KL_SWITCHES.values(),
         *("adv_estimator", "advantage_estimator", "loss_mode"),
     )
 )
@@ -104,7 +71,7 @@ class Identity(NamedTuple):
 def identity(run: Run) -> Identity:
     """Return what is known of the experiment that a run is."""
     settings = run.config
-    project, experiment, group = (_fact(settings, label) for label in _NAMES)
+    project, experiment, group = (_fact(settings, label) for label in _TABLE["names"])
     asked = (
         _fact(settings, one) if isinstance(one, str) else one(settings)
         for one in _HYPERPARAMETERS
@@ -161,21 +128,21 @@ def _batch(settings: RunSettings) -> Fact | None:
     prompts.
     """
     return (
-        _times(settings, "batch", (PROMPTS, EACH), "response")
+        _times(settings, "batch", ("prompts", "responses"), "response")
         or _fact(settings, "responses per prompt")
         or _fact(settings, "batch")
     )
 
 
 def _gpus(settings: RunSettings) -> Fact | None:
-    return _times(settings, "GPUs", (GPUS, NODES), "node")
+    return _times(settings, "GPUs", ("gpus", "nodes"), "node")
 
 
 def _times(
-    settings: RunSettings, label: str, names: Sequence[Sequence[str]], word: str
+    settings: RunSettings, label: str, parts: Sequence[str], word: str
 ) -> Fact | None:
     """Return a product of two figures, `1024 × 5 responses`, or the first of them alone."""
-    one, other = map(settings.stated, names)
+    one, other = (settings.stated(NAMES[part]) for part in parts)
     if one is None or other is None:
         return None if one is None else Fact(label, short(one[1]), one[0])
     many = f"{short(other[1])} {word}{'s' * (other[1] != 1)}"
@@ -270,57 +237,14 @@ def model_name(path: str) -> str:
 
 # -- algorithm -------------------------------------------------------------------------------------
 
-_ESTIMATORS = {
-    # verl: `AdvantageEstimator` in `verl/trainer/ppo/core_algos.py`; others by their own arguments.
-    "gae": "PPO",
-    "ppo": "PPO",
-    "grpo": "GRPO",
-    "grpo_vectorized": "GRPO",
-    "grpo_passk": "GRPO pass@k",
-    "group_norm": "GRPO",
-    "dr_grpo": "Dr. GRPO",
-    "gspo": "GSPO",
-    "reinforce": "REINFORCE",
-    "reinforce_baseline": "REINFORCE with baseline",
-    "reinforce_plus_plus": "REINFORCE++",
-    "reinforce_plus_plus_baseline": "REINFORCE++ with baseline",
-    "remax": "ReMax",
-    "rloo": "RLOO",
-    "rloo_vectorized": "RLOO",
-    "opo": "OPO",
-    "gpg": "GPG",
-    "gdpo": "GDPO",
-}
-_LOSSES = {
-    # verl: `actor.policy_loss.loss_mode`, the names registered in `core_algos.py`.
-    "gspo": "GSPO",
-    "geo_mean": "GMPO",
-    "cispo": "CISPO",
-    "sapo": "SAPO",
-    "gpg": "GPG",
-}
-_ADDED = {"clip_cov": "Clip-Cov", "kl_cov": "KL-Cov"}
+_ESTIMATORS = _TABLE["estimators"]
+_LOSSES = _TABLE["losses"]
+_ADDED = _TABLE["added"]
 _DAPO = {
     # DAPO is GRPO with dynamic sampling and its own reward manager (verl's recipe `dapo`).
     ("algorithm.filter_groups.enable",): True,
     ("reward_model.reward_manager", "reward.reward_manager.name"): "dapo",
 }
-_UNIQUE_METRICS = (
-    # Metrics -> algorithm, where only one writes them all; the first that are there hold. TRL's
-    # GRPO and RLOO trainers log the same names. Of those that learn from preferences only KTO's,
-    # which knows no pairs, logs its estimate of the KL, and only ORPO's the odds.
-    (("critic/vf_loss",), "PPO"),
-    (("ppo/policy_loss",), "PPO"),
-    (("log_odds_ratio",), "ORPO"),
-    (("odds_ratio_loss",), "ORPO"),
-    (("rewards/chosen", "kl"), "KTO"),
-    (("rewards/margins",), "DPO"),
-    (("rewards/chosen",), "DPO"),
-    (("loss/value_avg", "objective/rlhf_reward"), "PPO"),
-    (("policy/approxkl_avg", "objective/rlhf_reward"), "RLOO"),
-    (("completion_length",), "GRPO"),
-    (("frac_reward_zero_std",), "GRPO or RLOO"),
-)
 _SFT_METRICS = ("train/loss", "train/lr", "train/lr(1e-3)", "val/loss")
 """verl's SFT trainer; two of these keys identify it."""
 
@@ -381,7 +305,8 @@ def _by_arguments(settings: RunSettings) -> Fact | None:
 def by_metrics(run: Run) -> Fact | None:
     """Return the only algorithm that writes some of the metrics."""
     keys = set(run.keys)
-    for metrics, words in _UNIQUE_METRICS:
+    for names, words in _TABLE["metrics"].items():
+        metrics = names.split()
         for prefix in ("", "train/"):
             if keys.issuperset(prefix + metric for metric in metrics):
                 return Fact("algorithm", words, f"metric {prefix}{metrics[0]}")
