@@ -88,6 +88,8 @@ class Trainer(NamedTuple):
     others: tuple[NamePattern, ...]
     """Metrics that look like an indicator and are none."""
     samples: tuple[SampleFiles, ...] = ()
+    mixed: tuple[tuple[NamePattern, float], ...] = ()
+    """Metrics of the share of groups whose answers differ in their reward, each with its factor."""
 
 
 @cache
@@ -144,6 +146,7 @@ def trainer_of(table: dict[str, Any]) -> Trainer:
         tuple([Spelling(one[0], _keys(one[1]), *one[2:]) for one in table["names"]]),
         tuple([_keys(one[0]) for one in table.get("others", ())]),
         tuple([_samples(one) for one in table.get("samples", ())]),
+        tuple([(_keys(one[0]), *(one[3:] or [1.0])) for one in table.get("mixed", ())]),
     )
 
 

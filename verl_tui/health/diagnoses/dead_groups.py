@@ -21,9 +21,10 @@ from verl_tui.health.learnt import is_solved, scale_top
 from verl_tui.health.limits import all_cut, positive_setting
 from verl_tui.means import finite
 from verl_tui.runs.settings import number as as_number
+from verl_tui.trainers import writers
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Hashable, Sequence
+    from collections.abc import Callable, Collection, Hashable, Iterator, Sequence
 
     from verl_tui.health.conditions.windows import Numbers
     from verl_tui.health.finding import Finding
@@ -93,10 +94,26 @@ def dead_share(context: RuleContext) -> DeadShare | str:
         if key == names.get(SAMPLES) or spread is None:
             return DeadShare(key)
         return DeadShare(key, beside=(spread,))
+    if mixed := next(_mixed(context.run.keys), None):
+        return mixed
     batch = positive_setting(context.run, ("data.train_batch_size", "train_batch_size"))
     if _EVICTED in names and batch is not None:
         return _filtered(names[_EVICTED], batch[1])
     return _bound(context, batch[1] if batch is not None else None)
+
+
+def _mixed(keys: Collection[str]) -> Iterator[DeadShare]:
+    """Yield what the shares of mixed groups that a trainer logs leave."""
+    for trainer in writers(keys):
+        for form, factor in trainer.mixed:
+            rest = partial(_rest, factor=factor)
+            for key in filter(form.fullmatch, keys):
+                yield DeadShare(key, rest, " (1 less the share of mixed groups)")
+
+
+def _rest(mixed: Numbers, factor: float) -> Numbers:
+    rest: Numbers = 1 - factor * mixed
+    return rest
 
 
 def _filtered(key: str, kept: float) -> DeadShare:
