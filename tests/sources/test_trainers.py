@@ -345,3 +345,27 @@ def test_samples_are_read(tmp_path: Path, trainer: str) -> None:
     assert answer["total"] == 1
     assert (sample["step"], sample["score"]) == (8, 0.5)
     assert "Because." in sample["response"]
+
+
+def test_samples_that_easyr1_prints_are_of_its_validation(tmp_path: Path) -> None:
+    path = tmp_path / "train.log"
+    shown = "[prompt] Why?\n[output] Because.\n[ground_truth] So.\n[score] 0.5\n\n"
+    path.write_bytes(
+        b"".join(
+            shown.encode() + printed(FORMS["EasyR1"][0].replace("{n}", str(n)), 1)
+            for n in range(3)
+        )
+    )
+    run = read_run(path)
+    assert [(one.step, one.validation) for one in run.samples.places] == [
+        (step, True) for step in range(3)
+    ]
+
+
+def test_a_count_of_all_states_the_step_whatever_it_is_called(tmp_path: Path) -> None:
+    path = tmp_path / "train.log"
+    line = "{{'loss': 0.5, 'reward': 0.25, 'grad_norm': 0.6, 'iteration': '{n}/500'}}\n"
+    path.write_bytes(printed(line))
+    run = read_run(path)
+    assert values(run, "reward") == dict.fromkeys(range(1, 6), 0.25)
+    assert run.total_steps == 500

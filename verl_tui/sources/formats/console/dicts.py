@@ -67,7 +67,7 @@ _BEYOND = pattern(rb"\s*(?P<at>\d{1,15})it \[")
 half as long as the training.
 """
 _OF, _ALL = "global_step/max_steps", "max_steps"
-"""Both halves of ms-swift's `10/438`."""
+"""Both halves of ms-swift's `10/438`, which its Megatron trainers call `iteration`."""
 _STEPS = (
     "global_step",
     _OF,
@@ -350,8 +350,8 @@ def _value(found: re.Match[str], name: str) -> Mapping[str, float | None]:
         return {name: None}
     if found["true"] or found["false"]:
         return {name: float(found["true"] is not None)}
-    if found["of"] is not None and name == _OF:
-        return {_OF: float(found["of"]), _ALL: float(found["all"])}
+    if found["of"] is not None and name in _STEPS:
+        return {name: float(found["of"]), _ALL: float(found["all"])}
     return {}
 
 

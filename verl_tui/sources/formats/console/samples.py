@@ -29,7 +29,9 @@ _LONGEST = 2000
 """Lines after which a sample that did not end is given up."""
 _AT_ONCE = 8192
 """Bytes in which lines of a sample are looked for at once."""
-_FIELD = pattern(rb"^\[(prompt|response|ground_truth|score)\] ?")
+_FIELD = pattern(rb"^\[(prompt|response|output|ground_truth|score)\] ?")
+_EASY = "output"
+"""EasyR1's name of a response, which it prints of validations alone (logger/gen_logger.py)."""
 _RAY = pattern(rb"(?:\x1b\[[\d;]{0,20}m)*\([^()\x1b\n]*\)(?:\x1b\[[\d;]{0,20}m)* ")
 """Ray's prefix with its colours."""
 _VALUE = pattern(rb"^\[(\w{1,60})\] ([^\n]{0,2000})$")
@@ -205,7 +207,8 @@ class SampleReader:
     ) -> None:
         """Take a line of the sample, which may begin a field."""
         if found is not None:
-            self._texts.field = found[1].decode()
+            self._texts.field = found[1].decode().replace(_EASY, "response")
+            self._validating = self._validating or found[1].decode() == _EASY
             part = part[found.end() :]
         field = self._texts.field
         # A reward function may give values but no score.
