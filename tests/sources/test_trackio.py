@@ -5,8 +5,10 @@ bad ones.
 from __future__ import annotations
 
 import json
+import math
 import os
 import sqlite3
+from contextlib import closing
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -354,3 +356,40 @@ def test_a_real_one_against_its_console() -> None:
     assert values(run, "train/global_step") == {
         step: float(step) for step in range(1, 45)
     }
+
+
+MLFLOWS = """
+CREATE TABLE runs (run_uuid VARCHAR(32) PRIMARY KEY, name VARCHAR(250), lifecycle_stage VARCHAR(20));
+CREATE TABLE metrics (key VARCHAR(250), value FLOAT, timestamp BIGINT, run_uuid VARCHAR(32), step BIGINT,
+                      is_nan BOOLEAN, PRIMARY KEY (key, timestamp, step, run_uuid, value, is_nan));
+CREATE TABLE params (key VARCHAR(250), value VARCHAR(8000), run_uuid VARCHAR(32), PRIMARY KEY (key, run_uuid));
+INSERT INTO runs VALUES ('aa', 'grpo-a', 'active'), ('bb', '', 'active'), ('dd', 'grpo-a', 'active'), ('cc', 'old', 'deleted');
+INSERT INTO params VALUES ('actor.lr', '1e-06', 'aa'), ('name', 'it''s', 'aa'), ('actor.lr', '2', 'cc');
+"""
+"""As MLflow makes them (mlflow/store/tracking/dbmodels/models.py), with three runs and a deleted one."""
+
+
+def test_the_runs_of_a_database_of_mlflow(tmp_path: Path) -> None:
+    with closing(sqlite3.connect(tmp_path / "mlruns.db")) as database:
+        database.executescript(MLFLOWS)
+        database.executemany(
+            "INSERT INTO metrics VALUES (?, ?, ?, ?, ?, ?)",
+            [
+                (key, value, 1_787_140_000_000 + step, run, step, key == "entropy")
+                for run in ("aa", "bb", "cc", "dd")
+                for step in (1, 2, 3)
+                for key, value in (("critic/score/mean", step / 4), ("entropy", 0))
+            ],
+        )
+        database.commit()
+    runs = read_runs(tmp_path)
+    assert sorted(runs) == ["bb", "grpo-a", "grpo-a-dd"]
+    run = runs["grpo-a"]
+    assert values(run, "critic/score/mean") == {1: 0.25, 2: 0.5, 3: 0.75}
+    assert all(math.isnan(value) for value in values(run, "entropy").values())
+    assert run.config.find(["actor.lr"]) == ("actor.lr", 1e-06)
+    assert run.config.find(["name"]) == ("name", "it's")
+    (status,) = [
+        one.status for one in run.sources.values() if one.status.format != "checkpoints"
+    ]
+    assert status.title == "MLflow database"

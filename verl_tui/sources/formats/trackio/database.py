@@ -4,6 +4,9 @@ Face's local tracker).
 They lie in `$TRACKIO_DIR`, else in `~/.cache/huggingface/trackio` (trackio/utils.py,
 `_get_trackio_dir`). A run within is named by a path below its database: `huggingface.db/tiny-grpo`.
 How a run is read: `verl_tui.sources.formats.trackio.run_follower`.
+
+MLflow's databases (verl writes `sqlite:////tmp/mlruns.db`) are seen through views as if trackio
+had written them: a row for each metric and step, a configuration of all parameters.
 """
 
 from __future__ import annotations
@@ -27,7 +30,24 @@ anchor = True
 
 SUFFIX = ".db"
 _MAGIC = b"SQLite format 3\0"
+MLFLOW = "MLflow database"
 _TABLES = {"metrics", "configs"}
+_MLFLOWS = {"metrics", "params", "runs"}
+_VIEWS = """
+CREATE TEMP VIEW named AS SELECT run_uuid, coalesce(nullif(name, ''), run_uuid) || CASE WHEN
+  EXISTS (SELECT 1 FROM runs one WHERE one.name = runs.name AND one.rowid < runs.rowid)
+  THEN '-' || substr(run_uuid, 1, 8) ELSE '' END AS run_name
+  FROM runs WHERE lifecycle_stage = 'active';
+CREATE TEMP VIEW metrics AS SELECT m.rowid AS id, run_name, m.timestamp / 1000.0 AS timestamp,
+  m.step AS step, json_object(m.key, CASE m.is_nan WHEN 0 THEN m.value ELSE 'NaN' END) AS metrics
+  FROM main.metrics m JOIN named USING (run_uuid);
+CREATE TEMP VIEW configs AS SELECT max(p.rowid) AS id, run_name,
+  json_group_object(key, CASE WHEN json_valid(value) THEN json(value) ELSE value END) AS config
+  FROM main.params p JOIN named USING (run_uuid) GROUP BY run_uuid;
+"""
+"""MLflow's tables (mlflow/store/tracking/dbmodels/models.py) as trackio's; of runs with one name all
+but the first have their id in it.
+"""
 _BUSY = 0.2
 """Seconds to wait for a writer that holds the database alone; in WAL mode none does."""
 
@@ -40,15 +60,16 @@ def matches(path: Path, head: bytes) -> bool:
         return False
     try:
         with closing(open_database(path)) as database:
-            found = {
-                row[0]
-                for row in database.execute(
-                    "SELECT name FROM sqlite_master WHERE type = 'table'"
-                )
-            }
+            return tables_of(database) >= _TABLES
     except (sqlite3.Error, OSError, UnicodeDecodeError):
         return b"run_name" in head and b"metrics" in head
-    return found >= _TABLES
+
+
+def tables_of(database: sqlite3.Connection) -> set[str]:
+    """Return the names of the tables and views of a database."""
+    names = "SELECT name FROM {} WHERE type IN ('table', 'view')"
+    stored, seen = (names.format(f"sqlite_{of}master") for of in ("", "temp_"))
+    return {name for (name,) in database.execute(f"{stored} UNION {seen}")}
 
 
 def reader(path: Path) -> NoReader:
@@ -83,6 +104,12 @@ def open_database(path: Path) -> sqlite3.Connection:
         f"file:{quote(str(path.absolute()))}?mode={mode}", uri=True, timeout=_BUSY
     )
     database.text_factory = _text
+    try:
+        if tables_of(database) >= _MLFLOWS:
+            database.executescript(_VIEWS)
+    except BaseException:
+        database.close()
+        raise
     return database
 
 

@@ -15,7 +15,7 @@ from contextlib import closing, suppress
 from typing import TYPE_CHECKING, Any
 
 from verl_tui.patterns import pattern
-from verl_tui.records import Record, Sample, Settings, Unreadable
+from verl_tui.records import Record, Sample, Settings, SourceStatus, Unreadable
 from verl_tui.sources.fields.jsonl import flatten, integer, loads, number
 from verl_tui.sources.fields.lists import histograms, split
 from verl_tui.sources.fields.rewards import RewardSum, weights_of
@@ -79,6 +79,11 @@ class TrackioSource(PolledSource):
         self._tables: dict[str, list[Any]] = {}
         """The last table of each name: a growing one is logged whole each time."""
         self._more = False
+        self._program: str | None = None
+
+    def status(self) -> SourceStatus:
+        """Return how the source is doing, and whose the database is."""
+        return super().status()._replace(program=self._program)
 
     def read(self) -> tuple[tuple[Record, ...], bool]:
         """Return the records of the next rows, and True if more rows wait."""
@@ -119,8 +124,8 @@ class TrackioSource(PolledSource):
 
     def _read(self, database: sqlite3.Connection) -> Iterator[MetricRow | Record]:
         self._more = False
-        found = database.execute("SELECT name FROM sqlite_master WHERE type = 'table'")
-        tables = {name for (name,) in found.fetchall()}
+        tables = trackio.tables_of(database)
+        self._program = trackio.MLFLOW if "params" in tables else None
         kinds = {
             "configs": ("NULL, NULL, config", self._settings),
             "metrics": ("timestamp, step, metrics", self._metrics),
