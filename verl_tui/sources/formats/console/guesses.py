@@ -5,7 +5,7 @@ metrics on them or below, show how this one writes it.
 from __future__ import annotations
 
 import re
-from itertools import pairwise
+from itertools import islice, pairwise
 from typing import TYPE_CHECKING
 
 from verl_tui.patterns import pattern
@@ -27,6 +27,8 @@ _STEP = pattern(
     rb"(?i)(?<![\w/])(?P<word>(?:global|train(?:ing)?|opt(?:imi[sz]er)?|policy)?[ _-]?"
     rb"(?:step|iteration|iter|update))s?[ _]?[#:=]?\s{0,20}(?P<step>\d{1,12})(?![\w.]|:\d)"
 )
+_WORD = pattern(rb"[Ss](?:tep|TEP)|[Ii](?:ter|TER)|[Uu](?:pdate|PDATE)")
+"""Every line that states a step has one of these words."""
 _TIME = pattern(rb"\d\d:\d\d:\d\d\S{0,20}")
 _SPECIAL = pattern(rb"[\\.^$*+?{}\[\]()|]")
 _BEHIND = (
@@ -57,7 +59,8 @@ class StepGuess:
         """Take a line that nothing else could read; return how steps are stated, and the blocks so
         far, once that is known.
         """
-        found = _STEP.search(part[:_LONGEST])
+        part = part[:_LONGEST]
+        found = _STEP.search(part) if _WORD.search(part) else None
         if not self._lines and found is None:
             return None
         self._lines = [*self._lines[-_MOST_LINES:], part]
@@ -79,6 +82,9 @@ class StepGuess:
 
 def form_in(text: bytes) -> Form | None:
     """Return how a text that a console may begin with states its steps; None if it does not."""
+    stated = islice(_STEP.finditer(text), _ENOUGH + 1) if _WORD.search(text) else ()
+    if len(list(stated)) <= _ENOUGH:
+        return None
     guess = StepGuess()
     for line in text.split(b"\n"):
         found = guess.read(certain_parts(strip_ansi(line)).text)

@@ -53,8 +53,6 @@ def matches(path: Path, head: bytes) -> bool:
 def is_sure(head: bytes) -> bool:
     """Return whether a text holds so many records that it is a console, whatever it is called."""
     found = 0
-    if _has_blocks(head):
-        return True
     for line in (collected.as_printed(head) or head).split(b"\n"):
         step = STEP.search(line) if b"step:" in line else None
         found += (
@@ -62,7 +60,7 @@ def is_sure(head: bytes) -> bool:
             if step is not None
             else b"{'" in line and hinted(line)
         )
-    return found >= _ENOUGH
+    return found >= _ENOUGH or _has_blocks(head)
 
 
 def _has_blocks(head: bytes) -> bool:

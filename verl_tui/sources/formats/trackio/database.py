@@ -45,8 +45,8 @@ CREATE TEMP VIEW configs AS SELECT max(p.rowid) AS id, run_name,
   json_group_object(key, CASE WHEN json_valid(value) THEN json(value) ELSE value END) AS config
   FROM main.params p JOIN named USING (run_uuid) GROUP BY run_uuid;
 """
-"""MLflow's tables (mlflow/store/tracking/dbmodels/models.py) as trackio's. Of runs with one name all
-but the first have their id in it.
+"""MLflow's tables (mlflow/store/tracking/dbmodels/models.py) as trackio's. Of runs with one name
+all but the first have their id in it.
 """
 _BUSY = 0.2
 """Seconds to wait for a writer that holds the database alone; in WAL mode none does."""
