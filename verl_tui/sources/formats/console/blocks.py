@@ -18,7 +18,6 @@ from verl_tui.sources.fields.rewards import RewardSum
 from verl_tui.sources.fields.row_batcher import MetricRow
 from verl_tui.sources.formats.console.dicts import read_dict
 from verl_tui.sources.formats.console.leads import certain_parts
-from verl_tui.sources.formats.console.word_search import any_of
 from verl_tui.text import safe, strip_ansi
 from verl_tui.trainers import trainers
 
@@ -32,7 +31,6 @@ if TYPE_CHECKING:
 FORMS = tuple(form for one in trainers() for form in one.forms)
 WORDS = tuple(form.word.decode() for form in FORMS)
 """Every line that states a step contains one of these."""
-_MAY_BEGIN = any_of(WORDS)
 _BEFORE = 8
 """Lines that may stand between the step and its metrics, such as a title."""
 _LONGEST = 2000
@@ -304,7 +302,7 @@ def _numbers(found: Mapping[str, object], above: str) -> Iterator[tuple[str, flo
 
 def finds(text: bytes) -> bool:
     """Return whether a text that a console may begin with has a block with metrics."""
-    if _MAY_BEGIN.search(text) is None:
+    if not any(form.word in text for form in FORMS):
         return False
     reader = BlockReader()
     lines = (certain_parts(strip_ansi(line)).text for line in text.split(b"\n"))

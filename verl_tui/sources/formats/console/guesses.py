@@ -27,8 +27,8 @@ _STEP = pattern(
     rb"(?i)(?<![\w/])(?P<word>(?:global|train(?:ing)?|opt(?:imi[sz]er)?|policy)?[ _-]?"
     rb"(?:step|iteration|iter|update))s?[ _]?[#:=]?\s{0,20}(?P<step>\d{1,12})(?![\w.]|:\d)"
 )
-_WORD = pattern(rb"[Ss](?:tep|TEP)|[Ii](?:ter|TER)|[Uu](?:pdate|PDATE)")
-"""Every line that states a step has one of these words."""
+_WORDS = (b"step", b"Step", b"STEP", b"ter", b"TER", b"pdate", b"PDATE")
+"""Every line that states a step has one of these in it: most of `iter` and `update`."""
 _TIME = pattern(rb"\d\d:\d\d:\d\d\S{0,20}")
 _SPECIAL = pattern(rb"[\\.^$*+?{}\[\]()|]")
 _BEHIND = (
@@ -60,7 +60,7 @@ class StepGuess:
         far, once that is known.
         """
         part = part[:_LONGEST]
-        found = _STEP.search(part) if _WORD.search(part) else None
+        found = _STEP.search(part) if _may_state(part) else None
         if not self._lines and found is None:
             return None
         self._lines = [*self._lines[-_MOST_LINES:], part]
@@ -82,7 +82,7 @@ class StepGuess:
 
 def form_in(text: bytes) -> Form | None:
     """Return how a text that a console may begin with states its steps; None if it does not."""
-    stated = islice(_STEP.finditer(text), _ENOUGH + 1) if _WORD.search(text) else ()
+    stated = islice(_STEP.finditer(text), _ENOUGH + 1) if _may_state(text) else ()
     if len(list(stated)) <= _ENOUGH:
         return None
     guess = StepGuess()
@@ -91,6 +91,10 @@ def form_in(text: bytes) -> Form | None:
         if found is not None:
             return found[0]
     return None
+
+
+def _may_state(text: bytes) -> bool:
+    return any(map(text.__contains__, _WORDS))
 
 
 def entry_for(text: bytes) -> str | None:
