@@ -13,7 +13,7 @@ from verl_tui.sources.files.paths import is_folder
 from verl_tui.sources.folders.checkpoint_folders import CheckpointSource
 from verl_tui.sources.host.writer_watch import WriterWatch
 from verl_tui.sources.http import addresses
-from verl_tui.sources.http.engines import Engines, EngineSource
+from verl_tui.sources.http.engines import Engines
 from verl_tui.sources.http.served import Served
 from verl_tui.sources.pipe import PipeSource
 from verl_tui.sources.preview import Previews
@@ -30,6 +30,7 @@ if TYPE_CHECKING:
 
     from verl_tui.records import Batch, Preview
     from verl_tui.sources.discovery.found import FoundFile, FoundRun
+    from verl_tui.sources.http.engines import EngineSource
     from verl_tui.sources.source import Source
 
 POLL = 1.0
@@ -166,30 +167,22 @@ class Feed:
 
     def ask_engines(self, now: float) -> Iterator[Batch]:
         """Yield the answers of the engines that consoles name, if they are to be polled."""
+        readers = [reader for reader, _ in self._new_engines(now)]
+        if self._engines is not None:
+            self._engines.ask_once()
+        yield from (
+            batch for batch, _ in map(SourceReader.read, readers) if batch is not None
+        )
+
+    def _new_engines(self, now: float) -> Iterator[tuple[SourceReader, EngineSource]]:
+        """Yield the engines that consoles have named since the last call, to be polled."""
         if self._engines is None:
             return
-        found = [
-            self._engine_reader(run, source) for run, source in self._engines.found(now)
-        ]
-        self._engines.ask_once()
-        yield from (
-            batch for batch, _ in map(SourceReader.read, found) if batch is not None
-        )
-
-    def _start_engines(self, now: float) -> None:
-        """Start to poll the engines that consoles have named since the last call."""
-        for run, source in (
-            self._engines.found(now) if self._engines is not None else ()
-        ):
-            self._engine_reader(run, source)
-            source.start()
-
-    def _engine_reader(self, run: str, source: EngineSource) -> SourceReader:
-        status = source.status()
-        reader = self._readers[run, f"engine {status.path}"] = SourceReader(
-            run, source, status.path, status.format, self._watch
-        )
-        return reader
+        for run, source in self._engines.found(now):
+            status = source.status()
+            reader = SourceReader(run, source, status.path, status.format, self._watch)
+            self._readers[run, f"engine {status.path}"] = reader
+            yield reader, source
 
     def _next(self, reader: SourceReader) -> tuple[Batch | None, bool]:
         """Read a little of a source, and note the engines that it names."""
@@ -251,7 +244,8 @@ class Feed:
                 self._deliver_first(stop, deliver)
                 next_scan = clock() + _RESCAN
                 self._deliver(stop, deliver, clock(), list(self._readers.values()))
-                self._start_engines(clock())
+                for _, engine in self._new_engines(clock()):
+                    engine.start()
                 if changed:
                     deliver(replace(discovery, read=True))
                 self._watch_writers(clock())

@@ -57,11 +57,6 @@ class Pool:
         for thread in self._threads:
             thread.start()
 
-    @property
-    def workers(self) -> int:
-        """Processes."""
-        return len(self._threads)
-
     def submit(self, call: Callable[..., object], *args: object) -> Future[Any]:
         """Return what a function of a module will return, called in a worker with copies of its
         arguments as they are now; its error where it raises, where the worker dies, or where one of

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import struct
 from array import array
 from typing import TYPE_CHECKING
@@ -32,17 +31,4 @@ def packed(values: Collection[float]) -> array[float]:
 def _numbers(values: Sequence[float]) -> array[float]:
     if isinstance(values, array) and values.typecode == "d":
         return values
-    try:
-        return packed(values)
-    except OverflowError:
-        return array("d", map(_number, values))
-
-
-def _number(value: float) -> float:
-    """Return a number as a float, infinite if it is too large."""
-    try:
-        return float(value)
-    except OverflowError:
-        if value > 0:
-            return math.inf
-        return -math.inf
+    return packed(values)

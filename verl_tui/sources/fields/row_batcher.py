@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from array import array
-from bisect import bisect_left
+from bisect import bisect_left, insort
 from dataclasses import dataclass, field
 from itertools import groupby
 from operator import lt
@@ -242,7 +242,7 @@ class RowBatcher:
         if block is None:
             before = self._in_another_order(row) if core == row.keys else None
             if before is not None:
-                self._begin_anew(row, before[-1])
+                self._begin_anew(row, before)
                 return
             block = self._blocks[kind] = _RowBlock()
             self._alike.setdefault((frozenset(core), *kind[1:]), block)
@@ -268,7 +268,7 @@ class RowBatcher:
             if _went_back(seen, row.step) if late else self._started:
                 return seen[-1]
             if late:
-                seen.insert(bisect_left(seen, row.step), row.step)
+                insort(seen, row.step)
         return None
 
     def _keep(self, block: _RowBlock | None, row: MetricRow) -> None:
@@ -288,8 +288,8 @@ class RowBatcher:
         self._out.append(Restart(again))
         self._add_row(row)
 
-    def _in_another_order(self, row: MetricRow) -> array[int] | None:
-        """Return the steps that a row trains again, if it has their keys in a new order.
+    def _in_another_order(self, row: MetricRow) -> int | None:
+        """Return the last of the steps that a row trains again, where its keys have a new order.
 
         A new order shows another process, since verl takes some keys from a set. Where several
         processes write by turns, that shows in the first steps: so two are needed.
@@ -297,18 +297,11 @@ class RowBatcher:
         if row.keys in self._orders:
             return None
         self._orders.add(row.keys)
-        before = self._alike.get(
-            (frozenset(row.keys), row.mean, row.progress, row.estimated)
-        )
-        if (
-            before is None
-            or row.mean
-            or len(before.seen) < 2
-            or row.step > before.seen[-1]
-        ):
+        kind = frozenset(row.keys), row.mean, row.progress, row.estimated
+        before = self._alike.get(kind)
+        if before is None or row.mean or len(before.seen) < 2:
             return None
-        repeated = row.step == before.seen[-1] or _went_back(before.seen, row.step)
-        return before.seen if repeated else None
+        return before.seen[-1] if _went_back(before.seen, row.step) else None
 
     def _compare(self, row: MetricRow) -> None:
         """Count a row that replaces an earlier one."""

@@ -228,6 +228,22 @@ class StepTracker:
         return min((local, local + self._offset), key=lambda at: abs(at - self.step))
 
 
+class TracksSteps:
+    """What a decoder says of the steps that it tracks."""
+
+    _place: StepTracker
+
+    @property
+    def counts_most(self) -> bool:
+        """True if steps were counted: none is stated."""
+        return self._place.counts_all
+
+    @property
+    def counts_steps(self) -> bool:
+        """True if steps depend on the records before: they were counted, or count within epochs."""
+        return self._place.relative
+
+
 class _Counting:
     """Counts the steps of records that state none.
 

@@ -94,7 +94,7 @@ def _numbers(data: dict[str, Any]) -> array[float] | None:
     """Return values as numbers, None where not all of them are."""
     try:
         return packed(data.values())
-    except (struct.error, OverflowError):
+    except struct.error:
         return None
 
 

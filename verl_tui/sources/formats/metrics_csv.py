@@ -25,6 +25,7 @@ from verl_tui.sources.fields.row_batcher import MetricRow, joined_notes
 from verl_tui.sources.fields.steps import (
     TRAINED,
     StepTracker,
+    TracksSteps,
     is_sure_name,
     step_fields,
 )
@@ -111,18 +112,14 @@ def _is_trained(name: str) -> bool:
 def reader(path: Path) -> LineReader:
     """Return a reader for one file, or for one of the runs in it."""
     file, run = file_and_part(path)
-    return LineReader(CsvDecoder(tag=_tag(file), run=run))
+    found = _TAG.fullmatch(file.stem)
+    return LineReader(CsvDecoder(tag=found["tag"] if found else "", run=run))
 
 
 def runs_in(head: bytes) -> tuple[str, ...]:
     """Return the runs of a chart saved at W&B, as parts of a path; none where all is of one."""
     runs = _header(_told_apart(_fields(head.partition(b"\n")[0]))).runs
     return tuple(map(escaped, runs)) if len(runs) > 1 else ()
-
-
-def _tag(path: Path) -> str:
-    found = _TAG.fullmatch(path.stem)
-    return found["tag"] if found is not None else ""
 
 
 class _Header(NamedTuple):
@@ -138,7 +135,7 @@ class _Header(NamedTuple):
     """Names of the columns of least and greatest values."""
 
 
-class CsvDecoder:
+class CsvDecoder(TracksSteps):
     """Decodes rows by the header that the file begins with."""
 
     def __init__(
@@ -194,16 +191,6 @@ class CsvDecoder:
         if place is None:
             return None
         return (self.header, place, self._total, self._decimals)
-
-    @property
-    def counts_most(self) -> bool:
-        """True if steps were counted: none is stated."""
-        return self._place.counts_all
-
-    @property
-    def counts_steps(self) -> bool:
-        """True if steps depend on the rows before: they were counted, or count within epochs."""
-        return self._place.relative
 
     def decode(self, line: bytes, number: int) -> Sequence[MetricRow | Record]:
         """Return the row of one line."""

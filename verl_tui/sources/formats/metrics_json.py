@@ -108,14 +108,10 @@ def _has_columns(head: bytes) -> bool:
     found = [
         (one[1].decode("utf-8", "replace"), one[2]) for one in _COLUMN.finditer(head)
     ]
-    if any(_is_place(name) for name, opens in found if not opens):
-        return False
+    places = filter(is_sure_name, (name for name, opens in found if not opens))
+    if not all(name.startswith(("num_", "n_")) for name in places):
+        return False  # a record with its step, and not how many there are
     return _are_telling([name for name, opens in found if opens])
-
-
-def _is_place(name: str) -> bool:
-    """Return whether a number of that name is the step of a record, and not how many there are."""
-    return is_sure_name(name) and not name.startswith(("num_", "n_"))
 
 
 def _are_telling(names: Sequence[str]) -> bool:

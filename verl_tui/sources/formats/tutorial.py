@@ -5,6 +5,7 @@ Any program's JSONL of flat records with a step is read, under the record's own 
 
 from __future__ import annotations
 
+from contextlib import suppress
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -34,6 +35,7 @@ from verl_tui.sources.fields.steps import (
     TRAINED,
     StepFields,
     StepTracker,
+    TracksSteps,
     is_sure_name,
     stated_step,
     step_fields,
@@ -100,7 +102,7 @@ def measures(record: dict[str, Any]) -> bool:
     flat = unquoted(flatten(_opened(record)))
     fields = step_fields(flat)
     step = None
-    if all(_small(flat[name]) for name in fields.steps):
+    with suppress(ValueError):  # a number too large for one
         step = stated_step(flat, fields)[0]
     if step is None and number(flat.get(fields.epoch or "", "")) is None:
         return any(
@@ -110,10 +112,6 @@ def measures(record: dict[str, Any]) -> bool:
         )
     about = {*_ABOUT, *fields.steps, fields.total or "", fields.epoch or ""}
     return bool(split(flat).numbers(about))
-
-
-def _small(value: object) -> bool:
-    return not isinstance(value, int | float) or abs(value) < 2**62
 
 
 def reader(path: Path) -> LineReader:
@@ -131,7 +129,7 @@ class _Schema(NamedTuple):
     """True if they may name a rank or a device."""
 
 
-class TutorialDecoder(JsonDecoder):
+class TutorialDecoder(TracksSteps, JsonDecoder):
     """Decodes scoped and flat records."""
 
     def __init__(
@@ -159,16 +157,6 @@ class TutorialDecoder(JsonDecoder):
     def step(self) -> int:
         """Step of the last record."""
         return self._place.step
-
-    @property
-    def counts_most(self) -> bool:
-        """True if steps were counted: none is stated."""
-        return self._place.counts_all
-
-    @property
-    def counts_steps(self) -> bool:
-        """True if steps depend on the records before: they were counted, or count within epochs."""
-        return self._place.relative
 
     @property
     def standing(self) -> object:
@@ -229,7 +217,8 @@ class TutorialDecoder(JsonDecoder):
         return records if self._place.known else ()  # no record has stated its step
 
     def _read(self, record: dict[str, Any]) -> Iterator[MetricRow | Record | Flaw]:
-        scope = _scope(record)
+        stated = record.get("scope")
+        scope = stated if isinstance(stated, str) else ""
         flat = unquoted(flatten(_opened(record)))
         fields, about, named = _schema(tuple(flat))
         of = worker(flat) if named else None
@@ -311,11 +300,6 @@ def _samples(scope: str, record: dict[str, Any], step: int) -> Iterator[Record]:
 
 def _prefixed(prefix: str, keys: Iterable[str]) -> tuple[str, ...]:
     return tuple([prefix + safe(name, 300) for name in keys])
-
-
-def _scope(record: dict[str, Any]) -> str:
-    scope = record.get("scope")
-    return scope if isinstance(scope, str) else ""
 
 
 def _json_part(line: bytes) -> bytes:

@@ -187,7 +187,10 @@ class TrackioSource(PolledSource):
 
     def _reach(self, flat: Mapping[str, Any], own: object, time: float | None) -> bool:
         """Note the step of a row; return False if it lacks the trainer's, which others state."""
-        step = _trainers_step(flat)
+        step = None
+        with suppress(ValueError):  # a number too large for one
+            fields = step_fields(key for key in flat if "global_step" in key)
+            step = stated_step(flat, fields)[0]
         if step is None and self._stated:
             return False
         self._stated = self._stated or step is not None
@@ -232,14 +235,6 @@ class TrackioSource(PolledSource):
             )
             if sample is not None:
                 yield sample
-
-
-def _trainers_step(flat: Mapping[str, Any]) -> int | None:
-    fields = step_fields(key for key in flat if "global_step" in key)
-    try:
-        return stated_step(flat, fields)[0]
-    except ValueError:
-        return None
 
 
 def _is_table(value: object) -> bool:
