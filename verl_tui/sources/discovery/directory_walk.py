@@ -124,7 +124,7 @@ class DirectoryWalk:
         if directory != self.top:
             return Folder(directory, str(directory.relative_to(self.top)))
         name = directory.resolve().name
-        return Folder(directory, name, extras=self._dumps(directory))
+        return Folder(directory, name, extras=self._extras(directory))
 
     def _entries(self, directory: Path) -> list[os.DirEntry[str]]:
         try:
@@ -140,10 +140,8 @@ class DirectoryWalk:
 
     def _add_folder(self, path: Path, depth: int, here: Folder) -> list[Folder]:
         """Add what a subdirectory holds to the run here; return the runs below it."""
-        if path.name == ".hydra":
-            here.extras.extend(hydra_files(path, self._probe))
-        elif dumps := self._dumps(path):
-            here.extras.extend(dumps)
+        if extras := self._extras(path):
+            here.extras.extend(extras)
         elif path.name in HOMES:
             for home in homes(path):
                 self._add_home(home)
@@ -211,9 +209,9 @@ class DirectoryWalk:
         self._entered.add(identity)
         return True
 
-    def _dumps(self, directory: Path) -> list[FoundFile]:
-        found = dump_folders(directory, self._probe)
-        if found:
+    def _extras(self, directory: Path) -> list[FoundFile]:
+        found = extras_in(directory, self._probe)
+        if any(file.path == directory for file in found):
             self._directories.add(directory)
         return found
 
@@ -241,24 +239,24 @@ def _log_names(file: FoundFile) -> set[str]:
     return {log_name(file), passed_over.shape(file.path)}
 
 
-def hydra_files(directory: Path, probe: Probe) -> list[FoundFile]:
-    """Return the files of settings in a `.hydra` directory."""
-    paths = (directory / name for name in ("overrides.yaml", "config.yaml"))
-    return [settings_file(path, probe) for path in paths if is_file(path)]
-
-
 def settings_file(path: Path, probe: Probe) -> FoundFile:
     """Return a file of settings with the name of the experiment in it."""
     return FoundFile(path, None, title=probe.title(path))
 
 
-def dump_folders(directory: Path, probe: Probe) -> list[FoundFile]:
-    """Return a directory as a source for each format of dumps or tables that it holds."""
-    paths = [directory / entry.name for entry in entries_of(directory)]
+def extras_in(directory: Path, probe: Probe) -> list[FoundFile]:
+    """Return the settings in a `.hydra` directory; any other one as a source for each format of
+    dumps or tables that it holds.
+    """
+    if directory.name == ".hydra":
+        paths = (directory / name for name in ("overrides.yaml", "config.yaml"))
+        return [settings_file(path, probe) for path in filter(is_file, paths)]
+    names = [entry.name for entry in entries_of(directory)]
     found = []
     for format, step in _BY_STEP:
-        known = (probe.known(path) for path in paths if step(path.name) is not None)
-        if any(one is not None and one.format is format for one in known):
+        of_steps = (directory / name for name in names if step(name) is not None)
+        known = filter(None, map(probe.known, of_steps))
+        if any(one.format is format for one in known):
             found.append(FoundFile(directory, format))
     return found
 
