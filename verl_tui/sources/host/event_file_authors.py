@@ -19,7 +19,7 @@ import psutil
 
 from verl_tui.patterns import pattern
 from verl_tui.records import Writer
-from verl_tui.sources.files.paths import seen
+from verl_tui.sources.files.paths import status_at
 from verl_tui.sources.host.processes import folder_of, lives, pids, sees_all
 
 if TYPE_CHECKING:
@@ -78,7 +78,7 @@ class Authors:
 
     def _settled(self, path: Path, now: float) -> float | None:
         """Return when a file last changed, None if its process cannot be judged."""
-        info = seen(path)
+        info = status_at(path)
         if info is None:
             return None
         if self._gone.get(path, info.st_mtime) != info.st_mtime:

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import psutil
 
 from verl_tui.records import Writer
-from verl_tui.sources.files.paths import seen
+from verl_tui.sources.files.paths import status_at
 from verl_tui.sources.host.event_file_authors import Authors
 from verl_tui.sources.host.processes import (
     folder_of,
@@ -312,7 +312,7 @@ def _open(
 
 
 def _holds(holder: Holder, inode: Inode) -> bool:
-    info = seen(folder_of(holder.process.pid) / "fd" / holder.descriptor)
+    info = status_at(folder_of(holder.process.pid) / "fd" / holder.descriptor)
     return info is not None and (info.st_dev, info.st_ino) == inode
 
 
@@ -341,9 +341,9 @@ def _age(holder: Holder) -> tuple[float, int]:
 
 def _stats(paths: Iterable[Path]) -> dict[Path, os.stat_result]:
     """Return the status of the files that exist."""
-    return {path: info for path in paths if (info := seen(path)) is not None}
+    return {path: info for path in paths if (info := status_at(path)) is not None}
 
 
 def _size(path: Path) -> int:
-    info = seen(path)
+    info = status_at(path)
     return -1 if info is None else info.st_size

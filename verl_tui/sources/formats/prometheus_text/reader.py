@@ -16,7 +16,7 @@ from verl_tui.patterns import pattern
 from verl_tui.records import Unreadable
 from verl_tui.sources.fields.row_batcher import RowBatcher, joined_notes
 from verl_tui.sources.files.compressed import head
-from verl_tui.sources.files.paths import escaped, file_and_part, seen
+from verl_tui.sources.files.paths import escaped, file_and_part, status_at
 from verl_tui.sources.formats.documents import WholeReader
 from verl_tui.sources.formats.prometheus_text.scraped_rows import ScrapedRows, runs_in
 from verl_tui.sources.formats.prometheus_text.scrapes import (
@@ -307,7 +307,7 @@ class PageReader(WholeReader):
         pages, flaws, _ = parts_of(data)
         before = self._lines
         self._lines += data.count(b"\n")
-        written = seen(self._path) if len(pages) == 1 else None
+        written = status_at(self._path) if len(pages) == 1 else None
         times = {"": written.st_mtime} if written is not None else {}
         for scrape in filter(None, map(self._own, pages)):
             figures = self._scrapes.take({"": scrape}, times)
