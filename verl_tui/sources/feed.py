@@ -81,7 +81,7 @@ class Feed:
             [spec for spec in specs if addresses.is_meant(spec)], every=poll_interval
         )
         self._readers: dict[tuple[str, str], SourceReader] = {}
-        """By the name of the run, and by kind and place of the source."""
+        """By the name of the run, and by the place of the source."""
         self._owners = FileOwners()
         self._watch = watch or WriterWatch()
         self._previews = Previews()
@@ -370,12 +370,12 @@ class Feed:
         debug_log.note("found", run=run, format=format, path=file.path)
 
     def _set_homes(self, name: str, run: FoundRun) -> None:
-        known = self._readers.get((name, f"checkpoints {run.directory}"))
+        known = self._readers.get((name, str(run.directory)))
         if known is not None and isinstance(known.source, CheckpointSource):
             known.source.homes = run.checkpoints
 
     def _add_checkpoints(self, name: str, directory: Path) -> None:
-        key = name, f"checkpoints {directory}"
+        key = name, str(directory)
         if key not in self._readers:
             source = CheckpointSource(directory, ())
             reader = SourceReader(name, source, directory, source.format, self._watch)
@@ -387,7 +387,9 @@ def _kind(file: FoundFile) -> str:
 
 
 def _key(file: FoundFile) -> str:
-    return f"{_kind(file)} {file.path}"
+    """Return a file's place; a directory is one for each format of the files in it."""
+    of_steps = is_folder(file.path)
+    return f"{_kind(file)} {file.path}" if of_steps else str(file.path)
 
 
 def _any_new(changes: set[tuple[Change, str]]) -> bool:

@@ -193,9 +193,7 @@ class Finder:
         folder = Folder(path.parent, stem(path), [file], stem=stem(path))
         folder.anchors.extend(error_logs(folder))
         folder.extras = self._beside(file)
-        self._homes += [
-            CheckpointHome(home, path.parent) for home in homes_around(path.parent)
-        ]
+        self._homes += homes_around(path.parent)
         self._folders.append(folder)
 
     def _find_below(self, path: Path) -> DirectoryWalk | None:
@@ -216,9 +214,7 @@ class Finder:
         if any(file.format for folder in found for file in folder.files):
             self._homes += walk.homes
             if naming.is_generic(path.resolve().name):
-                self._homes += [
-                    CheckpointHome(home, path) for home in homes_around(path)
-                ]
+                self._homes += homes_around(path)
         else:
             self._add_bare_homes(path, walk)
         return walk
