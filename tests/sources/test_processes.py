@@ -129,11 +129,6 @@ def test_what_was_seen_holds_for_a_while_and_for_that_process_only(proc: Proc) -
     (proc.root / "50" / "stat").write_text(stat.replace(" 100 ", " 101 "))
     (proc.root / "50" / "cmdline").write_bytes(b"third\0")
     assert processes.look(50, 9, 32.0).name == "third"
-    (proc.root / "50" / "cmdline").write_bytes(b"fourth\0")
-    processes.forget(90.0)
-    assert processes.look(50, 9, 33.0).name == "third", "not long ago"
-    processes.forget(1000.0)
-    assert processes.look(50, 9, 34.0).name == "fourth"
 
 
 def test_a_circle_of_parents_ends(proc: Proc) -> None:

@@ -82,7 +82,7 @@ class Feed:
             [spec for spec in specs if addresses.is_meant(spec)], every=poll_interval
         )
         self._readers: dict[tuple[str, str], SourceReader] = {}
-        """By the name of the run, and by kind and place of the source."""
+        """By the name of the run, and by the place of the source."""
         self._owners = FileOwners()
         self._watch = watch or WriterWatch()
         self._previews = Previews()
@@ -381,7 +381,9 @@ def _kind(file: FoundFile) -> str:
 
 
 def _key(file: FoundFile) -> str:
-    return f"{_kind(file)} {file.path}"
+    """Return a file's place; a directory is one for each format of the files in it."""
+    of_steps = is_folder(file.path)
+    return f"{_kind(file)} {file.path}" if of_steps else str(file.path)
 
 
 def _any_new(changes: set[tuple[Change, str]]) -> bool:

@@ -292,7 +292,7 @@ def owns(run: Run) -> Callable[[GpuProcess], str]:
     """Return the evidence that a process belongs to a run, in words; empty if there is none."""
     folders = {str(Path(path).absolute().parent) for path in run.paths}
     written = [state.status.writer for state in run.sources.values()]
-    writers = {writer.pid for writer in written if writer is not None}
+    writers = {one.pid for one in written if one is not None and not one.gone}
 
     def words(process: GpuProcess) -> str:
         if writers & process.line:

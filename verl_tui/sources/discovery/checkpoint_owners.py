@@ -31,7 +31,7 @@ class CheckpointHome(NamedTuple):
     """True if what the user named holds nothing else."""
 
 
-def homes_around(directory: Path) -> list[Path]:
+def homes_around(directory: Path) -> list[CheckpointHome]:
     """Return where the run with logs in a directory keeps its checkpoints: there, or beside it."""
     found = []
     place = directory
@@ -44,7 +44,7 @@ def homes_around(directory: Path) -> list[Path]:
         if not naming.is_generic(place.name) and wandb_id(place) is None:
             break
         place = place.parent
-    return found
+    return [CheckpointHome(home, directory) for home in found]
 
 
 def with_checkpoints(

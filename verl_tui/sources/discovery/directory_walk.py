@@ -127,7 +127,7 @@ class DirectoryWalk:
         """Return a directory with the dumps in it."""
         at_top = directory == self.top
         name = directory.resolve().name if at_top else directory.relative_to(self.top)
-        return Folder(directory, str(name), extras=self._dumps(directory))
+        return Folder(directory, str(name), extras=self._extras(directory))
 
     def _entries(self, directory: Path) -> list[os.DirEntry[str]]:
         try:
@@ -143,10 +143,9 @@ class DirectoryWalk:
 
     def _add_folder(self, path: Path, depth: int, here: Folder) -> list[Folder]:
         """Add what a subdirectory holds to the run here; return the runs below it."""
-        if path.name == ".hydra":
-            here.extras.extend(hydra_files(path, self._probe))
-        elif (dumps := self._dumps(path)) and _holds_dumps_alone(path):
-            here.extras.extend(dumps)
+        extras = self._extras(path)
+        if extras and (path.name == ".hydra" or _holds_dumps_alone(path)):
+            here.extras.extend(extras)
         elif path.name in HOMES:
             for home in homes(path):
                 self._add_home(home)
@@ -215,9 +214,9 @@ class DirectoryWalk:
         self._entered.add(identity)
         return True
 
-    def _dumps(self, directory: Path) -> list[FoundFile]:
-        found = dump_folders(directory, self._probe)
-        if found:
+    def _extras(self, directory: Path) -> list[FoundFile]:
+        found = extras_in(directory, self._probe)
+        if any(file.path == directory for file in found):
             self._directories.add(directory)
         return found
 
@@ -257,36 +256,32 @@ def _log_names(file: FoundFile) -> set[str]:
     return {log_name(file), passed_over.shape(file.path)}
 
 
-def hydra_files(directory: Path, probe: Probe) -> list[FoundFile]:
-    """Return the files of settings in a `.hydra` directory."""
-    paths = (directory / name for name in ("overrides.yaml", "config.yaml"))
-    return [settings_file(path, probe) for path in paths if is_file(path)]
-
-
 def settings_file(path: Path, probe: Probe) -> FoundFile:
     """Return a file of settings with the name of the experiment in it."""
     return FoundFile(path, None, title=probe.title(path))
 
 
-def dump_folders(directory: Path, probe: Probe) -> list[FoundFile]:
-    """Return a directory as a source for each format of dumps or tables that it holds."""
+def extras_in(directory: Path, probe: Probe) -> list[FoundFile]:
+    """Return the settings in a `.hydra` directory; any other one as a source for each format of
+    dumps or tables that it holds.
+    """
+    if directory.name == ".hydra":
+        paths = (directory / name for name in ("overrides.yaml", "config.yaml"))
+        return [settings_file(path, probe) for path in filter(is_file, paths)]
     names = [entry.name for entry in entries_of(directory)]
     layout = rollouts.layout_in(directory, names)
-    dumps = [] if layout is None else _files_of_steps(directory, names, layout)
-    tables = [
-        directory / name for name in names if parquet.table_step(name) is not None
-    ]
-    found: tuple[tuple[Format, Iterable[Path]], ...] = (
+    dumps = () if layout is None else _files_of_steps(directory, names, layout)
+    tables = (directory / one for one in names if parquet.table_step(one) is not None)
+    of_steps: tuple[tuple[Format, Iterable[Path]], ...] = (
         (rollouts, dumps),
         (parquet, tables),
     )
-    return [
-        FoundFile(directory, format)
-        for format, paths in found
-        if any(
-            one is not None and one.format is format for one in map(probe.known, paths)
-        )
-    ]
+    found = []
+    for format, paths in of_steps:
+        known = filter(None, map(probe.known, paths))
+        if any(one.format is format for one in known):
+            found.append(FoundFile(directory, format))
+    return found
 
 
 def _files_of_steps(

@@ -19,9 +19,8 @@ from verl_tui.sources.discovery.checkpoint_owners import (
 from verl_tui.sources.discovery.directory_entries import entries_of
 from verl_tui.sources.discovery.directory_walk import (
     DirectoryWalk,
-    dump_folders,
     error_logs,
-    hydra_files,
+    extras_in,
     settings_file,
 )
 from verl_tui.sources.discovery.found import Folder, FoundFile, FoundRun, stem
@@ -46,6 +45,9 @@ if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 
     from verl_tui.sources.http.addresses import Unreached
+
+
+_CROWDED = f"only {MOST_ODD} of its files of unknown kinds were looked at"
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,7 +103,10 @@ class Finder:
         self._begin(reported)
         for spec in self.specs:
             if pipe.is_meant(spec):
-                self._folders.append(_stdin())
+                stdin = FoundFile(pipe.PATH, pipe)
+                self._folders.append(
+                    Folder(pipe.PATH, "stdin", extras=[stdin], stem="stdin")
+                )
                 continue
             for path in self._expand(spec):
                 self._find(path)
@@ -168,7 +173,8 @@ class Finder:
             self._pass_over(self._probe.closed.items())
             if walk is not None:
                 self._pass_over(walk.unknown.items())
-                self._pass_over(self._crowded(walk))
+                crowded = sorted(self._probe.crowded & walk.walked.keys())
+                self._pass_over((each, _CROWDED) for each in crowded)
                 self._pass_over(_without_log(walk, self._folders))
         except Exception as error:  # noqa: BLE001 - a net at the border
             self._problems.append(f"{one_line(str(path))}: {reason_of(error)}")
@@ -187,9 +193,7 @@ class Finder:
         folder = Folder(path.parent, stem(path), [file], stem=stem(path))
         folder.anchors.extend(error_logs(folder))
         folder.extras = self._beside(file)
-        self._homes += [
-            CheckpointHome(home, path.parent) for home in homes_around(path.parent)
-        ]
+        self._homes += homes_around(path.parent)
         self._folders.append(folder)
 
     def _find_below(self, path: Path) -> DirectoryWalk | None:
@@ -210,9 +214,7 @@ class Finder:
         if any(file.format for folder in found for file in folder.files):
             self._homes += walk.homes
             if naming.is_generic(path.resolve().name):
-                self._homes += [
-                    CheckpointHome(home, path) for home in homes_around(path)
-                ]
+                self._homes += homes_around(path)
         else:
             self._add_bare_homes(path, walk)
         return walk
@@ -232,11 +234,6 @@ class Finder:
     def _pass_over(self, found: Iterable[tuple[Path, str]]) -> None:
         for path, reason in found:
             self._passed_over.append(PassedOver(one_line(str(path), 1000), reason))
-
-    def _crowded(self, walk: DirectoryWalk) -> Iterator[tuple[Path, str]]:
-        """Yield the directories with files that were not opened."""
-        for path in sorted(self._probe.crowded & walk.walked.keys()):
-            yield path, f"only {MOST_ODD} of its files of unknown kinds were looked at"
 
     def _no_log(self, top: Path, passed_over: Collection[Path]) -> str:
         """Return a sentence that a directory holds no log yet, and which of its files were
@@ -264,26 +261,13 @@ class Finder:
         for entry in entries_of(file.path.parent):
             path = Path(entry.path)
             if is_folder(entry):
-                found.extend(self._files_in(path))
+                found.extend(extras_in(path, self._probe))
                 continue
             logs += is_file(entry) and self._probe.known(path) is not None
             if is_settings(path):
                 found.append(settings_file(path, self._probe))
         self.directories.update(one.path for one in found if one.format is not None)
         return [one for one in found if one.format is None or logs == 1]
-
-    def _files_in(self, directory: Path) -> list[FoundFile]:
-        """Return the settings or dumps in a directory."""
-        if directory.name == ".hydra":
-            return hydra_files(directory, self._probe)
-        if directory.name.startswith("."):
-            return []
-        return dump_folders(directory, self._probe)
-
-
-def _stdin() -> Folder:
-    stdin = FoundFile(pipe.PATH, pipe)
-    return Folder(pipe.PATH, "stdin", extras=[stdin], stem="stdin")
 
 
 def _main_log(path: Path) -> Path:

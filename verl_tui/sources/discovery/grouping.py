@@ -195,10 +195,9 @@ def _top(here: Folder, below: Folder) -> str:
 
 def _is_one_run(here: Folder, own: list[Folder], kept: list[Folder]) -> bool:
     """True if a directory with all below it is one run."""
-    has_files = bool(here.anchors or here.extras)
-    if not has_files and not _has_generic_names(here, [*own, *kept]):
-        return False
-    return one_log_each([here, *own])
+    runs = [*own, *kept]
+    parts = len(runs) > 1 and all(_GENERIC.fullmatch(_top(here, run)) for run in runs)
+    return bool(here.files or parts) and one_log_each([here, *own])
 
 
 def _takes_copies(units: list[Folder], kept: list[Folder], copies: WandbCopies) -> bool:
@@ -219,16 +218,10 @@ def _with_extras(here: Folder, units: list[Folder]) -> list[Folder]:
     samples = [file for file in here.extras if file.format is not None]
     if not samples:
         return units
-    directory = samples[0].path
-    if not is_folder(directory):
-        directory = directory.parent
+    place = samples[0].path
+    directory = place if is_folder(place) else place.parent
     name = str(directory.relative_to(here.directory))
     return [*units, Folder(directory, name, extras=samples)]
-
-
-def _has_generic_names(here: Folder, runs: Sequence[Folder]) -> bool:
-    """True if the names of the folders below are those of parts of a run, not of runs."""
-    return len(runs) > 1 and all(_GENERIC.fullmatch(_top(here, run)) for run in runs)
 
 
 def _join_event_files(here: Folder, runs: list[Folder]) -> list[Folder]:

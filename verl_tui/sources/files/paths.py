@@ -55,7 +55,7 @@ def why(error: OSError) -> str:
     return os.strerror(error.errno).lower() if error.errno else str(error)
 
 
-def seen(path: Path) -> os.stat_result | None:
+def status_at(path: Path) -> os.stat_result | None:
     """Return the status of what lies at a path, None where nothing can be seen."""
     try:
         return path.stat()
@@ -65,7 +65,7 @@ def seen(path: Path) -> os.stat_result | None:
 
 def file_size(path: Path) -> int:
     """Return the bytes of a file, 0 where it cannot be seen."""
-    found = seen(path)
+    found = status_at(path)
     return 0 if found is None else found.st_size
 
 

@@ -169,12 +169,12 @@ class RotatedTail:
         return tail.pass_over(stop, last)
 
     @property
-    def _is_live(self) -> bool:
-        return not self._waiting and self._tail.path == self.path
-
-    @property
     def _exists(self) -> bool:
         return not self._is_live or self.path.exists()
+
+    @property
+    def _is_live(self) -> bool:
+        return not self._waiting and self._tail.path == self.path
 
     def _begin_next(self) -> None:
         """Read the next part, or the file that is written."""

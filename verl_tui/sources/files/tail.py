@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Protocol
 
 from verl_tui.patterns import pattern
-from verl_tui.sources.files.paths import file_size, is_file, seen
+from verl_tui.sources.files.paths import file_size, is_file, status_at
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -153,7 +153,7 @@ class Tail:
 
     def has_become(self, path: Path) -> bool:
         """Return whether the file that has been read is the one that lies at another path now."""
-        known = seen(path)
+        known = status_at(path)
         return known is not None and _identity(known) == self.identity
 
     def is_continued_by(self, path: Path) -> bool:

@@ -7,7 +7,7 @@ from itertools import accumulate
 from math import inf
 from typing import TYPE_CHECKING, NamedTuple
 
-from verl_tui.sources.files.paths import seen, why
+from verl_tui.sources.files.paths import status_at, why
 from verl_tui.sources.files.polled import PolledSource
 
 if TYPE_CHECKING:
@@ -143,5 +143,5 @@ def shares(costs: Mapping[int, int], budget: int, least: int = 0) -> dict[int, f
 
 def _stamp(path: Path) -> Stamp | None:
     """Return what a file looks like, None if it is gone."""
-    stat = seen(path)
+    stat = status_at(path)
     return stat and Stamp(stat.st_size, stat.st_mtime_ns, stat.st_ino)

@@ -12,16 +12,18 @@ from __future__ import annotations
 
 import os
 import socket
-from typing import TYPE_CHECKING, NamedTuple
+from functools import cache
+from typing import TYPE_CHECKING
 
 import psutil
 
 from verl_tui.patterns import pattern
 from verl_tui.records import Writer
-from verl_tui.sources.files.paths import seen
+from verl_tui.sources.files.paths import status_at
 from verl_tui.sources.host.processes import folder_of, lives, pids, sees_all
 
 if TYPE_CHECKING:
+    import re
     from collections.abc import Iterable, Iterator
     from pathlib import Path
 
@@ -34,14 +36,6 @@ _LATER = 5.0
 """Seconds by which a process may seem to have begun after its own file: clocks are set right now
 and then.
 """
-
-
-class Author(NamedTuple):
-    """The process that began an event file."""
-
-    time: float
-    """When it did, seconds since the epoch."""
-    pid: int
 
 
 class Authors:
@@ -63,34 +57,28 @@ class Authors:
         left out.
         """
         writers = {}
-        unseen = []
+        contained = cache(lambda: set(_contained()))
         for path in paths:
-            author = self._of(path)
-            if author is None or (modified := self._settled(path, now)) is None:
+            named = self._named(path)
+            if named is None or (modified := self._settled(path, now)) is None:
                 continue
-            if _lives(author):
-                writers[path] = Writer(author.pid, "", by_name=True)
-            elif self._gone.get(path) == modified:
-                writers[path] = Writer(author.pid, "", gone=True, by_name=True)
-            else:
-                unseen.append((path, author, modified))
-        contained = set(_contained()) if unseen else set()
-        for path, author, modified in unseen:
-            gone = author.pid not in contained
-            writers[path] = Writer(author.pid, "", gone=gone, by_name=True)
-            if gone:
+            pid = int(named[3])
+            alive = _lives(pid, float(named[1]))
+            if not alive and path not in self._gone and pid not in contained():
                 self._gone[path] = modified
+            gone = not alive and path in self._gone
+            writers[path] = Writer(pid, "", gone=gone, by_name=True)
         return writers
 
-    def _of(self, path: Path) -> Author | None:
+    def _named(self, path: Path) -> re.Match[str] | None:
+        """Return time, host and number of a process of this host, by the name of its file."""
         found = _NAME.fullmatch(path.name)
-        if found is None or found[2] != self._host or path in self._elsewhere:
-            return None
-        return Author(float(found[1]), int(found[3]))
+        ours = found is not None and found[2] == self._host
+        return found if ours and path not in self._elsewhere else None
 
     def _settled(self, path: Path, now: float) -> float | None:
         """Return when a file last changed, None if its process cannot be judged."""
-        info = seen(path)
+        info = status_at(path)
         if info is None:
             return None
         if self._gone.get(path, info.st_mtime) != info.st_mtime:
@@ -104,11 +92,11 @@ class Authors:
         return None
 
 
-def _lives(author: Author) -> bool:
-    """Return whether a process that started before a file began still lives."""
+def _lives(pid: int, began: float) -> bool:
+    """Return whether a process that started before its file began still lives."""
     try:
-        process = psutil.Process(author.pid)
-        return process.create_time() <= author.time + _LATER and lives(process)
+        process = psutil.Process(pid)
+        return process.create_time() <= began + _LATER and lives(process)
     except psutil.Error:
         return False
 

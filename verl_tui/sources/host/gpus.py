@@ -161,7 +161,6 @@ class GpuSource:
             # one fresh start before the problem is believed
             if self._problem is not None and may_be_stale:
                 gpus = self._attempt(now)
-            self._processes.forget(now)
         return GpuReading(now, gpus, self._problem, self._host)
 
     def poll(

@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import os
 from dataclasses import replace
+from functools import lru_cache
 from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -26,8 +27,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
 _KEPT = 30.0
-"""Seconds for which what was seen of a process holds: to look at all its open files anew takes
-milliseconds.
+"""Seconds for which what was seen of a process holds at most: to look at all its open files anew
+takes milliseconds.
 """
 _GENERATIONS = 12
 _MOST_OPEN = 4096
@@ -111,8 +112,8 @@ class Processes:
     """Processes by number; looks again when what it knows is old."""
 
     def __init__(self) -> None:
-        self._seen: dict[psutil.Process, tuple[float, GpuProcess]] = {}
-        """By process, which its number alone is not: when it was looked at, and as what."""
+        # by process, which its number alone is not
+        self._read = lru_cache(maxsize=1024)(_read)
 
     def look(self, pid: int, memory: int | None, now: float) -> GpuProcess:
         """Return the known facts about a process; never raises.
@@ -123,24 +124,13 @@ class Processes:
             now: Seconds since the Unix epoch.
         """
         try:
-            process = psutil.Process(pid)
-            seen = self._seen.get(process)
-            if seen is None or not 0 <= now - seen[0] < _KEPT:
-                seen = self._seen[process] = now, _read(process)
+            found = self._read(psutil.Process(pid), now // _KEPT)
         except psutil.Error:
             return GpuProcess(pid, memory=memory)
-        return replace(seen[1], memory=memory)
-
-    def forget(self, now: float) -> None:
-        """Drop processes that have not been asked for in a long time."""
-        self._seen = {
-            process: seen
-            for process, seen in self._seen.items()
-            if 0 <= now - seen[0] < 2 * _KEPT
-        }
+        return replace(found, memory=memory)
 
 
-def _read(process: psutil.Process) -> GpuProcess:
+def _read(process: psutil.Process, _period: float) -> GpuProcess:
     folder = folder_of(process.pid)
     try:
         links = [_link(path) for path in islice((folder / "fd").iterdir(), _MOST_OPEN)]

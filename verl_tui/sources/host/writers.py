@@ -18,9 +18,8 @@ from typing import TYPE_CHECKING, NamedTuple
 import psutil
 
 from verl_tui.records import Writer
-from verl_tui.sources.files.paths import seen
+from verl_tui.sources.files.paths import status_at
 from verl_tui.sources.host.event_file_authors import Authors
-from verl_tui.sources.host.mounts import only_here
 from verl_tui.sources.host.processes import (
     folder_of,
     is_written,
@@ -28,6 +27,7 @@ from verl_tui.sources.host.processes import (
     name_of,
     pids,
     pipe_of,
+    sees_all,
 )
 
 if TYPE_CHECKING:
@@ -54,6 +54,12 @@ _KINDS = {
 """Programs that hold a log and train nothing: for the process that writes to their pipe; for what
 they started, which is named if it holds the log too; and those that may outlive the trainer.
 """
+
+
+_LOCAL = {
+    "btrfs", "ext2", "ext3", "ext4", "f2fs", "jfs", "overlay", "tmpfs", "xfs", "zfs",
+}  # fmt: skip
+"""File systems whose files no other host writes."""
 
 
 class WriterState(NamedTuple):
@@ -179,7 +185,7 @@ class Writers:
             if self._knows(wanted[inode], inode, holders)
         }
         hidden = {path for path, info in stats.items() if info.st_uid in unseen}
-        free = only_here(stats.keys() - hidden - named - ours)
+        free = _only_here(stats.keys() - hidden - named - ours)
         self._nobody = (self._nobody - stats.keys()) | free
         kept = {path: one for path, one in self._began.items() if path not in stats}
         self._began = kept | self._authors.look(free, time.time())
@@ -209,6 +215,32 @@ class Writers:
         if behind:
             return self._named(behind)
         return min([*by_kind["filter"], *by_kind["launcher"]], key=_age, default=None)
+
+
+def _only_here(paths: Iterable[Path]) -> set[Path]:
+    """Return those files that only processes which can be seen here write.
+
+    A network's file may be written elsewhere. In a container only its own root is nobody else's: a
+    volume may be written by another one's processes, or the host's.
+    """
+    try:
+        # A later mount at the same place hides earlier ones.
+        kinds = {one.mountpoint: one.fstype for one in psutil.disk_partitions(all=True)}
+    except OSError:
+        return set()
+    whole = sees_all()
+    return {path for path in paths if _is_here(path, kinds, whole=whole)}
+
+
+def _is_here(path: Path, kinds: Mapping[str, str], *, whole: bool) -> bool:
+    try:
+        real = path.resolve()
+    except OSError:
+        return False
+    places = map(str, (real, *real.parents))
+    top = next((place for place in places if place in kinds), "")
+    kind = kinds.get(top)
+    return kind in _LOCAL and (whole or top == "/" or kind == "overlay")
 
 
 def _others() -> list[int]:
@@ -280,7 +312,7 @@ def _open(
 
 
 def _holds(holder: Holder, inode: Inode) -> bool:
-    info = seen(folder_of(holder.process.pid) / "fd" / holder.descriptor)
+    info = status_at(folder_of(holder.process.pid) / "fd" / holder.descriptor)
     return info is not None and (info.st_dev, info.st_ino) == inode
 
 
@@ -309,9 +341,9 @@ def _age(holder: Holder) -> tuple[float, int]:
 
 def _stats(paths: Iterable[Path]) -> dict[Path, os.stat_result]:
     """Return the status of the files that exist."""
-    return {path: info for path in paths if (info := seen(path)) is not None}
+    return {path: info for path in paths if (info := status_at(path)) is not None}
 
 
 def _size(path: Path) -> int:
-    info = seen(path)
+    info = status_at(path)
     return -1 if info is None else info.st_size

@@ -103,6 +103,7 @@ class EngineSource(PageSource):
     """One engine as a source of a run, until the log names it no longer."""
 
     kind = "engines"
+    absolute = False
 
     def __init__(self, run: EngineRun, poller: Poller) -> None:
         super().__init__(run, poller, run.collect)
@@ -111,18 +112,20 @@ class EngineSource(PageSource):
         """Begin to ask."""
         self.poller.start(self.poller.stop)
 
+    @property
+    def note(self) -> str | None:
+        """Return what should be known of its figures."""
+        if self.poller.stop.is_set():
+            return "no longer asked: the log does not name it any more, or is silent"
+        if self.poller.rounds == 0:
+            return "no answer so far"
+        return super().note if self.poller.page or self.leads else None
+
     def status(self) -> SourceStatus:
         """Return how the source is doing: an engine answers whether training goes on or not."""
         status = super().status()
-        status = status._replace(bytes_read=status.size, modified=None, absolute=False)
-        if self.poller.stop.is_set():
-            gone = "no longer asked: the log does not name it any more, or is silent"
-            return status._replace(problem=None, note=gone)
-        if self.poller.rounds == 0:
-            return status._replace(note="no answer so far")
-        if self.poller.page is None and not self.leads:
-            return status._replace(note=None)
-        return status
+        problem = None if self.poller.stop.is_set() else status.problem
+        return status._replace(bytes_read=status.size, modified=None, problem=problem)
 
 
 class Engines:

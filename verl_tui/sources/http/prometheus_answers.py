@@ -81,23 +81,15 @@ def parsed_series(body: bytes) -> list[AnswerSeries]:
     return [series for one in result if (series := _series(one)) is not None]
 
 
-def _series(entry: object) -> AnswerSeries | None:
-    if not isinstance(entry, dict):
-        return None
-    metric = entry.get("metric")
-    values = entry.get("values")
-    if not isinstance(metric, dict) or not isinstance(values, list):
-        return None
+def _series(entry: Any) -> AnswerSeries | None:
     try:
-        points: ValuesByTime = dict(values)
-    except (TypeError, ValueError):
+        points: ValuesByTime = dict(entry["values"])
+        labels = {str(name): str(value) for name, value in entry["metric"].items()}
+    except (KeyError, TypeError, ValueError, AttributeError):
         return None
     if not set(map(type, points)) <= {int, float}:
         return None
-    labels = {
-        str(name): str(value) for name, value in metric.items() if name != "__name__"
-    }
-    return AnswerSeries(str(metric.get("__name__", "")), labels, points)
+    return AnswerSeries(labels.pop("__name__", ""), labels, points)
 
 
 _ENDS = {"finished": EventKind.FINISHED, "crashed": EventKind.FATAL}

@@ -144,8 +144,10 @@ def device_query(names: Collection[str]) -> str:
     """Return the figures of devices, empty if there are none; if there are several exporters, those
     of the first.
     """
-    known = [name for name in DEVICES if name in names and _FAMILIES.match(name)]
-    first = [name for name in known if _family(name) == _family(known[0])]
+    known = (_FAMILIES.match(name) for name in DEVICES if name in names)
+    families = {found.string: found[0] for found in known if found is not None}
+    best = next(iter(families.values()), "")
+    first = [name for name, family in families.items() if family == best]
     return f'{{__name__=~"{"|".join(first)}"}}' if first else ""
 
 
@@ -204,8 +206,3 @@ def _combined(name: str, written: str) -> tuple[str, str]:
 def _quantile(share: float, buckets: str, by: str) -> str:
     rate = f"rate({buckets}[{{window}}s])"
     return f"histogram_quantile({share}, sum by ({by}) ({rate}))"
-
-
-def _family(name: str) -> str:
-    found = _FAMILIES.match(name)
-    return found[0] if found else ""

@@ -215,16 +215,19 @@ class PageSource(ServedSource):
         )
         return tuple(filter(None, kept)), False
 
+    @property
+    def note(self) -> str | None:
+        """Return what should be known of its figures."""
+        if not self.leads:
+            return f"taken together with the run's other {self.kind}"
+        return joined_notes(self._run.note, self._metrics.note)
+
     def status(self) -> SourceStatus:
         """Return how the source is doing."""
         status = super().status()
-        note = joined_notes(self._run.note, self._metrics.note)
-        if not self.leads:
-            note = f"taken together with the run's other {self.kind}"
         return status._replace(
             bytes_read=status.size if self._records or not self.leads else 0,
             modified=self._run.modified,
-            note=note,
             findings=self._run.findings,
         )
 

@@ -16,7 +16,8 @@ from verl_tui.patterns import pattern
 from verl_tui.records import Unreadable
 from verl_tui.sources.fields.row_batcher import RowBatcher, joined_notes
 from verl_tui.sources.files.compressed import head
-from verl_tui.sources.files.paths import escaped, file_and_part
+from verl_tui.sources.files.paths import escaped, file_and_part, status_at
+from verl_tui.sources.formats.documents import WholeReader
 from verl_tui.sources.formats.prometheus_text.scraped_rows import ScrapedRows, runs_in
 from verl_tui.sources.formats.prometheus_text.scrapes import (
     PrometheusSample,
@@ -252,17 +253,16 @@ def reader(path: Path) -> PageReader:
     return PageReader(path)
 
 
-class PageReader:
+class PageReader(WholeReader):
     """Waits for the whole page; each page that takes the place of the one before is one more
     scrape.
     """
 
+    ends = ()  # only the file's end shows that a page is complete
+
     def __init__(self, path: Path) -> None:
+        super().__init__(LARGEST)
         self._path, self._part = file_and_part(path)
-        self._size = 0
-        """Bytes of the page so far."""
-        self._data = bytearray()
-        """The page so far, unless only a part of it is read."""
         self._lines = 0
         """Lines of the pages before."""
         self._others = 0
@@ -270,7 +270,6 @@ class PageReader:
         self._scrapes = Scrapes(totals=True)
         self._rows = ScrapedRows()
         self._batcher = RowBatcher()
-        self._too_large = False
 
     @property
     def note(self) -> str | None:
@@ -286,64 +285,42 @@ class PageReader:
         return self._scrapes.findings
 
     def feed(self, data: bytes) -> tuple[Record, ...]:
-        """Take bytes; only at their end is the page known to be complete."""
-        self._size += len(data)
-        if self._part is None:
-            self._data += data
-        if self._size > LARGEST:
-            self._size = 0
-            self._data.clear()
-            reported = self._too_large
-            self._too_large = True
-            if reported:
-                return ()
-            return (Unreadable(1, f"larger than {LARGEST >> 20} MiB", ""),)
-        return ()
+        """Take bytes. Each of the runs in a file holding its own would take a hundred times the
+        memory: of a part only is known that there is something.
+        """
+        found = super().feed(data)
+        if self._part is not None:
+            del self._held[1:]
+        return found
 
     def finish(self) -> tuple[Record, ...]:
         """Return the records of the page, which is only complete at its end."""
-        if not self._size or self._too_large:
+        data = bytes(self._held)
+        self._held.clear()
+        if data and self._part is not None:
+            try:
+                data = head(self._path, LARGEST)
+            except OSError:  # gone meanwhile, which the source says
+                data = b""
+        if not data:
             return ()
-        try:
-            data = self._page()
-        except OSError:
-            return ()  # gone meanwhile, which the source says
         pages, flaws, _ = parts_of(data)
         before = self._lines
         self._lines += data.count(b"\n")
-        time = self._time() if len(pages) == 1 else None
+        written = status_at(self._path) if len(pages) == 1 else None
+        times = {"": written.st_mtime} if written is not None else {}
         for scrape in filter(None, map(self._own, pages)):
-            figures = self._scrapes.take(
-                {"": scrape}, {"": time} if time is not None else {}
-            )
-            self._batcher.add(self._rows.take(figures, time))
-        unreadable = [
-            Unreadable(flaw.line + before, flaw.reason, flaw.excerpt) for flaw in flaws
-        ]
+            figures = self._scrapes.take({"": scrape}, times)
+            self._batcher.add(self._rows.take(figures, times.get("")))
+        unreadable = [flaw._replace(line=flaw.line + before) for flaw in flaws]
         return (*unreadable, *self._batcher.take())
 
-    def _page(self) -> bytes:
-        """Return the page, and forget it; each of the runs in a file holding its own would take a
-        hundred times the memory.
-
-        Raises:
-            OSError: The file cannot be read.
-        """
-        self._size = 0
-        if self._part is not None:
-            return head(self._path, LARGEST)
-        data = bytes(self._data)
-        self._data.clear()
-        return data
-
-    def restart(self, reason: str) -> tuple[Record, ...]:  # noqa: ARG002
+    def restart(self, reason: str) -> tuple[Record, ...]:
         """Take what follows for a further page: node_exporter's textfiles are replaced as a
         whole.
         """
-        self._size = 0
-        self._data.clear()
+        super().restart(reason)
         self._lines = 0
-        self._too_large = False
         return ()
 
     def _own(self, parts: Mapping[str, Scrape]) -> Scrape | None:
@@ -357,9 +334,3 @@ class PageReader:
         shown = [parts[part] for part in wanted if part in parts]
         samples = tuple(chain.from_iterable(one.samples for one in shown))
         return Scrape(samples, shown[0].kinds)
-
-    def _time(self) -> float | None:
-        try:
-            return self._path.stat().st_mtime
-        except (OSError, ValueError):
-            return None

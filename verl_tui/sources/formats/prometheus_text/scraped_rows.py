@@ -145,14 +145,6 @@ def _is_now_and_then(key: str) -> bool:
     return key in (_SAVING, _TESTING) or describe(key).group == "validation"
 
 
-def run_of(labels: Mapping[str, str]) -> tuple[str, str]:
-    """Return the run and the project that labels name: our exporter's `run`, RL-Insight's
-    `experiment_name`.
-    """
-    run = labels.get("run") or labels.get("experiment_name") or ""
-    return one_line(run, 120), one_line(labels.get("project", ""), 120)
-
-
 def runs_in(scrape: Scrape) -> tuple[dict[tuple[str, str], Scrape], int]:
     """Return the figures of a page by run and project, and how many runs are left out.
 
@@ -164,14 +156,17 @@ def runs_in(scrape: Scrape) -> tuple[dict[tuple[str, str], Scrape], int]:
     for sample in scrape.samples:
         if sample.name == prometheus_names.INFO:
             keys.append(sample)
-        else:
-            parts.setdefault(run_of(dict(sample.labels)), []).append(sample)
-    runs = [run for run in parts if run != _NOBODYS]
-    for run in runs[MOST_RUNS:]:
-        del parts[run]
+            continue
+        labels = dict(
+            sample.labels
+        )  # our exporter's `run`, RL-Insight's `experiment_name`
+        run = labels.get("run") or labels.get("experiment_name") or ""
+        of = one_line(run, 120), one_line(labels.get("project", ""), 120)
+        parts.setdefault(of, []).append(sample)
+    runs = [one for one in parts if one != _NOBODYS]
+    for further in runs[MOST_RUNS:]:
+        del parts[further]
     for samples in parts.values():
         samples.extend(keys)
-    found = {
-        run: Scrape(tuple(samples), scrape.kinds) for run, samples in parts.items()
-    }
+    found = {of: Scrape(tuple(part), scrape.kinds) for of, part in parts.items()}
     return found, max(0, len(runs) - MOST_RUNS)
