@@ -87,7 +87,7 @@ class Rule:
     unless: tuple[str, ...] = ()
     """Names of the exemptions under which it does not apply: `verl_tui.health.applicability`."""
     of_the_end: bool = False
-    """Whether the end of a log is enough to judge it, see `Judging.verdict_on_end`."""
+    """Whether the end of a log is enough to judge it, see `judge.verdict_on_end`."""
     says: str = ""
     """A sentence's beginning that replaces `<title> has stayed <where>`."""
     label: str = ""
