@@ -252,17 +252,3 @@ STREAMS: Mapping[str, bool] = MappingProxyType(
     }
 )
 """Kind of a stream -> whether it needs a second input."""
-
-LIMIT_NAMES = (
-    "",
-    "response-limit",
-    "target-kl",
-    "kl-band",
-    "staleness-limit",
-    "gradient-clip",
-    "kl-scale",
-)
-"""Limits that a threshold may be a multiple of, see `verl_tui.health.limits`."""
-
-CAUSE_NAMES = ("", "drift", "length")
-"""Groups of settings that may be to blame, see `verl_tui.health.suspect_settings`."""

@@ -12,7 +12,7 @@ import numpy as np
 
 from verl_tui.health.blocks import lately
 from verl_tui.health.components import components, weights
-from verl_tui.health.conditions.condition import Judged, number, open_breach
+from verl_tui.health.conditions.condition import Judged, open_breach
 from verl_tui.health.conditions.falls import Vanish
 from verl_tui.health.diagnoses.dead_groups import NO_SPREAD, SHARES
 from verl_tui.health.diagnoses.diagnosis import (
@@ -20,7 +20,7 @@ from verl_tui.health.diagnoses.diagnosis import (
     BlockFinding,
     BlockInputs,
 )
-from verl_tui.health.finding import Finding, Severity
+from verl_tui.health.finding import Finding, Severity, number
 from verl_tui.health.inputs import column_of
 from verl_tui.health.learnt import SOLVED, RewardPart, all_at_top, is_solved
 
