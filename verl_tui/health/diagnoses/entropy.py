@@ -164,10 +164,11 @@ class EntropyCollapse(BlockDiagnosis):
         return BlockInputs((entropy, reward, *parts), part_weights)
 
     def may_begin(self, blocks: BlockHistory) -> Flags:
-        """Return where entropy is low enough."""
+        """Return where entropy is low enough, and has lately been far higher."""
         entropy = blocks.levels(0)
-        found: Flags = entropy <= _LEFT * np.fmax.reduce(entropy[:3])
-        return found
+        low: Flags = entropy <= _LEFT * np.fmax.reduce(entropy[:3])
+        highest = -lately(-entropy, _LAGS[-1] + 1)
+        return low & (entropy <= _FALL * highest)
 
     def judge_blocks(self, blocks: BlockHistory) -> BlockFinding | None:
         """Compare the newest block with earlier ones."""
