@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from verl_tui.config import Config
     from verl_tui.health.finding import Verdict
     from verl_tui.health.guide import Guide
-    from verl_tui.health.judge import Judge, Judging
+    from verl_tui.health.judge import Judge
     from verl_tui.sources.discovery.passed_over import PassedOver
     from verl_tui.sources.http.addresses import Unreached
 
@@ -83,20 +83,22 @@ class Monitor:
         """The runs that are read while a preview stands for them."""
 
     @cached_property
-    def _judging(self) -> Judging:
-        """The module that judges runs, imported for the first of them."""
-        from verl_tui.health.judge import Judging
-
-        return Judging(self.config.guide)
-
-    @property
     def guide(self) -> Guide:
         """The rules, with the user's changes."""
-        return self._judging.guide
+        from verl_tui.health.guide_settings import load_guide
+
+        return load_guide(self.config.guide)
 
     def band(self, run: Run, indicator: str) -> tuple[float | None, float | None]:
-        """Return the healthy band of an indicator in a run, for charts."""
-        return self._judging.band(run, indicator)
+        """Return the healthy band of an indicator in a run, for charts; open at both ends where the
+        guide knows none.
+        """
+        from verl_tui.health.limits import response_limit
+
+        limit = None
+        if indicator == "response_length":
+            limit = response_limit(run, self.guide).value
+        return self.guide.band(indicator, run.dialect, limit) or (None, None)
 
     def apply(self, news: News, now: float) -> None:
         """Apply a piece of news from the sources.
@@ -286,7 +288,9 @@ class Monitor:
             return
         self._behind[name] = Run(name)
         self._show(shown)
-        self.verdicts[name] = self._judging.verdict_on_end(end, now)
+        from verl_tui.health.judge import verdict_on_end
+
+        self.verdicts[name] = verdict_on_end(self.guide, end, now)
 
     def _show_whole(self, name: str) -> None:
         """Show a run that has been read in place of its preview."""
@@ -311,7 +315,10 @@ class Monitor:
         self._judge(self._show(run))
 
     def _judge(self, run: Run) -> Run:
-        self._judges[run.name] = self._judging.judge(run)
+        # imported for the first run
+        from verl_tui.health.judge import Judge
+
+        self._judges[run.name] = Judge(self.guide, run)
         return run
 
     def _show(self, run: Run) -> Run:

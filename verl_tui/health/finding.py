@@ -178,3 +178,12 @@ class Verdict(NamedTuple):
     def severity(self) -> Severity | None:
         """The worst severity, None where nothing was found."""
         return max((finding.severity for finding in self.findings), default=None)
+
+
+def number(value: float) -> str:
+    """Return a number in few characters: `0.214`, `400`, `12,345`, `1.2e-05`."""
+    if abs(value) >= 1e6:
+        return f"{value:.3g}"
+    if abs(value) >= 1000 or (value == int(value) and abs(value) >= 100):
+        return f"{value:,.0f}"
+    return f"{value:.3g}"

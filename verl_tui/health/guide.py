@@ -87,7 +87,7 @@ class Rule:
     unless: tuple[str, ...] = ()
     """Names of the exemptions under which it does not apply: `verl_tui.health.applicability`."""
     of_the_end: bool = False
-    """Whether the end of a log is enough to judge it, see `Judging.verdict_on_end`."""
+    """Whether the end of a log is enough to judge it, see `judge.verdict_on_end`."""
     says: str = ""
     """A sentence's beginning that replaces `<title> has stayed <where>`."""
     label: str = ""
@@ -252,17 +252,3 @@ STREAMS: Mapping[str, bool] = MappingProxyType(
     }
 )
 """Kind of a stream -> whether it needs a second input."""
-
-LIMIT_NAMES = (
-    "",
-    "response-limit",
-    "target-kl",
-    "kl-band",
-    "staleness-limit",
-    "gradient-clip",
-    "kl-scale",
-)
-"""Limits that a threshold may be a multiple of, see `verl_tui.health.limits`."""
-
-CAUSE_NAMES = ("", "drift", "length")
-"""Groups of settings that may be to blame, see `verl_tui.health.suspect_settings`."""

@@ -10,15 +10,15 @@ from typing import Any, NamedTuple
 
 from verl_tui.health.finding import SEVERITIES, Severity
 from verl_tui.health.guide import (
-    CAUSE_NAMES,
     DIALECTS,
-    LIMIT_NAMES,
     NEEDED,
     STREAMS,
     Band,
     Guide,
     Rule,
 )
+from verl_tui.health.limits import LIMITS
+from verl_tui.health.suspect_settings import CAUSES
 from verl_tui.indicators import INDICATORS
 from verl_tui.toml_tables import toml_table
 
@@ -189,8 +189,8 @@ _CHOICES: Mapping[str, Collection[str]] = {
     "condition": NEEDED,
     "stream": STREAMS,
     "trend": ("", "rising", "not rising"),
-    "of": LIMIT_NAMES,
-    "causes": CAUSE_NAMES,
+    "of": ("", *LIMITS),
+    "causes": CAUSES,
     "indicator": ("", *INDICATORS),
     "beside_indicator": ("", *INDICATORS),
 }

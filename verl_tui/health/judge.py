@@ -6,7 +6,7 @@ import re
 from dataclasses import replace
 from functools import partial
 from itertools import chain
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, TypeAlias
 
 from verl_tui import debug_log
 from verl_tui.health.consequences import step_before, with_causes
@@ -22,8 +22,6 @@ from verl_tui.health.finding import (
     failed,
     failure,
 )
-from verl_tui.health.guide_settings import load_guide
-from verl_tui.health.limits import response_limit
 from verl_tui.health.moved_first import with_first_moves
 from verl_tui.health.new_lines import in_words, new_lines
 from verl_tui.health.rule import RuleOnRun
@@ -31,7 +29,7 @@ from verl_tui.health.rule_context import rule_context
 from verl_tui.patterns import pattern
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping, Sequence
+    from collections.abc import Iterable, Iterator, Sequence
 
     from verl_tui.health.diagnoses.diagnosis import Diagnosis
     from verl_tui.health.finding import Episode
@@ -280,41 +278,18 @@ def _from_the_start(finding: Finding, context: RuleContext) -> bool:
     return since <= first <= max(1, second - first)
 
 
-class Judging:
-    """The guide with a user's changes, and judges by it."""
+def verdict_on_end(guide: Guide, end: Run, now: float) -> Verdict:
+    """Judge what is known of a run whose logs have been read from near their end only.
 
-    def __init__(self, overrides: Mapping[str, Any]) -> None:
-        """Read the guide.
+    Only the rules of the guide that are `of_the_end` are asked, which look at nothing but their
+    window: one that compares with the run's past could find something in a part of a log that the
+    whole log refutes. A finding may be older than the part, so none says since when.
 
-        Raises:
-            ValueError: A change makes no sense, see `load_guide`.
-        """
-        self.guide = load_guide(overrides)
-
-    def judge(self, run: Run) -> Judge:
-        """Return a judge for a run."""
-        return Judge(self.guide, run)
-
-    def verdict_on_end(self, end: Run, now: float) -> Verdict:
-        """Judge what is known of a run whose logs have been read from near their end only.
-
-        Only the rules of the guide that are `of_the_end` are asked, which look at nothing but their
-        window: one that compares with the run's past could find something in a part of a log that
-        the whole log refutes. A finding may be older than the part, so none says since when.
-
-        Args:
-            end: The run as if that were all.
-            now: Seconds since the epoch.
-        """
-        rules = tuple([rule for rule in self.guide.rules if rule.of_the_end])
-        found = Judge(replace(self.guide, rules=rules), end).verdict(now).findings
-        return Verdict(tuple([replace(one, since_step=None) for one in found]))
-
-    def band(self, run: Run, indicator: str) -> tuple[float | None, float | None]:
-        """Return the healthy band of an indicator in a run, for charts; open at both ends where the
-        guide knows none.
-        """
-        limit = None
-        if indicator == "response_length":
-            limit = response_limit(run, self.guide).value
-        return self.guide.band(indicator, run.dialect, limit) or (None, None)
+    Args:
+        guide: The rules in force.
+        end: The run as if that were all.
+        now: Seconds since the epoch.
+    """
+    rules = tuple([rule for rule in guide.rules if rule.of_the_end])
+    found = Judge(replace(guide, rules=rules), end).verdict(now).findings
+    return Verdict(tuple([replace(one, since_step=None) for one in found]))

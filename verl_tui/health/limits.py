@@ -7,7 +7,7 @@ from __future__ import annotations
 from functools import lru_cache
 from typing import TYPE_CHECKING, NamedTuple
 
-from verl_tui.health.conditions.condition import number
+from verl_tui.health.finding import number
 from verl_tui.health.guide import ASSUMED_RESPONSE_LIMIT
 from verl_tui.patterns import pattern
 from verl_tui.runs.settings import number as as_number

@@ -10,7 +10,7 @@ from dataclasses import replace
 from statistics import median
 from typing import TYPE_CHECKING
 
-from verl_tui.health.conditions.condition import number
+from verl_tui.health.finding import number
 from verl_tui.health.new_lines import in_words, new_lines
 from verl_tui.health.root_cause import fails_service
 

@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING
 from verl_tui.health.applicability import BY_VALUES, FOR_WHOLE_RUN
 from verl_tui.health.components import components, gaining_components
 from verl_tui.health.conditions import make
-from verl_tui.health.conditions.condition import Judged, number, open_breach
-from verl_tui.health.finding import Episode, Finding, NotJudged
+from verl_tui.health.conditions.condition import Judged, open_breach
+from verl_tui.health.finding import Episode, Finding, NotJudged, number
 from verl_tui.health.inputs import column_of
 from verl_tui.health.limits import LIMITS, Limit, all_cut, response_limit, stated_limit
 from verl_tui.health.rule_context import present_names

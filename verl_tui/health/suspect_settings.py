@@ -7,7 +7,7 @@ from __future__ import annotations
 from pathlib import PurePath
 from typing import TYPE_CHECKING
 
-from verl_tui.health.conditions.condition import number
+from verl_tui.health.finding import number
 from verl_tui.health.limits import (
     KL_COEF,
     RESPONSE_LIMITS,

@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
+from verl_tui.health.finding import number
+
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
 
@@ -187,12 +189,3 @@ class Judged:
             self.column,
         )
         return self.condition.report(held)
-
-
-def number(value: float) -> str:
-    """Return a number in few characters: `0.214`, `400`, `12,345`, `1.2e-05`."""
-    if abs(value) >= 1e6:
-        return f"{value:.3g}"
-    if abs(value) >= 1000 or (value == int(value) and abs(value) >= 100):
-        return f"{value:,.0f}"
-    return f"{value:.3g}"

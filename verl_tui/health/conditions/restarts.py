@@ -8,8 +8,9 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from verl_tui.health.conditions.condition import Condition, Spell, number
+from verl_tui.health.conditions.condition import Condition, Spell
 from verl_tui.health.conditions.windows import first, rolling
+from verl_tui.health.finding import number
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -21,8 +22,6 @@ _IN_A_ROW = 3
 """Points in a row that must all be that high: learning climbs there step by step."""
 _BACK = 5
 """Points in a row within the old range after which it is over."""
-_AT_ONCE = 4096
-"""Points that are looked at together."""
 
 
 @dataclass
@@ -65,16 +64,15 @@ class Scaled(Condition):
         highest = rolling(values, _BACK, np.maximum)
         low, high, count, at = np.inf, -np.inf, 0, 0
         while at < len(values):
-            some = values[at : at + _AT_ONCE]
-            lows = np.minimum.accumulate(np.append(low, some))
-            highs = np.maximum.accumulate(np.append(high, some))
+            lows = np.minimum.accumulate(np.append(low, values[at:]))
+            highs = np.maximum.accumulate(np.append(high, values[at:]))
             limits = self._limits(lows, highs)[:-1]
-            beyond = ahead[at : at + len(some)] > limits
+            beyond = ahead[at : len(values)] > limits
             beyond[: max(0, self.least - count)] = False
-            k = int(beyond.argmax()) if beyond.any() else len(some)
+            if not beyond.any():
+                return
+            k = int(beyond.argmax())
             low, high, count, at = lows[k], highs[k], count + k, at + k
-            if k == len(some):
-                continue
             last = at + _IN_A_ROW - 1
             end = first(highest, np.less_equal, limits[k], last + _BACK)
             facts = {"low": low, "high": high, "count": f"{count:,}"}

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, ClassVar, NamedTuple
 
 import numpy as np
 
-from verl_tui.health.conditions.condition import Condition, Spell, number
+from verl_tui.health.conditions.condition import Condition, Spell
 from verl_tui.health.conditions.windows import (
     TO_SIGMA,
     by_size,
@@ -20,6 +20,7 @@ from verl_tui.health.conditions.windows import (
     rows,
     sigmas,
 )
+from verl_tui.health.finding import number
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence

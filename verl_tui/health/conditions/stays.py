@@ -9,9 +9,10 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from verl_tui.health.conditions.condition import Column, Condition, Spell, number
+from verl_tui.health.conditions.condition import Column, Condition, Spell
 from verl_tui.health.conditions.trend import trends
 from verl_tui.health.conditions.windows import means
+from verl_tui.health.finding import number
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence

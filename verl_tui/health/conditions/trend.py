@@ -8,8 +8,9 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from verl_tui.health.conditions.condition import Condition, Spell, number
+from verl_tui.health.conditions.condition import Condition, Spell
 from verl_tui.health.conditions.windows import pieces, rows
+from verl_tui.health.finding import number
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence

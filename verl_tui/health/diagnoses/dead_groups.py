@@ -11,11 +11,11 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 
 from verl_tui.health.components import components
-from verl_tui.health.conditions.condition import Column, Judged, number
+from verl_tui.health.conditions.condition import Column, Judged
 from verl_tui.health.conditions.stays import Range, Stays
 from verl_tui.health.diagnoses.component_imbalance import silent_parts
 from verl_tui.health.diagnoses.diagnosis import WORDS, Diagnosis, Remark, filled
-from verl_tui.health.finding import Severity
+from verl_tui.health.finding import Severity, number
 from verl_tui.health.inputs import column_of
 from verl_tui.health.learnt import is_solved, scale_top
 from verl_tui.health.limits import all_cut, positive_setting

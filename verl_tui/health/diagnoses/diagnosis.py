@@ -14,10 +14,9 @@ from verl_tui.health.blocks import NONE, blocks, settled
 from verl_tui.health.conditions.condition import (
     KEPT_BREACHES,
     Breach,
-    number,
     open_breach,
 )
-from verl_tui.health.finding import Episode, Finding, NotJudged
+from verl_tui.health.finding import Episode, Finding, NotJudged, number
 from verl_tui.health.suspect_settings import CAUSES
 from verl_tui.indicators import INDICATORS
 from verl_tui.toml_tables import toml_table

@@ -7,9 +7,8 @@ from __future__ import annotations
 from math import inf
 from typing import TYPE_CHECKING, NamedTuple
 
-from verl_tui.health.conditions.condition import number
 from verl_tui.health.diagnoses.diagnosis import PresentDiagnosis
-from verl_tui.health.finding import Severity
+from verl_tui.health.finding import Severity, number
 from verl_tui.health.root_cause import line_shown
 from verl_tui.health.rule_context import minutes
 from verl_tui.patterns import pattern

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from verl_tui.health.conditions.condition import number
 from verl_tui.health.diagnoses.diagnosis import PresentDiagnosis
 from verl_tui.health.diagnoses.host_memory import memory_growth
-from verl_tui.health.finding import Severity
+from verl_tui.health.finding import Severity, number
 from verl_tui.health.root_cause import line_shown, root_cause
 from verl_tui.records import EventKind
 from verl_tui.runs.views.signs_of_life import writer

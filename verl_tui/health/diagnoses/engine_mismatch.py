@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
 
-from verl_tui.health.conditions.condition import number
 from verl_tui.health.conditions.windows import rolling
 from verl_tui.health.diagnoses.diagnosis import (
     BlockDiagnosis,
@@ -16,6 +15,7 @@ from verl_tui.health.diagnoses.diagnosis import (
     BlockInputs,
     went,
 )
+from verl_tui.health.finding import number
 
 if TYPE_CHECKING:
     from verl_tui.health.blocks import BlockHistory

@@ -12,7 +12,7 @@ import numpy as np
 
 from verl_tui.health.blocks import lately
 from verl_tui.health.components import components, weights
-from verl_tui.health.conditions.condition import Judged, number, open_breach
+from verl_tui.health.conditions.condition import Judged, open_breach
 from verl_tui.health.conditions.falls import Vanish
 from verl_tui.health.diagnoses.dead_groups import NO_SPREAD, SHARES
 from verl_tui.health.diagnoses.diagnosis import (
@@ -20,7 +20,7 @@ from verl_tui.health.diagnoses.diagnosis import (
     BlockFinding,
     BlockInputs,
 )
-from verl_tui.health.finding import Finding, Severity
+from verl_tui.health.finding import Finding, Severity, number
 from verl_tui.health.inputs import column_of
 from verl_tui.health.learnt import SOLVED, RewardPart, all_at_top, is_solved
 
@@ -164,10 +164,11 @@ class EntropyCollapse(BlockDiagnosis):
         return BlockInputs((entropy, reward, *parts), part_weights)
 
     def may_begin(self, blocks: BlockHistory) -> Flags:
-        """Return where entropy is low enough."""
+        """Return where entropy is low enough, and has lately been far higher."""
         entropy = blocks.levels(0)
-        found: Flags = entropy <= _LEFT * np.fmax.reduce(entropy[:3])
-        return found
+        low: Flags = entropy <= _LEFT * np.fmax.reduce(entropy[:3])
+        highest = -lately(-entropy, _LAGS[-1] + 1)
+        return low & (entropy <= _FALL * highest)
 
     def judge_blocks(self, blocks: BlockHistory) -> BlockFinding | None:
         """Compare the newest block with earlier ones."""

@@ -10,12 +10,12 @@ from typing import TYPE_CHECKING, ClassVar
 import numpy as np
 
 from verl_tui.health.applicability.metrics import unused_device
-from verl_tui.health.conditions.condition import number
 from verl_tui.health.diagnoses.diagnosis import (
     BlockDiagnosis,
     BlockFinding,
     BlockInputs,
 )
+from verl_tui.health.finding import number
 from verl_tui.runs.views.devices import utilization_keys
 
 if TYPE_CHECKING:

@@ -5,10 +5,9 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING, ClassVar, NamedTuple
 
-from verl_tui.health.conditions.condition import number
 from verl_tui.health.conditions.trend import trend
 from verl_tui.health.diagnoses.diagnosis import PresentDiagnosis
-from verl_tui.health.finding import Finding, Severity
+from verl_tui.health.finding import Finding, Severity, number
 from verl_tui.health.limits import positive_setting
 from verl_tui.health.rule_context import minutes
 from verl_tui.patterns import pattern

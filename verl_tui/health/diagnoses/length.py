@@ -13,13 +13,13 @@ import numpy as np
 
 from verl_tui.health.blocks import last_known, lately, noise
 from verl_tui.health.components import gaining_components
-from verl_tui.health.conditions.condition import number
 from verl_tui.health.diagnoses.diagnosis import (
     BlockDiagnosis,
     BlockFinding,
     BlockInputs,
     went,
 )
+from verl_tui.health.finding import number
 from verl_tui.health.learnt import is_solved
 from verl_tui.health.limits import known_response_limit, v1_trainer
 from verl_tui.indicators import validation_keys

@@ -5,8 +5,8 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING
 
-from verl_tui.health.conditions.condition import number
 from verl_tui.health.diagnoses.diagnosis import PresentDiagnosis, filled
+from verl_tui.health.finding import number
 from verl_tui.patterns import NamePattern
 from verl_tui.runs.time.step_timing import breakdown, valid_durations
 

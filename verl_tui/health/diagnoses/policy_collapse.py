@@ -7,10 +7,11 @@ from bisect import bisect_left, bisect_right
 from statistics import median
 from typing import TYPE_CHECKING, NamedTuple
 
-from verl_tui.health.conditions.condition import Judged, number
+from verl_tui.health.conditions.condition import Judged
 from verl_tui.health.conditions.falls import Cliff, Vanish
 from verl_tui.health.conditions.restarts import Scaled
 from verl_tui.health.diagnoses.diagnosis import Diagnosis
+from verl_tui.health.finding import number
 from verl_tui.health.inputs import column_of
 from verl_tui.health.learnt import learning
 from verl_tui.health.limits import kl_band, target_kl

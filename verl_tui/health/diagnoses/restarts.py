@@ -8,8 +8,9 @@ from operator import attrgetter
 from statistics import fmean, variance
 from typing import TYPE_CHECKING, NamedTuple
 
-from verl_tui.health.conditions.condition import Breach, number
+from verl_tui.health.conditions.condition import Breach
 from verl_tui.health.diagnoses.diagnosis import Diagnosis, PresentDiagnosis
+from verl_tui.health.finding import number
 from verl_tui.means import finite
 
 if TYPE_CHECKING:

@@ -11,13 +11,13 @@ from typing import TYPE_CHECKING, ClassVar, NamedTuple
 import numpy as np
 
 from verl_tui.health.components import components, gaining_components, weights
-from verl_tui.health.conditions.condition import number
 from verl_tui.health.conditions.trend import trends
 from verl_tui.health.diagnoses.diagnosis import (
     BlockDiagnosis,
     BlockFinding,
     BlockInputs,
 )
+from verl_tui.health.finding import number
 from verl_tui.health.learnt import has_learnt, right_or_wrong
 from verl_tui.health.trade_off import TradeOff, may_pay, trade_off
 from verl_tui.indicators import validation_keys
