@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 
 from verl_tui.comparison.statistics import deviation
 from verl_tui.health.applicability.scales import bounded
@@ -66,7 +66,7 @@ FIGURES: tuple[FigureKind, ...] = (
 """In the order of showing."""
 KINDS: Mapping[str, FigureKind] = {kind.id: kind for kind in FIGURES}
 
-KeysByIndicator = dict[str, str]
+KeysByIndicator: TypeAlias = "dict[str, str | None]"
 """Indicator -> the log's own key under which a run is measured; others as the run has them."""
 
 
@@ -135,16 +135,11 @@ def _spelled(run: Run) -> dict[str, str]:
     return {modern(key): key for key in run.metrics}
 
 
-def _own_keys(run: Run) -> KeysByIndicator:
-    key = loss_key(run)
-    return {} if key is None else {LOSS: key}
-
-
 def common_keys(runs: Sequence[Run]) -> list[KeysByIndicator]:
     """Return the key by which each run's reward and validation are measured, the same for all runs
     if possible: they may validate on several data sets and share only one.
     """
-    found = [_own_keys(run) for run in runs]
+    found: list[KeysByIndicator] = [{LOSS: run.loss_alone} for run in runs]
     for indicator in ("reward", "validation"):
         logging = [at for at, run in enumerate(runs) if indicator in run.indicators]
         usual = {modern(runs[at].indicators[indicator]) for at in logging}
@@ -187,26 +182,13 @@ class Figure(NamedTuple):
     """True beyond the healthy band, None where no band applies."""
 
 
-_LOSSES = ("train/loss", "loss", "train_loss")
-"""Losses of supervised and preference training; beside a reward they are policy losses, for which
-less is not better.
-"""
-
-
-def loss_key(run: Run) -> str | None:
-    """Return the log's own key of the loss that a training without a reward goes by."""
-    if "reward" in run.indicators:
-        return None
-    return next((key for key in _LOSSES if run.series(key) is not None), None)
-
-
 def usual_last(runs: Sequence[Run], stops: Sequence[Stop]) -> int:
     """Return the number of last logged values that a final value is the mean of, the same for all
     runs: a tenth of those of the median run's reward (without one, its loss), 10 at least and 100
     at most.
     """
     counts = [
-        logged(series_of("reward", run, loss_key(run)), stop)
+        logged(series_of("reward", run, run.loss_alone), stop)
         for run, stop in zip(runs, stops, strict=True)
     ]
     known = sorted(filter(None, counts))
