@@ -82,7 +82,7 @@ def test_growing_and_changing_equals_building_anew(first, gaps, numbers, cuts, c
     for where, value in changes:
         if values:
             values[where % len(values)] = value
-            pyramid.update(where % len(values))
+            pyramid.rebuild()
     assert_exact(pyramid, first, 37, 30)
     last = steps[-1] if steps else 0
     low, high, _ = brute(steps, values, first, last + 1)
@@ -120,22 +120,3 @@ def test_a_level_of_nothing_but_nan_has_no_bounds():
 def test_a_bucket_has_a_width(width):
     with pytest.raises(ValueError, match=str(width)):
         Pyramid(array("q"), array("d")).query(0, width, 3)
-
-
-def test_a_value_replaced_before_it_was_taken_in():
-    steps, values = array("q", [1]), array("d", [1.0])
-    pyramid = Pyramid(steps, values)
-    steps.append(2)
-    values.append(5.0)
-    values[1] = 3.0
-    pyramid.update(1)
-    pyramid.catch_up()
-    assert pyramid.bounds(1, 2) == (1.0, 3.0)
-
-
-def test_only_a_change_before_the_last_point_makes_readers_start_over():
-    pyramid = Pyramid(array("q", range(100)), array("d", range(100)))
-    pyramid.update(99)
-    assert pyramid.revision == 0
-    pyramid.update(98)
-    assert pyramid.revision == 1

@@ -48,9 +48,7 @@ def colours(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.fixture(autouse=True)
 def at_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Screens hear at once of what has been read for them, and no thread is left to be waited for
-    when all has been.
-    """
+    """Screens hear at once of what has been read for them."""
     monkeypatch.setattr(worker, "PAUSE", 0.0)
 
 

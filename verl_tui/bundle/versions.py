@@ -14,34 +14,16 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from verl_tui import __version__
 from verl_tui.patterns import pattern
 from verl_tui.text import one_line
+from verl_tui.toml_tables import toml_table
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
 
     from verl_tui.runs.run import Run
 
-TRAINING = (
-    "verl", "trl", "transformers", "torch", "vllm", "sglang", "ray", "deepspeed", "megatron-core",
-    "accelerate", "peft", "flash-attn", "datasets", "tensordict", "numpy", "wandb", "tensorboard",
-    "trackio", "unsloth", "liger-kernel", "ms-swift", "llamafactory", "openrlhf", "triton",
-    "xformers",
-)  # fmt: skip
-"""Packages on which a training's bugs mostly depend."""
-OWN = (
-    "textual",
-    "rich",
-    "plotext",
-    "nvidia-ml-py",
-    "orjson",
-    "psutil",
-    "watchfiles",
-    "pyarrow",
-)
-"""Packages that verl-tui itself depends on."""
-_ALSO = {
-    "pytorch": "torch", "llm engine": "vllm", "megatron": "megatron-core", "swift": "ms-swift",
-    "vllm api server": "vllm",
-}  # fmt: skip
+_TABLE = toml_table(__file__, "packages.toml")
+TRAINING, OWN = _TABLE["training"].split(), _TABLE["own"].split()
+_ALSO: dict[str, str] = _TABLE["also"]
 _WORDS = "|".join(
     re.escape(name).replace("\\-", "[-_]")
     for name in sorted((*TRAINING, *_ALSO), key=len)[::-1]

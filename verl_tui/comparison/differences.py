@@ -15,6 +15,7 @@ from verl_tui.comparison.statistics import (
     of_seeds,
 )
 from verl_tui.means import mean
+from verl_tui.metrics import modern
 from verl_tui.runs.views.identity import identity
 
 if TYPE_CHECKING:
@@ -112,7 +113,7 @@ def _unlike_scales(runs: Sequence[MeasuredRun]) -> str:
 
 
 def _unlike_metrics(runs: Sequence[MeasuredRun]) -> str:
-    names = sorted({str(run.measured_by("validation")) for run in runs})
+    names = sorted({modern(run.key("validation") or "None") for run in runs})
     return (
         f"validations are of different metrics: {', '.join(names)}"
         if len(names) > 1

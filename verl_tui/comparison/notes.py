@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 from verl_tui.comparison.differences import incomparable
 from verl_tui.comparison.outcomes import FIGURES
+from verl_tui.metrics import modern
 from verl_tui.runs.views.alignment import Alignment
 from verl_tui.runs.views.measures import differing
 
@@ -120,9 +121,9 @@ def _spellings(measured: Sequence[MeasuredRun]) -> Iterator[str]:
     """Name the keys of rewards that are logged under several names."""
     by_key: dict[str, list[MeasuredRun]] = {}
     for run in measured:
-        key = run.measured_by("reward")
+        key = run.key("reward")
         if key is not None:
-            by_key.setdefault(key, []).append(run)
+            by_key.setdefault(modern(key), []).append(run)
     if len(by_key) > 1:
         listed = "; ".join(
             f"{key} of {some_names(found)}" for key, found in by_key.items()

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING, NamedTuple
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 
 from verl_tui.comparison.statistics import deviation
 from verl_tui.health.applicability.scales import bounded
@@ -22,7 +24,7 @@ from verl_tui.runs.views.alignment import (
 from verl_tui.runs.views.checkpoints import is_better_low
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
+    from collections.abc import Callable, Iterable, Mapping, Sequence
 
     from verl_tui.health.finding import Finding
     from verl_tui.health.guide import Guide
@@ -31,71 +33,53 @@ if TYPE_CHECKING:
     from verl_tui.runs.views.alignment import Stop
 
 
-class FigureKind(NamedTuple):
-    """One figure, independent of any run."""
-
-    id: str
-    """Public name."""
-    label: str
-    indicator: str
-    """Indicator that it is computed from, empty for none."""
-    better: int = 0
-    """1 where more is better, -1 where less is, 0 where neither is."""
-    is_mean: bool = False
-    """True for means over the last logged values."""
-    unit: str = ""
-    """Unit where the log's key states none."""
-
-
 LOSS = "loss"
 """In place of an indicator: the loss of a training without a reward."""
-FIGURES: tuple[FigureKind, ...] = (
-    FigureKind("final_reward", "final reward", "reward", 1, is_mean=True),
-    FigureKind("best_reward", "best reward", "reward", 1),
-    FigureKind("final_loss", "final loss", LOSS, -1, is_mean=True),
-    FigureKind("last_validation", "last validation", "validation", 1),
-    FigureKind("best_validation", "best validation", "validation", 1),
-    FigureKind("highest_policy_kl", "highest policy KL", "policy_kl"),
-    FigureKind("highest_reference_kl", "highest reference KL", "reference_kl"),
-    FigureKind("response_length", "response length", "response_length", is_mean=True),
-    FigureKind("throughput", "throughput", "throughput", 1, is_mean=True),
-    FigureKind("step_time", "step time", "step_time", -1, is_mean=True, unit="s"),
-    FigureKind("steps", "steps", ""),
-    FigureKind("time", "time", "", unit="s"),
-)
-"""In the order of showing."""
-KINDS: Mapping[str, FigureKind] = {kind.id: kind for kind in FIGURES}
-
-KeysByIndicator = dict[str, str]
+KeysByIndicator: TypeAlias = "Mapping[str, str | None]"
 """Indicator -> the log's own key under which a run is measured; others as the run has them."""
 
 
-class MeasuredRun(NamedTuple):
+@dataclass(frozen=True, eq=False)
+class MeasuredRun:
     """A run with what it reached."""
 
     run: Run
     stop: Stop
     """The point up to which it counts."""
-    keys: KeysByIndicator
-    figures: Mapping[str, Figure]
-    """By the ids of `FIGURES`."""
+    count: int
+    """Number of last logged values that means are made of."""
+    guide: Guide
+    """Knows the healthy bands."""
+    keys: KeysByIndicator = field(default_factory=dict)
 
-    def measured_by(self, indicator: str) -> str | None:
-        """Return the present name of the key that an indicator is measured under."""
-        key = self.keys.get(indicator, self.run.indicators.get(indicator))
-        return None if key is None else modern(key)
+    @cached_property
+    def figures(self) -> Mapping[str, Figure]:
+        """What it reached, by the ids of `FIGURES`."""
+        return {kind.id: kind.measure(self, kind.indicator) for kind in FIGURES}
+
+    def key(self, indicator: str) -> str | None:
+        """Return the log's own key that an indicator is measured under."""
+        return self.keys.get(indicator, self.run.indicators.get(indicator))
+
+    def series(self, indicator: str) -> Series | None:
+        """Return the values of an indicator, None where the log has none."""
+        key = self.key(indicator)
+        return None if key is None else self.run.series(key)
 
     def last_values(self, indicator: str, count: int) -> list[float]:
         """Return those of the last logged values that are numbers, oldest first."""
-        return last_values(
-            indicator, self.run, self.stop, count, self.keys.get(indicator)
-        )
+        series = self.series(indicator)
+        if series is None:
+            return []
+        sign = factor(indicator, series.key)
+        values = newest(series, self.stop, count)
+        return [sign * value for value in values if math.isfinite(value)]
 
 
 def measure(
     runs: Sequence[Run], stops: Sequence[Stop], count: int, guide: Guide
 ) -> list[MeasuredRun]:
-    """Return what runs reached.
+    """Return runs to be compared by what they reached.
 
     Args:
         runs: The runs.
@@ -104,30 +88,9 @@ def measure(
         guide: Knows the healthy bands.
     """
     return [
-        MeasuredRun(run, stop, keys, _figures(run, stop, count, guide, keys))
+        MeasuredRun(run, stop, count, guide, keys)
         for run, stop, keys in zip(runs, stops, common_keys(runs), strict=True)
     ]
-
-
-def _figures(
-    run: Run, stop: Stop, count: int, guide: Guide, keys: KeysByIndicator
-) -> dict[str, Figure]:
-    reward = keys.get("reward")
-    validation = keys.get("validation")
-    return {
-        "final_reward": final("reward", run, stop, count, reward),
-        "best_reward": best_figure("reward", run, stop, reward),
-        "final_loss": final(LOSS, run, stop, count, keys.get(LOSS)),
-        "last_validation": last("validation", run, stop, validation),
-        "best_validation": best_figure("validation", run, stop, validation),
-        "highest_policy_kl": highest("policy_kl", run, stop, guide),
-        "highest_reference_kl": highest("reference_kl", run, stop, guide),
-        "response_length": final("response_length", run, stop, count),
-        "throughput": final("throughput", run, stop, count),
-        "step_time": step_time(run, stop, count),
-        "steps": Figure(stop.step, size=1),
-        "time": Figure(stop.elapsed, size=1, unit="s"),
-    }
 
 
 def _spelled(run: Run) -> dict[str, str]:
@@ -135,16 +98,11 @@ def _spelled(run: Run) -> dict[str, str]:
     return {modern(key): key for key in run.metrics}
 
 
-def _own_keys(run: Run) -> KeysByIndicator:
-    key = loss_key(run)
-    return {} if key is None else {LOSS: key}
-
-
-def common_keys(runs: Sequence[Run]) -> list[KeysByIndicator]:
+def common_keys(runs: Sequence[Run]) -> Sequence[KeysByIndicator]:
     """Return the key by which each run's reward and validation are measured, the same for all runs
     if possible: they may validate on several data sets and share only one.
     """
-    found = [_own_keys(run) for run in runs]
+    found: list[dict[str, str | None]] = [{LOSS: run.loss_alone} for run in runs]
     for indicator in ("reward", "validation"):
         logging = [at for at, run in enumerate(runs) if indicator in run.indicators]
         usual = {modern(runs[at].indicators[indicator]) for at in logging}
@@ -187,26 +145,13 @@ class Figure(NamedTuple):
     """True beyond the healthy band, None where no band applies."""
 
 
-_LOSSES = ("train/loss", "loss", "train_loss")
-"""Losses of supervised and preference training; beside a reward they are policy losses, for which
-less is not better.
-"""
-
-
-def loss_key(run: Run) -> str | None:
-    """Return the log's own key of the loss that a training without a reward goes by."""
-    if "reward" in run.indicators:
-        return None
-    return next((key for key in _LOSSES if run.series(key) is not None), None)
-
-
 def usual_last(runs: Sequence[Run], stops: Sequence[Stop]) -> int:
     """Return the number of last logged values that a final value is the mean of, the same for all
     runs: a tenth of those of the median run's reward (without one, its loss), 10 at least and 100
     at most.
     """
     counts = [
-        logged(series_of("reward", run, loss_key(run)), stop)
+        logged(run.indicator("reward") or run.series(run.loss_alone or ""), stop)
         for run, stop in zip(runs, stops, strict=True)
     ]
     known = sorted(filter(None, counts))
@@ -214,41 +159,19 @@ def usual_last(runs: Sequence[Run], stops: Sequence[Stop]) -> int:
     return min(max(_FEWEST, round(median / _SHARE)), _MOST)
 
 
-def series_of(indicator: str, run: Run, key: str | None = None) -> Series | None:
-    """Return the values of an indicator, under a key of the log's own if one is given."""
-    if key is None:
-        return run.indicator(indicator)
-    return run.series(key)
-
-
-def last(indicator: str, run: Run, stop: Stop, key: str | None = None) -> Figure:
+def last(one: MeasuredRun, indicator: str) -> Figure:
     """Return the newest value that is a number."""
-    series = series_of(indicator, run, key)
-    return _figure(series, value(series, stop), indicator)
+    series = one.series(indicator)
+    return _figure(series, value(series, one.stop), indicator)
 
 
-def last_values(
-    indicator: str, run: Run, stop: Stop, count: int, key: str | None = None
-) -> list[float]:
-    """Return those of the last logged values that are numbers, oldest first."""
-    series = series_of(indicator, run, key)
-    if series is None:
-        return []
-    sign = factor(indicator, series.key)
-    return [
-        sign * value for value in newest(series, stop, count) if math.isfinite(value)
-    ]
-
-
-def final(
-    indicator: str, run: Run, stop: Stop, count: int, key: str | None = None
-) -> Figure:
+def final(one: MeasuredRun, indicator: str) -> Figure:
     """Return the mean of the last logged values, of those that are numbers."""
-    series = series_of(indicator, run, key)
-    asked = len(newest(series, stop, count))
+    series = one.series(indicator)
+    asked = len(newest(series, one.stop, one.count))
     if series is None or not asked:
         return Figure()
-    known = last_values(indicator, run, stop, count, series.key)
+    known = one.last_values(indicator, one.count)
     return Figure(
         value=mean(known) if known else None,
         spread=deviation(known),
@@ -259,39 +182,83 @@ def final(
     )
 
 
-def best_figure(indicator: str, run: Run, stop: Stop, key: str | None = None) -> Figure:
+def best_figure(one: MeasuredRun, indicator: str) -> Figure:
     """Return the best value, first of equals."""
-    series = series_of(indicator, run, key)
+    series = one.series(indicator)
     if series is None:
         return Figure()
     # The lowest value of a negated series is the highest one.
     lowest = is_better_low(indicator, series.key) is (factor(indicator, series.key) > 0)
-    point = extreme(series, stop, lowest=lowest)
+    point = extreme(series, one.stop, lowest=lowest)
     if point is None:
         return _figure(series, None, indicator)
     return _figure(series, point.value, indicator, point.step)
 
 
-def highest(indicator: str, run: Run, stop: Stop, guide: Guide) -> Figure:
+def highest(one: MeasuredRun, indicator: str) -> Figure:
     """Return the highest value, first of equals, and whether it lies beyond the healthy band."""
-    series = run.indicator(indicator)
-    point = extreme(series, stop)
+    series = one.series(indicator)
+    point = extreme(series, one.stop)
     if series is None or point is None:
         return _figure(series, None, indicator)
     figure = _figure(series, point.value, indicator, point.step)
-    _, high = guide.band(indicator, run.dialect) or (None, None)
+    _, high = one.guide.band(indicator, one.run.dialect) or (None, None)
     if figure.value is None or high is None:
         return figure
     return figure._replace(outside=figure.value > high)
 
 
-def step_time(run: Run, stop: Stop, count: int) -> Figure:
+def step_time(one: MeasuredRun, indicator: str = "step_time") -> Figure:
     """Return the mean time of the last steps in seconds: as logged, else by the run's clock."""
-    known = final("step_time", run, stop, count)
-    seconds = seconds_per_step(run, stop, count) if known.value is None else None
-    if seconds is None:
+    known = final(one, indicator)
+    if known.value is not None:
         return known
-    return Figure(seconds, size=1, unit="s")
+    seconds = seconds_per_step(one.run, one.stop, one.count)
+    return known if seconds is None else Figure(seconds, size=1, unit="s")
+
+
+class FigureKind(NamedTuple):
+    """One figure, independent of any run."""
+
+    id: str
+    """Public name."""
+    label: str
+    indicator: str
+    """Indicator that it is computed from, empty for none."""
+    measure: Callable[[MeasuredRun, str], Figure]
+    better: int = 0
+    """1 where more is better, -1 where less is, 0 where neither is."""
+    unit: str = ""
+    """Unit where the log's key states none."""
+
+    @property
+    def is_mean(self) -> bool:
+        """True for means over the last logged values."""
+        return self.measure in (final, step_time)
+
+
+FIGURES: tuple[FigureKind, ...] = (
+    FigureKind("final_reward", "final reward", "reward", final, 1),
+    FigureKind("best_reward", "best reward", "reward", best_figure, 1),
+    FigureKind("final_loss", "final loss", LOSS, final, -1),
+    FigureKind("last_validation", "last validation", "validation", last, 1),
+    FigureKind("best_validation", "best validation", "validation", best_figure, 1),
+    FigureKind("highest_policy_kl", "highest policy KL", "policy_kl", highest),
+    FigureKind("highest_reference_kl", "highest reference KL", "reference_kl", highest),
+    FigureKind("response_length", "response length", "response_length", final),
+    FigureKind("throughput", "throughput", "throughput", final, 1),
+    FigureKind("step_time", "step time", "step_time", step_time, -1, "s"),
+    FigureKind("steps", "steps", "", lambda one, _: Figure(one.stop.step, size=1)),
+    FigureKind(
+        "time",
+        "time",
+        "",
+        lambda one, _: Figure(one.stop.elapsed, size=1, unit="s"),
+        unit="s",
+    ),
+)
+"""In the order of showing."""
+KINDS: Mapping[str, FigureKind] = {kind.id: kind for kind in FIGURES}
 
 
 def weighty(findings: Iterable[Finding]) -> list[Finding]:

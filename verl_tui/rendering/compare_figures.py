@@ -6,6 +6,7 @@ from functools import partial
 from typing import TYPE_CHECKING, NamedTuple
 
 from verl_tui.comparison.outcomes import (
+    MeasuredRun,
     best_figure,
     better_low,
     final,
@@ -32,7 +33,6 @@ if TYPE_CHECKING:
     from verl_tui.comparison.outcomes import Figure
     from verl_tui.rendering.session.snapshot import View
     from verl_tui.runs.run import Run
-    from verl_tui.runs.views.alignment import Stop
 
 UNKNOWN = "–"
 
@@ -82,9 +82,10 @@ def sections(
         seen: Indices of the runs in sight.
     """
     ends = stops(runs, alignment)
-    found = [(runs[at], ends[at]) for at in seen]
+    count = usual_last(runs, ends)
+    found = [MeasuredRun(runs[at], ends[at], count, view.monitor.guide) for at in seen]
     now = "" if alignment is Alignment.END else ", now"
-    lines = _figures(view, found, now, usual_last(runs, ends))
+    lines = _figures(view, found, now)
     known = (line for line in lines if any(cell.text != UNKNOWN for cell in line.cells))
     otherwise = [
         ComparisonSection("measured differently", (), sentence)
@@ -112,59 +113,53 @@ def where(runs: Sequence[Run], alignment: Alignment) -> str:
 
 
 def _figures(
-    view: View, found: Sequence[tuple[Run, Stop]], now: str, count: int
+    view: View, found: Sequence[MeasuredRun], now: str
 ) -> Iterator[ComparisonRow]:
     """Yield the rows.
 
     Args:
         view: The state of the app.
-        found: The runs in sight, each with the point up to which it counts.
+        found: The runs in sight.
         now: Words that follow the labels of values at each run's end.
-        count: Number of last logged values that means are made of.
     """
 
     def line(
-        label: str,
-        make: Callable[[Run, Stop], ComparedCell],
-        better: int = 0,
-        *,
-        is_count: bool = False,
+        label: str, make: Callable[[MeasuredRun], ComparedCell], better: int = 0
     ) -> ComparisonRow:
-        return ComparisonRow(
-            label, tuple(make(run, stop) for run, stop in found), better, is_count
-        )
+        return ComparisonRow(label, tuple(map(make, found)), better)
 
-    runs = [run for run, _ in found]
-    yield line(f"state{now}", lambda run, _: ComparedCell(shown_state(view, run).value))
+    runs = [one.run for one in found]
+    yield line(
+        f"state{now}", lambda one: ComparedCell(shown_state(view, one.run).value)
+    )
     yield line("step", _steps)
-    yield line("time so far", lambda _, stop: ComparedCell(duration(stop.elapsed)))
+    yield line("time so far", lambda one: ComparedCell(duration(one.stop.elapsed)))
     for indicator in ("reward", "validation"):
         better = -1 if better_low(runs, indicator) else 1
         if indicator == "reward" and not one_scale(runs):
             better = 0
-        yield line(f"{indicator}, last", _cells(partial(last, indicator)), better)
-        yield line(
-            f"{indicator}, best", _cells(partial(best_figure, indicator)), better
-        )
+        yield line(f"{indicator}, last", _cells(last, indicator), better)
+        yield line(f"{indicator}, best", _cells(best_figure, indicator), better)
         yield line(f"{indicator}, best at step", partial(_best_step, indicator))
     for indicator in ("policy_kl", "reference_kl"):
         label = f"highest {INDICATORS[indicator].label}"
-        yield line(label, _cells(partial(highest, indicator, guide=view.monitor.guide)))
-    yield line("throughput, mean", _cells(partial(final, "throughput", count=count)), 1)
-    yield line("step time", _cells(partial(step_time, count=count)), -1)
+        yield line(label, _cells(highest, indicator))
+    yield line("throughput, mean", _cells(final, "throughput"), 1)
+    yield line("step time", _cells(step_time, "step_time"), -1)
     yield line(
-        f"ETA{now}", lambda run, _: ComparedCell(duration(remaining(run, view.now)))
+        f"ETA{now}", lambda one: ComparedCell(duration(remaining(one.run, view.now)))
     )
-    yield line(f"findings{now}", lambda run, _: _findings(view, run), -1, is_count=True)
+    findings = line(f"findings{now}", lambda one: _findings(view, one.run), -1)
+    yield findings._replace(is_count=True)
 
 
 def _cells(
-    measure: Callable[[Run, Stop], Figure],
-) -> Callable[[Run, Stop], ComparedCell]:
+    measure: Callable[[MeasuredRun, str], Figure], indicator: str
+) -> Callable[[MeasuredRun], ComparedCell]:
     """Write what is measured as a cell."""
 
-    def cell(run: Run, stop: Stop) -> ComparedCell:
-        figure = measure(run, stop)
+    def cell(one: MeasuredRun) -> ComparedCell:
+        figure = measure(one, indicator)
         if figure.value is None:
             return ComparedCell()
         return ComparedCell(
@@ -174,21 +169,17 @@ def _cells(
     return cell
 
 
-def _steps(run: Run, stop: Stop) -> ComparedCell:
-    if stop.step is None:
+def _steps(one: MeasuredRun) -> ComparedCell:
+    if one.stop.step is None:
         return ComparedCell()
-    total = run.total_steps
-    return ComparedCell(
-        exact_step(stop.step)
-        + (f"/{exact_step(total)}" if total and stop.step == run.step else "")
-    )
+    total = one.run.total_steps
+    shown = f"/{exact_step(total)}" if total and one.stop.step == one.run.step else ""
+    return ComparedCell(exact_step(one.stop.step) + shown)
 
 
-def _best_step(indicator: str, run: Run, stop: Stop) -> ComparedCell:
-    step = best_figure(indicator, run, stop).step
-    if step is None:
-        return ComparedCell()
-    return ComparedCell(exact_step(step))
+def _best_step(indicator: str, one: MeasuredRun) -> ComparedCell:
+    step = best_figure(one, indicator).step
+    return ComparedCell() if step is None else ComparedCell(exact_step(step))
 
 
 def _findings(view: View, run: Run) -> ComparedCell:

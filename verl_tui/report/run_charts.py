@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from itertools import chain
 from typing import TYPE_CHECKING, NamedTuple
 
-from verl_tui.comparison.outcomes import loss_key, weighty
+from verl_tui.comparison.outcomes import weighty
 from verl_tui.health.finding import Verdict
 from verl_tui.indicators import INDICATORS
 from verl_tui.metrics import describe
@@ -191,7 +191,7 @@ def _of_families(
     validation = run.indicators.get("validation")
     if validation is not None:
         known.setdefault("validation", single_metric(run, validation, "validation"))
-    loss = loss_key(run)
+    loss = run.loss_alone
     drawn = {chart.key for chart in known.values()}
     if loss is not None and loss not in drawn:
         known["loss"] = single_metric(run, loss)
@@ -235,7 +235,7 @@ def _of_many(monitor: Monitor, drawn: DrawnRuns, now: float) -> Iterator[ReportC
         for name in names:
             yield from overlays.of_indicator(family, name)
         if family == "loss":
-            losses = filter(None, map(loss_key, drawn.all))
+            losses = filter(None, (run.loss_alone for run in drawn.all))
             yield from overlays.of_keys(family, losses, 1)
     named = _keys_of_findings(monitor, drawn.coloured)
     yield from overlays.of_keys(OF_FINDINGS, named, _MOST_OF_FINDINGS)

@@ -20,8 +20,7 @@ class Pyramid:
 
     Steps must ascend; gaps and repetitions are fine. A value that is not finite never counts as
     minimum or maximum, it only makes its bucket odd. The owner of the columns reports each change
-    here: `catch_up` after appending, `update` after replacing one value, `rebuild` after anything
-    else.
+    here: `catch_up` after appending or replacing the last value, `rebuild` after anything else.
     """
 
     __slots__ = ("revision", "seen", "steps", "values")
@@ -42,10 +41,6 @@ class Pyramid:
         count = min(len(self.steps), len(self.values))
         self.revision += count < self.seen
         self.seen = count
-
-    def update(self, i: int) -> None:
-        """Take in that value `i` was replaced."""
-        self.revision += 0 <= i < self.seen - 1
 
     def rebuild(self) -> None:
         """Read the columns anew, after values were inserted, removed or replaced in bulk."""

@@ -187,8 +187,6 @@ class Series:
             self.revision += 1
             if self._pyramid is not None:
                 self._pyramid.rebuild()
-        elif self._pyramid is not None:
-            self._pyramid.update(settled)
 
 
 def merged(

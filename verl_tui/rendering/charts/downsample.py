@@ -182,7 +182,6 @@ class Smoothed:
             self._average.pop()
             self._state = self._before
             self._extend(seen)
-            self._pyramid.update(seen - 1)
         if seen < source.seen:
             self._extend(source.seen)
         self._pyramid.catch_up()

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from verl_tui.patterns import NamePattern
 from verl_tui.records import Gpu
 from verl_tui.runs.cached import cached_by_keys
+from verl_tui.toml_tables import toml_table
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -337,28 +338,9 @@ _OF_DEVICE = NamePattern(
     re.IGNORECASE,
 )
 """`gpus/0/util`, `system/gpu.0.gpu_util`, `gpu_3_temperature`."""
-_UNIT = r"(?:_?(bytes|[mg]i?b))?"
 _FIGURES = tuple(
-    (NamePattern(form, re.IGNORECASE), field)
-    for form, field in (
-        (
-            r"(?:(?:sm_)?util|utili[sz]ation|usage|load|busy)(?:_?(?:gpu|percent|pct|rate))?"
-            r"|percent",
-            "gpu",
-        ),
-        (
-            rf"(?:mem|memory)_?(?:used|allocated|usage)?{_UNIT}"
-            rf"|(?:used|allocated)_?(?:mem|memory){_UNIT}",
-            "memoryUsed",
-        ),
-        (rf"(?:mem|memory)_?total{_UNIT}|total_?(?:mem|memory){_UNIT}", "memoryTotal"),
-        (r"temp(?:erature)?(?:_?(?:c|celsius|gpu))?", "temp"),
-        (r"power_?(?:draw|usage)?_?(?:w|watts?)?", "powerWatts"),
-        (
-            r"(?:power_?limit|enforced_power_limit)_?(?:w|watts?)?",
-            "enforcedPowerLimitWatts",
-        ),
-    )
+    (NamePattern(form.replace("\n", ""), re.IGNORECASE), field)
+    for field, form in toml_table(__file__, "devices.toml").items()
 )
 _FACTORS = {"bytes": 1, "mb": 2**20, "mib": 2**20, "gb": 2**30, "gib": 2**30}
 """NVML and PyTorch count in powers of 1024, whatever the unit is called."""
