@@ -270,15 +270,17 @@ def extras_in(directory: Path, probe: Probe) -> list[FoundFile]:
         return [settings_file(path, probe) for path in filter(is_file, paths)]
     names = [entry.name for entry in entries_of(directory)]
     layout = rollouts.layout_in(directory, names)
-    dumps = () if layout is None else _files_of_steps(directory, names, layout)
+    dumps: Iterable[Path] = ()
+    if layout is not None:
+        dumps = _files_of_steps(directory, names, layout)
     tables = (directory / one for one in names if parquet.table_step(one) is not None)
-    of_steps: tuple[tuple[Format, Iterable[Path]], ...] = (
+    found_by: tuple[tuple[Format, Iterable[Path]], ...] = (
         (rollouts, dumps),
         (parquet, tables),
     )
     found = []
-    for format, paths in of_steps:
-        known = filter(None, map(probe.known, paths))
+    for format, of_steps in found_by:
+        known = filter(None, map(probe.known, of_steps))
         if any(one.format is format for one in known):
             found.append(FoundFile(directory, format))
     return found
