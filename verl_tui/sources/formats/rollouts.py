@@ -32,7 +32,7 @@ VERL = SampleFiles(NamePattern(r"(?P<step>[0-9]{1,15})\.jsonl"), "", frozenset()
 LAYOUTS = (VERL, *(files for one in trainers() for files in one.samples))
 
 
-class Place(NamedTuple):
+class DumpPlace(NamedTuple):
     """Where a dump lies."""
 
     layout: SampleFiles
@@ -48,7 +48,7 @@ def step_in(name: str, layouts: Iterable[SampleFiles] = LAYOUTS) -> int | None:
     return int(found["step"]) if found is not None else None
 
 
-def place_of(path: Path) -> Place | None:
+def place_of(path: Path) -> DumpPlace | None:
     """Return the place of a file that is a dump by its name and those of its folders."""
     for layout in LAYOUTS:
         depth = layout.inner.count("/") + 1 if layout.inner else 0
@@ -57,7 +57,7 @@ def place_of(path: Path) -> Place | None:
         top = path.parents[depth - 1] if depth else path
         fits = not depth or fnmatch(str(path.relative_to(top)), layout.inner)
         if fits and layout.name.fullmatch(top.name):
-            return Place(layout, top.parent, top.name)
+            return DumpPlace(layout, top.parent, top.name)
     return None
 
 
