@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from verl_tui.sources.folders.step_files import StepFolder
-from verl_tui.sources.formats.rollouts import dump_step
+from verl_tui.sources.formats.rollouts import step_in
 
 
 def dump(directory: Path, step: int) -> Path:
@@ -28,7 +28,7 @@ def test_what_is_known_is_what_lies_there(steps: list[tuple[str, int]]) -> None:
     reported = set[int]()
     with TemporaryDirectory() as name:
         directory = Path(name)
-        listing = StepFolder(directory / "*", 0, dump_step)
+        listing = StepFolder(directory / "*", 0, step_in)
         for what, number in steps:
             path = directory / f"{number}.jsonl"
             if what == "add":

@@ -101,8 +101,7 @@ class DirectoryWalk:
         for entry in filter(is_relevant, entries):
             path = Path(entry.path)
             if is_folder(entry):
-                if not (dumped and _is_of_step(entry.name)):
-                    below.extend(self._add_folder(path, depth, here))
+                below.extend(self._add_folder(path, depth, here))
             elif not _is_no_log(path, dumped=dumped):
                 self._add_file(path, here, taken, hydra=hydra)
         here.anchors.extend(error_logs(here))
@@ -149,9 +148,7 @@ class DirectoryWalk:
         elif path.name in HOMES:
             for home in homes(path):
                 self._add_home(home)
-        elif (
-            depth < _DEEPEST and not is_skipped(path.name) and not is_bookkeeping(path)
-        ):
+        elif depth < _DEEPEST and not _is_no_run(path, here):
             return self._walk(path, depth + 1)
         return []
 
@@ -233,6 +230,13 @@ def _is_no_log(path: Path, *, dumped: bool) -> bool:
     )
 
 
+def _is_no_run(path: Path, here: Folder) -> bool:
+    """Return whether a folder is bookkeeping, or holds a step's samples of the run around it."""
+    dumped = any(file.format is rollouts for file in here.extras)
+    of_dump = dumped and rollouts.step_in(path.name) is not None
+    return of_dump or is_skipped(path.name) or is_bookkeeping(path)
+
+
 def _is_of_step(name: str) -> bool:
     return any(step(name) is not None for step in _STEPS_OF)
 
@@ -268,22 +272,22 @@ def extras_in(directory: Path, probe: Probe) -> list[FoundFile]:
     if directory.name == ".hydra":
         paths = (directory / name for name in ("overrides.yaml", "config.yaml"))
         return [settings_file(path, probe) for path in filter(is_file, paths)]
-    names = [entry.name for entry in entries_of(directory)]
-    layout = rollouts.layout_in(directory, names)
-    dumps: Iterable[Path] = ()
-    if layout is not None:
-        dumps = _files_of_steps(directory, names, layout)
-    tables = (directory / one for one in names if parquet.table_step(one) is not None)
-    found_by: tuple[tuple[Format, Iterable[Path]], ...] = (
-        (rollouts, dumps),
-        (parquet, tables),
-    )
-    found = []
-    for format, of_steps in found_by:
+    found: list[FoundFile] = []
+    for format, of_steps in _files_by_format(directory):
         known = filter(None, map(probe.known, of_steps))
         if any(one.format is format for one in known):
             found.append(FoundFile(directory, format))
     return found
+
+
+def _files_by_format(directory: Path) -> Iterator[tuple[Format, Iterable[Path]]]:
+    """Yield the formats with one file a step, each with what may be such files of a directory."""
+    names = [entry.name for entry in entries_of(directory)]
+    layout = rollouts.layout_in(directory, names)
+    if layout is not None:
+        yield rollouts, _files_of_steps(directory, names, layout)
+    tables = (directory / one for one in names if parquet.table_step(one) is not None)
+    yield parquet, tables
 
 
 def _files_of_steps(

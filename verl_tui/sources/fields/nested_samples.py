@@ -34,15 +34,20 @@ def _at(value: Any, path: str) -> Any:
     if not here:
         return _weighted(value)
     if here in ("*", "1:"):
-        found = [_at(one, rest) for one in _elements(value)[here == "1:" :]]
-        known = [one for one in found if one is not None]
-        texts = all(isinstance(one, str) for one in known)
-        return "\n\n".join(known) if texts and known else known or None
+        return _joined([_at(one, rest) for one in _elements(value)[here == "1:" :]])
     try:
         found = value[here] if isinstance(value, Mapping) else value[int(here)]
     except (KeyError, IndexError, ValueError, TypeError):
         return None
     return _at(found, rest)
+
+
+def _joined(found: list[Any]) -> Any:
+    """Return texts as one, other things as a list; None for nothing."""
+    known = [one for one in found if one is not None]
+    if known and all(isinstance(one, str) for one in known):
+        return "\n\n".join(known)
+    return known or None
 
 
 def _elements(value: Any) -> list[Any]:

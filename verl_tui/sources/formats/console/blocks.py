@@ -23,7 +23,7 @@ from verl_tui.trainers import trainers
 
 if TYPE_CHECKING:
     import re
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Iterator, Mapping
 
     from verl_tui.records import Sample
     from verl_tui.trainers import Form
@@ -68,8 +68,9 @@ _BORDERS = pattern(r"[│┃║|]")
 class BlockReader:
     """Reads the blocks of one console."""
 
-    def __init__(self, forms: Sequence[Form] = FORMS) -> None:
-        self.forms = forms
+    def __init__(self, guessed: Form | None = None) -> None:
+        """Read nothing yet; `guessed` says how a trainer that nobody has described states steps."""
+        self.guessed = guessed
         self.trainer: str | None = None
         """Whose blocks they are, None before the first."""
         self._rewards = RewardSum()
@@ -94,11 +95,6 @@ class BlockReader:
         """The metric whose value follows in NumPy's own bytes."""
         self._lines = 0
         """Lines without a metric since the block began, or within an object all lines."""
-
-    @property
-    def is_guessed(self) -> bool:
-        """True if nobody has described the trainer: its form was guessed."""
-        return self.forms is not FORMS
 
     @property
     def begun(self) -> bool:
@@ -154,7 +150,7 @@ class BlockReader:
 
     def _begins(self, part: bytes) -> tuple[Form, re.Match[bytes]] | None:
         """Return which trainer states a step in a line, and where."""
-        for form in self.forms:
+        for form in FORMS if self.guessed is None else (self.guessed,):
             if form.word in part and (found := form.step.search(part)) is not None:
                 return form, found
         return None

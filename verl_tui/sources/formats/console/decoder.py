@@ -112,7 +112,7 @@ class ConsoleDecoder:
             self._table.note,
             cut_note(self._cut),
             unread_note(self._unread + self._dicts.unread),
-            NOTE if self._blocks.is_guessed else None,
+            NOTE if self._blocks.guessed is not None else None,
             self.unread_form or None,
         )
 
@@ -386,7 +386,7 @@ class ConsoleDecoder:
         found = self._guess.read(part)
         if found is not None:
             form, rows = found
-            self._blocks = BlockReader((form,))
+            self._blocks = BlockReader(form)
             self._blocks.feed(part)
             self._add(rows)
 

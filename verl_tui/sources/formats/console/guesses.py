@@ -132,7 +132,7 @@ def _expression(begin: bytes) -> bytes:
 
 
 def _rows(form: Form, lines: Iterable[bytes]) -> Sequence[MetricRow | Sample]:
-    reader = BlockReader((form,))
+    reader = BlockReader(form)
     return [row for line in lines for row in reader.feed(line) or ()]
 
 
