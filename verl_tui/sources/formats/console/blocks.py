@@ -11,9 +11,8 @@ from base64 import b64decode
 from struct import unpack
 from typing import TYPE_CHECKING, Any
 
-import orjson
-
 from verl_tui.patterns import pattern
+from verl_tui.sources.fields.jsonl import loads
 from verl_tui.sources.fields.rewards import RewardSum
 from verl_tui.sources.fields.row_batcher import MetricRow
 from verl_tui.sources.formats.console.dicts import read_dict
@@ -34,7 +33,9 @@ WORDS = tuple(form.word.decode() for form in FORMS)
 _BEFORE = 8
 """Lines that may stand between the step and its metrics, such as a title."""
 _LONGEST = 2000
-"""Lines, and kilobytes of an object, after which a block is given up."""
+"""Lines without a metric after which a block is given up."""
+_LARGEST = 256 * 1024
+"""Bytes after which an object over many lines is given up."""
 _WRITTEN = (
     r"(?P<value>[-+]?(?:\d[\d,]{0,20}(?:\.\d{0,20})?|\.\d{1,20})(?:[eE][-+]?\d{1,3})?"
     r"|nan|-?inf)"
@@ -73,7 +74,11 @@ class BlockReader:
         self.guessed = guessed
         self.trainer: str | None = None
         """Whose blocks they are, None before the first."""
+        self.unread = 0
+        """Objects that could not be read."""
         self._rewards = RewardSum()
+        self._reached: int | None = None
+        """The step of the last row."""
         self._epochs = 0
         """Epochs before this one, where a trainer counts steps anew in each."""
         self._close()
@@ -134,10 +139,12 @@ class BlockReader:
     def held(self) -> list[MetricRow | Sample]:
         """Return what was read so far, the metrics as a row."""
         held: list[MetricRow | Sample] = [*self._samples]
-        key = self._form.key if self._form is not None else ""
-        if key in self._values:
-            self._step = int(self._values[key])
+        if self._form is not None and self._form.key:
+            # Evaluations have none, and belong to the step before.
+            stated = self._values.get(self._form.key, self._reached)
+            self._step = int(stated) if stated is not None else None
         if self._values and self._step is not None:
+            self._reached = self._step
             keys = tuple(safe(_REDUCER.sub("", name), 300) for name in self._values)
             held.append(MetricRow(self._step, keys, tuple(self._values.values())))
         self._samples, self._values = [], {}
@@ -199,13 +206,15 @@ class BlockReader:
         if part.rstrip().endswith((b"}", b"}]")):
             written, self._object = self._object.strip(), b""
             read = _read_object(written)
+            self.unread += read is None
             if isinstance(read, list):
                 found = (self._rewards.sample(one, self._step) for one in read)
                 self._samples += [one for one in found if one is not None]
             else:
-                self._values |= read
+                self._values |= read or {}
             return bool(read)
-        if len(self._object) > 1024 * _LONGEST:
+        if len(self._object) > _LARGEST:
+            self.unread += 1
             self._object = b""
         return bool(self._object)
 
@@ -275,17 +284,20 @@ def _is_rule(part: bytes) -> bool:
     return bool(text) and not any(map(str.isalnum, text))
 
 
-def _read_object(written: bytes) -> Mapping[str, float] | list[dict[str, Any]]:
-    """Return the numbers of a dict or JSON object, or the objects of a list; nothing of others."""
+def _read_object(
+    written: bytes,
+) -> Mapping[str, float] | list[dict[str, Any]] | None:
+    """Return the numbers of a dict or JSON object, or the objects of a list; None if it is none."""
     if written.startswith(b"{'"):
-        return read_dict(written).numbers
+        return read_dict(written).numbers or None
     try:
-        found = orjson.loads(written)
-    except orjson.JSONDecodeError:
-        return {}
+        found = loads(written)
+    except (ValueError, RecursionError):
+        return None
     if isinstance(found, list):
         return [one for one in found if isinstance(one, dict)]
-    return dict(_numbers(found.get("metrics", found), ""))
+    metrics = found.get("metrics")
+    return dict(_numbers(metrics if isinstance(metrics, dict) else found, ""))
 
 
 def _numbers(found: Mapping[str, object], above: str) -> Iterator[tuple[str, float]]:

@@ -111,7 +111,7 @@ class ConsoleDecoder:
             FROM_ZERO_NOTE if self._from_zero else None,
             self._table.note,
             cut_note(self._cut),
-            unread_note(self._unread + self._dicts.unread),
+            unread_note(self._unread + self._dicts.unread + self._blocks.unread),
             NOTE if self._blocks.guessed is not None else None,
             self.unread_form or None,
         )

@@ -5,6 +5,7 @@ metrics on them or below, show how this one writes it.
 from __future__ import annotations
 
 import re
+from collections import deque
 from itertools import islice, pairwise
 from typing import TYPE_CHECKING
 
@@ -40,7 +41,7 @@ _ENOUGH = 3
 """Steps that ascend before a line that states them is taken for one: heuristic."""
 _SHARED = 2
 """Fewest metrics that all blocks share: heuristic."""
-_MOST_LINES = 4000
+_MOST_LINES = 1000
 _MOST_FORMS = 50
 _LONGEST = 4000
 """Bytes of a line that are looked at."""
@@ -50,8 +51,8 @@ class StepGuess:
     """Looks for the lines that state the steps of one console."""
 
     def __init__(self) -> None:
-        self._lines: list[bytes] = []
-        """Those since the first that may state a step."""
+        self._lines: deque[bytes] = deque(maxlen=_MOST_LINES)
+        """The last ones since the first that may state a step."""
         self._steps: dict[bytes, list[int]] = {}
         """What lines begin with -> the steps that they state."""
 
@@ -63,7 +64,7 @@ class StepGuess:
         found = _STEP.search(part) if _may_state(part) else None
         if not self._lines and found is None:
             return None
-        self._lines = [*self._lines[-_MOST_LINES:], part]
+        self._lines.append(part)
         if found is None:
             return None
         begin = _TIME.split(part[: found.start("step")])[-1].lstrip()
@@ -72,8 +73,9 @@ class StepGuess:
         steps.append(int(found["step"]))
         if len(self._steps) > _MOST_FORMS:
             self._steps.clear()
-        # Blocks of the steps before are complete once the next one begins.
-        if len(steps) <= _ENOUGH or len(set(steps)) != len(steps):
+        # Blocks of the steps before are complete once the next one begins. Each try looks at all
+        # lines again, so there are fewer and fewer.
+        if len(steps) <= _ENOUGH or len(steps) & (len(steps) - 1):
             return None
         form = Form(UNKNOWN, found["word"], pattern(_expression(begin)))
         rows = _rows(form, self._lines)
