@@ -14,6 +14,7 @@ from verl_tui.on_demand import worker
 from verl_tui.on_demand.samples import Hits, SampleBrowser, SamplePage, dump_page
 from verl_tui.records import Dump, Sample
 from verl_tui.runs.samples import Place, Samples
+from verl_tui.sources.folders.dump_file import DumpFile
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
@@ -123,13 +124,13 @@ def test_no_file_is_touched_by_who_asks(
     screen: Screen, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     threads = set()
-    read = dump_page.DumpFile.index
+    read = DumpFile.index
 
     def index(file: Any, *args: Any) -> bool:
         threads.add(threading.current_thread().name)
         return read(file, *args)
 
-    monkeypatch.setattr(dump_page.DumpFile, "index", index)
+    monkeypatch.setattr(DumpFile, "index", index)
     screen.dump(tmp_path / "3.jsonl", row(0))
     screen.sample(0)
     assert threads == {"samples"}

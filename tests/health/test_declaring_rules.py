@@ -76,7 +76,7 @@ def said(tmp_path_factory: pytest.TempPathFactory) -> Sequence[Any]:
         with (copy / name).open("a", encoding="utf-8") as file:
             file.write(entry)
     (copy / "health/diagnoses/odd_step.py").write_text(DIAGNOSIS, encoding="utf-8")
-    indicators = copy / "indicators.py"
+    indicators = copy / "indicators.toml"
     text = indicators.read_text(encoding="utf-8")
     assert text.count(SPELLING[0]) == 1
     indicators.write_text(text.replace(*SPELLING), encoding="utf-8")

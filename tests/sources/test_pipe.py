@@ -150,8 +150,7 @@ class Pieces(pipe.PipeTail):
 
 def records_of(pieces: list[bytes]) -> list[Record]:
     """Return what is read of pieces, one read after the other, and at the end."""
-    source = pipe.PipeSource(pipe)
-    source._pipe = source._tail = Pieces(pieces)
+    source = pipe.PipeSource(pipe, tail=Pieces(pieces))
     records: list[Record] = []
     more = True
     while more:

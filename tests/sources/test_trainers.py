@@ -134,6 +134,7 @@ UNKNOWN = (
     "2026-11-28 12:00:59 INFO mine: saved to /tmp/x\n",
     "[mine] iter={n} loss=0.5 reward=0.25 grad_norm=1.5\n",
     "[mine] update: {n} | loss 0.5 | reward 0.25\n",
+    "[Iter {n}/90] loss=-0.5 | reward=0.25 (std=0.2) | seq_len=200\n",
 )
 NO_TRAINING = (
     "Step {n}/9 : RUN pip install verl\n ---> Using cache\n",

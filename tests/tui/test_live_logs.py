@@ -202,7 +202,7 @@ async def test_many_runs_are_judged_while_keys_are_heard(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     # after each run the screen may answer
-    monkeypatch.setattr(monitor_app, "_JUDGING", 0.0)
+    monkeypatch.setattr(monitor_app, "JUDGING", 0.0)
     for name in "abc":
         write_run(tmp_path, name, 30)
     app = live(tmp_path)

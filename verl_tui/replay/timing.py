@@ -16,6 +16,8 @@ if TYPE_CHECKING:
 
     from verl_tui.runs.run import Run
 
+_LONGEST = 3e9
+"""Seconds of a step from which on its times are beyond all clocks: a century."""
 _SECOND = 1.0
 """Seconds per step if nothing else is known."""
 _BEYOND = 10
@@ -40,7 +42,7 @@ class Timing:
             clock for clock in clocks(run) if not clock.origin.startswith(TIMERS)
         ]
         usual = pace(run)
-        self._usual = _SECOND if usual is None else usual.seconds
+        self._usual = _SECOND if usual is None else min(usual.seconds, _LONGEST)
         self.pace: str | None = None
         """The basis of the pace in words, None if there are clocks."""
         if not self._clocks:

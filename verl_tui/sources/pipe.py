@@ -178,8 +178,10 @@ class PipeTail:
 class PipeSource(FileSource):
     """Standard input, read as it comes."""
 
-    def __init__(self, format: Format, ordinal: int = 0) -> None:
-        self._pipe = PipeTail()
+    def __init__(
+        self, format: Format, ordinal: int = 0, *, tail: PipeTail | None = None
+    ) -> None:
+        self._pipe = tail or PipeTail()
         super().__init__(PATH, format, ordinal, tail=self._pipe)
 
     def _next(self) -> Chunk:

@@ -38,7 +38,7 @@ if TYPE_CHECKING:
 
 _BUDGET = 0.005
 """Seconds of taking in records at a stretch: the screen answers in between."""
-_JUDGING = 0.05
+JUDGING = 0.05
 """Seconds of judging runs for the first time before the screen answers."""
 _LEAST_WAIT = 0.01
 """Seconds of the shortest wait: Textual drops a timer that is due before its task has begun."""
@@ -290,7 +290,7 @@ class MonitorApp(TerminalApp):
             return
         monitor = self.monitor
         self._awake(now)
-        if not monitor.judge_new(now, monotonic() + _JUDGING):
+        if not monitor.judge_new(now, monotonic() + JUDGING):
             self.set_timer(_LEAST_WAIT, self.tick)
             return
         monitor.judge(now)

@@ -210,7 +210,7 @@ def test_a_value_replaced_at_the_end_is_drawn_anew():
     drawing = ChartRenderer()
     before = drawing.rows(data, 60, 15)
     points.values[99] = 0.1
-    points.pyramid.update(99)
+    points.pyramid.rebuild()
     after = drawing.rows(data, 60, 15)
     assert after != before
     assert after == ChartRenderer().rows(data, 60, 15)

@@ -337,7 +337,7 @@ def test_a_last_value_that_was_replaced_is_smoothed_anew(weight):
     smoothed = Smoothed(points, weight)
     assert smoothed.pyramid.seen == 2000
     points.values[-1] = 100.0
-    points.pyramid.update(1999)
+    points.pyramid.rebuild()
     points.add(2000, 5.0)
     assert smoothed.pyramid.seen == 2001
     assert list(smoothed.values) == pytest.approx(

@@ -30,16 +30,16 @@ _HPARAMS = pattern(r"\d{10}\.\d+")
 time.
 """
 _PROCESSES = (
-    (pattern(r"(?s)(.+)/attempt_\d+/(\d+)/(?:stdout|stderr)\.log"), None),
-    (pattern(r"(?s)(.+/logs)/job-driver-[^/]*"), 0),
-    (pattern(r"(?s)(.+/logs)/attempt_\d+/(?:orchestrator|trainer)\.log"), 0),
-    (pattern(r"(?s)(.+)/worker-[0-9a-f]{20,}-(?!f{8})[0-9a-f]{8}-\d+\.(?:out|err)"), 1),
+    (pattern(r"attempt_\d+/(\d+)/(?:stdout|stderr)\.log"), 3, 2, None),
+    (pattern(r"logs/job-driver-[^/]*"), 2, 0, 0),
+    (pattern(r"logs/attempt_\d+/(?:orchestrator|trainer)\.log"), 3, 1, 0),
+    (pattern(r"worker-[0-9a-f]{20,}-(?!f{8})[0-9a-f]{8}-\d+\.(?:out|err)"), 1, 0, 1),
 )
-"""Paths of the logs of single processes, and their rank where the path does not state it: of
-prime-rl's two (src/prime_rl/utils/pathing.py), of torchrun's `--log-dir`
-(torch/distributed/elastic/multiprocessing), and of Ray's jobs in `/tmp/ray/session_latest/logs`
-(ray/_private/node.py), whose workers' names do not show which one is the first; a worker without a
-job has `ffffffff`.
+"""Ends of the paths of single processes' logs: how many parts they have, how many folders further
+up the log of all lies, and their rank where the path does not state it. Of torchrun's `--log-dir`
+(torch/distributed/elastic/multiprocessing), of prime-rl's two (src/prime_rl/utils/pathing.py), and
+of Ray's jobs in `/tmp/ray/session_latest/logs` (ray/_private/node.py), whose workers' names do not
+show which one is the first; a worker without a job has `ffffffff`.
 """
 _RANK = pattern(
     r"(?:(?<=[^A-Za-z])|^)(?:local|global|node)?[._-]?rank[._-]?(\d{1,5})(?!\d)",
@@ -115,9 +115,10 @@ class Member(NamedTuple):
 
 def member(path: Path) -> Member | None:
     """Return the training and the rank of a process's log, None for the only log of a training."""
-    for form, rank in _PROCESSES:
-        if found := form.fullmatch(str(path)):
-            return Member(found[1], int(found[2]) if rank is None else rank)
+    for form, parts, above, rank in _PROCESSES:
+        if found := form.fullmatch("/".join(path.parts[-parts:])):
+            log = str(path.parents[above])
+            return Member(log, int(found[1]) if rank is None else rank)
     for place in (path, path.parent):
         if found := _RANK.search(place.name):
             name = place.name[: found.start()] + "#" + place.name[found.end() :]

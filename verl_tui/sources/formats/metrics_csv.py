@@ -17,7 +17,7 @@ from itertools import compress
 from typing import TYPE_CHECKING, NamedTuple
 
 from verl_tui.metrics import slashed
-from verl_tui.patterns import pattern
+from verl_tui.patterns import NamePattern, pattern
 from verl_tui.records import Progress
 from verl_tui.sources.fields.jsonl import integer, unreadable, written_number
 from verl_tui.sources.fields.listed_things import listed_thing
@@ -47,7 +47,7 @@ anchor = True
 
 _TIME = "time"
 """Column that may hold times as text, as the app writes them; a number there is a metric."""
-_OF_RUN = pattern(r"(?P<run>.+) - (?P<key>.+?)(?P<bound>__(?:MIN|MAX))?")
+_OF_RUN = NamePattern(r"(?P<run>.+) - (?P<key>.+?)(?P<bound>__(?:MIN|MAX))?")
 """A column of a chart saved at W&B: of each metric its value, and the least and the greatest of the
 steps that the chart draws as one.
 """
