@@ -117,8 +117,8 @@ def member(path: Path) -> Member | None:
     """Return the training and the rank of a process's log, None for the only log of a training."""
     for form, parts, above, rank in _PROCESSES:
         if found := form.fullmatch("/".join(path.parts[-parts:])):
-            log = str(path.parents[above])
-            return Member(log, int(found[1]) if rank is None else rank)
+            top = str(path.parents[above])
+            return Member(top, int(found[1]) if rank is None else rank)
     for place in (path, path.parent):
         if found := _RANK.search(place.name):
             name = place.name[: found.start()] + "#" + place.name[found.end() :]
