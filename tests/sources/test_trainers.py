@@ -295,6 +295,26 @@ SAMPLES: dict[str, tuple[str, dict[str, Any]]] = {
             ],
         },
     ),
+    "AReaL": (
+        "rollout/7/0.jsonl",
+        {
+            "task_id": 0,
+            "sample_idx": 1,
+            "tail_version": 7,
+            "reward": 0.5,
+            "prompt": "Why?",
+            "completion": "Because.",
+        },
+    ),
+    "SkyRL": (
+        "dumped_evals/global_step_7_evals/gsm.jsonl",
+        {
+            "input_prompt": "Why?",
+            "output_response": "Because.",
+            "score": [0.25, 0.25],
+            "stop_reason": "stop",
+        },
+    ),
     "tinker-cookbook": (
         "iteration_000007/train_rollout_summaries.jsonl",
         {
@@ -342,11 +362,12 @@ def test_samples_are_read(tmp_path: Path, trainer: str) -> None:
         path = tmp_path / place.replace("7", step)
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(json.dumps(record) + "\n")
-    done = run_command("get", "samples", str(tmp_path), "--training", "--json")
+    done = run_command("get", "samples", str(tmp_path), "--json")
     answer = json.loads(done.stdout)
     sample = answer["samples"][-1]
     assert answer["total"] == 1
     assert (sample["step"], sample["score"]) == (8, 0.5)
+    assert sample["validation"] == (trainer == "SkyRL")
     assert "Because." in sample["response"]
 
 

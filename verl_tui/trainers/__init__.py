@@ -71,8 +71,11 @@ class SampleFiles(NamedTuple):
     """Fields by which a record is known."""
     fields: Mapping[str, str]
     """Field of a sample as verl writes it -> where its value stands in a record: names and indices
-    between dots, `*` for all of a list or dict, `1:` for all from the second on.
+    between dots, `*` for all of a list or dict, `1:` for all from the second on; none where verl's
+    own names serve.
     """
+    validation: str = "never"
+    """`always`, `never`, or `named`: where their directory is called after one."""
 
 
 class Trainer(NamedTuple):
@@ -157,7 +160,11 @@ def _keys(written: str) -> NamePattern:
 def _samples(table: dict[str, Any]) -> SampleFiles:
     name = NamePattern(table["name"])
     return SampleFiles(
-        name, table.get("inner", ""), frozenset(table["has"]), table["fields"]
+        name,
+        table.get("inner", ""),
+        frozenset(table["has"]),
+        table.get("fields", {}),
+        table.get("validation", "never"),
     )
 
 

@@ -196,7 +196,7 @@ def is_padding(record: Mapping[str, Any]) -> bool:
 
 
 def _fields(record: Mapping[str, Any]) -> _SampleFields | None:
-    response = _first(record, _RESPONSE, str) or _first_conversation(record, _RESPONSE)
+    response = next((one for one in _RESPONSE if _is_spoken(record.get(one))), None)
     conversation = prompt = None
     if response is None:
         conversation = _first_conversation(record, _CONVERSATION)
@@ -270,6 +270,10 @@ def _group(uid: object) -> str | None:
 
 
 # -- conversations ---------------------------------------------------------------------------------
+
+
+def _is_spoken(value: object) -> bool:
+    return isinstance(value, str) or _is_conversation(value)
 
 
 def _is_conversation(value: object) -> bool:

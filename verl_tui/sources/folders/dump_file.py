@@ -228,11 +228,14 @@ class DumpFile:
 
 
 class DumpFolder(DumpFile):
-    """A folder with a file a sample."""
+    """A folder with a file for each sample or prompt: of JSON one sample, of JSON lines several."""
 
     def _begin(self) -> None:
         super()._begin()
-        self._files: list[Path] = []
+        self._files: list[tuple[Path, int]] = []
+        """Each with its size."""
+        self._firsts: list[int] = []
+        """Where each file begins if they lay in a row."""
         self._bytes = 0
 
     @property
@@ -245,17 +248,24 @@ class DumpFolder(DumpFile):
         """Bytes of all files when they were last looked at."""
         return self._bytes
 
-    def index(self, limit: int = BLOCK) -> bool:  # noqa: ARG002 - only names and sizes are read
-        """Find the files; more never wait."""
-        found = rollouts.files_in(self.path)
+    def index(self, limit: int = BLOCK) -> bool:  # noqa: ARG002 - the files are small
+        """Find the rows of all files; more never wait."""
+        layout, paths = rollouts.files_in(self.path)
+        found = [(path, path.stat().st_size) for path in paths]
         if found[: len(self._files)] != self._files:
             self._forget()
-        for number, path in enumerate(found[len(self._files) :], len(self._files) + 1):
-            self._files.append(path)
-            self._starts.append(self._bytes)
-            self._bytes += path.stat().st_size
-            self._ends.append(self._bytes)
-            self._lines.append(number)
+        for path, size in found[len(self._files) :]:
+            with opened(path) as file:
+                text = file.read(LONGEST_LINE)
+            self._files.append((path, size))
+            self._firsts.append(self._bytes)
+            if not rollouts.holds(text, layout):
+                continue
+            for number, line in enumerate(_lines_of(path, text), 1):
+                self._line = number
+                self._at = self._bytes
+                self._bytes += len(line)
+                self._take(line, self._bytes)
         self.complete = True
         return False
 
@@ -263,17 +273,25 @@ class DumpFolder(DumpFile):
         self, indices: Iterable[int]
     ) -> Iterator[tuple[int, bytes, dict[str, Any] | Unreadable]]:
         for index in indices:
-            with opened(self._files[index]) as file:
-                text = file.read(LONGEST_LINE)
+            start = self._starts[index]
+            of = bisect_right(self._firsts, start) - 1
+            with opened(self._files[of][0]) as file:
+                file.seek(start - self._firsts[of])
+                line = file.read(self._ends[index] - start)
             try:
-                yield index, text, objects(text)[0]
+                yield index, line, objects(line)[0]
             except ValueError as error:
-                yield index, text, unreadable(text, 1, str(error))
+                yield index, line, unreadable(line, self._lines[index], str(error))
+
+
+def _lines_of(path: Path, text: bytes) -> list[bytes]:
+    """Return the lines of a file with their ends; a document of JSON is one."""
+    return [text] if path.suffix == ".json" else text.splitlines(keepends=True)
 
 
 def dump_at(path: Path | str, step: int, *, validation: bool = False) -> DumpFile:
-    """Return the dump of a step: a file with a sample a line, or a folder with a file a sample."""
-    kind = DumpFolder if rollouts.files_in(Path(path)) else DumpFile
+    """Return the dump of a step: a file with a sample a line, or a folder with several files."""
+    kind = DumpFolder if rollouts.files_in(Path(path))[1] else DumpFile
     return kind(path, step, validation=validation)
 
 

@@ -144,8 +144,8 @@ class DumpSource(StepFolder):
             "" if several else layout.inner,
         )
         self.directory = directory
-        verls = layout is rollouts.VERL
-        self.validation = verls and is_validation(self.directory.name)
+        named = layout.validation == "named" and is_validation(self.directory.name)
+        self.validation = named or layout.validation == "always"
         self._open: dict[int, _DumpFigures] = {}
         """Dumps that are being read, and those that may grow."""
         self._reads = self._order = 0

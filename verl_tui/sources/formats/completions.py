@@ -1,4 +1,5 @@
 """Completions in columns, as in ms-swift's `completions.jsonl`: a line a step, a list a column.
+ROLL's dumps are such a line, too, with names of its own (roll/pipeline/rlvr/utils.py:19-44).
 
 `{"step": ["1", …], "prompt": […], "completion": […], <a column a reward function>, "advantages":
 […]}` (swift/trainers/rlhf_trainer/grpo_trainer.py, `log_completions`). TRL has the same columns in
@@ -27,7 +28,9 @@ rank = 7  # the figures of all samples go before those of the few that trainers 
 anchor = False
 
 _TEXTS = ("prompt", "completion")
-_BEGIN = pattern(rb'\s*\{"(?:step|prompt|gen_step)":\s*\["')
+_ROLLS = {"responses": "completion", "scores": "score"}
+"""Columns that ROLL calls otherwise."""
+_BEGIN = pattern(rb'\s*\{"(?:step|prompt|gen_step|global_step)":\s*\[(?:"|\d)')
 """The beginning of a first line that is longer than the head of the file."""
 
 
@@ -35,7 +38,7 @@ def matches(path: Path, head: bytes) -> bool:
     """Return True if the first object has prompts and completions in columns."""
     first = first_object(head)
     if first is not None:
-        return _length(first) is not None
+        return _length(_named(first)) is not None
     if b"\n" in head or b'"prompt"' not in head:
         return False
     return _BEGIN.match(head) is not None
@@ -74,6 +77,7 @@ class CompletionsDecoder(JsonDecoder):
 
     def read(self, record: dict[str, Any]) -> Iterable[MetricRow | Record]:
         """Return the samples of one object."""
+        record = _named(record)
         if _length(record) is None:
             raise ValueError("no columns of prompts and completions")
         if record == self._before:
@@ -111,12 +115,19 @@ def samples_of(
             yield sample
 
 
+def _named(columns: dict[str, Any]) -> dict[str, Any]:
+    """Return columns under the names that most write."""
+    if _ROLLS.keys() <= columns.keys():
+        return {_ROLLS.get(name, name): column for name, column in columns.items()}
+    return columns
+
+
 def _length(columns: Mapping[str, Any]) -> int | None:
-    """Return the number of samples in a table, None if it is none."""
-    texts = [columns.get(name) for name in _TEXTS]
-    if not all(isinstance(column, list) and column for column in texts):
+    """Return the number of samples in a table, None if it is none: prompt and completion of one
+    sample may be lists as well, of messages.
+    """
+    texts = [columns.get(name) or () for name in _TEXTS]
+    if any(not isinstance(one, list) or isinstance(one[0], dict) for one in texts):
         return None
-    lengths = {len(column) for column in texts if isinstance(column, list)}
-    if len(lengths) != 1:
-        return None
-    return lengths.pop()
+    lengths = {len(column) for column in texts}
+    return lengths.pop() if len(lengths) == 1 else None

@@ -32,6 +32,7 @@ _OWN = pattern(
 """How all answers in JSON, reports, messages and states begin."""
 _CHAT = f"{BEGIN}a chat: messages, and no record of a step"
 _SAMPLES = f"{BEGIN}a data set or a chat: texts without a step and without a score"
+_TOKENS = f"{BEGIN}samples as ids of tokens, without their texts"
 _THINGS = f'{BEGIN}results or data: one record for each "{{}}", and none of a step'
 _TEXTS = f"{BEGIN}a list of texts: no record has a number"
 _DOCUMENT = f"{BEGIN}a JSON document without a list of step records"
@@ -45,9 +46,8 @@ _FIRST = 8
 
 def is_one(head: bytes) -> bool:
     """Return whether a file is certainly none, whatever it looks like besides."""
-    return _OWN.match(head) is not None or _is_chat(
-        metrics_json.first_records(head, _FIRST)
-    )
+    records = metrics_json.first_records(head, _FIRST)
+    return _OWN.match(head) is not None or _is_chat(records) or _is_tokens(records)
 
 
 def reason(head: bytes) -> str | None:
@@ -59,6 +59,8 @@ def reason(head: bytes) -> str | None:
         return None
     if _is_chat(records):
         return _CHAT
+    if _is_tokens(records):
+        return _TOKENS
     if _is_document(head):
         return _DOCUMENT
     return _reason_of(records) if records else None
@@ -92,6 +94,11 @@ def _is_chat(records: Sequence[dict[str, Any]]) -> bool:
         and not _SAID.isdisjoint(record)
         for record in records[:_FIRST]
     )
+
+
+def _is_tokens(records: Sequence[dict[str, Any]]) -> bool:
+    """Return whether records are open-instruct's traces (open_instruct/rl_utils.py:31-128)."""
+    return bool(records) and {"prompt_tokens", "response_tokens"} <= records[0].keys()
 
 
 def _is_document(head: bytes) -> bool:

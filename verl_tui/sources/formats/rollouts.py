@@ -13,6 +13,7 @@ from verl_tui.patterns import NamePattern
 from verl_tui.records import Restart
 from verl_tui.sources.fields.jsonl import JsonDecoder, first_object
 from verl_tui.sources.fields.sample import is_padding, is_validation, read_sample
+from verl_tui.sources.files.tail import opened
 from verl_tui.sources.formats.lines import LineReader
 from verl_tui.trainers import SampleFiles, trainers
 
@@ -27,9 +28,15 @@ name = "rollout dump"
 rank = 7  # the figures of all samples go before those of the few that trainers show
 anchor = False
 _LOOKED_AT = 8
-"""Newest folders of steps in which a dump is looked for: many are those of checkpoints."""
-VERL = SampleFiles(NamePattern(r"(?P<step>[0-9]{1,15})\.jsonl"), "", frozenset(), {})
-LAYOUTS = (VERL, *(files for one in trainers() for files in one.samples))
+"""Newest folders of steps in which a dump is looked for: many are those of checkpoints; and files
+of each.
+"""
+VERL = SampleFiles(
+    NamePattern(r"(?P<step>[0-9]{1,15})\.jsonl"), "", frozenset(), {}, "named"
+)
+LAYOUTS = (*(files for one in trainers() for files in one.samples), VERL)
+_HEAD = 256 * 1024
+"""Bytes at a file's beginning that tell whose it is."""
 
 
 class DumpPlace(NamedTuple):
@@ -56,9 +63,26 @@ def place_of(path: Path) -> DumpPlace | None:
             continue
         top = path.parents[depth - 1] if depth else path
         fits = not depth or fnmatch(str(path.relative_to(top)), layout.inner)
-        if fits and layout.name.fullmatch(top.name):
+        if fits and layout.name.fullmatch(top.name) and _holds(path, layout):
             return DumpPlace(layout, top.parent, top.name)
     return None
+
+
+def _holds(path: Path, layout: SampleFiles) -> bool:
+    try:
+        with opened(path) as file:
+            return holds(file.read(_HEAD), layout)
+    except OSError:
+        return layout is VERL
+
+
+def holds(text: bytes, layout: SampleFiles) -> bool:
+    """Return whether a file that begins so holds samples as they are in a layout. verl's have the
+    fields that a user wants, and may not be there yet.
+    """
+    if layout is VERL:
+        return not any(holds(text, one) for one in LAYOUTS if one is not VERL)
+    return all(f'"{field}"'.encode() in text for field in layout.has)
 
 
 def layout_in(directory: Path, names: Iterable[str]) -> SampleFiles | None:
@@ -67,7 +91,8 @@ def layout_in(directory: Path, names: Iterable[str]) -> SampleFiles | None:
     for layout in LAYOUTS:
         steps = [name for name in listed if layout.name.fullmatch(name)]
         for name in steps if not layout.inner else steps[:_LOOKED_AT]:
-            if files_of(directory / name, layout):
+            files = files_of(directory / name, layout)
+            if any(_holds(file, layout) for file in files[:_LOOKED_AT]):
                 return layout
     return None
 
@@ -77,10 +102,11 @@ def files_of(step: Path, layout: SampleFiles) -> list[Path]:
     return sorted(step.glob(layout.inner)) if layout.inner else [step]
 
 
-def files_in(step: Path) -> list[Path]:
-    """Return the files in the folder of a step, a sample each."""
+def files_in(step: Path) -> tuple[SampleFiles, list[Path]]:
+    """Return how the samples lie in the folder of a step, and its files."""
     layouts = (one for one in LAYOUTS if one.inner and one.name.fullmatch(step.name))
-    return next(filter(None, (files_of(step, one) for one in layouts)), [])
+    found = ((one, files_of(step, one)) for one in layouts)
+    return next((one for one in found if one[1]), (VERL, []))
 
 
 def is_dump(path: Path) -> bool:
