@@ -9,11 +9,11 @@ from functools import cache, lru_cache
 from types import MappingProxyType
 from typing import TYPE_CHECKING, NamedTuple, cast
 
+from verl_tui import trainers
 from verl_tui.distributions import one_each, spreads
 from verl_tui.metrics import Direction, Group, modern
 from verl_tui.patterns import NamePattern, pattern
 from verl_tui.toml_tables import toml_table
-from verl_tui.trainers import trainers, writers
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Mapping, Sequence
@@ -32,10 +32,6 @@ class Indicator(NamedTuple):
     """
     direction: Direction
     group: Group
-    spellings: tuple[str | NamePattern, ...]
-    """verl's present names and others' names in order of preference; a pattern matches the whole
-    name.
-    """
 
 
 # A data set's own name may hold slashes. Where a log has no score of its own validation, auxiliary
@@ -73,57 +69,64 @@ _AUXILIARY: tuple[NamePattern, ...] = tuple(
     )
 )
 
+TUTORIALS = "verl's tutorials"
 _TABLE: dict[str, dict[str, str]] = toml_table(__file__, "indicators.toml")
 _MEANS = ("{}", "mean_{}", "avg_{}", "average_{}", "{}_mean", "{}_avg")
 """How home-made logs call a mean."""
 
-
-def _means(own: str) -> list[str]:
-    names = [form.format(name) for name in own.split() for form in _MEANS]
-    return [spelling for name in names for spelling in (name, f"train/{name}")]
-
-
-def _spellings(row: Mapping[str, str]) -> tuple[str, ...]:
-    verl, tutorials, others = (
-        row.get(whose, "").split() for whose in ("verl", "tutorials", "others")
-    )
-    prefixed = (spelling for name in others for spelling in (name, f"train/{name}"))
-    return (*verl, *tutorials, *prefixed)
-
-
-def _indicator(id: str, row: Mapping[str, str]) -> Indicator:
-    known = (*_spellings(row), *_means(row.get("home_made", "")))
-    return Indicator(
-        id,
-        row["label"],
-        row.get("unit", ""),
-        cast("Direction", row.get("direction", "")),
-        cast("Group", row["group"]),
-        (*_CORE, *_AUXILIARY) if id == "validation" else tuple(dict.fromkeys(known)),
-    )
-
-
 INDICATORS: Mapping[str, Indicator] = MappingProxyType(
-    {id: _indicator(id, row) for id, row in _TABLE.items()}
+    {
+        id: Indicator(
+            id,
+            row["label"],
+            row.get("unit", ""),
+            cast("Direction", row.get("direction", "")),
+            cast("Group", row["group"]),
+        )
+        for id, row in _TABLE.items()
+    }
 )
 """Indicator id -> indicator, in the order of showing."""
 
-HOME_MADE = frozenset(
-    name
-    for row in _TABLE.values()
-    for name in _means(row.get("home_made", ""))
-    if name not in _spellings(row)
-)
-"""Spellings of home-made logs alone: nobody says whether they are per token or of a whole
-response.
-"""
 
-TUTORIALS_OWN: Mapping[str, frozenset[str]] = MappingProxyType(
-    {id: frozenset(row.get("tutorials", "").split()) for id, row in _TABLE.items()}
-)
-"""Indicator id -> the spellings of verl's tutorials."""
+def _both(names: str) -> list[str]:
+    return [one for name in names.split() for one in (name, f"train/{name}")]
 
-_LOSSES = ("train/loss", "loss", "loss/mean")
+
+@cache
+def home_made(id: str) -> Sequence[str]:
+    """Return how logs of one's own making spell an indicator: nobody says whether they are per
+    token or of a whole response. Other programs may spell it so, too.
+    """
+    own = _TABLE[id].get("home_made", "").split()
+    return _both(" ".join(form.format(name) for name in own for form in _MEANS))
+
+
+@cache
+def spellings(id: str) -> tuple[str, ...]:
+    """Return the names that mean an indicator in any log, in order of preference: none of
+    `validation`, which expressions tell.
+    """
+    others = _both(_TABLE[id].get("others", ""))
+    of_trainers = trainers.spellings().get(id, ())
+    return tuple(dict.fromkeys((*of_trainers, *others, *home_made(id))))
+
+
+@cache
+def is_home_made(key: str) -> bool:
+    """Return whether only logs of one's own making spell an indicator so."""
+    known = trainers.spellings()
+    return any(key in home_made(id) and key not in known.get(id, ()) for id in _TABLE)
+
+
+@cache
+def is_tutorials(key: str) -> bool:
+    """Return whether a name is one that verl's tutorials use."""
+    tutorials = next(one for one in trainers.trainers() if one.name == TUTORIALS)
+    return any(key in name.written for name in tutorials.names)
+
+
+_LOSSES = ("train/loss", "loss", "loss/mean", "Loss", "train/Loss")
 """Losses that are a policy's only beside a reward; alone they are those of supervised fine-tuning,
 or of learning from preferences.
 """
@@ -140,7 +143,6 @@ knows no reference.
 
 _SCORES = pattern(r"(^|/)scores?$")
 """Other names of a list of rewards."""
-_NEGATED = frozenset({("log_prob", "rollout_corr/rollout_log_ppl")})
 
 
 def resolve(keys: Collection[str]) -> dict[str, str]:
@@ -173,12 +175,8 @@ def _spelled(
     indicator: Indicator, known: Mapping[str, str], found: Collection[str]
 ) -> str | None:
     """Return the key of the first spelling that a log has and that means the indicator there."""
-    for name in indicator.spellings:
-        if (
-            isinstance(name, str)
-            and name in known
-            and _means_it(indicator.id, name, known, found)
-        ):
+    for name in spellings(indicator.id):
+        if name in known and _means_it(indicator.id, name, known, found):
             return known[name]
     return None
 
@@ -189,7 +187,7 @@ def _of_trainers(keys: Collection[str]) -> tuple[dict[str, str], set[str]]:
     """
     found: dict[str, str] = {}
     others: set[str] = set()
-    for trainer in writers(keys):
+    for trainer in trainers.writers(keys):
         for name in trainer.names:
             key = min(filter(name.key.fullmatch, keys), default=None)
             if key is not None:
@@ -203,7 +201,7 @@ def _of_trainers(keys: Collection[str]) -> tuple[dict[str, str], set[str]]:
 @cache
 def _factors() -> Sequence[tuple[str, NamePattern, float]]:
     """Return the names of indicators in other signs or units: indicator, key, factor."""
-    names = (name for trainer in trainers() for name in trainer.names)
+    names = (name for trainer in trainers.trainers() for name in trainer.names)
     return [(one.indicator, one.key, one.factor) for one in names if one.factor != 1]
 
 
@@ -261,14 +259,15 @@ def _validation_keys(keys: tuple[str, ...]) -> tuple[str, ...]:
 def factor(indicator: str, key: str) -> float:
     """Return what a key's values are to be multiplied with to be those of the indicator: -1 for a
     negated one, 0.01 for percents, mostly 1.
-
-    verl logs no log-probability, but its negated mean: `rollout_corr/rollout_log_ppl`
-    (`docs/algo/rollout_corr.md`).
     """
-    if (indicator, modern(key)) in _NEGATED:
-        return -1.0
-    known = (one for one in _factors() if one[0] == indicator)
-    return next((factor for _, form, factor in known if form.fullmatch(key)), 1.0)
+    known = [(form, times) for one, form, times in _factors() if one == indicator]
+    found = (
+        times
+        for form, times in known
+        for name in (key, modern(key))
+        if form.fullmatch(name)
+    )
+    return next(found, 1.0)
 
 
 def _own_keys(keys: Collection[str]) -> dict[str, str]:

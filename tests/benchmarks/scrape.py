@@ -21,7 +21,7 @@ from statistics import median
 import psutil
 
 from verl_tui.dialects import dialect
-from verl_tui.indicators import INDICATORS
+from verl_tui.indicators import INDICATORS, spellings
 
 TRIES = 15
 
@@ -29,13 +29,8 @@ TRIES = 15
 def write(directory: Path, runs: int, metrics: int, steps: int) -> None:
     """Write runs as verl's file logger does."""
     dice = random.Random(0)
-    spellings = [
-        one
-        for indicator in INDICATORS.values()
-        for one in indicator.spellings
-        if isinstance(one, str)
-    ]
-    known = [one for one in spellings if dialect((one,)) == "verl"]
+    names = [one for indicator in INDICATORS for one in spellings(indicator)]
+    known = [one for one in names if dialect((one,)) == "verl"]
     others = [f"timing_s/part_{number}" for number in range(30)] + [
         f"actor/figure_{number}" for number in range(metrics)
     ]

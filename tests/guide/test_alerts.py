@@ -13,7 +13,7 @@ from verl_tui.dialects import dialect
 from verl_tui.exporters.guide.alerts import alert_name, alert_rules
 from verl_tui.exporters.guide.promql import why_not_promql
 from verl_tui.health.guide_settings import load_guide
-from verl_tui.indicators import INDICATORS
+from verl_tui.indicators import spellings
 from verl_tui.prometheus_names import named
 
 if TYPE_CHECKING:
@@ -33,10 +33,8 @@ def keys(rule: Rule) -> list[str]:
     """Return what a rule may judge, by the logs that it is for."""
     if not rule.indicator:
         return list(rule.metric)
-    spellings = [
-        one for one in INDICATORS[rule.indicator].spellings if isinstance(one, str)
-    ]
-    return [one for one in spellings if dialect((one,)) in rule.dialects]
+    known = spellings(rule.indicator)
+    return [one for one in known if dialect((one,)) in rule.dialects]
 
 
 def series(rule: Rule, key: str, value: float, run: str = "a") -> list[dict[str, str]]:

@@ -62,8 +62,10 @@ class OddStep(PresentDiagnosis):
         step = context.run.step or 0
         return self.finding({}, since=step) if step % 2 else None
 """
-SPELLING = ('"ppo/entropy ppo/entropy_loss', '"brain/fog ppo/entropy ppo/entropy_loss')
-"""A line of the indicators, and the same with one more spelling of entropy."""
+SPELLING = (
+    'names = [\n  ["entropy", "brain/fog", "how foggy the brain is", "brain.py:1"],'
+)
+"""The first line of a trainer's names, with one more."""
 
 
 @pytest.fixture(scope="module")
@@ -76,10 +78,9 @@ def said(tmp_path_factory: pytest.TempPathFactory) -> Sequence[Any]:
         with (copy / name).open("a", encoding="utf-8") as file:
             file.write(entry)
     (copy / "health/diagnoses/odd_step.py").write_text(DIAGNOSIS, encoding="utf-8")
-    indicators = copy / "indicators.toml"
-    text = indicators.read_text(encoding="utf-8")
-    assert text.count(SPELLING[0]) == 1
-    indicators.write_text(text.replace(*SPELLING), encoding="utf-8")
+    trainer = copy / "trainers/verl_tutorials.toml"
+    text = trainer.read_text(encoding="utf-8")
+    trainer.write_text(text.replace("names = [", SPELLING), encoding="utf-8")
     log = folder / "train.jsonl"
     steps = ({"step": at, "kitchen/sauce": 3.0, "brain/fog": 1.0} for at in range(32))
     log.write_text("".join(json.dumps(one) + "\n" for one in steps))

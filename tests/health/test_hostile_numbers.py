@@ -11,7 +11,7 @@ from planted import OTHER, TUTORIAL, VERL, batch, judge, planted, reason, rows
 from verl_tui.health.finding import TOO_LARGE, failed
 from verl_tui.health.guide_settings import load_guide
 from verl_tui.health.judge import Judge
-from verl_tui.indicators import INDICATORS
+from verl_tui.indicators import INDICATORS, spellings
 from verl_tui.runs.run import Run
 
 NONE = math.nan
@@ -19,12 +19,7 @@ ENDS = (
     1e308, -1e308, 1.79e308, 1e200, -1e200, 1e155, -1e154, 1e-308, 5e-324, 0.0, -0.0, 1.0, -1.0,
     1e18, math.inf, -math.inf, NONE,
 )  # fmt: skip
-KEYS = sorted(
-    name
-    for one in INDICATORS.values()
-    for name in one.spellings[:3]
-    if isinstance(name, str)
-)
+KEYS = sorted(name for id in INDICATORS for name in spellings(id)[:3])
 GUIDE = load_guide()
 REWARD = {"critic/score/mean": [0.5] * 120}
 

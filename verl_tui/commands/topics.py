@@ -108,8 +108,12 @@ def _direction(one: Indicator) -> str:
 
 
 def _names(one: Indicator) -> str:
-    plain = [name for name in one.spellings if isinstance(name, str)]
-    return ", ".join(plain) or "scores below val-core/, val/, eval/ and the like"
+    from verl_tui.indicators import spellings
+
+    return (
+        ", ".join(spellings(one.id))
+        or "scores below val-core/, val/, eval/ and the like"
+    )
 
 
 TOPICS: Mapping[str, Topic] = {

@@ -50,6 +50,8 @@ class Spelling(NamedTuple):
     indicator: str
     key: NamePattern
     """As the trainer logs it; in the tables a `*` stands for a part of the name."""
+    written: tuple[str, ...]
+    """The same as in the table, and with what may stand before all names of the trainer."""
     definition: str
     """What it is by the trainer's formula."""
     source: str
@@ -93,6 +95,21 @@ class Trainer(NamedTuple):
     samples: tuple[SampleFiles, ...] = ()
     mixed: tuple[tuple[NamePattern, float], ...] = ()
     """Metrics of the share of groups whose answers differ in their reward, each with its factor."""
+    everywhere: int = 0
+    """Not 0 where others borrow its names, so that they count in any log: behind those of trainers
+    with lower numbers.
+    """
+
+
+@cache
+def spellings() -> Mapping[str, tuple[str, ...]]:
+    """Return indicator -> the names that mean it in any log, the best first."""
+    found: dict[str, tuple[str, ...]] = {}
+    borrowed = [one for one in trainers() if one.everywhere]
+    for one in sorted(borrowed, key=lambda one: one.everywhere):
+        for name in one.names:
+            found[name.indicator] = (*found.get(name.indicator, ()), *name.written)
+    return found
 
 
 @cache
@@ -142,19 +159,35 @@ def writers(keys: Collection[str]) -> list[Trainer]:
 def trainer_of(table: dict[str, Any]) -> Trainer:
     """Return a trainer by its table; raises KeyError for what is missing in it."""
     name = table["name"]
+    prefix = table.get("prefix", "")
     return Trainer(
         name,
         tuple([_keys(one) for one in table.get("own", ())]),
         tuple([_form(name, one) for one in table.get("console", ())]),
-        tuple([Spelling(one[0], _keys(one[1]), *one[2:]) for one in table["names"]]),
+        tuple([_spelling(*one, prefix=prefix) for one in table["names"]]),
         tuple([_keys(one[0]) for one in table.get("others", ())]),
         tuple([_samples(one) for one in table.get("samples", ())]),
         tuple([(_keys(one[0]), *(one[3:] or [1.0])) for one in table.get("mixed", ())]),
+        table.get("everywhere", 0),
     )
 
 
-def _keys(written: str) -> NamePattern:
-    return NamePattern("[^/]+".join(map(re.escape, written.split("*"))))
+def _spelling(
+    indicator: str,
+    name: str,
+    definition: str,
+    source: str,
+    factor: float = 1.0,
+    *,
+    prefix: str,
+) -> Spelling:
+    written = (name, prefix + name) if prefix else (name,)
+    return Spelling(indicator, _keys(*written), written, definition, source, factor)
+
+
+def _keys(*written: str) -> NamePattern:
+    forms = ("[^/]+".join(map(re.escape, one.split("*"))) for one in written)
+    return NamePattern("|".join(forms))
 
 
 def _samples(table: dict[str, Any]) -> SampleFiles:

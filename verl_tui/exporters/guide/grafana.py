@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from verl_tui import prometheus_names as names
 from verl_tui.dialects import dialect
 from verl_tui.exporters.guide.promql import RL_INSIGHT
-from verl_tui.indicators import INDICATORS, factor
+from verl_tui.indicators import INDICATORS, factor, spellings
 from verl_tui.prometheus_names import named
 from verl_tui.toml_tables import toml_table
 
@@ -56,11 +56,7 @@ def _indicator(indicator: Indicator, guide: Guide) -> dict[str, Any]:
 def _key_of_verl(indicator: Indicator) -> str | None:
     if indicator.id == "validation":
         return f'{{__name__=~"{RL_INSIGHT}val_core_.+", {_THEIRS}}}'
-    keys = (
-        one
-        for one in indicator.spellings
-        if isinstance(one, str) and dialect((one,)) == "verl"
-    )
+    keys = (one for one in spellings(indicator.id) if dialect((one,)) == "verl")
     key = next(keys, None)
     if key is None:
         return None

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from verl_tui import prometheus_names as names
 from verl_tui.dialects import dialect
 from verl_tui.health.guide import DIALECTS
-from verl_tui.indicators import INDICATORS
+from verl_tui.indicators import spellings
 from verl_tui.prometheus_names import named
 
 if TYPE_CHECKING:
@@ -134,8 +134,8 @@ def _points(rule: Rule) -> int:
 def _keys(rule: Rule, indicator: str, metrics: Sequence[str]) -> Sequence[str]:
     if not indicator:
         return metrics
-    spellings = [one for one in INDICATORS[indicator].spellings if isinstance(one, str)]
-    return [one for one in spellings if dialect((one,)) in rule.dialects]
+    known = spellings(indicator)
+    return [one for one in known if dialect((one,)) in rule.dialects]
 
 
 def _threshold(rule: Rule, limit: float) -> str:

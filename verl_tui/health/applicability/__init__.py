@@ -13,7 +13,7 @@ from verl_tui.health.limits import (
     stated_target,
     v1_trainer,
 )
-from verl_tui.indicators import HOME_MADE, TUTORIALS_OWN
+from verl_tui.indicators import is_home_made, is_tutorials
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -48,7 +48,7 @@ def _is_tutorials_own(key: str) -> bool:
     """Return whether a name is the tutorials' own: home-made logs have the names without a scope,
     too, for other quantities, e.g. a loss with further terms.
     """
-    return "/" in key and any(key in names for names in TUTORIALS_OWN.values())
+    return "/" in key and is_tutorials(key)
 
 
 BY_VALUES: Mapping[str, Exemption] = {
@@ -89,7 +89,7 @@ FOR_WHOLE_RUN: Mapping[str, Exemption] = {
         lambda context, _: stated_target(context.run), "judged against target_kl"
     ),
     "of-own-making": _if(
-        lambda _, key: key in HOME_MADE,
+        lambda _, key: is_home_made(key),
         "whether {key} is per token or per response is unknown",
     ),
     # That trainer's are shares of the longest response in the batch.

@@ -16,7 +16,7 @@ from verl_tui.health.inputs import column_of
 from verl_tui.health.learnt import learning
 from verl_tui.health.limits import kl_band, target_kl
 from verl_tui.health.suspect_settings import CAUSES, weak_kl_term
-from verl_tui.indicators import HOME_MADE, INDICATORS
+from verl_tui.indicators import INDICATORS, is_home_made
 from verl_tui.means import finite
 
 if TYPE_CHECKING:
@@ -181,7 +181,7 @@ def _departure(
 
 
 def _is_far(key: str, top: float, usual: float, threshold: float) -> bool:
-    if key in HOME_MADE:
+    if is_home_made(key):
         return top >= _LEAP * usual > 0
     return top >= max(_STRONG * min(threshold, _FAR_FROM), _OWN_PAST * usual)
 

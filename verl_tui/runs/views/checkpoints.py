@@ -6,7 +6,7 @@ import math
 from pathlib import PurePath
 from typing import TYPE_CHECKING, NamedTuple
 
-from verl_tui.indicators import INDICATORS, factor
+from verl_tui.indicators import INDICATORS, factor, spellings
 from verl_tui.metrics import describe
 from verl_tui.patterns import pattern
 from verl_tui.records import EventKind
@@ -263,7 +263,7 @@ def is_better_low(metric: str, key: str) -> bool:
     spelled = (
         indicator.direction
         for indicator in INDICATORS.values()
-        if key in indicator.spellings
+        if key in spellings(indicator.id)
     )
     return (describe(key).direction or next(spelled, "")) == "down"
 
