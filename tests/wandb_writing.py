@@ -5,6 +5,7 @@ from __future__ import annotations
 import struct
 import zlib
 
+from verl_tui.sources.formats import record_log
 from verl_tui.sources.formats.wandb import reader as wandb
 
 
@@ -51,25 +52,30 @@ def stats(time: float, numbers: dict[str, str]) -> bytes:
 
 
 def written(records: list[bytes]) -> bytes:
-    """Return the log of records: numbered, each with the control record that wandb adds, in chunks
-    and blocks.
-    """
-    log = bytearray(wandb.HEADER)
-    for number, record in enumerate(records, 1):
-        rest = field(1, number) + field(16, field(4, "slot")) + record
+    """Return the log of records: numbered, each with the control record that wandb adds."""
+    control = field(16, field(4, "slot"))
+    numbered = enumerate(records, 1)
+    return logged(wandb.HEADER, [field(1, at) + control + one for at, one in numbered])
+
+
+def logged(header: bytes, records: list[bytes]) -> bytes:
+    """Return the log of records, in chunks and blocks."""
+    log = bytearray(header)
+    for record in records:
+        rest = record
         first = True
         while first or rest:
-            left = wandb.BLOCK - len(log) % wandb.BLOCK
+            left = record_log.BLOCK - len(log) % record_log.BLOCK
             if left < 7:
                 log += bytes(left)
                 continue
             part, rest = rest[: left - 7], rest[left - 7 :]
             kind = (
-                (wandb.MIDDLE if rest else wandb.LAST)
+                (record_log.MIDDLE if rest else record_log.LAST)
                 if not first
-                else wandb.FIRST
+                else record_log.FIRST
                 if rest
-                else wandb.FULL
+                else record_log.FULL
             )
             body = bytes((kind,)) + part
             log += struct.pack("<IH", zlib.crc32(body), len(part)) + body

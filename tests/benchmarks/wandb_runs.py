@@ -24,6 +24,7 @@ import zlib
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from verl_tui.sources.formats import record_log
 from verl_tui.sources.formats.wandb import reader as wandb
 from verl_tui.sources.source import FileSource
 
@@ -37,16 +38,20 @@ def records(data: bytes) -> Iterator[bytes]:
     """Yield the records of a sound log."""
     at, record = len(wandb.HEADER), b""
     while at + 7 <= len(data):
-        left = wandb.BLOCK - at % wandb.BLOCK
+        left = record_log.BLOCK - at % record_log.BLOCK
         if left < 7:
             at += left
             continue
-        checksum, length, kind = wandb.CHUNK.unpack_from(data, at)
+        checksum, length, kind = record_log.CHUNK.unpack_from(data, at)
         body = data[at + 6 : at + 7 + length]
         if zlib.crc32(body) != checksum:
             return
-        record = body[1:] if kind in (wandb.FULL, wandb.FIRST) else record + body[1:]
-        if kind in (wandb.FULL, wandb.LAST):
+        record = (
+            body[1:]
+            if kind in (record_log.FULL, record_log.FIRST)
+            else record + body[1:]
+        )
+        if kind in (record_log.FULL, record_log.LAST):
             yield record
         at += 7 + length
 
@@ -57,15 +62,15 @@ def log(messages: list[bytes]) -> bytes:
     for message in messages:
         rest, first = message, True
         while first or rest:
-            left = wandb.BLOCK - len(out) % wandb.BLOCK
+            left = record_log.BLOCK - len(out) % record_log.BLOCK
             if left < 7:
                 out += bytes(left)
                 continue
             part, rest = rest[: left - 7], rest[left - 7 :]
             kind = (
-                (wandb.FIRST if rest else wandb.FULL)
+                (record_log.FIRST if rest else record_log.FULL)
                 if first
-                else (wandb.MIDDLE if rest else wandb.LAST)
+                else (record_log.MIDDLE if rest else record_log.LAST)
             )
             body = bytes((kind,)) + part
             out += struct.pack("<IH", zlib.crc32(body), len(part)) + body

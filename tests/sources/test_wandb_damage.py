@@ -12,6 +12,7 @@ from wandb_reading import said, source
 from wandb_writing import field, history, item, stats, written
 
 from verl_tui.records import Unreadable
+from verl_tui.sources.formats import record_log
 from verl_tui.sources.formats.wandb import reader as wandb
 
 # -- damage ----------------------------------------------------------------------------------------
@@ -40,7 +41,7 @@ MANY = written(many())
 
 
 def test_a_record_may_span_blocks(tmp_path):
-    assert len(MANY) > 8 * wandb.BLOCK
+    assert len(MANY) > 8 * record_log.BLOCK
     found = said(drain(source(tmp_path, MANY)))
     assert found["a"] == {step: [f"{step}.0"] for step in range(STEPS)}
     assert found["long"] == {step: [f"{step}.0"] for step in range(7, STEPS, 400)}
@@ -97,7 +98,7 @@ def test_damage_costs_records_but_never_changes_one(tmp_path, places):
     kept = said(records).get("a", {})
     assert len(kept) >= STEPS - 300 * len(places), "the next block is read again"
     told = any(isinstance(record, Unreadable) for record in records)
-    last = len(MANY) - len(MANY) % wandb.BLOCK
+    last = len(MANY) - len(MANY) % record_log.BLOCK
     assert told or len(kept) == STEPS or any(place >= last for place, _ in places), (
         "what is lost is told"
     )
@@ -105,8 +106,8 @@ def test_damage_costs_records_but_never_changes_one(tmp_path, places):
 
 def test_what_is_damaged_is_reported_with_its_place(tmp_path):
     data = bytearray(MANY)
-    data[wandb.BLOCK + 100] ^= 1
-    data[5 * wandb.BLOCK : 6 * wandb.BLOCK] = bytes(wandb.BLOCK)
+    data[record_log.BLOCK + 100] ^= 1
+    data[5 * record_log.BLOCK : 6 * record_log.BLOCK] = bytes(record_log.BLOCK)
     told = [
         record
         for record in drain(source(tmp_path, bytes(data)))
@@ -116,7 +117,7 @@ def test_what_is_damaged_is_reported_with_its_place(tmp_path):
         "a damaged chunk",
         "a hole of zeros",
     ]
-    assert told[0].reason.endswith(f"at byte {wandb.BLOCK:,}")
+    assert told[0].reason.endswith(f"at byte {record_log.BLOCK:,}")
 
 
 def test_a_message_that_is_none_is_reported_and_costs_nothing_else(tmp_path):

@@ -35,7 +35,7 @@ _CACHED_NAMES = 2**15
 
 _LOGS = frozenset({
     ".jsonl", ".log", ".out", ".err", ".txt", ".json", ".csv", ".wandb", ".parquet", ".db",
-    ".prom", "",
+    ".prom", ".swanlab", "",
 })  # fmt: skip
 _REPORTED = {".log", ".out", ".err", ".jsonl", ".wandb"}
 """Suffixes of files that are reported if their format is unknown: hardly any but logs have them."""

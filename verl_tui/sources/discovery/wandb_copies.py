@@ -27,6 +27,7 @@ from verl_tui.sources.discovery.found import (
 )
 from verl_tui.sources.files.paths import file_size
 from verl_tui.sources.files.tail import opened
+from verl_tui.sources.formats import record_log
 from verl_tui.sources.formats.wandb import reader as wandb
 
 if TYPE_CHECKING:
@@ -44,7 +45,7 @@ def _first_step(path: Path, _size: int) -> int | None:
     reader = wandb.reader(path)
     try:
         with opened(path) as file:
-            while data := file.read(wandb.BLOCK):
+            while data := file.read(record_log.BLOCK):
                 rows = [one for one in reader.feed(data) if isinstance(one, MetricRows)]
                 made = chain.from_iterable(one.steps for one in rows if one.progress)
                 if step := min(filter(lambda step: step > 0, made), default=None):

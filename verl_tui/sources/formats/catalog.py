@@ -13,6 +13,7 @@ from verl_tui.sources.formats import (
     parquet,
     rollouts,
     sample_records,
+    swanlab,
     trainer_state,
     tutorial,
 )
@@ -34,6 +35,7 @@ FORMATS: tuple[Format, ...] = (
     trackio,
     wandb,
     wandb_tables,
+    swanlab,
     exposition,
     rollouts,
     filelogger,

@@ -1,31 +1,27 @@
 """W&B's transaction log, `wandb/{,offline-}run-<time>-<id>/run-<id>.wandb`, as it lies on disk,
 online or offline.
 
-Seven bytes of header, then a log as LevelDB writes it: blocks of 32 KiB, in them chunks of a
-checksum, a length, a type and data; a chunk is a whole record or the first, a middle or the last
-part of one (https://github.com/google/leveldb/blob/main/doc/log_format.md, wandb's
-core/pkg/leveldb/record.go). The checksum is not LevelDB's: it is the plain CRC-32 of type and data,
-as in zlib. What the records say: `verl_tui.sources.formats.wandb.record_decoder`.
+Its chunks: `verl_tui.sources.formats.record_log`. What the records say:
+`verl_tui.sources.formats.wandb.record_decoder`.
 """
 
 from __future__ import annotations
 
-import zlib
-from functools import lru_cache
-from struct import Struct
+from functools import lru_cache, partial
 from typing import TYPE_CHECKING
 
-from verl_tui.records import Restart, Settings, Unreadable
-from verl_tui.sources.fields.row_batcher import RowBatcher
+from verl_tui.records import Settings
 from verl_tui.sources.files.tail import opened
 from verl_tui.sources.formats.format import Parts
+from verl_tui.sources.formats.record_log import BLOCK, RecordLog, first_record
 from verl_tui.sources.formats.wandb.record_decoder import RecordDecoder
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
     from pathlib import Path
 
     from verl_tui.records import Record
-    from verl_tui.sources.formats.format import ReadAt
+    from verl_tui.sources.fields.row_batcher import MetricRow
 
 name = "W&B run"
 rank = 4
@@ -34,10 +30,6 @@ absolute = True  # its records state seconds since the epoch
 
 HEADER = b":W&B\xe1\xbe\0"
 """Name, magic number 0xBEE1 and version (wandb's core/pkg/leveldb/header.go)."""
-BLOCK = 32 * 1024
-CHUNK = Struct("<IHB")
-"""Checksum, length and type."""
-FULL, FIRST, MIDDLE, LAST = 1, 2, 3, 4
 _TITLED = 2 * BLOCK
 """Bytes within which a run states its name."""
 
@@ -76,48 +68,29 @@ def _title(path: Path, size: int) -> str | None:
     return "" if settings else None
 
 
-class WandbReader:
-    """Takes the log apart into records; what is damaged costs the rest of its block, which is
-    LevelDB's own rule.
-    """
+class WandbReader(RecordLog):
+    """Reads one file."""
+
+    header = HEADER
 
     def __init__(self, origin: str, at: int = 0) -> None:
         """Begin to read a file at a place."""
         self._origin = origin
-        self._batcher = RowBatcher()
-        self._begin(at)
+        super().__init__(at)
 
     def _begin(self, at: int = 0) -> None:
+        super()._begin(at)
         self._decoder = RecordDecoder(self._origin)
-        self._data = b""
-        """Bytes that have not been read yet, from `_at` on."""
-        self._start = self._base = at
-        """Places in the file at which it begins to read, and at which `_data` begins."""
-        self._at = 0
-        self._parts: list[bytes] | None = None
-        """Chunks of a record whose last one is to come."""
-        self._number = 0
-        """Records so far."""
 
-    @property
-    def note(self) -> str | None:
-        """Return a note on replaced records."""
-        return self._batcher.note
+    def decode(self, record: bytes, number: int) -> Iterable[MetricRow | Record]:
+        """Return what a record says."""
+        return self._decoder.decode(record, number)
 
-    def feed(self, data: bytes) -> tuple[Record, ...]:
-        """Return the records that these bytes complete."""
-        done = min(self._at, len(self._data))
-        self._data = self._data[done:] + data
-        self._base += done
-        self._at -= done
-        if self._place or self._header():
-            while self._chunk():
-                pass
-        return self._batcher.take()
-
-    def finish(self) -> tuple[Record, ...]:
-        """A record that is cut off stays so: the run was killed."""
-        return ()
+    def lose(self) -> None:
+        """Note that the step is unknown until a record states one: what follows may belong to a
+        later one.
+        """
+        self._decoder.lose()
 
     @property
     def needs_beginning(self) -> bool:
@@ -137,114 +110,8 @@ class WandbReader:
         later._decoder = self._decoder.skipped()
         return later
 
-    def restart(self, reason: str) -> tuple[Record, ...]:
-        """Forget everything, the file starts anew."""
-        self._begin()
-        self._batcher.add((Restart(reason),))
-        return self._batcher.take()
 
-    @property
-    def _place(self) -> int:
-        """The byte of the file that is read next."""
-        return self._base + self._at
-
-    def _header(self) -> bool:
-        """Step over the header; false while it is not there."""
-        if len(self._data) < len(HEADER):
-            return False
-        if not self._data.startswith(HEADER):
-            self._odd("not the header of a W&B log, or of an unknown version")
-        self._at = len(HEADER)
-        return True
-
-    def _chunk(self) -> bool:
-        """Read the next chunk; false while it is not there."""
-        data = self._data
-        at = self._at
-        left = BLOCK - self._place % BLOCK
-        if left < CHUNK.size:  # too little for a chunk: filled with zeros
-            self._at += left
-            return True
-        begin = at + CHUNK.size
-        if begin > len(data):
-            return False
-        checksum, length, kind = CHUNK.unpack_from(data, at)
-        end = begin + length
-        if length <= left - CHUNK.size:
-            if end > len(data):
-                return False
-            body = data[begin - 1 : end]
-            if zlib.crc32(body) == checksum:
-                self._take(kind, body[1:])
-                self._at = end
-                return True
-        self._odd(
-            "a hole of zeros" if checksum == length == kind == 0 else "a damaged chunk"
-        )
-        # The bytes behind it may belong to another record and to a later step.
-        self._parts = None
-        self._decoder.lose()
-        self._at += left
-        return True
-
-    def _take(self, kind: int, part: bytes) -> None:
-        """Add a chunk to its record; a part whose beginning was lost is left out."""
-        if kind in (FULL, FIRST):
-            if self._parts is not None:
-                self._odd("a record without an end before this one")
-                self._decoder.lose()
-            self._parts = []
-        if self._parts is None:
-            return
-        self._parts.append(part)
-        if kind in (FULL, LAST):
-            record = b"".join(self._parts)
-            self._parts = None
-            try:
-                self._batcher.add(self._decoder.decode(record, self._number + 1))
-            except (ValueError, RecursionError) as error:
-                self._odd(str(error))
-                self._decoder.lose()
-            self._number += 1
-
-    def _odd(self, reason: str) -> None:
-        where = f"at byte {self._place:,}"
-        self._batcher.add((Unreadable(self._number + 1, f"{reason} {where}", ""),))
-
-
-def first_record(read: ReadAt, at: int, stop: int) -> int | None:
-    """Return where the first record begins, by the chunks of its block, None where none does before
-    `stop`.
-    """
-    for block in range(at // BLOCK * BLOCK, stop, BLOCK):
-        begin = 0 if block else len(HEADER)
-        found = _first_in(read(block, BLOCK), begin, at - block)
-        if found is not None:
-            return block + found if block + found < stop else None
-    return None
-
-
-def _first_in(block: bytes, at: int, least: int) -> int | None:
-    """Return where in a block the first record begins, None where none does before damage.
-
-    Args:
-        block: The block, or what there is of it.
-        at: Where its first chunk begins.
-        least: The place from which on the record may begin.
-    """
-    while at + CHUNK.size <= len(block):
-        checksum, length, kind = CHUNK.unpack_from(block, at)
-        end = at + CHUNK.size + length
-        body = block[at + CHUNK.size - 1 : end]
-        if end > len(block) or zlib.crc32(body) != checksum:
-            return None
-        if at >= least and kind in (FULL, FIRST):
-            return at
-        at = end
-    return None
-
-
-parts = Parts(first_record, WandbReader.later)
+parts = Parts(partial(first_record, header=len(HEADER)), WandbReader.later)
 """The beginning shows whose steps the records have. Where the history does not begin there, only
 records that state the trainer's step are taken, and those that follow them.
 """

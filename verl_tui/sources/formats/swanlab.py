@@ -1,0 +1,111 @@
+"""SwanLab's log of a run, `swanlog/run-<time>-<id>/run-<id>.swanlab`, as it lies on disk, uploaded
+or not: the chunks of W&B's log behind another header (swanlab 0.10,
+swanlab/sdk/internal/core_python/store/__init__.py), and messages of its own
+(protos/swanlab/record/v1/record.proto). SwanLab keeps what it writes in a buffer, so the newest
+values come late.
+"""
+
+from __future__ import annotations
+
+from struct import unpack
+from typing import TYPE_CHECKING
+
+from verl_tui.records import Event, EventKind, Settings
+from verl_tui.sources.fields.protobuf import message
+from verl_tui.sources.fields.row_batcher import MetricRow
+from verl_tui.sources.formats.record_log import RecordLog
+from verl_tui.text import one_line, safe
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+    from pathlib import Path
+
+    from verl_tui.records import Record
+    from verl_tui.sources.fields.protobuf import MessageFields
+
+name = "SwanLab run"
+rank = 4
+anchor = True
+
+HEADER = b":SWL\xd6\xe1\x02"
+"""Name, magic number 0xE1D6 and version."""
+_START, _FINISH, _SCALAR = 10, 11, 13  # Record
+_RUN_TEXTS = {
+    1: "project",
+    2: "workspace",
+    4: "name",
+    7: "group",
+    8: "job_type",
+    10: "id",
+}
+_STATE, _ERROR = 1, 2  # FinishRecord
+_KEY, _STEP, _TIME, _VALUE = 1, 2, 4, 5  # ScalarRecord
+_ENDS = {
+    1: (EventKind.EXITED, "SwanLab: the run has finished"),
+    2: (EventKind.FATAL, "SwanLab: the run has crashed"),
+    3: (EventKind.STOPPED, "SwanLab: the run was interrupted by its user"),
+}
+"""By RunState."""
+_MACHINE = "__swanlab__."
+"""Begins the names of figures of the machine (swanlab/sdk/internal/pkg/helper/system.py)."""
+
+
+def matches(path: Path, head: bytes) -> bool:
+    """Return whether a `.swanlab` begins as SwanLab begins it, as far as it has been written."""
+    return path.suffix == ".swanlab" and HEADER.startswith(head[: len(HEADER)])
+
+
+def reader(path: Path) -> SwanLabReader:
+    """Return a reader for one file."""
+    return SwanLabReader(str(path))
+
+
+class SwanLabReader(RecordLog):
+    """Reads one file, each of whose records states all that it needs."""
+
+    header = HEADER
+
+    def __init__(self, origin: str) -> None:
+        super().__init__()
+        self._origin = origin
+
+    def decode(self, record: bytes, number: int) -> Iterable[MetricRow | Record]:
+        """Return the row, the identity of the run, or its end that a record states."""
+        found = message(record)
+        if part := found.part(_SCALAR):
+            return (_scalar(message(part)),)
+        if part := found.part(_START):
+            return (Settings(_identity(message(part)), self._origin),)
+        if part := found.part(_FINISH):
+            return tuple(_end(message(part), number))
+        return ()
+
+
+def _scalar(found: MessageFields) -> MetricRow:
+    key = safe(found.text(_KEY), 300)
+    own = key.removeprefix(_MACHINE)
+    trained = own == key
+    time = message(found.part(_TIME) or b"")
+    value = message(found.part(_VALUE) or b"").part(1)
+    return MetricRow(
+        found.integer(_STEP),
+        (key if trained else f"system/{own}",),
+        (unpack("<d", value)[0] if value else 0.0,),
+        time.integer(1) + time.integer(2) / 1e9 or None,
+        mean=not trained,
+        progress=trained,
+    )
+
+
+def _identity(found: MessageFields) -> dict[str, str]:
+    named = {
+        name: found.text(field) for field, name in _RUN_TEXTS.items() if field in found
+    }
+    return {f"swanlab.{name}": one_line(text, 300) for name, text in named.items()}
+
+
+def _end(found: MessageFields, number: int) -> Iterator[Event]:
+    kind, said = _ENDS.get(found.integer(_STATE), (None, ""))
+    error = one_line(found.text(_ERROR), 400)
+    if kind is not None:
+        yield Event(kind, f"{said}: {error}" if error else said, number)
