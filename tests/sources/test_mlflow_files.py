@@ -1,0 +1,65 @@
+"""Runs in MLflow's file store, laid out as mlflow 3 does."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING
+
+from command_line import run as run_command
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+META = """artifact_uri: file:///x
+lifecycle_stage: active
+run_id: {id}
+run_name: {name}
+status: {status}
+"""
+
+
+def write(
+    store: Path, id: str, name: str, status: int, metrics: dict[str, str]
+) -> Path:
+    run = store / "7" / id
+    run.mkdir(parents=True)
+    (store / "7" / "meta.yaml").write_text("lifecycle_stage: active\nname: all\n")
+    (run / "meta.yaml").write_text(META.format(id=id, name=name, status=status))
+    for path, text in {
+        "params/lr": "1e-06",
+        "params/algorithm/adv_estimator": "grpo",
+        "tags/mlflow.user": "me",
+        **{f"metrics/{key}": text for key, text in metrics.items()},
+    }.items():
+        (run / path).parent.mkdir(parents=True, exist_ok=True)
+        (run / path).write_text(text)
+    return run
+
+
+def column(values: list[float], first: int = 1) -> str:
+    return "".join(
+        f"{1_700_000_000_000 + 1000 * at} {value} {at}\n"
+        for at, value in enumerate(values, first)
+    )
+
+
+def test_each_run_of_a_store_is_read(tmp_path: Path) -> None:
+    store = tmp_path / "mlruns"
+    rewards = {"critic/score/mean": column([0.25, 0.5]), "loss": column([1.0, 2.0])}
+    write(store, "a" * 32, "tiny", 3, rewards)
+    write(store, "b" * 32, "sick", 4, {"critic/score/mean": column([0.5]) + "x\n"})
+    answer = json.loads(run_command("check", str(tmp_path), "--json").stdout)
+    runs = {run["name"]: run for run in answer["runs"]}
+    assert set(runs) == {"tiny", "sick"}
+    assert (runs["tiny"]["step"], runs["tiny"]["state"]) == (2, "finished")
+    assert runs["tiny"]["indicators"]["reward"]["value"] == 0.5
+    assert (runs["sick"]["step"], runs["sick"]["state"]) == (1, "crashed")
+    assert runs["sick"]["sources"][0]["unreadable"] == 1
+    assert not answer["passed_over"]
+
+
+def test_a_line_that_is_being_written_waits_for_its_end(tmp_path: Path) -> None:
+    run = write(tmp_path, "a" * 32, "tiny", 1, {"loss": column([1.0]) + "17000"})
+    answer = json.loads(run_command("check", str(run), "--json").stdout)
+    assert answer["runs"][0]["step"] == 1
+    assert answer["runs"][0]["sources"][0]["unreadable"] == 0
