@@ -11,7 +11,7 @@ from verl_tui.sources.discovery.finder import Discovery, Finder
 from verl_tui.sources.file_owners import FileOwners
 from verl_tui.sources.files.paths import is_folder
 from verl_tui.sources.folders.checkpoint_folders import CheckpointSource
-from verl_tui.sources.host.writer_watch import WriterWatch
+from verl_tui.sources.host.writers import Writers
 from verl_tui.sources.http import addresses
 from verl_tui.sources.http.engines import Engines
 from verl_tui.sources.http.served import Served
@@ -53,7 +53,7 @@ class Feed:
     def __init__(
         self,
         specs: Sequence[str],
-        watch: WriterWatch | None = None,
+        watch: Writers | None = None,
         *,
         poll_interval: float | None = None,
         scrape_engines: bool = False,
@@ -84,7 +84,7 @@ class Feed:
         self._readers: dict[tuple[str, str], SourceReader] = {}
         """By the name of the run, and by the place of the source."""
         self._owners = FileOwners()
-        self._watch = watch or WriterWatch()
+        self._watch = watch or Writers()
         self._previews = Previews()
         self._engines = Engines(every=poll_interval) if scrape_engines else None
         self.discovery = Discovery((), (), ())
