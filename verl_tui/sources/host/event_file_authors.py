@@ -20,7 +20,7 @@ import psutil
 from verl_tui.patterns import pattern
 from verl_tui.records import Writer
 from verl_tui.sources.files.paths import status_at
-from verl_tui.sources.host.processes import folder_of, lives, pids, sees_all
+from verl_tui.sources.host.processes import folder_of, lives, others, sees_all
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -90,7 +90,7 @@ def _lives(pid: int, began: float) -> bool:
 
 def _contained() -> Iterator[int]:
     """Yield the numbers that processes of containers have in there."""
-    for pid in pids():
+    for pid in others():
         try:
             with open(f"{folder_of(pid)}/status", errors="replace") as status:  # noqa: PTH123
                 spaces = [one for one in status if one.startswith("NSpid:")]

@@ -41,13 +41,12 @@ def folder_of(pid: int | str) -> str:
     return f"{getattr(psutil, 'PROCFS_PATH', '/proc')}/{pid}"
 
 
-def pids() -> list[int]:
-    """Return the processes that can be seen."""
+def others() -> list[int]:
+    """Return the processes that can be seen, but for our own."""
     try:
-        found: list[int] = psutil.pids()
+        return [pid for pid in psutil.pids() if pid != os.getpid()]
     except (OSError, IndexError):  # no such system, or none can be seen
         return []
-    return found
 
 
 def sees_all() -> bool:

@@ -29,7 +29,7 @@ from verl_tui.sources.host.processes import (
     lives,
     name_of,
     open_files,
-    pids,
+    others,
     sees_all,
 )
 
@@ -281,7 +281,7 @@ def _behind(readers: Sequence[Holder]) -> list[Holder]:
     read = {link_at(f"{folder_of(pid)}/fd/0") for pid in own}
     pipes = {link for link in read if link.startswith("pipe:")}
     found: list[Holder] = []
-    for pid in pids() if pipes else ():
+    for pid in others() if pipes else ():
         written = {link_at(f"{folder_of(pid)}/fd/{number}") for number in "12"}
         if pid not in own and pipes & written:
             found += _holder(pid)
@@ -291,17 +291,14 @@ def _behind(readers: Sequence[Holder]) -> list[Holder]:
 def _holders(
     wanted: Mapping[Inode, Path], unseen: set[int], pause: float
 ) -> dict[Inode, list[Holder]]:
-    """Return the processes that hold each file, but for our own, which writes no log; add users
-    whose processes are hidden.
+    """Return the processes that hold each file; add users whose processes are hidden.
 
     By inode: a path that is another's, or none here, is what a process in a container has.
     """
     found: dict[Inode, list[Holder]] = defaultdict(list)
-    for count, pid in enumerate(pids(), 1):
+    for count, pid in enumerate(others(), 1):
         if pause and count % _BREATH == 0:
             time.sleep(pause)
-        if pid == os.getpid():
-            continue
         folder = folder_of(pid)
         try:
             names = open_files(pid)
