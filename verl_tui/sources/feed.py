@@ -96,11 +96,8 @@ class Feed:
 
     def scan(self) -> Discovery:
         """Search for new runs and files; a run keeps its first name."""
-        known = {
-            one.file: one.status.reported for one in self._readers.values() if one.file
-        }
         with debug_log.timed("searched"):
-            discovery = self._finder.scan(known)
+            discovery = self._finder.scan()
         dropped = self._owners.forget(self._finder.changed)
         self._readers = {
             key: one
@@ -146,18 +143,9 @@ class Feed:
     def read(self) -> Iterator[Batch]:
         """Yield what has been appended since the last call, a little of each source in turn.
 
-        Standard input is read to its end. If the consoles are needed to group the files, these are
-        searched once more.
+        Standard input is read to its end.
         """
-        yield from self._read_all(list(self._readers.values()))
-        if self._finder.undecided:
-            known = set(self._readers.values())
-            self.scan()
-            yield from self._read_all(
-                [one for one in self._readers.values() if one not in known]
-            )
-
-    def _read_all(self, waiting: list[SourceReader]) -> Iterator[Batch]:
+        waiting = list(self._readers.values())
         for reader in waiting:
             if isinstance(reader.source, PipeSource):
                 reader.source.to_the_end()

@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
 
     from verl_tui.sources.discovery.probing import Probe
-    from verl_tui.sources.discovery.wandb_copies import WandbCopies
+    from verl_tui.sources.discovery.wandb_copies import Reports
     from verl_tui.sources.formats.format import Format
     from verl_tui.trainers import SampleFiles
 
@@ -58,12 +58,12 @@ class DirectoryWalk:
     """One walk through the directories at and below a path that the user named."""
 
     def __init__(
-        self, top: Path, probe: Probe, copies: WandbCopies, directories: set[Path]
+        self, top: Path, probe: Probe, reports: Reports, directories: set[Path]
     ) -> None:
         """Read nothing yet; `directories` receives those in which files may appear or grow."""
         self.top = top
         self._probe = probe
-        self._copies = copies
+        self._reports = reports
         self._entered: set[tuple[int, int]] = set()
         """Device and inode of the directories read."""
         self._directories = directories
@@ -89,7 +89,7 @@ class DirectoryWalk:
         if not self._enter(directory):
             return []
         self._directories.add(directory)
-        here = self._folder(directory)
+        here = Folder(directory, extras=self._extras(directory))
         entries = self._entries(directory)
         hydra = any(entry.name == ".hydra" for entry in entries)
         self.walked[directory] = hydra
@@ -109,7 +109,7 @@ class DirectoryWalk:
         if state is not None:
             here.anchors.append(FoundFile(state, trainer_state))
         self._drop_stepless(here, below)
-        runs = grouped_runs(here, below, self._copies)
+        runs = grouped_runs(here, below, self._reports, self.unknown)
         if not runs:
             self._pass_over_store(directory)
         return runs
@@ -121,12 +121,6 @@ class DirectoryWalk:
         for path in [path for path in self.unknown if store in path.parents]:
             del self.unknown[path]
         self.unknown[store] = passed_over.STORES[store.name]
-
-    def _folder(self, directory: Path) -> Folder:
-        """Return a directory with the dumps in it."""
-        at_top = directory == self.top
-        name = directory.resolve().name if at_top else directory.relative_to(self.top)
-        return Folder(directory, str(name), extras=self._extras(directory))
 
     def _entries(self, directory: Path) -> list[os.DirEntry[str]]:
         try:

@@ -33,7 +33,7 @@ from verl_tui.sources.discovery.probing import (
     reason_of,
 )
 from verl_tui.sources.discovery.runs_in_files import RunsInFiles
-from verl_tui.sources.discovery.wandb_copies import WandbCopies
+from verl_tui.sources.discovery.wandb_copies import Reports
 from verl_tui.sources.files import rotated
 from verl_tui.sources.files.checkpoint_names import HOMES, checkpoint_step
 from verl_tui.sources.files.paths import is_file, is_folder, one_spelling
@@ -42,7 +42,7 @@ from verl_tui.sources.folders.setting_files import is_settings
 from verl_tui.text import one_line
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+    from collections.abc import Collection, Iterable, Iterator, Sequence
 
     from verl_tui.sources.http.addresses import Unreached
 
@@ -78,14 +78,9 @@ class Finder:
     def __init__(self, specs: Sequence[str]) -> None:
         self.specs = tuple(specs)
         self._probe = Probe()
-        self._copies = WandbCopies()
+        self._reports = Reports()
         self._within = RunsInFiles()
-        self._begin(None)
-
-    @property
-    def undecided(self) -> bool:
-        """True if the last scan left out runs that another scan may be able to assign."""
-        return self._copies.left
+        self._begin()
 
     @property
     def changed(self) -> set[Path]:
@@ -94,19 +89,13 @@ class Finder:
         """
         return self._probe.changed
 
-    def scan(self, reported: Mapping[Path, Sequence[str]] | None = None) -> Discovery:
-        """Look at the file system once.
-
-        Args:
-            reported: See `verl_tui.sources.discovery.wandb_copies.WandbCopies.begin`.
-        """
-        self._begin(reported)
+    def scan(self) -> Discovery:
+        """Look at the file system once."""
+        self._begin()
         for spec in self.specs:
             if pipe.is_meant(spec):
                 stdin = FoundFile(pipe.PATH, pipe)
-                self._folders.append(
-                    Folder(pipe.PATH, "stdin", extras=[stdin], stem="stdin")
-                )
+                self._folders.append(Folder(pipe.PATH, extras=[stdin], stem="stdin"))
                 continue
             for path in self._expand(spec):
                 self._find(path)
@@ -122,9 +111,8 @@ class Finder:
             tuple(entry for entry in passed if entry.path not in shown),
         )
 
-    def _begin(self, reported: Mapping[Path, Sequence[str]] | None) -> None:
+    def _begin(self) -> None:
         self._probe.begin()
-        self._copies.begin(reported)
         self.directories: set[Path] = set()
         """Directories in which something may appear or grow."""
         self._homes: list[CheckpointHome] = []
@@ -190,7 +178,7 @@ class Finder:
             sentences = self._waiting if error.waits else self._problems
             sentences.append(f"{name}: {error}")
             return
-        folder = Folder(path.parent, stem(path), [file], stem=stem(path))
+        folder = Folder(path.parent, [file], stem=stem(path))
         folder.anchors.extend(error_logs(folder))
         folder.extras = self._beside(file)
         self._homes += homes_around(path.parent)
@@ -199,12 +187,11 @@ class Finder:
     def _find_below(self, path: Path) -> DirectoryWalk | None:
         """Add the runs at and below a directory; return the walk, None if it cannot be read."""
         name = one_line(str(path))
-        walk = DirectoryWalk(path, self._probe, self._copies, self.directories)
+        walk = DirectoryWalk(path, self._probe, self._reports, self.directories)
         found = walk.runs()
         if (reason := self._probe.closed.pop(path, None)) is not None:
             self._problems.append(f"{name}: {reason}")
             return None
-        walk.unknown |= self._copies.stepless
         if walk.problem is not None:
             self._problems.append(f"{name}: {walk.problem}")
         for folder in found:

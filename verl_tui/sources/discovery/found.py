@@ -81,7 +81,6 @@ class Folder:
     """Files of what may be one run, while the tree is walked."""
 
     directory: Path
-    name: str
     anchors: list[FoundFile] = field(default_factory=list)
     extras: list[FoundFile] = field(default_factory=list)
     stem: str = ""
@@ -90,6 +89,11 @@ class Folder:
     """Path that the user named, if the run was found below it."""
     alone: bool = False
     """True if there was no other run."""
+
+    @property
+    def name(self) -> str:
+        """The name of its files, else of its directory."""
+        return self.stem or self.directory.name
 
     @property
     def files(self) -> list[FoundFile]:
