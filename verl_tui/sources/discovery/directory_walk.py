@@ -9,6 +9,8 @@ from verl_tui.patterns import pattern
 from verl_tui.sources.discovery import passed_over
 from verl_tui.sources.discovery.checkpoint_owners import CheckpointHome
 from verl_tui.sources.discovery.directory_entries import (
+    NameClass,
+    classify_name,
     entries_of,
     is_bookkeeping,
     is_relevant,
@@ -19,6 +21,8 @@ from verl_tui.sources.discovery.directory_entries import (
 )
 from verl_tui.sources.discovery.found import Folder, FoundFile, log_name, wandb_id
 from verl_tui.sources.discovery.grouping import grouped_runs
+from verl_tui.sources.discovery.passed_over import EMPTY, is_data
+from verl_tui.sources.discovery.probing import title_in
 from verl_tui.sources.files import rotated
 from verl_tui.sources.files.checkpoint_names import HOMES
 from verl_tui.sources.files.paths import is_file, is_folder
@@ -71,6 +75,8 @@ class DirectoryWalk:
         """The directories read; true for those with files that only a training leaves."""
         self.unknown: dict[Path, str] = {}
         """Files that are not shown though their names look like logs, and why."""
+        self.silent: dict[Path, str] = {}
+        """Other files that may become logs: empty ones, and such as are called as any text is."""
         self.homes: list[CheckpointHome] = []
 
     def runs(self) -> list[Folder]:
@@ -158,7 +164,7 @@ class DirectoryWalk:
             hydra: Whether Hydra made the directory.
         """
         if is_settings(written):
-            here.extras.append(settings_file(written, self._probe))
+            here.extras.append(settings_file(written))
             return
         path = written.parent / (rotated.base(written.name) or written.name)
         if path in taken:
@@ -169,14 +175,19 @@ class DirectoryWalk:
             taken.add(path)
             kept = here.anchors if known.is_log else here.extras
             kept.append(known._replace(path=path))
-        elif not passed_over.is_data(path, self.top):
+        else:
             self._note_unknown(written)
 
     def _note_unknown(self, path: Path) -> None:
         why = self._probe.why_unknown(path)
-        reported = is_worth_reporting(path.name) or path.parent.name == "logs"
-        if why == OWN or (why and reported):
+        if why is None:
+            return
+        named = is_worth_reporting(path.name) or path.parent.name == "logs"
+        reported = named and why != EMPTY and not is_data(path, self.top)
+        if reported or why == OWN:
             self.unknown[path] = why
+        elif classify_name(path.name) is NameClass.LOG:
+            self.silent[path] = why
 
     def _drop_stepless(self, here: Folder, below: Sequence[Folder]) -> None:
         """Drop consoles without a step where there is a better log of the same run."""
@@ -254,9 +265,9 @@ def _log_names(file: FoundFile) -> set[str]:
     return {log_name(file), passed_over.shape(file.path)}
 
 
-def settings_file(path: Path, probe: Probe) -> FoundFile:
+def settings_file(path: Path) -> FoundFile:
     """Return a file of settings with the name of the experiment in it."""
-    return FoundFile(path, None, title=probe.title(path))
+    return FoundFile(path, None, title=title_in(path))
 
 
 def extras_in(directory: Path, probe: Probe) -> list[FoundFile]:
@@ -265,7 +276,7 @@ def extras_in(directory: Path, probe: Probe) -> list[FoundFile]:
     """
     if directory.name == ".hydra":
         paths = (directory / name for name in ("overrides.yaml", "config.yaml"))
-        return [settings_file(path, probe) for path in filter(is_file, paths)]
+        return [settings_file(path) for path in filter(is_file, paths)]
     found: list[FoundFile] = []
     for format, of_steps in _files_by_format(directory):
         known = filter(None, map(probe.known, of_steps))

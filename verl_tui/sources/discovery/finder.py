@@ -25,7 +25,7 @@ from verl_tui.sources.discovery.directory_walk import (
 )
 from verl_tui.sources.discovery.found import Folder, FoundFile, FoundRun, stem
 from verl_tui.sources.discovery.grouping import named_runs
-from verl_tui.sources.discovery.passed_over import UNKNOWN, PassedOver, some
+from verl_tui.sources.discovery.passed_over import EMPTY, UNKNOWN, PassedOver, some
 from verl_tui.sources.discovery.probing import (
     MOST_ODD,
     NoLogError,
@@ -42,7 +42,7 @@ from verl_tui.sources.folders.setting_files import is_settings
 from verl_tui.text import one_line
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterable, Iterator, Sequence
+    from collections.abc import Iterable, Iterator, Sequence
 
     from verl_tui.sources.http.addresses import Unreached
 
@@ -214,29 +214,22 @@ class Finder:
             found = [*found, *(CheckpointHome(one, path) for one in homes(home))]
         self._homes += [home._replace(given=True) for home in found]
         if not found or len(self.specs) == 1:
-            self._waiting.append(
-                f"{one_line(str(path))}: {self._no_log(path, walk.unknown)}"
-            )
+            self._waiting.append(f"{one_line(str(path))}: {self._no_log(walk)}")
 
     def _pass_over(self, found: Iterable[tuple[Path, str]]) -> None:
         for path, reason in found:
             self._passed_over.append(PassedOver(one_line(str(path), 1000), reason))
 
-    def _no_log(self, top: Path, passed_over: Collection[Path]) -> str:
+    def _no_log(self, walk: DirectoryWalk) -> str:
         """Return a sentence that a directory holds no log yet, and which of its files were
         opened.
-
-        Args:
-            top: The directory.
-            passed_over: Files that are named among those passed over.
         """
         named: dict[bool, list[str]] = {False: [], True: []}
-        for path, size in self._probe.sizes(top).items():
-            if path not in passed_over:
-                named[size > 0].append(one_line(str(path.relative_to(top))))
-        reasons = (_are(named[False], "empty so far"), _are(named[True], UNKNOWN))
+        for path, why in walk.silent.items():
+            named[why == EMPTY].append(one_line(str(path.relative_to(walk.top))))
+        reasons = (_are(named[True], EMPTY), _are(named[False], UNKNOWN))
         why = ", ".join(filter(None, reasons))
-        if not (why or passed_over or self._probe.closed):
+        if not (why or walk.unknown or self._probe.closed):
             why = "looking for *.jsonl, *.log, *.out, *.txt, *.csv"
         sentence = "no log in this directory yet"
         return f"{sentence}: {why}" if why else sentence
@@ -252,7 +245,7 @@ class Finder:
                 continue
             logs += is_file(entry) and self._probe.known(path) is not None
             if is_settings(path):
-                found.append(settings_file(path, self._probe))
+                found.append(settings_file(path))
         self.directories.update(one.path for one in found if one.format is not None)
         return [one for one in found if one.format is None or logs == 1]
 
