@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
 from verl_tui.sources.discovery import naming
-from verl_tui.sources.discovery.found import stem, wandb_id
+from verl_tui.sources.discovery.found import stem
 from verl_tui.sources.files.checkpoint_names import HOMES
 from verl_tui.sources.files.paths import is_folder
 from verl_tui.sources.folders.checkpoint_folders import homes
@@ -41,7 +41,7 @@ def homes_around(directory: Path) -> list[CheckpointHome]:
             if is_folder(place / name):
                 found += homes(place / name)
         place = Path(os.path.realpath(place))
-        if not naming.is_generic(place.name) and wandb_id(place) is None:
+        if not naming.is_generic(place.name):
             break
         place = place.parent
     return [CheckpointHome(home, directory) for home in found]

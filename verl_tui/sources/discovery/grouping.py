@@ -29,9 +29,9 @@ from verl_tui.sources.discovery.found import (
     log_name,
     member,
     merge_into,
+    note_log,
     one_log_each,
     stem,
-    wandb_id,
 )
 from verl_tui.sources.discovery.wandb_copies import (
     assign_by_id,
@@ -40,7 +40,7 @@ from verl_tui.sources.discovery.wandb_copies import (
     titles,
 )
 from verl_tui.sources.files.compressed import head
-from verl_tui.sources.files.paths import RealPaths, is_folder
+from verl_tui.sources.files.paths import is_folder, status_at
 from verl_tui.sources.formats import filelogger, trainer_state
 
 if TYPE_CHECKING:
@@ -110,7 +110,7 @@ def _join_logs(here: Folder, runs: list[Folder]) -> list[Folder]:
     for run in sorted(runs, key=_start):
         log = _continued_log(here, run)
         if log:
-            run.anchors = [file._replace(log=log) for file in run.anchors]
+            note_log(run, log)
         logs = list(map(log_name, run.anchors))
         first = next(filter(None, map(firsts.get, logs)), run)
         if first is not run:
@@ -170,9 +170,8 @@ def _resumed(arguments: Path, _changed: int) -> str:
 
 def _take_extras(here: Folder, below: list[Folder]) -> None:
     """Add the samples and settings of folders without a log to the run here."""
-    ours = (None, wandb_id(here.directory))
     for folder in below:
-        if not folder.anchors and wandb_id(folder.directory) in ours:
+        if not folder.anchors and folder.wandb in ("", here.wandb):
             here.extras.extend(folder.extras)
 
 
@@ -228,7 +227,9 @@ def _join_same_names(own: list[Folder]) -> list[Folder]:
         if len(folders) < 2 or not parts.keys().isdisjoint(map(id, folders)):
             continue
         if one_log_each(folders):
-            joined = merge_into(Folder(folders[0].directory, stem=name), folders)
+            joined = merge_into(
+                Folder(folders[0].directory, stem=name, wandb=folders[0].wandb), folders
+            )
             parts |= dict.fromkeys(map(id, folders), joined)
     runs = [parts.get(id(folder), folder) for folder in own]
     return list({id(run): run for run in runs}.values())
@@ -276,16 +277,15 @@ def _split(here: Folder) -> list[Folder]:
 
 def named_runs(folders: list[Folder]) -> list[FoundRun]:
     """Return the runs with names that differ, each file once."""
-    real_paths = RealPaths()
-    taken: set[Path] = set()
+    taken: set[object] = set()
     runs: list[tuple[Folder, tuple[FoundFile, ...]]] = []
     for folder in folders:
-        files = _new_files(folder, taken, real_paths)
+        files = _new_files(folder, taken)
         if any(file.format for file in files):
             runs.append((folder, files))
-    names = [_own_name(folder, real_paths) for folder, _ in runs]
+    names = [_own_name(folder) for folder, _ in runs]
     places = [
-        [*real_paths.of(folder.directory).parts, *filter(None, [folder.stem])]
+        [*folder.directory.resolve().parts, *filter(None, [folder.stem])]
         for folder, _ in runs
     ]
     names = naming.distinct(names, places)
@@ -295,15 +295,15 @@ def named_runs(folders: list[Folder]) -> list[FoundRun]:
     ]
 
 
-def _new_files(
-    folder: Folder, taken: set[Path], real_paths: RealPaths
-) -> tuple[FoundFile, ...]:
+def _new_files(folder: Folder, taken: set[object]) -> tuple[FoundFile, ...]:
     """Return the files of a folder that no other run has taken; settings may be shared."""
     files = []
     for file in (*sorted(folder.anchors, key=_rank), *folder.extras):
-        real = real_paths.of(file.path)
-        if real not in taken or file.format is None:
-            taken.add(real)
+        status = status_at(file.path)
+        # a file's other names are the same file
+        known = file.path if status is None else (status.st_dev, status.st_ino)
+        if known not in taken or file.format is None:
+            taken.add(known)
             files.append(file)
     return tuple(files)
 
@@ -314,7 +314,7 @@ def _rank(file: FoundFile) -> int:
     return -1 if one is None else -one.rank
 
 
-def _own_name(folder: Folder, real_paths: RealPaths) -> str:
+def _own_name(folder: Folder) -> str:
     """Return a run's name by its experiment, by its file, or by its place."""
     if title := _specific_title(folder):
         return title
@@ -322,11 +322,11 @@ def _own_name(folder: Folder, real_paths: RealPaths) -> str:
         return folder.stem
     top = folder.top or folder.directory
     if folder.alone:
-        return naming.place_name((), real_paths.of(top).parts)
+        return naming.place_name((), top.resolve().parts)
     below = list(filter(None, [folder.stem]))
     if top in folder.directory.parents:
         below = [*folder.directory.relative_to(top).parts, *below]
-    return naming.place_name(below, real_paths.of(top).parts)
+    return naming.place_name(below, top.resolve().parts)
 
 
 def _specific_title(folder: Folder) -> str:

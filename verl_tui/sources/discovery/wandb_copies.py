@@ -30,7 +30,7 @@ from verl_tui.sources.discovery.found import (
     last_part,
     log_name,
     merge_into,
-    wandb_id,
+    note_log,
 )
 from verl_tui.sources.files.paths import file_size
 from verl_tui.sources.files.tail import CHUNK, opened
@@ -132,9 +132,8 @@ def _note_one_log(starts: Iterable[Folder]) -> None:
     """Note which of the starts that a console names are one log: those that are called alike."""
     firsts: dict[tuple[str, ...], str] = {}
     for start in starts:
-        own = f"{WANDB}/{wandb_id(start.directory)}"
-        log = firsts.setdefault(tuple(titles(start)), own)
-        start.anchors = [file._replace(log=log) for file in start.anchors]
+        own = f"{WANDB}/{start.wandb}"
+        note_log(start, firsts.setdefault(tuple(titles(start)), own))
 
 
 def _is_young(copy: Folder) -> bool:
@@ -211,7 +210,7 @@ def _named_by(log: Folder, reports: Reports) -> set[str]:
 
 
 def _by_id(runs: Iterable[Folder]) -> dict[str, Folder]:
-    return {one: run for run in runs if (one := wandb_id(run.directory)) is not None}
+    return {run.wandb: run for run in runs if run.wandb}
 
 
 def _without(folders: Iterable[Folder], gone: set[int]) -> list[Folder]:
@@ -224,4 +223,4 @@ def _kept(copy: Folder) -> list[Path]:
 
 
 def _all_ids(copy: Folder) -> set[str]:
-    return {one for path in _kept(copy) if (one := wandb_id(path)) is not None}
+    return {path.stem.removeprefix("run-") for path in _kept(copy)}
