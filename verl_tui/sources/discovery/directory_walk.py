@@ -208,8 +208,7 @@ class DirectoryWalk:
         sure = [file for file in here.anchors if file.sure and file.format is console]
         alike = set().union(*map(_log_names, sure))
         for folder in (here, *below) if sure else ():
-            worse = {one.path for one in folder.anchors if _is_worse(one, alike)}
-            folder.anchors = [one for one in folder.anchors if one.path not in worse]
+            worse = _take_worse(folder, alike)
             # W&B's copy of the console repeats the console
             if not folder.wandb:
                 self.unknown |= dict.fromkeys(worse, passed_over.UNSURE)
@@ -265,9 +264,15 @@ def _holds_dumps_alone(directory: Path) -> bool:
     return layout in (None, rollouts.VERL)
 
 
-def _is_worse(file: FoundFile, better: set[str]) -> bool:
-    """Return whether a log has no step, and is called as none of the better ones is."""
-    return not file.sure and _log_names(file).isdisjoint(better)
+def _take_worse(folder: Folder, better: set[str]) -> list[Path]:
+    """Take the logs without a step from a folder that are called as none of the better ones is."""
+    worse = [
+        one
+        for one in folder.anchors
+        if not one.sure and _log_names(one).isdisjoint(better)
+    ]
+    folder.anchors = [one for one in folder.anchors if one not in worse]
+    return [one.path for one in worse]
 
 
 def _log_names(file: FoundFile) -> set[str]:
