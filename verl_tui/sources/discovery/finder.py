@@ -153,17 +153,11 @@ class Finder:
         """Find the runs at one path; an error costs this path alone."""
         self._probe.closed.clear()
         try:
-            walk = None
             if is_folder(path):
-                walk = self._find_below(path)
+                self._find_below(path)
             else:
                 self._find_file(path)
             self._pass_over(self._probe.closed.items())
-            if walk is not None:
-                self._pass_over(walk.unknown.items())
-                crowded = sorted(self._probe.crowded & walk.walked.keys())
-                self._pass_over((each, _CROWDED) for each in crowded)
-                self._pass_over(_without_log(walk, self._folders))
         except Exception as error:  # noqa: BLE001 - a net at the border
             self._problems.append(f"{one_line(str(path))}: {reason_of(error)}")
 
@@ -184,14 +178,14 @@ class Finder:
         self._homes += homes_around(path.parent)
         self._folders.append(folder)
 
-    def _find_below(self, path: Path) -> DirectoryWalk | None:
-        """Add the runs at and below a directory; return the walk, None if it cannot be read."""
+    def _find_below(self, path: Path) -> None:
+        """Add the runs at and below a directory, and what is passed over there."""
         name = one_line(str(path))
         walk = DirectoryWalk(path, self._probe, self._reports, self.directories)
         found = walk.runs()
         if (reason := self._probe.closed.pop(path, None)) is not None:
             self._problems.append(f"{name}: {reason}")
-            return None
+            return
         if walk.problem is not None:
             self._problems.append(f"{name}: {walk.problem}")
         for folder in found:
@@ -204,7 +198,10 @@ class Finder:
                 self._homes += homes_around(path)
         else:
             self._add_bare_homes(path, walk)
-        return walk
+        crowded = sorted(self._probe.crowded & walk.walked.keys())
+        self._pass_over(walk.unknown.items())
+        self._pass_over((each, _CROWDED) for each in crowded)
+        self._pass_over(_without_log(walk, found))
 
     def _add_bare_homes(self, path: Path, walk: DirectoryWalk) -> None:
         """Add the checkpoints in a directory without logs: their run may lie at another path."""
@@ -260,10 +257,10 @@ def _main_log(path: Path) -> Path:
 
 
 def _without_log(
-    walk: DirectoryWalk, folders: Sequence[Folder]
+    walk: DirectoryWalk, found: Sequence[Folder]
 ) -> Iterator[tuple[Path, str]]:
     """Yield the folders that look like the runs beside them and hold no log."""
-    runs = [folder for folder in folders if folder.top == walk.top and folder.anchors]
+    runs = [folder for folder in found if folder.anchors]
     logs = [file.path for folder in runs for file in folder.files if file.format]
     directories = {folder.directory for folder in runs}
     for path in passed_over.folders(walk.walked, directories, logs, walk.top):

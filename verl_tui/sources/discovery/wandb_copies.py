@@ -48,9 +48,9 @@ _LONGEST = 4096
 """Bytes of a line that names a run."""
 _REPORTS = pattern(
     rb"wandb(?:\x1b\[[\d;]{0,16}m){0,4}: +"
-    rb"(?:(?:Run data is saved locally in|Find logs at:|wandb sync) [^\r\n]{0,2048}?"
+    rb"(?:(?:Run data is saved locally in|Find logs at:|wandb sync) [^\r\n]{0,600}?"
     rb"run-\d{8}_\d{6}-"
-    rb"|\W{0,40}View run [^\r\n]{0,2048}?/runs/)"
+    rb"|\W{0,40}View run [^\r\n]{0,600}?/runs/)"
     rb"([^/\\?\s\x1b]{1,128})(?=[/\\?\s\x1b])"
 )
 
