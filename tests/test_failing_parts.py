@@ -19,7 +19,6 @@ from verl_tui.records import Batch, GpuReading, MetricRows, SourceStatus
 from verl_tui.runs.run import Run
 from verl_tui.sources.host import gpus
 from verl_tui.sources.host.gpus import GpuSource
-from verl_tui.sources.host.writer_watch import WriterWatch
 from verl_tui.sources.host.writers import Writers, WriterState
 
 if TYPE_CHECKING:
@@ -124,7 +123,7 @@ def test_reading_goes_on_after_an_error_that_no_source_kept_to_itself(
         if failures:
             raise failures.pop()
 
-    monkeypatch.setattr(WriterWatch, "want", fails_once)
+    monkeypatch.setattr(Writers, "want", fails_once)
     monitor, news = Monitor(Config()), threading.Event()
     reading = ReadingThreads(
         [str(logs)], gpu_interval=60.0, clock=time.time, notify=news.set
@@ -199,27 +198,26 @@ class Turns(threading.Event):
         return self.is_set()
 
 
-def test_what_is_not_known_of_writers_any_more_is_not_said(tmp_path: Path) -> None:
+def test_what_is_not_known_of_writers_any_more_is_not_said(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     path = tmp_path / "log.jsonl"
     path.touch()
 
-    class Failing(Writers):
-        turn = 0
+    stop = Turns(2)
+    writers = Writers()
+    writers.want([(path, time.time())], time.time())
+    writers.look()
+    before = writers.held(path)
 
-        def refresh(self) -> bool:
-            self.turn += 1
-            if self.turn > 1:
-                raise OSError("no /proc")
-            return False
+    def fails(_writers: Writers) -> bool:
+        raise OSError("no /proc")
 
-        def held(self, path: Path) -> WriterState:
-            return WriterState(unheld=True)
-
-    watch, stop = WriterWatch(Failing()), Turns(2)
-    watch.want([(path, time.time())], time.time())
-    watch.start(stop)
+    monkeypatch.setattr(Writers, "refresh", fails)
+    writers.start(stop)
     assert threading.Event.wait(stop, PATIENCE)
-    assert watch.held(path) == WriterState()
+    assert before.unheld
+    assert writers.held(path) == WriterState()
 
 
 @pytest.mark.parametrize(

@@ -255,7 +255,6 @@ def test_runs_that_only_wandb_has_are_called_as_they_are_there(tree, tmp_path):
 
 def test_a_training_that_was_resumed_under_another_wandb_id_is_one_run(tree, tmp_path):
     files = {
-        "train.log": CONSOLE,
         "proj/exp.jsonl": METRICS,
         f"tensorboard_log/proj/exp/{EVENTS}": BEGUN,
         **dict([wandb("abc", 5000, name="exp"), wandb("def", 5001, name="exp")]),

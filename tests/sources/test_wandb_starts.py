@@ -9,17 +9,16 @@ import threading
 import time
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 from log_reading import NOW, read_runs, values
 from wandb_writing import field, history, written
 
 from verl_tui.config import Config
 from verl_tui.monitor import Monitor, load
 from verl_tui.runs.views.state import State, state
+from verl_tui.sources.discovery.found import FoundFile
+from verl_tui.sources.discovery.wandb_copies import Reports
 from verl_tui.sources.feed import Feed
 from verl_tui.sources.formats.console import reader as console
-from verl_tui.sources.formats.console.wandb_runs import reports_to
 
 T0 = 1_763_000_000.0
 PLACE = "/home/me/letters/wandb/"
@@ -48,7 +47,13 @@ def starts(run: str, number: int, steps: range, value: float = 0.0) -> str:
     return f"{BEGUN}{directory(run, number)}\n{prints(steps, value)}"
 
 
-def log(steps: range, value: float = 0.0, *further: bytes, began: float = T0) -> bytes:
+def log(
+    steps: range,
+    value: float = 0.0,
+    *further: bytes,
+    began: float = T0,
+    name: str = "",
+) -> bytes:
     """Return W&B's log of some steps."""
     rows = [
         history(
@@ -56,7 +61,8 @@ def log(steps: range, value: float = 0.0, *further: bytes, began: float = T0) ->
         )
         for step in steps
     ]
-    return written([field(17, field(1, "x")), *rows, *further])
+    run = field(17, field(1, "x") + (field(8, name) if name else b""))
+    return written([run, *rows, *further])
 
 
 def kept(
@@ -147,29 +153,21 @@ def found(top) -> list[list[str]]:
         ),
         ("wandb: ⭐️ View project at https://wandb.ai/me/letters", None),
         ("wandb: 🧹 View sweep at https://wandb.ai/me/letters/sweeps/7if6fk7f", None),
-        (
-            "I ran wandb: Run data is saved locally in /a/wandb/run-20261122_235944-55ahqe14",
-            None,
-        ),
         ("wandb: Run data is saved locally in /a/wandb", None),
         ("wandb sync /a/wandb/offline-run-20261122_235944-55ahqe14", None),
     ],
 )
-def test_which_lines_name_a_run_of_their_program(line, run):
-    assert reports_to(line.encode()) == run
+def test_which_lines_name_a_run_of_their_program(tmp_path, line, run):
+    assert reported(tmp_path, line.encode() + b"\n") == [run] * (run is not None)
 
 
-@given(st.binary(max_size=80))
-def test_no_bytes_raise_anything(data):
-    reports_to(b"wandb: Run data is saved locally in " + data)
-    reports_to(b"wandb: View run at https://x/runs/" + data)
-
-
-def reported(tmp_path, data: bytes, cut: int = 0) -> tuple[str, ...]:
-    reader = console.reader(tmp_path / "train.log")
-    reader.feed(data[:cut])
-    reader.feed(data[cut:])
-    return reader.decoder.reported
+def reported(tmp_path, *appended: bytes) -> list[str]:
+    log = tmp_path / "train.log"
+    reports = Reports()
+    for data in appended:
+        append(log, data)
+        ids = reports.of(FoundFile(log, console))
+    return ids
 
 
 COLOURED = (
@@ -180,25 +178,14 @@ COLOURED = (
 
 def test_names_stand_behind_colours_actors_and_bars(tmp_path):
     bar = f"\r  5%|█         | 1/20 [00:01<00:19,  1.0s/it]\rwandb: Find logs at: wandb/{directory('def')}/logs\r\n"
-    assert reported(tmp_path, (COLOURED + prints(range(3)) + bar).encode()) == (
-        "abc",
-        "def",
-    )
+    data = (COLOURED + prints(range(3)) + bar).encode()
+    assert reported(tmp_path, data) == ["abc", "def"]
 
 
 @pytest.mark.parametrize("cut", range(0, 240, 7))
 def test_any_cut_of_the_bytes_names_the_same(tmp_path, cut):
-    assert reported(
-        tmp_path, (COLOURED + starts("def", 1, range(2))).encode(), cut
-    ) == (
-        "abc",
-        "def",
-    )
-
-
-def test_what_a_model_writes_in_a_sample_names_nothing(tmp_path):
-    sample = f"[prompt] a\n[response] b\n{BEGUN}{directory('abc')}\n[ground_truth] c\n[score] 0.5\n"
-    assert reported(tmp_path, (prints(range(3)) + sample).encode()) == ()
+    data = (COLOURED + starts("def", 1, range(2))).encode()
+    assert reported(tmp_path, data[:cut], data[cut:]) == ["abc", "def"]
 
 
 # -- one training, several starts ------------------------------------------------------------------
@@ -293,15 +280,14 @@ def test_each_of_two_logs_has_the_run_that_it_names(tree):
     }
 
 
-def test_trainings_that_begin_from_scratch_one_after_the_other_in_one_log_stay_apart(
-    tree,
-):
+def test_trainings_of_several_names_one_after_the_other_in_one_log_stay_apart(tree):
     parts = ["abc", "def", "ghi"]
     files = {
         "sweep.log": "".join(starts(run, n, range(1, 7)) for n, run in enumerate(parts))
     }
     for n, run in enumerate(parts):
-        files |= kept(run, n, range(1, 7))
+        place = f"wandb/{directory(run, n)}/run-{run}.wandb"
+        files[place] = log(range(1, 7), name=f"lr-{n}")
     assert found(tree(files)) == [["abc"], ["def"], ["ghi"], ["log"]]
 
 

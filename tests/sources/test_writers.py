@@ -14,8 +14,7 @@ from typing import TYPE_CHECKING
 import psutil
 import pytest
 
-from verl_tui.sources.host.writer_watch import WriterWatch, fresh
-from verl_tui.sources.host.writers import Writers, WriterState
+from verl_tui.sources.host.writers import Writers, WriterState, fresh
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -328,7 +327,7 @@ def test_ten_thousand_processes_are_looked_through_and_hidden_ones_prove_nothing
 
 
 def test_only_fresh_files_are_looked_for() -> None:
-    watch = WriterWatch()
+    watch = Writers()
     assert watch.held(PurePath("x")).writer is None
     now = 1_800_000_000.0
     files = [

@@ -11,7 +11,7 @@ from verl_tui.sources.discovery.finder import Discovery, Finder
 from verl_tui.sources.file_owners import FileOwners
 from verl_tui.sources.files.paths import is_folder
 from verl_tui.sources.folders.checkpoint_folders import CheckpointSource
-from verl_tui.sources.host.writer_watch import WriterWatch
+from verl_tui.sources.host.writers import Writers
 from verl_tui.sources.http import addresses
 from verl_tui.sources.http.engines import Engines
 from verl_tui.sources.http.served import Served
@@ -53,7 +53,7 @@ class Feed:
     def __init__(
         self,
         specs: Sequence[str],
-        watch: WriterWatch | None = None,
+        watch: Writers | None = None,
         *,
         poll_interval: float | None = None,
         scrape_engines: bool = False,
@@ -84,7 +84,7 @@ class Feed:
         self._readers: dict[tuple[str, str], SourceReader] = {}
         """By the name of the run, and by the place of the source."""
         self._owners = FileOwners()
-        self._watch = watch or WriterWatch()
+        self._watch = watch or Writers()
         self._previews = Previews()
         self._engines = Engines(every=poll_interval) if scrape_engines else None
         self.discovery = Discovery((), (), ())
@@ -96,11 +96,8 @@ class Feed:
 
     def scan(self) -> Discovery:
         """Search for new runs and files; a run keeps its first name."""
-        known = {
-            one.file: one.status.reported for one in self._readers.values() if one.file
-        }
         with debug_log.timed("searched"):
-            discovery = self._finder.scan(known)
+            discovery = self._finder.scan()
         dropped = self._owners.forget(self._finder.changed)
         self._readers = {
             key: one
@@ -146,18 +143,9 @@ class Feed:
     def read(self) -> Iterator[Batch]:
         """Yield what has been appended since the last call, a little of each source in turn.
 
-        Standard input is read to its end. If the consoles are needed to group the files, these are
-        searched once more.
+        Standard input is read to its end.
         """
-        yield from self._read_all(list(self._readers.values()))
-        if self._finder.undecided:
-            known = set(self._readers.values())
-            self.scan()
-            yield from self._read_all(
-                [one for one in self._readers.values() if one not in known]
-            )
-
-    def _read_all(self, waiting: list[SourceReader]) -> Iterator[Batch]:
+        waiting = list(self._readers.values())
         for reader in waiting:
             if isinstance(reader.source, PipeSource):
                 reader.source.to_the_end()

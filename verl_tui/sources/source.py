@@ -182,7 +182,6 @@ class FileSource:
             absolute=getattr(self.format, "absolute", False),
             program=getattr(decoder, "program", None),
             engines=getattr(decoder, "engines", ()),
-            reported=getattr(decoder, "reported", ()),
             origin=self._known_by() if self.format.anchor else "",
             counts_steps=getattr(decoder, "counts_most", False),
             unread_form=getattr(decoder, "unread_form", ""),

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
     from verl_tui.records import Record
     from verl_tui.sources.discovery.found import FoundFile
-    from verl_tui.sources.host.writer_watch import WriterWatch
+    from verl_tui.sources.host.writers import Writers
 
 _HELD_OPEN = frozenset({console.name, filelogger.name, wandb.name})
 """Formats whose writers keep their file open all the time: where nobody has it open, nobody writes
@@ -45,7 +45,7 @@ class SourceReader:
         source: Source,
         path: Path | str,
         format: str,
-        watch: WriterWatch,
+        watch: Writers,
     ) -> None:
         self.run = run
         self.source = source

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
 from verl_tui.sources.discovery import naming
-from verl_tui.sources.discovery.found import stem, wandb_id
+from verl_tui.sources.discovery.found import stem
 from verl_tui.sources.files.checkpoint_names import HOMES
 from verl_tui.sources.files.paths import is_folder
 from verl_tui.sources.folders.checkpoint_folders import homes
@@ -41,7 +41,7 @@ def homes_around(directory: Path) -> list[CheckpointHome]:
             if is_folder(place / name):
                 found += homes(place / name)
         place = Path(os.path.realpath(place))
-        if not naming.is_generic(place.name) and wandb_id(place) is None:
+        if not naming.is_generic(place.name):
             break
         place = place.parent
     return [CheckpointHome(home, directory) for home in found]
@@ -58,17 +58,16 @@ def with_checkpoints(
     """
     names = list(map(_names, runs))
     below = _by_place(runs)
-    owned: list[dict[Path, bool]] = [{} for _ in runs]
+    owned: list[dict[Path, None]] = [{} for _ in runs]
     for home in found:
         depth, near = _nearest(below, home, range(len(runs)))
         named = _named_in(home, {at: names[at] for at in near}, depth)
         # those that the user named alone fit no several runs
         shared = near if len(near) == 1 or not home.given else ()
         for at in named or shared:
-            within = home.path.is_relative_to(runs[at].directory)
-            owned[at][home.path] = within or at in named
+            owned[at][home.path] = None
     return [
-        run._replace(checkpoints=_surest(mine))
+        run._replace(checkpoints=tuple(mine))
         for run, mine in zip(runs, owned, strict=True)
     ]
 
@@ -80,11 +79,6 @@ def _named_in(
     common = set.intersection(*names.values()) if len(names) > 1 else set()
     parts = set(home.path.parts[depth - home.given :])
     return [at for at, own in names.items() if (own - common) & parts]
-
-
-def _surest(owned: Mapping[Path, bool]) -> tuple[Path, ...]:
-    """Return the directories that are surely a run's own, or all if none is."""
-    return tuple(path for path, sure in owned.items() if sure) or tuple(owned)
 
 
 def _names(run: FoundRun) -> set[str]:

@@ -10,15 +10,18 @@ from enum import Enum
 from functools import lru_cache
 from operator import attrgetter, methodcaller
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from verl_tui.patterns import pattern
-from verl_tui.sources.discovery.found import wandb_id
 from verl_tui.sources.files.checkpoint_names import HOMES, checkpoint_step
 from verl_tui.sources.files.compressed import SUFFIX
 from verl_tui.sources.files.paths import is_folder
 from verl_tui.sources.files.rotated import base
 from verl_tui.sources.folders.setting_files import NAMES as SETTINGS
 from verl_tui.sources.formats.tensorboard import reader as tensorboard
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
 
 _OURS = "verl-tui"
 _EXPORTED = pattern(
@@ -28,6 +31,9 @@ _EXPORTED = pattern(
 _OWN_OF_WANDB = pattern(
     r"(?s)wandb/debug.*\.log|files/wandb-(?:summary|metadata)\.json"
 )
+_WANDB_LOG = ".wandb"
+_IN_WANDB_RUN = {"files", "logs"}
+"""Directories beside the log of a W&B run."""
 _SKIPPED = {"lost+found", "node_modules", "__pycache__", "site-packages", *HOMES}
 _CACHED_NAMES = 2**15
 """Names are classified again every few seconds, with each scan."""
@@ -162,8 +168,18 @@ def is_skipped(name: str) -> bool:
 
 
 def is_bookkeeping(path: Path) -> bool:
-    """True for W&B's own bookkeeping: `wandb/debug.log`, `wandb/run-…/logs`."""
-    place = f"{path.parent.name}/{path.name}"
-    if path.name == "logs":
-        return wandb_id(path.parent) is not None
-    return _OWN_OF_WANDB.fullmatch(place) is not None
+    """True for W&B's own bookkeeping: `wandb/debug.log`, `files/wandb-summary.json`."""
+    return _OWN_OF_WANDB.fullmatch(f"{path.parent.name}/{path.name}") is not None
+
+
+def kept_by_wandb(entries: Iterable[os.DirEntry[str]]) -> str:
+    """Return the id of the W&B run whose directory, of whatever name, holds some entries; empty
+    where it is none.
+    """
+    names = {entry.name for entry in entries}
+    logs = [
+        name[len("run-") : -len(_WANDB_LOG)]
+        for name in names
+        if name.startswith("run-") and name.endswith(_WANDB_LOG)
+    ]
+    return min(logs, default="") if names & _IN_WANDB_RUN else ""

@@ -9,16 +9,28 @@ from verl_tui.patterns import pattern
 from verl_tui.sources.discovery import passed_over
 from verl_tui.sources.discovery.checkpoint_owners import CheckpointHome
 from verl_tui.sources.discovery.directory_entries import (
+    NameClass,
+    classify_name,
     entries_of,
     is_bookkeeping,
     is_relevant,
     is_skipped,
     is_worth_reporting,
+    kept_by_wandb,
     leads_within,
     list_entries,
 )
-from verl_tui.sources.discovery.found import Folder, FoundFile, log_name, wandb_id
+from verl_tui.sources.discovery.found import (
+    WANDB,
+    Folder,
+    FoundFile,
+    log_name,
+    note_log,
+    wandb_id,
+)
 from verl_tui.sources.discovery.grouping import grouped_runs
+from verl_tui.sources.discovery.passed_over import EMPTY, is_data
+from verl_tui.sources.discovery.probing import title_in
 from verl_tui.sources.files import rotated
 from verl_tui.sources.files.checkpoint_names import HOMES
 from verl_tui.sources.files.paths import is_file, is_folder
@@ -33,7 +45,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
 
     from verl_tui.sources.discovery.probing import Probe
-    from verl_tui.sources.discovery.wandb_copies import WandbCopies
+    from verl_tui.sources.discovery.wandb_copies import Reports
     from verl_tui.sources.formats.format import Format
     from verl_tui.trainers import SampleFiles
 
@@ -58,24 +70,28 @@ class DirectoryWalk:
     """One walk through the directories at and below a path that the user named."""
 
     def __init__(
-        self, top: Path, probe: Probe, copies: WandbCopies, directories: set[Path]
+        self, top: Path, probe: Probe, reports: Reports, directories: set[Path]
     ) -> None:
         """Read nothing yet; `directories` receives those in which files may appear or grow."""
         self.top = top
         self._probe = probe
-        self._copies = copies
+        self._reports = reports
         self._entered: set[tuple[int, int]] = set()
         """Device and inode of the directories read."""
         self._directories = directories
+        self._taken: set[Path] = set()
+        """Logs that have been found."""
         self.walked: dict[Path, bool] = {}
         """The directories read; true for those with files that only a training leaves."""
         self.unknown: dict[Path, str] = {}
         """Files that are not shown though their names look like logs, and why."""
+        self.silent: dict[Path, str] = {}
+        """Other files that may become logs: empty ones, and such as are called as any text is."""
         self.homes: list[CheckpointHome] = []
 
     def runs(self) -> list[Folder]:
         """Return the runs at and below the path."""
-        return self._walk(self.top, 0)
+        return self._walk(self.top, 0, wandb_id(self.top))
 
     @property
     def problem(self) -> str | None:
@@ -84,35 +100,50 @@ class DirectoryWalk:
             return None
         return f"more than {MOST_DIRECTORIES:,} directories, only the first of them were looked at"
 
-    def _walk(self, directory: Path, depth: int) -> list[Folder]:
-        """Return the runs at or below a directory, none if it was read before through a link."""
+    def _walk(self, directory: Path, depth: int, wandb: str) -> list[Folder]:
+        """Return the runs at or below a directory, none if it was read before through a link.
+
+        Args:
+            directory: The directory.
+            depth: How far below the top it lies.
+            wandb: The id of the W&B run whose directory lies above it.
+        """
         if not self._enter(directory):
             return []
-        self._directories.add(directory)
-        here = self._folder(directory)
         entries = self._entries(directory)
-        hydra = any(entry.name == ".hydra" for entry in entries)
-        self.walked[directory] = hydra
+        wandb = wandb_id(Path(directory.name)) or wandb or kept_by_wandb(entries)
+        here = Folder(directory, extras=self._extras(directory), wandb=wandb)
+        self.walked[directory] = any(entry.name == ".hydra" for entry in entries)
         if is_home(entries):
             self._add_home(directory)
-        below: list[Folder] = []
-        dumped = bool(here.extras)
-        taken = {file.path for file in here.extras}
-        for entry in filter(is_relevant, entries):
-            path = Path(entry.path)
-            if is_folder(entry):
-                below.extend(self._add_folder(path, depth, here))
-            elif not _is_no_log(path, dumped=dumped):
-                self._add_file(path, here, taken, hydra=hydra)
-        here.anchors.extend(error_logs(here))
+        below = self._read(entries, here, depth)
+        here.anchors += error_logs(here)
         state = trainer_state.in_checkpoints(directory, entries)
         if state is not None:
             here.anchors.append(FoundFile(state, trainer_state))
+        if wandb:
+            note_log(here, f"{WANDB}/{wandb}")
         self._drop_stepless(here, below)
-        runs = grouped_runs(here, below, self._copies)
+        runs = grouped_runs(here, below, self._reports, self.unknown)
         if not runs:
             self._pass_over_store(directory)
         return runs
+
+    def _read(
+        self, entries: Iterable[os.DirEntry[str]], here: Folder, depth: int
+    ) -> list[Folder]:
+        """Add the files in a directory to the run here; return the runs below it."""
+        below: list[Folder] = []
+        dumped = bool(here.extras)
+        for entry in filter(is_relevant, entries):
+            path = Path(entry.path)
+            if is_folder(entry):
+                below += self._add_folder(path, depth, here)
+            elif is_settings(path):
+                here.extras.append(settings_file(path))
+            elif not _is_no_log(path, dumped=dumped):
+                self._add_file(path, here)
+        return below
 
     def _pass_over_store(self, store: Path) -> None:
         """Say of another program's store why it is not read, and nothing of what it holds."""
@@ -121,12 +152,6 @@ class DirectoryWalk:
         for path in [path for path in self.unknown if store in path.parents]:
             del self.unknown[path]
         self.unknown[store] = passed_over.STORES[store.name]
-
-    def _folder(self, directory: Path) -> Folder:
-        """Return a directory with the dumps in it."""
-        at_top = directory == self.top
-        name = directory.resolve().name if at_top else directory.relative_to(self.top)
-        return Folder(directory, str(name), extras=self._extras(directory))
 
     def _entries(self, directory: Path) -> list[os.DirEntry[str]]:
         try:
@@ -149,54 +174,44 @@ class DirectoryWalk:
             for home in homes(path):
                 self._add_home(home)
         elif depth < _DEEPEST and not _is_no_run(path, here):
-            return self._walk(path, depth + 1)
+            return self._walk(path, depth + 1, here.wandb)
         return []
 
-    def _add_file(
-        self, written: Path, here: Folder, taken: set[Path], *, hydra: bool
-    ) -> None:
-        """Add a file to the run here.
-
-        Args:
-            written: The file.
-            here: The run.
-            taken: Logs of the run; the older parts of a rotated log are no logs of their own.
-            hydra: Whether Hydra made the directory.
-        """
-        if is_settings(written):
-            here.extras.append(settings_file(written, self._probe))
-            return
+    def _add_file(self, written: Path, here: Folder) -> None:
+        """Add a log to the run here, of a rotated one its parts as one."""
         path = written.parent / (rotated.base(written.name) or written.name)
-        if path in taken:
+        if path in self._taken:
             return
         # Hydra's own log holds only what went through Python's logging, not what was printed.
-        known = self._probe.known(written, doubted=hydra and path.suffix == ".log")
-        if known is not None:
-            taken.add(path)
-            kept = here.anchors if known.is_log else here.extras
-            kept.append(known._replace(path=path))
-        elif not passed_over.is_data(path, self.top):
+        hydra = self.walked[here.directory] and path.suffix == ".log"
+        known = self._probe.known(written, doubted=hydra)
+        if known is None:
             self._note_unknown(written)
+            return
+        self._taken.add(path)
+        kept = here.anchors if known.is_log else here.extras
+        kept.append(known._replace(path=path))
 
     def _note_unknown(self, path: Path) -> None:
         why = self._probe.why_unknown(path)
-        reported = is_worth_reporting(path.name) or path.parent.name == "logs"
-        if why == OWN or (why and reported):
+        if why is None:
+            return
+        named = is_worth_reporting(path.name) or path.parent.name == "logs"
+        reported = named and why != EMPTY and not is_data(path, self.top)
+        if reported or why == OWN:
             self.unknown[path] = why
+        elif classify_name(path.name) is NameClass.LOG:
+            self.silent[path] = why
 
     def _drop_stepless(self, here: Folder, below: Sequence[Folder]) -> None:
         """Drop consoles without a step where there is a better log of the same run."""
         sure = [file for file in here.anchors if file.sure and file.format is console]
-        unsure = _unsure_logs([here, *below])
-        if not (sure and unsure):
-            return
         alike = set().union(*map(_log_names, sure))
-        for folder, file in unsure:
-            if _log_names(file).isdisjoint(alike):
-                folder.anchors.remove(file)
-                # W&B's copy of the console repeats the console
-                if wandb_id(file.path) is None:
-                    self.unknown[file.path] = passed_over.UNSURE
+        for folder in (here, *below) if sure else ():
+            worse = _take_worse(folder, alike)
+            # W&B's copy of the console repeats the console
+            if not folder.wandb:
+                self.unknown |= dict.fromkeys(worse, passed_over.UNSURE)
 
     def _enter(self, directory: Path) -> bool:
         """Note that a directory is read; return false if it was before or there are too many."""
@@ -209,6 +224,7 @@ class DirectoryWalk:
         if identity in self._entered or len(self._entered) >= MOST_DIRECTORIES:
             return False
         self._entered.add(identity)
+        self._directories.add(directory)
         return True
 
     def _extras(self, directory: Path) -> list[FoundFile]:
@@ -220,8 +236,6 @@ class DirectoryWalk:
 
 def _is_no_log(path: Path, *, dumped: bool) -> bool:
     """Return whether a file is bookkeeping or a part of a directory of dumps."""
-    if is_settings(path):
-        return False
     of_ray = path.parent.name == "logs" and "session_" in path.parent.parent.name
     return (
         is_bookkeeping(path)
@@ -234,7 +248,8 @@ def _is_no_run(path: Path, here: Folder) -> bool:
     """Return whether a folder is bookkeeping, or holds a step's samples of the run around it."""
     dumped = any(file.format is rollouts for file in here.extras)
     of_dump = dumped and rollouts.step_in(path.name) is not None
-    return of_dump or is_skipped(path.name) or is_bookkeeping(path)
+    of_wandb = path.name == "logs" and bool(here.wandb)
+    return of_dump or of_wandb or is_skipped(path.name)
 
 
 def _is_of_step(name: str) -> bool:
@@ -249,20 +264,24 @@ def _holds_dumps_alone(directory: Path) -> bool:
     return layout in (None, rollouts.VERL)
 
 
-def _unsure_logs(folders: Sequence[Folder]) -> list[tuple[Folder, FoundFile]]:
-    """Return the consoles without a step, each with its folder."""
-    return [
-        (folder, file) for folder in folders for file in folder.anchors if not file.sure
+def _take_worse(folder: Folder, better: set[str]) -> list[Path]:
+    """Take the logs without a step from a folder that are called as none of the better ones is."""
+    worse = [
+        one
+        for one in folder.anchors
+        if not one.sure and _log_names(one).isdisjoint(better)
     ]
+    folder.anchors = [one for one in folder.anchors if one not in worse]
+    return [one.path for one in worse]
 
 
 def _log_names(file: FoundFile) -> set[str]:
     return {log_name(file), passed_over.shape(file.path)}
 
 
-def settings_file(path: Path, probe: Probe) -> FoundFile:
+def settings_file(path: Path) -> FoundFile:
     """Return a file of settings with the name of the experiment in it."""
-    return FoundFile(path, None, title=probe.title(path))
+    return FoundFile(path, None, title=title_in(path))
 
 
 def extras_in(directory: Path, probe: Probe) -> list[FoundFile]:
@@ -271,7 +290,7 @@ def extras_in(directory: Path, probe: Probe) -> list[FoundFile]:
     """
     if directory.name == ".hydra":
         paths = (directory / name for name in ("overrides.yaml", "config.yaml"))
-        return [settings_file(path, probe) for path in filter(is_file, paths)]
+        return [settings_file(path) for path in filter(is_file, paths)]
     found: list[FoundFile] = []
     for format, of_steps in _files_by_format(directory):
         known = filter(None, map(probe.known, of_steps))

@@ -25,7 +25,7 @@ from verl_tui.sources.discovery.directory_walk import (
 )
 from verl_tui.sources.discovery.found import Folder, FoundFile, FoundRun, stem
 from verl_tui.sources.discovery.grouping import named_runs
-from verl_tui.sources.discovery.passed_over import UNKNOWN, PassedOver, some
+from verl_tui.sources.discovery.passed_over import EMPTY, UNKNOWN, PassedOver, some
 from verl_tui.sources.discovery.probing import (
     MOST_ODD,
     NoLogError,
@@ -33,7 +33,7 @@ from verl_tui.sources.discovery.probing import (
     reason_of,
 )
 from verl_tui.sources.discovery.runs_in_files import RunsInFiles
-from verl_tui.sources.discovery.wandb_copies import WandbCopies
+from verl_tui.sources.discovery.wandb_copies import Reports
 from verl_tui.sources.files import rotated
 from verl_tui.sources.files.checkpoint_names import HOMES, checkpoint_step
 from verl_tui.sources.files.paths import is_file, is_folder, one_spelling
@@ -42,7 +42,7 @@ from verl_tui.sources.folders.setting_files import is_settings
 from verl_tui.text import one_line
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+    from collections.abc import Iterable, Iterator, Sequence
 
     from verl_tui.sources.http.addresses import Unreached
 
@@ -78,14 +78,9 @@ class Finder:
     def __init__(self, specs: Sequence[str]) -> None:
         self.specs = tuple(specs)
         self._probe = Probe()
-        self._copies = WandbCopies()
+        self._reports = Reports()
         self._within = RunsInFiles()
-        self._begin(None)
-
-    @property
-    def undecided(self) -> bool:
-        """True if the last scan left out runs that another scan may be able to assign."""
-        return self._copies.left
+        self._begin()
 
     @property
     def changed(self) -> set[Path]:
@@ -94,19 +89,13 @@ class Finder:
         """
         return self._probe.changed
 
-    def scan(self, reported: Mapping[Path, Sequence[str]] | None = None) -> Discovery:
-        """Look at the file system once.
-
-        Args:
-            reported: See `verl_tui.sources.discovery.wandb_copies.WandbCopies.begin`.
-        """
-        self._begin(reported)
+    def scan(self) -> Discovery:
+        """Look at the file system once."""
+        self._begin()
         for spec in self.specs:
             if pipe.is_meant(spec):
                 stdin = FoundFile(pipe.PATH, pipe)
-                self._folders.append(
-                    Folder(pipe.PATH, "stdin", extras=[stdin], stem="stdin")
-                )
+                self._folders.append(Folder(pipe.PATH, extras=[stdin], stem="stdin"))
                 continue
             for path in self._expand(spec):
                 self._find(path)
@@ -122,9 +111,8 @@ class Finder:
             tuple(entry for entry in passed if entry.path not in shown),
         )
 
-    def _begin(self, reported: Mapping[Path, Sequence[str]] | None) -> None:
+    def _begin(self) -> None:
         self._probe.begin()
-        self._copies.begin(reported)
         self.directories: set[Path] = set()
         """Directories in which something may appear or grow."""
         self._homes: list[CheckpointHome] = []
@@ -165,17 +153,11 @@ class Finder:
         """Find the runs at one path; an error costs this path alone."""
         self._probe.closed.clear()
         try:
-            walk = None
             if is_folder(path):
-                walk = self._find_below(path)
+                self._find_below(path)
             else:
                 self._find_file(path)
             self._pass_over(self._probe.closed.items())
-            if walk is not None:
-                self._pass_over(walk.unknown.items())
-                crowded = sorted(self._probe.crowded & walk.walked.keys())
-                self._pass_over((each, _CROWDED) for each in crowded)
-                self._pass_over(_without_log(walk, self._folders))
         except Exception as error:  # noqa: BLE001 - a net at the border
             self._problems.append(f"{one_line(str(path))}: {reason_of(error)}")
 
@@ -190,21 +172,20 @@ class Finder:
             sentences = self._waiting if error.waits else self._problems
             sentences.append(f"{name}: {error}")
             return
-        folder = Folder(path.parent, stem(path), [file], stem=stem(path))
+        folder = Folder(path.parent, [file], stem=stem(path))
         folder.anchors.extend(error_logs(folder))
         folder.extras = self._beside(file)
         self._homes += homes_around(path.parent)
         self._folders.append(folder)
 
-    def _find_below(self, path: Path) -> DirectoryWalk | None:
-        """Add the runs at and below a directory; return the walk, None if it cannot be read."""
+    def _find_below(self, path: Path) -> None:
+        """Add the runs at and below a directory, and what is passed over there."""
         name = one_line(str(path))
-        walk = DirectoryWalk(path, self._probe, self._copies, self.directories)
+        walk = DirectoryWalk(path, self._probe, self._reports, self.directories)
         found = walk.runs()
         if (reason := self._probe.closed.pop(path, None)) is not None:
             self._problems.append(f"{name}: {reason}")
-            return None
-        walk.unknown |= self._copies.stepless
+            return
         if walk.problem is not None:
             self._problems.append(f"{name}: {walk.problem}")
         for folder in found:
@@ -217,7 +198,10 @@ class Finder:
                 self._homes += homes_around(path)
         else:
             self._add_bare_homes(path, walk)
-        return walk
+        crowded = sorted(self._probe.crowded & walk.walked.keys())
+        self._pass_over(walk.unknown.items())
+        self._pass_over((each, _CROWDED) for each in crowded)
+        self._pass_over(_without_log(walk, found))
 
     def _add_bare_homes(self, path: Path, walk: DirectoryWalk) -> None:
         """Add the checkpoints in a directory without logs: their run may lie at another path."""
@@ -227,29 +211,22 @@ class Finder:
             found = [*found, *(CheckpointHome(one, path) for one in homes(home))]
         self._homes += [home._replace(given=True) for home in found]
         if not found or len(self.specs) == 1:
-            self._waiting.append(
-                f"{one_line(str(path))}: {self._no_log(path, walk.unknown)}"
-            )
+            self._waiting.append(f"{one_line(str(path))}: {self._no_log(walk)}")
 
     def _pass_over(self, found: Iterable[tuple[Path, str]]) -> None:
         for path, reason in found:
             self._passed_over.append(PassedOver(one_line(str(path), 1000), reason))
 
-    def _no_log(self, top: Path, passed_over: Collection[Path]) -> str:
+    def _no_log(self, walk: DirectoryWalk) -> str:
         """Return a sentence that a directory holds no log yet, and which of its files were
         opened.
-
-        Args:
-            top: The directory.
-            passed_over: Files that are named among those passed over.
         """
         named: dict[bool, list[str]] = {False: [], True: []}
-        for path, size in self._probe.sizes(top).items():
-            if path not in passed_over:
-                named[size > 0].append(one_line(str(path.relative_to(top))))
-        reasons = (_are(named[False], "empty so far"), _are(named[True], UNKNOWN))
+        for path, why in walk.silent.items():
+            named[why == EMPTY].append(one_line(str(path.relative_to(walk.top))))
+        reasons = (_are(named[True], EMPTY), _are(named[False], UNKNOWN))
         why = ", ".join(filter(None, reasons))
-        if not (why or passed_over or self._probe.closed):
+        if not (why or walk.unknown or self._probe.closed):
             why = "looking for *.jsonl, *.log, *.out, *.txt, *.csv"
         sentence = "no log in this directory yet"
         return f"{sentence}: {why}" if why else sentence
@@ -265,7 +242,7 @@ class Finder:
                 continue
             logs += is_file(entry) and self._probe.known(path) is not None
             if is_settings(path):
-                found.append(settings_file(path, self._probe))
+                found.append(settings_file(path))
         self.directories.update(one.path for one in found if one.format is not None)
         return [one for one in found if one.format is None or logs == 1]
 
@@ -280,10 +257,10 @@ def _main_log(path: Path) -> Path:
 
 
 def _without_log(
-    walk: DirectoryWalk, folders: Sequence[Folder]
+    walk: DirectoryWalk, found: Sequence[Folder]
 ) -> Iterator[tuple[Path, str]]:
     """Yield the folders that look like the runs beside them and hold no log."""
-    runs = [folder for folder in folders if folder.top == walk.top and folder.anchors]
+    runs = [folder for folder in found if folder.anchors]
     logs = [file.path for folder in runs for file in folder.files if file.format]
     directories = {folder.directory for folder in runs}
     for path in passed_over.folders(walk.walked, directories, logs, walk.top):

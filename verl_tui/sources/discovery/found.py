@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass, field
-from functools import lru_cache
-from stat import S_ISDIR
 from typing import TYPE_CHECKING, NamedTuple
 
 from verl_tui.patterns import pattern
@@ -20,11 +18,6 @@ if TYPE_CHECKING:
 WANDB = "wandb"
 """The directory in which W&B keeps its runs."""
 _WANDB_RUN = pattern(r"^(?:offline-)?run-\d{8}_\d{6}-(.+)$")
-_LATEST = "latest-run"
-"""W&B's link to the directory of the newest run; a copy made through it has no other name."""
-_WANDB_LOG = ".wandb"
-_IN_WANDB_RUN = ("files", "logs")
-"""Directories beside the log of a W&B run."""
 _HPARAMS = pattern(r"\d{10}\.\d+")
 """A folder in which torch's `SummaryWriter.add_hparams` puts an event file of its own, named by the
 time.
@@ -81,15 +74,21 @@ class Folder:
     """Files of what may be one run, while the tree is walked."""
 
     directory: Path
-    name: str
     anchors: list[FoundFile] = field(default_factory=list)
     extras: list[FoundFile] = field(default_factory=list)
     stem: str = ""
     """Name of its files if it shares its directory with other runs."""
+    wandb: str = ""
+    """Id of the W&B run whose directory it is or lies in."""
     top: Path | None = None
     """Path that the user named, if the run was found below it."""
     alone: bool = False
     """True if there was no other run."""
+
+    @property
+    def name(self) -> str:
+        """The name of its files, else of its directory."""
+        return self.stem or self.directory.name
 
     @property
     def files(self) -> list[FoundFile]:
@@ -127,44 +126,11 @@ def member(path: Path) -> Member | None:
     return None
 
 
-def wandb_id(path: Path) -> str | None:
-    """Return the id of the W&B run whose directory a path lies in, None outside of any.
-
-    A directory that was renamed is known by the log in it.
-    """
-    for below, part in enumerate(reversed(path.parts)):
-        found = _WANDB_RUN.match(part)
-        if found is not None:
-            return found.group(1)
-        if part == _LATEST:
-            return _id_in(path.parents[below - 1] if below else path) or _LATEST
-        if part in _IN_WANDB_RUN and (known := _id_in(path.parents[below])) is not None:
-            return known
-    if path.suffix == _WANDB_LOG:
-        return _id_in(path.parent)
-    return _id_in(path)
-
-
-def _id_in(directory: Path) -> str | None:
-    """Return the id of the run whose W&B log lies in a directory beside its files, if one does."""
-    try:
-        status = directory.stat()
-    except OSError:
-        return None
-    if not S_ISDIR(status.st_mode):
-        return None
-    return _id_of_log(directory, status.st_mtime_ns)
-
-
-@lru_cache(maxsize=1024)
-def _id_of_log(directory: Path, _changed: int) -> str | None:
-    """The same of a directory that has not changed since it was looked at."""
-    logs = [
-        log.stem.removeprefix("run-") for log in directory.glob(f"run-*{_WANDB_LOG}")
-    ]
-    if logs and any((directory / name).is_dir() for name in _IN_WANDB_RUN):
-        return min(logs)
-    return None
+def wandb_id(path: Path) -> str:
+    """Return the id of the W&B run whose directory a path is or lies in, empty outside of any."""
+    names = map(_WANDB_RUN.match, reversed(path.parts))
+    found = next(filter(None, names), None)
+    return found[1] if found else ""
 
 
 def is_events(path: Path) -> bool:
@@ -176,15 +142,17 @@ def log_name(file: FoundFile) -> str:
     """Return the name of the log that a file is a part of."""
     if file.log:
         return file.log
-    kept = wandb_id(file.path)
-    if kept is not None:
-        return f"{WANDB}/{kept}"
     if is_events(file.path):
         folder = file.path.parent
         return str(folder.parent if _HPARAMS.fullmatch(folder.name) else folder)
     if (one := member(file.path)) is not None:
         return one.log
     return f"{file.path.parent}/{stem(file.path)}"
+
+
+def note_log(folder: Folder, log: str) -> None:
+    """Note that a folder's logs are parts of one of a name."""
+    folder.anchors = [file._replace(log=log) for file in folder.anchors]
 
 
 def stem(path: Path) -> str:
@@ -225,4 +193,4 @@ def consoles(folder: Folder) -> list[FoundFile]:
 
 
 def _is_console_copy(file: FoundFile) -> bool:
-    return file.format is console and wandb_id(file.path) is not None
+    return file.format is console and file.log.startswith(f"{WANDB}/")

@@ -17,36 +17,36 @@ import re
 from collections import defaultdict
 from functools import lru_cache
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from verl_tui.patterns import pattern
-from verl_tui.sources.discovery import naming
+from verl_tui.sources.discovery import naming, wandb_copies
 from verl_tui.sources.discovery.found import (
     WANDB,
     Folder,
     FoundFile,
     FoundRun,
-    last_part,
     log_name,
     member,
     merge_into,
+    note_log,
     one_log_each,
     stem,
-    wandb_id,
 )
 from verl_tui.sources.discovery.wandb_copies import (
+    assign_by_id,
     assign_by_title,
-    start_date,
+    has_all,
     titles,
 )
 from verl_tui.sources.files.compressed import head
-from verl_tui.sources.files.paths import RealPaths, is_folder
+from verl_tui.sources.files.paths import is_folder, status_at
 from verl_tui.sources.formats import filelogger, trainer_state
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping, Sequence
+    from collections.abc import Iterable, Mapping, Sequence
 
-    from verl_tui.sources.discovery.wandb_copies import WandbCopies
+    from verl_tui.sources.discovery.wandb_copies import Reports
 
 _START = pattern(r"[A-Z][a-z]{2}\d\d_\d\d-\d\d-\d\d_")
 """Default name of a folder of events: time and host of the start."""
@@ -57,7 +57,8 @@ _GENERIC = pattern(
     re.IGNORECASE,
 )
 """Names of folders that say what lies in them, not which run it is."""
-_VERSION = pattern(r"v(\d{1,6})-\d{8}-\d{6}")
+_NUMBER = pattern(r"(\d+)")
+_VERSION = pattern(r"v\d{1,6}-\d{8}-\d{6}")
 """ms-swift's directories, one a start: `out/v0-20261122-182019`, `out/v1-20261122-182521`, …
 (`add_version`).
 """
@@ -69,96 +70,96 @@ _RESUMED = pattern(
 """
 _LARGEST = 2**20
 """Bytes of it that are looked at."""
+_MOST_STARTS = 1000
+"""Starts that are looked at to find the first one."""
 
 
 def grouped_runs(
-    here: Folder, below: list[Folder], copies: WandbCopies
+    here: Folder, below: list[Folder], reports: Reports, young: dict[Path, str]
 ) -> list[Folder]:
-    """Return the runs that a directory and the folders below it are: none, one or several."""
-    own, kept = _split_by_wandb(here, copies.join_starts(here, _joined(here, below)))
+    """Return the runs that a directory and the folders below it are: none, one or several.
+
+    Args:
+        here: The directory.
+        below: The folders below it.
+        reports: What consoles say of the runs that W&B keeps.
+        young: Receives the logs of W&B's runs that are left out, with words on that.
+    """
+    runs = [folder for folder in below if folder.anchors]
+    runs = wandb_copies.join_starts(here, runs, reports, young)
+    own, kept = _split_by_wandb(here, _join_logs(here, runs))
     _take_extras(here, below)
     if not _is_one_run(here, own, kept):
         units = [*_split(here), *own]
+    elif has_all([here, *own], kept, reports):
+        return [merge_into(here, [*own, *kept])]
     else:
         units = [merge_into(here, own)] if here.anchors or own else []
-        if _takes_copies(units, kept, copies):
-            if here.files or units or kept:
-                return [merge_into(here, kept)]
-            return []
-    units, kept = copies.assign_by_name(units, kept)
+    units, kept = assign_by_id(units, kept, reports)
     units = [*units, *assign_by_title(units, kept, _all_names(units))]
     if here.anchors:
         return units
     return _with_extras(here, units)
 
 
-def _joined(here: Folder, below: list[Folder]) -> list[Folder]:
-    """Return the runs below a directory, with the parts of one training joined: the directories of
-    one W&B run, which gets a new one each time it is resumed, of processes, of which each may have
-    one of its own, and of starts.
-    """
-    runs = _join([folder for folder in below if folder.anchors], _wandb_ids, start_date)
-    runs = _join_event_files(here, _join(runs, _rank_logs))
-    return _join(runs, _versions, _version_number, one_log=True)
-
-
-def _join(
-    runs: list[Folder],
-    names: Callable[[Folder], tuple[Sequence[str], Sequence[str]]],
-    order: Callable[[Folder], Any] | None = None,
-    *,
-    one_log: bool = False,
-) -> list[Folder]:
-    """Merge each run into the first one that is called as it seeks; return those that are left.
-
-    Args:
-        runs: The runs.
-        names: Returns what a run seeks, and what it and what it was merged into is called.
-        order: What sorts the parts, the first one first; None where they are sorted.
-        one_log: Whether the logs of the parts continue each other.
+def _join_logs(here: Folder, runs: list[Folder]) -> list[Folder]:
+    """Merge runs with parts of one log: the directories of one W&B run, which gets a new one each
+    time it is resumed, of processes, of which each may have one of its own, and of starts.
     """
     firsts: dict[str, Folder] = {}
-    joined: set[int] = set()
-    for run in sorted(runs, key=order) if order else runs:
-        sought, called = names(run)
-        first = next(filter(None, map(firsts.get, sought)), None)
-        if first is not None:
-            for part in (first, run) if one_log else ():
-                _continue_log(part, first.directory)
+    for run in sorted(runs, key=_start):
+        log = _continued_log(here, run)
+        if log:
+            note_log(run, log)
+        logs = list(map(log_name, run.anchors))
+        first = next(filter(None, map(firsts.get, logs)), run)
+        if first is not run:
             merge_into(first, [run])
-            joined.add(id(run))
-        firsts |= dict.fromkeys(called, first or run)
-    return [run for run in runs if id(run) not in joined]
+        for each in logs:
+            firsts.setdefault(each, first)
+    left = set(map(id, firsts.values()))
+    return [run for run in runs if id(run) in left]
 
 
-def _wandb_ids(run: Folder) -> tuple[Sequence[str], Sequence[str]]:
-    known = wandb_id(run.directory)
-    return ((), ()) if known is None else ((known,), (known,))
-
-
-def _rank_logs(run: Folder) -> tuple[Sequence[str], Sequence[str]]:
-    members = (member(file.path) for file in run.anchors)
-    logs = [one.log for one in members if one is not None]
-    return logs, logs
-
-
-def _version_number(run: Folder) -> int:
-    found = _VERSION.fullmatch(run.directory.name)
-    return int(found[1]) if found else -1
-
-
-def _versions(run: Folder) -> tuple[Sequence[str], Sequence[str]]:
-    """Return the names of two directories of ms-swift, which makes another at each start: of the
-    one that a run resumed, and its own.
+def _start(run: Folder) -> list[str | int]:
+    """Return what sorts starts, the first one first: the numbers of `v2-20261122-182019` as such,
+    and of `run-20261122_235944-55ahqe14` and `offline-run-…` the time.
     """
-    if _version_number(run) < 0:
-        return (), ()
-    arguments = run.directory / "args.json"
-    try:
-        resumed = _resumed(arguments, arguments.stat().st_mtime_ns)
-    except OSError:
-        resumed = ""
-    return [resumed], [run.directory.name]
+    name = run.directory.name.removeprefix("offline-")
+    return [int(part) if part.isdecimal() else part for part in _NUMBER.split(name)]
+
+
+def _continued_log(here: Folder, run: Folder) -> str:
+    """Return the log that a start in a directory of its own says it is a part of, empty if it is
+    none.
+
+    Each start of a Hugging Face trainer has a folder of events in `runs/`. So have programs that
+    have nothing to do with each other: a trainer's state shows that they are one training, and
+    before its first checkpoint that they state the same name.
+    """
+    place = run.directory
+    if _VERSION.fullmatch(place.name):
+        return str(_first_version(place))
+    if place.parent != here.directory / "runs" or not _START.match(place.name):
+        return ""
+    if any(file.format is trainer_state for file in here.anchors):
+        return str(place.parent)
+    name = run.anchors[0].title
+    return f"{place.parent}/{name}" if name else ""
+
+
+def _first_version(place: Path) -> Path:
+    """Return the directory of the first of the starts of ms-swift that one goes on from."""
+    for _ in range(_MOST_STARTS):
+        arguments = place / "args.json"
+        try:
+            resumed = _resumed(arguments, arguments.stat().st_mtime_ns)
+        except OSError:
+            break
+        if not resumed or not is_folder(place.parent / resumed):
+            break
+        place = place.parent / resumed
+    return place
 
 
 @lru_cache(maxsize=1024)  # changed at another time it has another content
@@ -169,9 +170,8 @@ def _resumed(arguments: Path, _changed: int) -> str:
 
 def _take_extras(here: Folder, below: list[Folder]) -> None:
     """Add the samples and settings of folders without a log to the run here."""
-    ours = (None, wandb_id(here.directory))
     for folder in below:
-        if not folder.anchors and wandb_id(folder.directory) in ours:
+        if not folder.anchors and folder.wandb in ("", here.wandb):
             here.extras.extend(folder.extras)
 
 
@@ -200,13 +200,6 @@ def _is_one_run(here: Folder, own: list[Folder], kept: list[Folder]) -> bool:
     return bool(here.files or parts) and one_log_each([here, *own])
 
 
-def _takes_copies(units: list[Folder], kept: list[Folder], copies: WandbCopies) -> bool:
-    """True if what W&B kept belongs to the one run that there is."""
-    if len(kept) > 1:
-        return False
-    return not any(copies.is_foreign(unit, copy) for copy in kept for unit in units)
-
-
 def _with_extras(here: Folder, units: list[Folder]) -> list[Folder]:
     """Add the samples or settings of a directory without a log to the runs below it."""
     if not units:
@@ -220,39 +213,7 @@ def _with_extras(here: Folder, units: list[Folder]) -> list[Folder]:
         return units
     place = samples[0].path
     directory = place if is_folder(place) else place.parent
-    name = str(directory.relative_to(here.directory))
-    return [*units, Folder(directory, name, extras=samples)]
-
-
-def _join_event_files(here: Folder, runs: list[Folder]) -> list[Folder]:
-    """Join the event files of a Hugging Face trainer: each start has a folder in `runs/`.
-
-    So have programs that have nothing to do with each other: a trainer's state shows that they are
-    one training, and before its first checkpoint that they state the same name.
-    """
-    starts = [run for run in runs if _is_start(here, run)]
-    has_state = any(file.format is trainer_state for file in here.anchors)
-    if not starts or not (has_state or _state_one_name(starts)):
-        return runs
-    others = [run for run in runs if not _is_start(here, run)]
-    for folder in starts:
-        _continue_log(folder, folder.directory.parent)
-    return [*others, merge_into(starts[0], starts[1:])]
-
-
-def _state_one_name(starts: Sequence[Folder]) -> bool:
-    names = {file.title for start in starts for file in start.anchors}
-    return len(starts) > 1 and len(names) == 1 and "" not in names
-
-
-def _is_start(here: Folder, run: Folder) -> bool:
-    in_runs = run.directory.parent == here.directory / "runs"
-    return in_runs and bool(_START.match(run.directory.name))
-
-
-def _continue_log(folder: Folder, first: Path) -> None:
-    """Mark the logs of a directory as continuing those of the first one."""
-    folder.anchors = [file._replace(log=str(first)) for file in folder.anchors]
+    return [*units, Folder(directory, extras=samples)]
 
 
 def _join_same_names(own: list[Folder]) -> list[Folder]:
@@ -266,7 +227,9 @@ def _join_same_names(own: list[Folder]) -> list[Folder]:
         if len(folders) < 2 or not parts.keys().isdisjoint(map(id, folders)):
             continue
         if one_log_each(folders):
-            joined = merge_into(Folder(folders[0].directory, name, stem=name), folders)
+            joined = merge_into(
+                Folder(folders[0].directory, stem=name, wandb=folders[0].wandb), folders
+            )
             parts |= dict.fromkeys(map(id, folders), joined)
     runs = [parts.get(id(folder), folder) for folder in own]
     return list({id(run): run for run in runs}.values())
@@ -274,7 +237,7 @@ def _join_same_names(own: list[Folder]) -> list[Folder]:
 
 def _names(folder: Folder) -> list[str]:
     """Return the names that may identify a run: its folder's, and its log's if verl chose it."""
-    last = last_part(folder.name)
+    last = folder.name
     nameless = _GENERIC.fullmatch(last)
     stems = [
         stem(file.path)
@@ -307,23 +270,22 @@ def _split(here: Folder) -> list[Folder]:
             name = Path(log).name
         else:
             name = stem(file.path)
-        folder = stems.setdefault(name, Folder(here.directory, name, stem=name))
+        folder = stems.setdefault(name, Folder(here.directory, stem=name))
         folder.anchors.append(file)
     return list(stems.values())
 
 
 def named_runs(folders: list[Folder]) -> list[FoundRun]:
     """Return the runs with names that differ, each file once."""
-    real_paths = RealPaths()
-    taken: set[Path] = set()
+    taken: set[object] = set()
     runs: list[tuple[Folder, tuple[FoundFile, ...]]] = []
     for folder in folders:
-        files = _new_files(folder, taken, real_paths)
+        files = _new_files(folder, taken)
         if any(file.format for file in files):
             runs.append((folder, files))
-    names = [_own_name(folder, real_paths) for folder, _ in runs]
+    names = [_own_name(folder) for folder, _ in runs]
     places = [
-        [*real_paths.of(folder.directory).parts, *filter(None, [folder.stem])]
+        [*folder.directory.resolve().parts, *filter(None, [folder.stem])]
         for folder, _ in runs
     ]
     names = naming.distinct(names, places)
@@ -333,15 +295,15 @@ def named_runs(folders: list[Folder]) -> list[FoundRun]:
     ]
 
 
-def _new_files(
-    folder: Folder, taken: set[Path], real_paths: RealPaths
-) -> tuple[FoundFile, ...]:
+def _new_files(folder: Folder, taken: set[object]) -> tuple[FoundFile, ...]:
     """Return the files of a folder that no other run has taken; settings may be shared."""
     files = []
     for file in (*sorted(folder.anchors, key=_rank), *folder.extras):
-        real = real_paths.of(file.path)
-        if real not in taken or file.format is None:
-            taken.add(real)
+        status = status_at(file.path)
+        # a file's other names are the same file
+        known = file.path if status is None else (status.st_dev, status.st_ino)
+        if known not in taken or file.format is None:
+            taken.add(known)
             files.append(file)
     return tuple(files)
 
@@ -352,7 +314,7 @@ def _rank(file: FoundFile) -> int:
     return -1 if one is None else -one.rank
 
 
-def _own_name(folder: Folder, real_paths: RealPaths) -> str:
+def _own_name(folder: Folder) -> str:
     """Return a run's name by its experiment, by its file, or by its place."""
     if title := _specific_title(folder):
         return title
@@ -360,11 +322,11 @@ def _own_name(folder: Folder, real_paths: RealPaths) -> str:
         return folder.stem
     top = folder.top or folder.directory
     if folder.alone:
-        return naming.place_name((), real_paths.of(top).parts)
+        return naming.place_name((), top.resolve().parts)
     below = list(filter(None, [folder.stem]))
     if top in folder.directory.parents:
         below = [*folder.directory.relative_to(top).parts, *below]
-    return naming.place_name(below, real_paths.of(top).parts)
+    return naming.place_name(below, top.resolve().parts)
 
 
 def _specific_title(folder: Folder) -> str:

@@ -31,6 +31,7 @@ _SPLITS = pattern(
 )
 _DIGITS = pattern(r"\d+")
 
+EMPTY = "empty so far"
 UNKNOWN = "of no known format"
 UNSURE = "holds no step, unlike the log beside it"
 NO_STEP = "has no step so far, and no log beside it is said to be of it"

@@ -11,7 +11,8 @@ import errno
 import os
 import stat
 from collections import defaultdict
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import lru_cache
 from typing import TYPE_CHECKING, NamedTuple
 
 from verl_tui import debug_log
@@ -23,7 +24,7 @@ from verl_tui.sources.discovery.directory_entries import (
     suffix_of,
 )
 from verl_tui.sources.discovery.found import FoundFile
-from verl_tui.sources.discovery.passed_over import UNKNOWN
+from verl_tui.sources.discovery.passed_over import EMPTY, UNKNOWN
 from verl_tui.sources.files import rotated
 from verl_tui.sources.files.binary import is_binary, why_unread
 from verl_tui.sources.files.compressed import head, is_compressed, uncompressed_name
@@ -111,8 +112,8 @@ def _is_within_record(data: bytes) -> bool:
 
 
 @dataclass(slots=True)
-class _Inspection:
-    """The part of a file that has been inspected, and its format."""
+class _Look:
+    """What is known of a file by what was there of it."""
 
     size: int = -1
     """Size of the file at that time."""
@@ -122,20 +123,21 @@ class _Inspection:
     """Its first bytes."""
     begun: bool = False
     """True if so much of its beginning was there that it tells the format, whatever follows."""
-    at: int = 0
+    at: int = HEAD
     """Bytes from its beginning that hold no mark of a console."""
     known: FoundFile | None = None
-    inherited: bool = False
-    """True if that is the format of what stood there before: the file has been rewritten, and its
-    new content shows no format yet.
+    """With the format that it shows; where it has been rewritten and shows none yet, with the one
+    that it had before.
     """
+    provisional: bool = False
+    """True if it is a log by the little that was there of it."""
     binary: bool = False
     reason: str | None = None
     """What it is, where it is known to be no log."""
 
     @property
     def format(self) -> Format | None:
-        """The format that the file has been recognised as, None where it has not been."""
+        """The format that the file is known to have."""
         return self.known.format if self.known is not None else None
 
     @property
@@ -143,25 +145,6 @@ class _Inspection:
         """True if further bytes can change nothing."""
         return self.binary or (
             self.known is not None and self.known.sure and self.begun
-        )
-
-    @property
-    def is_provisional(self) -> bool:
-        """True if it is a log by the little that was there of it."""
-        by_content = self.known is not None and self.known.sure and not self.inherited
-        return by_content and not self.begun
-
-    def is_continued(self, status: os.stat_result, first: bytes) -> bool:
-        """Return whether the file is still the one that was looked at, with more bytes at most.
-
-        Args:
-            status: The file's present status.
-            first: Its first bytes: another file may have the same inode, zeros take its place.
-        """
-        return (
-            status.st_size >= self.size
-            and status.st_ino == self.inode
-            and first.startswith(self.first)
         )
 
     def has_grown_enough(self, status: os.stat_result, called: NameClass) -> bool:
@@ -173,14 +156,27 @@ class _Inspection:
         often = DEEPEST if called is NameClass.LOG else HEAD
         return not self.size <= status.st_size <= 2 * self.size or self.size < often
 
+    def is_continued(self, status: os.stat_result, begin: bytes) -> bool:
+        """Return whether the file is still the one that was looked at, with more bytes at most.
+
+        Args:
+            status: The file's present status.
+            begin: Its first bytes: another file may have the same inode, zeros take its place.
+        """
+        return (
+            status.st_size >= self.size
+            and status.st_ino == self.inode
+            and begin.startswith(self.first)
+        )
+
 
 class Probe:
     """Recognises the formats of files and remembers them."""
 
     def __init__(self) -> None:
-        self._inspections: dict[Path, _Inspection] = {}
-        self._named: dict[Path, _Inspection] = {}
-        """Those of the files that the user named."""
+        self._looks: dict[Path, _Look] = {}
+        self._assumed: dict[Path, Format] = {}
+        """The formats of files that the user named and that show none so far."""
         self.closed: dict[Path, str] = {}
         """Paths that could not be read, and why, since `begin`."""
         self._odd: defaultdict[Path, set[str]] = defaultdict(set)
@@ -192,8 +188,6 @@ class Probe:
         """Files whose format is another one than it seemed, since `begin`: only a part of their
         beginning had been there.
         """
-        self._titles: dict[Path, tuple[int, str]] = {}
-        """Files of settings with their time, and what each calls the experiment."""
 
     def begin(self) -> None:
         """Begin a scan: what could not be read may be readable now."""
@@ -201,34 +195,16 @@ class Probe:
         self.changed.clear()
         self._budget = _DEEP_BUDGET
 
-    def sizes(self, top: Path) -> dict[Path, int]:
-        """Return the sizes of the files below a directory that are called as logs are and have no
-        known format.
+    def why_unknown(self, path: Path) -> str | None:
+        """Return why a file has no known format, None for one that could not be opened, or was not
+        because of its name.
         """
-        return {
-            path: inspection.size
-            for path, inspection in self._inspections.items()
-            if inspection.known is None
-            and top in path.parents
-            and classify_name(path.name) is NameClass.LOG
-        }
-
-    def why_unknown(self, path: Path) -> str:
-        """Return why a file has no known format; empty for one that is empty or was not opened."""
-        inspection = self._inspections.get(path)
-        if inspection is None or inspection.size <= 0:
-            return ""
-        return inspection.reason or why_unread(inspection.first) or UNKNOWN
-
-    def title(self, path: Path) -> str:
-        """Return what a file of settings calls the experiment, empty if it does not."""
-        try:
-            changed = path.stat().st_mtime_ns
-            if self._titles.get(path, (None, ""))[0] != changed:
-                self._titles[path] = changed, naming.experiment_name(head(path, HEAD))
-        except OSError:
-            return ""
-        return self._titles[path][1]
+        look = self._looks.get(path)
+        if look is None or path in self.closed:
+            return None
+        if look.size <= 0:
+            return EMPTY
+        return look.reason or why_unread(look.first) or UNKNOWN
 
     def note(self, path: Path, error: Exception) -> None:
         """Note why a path that may be a log could not be read."""
@@ -238,10 +214,6 @@ class Probe:
         elif number not in _GONE:
             self.closed[path] = reason_of(error)
             debug_log.note_error(f"looking at {path}", error)
-        inspection = self._inspections.get(path)
-        if inspection is not None and inspection.known is None:
-            # why it cannot be read says more of it than that it has no format
-            del self._inspections[path]
 
     def known(self, path: Path, *, doubted: bool = False) -> FoundFile | None:
         """Return a file with its format, None if it has none (yet).
@@ -250,22 +222,20 @@ class Probe:
             path: The file.
             doubted: Whether a console needs more than a mark to be sure.
         """
-        inspection = self._inspections.get(path)
-        if inspection is not None and inspection.is_final:
-            return inspection.known
+        look = self._looks.get(path)
+        if look is not None and look.is_final:
+            return look.known
         called = classify_name(path.name)
-        if inspection is None and not self._may_open(path, called):
+        if look is None and not self._may_open(path, called):
             return None
-        inspection = inspection or _Inspection()
         try:
-            self._look(path, inspection, called)
-            known = inspection.known
-            if doubted and known is not None and _is_doubtful(known):
-                inspection.known = known._replace(sure=False)
+            look = self._look(path, path, called)
+            if doubted and look.known is not None and _is_doubtful(look.known):
+                look.known = look.known._replace(sure=False)
         except Exception as error:  # noqa: BLE001 - a net at the border: it costs this file alone
             self.note(path, error)
             return None
-        return inspection.known
+        return look.known
 
     def named(self, path: Path) -> FoundFile:
         """Return a file that the user named, with its format.
@@ -276,49 +246,20 @@ class Probe:
         kind = _QUOTES.get(path.suffix.lower())
         if kind is not None:
             raise NoLogError(f"is {kind}, not a log: save what was printed as text")
-        status, begin = _begun(rotated.newest_part(path))
-        look = self._named.get(path) or _Inspection(status.st_size, status.st_ino)
-        # A file that was cut or replaced is read as before until it shows another format.
-        drops = look.is_continued(status, begin[:_FIRST]) and not look.inherited
-        format = format_of(uncompressed_name(path), begin)
-        if format is None and (look.known is None or drops):
-            format = _assumed(path, begin)
-        found = FoundFile(path, format) if format is not None else None
-        self._note(path, look, found, status, begin, drops=drops)
-        self._named[path] = look
-        if look.known is None:
-            why = why_unread(begin) or "a binary file, not a log"
-            raise NoLogError(f"is {why}")
-        return look.known._replace(title=naming.experiment_name(begin))
-
-    def _note(
-        self,
-        path: Path,
-        inspection: _Inspection,
-        known: FoundFile | None,
-        status: os.stat_result,
-        begin: bytes,
-        *,
-        drops: bool,
-    ) -> None:
-        """Note the result of a look at a file.
-
-        Args:
-            path: The file.
-            inspection: What was known of it.
-            known: The format that it shows.
-            status: Its status.
-            begin: Its first bytes.
-            drops: Whether a file that shows no format has none; else it keeps the one it had.
-        """
-        before = inspection.format
-        inspection.inherited = known is None and before is not None and not drops
-        inspection.known = inspection.known if inspection.inherited else known
-        inspection.first = begin[:_FIRST]
-        inspection.size = status.st_size
-        inspection.inode = status.st_ino
-        if before not in (None, inspection.format):
+        part = rotated.newest_part(path)
+        try:
+            begin = beginning(part).data
+            known = self._look(path, part, NameClass.LOG).known
+        except OSError as error:
+            raise NoLogError(reason_of(error)) from None
+        if not begin.strip():
+            raise NoLogError(EMPTY, waits=True)
+        if known is None:
+            format = self._assumed[path] = _assumed(path, begin)
+            return FoundFile(path, format, title=naming.experiment_name(begin))
+        if self._assumed.pop(path, known.format) is not known.format:
             self.changed.add(path)
+        return known._replace(path=path)
 
     def _may_open(self, path: Path, called: NameClass) -> bool:
         """Return whether a file may be a log by its name; not many of any name are opened."""
@@ -331,76 +272,102 @@ class Probe:
         opened_here.add(path.name)
         return True
 
-    def _look(self, path: Path, inspection: _Inspection, called: NameClass) -> None:
-        """Look at a file, if it is new or has grown enough."""
-        status = path.stat()
+    def _look(self, path: Path, part: Path, called: NameClass) -> _Look:
+        """Return what is known of a file; look at it if it is new or has grown enough.
+
+        Args:
+            path: The file.
+            part: What holds its newest lines.
+            called: The class of its name.
+        """
+        before = self._looks.get(path, _Look())
+        if before.is_final:
+            return before
+        status = part.stat()
         if not stat.S_ISREG(status.st_mode):
-            inspection.known = None
-            return
-        if inspection.has_grown_enough(status, called):
-            begin = head(path, _START)
-            continued = inspection.is_continued(status, begin[:_FIRST])
-            provisional = inspection.is_provisional
-            known = None
-            if not inspection.begun or not continued:
-                known = self._by_beginning(path, inspection, begin, called)
-            known = known or self._as_console(path, inspection, status.st_size, called)
-            # A file known by its bar, or rewritten, remains a log until it shows more.
-            drops = continued and (provisional or inspection.binary)
-            self._note(path, inspection, known, status, begin, drops=drops)
-        self._inspections[path] = inspection
+            return _Look()
+        if not before.has_grown_enough(status, called):
+            return before
+        look = self._looks[path] = self._looked(part, before, status, called)
+        if before.format not in (None, look.format):
+            self.changed.add(path)
+        return look
+
+    def _looked(
+        self, part: Path, before: _Look, status: os.stat_result, called: NameClass
+    ) -> _Look:
+        """Return what is known of a file after another look."""
+        begin = head(part, _START)
+        continued = before.is_continued(status, begin)
+        look = replace(before) if continued else _Look(known=before.known)
+        look.size = status.st_size
+        look.inode = status.st_ino
+        look.first = begin[:_FIRST]
+        found = None if look.begun else _by_beginning(part, look, begin, called)
+        found = found or self._as_console(part, look, called)
+        # what has been a log by its bar, or was rewritten, remains one until it shows more
+        if found is not None or (continued and (look.provisional or look.binary)):
+            look.known = found
+        look.provisional = found is not None and found.sure and not look.begun
+        return look
 
     def _as_console(
-        self, path: Path, inspection: _Inspection, size: int, called: NameClass
+        self, path: Path, look: _Look, called: NameClass
     ) -> FoundFile | None:
         """Look for what shows that a text is a console behind its beginning."""
-        if (
-            inspection.binary
-            or called is not NameClass.LOG
-            or suffix_of(path.name) not in _TEXTS
-        ):
+        named = called is NameClass.LOG and suffix_of(path.name) in _TEXTS
+        if look.binary or not named:
             return None
-        return self._deeper(path, inspection, size) or _by_signs(path, size)
+        return self._deeper(path, look) or _by_signs(path, look.size)
 
-    def _by_beginning(
-        self, path: Path, inspection: _Inspection, begin: bytes, called: NameClass
-    ) -> FoundFile | None:
-        inspection.begun = False
-        inspection.binary = is_binary(begin) and len(begin) >= _START
-        if len(begin) >= _START and not inspection.binary:
-            begin, inspection.begun = beginning(path)
-        if not begin.strip():
-            return None
-        format = format_of(uncompressed_name(path), begin)
-        if called is NameClass.ODD and format is console and not console.is_sure(begin):
-            format = None  # with any name a console needs more than a mark
-        inspection.reason = no_logs.reason(begin) if format is None else None
-        if format is None:
-            return None
-        return FoundFile(path, format, title=naming.experiment_name(begin))
-
-    def _deeper(
-        self, path: Path, inspection: _Inspection, size: int
-    ) -> FoundFile | None:
+    def _deeper(self, path: Path, look: _Look) -> FoundFile | None:
         """Look for a console's marks after the beginning: up to `DEEPEST`, then at the end only."""
-        if is_compressed(path) or size <= HEAD:
+        if is_compressed(path):
             return None
-        at = min(max(inspection.at, HEAD), size)
+        places = [*range(look.at, min(look.size, DEEPEST), _WINDOW - _OVERLAP)]
+        if look.size > DEEPEST:
+            places.append(look.size - _WINDOW + _OVERLAP)
         with opened(path) as file:
-            while at < min(size, DEEPEST) and self._budget > 0:
+            for at in places:
+                if self._budget <= 0:
+                    break
                 data = os.pread(file.fileno(), _WINDOW, at - _OVERLAP)
                 self._budget -= len(data)
                 if console.matches(path, data):
                     return FoundFile(path, console)
-                if len(data) <= _OVERLAP:
-                    break
-                at += len(data) - _OVERLAP
-            inspection.at = at
-            if size > DEEPEST and console.matches(
-                path, os.pread(file.fileno(), _WINDOW, size - _WINDOW)
-            ):
-                return FoundFile(path, console)
+                look.at = min(at, DEEPEST)
         return None
+
+
+def title_in(path: Path) -> str:
+    """Return what a file of settings calls the experiment, empty if it does not."""
+    try:
+        return _title_in(path, path.stat().st_mtime_ns)
+    except OSError:
+        return ""
+
+
+@lru_cache(maxsize=2**15)
+def _title_in(path: Path, _changed: int) -> str:
+    return naming.experiment_name(head(path, HEAD))
+
+
+def _by_beginning(
+    path: Path, look: _Look, begin: bytes, called: NameClass
+) -> FoundFile | None:
+    """Recognise a file by its beginning; note whether that was there in full."""
+    look.binary = is_binary(begin) and len(begin) >= _START
+    if len(begin) >= _START and not look.binary:
+        begin, look.begun = beginning(path)
+    if not begin.strip():
+        return None
+    format = format_of(uncompressed_name(path), begin)
+    if called is NameClass.ODD and format is console and not console.is_sure(begin):
+        format = None  # with any name a console needs more than a mark
+    look.reason = no_logs.reason(begin) if format is None else None
+    if format is None:
+        return None
+    return FoundFile(path, format, title=naming.experiment_name(begin))
 
 
 def _is_doubtful(file: FoundFile) -> bool:
@@ -409,30 +376,18 @@ def _is_doubtful(file: FoundFile) -> bool:
     return is_console and not console.is_sure(head(file.path, HEAD))
 
 
-def _begun(path: Path) -> tuple[os.stat_result, bytes]:
-    """Return the status and the first bytes of a file; raises NoLogError where there are none."""
-    try:
-        data = beginning(path).data
-        status = path.stat()
-    except OSError as error:
-        raise NoLogError(reason_of(error)) from None
-    if not data.strip():
-        raise NoLogError("empty so far", waits=True)
-    return status, data
-
-
-def _assumed(path: Path, begin: bytes) -> Format | None:
-    """Return how a text is read whose beginning fits no format yet; None for what is no text.
+def _assumed(path: Path, begin: bytes) -> Format:
+    """Return how a text is read whose beginning fits no format yet.
 
     Raises:
-        NoLogError: It is known to be something else.
+        NoLogError: It is no text, or known to be something else.
     """
     if (what := no_logs.reason(begin)) is not None:
         raise NoLogError(f"is {what}")
     if no_logs.is_single(begin):
         raise NoLogError(f"holds {no_logs.SINGLE}", waits=True)
     if is_binary(begin):
-        return None
+        raise NoLogError(f"is {why_unread(begin) or 'a binary file, not a log'}")
     is_json = uncompressed_name(path).suffix in (".jsonl", ".json")
     return tutorial if is_json else console
 

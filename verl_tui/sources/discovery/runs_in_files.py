@@ -9,12 +9,13 @@ from __future__ import annotations
 
 import sqlite3
 from contextlib import closing
-from typing import TYPE_CHECKING
+from pathlib import Path
+from typing import TYPE_CHECKING, NamedTuple
 
 from verl_tui.sources.discovery import naming
 from verl_tui.sources.discovery.found import FoundRun, stem
 from verl_tui.sources.files.compressed import head
-from verl_tui.sources.files.paths import unescaped
+from verl_tui.sources.files.paths import status_at, unescaped
 from verl_tui.sources.formats import metrics_csv
 from verl_tui.sources.formats.prometheus_text import reader as exposition
 from verl_tui.sources.formats.prometheus_text.reader import NOBODYS, parts_of
@@ -24,7 +25,6 @@ from verl_tui.sources.formats.trackio import database
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
-    from pathlib import Path
 
     from verl_tui.sources.discovery.found import FoundFile
     from verl_tui.sources.formats.prometheus_text.scrapes import Scrape
@@ -35,6 +35,21 @@ by its file.
 """
 _LONGEST_HEADER = 2**20
 """Bytes of a table's header that are looked at."""
+_LATEST = """
+    SELECT run_name FROM (
+        SELECT run_name, 0 AS written, id FROM configs
+        UNION ALL SELECT run_name, 1, max(id) FROM metrics GROUP BY run_name
+    ) ORDER BY written, id
+"""
+"""The names in a database of trackio, the run that was written last at the end."""
+
+
+class _RunsInFile(NamedTuple):
+    stamp: tuple[tuple[float, int], ...]
+    """Time and size of the file, and of what SQLite has not put into it yet."""
+    parts: RunParts
+    left_out: int = 0
+    """Further runs, which are not shown."""
 
 
 def is_trackio(file: FoundFile) -> bool:
@@ -46,17 +61,14 @@ class RunsInFiles:
     """The runs in files of several; looks again only where one has changed."""
 
     def __init__(self) -> None:
-        self._known: dict[Path, tuple[tuple[float, int], RunParts]] = {}
-        self._left_out: dict[Path, int] = {}
-        self._stored: dict[Path, tuple[int, dict[str, None]]] = {}
-        """By database: the last row looked at, and the names in the order of their last rows."""
+        self._known: dict[Path, _RunsInFile] = {}
 
     @property
     def passed(self) -> Iterator[tuple[Path, str]]:
         """The files some of whose runs are not shown, and how many."""
-        for path, count in self._left_out.items():
-            if count:
-                yield path, f"{count:,} further runs in it are not shown"
+        for path, known in self._known.items():
+            if known.left_out:
+                yield path, f"{known.left_out:,} further runs in it are not shown"
 
     def split(self, runs: Iterable[FoundRun]) -> list[FoundRun]:
         """Return runs, and each run in a file of several unless it is of the logs beside it.
@@ -92,50 +104,22 @@ class RunsInFiles:
         """Return the runs in a file; none where it is one run, or cannot be read."""
         path = file.path
         find = _FINDERS.get(file.format.name if file.format is not None else "")
-        try:
-            if is_trackio(file):
-                return self._in_database(path)
-            if find is None:
-                return {}
-            found = path.stat()
-            stamp = found.st_mtime, found.st_size
-            known = self._known.get(path)
-            if known is None or known[0] != stamp:
-                parts, left_out = find(path)
-                shown = dict([*parts.items()][: MOST_RUNS + 1])
-                known = self._known[path] = stamp, shown
-                self._left_out[path] = left_out + len(parts) - len(shown)
-        except (OSError, ValueError):
+        if find is None:
             return {}
-        return known[1]
+        known = self._known.get(path, _RunsInFile((), {}))
+        stamp = tuple(map(_stamp, (path, Path(f"{path}-wal"))))
+        if known.stamp != stamp:
+            try:
+                known = _RunsInFile(stamp, *find(path))
+            except (OSError, ValueError, sqlite3.Error):
+                return known.parts
+            self._known[path] = known
+        return known.parts
 
-    def _in_database(self, path: Path) -> RunParts:
-        """Return a database's runs, the last written one at the end; reads only rows added since
-        the last look.
-        """
-        last, names = self._stored.get(path, (0, {}))
-        try:
-            with closing(database.open_database(path)) as opened:
-                configured = opened.execute(
-                    "SELECT run_name FROM configs ORDER BY id"
-                ).fetchall()
-                added = opened.execute(
-                    "SELECT run_name, max(id) FROM metrics WHERE id > ?"
-                    " GROUP BY run_name ORDER BY max(id)",
-                    (last,),
-                ).fetchall()
-        except (sqlite3.Error, OSError, UnicodeDecodeError):
-            configured, added = [], []
-        for (run,) in configured:
-            names.setdefault(str(run))
-        for run, at in added:
-            names.pop(str(run), None)
-            names[str(run)] = None
-            last = max(last, at)
-        self._stored[path] = last, names
-        return {
-            name.replace("\0", "") or "unnamed": naming.visible(name) for name in names
-        }
+
+def _stamp(path: Path) -> tuple[float, int]:
+    status = status_at(path)
+    return (0.0, 0) if status is None else (status.st_mtime, status.st_size)
 
 
 def _names_of_logs(run: FoundRun, parts: Mapping[FoundFile, RunParts]) -> set[str]:
@@ -154,9 +138,19 @@ def _other_runs(file: FoundFile, parts: RunParts, called: str) -> Iterator[Found
         yield FoundRun(name or called, one.path, (one,))
 
 
+def _in_database(path: Path) -> tuple[RunParts, int]:
+    with closing(database.open_database(path)) as opened:
+        names = [str(name) for (name,) in opened.execute(_LATEST)]
+    last = dict.fromkeys(reversed(names))
+    return {
+        name.replace("\0", "") or "unnamed": naming.visible(name)
+        for name in reversed(last)
+    }, 0
+
+
 def _in_table(path: Path) -> tuple[RunParts, int]:
     parts = metrics_csv.runs_in(head(path, _LONGEST_HEADER))
-    return {part: unescaped(part) for part in parts}, 0
+    return _first({part: unescaped(part) for part in parts}, 0)
 
 
 def _on_page(path: Path) -> tuple[RunParts, int]:
@@ -173,10 +167,20 @@ def _on_page(path: Path) -> tuple[RunParts, int]:
         if len(parts) == 1 or not has_any:
             del parts[NOBODYS]
     names = {part: "" if part == NOBODYS else unescaped(part) for part in parts}
-    return names, found.left_out
+    return _first(names, found.left_out)
 
 
-_FINDERS = {exposition.name: _on_page, metrics_csv.name: _in_table}
+def _first(parts: RunParts, left_out: int) -> tuple[RunParts, int]:
+    """Return the first runs, and how many are left out."""
+    shown = dict([*parts.items()][: MOST_RUNS + 1])
+    return shown, left_out + len(parts) - len(shown)
+
+
+_FINDERS = {
+    exposition.name: _on_page,
+    metrics_csv.name: _in_table,
+    database.name: _in_database,
+}
 """What finds the runs in a file, by the name of its format."""
 
 

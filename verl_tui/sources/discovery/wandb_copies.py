@@ -1,11 +1,17 @@
 """Assign the runs that W&B keeps in `wandb/`, one directory a start, to the logs of the trainings.
 
 1. Runs of one id are one: W&B resumed it.
-2. Of the runs that one console says it reports to, those are one that go on from each other.
+2. Of the runs that one console says it reports to, those that are called alike are one.
 3. A run belongs to the only log that names it, or has the same name.
 
-The consoles have to be read for this, and a training names its W&B run before its first step. So
-where there are several, a run is left out until it has a step and the consoles have been read.
+wandb prints at the start of a program (sdk/wandb_run.py) `wandb: Run data is saved locally in
+/home/me/wandb/offline-run-20261122_235944-55ahqe14`, where it is online also `wandb: 🚀 View run at
+https://wandb.ai/me/letters/runs/55ahqe14`, and at the end `wandb: Find logs at:
+./wandb/offline-run-20261122_235944-55ahqe14/logs`. Lines about runs that are only read (`wandb:
+Restoring run …`, `wandb: Downloading …`) name no run of the program's own.
+
+A training names its run before its first step. So where there are several, a run is left out as
+long as it has no step.
 """
 
 from __future__ import annotations
@@ -14,8 +20,9 @@ from functools import lru_cache
 from itertools import chain
 from typing import TYPE_CHECKING
 
+from verl_tui.patterns import pattern
 from verl_tui.records import MetricRows
-from verl_tui.sources.discovery import naming, passed_over
+from verl_tui.sources.discovery import passed_over
 from verl_tui.sources.discovery.found import (
     WANDB,
     Folder,
@@ -23,188 +30,143 @@ from verl_tui.sources.discovery.found import (
     last_part,
     log_name,
     merge_into,
-    wandb_id,
+    note_log,
 )
 from verl_tui.sources.files.paths import file_size
-from verl_tui.sources.files.tail import opened
+from verl_tui.sources.files.tail import CHUNK, opened
 from verl_tui.sources.formats import record_log
 from verl_tui.sources.formats.wandb import reader as wandb
+from verl_tui.sources.source import follower
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
     from pathlib import Path
 
     from verl_tui.sources.discovery.found import FoundFile
+    from verl_tui.sources.files.tail import Follower
+
+_LONGEST = 4096
+"""Bytes of a line that names a run."""
+_REPORTS = pattern(
+    rb"wandb(?:\x1b\[[\d;]{0,16}m){0,4}: +"
+    rb"(?:(?:Run data is saved locally in|Find logs at:|wandb sync) [^\r\n]{0,600}?"
+    rb"run-\d{8}_\d{6}-"
+    rb"|\W{0,40}View run [^\r\n]{0,600}?/runs/)"
+    rb"([^/\\?\s\x1b]{1,128})(?=[/\\?\s\x1b])"
+)
+
+
+class Reports:
+    """The ids of W&B's runs that consoles say they report to; reads what was appended."""
+
+    def __init__(self) -> None:
+        self._known: dict[Path, tuple[Follower, bytearray, dict[str, None]]] = {}
+        """What reads each console, the end of what was read, and the ids."""
+
+    def of(self, console: FoundFile) -> list[str]:
+        """Return the ids that a console names, in their order."""
+        path = console.path
+        if path not in self._known:
+            self._known[path] = follower(path), bytearray(), {}
+        tail, end, ids = self._known[path]
+        more = True
+        try:
+            while more:
+                chunk = tail.read(CHUNK)
+                more = chunk.more
+                end += chunk.data
+                for found in _REPORTS.finditer(end) if b"wandb" in end else ():
+                    ids[found[1].decode("utf-8", "replace")] = None
+                del end[:-_LONGEST]
+        except OSError:
+            pass
+        return list(ids)
 
 
 @lru_cache(maxsize=1024)
-def _first_step(path: Path, _size: int) -> int | None:
-    """Return the first step of training in a run's log of a size, None where it has none; many
-    trainers validate before the first, and call that 0.
+def _has_step(path: Path, _size: int) -> bool:
+    """Return whether a run's log of a size holds a step of training; many trainers validate before
+    the first, and call that 0.
     """
     reader = wandb.reader(path)
     try:
         with opened(path) as file:
             while data := file.read(record_log.BLOCK):
                 rows = [one for one in reader.feed(data) if isinstance(one, MetricRows)]
-                made = chain.from_iterable(one.steps for one in rows if one.progress)
-                if step := min(filter(lambda step: step > 0, made), default=None):
-                    return step
+                if any(max(one.steps, default=0) > 0 for one in rows if one.progress):
+                    return True
     except OSError:
         pass
-    return None
+    return False
 
 
-class WandbCopies:
-    """W&B's runs; remembers from one look to the next how far they have got."""
+def join_starts(
+    here: Folder, runs: list[Folder], reports: Reports, young: dict[Path, str]
+) -> list[Folder]:
+    """Return runs without those that are too young to be assigned; note of the starts of one
+    training that its console names that they are one log.
 
-    def __init__(self) -> None:
-        self._reported: Mapping[Path, Sequence[str]] | None = None
-        self._steps: dict[Path, int | None] = {}
-        """The first step in each log that was looked at."""
-        self._before: dict[Path, int | None] = {}
-        """The same as of the look before."""
-        self.left = False
-        """True if runs were left out at this look."""
-        self.stepless: dict[Path, str] = {}
-        """Logs of runs left out that will not be shown before they make a step, with words on
-        that.
-        """
-
-    def begin(self, reported: Mapping[Path, Sequence[str]] | None) -> None:
-        """Begin a look at the file system.
-
-        Args:
-            reported: Consoles, and the ids of the runs that each has reported to so far, in their
-                order; None if they are not read.
-        """
-        self._reported = reported
-        self._before = dict(self._steps)
-        self.left = False
-        self.stepless = {}
-
-    def join_starts(self, here: Folder, runs: list[Folder]) -> list[Folder]:
-        """Join the starts of one training that its console names; leave undecided ones out."""
-        copies = _by_id(runs)
-        logs = list(chain.from_iterable(map(consoles, (here, *runs))))
-        if self._reported is None or not copies or not logs:
-            return runs
-        gone: set[int] = set()
-        ids = list(map(self._ids, logs))
-        for own in ids:
-            self._chain(list(filter(None, map(copies.get, own))), gone)
-        if len(copies) > 1 or len(set(map(log_name, logs))) > 1:
-            names = set(chain.from_iterable(ids))
-            for copy in _without(copies.values(), gone):
-                if _is_near(here, copy) and self._leaves(copy, names):
-                    gone.add(id(copy))
-        return _without(runs, gone)
-
-    def assign_by_name(
-        self, units: list[Folder], kept: list[Folder]
-    ) -> tuple[list[Folder], list[Folder]]:
-        """Assign runs to the only log that names them; return the logs and the runs left over."""
-        copies = _by_id([*units, *kept]).values()
-        there = set().union(*map(_all_ids, copies))
-        reports = [(unit, self._named_by(unit) & there) for unit in units]
-        given: set[int] = set()
-        for copy in copies:
-            mine = _all_ids(copy)
-            owners = [
-                unit
-                for unit, ids in reports
-                if ids and ids <= mine and unit is not copy
-            ]
-            if len(owners) == 1:
-                merge_into(owners[0], [copy])
-                given.add(id(copy))
-        return _without(units, given), _without(kept, given)
-
-    def is_foreign(self, log: Folder, copy: Folder) -> bool:
-        """Return whether a log says that it reports to other runs than this one."""
-        named = self._named_by(log)
-        return bool(named) and not named & _all_ids(copy)
-
-    def _named_by(self, log: Folder) -> set[str]:
-        """Return the ids of all runs that a log reports to."""
-        return set(chain.from_iterable(map(self._ids, consoles(log))))
-
-    def _ids(self, file: FoundFile) -> Sequence[str]:
-        return (self._reported or {}).get(file.path, ())
-
-    def _chain(self, starts: Sequence[Folder], gone: set[int]) -> None:
-        """Join each start that goes on from the one before; add it to those that are gone.
-
-        A start that begins at the first step again is another training, or the same from scratch:
-        this cannot be decided.
-        """
-        first: Folder | None = None
-        begun = 0
-        for start in starts:
-            step = self._step(start)
-            if step is None or id(start) in gone:
-                continue
-            if first is not None and step > begun:
-                log = f"{WANDB}/{wandb_id(first.directory)}"
-                for folder in (first, start):
-                    folder.anchors = [file._replace(log=log) for file in folder.anchors]
-                merge_into(first, [start])
-                gone.add(id(start))
-            else:
-                first, begun = start, step
-
-    def _leaves(self, copy: Folder, names: set[str]) -> bool:
-        """Return whether to leave a run out at this look: as long as it has no step, and until the
-        consoles had the time to name it.
-        """
-        logs = _kept(copy)
-        if not logs:
-            return False
-        named = wandb_id(copy.directory) in names
-        step = self._step(copy)
-        if step is not None and (named or self._before.get(logs[0]) is not None):
-            return False
-        self.left = True
-        if step is None and logs[0] in self._before and not named:
-            self.stepless |= dict.fromkeys(logs, passed_over.NO_STEP)
-        return True
-
-    def _step(self, copy: Folder) -> int | None:
-        """Return the first step that a run has made, None if it has made none or its log is
-        gone.
-        """
-        for path in _kept(copy):
-            if self._steps.get(path) is None:
-                self._steps[path] = _first_step(path, file_size(path))
-            return self._steps[path]
-        return None
-
-
-def _by_id(runs: Iterable[Folder]) -> dict[str, Folder]:
-    return {one: run for run in runs if (one := wandb_id(run.directory)) is not None}
-
-
-def _without(folders: Iterable[Folder], gone: set[int]) -> list[Folder]:
-    return [folder for folder in folders if id(folder) not in gone]
-
-
-def _is_near(here: Folder, copy: Folder) -> bool:
-    """Return whether logs in a directory, or anywhere below it, may be of a run that W&B keeps
-    there.
+    Args:
+        here: The directory in and below which the runs lie.
+        runs: The runs.
+        reports: What consoles say.
+        young: Receives the logs of runs left out that no console names, with words on that.
     """
-    above = copy.directory.relative_to(here.directory).parts[:-2]
-    if not above or consoles(here):
-        return True
-    return len(above) == 1 and naming.is_generic(above[0])
+    copies = _by_id(runs)
+    logs = list(chain.from_iterable(map(consoles, (here, *runs))))
+    if not copies or not logs:
+        return runs
+    named = list(map(reports.of, logs))
+    gone: set[int] = set()
+    if len(copies) > 1 or len(set(map(log_name, logs))) > 1:
+        gone = {id(copy) for copy in copies.values() if _is_young(copy)}
+        for one in copies.keys() - set(chain.from_iterable(named)):
+            if id(copies[one]) in gone:
+                young |= dict.fromkeys(_kept(copies[one]), passed_over.NO_STEP)
+    for ids in named:
+        starts = list(filter(None, map(copies.get, ids)))
+        _note_one_log(_without(starts, gone))
+    return _without(runs, gone)
 
 
-def _kept(copy: Folder) -> list[Path]:
-    """Return W&B's logs of a run."""
-    return [file.path for file in copy.anchors if file.format is wandb]
+def _note_one_log(starts: Iterable[Folder]) -> None:
+    """Note which of the starts that a console names are one log: those that are called alike."""
+    firsts: dict[tuple[str, ...], str] = {}
+    for start in starts:
+        own = f"{WANDB}/{start.wandb}"
+        note_log(start, firsts.setdefault(tuple(titles(start)), own))
 
 
-def _all_ids(copy: Folder) -> set[str]:
-    return {one for path in _kept(copy) if (one := wandb_id(path)) is not None}
+def _is_young(copy: Folder) -> bool:
+    """Return whether a run has made no step so far."""
+    kept = _kept(copy)
+    return bool(kept) and not any(_has_step(path, file_size(path)) for path in kept)
+
+
+def assign_by_id(
+    units: list[Folder], kept: list[Folder], reports: Reports
+) -> tuple[list[Folder], list[Folder]]:
+    """Assign runs to the only log that names them; return the logs and the runs left over."""
+    copies = _by_id([*units, *kept]).values()
+    there = set().union(*map(_all_ids, copies))
+    named = [(unit, _named_by(unit, reports) & there) for unit in units if there]
+    given: set[int] = set()
+    for copy in copies:
+        mine = _all_ids(copy)
+        logs = [unit for unit, ids in named if ids and ids <= mine and unit is not copy]
+        if len(logs) == 1:
+            merge_into(logs[0], [copy])
+            given.add(id(copy))
+    return _without(units, given), _without(kept, given)
+
+
+def has_all(units: Iterable[Folder], kept: Sequence[Folder], reports: Reports) -> bool:
+    """Return whether what W&B keeps belongs to the one run that there is: unless there are several,
+    or its console says that it reports to others.
+    """
+    mine = set().union(*map(_all_ids, kept))
+    named = [_named_by(unit, reports) for unit in units] if mine else []
+    return len(kept) <= 1 and not any(map(mine.isdisjoint, filter(None, named)))
 
 
 def assign_by_title(
@@ -220,18 +182,13 @@ def assign_by_title(
         named: The logs by all that they are called.
     """
     left = []
-    for copy in sorted(kept, key=start_date):
+    for copy in kept:
         logs = [unit for title in titles(copy) for unit in named.get(title, ())]
         if len(logs) == 1:
             merge_into(logs[0], [copy])
         elif _stated_titles(copy) or not units:
             left.append(copy)
     return left
-
-
-def start_date(copy: Folder) -> str:
-    """Return when a run of W&B began, as the name of its directory says it."""
-    return copy.directory.name.removeprefix("offline-")
 
 
 def titles(copy: Folder) -> list[str]:
@@ -246,3 +203,25 @@ def _stated_titles(copy: Folder) -> list[str]:
     """
     stated = map(wandb.run_title, _kept(copy))
     return [title for title in stated if title is not None]
+
+
+def _named_by(log: Folder, reports: Reports) -> set[str]:
+    """Return the ids of all runs that a log reports to."""
+    return set(chain.from_iterable(map(reports.of, consoles(log))))
+
+
+def _by_id(runs: Iterable[Folder]) -> dict[str, Folder]:
+    return {run.wandb: run for run in runs if run.wandb}
+
+
+def _without(folders: Iterable[Folder], gone: set[int]) -> list[Folder]:
+    return [folder for folder in folders if id(folder) not in gone]
+
+
+def _kept(copy: Folder) -> list[Path]:
+    """Return W&B's logs of a run."""
+    return [file.path for file in copy.anchors if file.format is wandb]
+
+
+def _all_ids(copy: Folder) -> set[str]:
+    return {path.stem.removeprefix("run-") for path in _kept(copy)}

@@ -79,8 +79,7 @@ class CompressedTail:
         self._member: zlib._Decompress | None = None
         """The member that has begun and not ended."""
         self._damage: str | None = None
-        self._damaged: tuple[int, float | None] | None = None
-        """Size and time of the file that was damaged."""
+        """Why the rest cannot be had."""
 
     @property
     def offset(self) -> int:
@@ -106,32 +105,18 @@ class CompressedTail:
             OSError: The file is gone, may not be read, or is damaged; what comes before the damage
                 has been returned.
         """
-        again = self._mended() if self._damage is not None else None
-        if self._waiting:
-            return Chunk(self._take(limit), again, more=True)
-        chunk = self._tail.read(_SLICE)
-        self._waiting = chunk.data
+        chunk = Chunk(b"", more=True)
+        if not self._waiting:
+            chunk = self._tail.read(_SLICE)
+            self._waiting = chunk.data
         if chunk.restarted is not None:
-            self._member = None
+            self._member = self._damage = None
+        if self._damage is not None:
+            self._waiting = b""  # what is appended behind damage mends nothing
+            raise OSError(self._damage)
         data = self._take(limit)
         more = chunk.more or bool(self._waiting) or self._damage is not None
-        return Chunk(data, again or chunk.restarted, more=more)
-
-    def _mended(self) -> str:
-        """Start over where a damaged file has been written anew; return that it has. What is
-        appended behind the damage mends nothing.
-
-        Raises:
-            OSError: It has not.
-        """
-        before = self._damaged
-        began = self._tail.read(0).restarted
-        self._damaged = self._tail.size, self._tail.modified
-        grown = before is None or self._tail.size > before[0]
-        if began is None and (grown or before == self._damaged):
-            raise OSError(self._damage)
-        CompressedTail.__init__(self, self.path)
-        return "file was rewritten"
+        return Chunk(data, chunk.restarted, more=more)
 
     def _take(self, limit: int) -> bytes:
         """Return what the waiting bytes hold, at most so much of it."""

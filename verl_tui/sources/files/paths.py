@@ -25,7 +25,7 @@ def one_spelling(path: str) -> Path:
         absolute = Path(os.path.realpath(Path(*parts[:stop])), *parts[stop:])
     real = Path(os.path.realpath(absolute))
     hidden = {part for part in real.parts if part.startswith(".")} - {*absolute.parts}
-    followed = os.path.islink(absolute) and is_file(real)  # noqa: PTH114 - see `_has_to_be_asked`
+    followed = os.path.islink(absolute) and is_file(real)  # noqa: PTH114 - pathlib's may raise
     if followed and real.suffix == absolute.suffix and not hidden:
         return real
     return absolute
@@ -87,32 +87,3 @@ def escaped(name: str) -> str:
 def unescaped(part: str) -> str:
     """Return the name that the last part of a path stands for."""
     return part.replace("%2F", "/").replace("%25", "%").replace("%00", "")
-
-
-class RealPaths:
-    """Where paths lead when all links are followed, for one look at the file system.
-
-    A directory is asked once for all that lies in it.
-    """
-
-    def __init__(self) -> None:
-        self._known: dict[Path, Path] = {}
-
-    def of(self, path: Path) -> Path:
-        """Return where a path leads, as `Path.resolve` does."""
-        below: list[Path] = []
-        while path not in self._known and not _has_to_be_asked(path):
-            below.append(path)
-            path = path.parent
-        if path not in self._known:
-            self._known[path] = path.resolve()
-        real = self._known[path]
-        for each in reversed(below):
-            self._known[each] = real = real / each.name
-        return real
-
-
-def _has_to_be_asked(path: Path) -> bool:
-    """Return whether the directory above a path does not tell where the path leads."""
-    # pathlib's `is_symlink` raises where the directory is unreadable.
-    return path.name in ("", "..") or os.path.islink(path)  # noqa: PTH114

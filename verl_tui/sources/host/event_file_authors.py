@@ -20,10 +20,9 @@ import psutil
 from verl_tui.patterns import pattern
 from verl_tui.records import Writer
 from verl_tui.sources.files.paths import status_at
-from verl_tui.sources.host.processes import folder_of, lives, pids, sees_all
+from verl_tui.sources.host.processes import folder_of, lives, others, sees_all
 
 if TYPE_CHECKING:
-    import re
     from collections.abc import Iterable, Iterator
     from pathlib import Path
 
@@ -49,8 +48,6 @@ class Authors:
         self._host = socket.gethostname() if host is None else host
         self._gone: dict[Path, float] = {}
         """Files whose process is gone, with the time of their last change."""
-        self._elsewhere: set[Path] = set()
-        """Files that grew although no process of that number was to be seen."""
 
     def look(self, paths: Iterable[Path], now: float) -> dict[Path, Writer]:
         """Return what is known of the processes that began some files; those of other hosts are
@@ -59,37 +56,27 @@ class Authors:
         writers = {}
         contained = cache(lambda: set(_contained()))
         for path in paths:
-            named = self._named(path)
-            if named is None or (modified := self._settled(path, now)) is None:
+            named = _NAME.fullmatch(path.name)
+            info = status_at(path)
+            if named is None or named[2] != self._host or info is None:
                 continue
             pid = int(named[3])
+            modified = self._gone.get(path, info.st_mtime)
+            if modified != info.st_mtime or not _is_judged(info, now):
+                continue  # it grew although no process of that number was to be seen
             alive = _lives(pid, float(named[1]))
-            if not alive and path not in self._gone and pid not in contained():
+            if not alive and pid not in contained():
                 self._gone[path] = modified
-            gone = not alive and path in self._gone
-            writers[path] = Writer(pid, "", gone=gone, by_name=True)
+            writers[path] = Writer(pid, "", gone=path in self._gone, by_name=True)
         return writers
 
-    def _named(self, path: Path) -> re.Match[str] | None:
-        """Return time, host and number of a process of this host, by the name of its file."""
-        found = _NAME.fullmatch(path.name)
-        ours = found is not None and found[2] == self._host
-        return found if ours and path not in self._elsewhere else None
 
-    def _settled(self, path: Path, now: float) -> float | None:
-        """Return when a file last changed, None if its process cannot be judged."""
-        info = status_at(path)
-        if info is None:
-            return None
-        if self._gone.get(path, info.st_mtime) != info.st_mtime:
-            self._elsewhere.add(path)
-            return None
-        # Others' processes may be hidden (`hidepid`); then the first of all is hidden, too.
-        visible = info.st_uid == os.geteuid() or (folder_of(1) / "stat").exists()
-        quiet = 0.0 if sees_all() else _KEPT_BACK
-        if visible and now - info.st_mtime >= quiet:
-            return info.st_mtime
-        return None
+def _is_judged(info: os.stat_result, now: float) -> bool:
+    """Return whether a file's process would be seen if it lived: others' processes may be hidden
+    (`hidepid`); then the first of all is hidden, too.
+    """
+    visible = info.st_uid == os.geteuid() or os.path.exists(f"{folder_of(1)}/stat")  # noqa: PTH110
+    return visible and (sees_all() or now - info.st_mtime >= _KEPT_BACK)
 
 
 def _lives(pid: int, began: float) -> bool:
@@ -103,11 +90,10 @@ def _lives(pid: int, began: float) -> bool:
 
 def _contained() -> Iterator[int]:
     """Yield the numbers that processes of containers have in there."""
-    for pid in pids():
+    for pid in others():
         try:
-            status = (folder_of(pid) / "status").read_text(errors="replace")
+            with open(f"{folder_of(pid)}/status", errors="replace") as status:  # noqa: PTH123
+                spaces = [one for one in status if one.startswith("NSpid:")]
         except OSError:
             continue
-        at = status.find("\nNSpid:")
-        if at >= 0:
-            yield from map(int, status[at + 7 :].partition("\n")[0].split()[1:])
+        yield from (int(number) for one in spaces for number in one.split()[2:])

@@ -1,9 +1,9 @@
-"""Name, directory and ancestors of a process of this host that computes on a GPU.
+"""What this host tells of its processes: the name, directory and ancestors of one that computes on
+a GPU.
 
-Only the processes that the driver names and what started them are looked at. Everything there can
-be hidden or gone; what cannot be seen stays unsaid. A container may know another process under the
-number that the driver means: one whose open files can be seen and among which there is no NVIDIA
-device is not it.
+A container may know another process under the number that the driver means: one whose open files
+can be seen and among which there is no NVIDIA device is not it. What is hidden or gone stays
+unsaid.
 
 psutil says what a process is. What it has open stands in `/proc`: psutil names only plain files, by
 paths that are another's where the process lies in a container.
@@ -14,17 +14,11 @@ from __future__ import annotations
 import os
 from dataclasses import replace
 from functools import lru_cache
-from itertools import islice
-from pathlib import Path
-from typing import TYPE_CHECKING
 
 import psutil
 
 from verl_tui.records import GpuProcess
 from verl_tui.text import one_line
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
 
 _KEPT = 30.0
 """Seconds for which what was seen of a process holds at most: to look at all its open files anew
@@ -34,7 +28,6 @@ _GENERATIONS = 12
 _MOST_OPEN = 4096
 """Open files looked at, of one process."""
 _DEVICES = ("/dev/nvidia", "/dev/dxg")
-_WRITING = os.O_WRONLY | os.O_RDWR
 _WHOLE_HOST = "pid:[4026531836]"
 """The first namespace of processes, from which all others can be seen (`PROC_PID_INIT_INO` in
 Linux).
@@ -43,23 +36,39 @@ _NAME = 80
 _INTERPRETERS = ("python", "bash", "sh")
 
 
-def folder_of(pid: int | str) -> Path:
+def folder_of(pid: int | str) -> str:
     """Return the directory in which the system tells of a process."""
-    return Path(getattr(psutil, "PROCFS_PATH", "/proc"), str(pid))
+    return f"{getattr(psutil, 'PROCFS_PATH', '/proc')}/{pid}"
 
 
-def pids() -> list[int]:
-    """Return the processes that can be seen."""
+def others() -> list[int]:
+    """Return the processes that can be seen, but for our own."""
     try:
-        names = os.listdir(folder_of(""))  # noqa: PTH208 - names are enough
-    except OSError:
+        return [pid for pid in psutil.pids() if pid != os.getpid()]
+    except (OSError, IndexError):  # no such system, or none can be seen
         return []
-    return [int(name) for name in names if name.isdigit()]
 
 
 def sees_all() -> bool:
     """Return whether all processes of the host can be seen, not only those of a container."""
-    return _link(folder_of("self") / "ns" / "pid") == _WHOLE_HOST
+    return link_at(f"{folder_of('self')}/ns/pid") == _WHOLE_HOST
+
+
+def link_at(path: str) -> str:
+    """Return where a link leads, empty where that cannot be seen."""
+    try:
+        return os.readlink(path)  # noqa: PTH115 - a path object costs more
+    except OSError:
+        return ""
+
+
+def open_files(pid: int) -> list[str]:
+    """Return the numbers of the files that a process has open.
+
+    Raises:
+        OSError: It is gone, or hidden.
+    """
+    return os.listdir(f"{folder_of(pid)}/fd")  # noqa: PTH208 - names are enough
 
 
 def lives(process: psutil.Process) -> bool:
@@ -73,39 +82,30 @@ def lives(process: psutil.Process) -> bool:
         return False
 
 
-def is_written(pid: int, descriptor: str) -> bool:
-    """Return whether a process has an open file open for writing."""
-    try:
-        info = (folder_of(pid) / "fdinfo" / descriptor).read_text()
-        flags = next(
-            (line for line in info.splitlines() if line.startswith("flags:")), "0 0"
-        )
-        return bool(int(flags.split()[1], 8) & _WRITING)
-    except (OSError, ValueError, IndexError):
-        return False
-
-
-def pipe_of(pid: int, descriptor: str) -> str:
-    """Return the pipe that a process has open, empty if that is none."""
-    link = _link(folder_of(pid) / "fd" / descriptor)
-    return link if link.startswith("pipe:") else ""
-
-
-def name_of(pid: int) -> str:
+def name_of(process: psutil.Process) -> str:
     """Return what runs: a title that the process gave itself, a program, or what an interpreter
     was given.
     """
-    folder = folder_of(pid)
     try:
-        with (folder / "cmdline").open("rb") as file:
-            written = file.read(4096).rstrip(b"\0")
-        words = written.decode(errors="replace").split("\0")
-        if not words[0]:
-            words = [(folder / "comm").read_text(errors="replace").strip()]
-    except OSError:
+        first, *words = process.cmdline() or [process.name()]
+    except (psutil.Error, OSError):
         return ""
-    program = words[0].rpartition("/")[2] if words[0].startswith("/") else words[0]
-    return one_line(" ".join((program, *_script(program, words[1:]))), _NAME)
+    program = first.rpartition("/")[2] if first.startswith("/") else first
+    return one_line(" ".join((program, *_script(program, words))), _NAME)
+
+
+def _script(program: str, words: list[str]) -> list[str]:
+    """Return the script or module an interpreter runs; further words may be secrets."""
+    if not program.startswith(_INTERPRETERS):
+        return []
+    for at, word in enumerate(words):
+        if word == "-m":
+            return words[at : at + 2]
+        if word == "-c":
+            return ["-c"]
+        if not word.startswith("-"):
+            return [word.rpartition("/")[2]]
+    return []
 
 
 class Processes:
@@ -133,45 +133,17 @@ class Processes:
 def _read(process: psutil.Process, _period: float) -> GpuProcess:
     folder = folder_of(process.pid)
     try:
-        links = [_link(path) for path in islice((folder / "fd").iterdir(), _MOST_OPEN)]
+        names = open_files(process.pid)[:_MOST_OPEN]
+        links = [link_at(f"{folder}/fd/{name}") for name in names]
     except OSError:  # hidden
         links = [*_DEVICES]
     if not any(link.startswith(_DEVICES) for link in links):
         return GpuProcess(process.pid)
+    line = [process, *process.parents()[:_GENERATIONS]]
     return GpuProcess(
         process.pid,
-        name_of(process.pid),
-        cwd=_link(folder / "cwd"),
-        line=frozenset(_line(process)),
+        name_of(process),
+        cwd=link_at(f"{folder}/cwd"),
+        # the first of all processes is nobody's
+        line=frozenset(one.pid for one in line if one.pid > 1),
     )
-
-
-def _line(process: psutil.Process) -> Iterator[int]:
-    """Yield a process and what started it, but for the first of all, which is nobody's."""
-    one: psutil.Process | None = process
-    for _ in range(_GENERATIONS):
-        if one is None or one.pid <= 1:
-            return
-        yield one.pid
-        one = one.parent()
-
-
-def _link(path: Path) -> str:
-    try:
-        return str(path.readlink())
-    except OSError:
-        return ""
-
-
-def _script(program: str, words: list[str]) -> list[str]:
-    """Return the script or module an interpreter runs; further words may be secrets."""
-    if not program.startswith(_INTERPRETERS):
-        return []
-    for at, word in enumerate(words):
-        if word == "-m":
-            return words[at : at + 2]
-        if word == "-c":
-            return ["-c"]
-        if not word.startswith("-"):
-            return [word.rpartition("/")[2]]
-    return []

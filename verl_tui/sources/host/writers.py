@@ -3,35 +3,38 @@
 On Linux `/proc/PID/fd` says so, by device and inode, so that symlinks and a file's other names do
 not matter. For a `tee`, the process that writes to its pipe is the writer. No statement is made
 about processes that cannot be seen (another host, container or user), and nothing on other systems.
-All processes are searched rarely; once the holders of a file are known, only these are checked.
+All processes are searched rarely; once the writer of a file is known, only it is checked.
 """
 
 from __future__ import annotations
 
 import os
+import threading
 import time
 from collections import defaultdict
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass
+from math import inf
 from typing import TYPE_CHECKING, NamedTuple
 
 import psutil
 
+from verl_tui import debug_log
 from verl_tui.records import Writer
 from verl_tui.sources.files.paths import status_at
 from verl_tui.sources.host.event_file_authors import Authors
 from verl_tui.sources.host.processes import (
     folder_of,
-    is_written,
+    link_at,
     lives,
     name_of,
-    pids,
-    pipe_of,
+    open_files,
+    others,
     sees_all,
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping, Sequence
+    from collections.abc import Iterable, Mapping, Sequence
     from pathlib import Path
 
 Inode = tuple[int, int]
@@ -39,27 +42,32 @@ Inode = tuple[int, int]
 
 _BREATH = 50
 """Processes after which the search pauses: other threads need the interpreter."""
-_KINDS = {
-    "filter": {
-        "tee", "ts", "grep", "sed", "awk", "gawk", "mawk", "perl", "cat", "tr", "rotatelogs",
-    },
-    "launcher": {
-        "nohup", "script", "timeout", "srun", "env", "stdbuf", "unbuffer", "setsid", "nice",
-    },
-    "outliving": {
-        "bash", "sh", "dash", "zsh", "ksh", "fish", "sleep", "make",
-        "wandb-core", "wandb-service", "gpu_stats",
-    },
+_OUTLIVING = {
+    "bash", "sh", "dash", "zsh", "ksh", "fish", "sleep", "make",
+    "wandb-core", "wandb-service", "gpu_stats",
 }  # fmt: skip
-"""Programs that hold a log and train nothing: for the process that writes to their pipe; for what
-they started, which is named if it holds the log too; and those that may outlive the trainer.
-"""
-
-
+"""Programs that may hold a log when the trainer is gone."""
+_HELPERS = {
+    "tee", "ts", "grep", "sed", "awk", "gawk", "mawk", "perl", "cat", "tr", "rotatelogs",
+    "nohup", "script", "timeout", "srun", "env", "stdbuf", "unbuffer", "setsid", "nice",
+}  # fmt: skip
+"""Programs that write for another one: it holds the log, too, or writes to their pipe."""
 _LOCAL = {
     "btrfs", "ext2", "ext3", "ext4", "f2fs", "jfs", "overlay", "tmpfs", "xfs", "zfs",
 }  # fmt: skip
 """File systems whose files no other host writes."""
+_FRESH = 24 * 3600.0
+"""Files that changed within a day may have a writer; others are not watched."""
+_MOST_FILES = 512
+_POLL = 0.5
+_RESCAN = 10.0
+"""Seconds between two looks through all processes while the writer of some file is not known."""
+_SHARE = 50.0
+"""The wait for the next look, as a multiple of how long it took: two per cent of a core at most."""
+_MOMENT = 0.3
+"""Seconds in which a process runs that is only slowed down: `cpulimit` stops and continues it ten
+times a second.
+"""
 
 
 class WriterState(NamedTuple):
@@ -74,43 +82,113 @@ class Holder(NamedTuple):
     """A process with a file open for writing."""
 
     process: psutil.Process
-    descriptor: str
-    """Number of the open file; empty if it writes to a pipe that another process reads."""
+    opened: str = ""
+    """Path of the open file among the process's own; empty if it writes to a pipe that another
+    process reads.
+    """
+
+    @property
+    def age(self) -> tuple[float, int]:
+        """Return what sorts processes, the oldest first."""
+        return self.process.create_time(), self.process.pid
+
+    @property
+    def program(self) -> str:
+        """Return the name of its program."""
+        return name_of(self.process).partition(" ")[0].rpartition("/")[2]
 
 
 @dataclass(slots=True)
 class _KnownWriter:
-    """The processes that have had a file open for writing."""
+    """The process that has had a file open for writing."""
 
+    holder: Holder
     inode: Inode
-    holders: list[Holder]
-    named: Holder
     writer: Writer
     size: int = 0
     """Bytes of the file when its writer was seen to be gone."""
-    stops: list[int] = field(default_factory=list)
-    """Of those of its processes that were stopped at the last look, how often they had been
-    switched to and from.
-    """
+    switches: int | None = None
+    """How often the process had been switched to and from, if it was stopped at the last look."""
+
+    def look(self, path: Path) -> None:
+        """Note whether the process is gone, or has been stopped since the last look: `cpulimit`
+        stops it for moments.
+        """
+        before = self.switches
+        self.switches = _stopped(self.holder.process)
+        stopped = self.switches is not None and self.switches == before
+        gone = not lives(self.holder.process)
+        self.writer = self.writer._replace(gone=gone, stopped=stopped and not gone)
+        self.size = _size(path)
+
+    @property
+    def holds(self) -> bool:
+        """True unless the process has closed the file and goes on."""
+        opened = self.holder.opened
+        return self.writer.gone or not opened or _inode_at(opened) == self.inode
 
 
 class Writers:
-    """Finds the writers of files; looks only when called."""
+    """The writers of the files that are read, found by a thread or at a single look."""
 
     def __init__(self) -> None:
+        self._wanted: tuple[Path, ...] = ()
+        self._next_scan = -inf
+        """Monotonic seconds of the next search among all processes."""
+        self._started = False
+        self._forget()
+
+    def _forget(self) -> None:
         self._authors = Authors()
         """Finds the process that began a file which no process keeps open."""
         self._began: dict[Path, Writer] = {}
         self._known: dict[Path, _KnownWriter] = {}
-        self._nobody: set[Path] = set()
+        self._nobody: frozenset[Path] = frozenset()
+
+    def want(self, files: Iterable[tuple[Path, float | None]], now: float) -> None:
+        """Say which files are read, each with the time of its last change; the newest of the fresh
+        ones are watched.
+        """
+        self._wanted = fresh(files, now)
 
     def held(self, path: Path) -> WriterState:
         """Return a file's writer as of the last look."""
         known = self._known.get(path)
-        return WriterState(
-            known.writer if known is not None else self._began.get(path),
-            path in self._nobody,
-        )
+        writer = known.writer if known is not None else self._began.get(path)
+        return WriterState(writer, path in self._nobody)
+
+    def look(self) -> None:
+        """Look once, here and now."""
+        self.scan(self._wanted)
+        if any(known.switches is not None for known in self._known.values()):
+            time.sleep(_MOMENT)
+            self.refresh()
+
+    def start(self, stop: threading.Event) -> None:
+        """Begin to look, until `stop` is set."""
+        if not self._started:
+            self._started = True
+            threading.Thread(
+                target=self._watch, args=(stop,), name="writers", daemon=True
+            ).start()
+
+    def _watch(self, stop: threading.Event) -> None:
+        while not stop.wait(_POLL):
+            self._look_again()
+
+    def _look_again(self) -> None:
+        """Look at the writers that are known, and for others when it is time."""
+        begun = time.monotonic()
+        try:
+            changed = self.refresh()
+            missing = self.unknown(self._wanted)
+            if missing and (changed or begun >= self._next_scan):
+                self.scan(missing, pause=0.002)
+                took = time.monotonic() - begun
+                self._next_scan = begun + max(_RESCAN, _SHARE * took)
+        except Exception as error:  # noqa: BLE001 - processes come, go and change meanwhile
+            debug_log.note_error("looking for writers", error)
+            self._forget()  # what was found may be over
 
     def unknown(self, paths: Iterable[Path]) -> list[Path]:
         """Return the files that no living process is known to write.
@@ -131,90 +209,137 @@ class Writers:
         for path, known in list(self._known.items()):
             if known.writer.gone:
                 continue
-            if not lives(known.named.process):
-                lost = True
-                known.writer = known.writer._replace(gone=True, stopped=False)
-                known.size = _size(path)
-            elif known.named.descriptor and not _holds(known.named, known.inode):
-                lost = True
-                # it closed the file and goes on: the writer is unknown
+            known.look(path)
+            if not known.holds:
                 del self._known[path]
-            else:
-                self._note_stop(known)
-        return self._refresh_authors() or lost
-
-    def _refresh_authors(self) -> bool:
-        """Check the processes that began files; return whether one is gone."""
+            lost = lost or known.writer.gone or not known.holds
         living = [path for path, one in self._began.items() if not one.gone]
-        found = self._authors.look(living, time.time()) if living else {}
-        self._began |= found
-        return any(one.gone for one in found.values())
+        found = self._authors.look(living, time.time())
+        self._began = self._began | found
+        return lost or any(one.gone for one in found.values())
 
-    def may_stand(self) -> bool:
-        """Return whether a process that writes is stopped just now: a second look tells for how
-        long.
-        """
-        return any(known.stops for known in self._known.values())
-
-    def _note_stop(self, known: _KnownWriter) -> None:
-        """Note whether a process that writes has been stopped since the last look: `cpulimit` does
-        so for moments.
-        """
-        switches = [_stopped(one.process) for one in {known.named, *known.holders}]
-        before = known.stops
-        known.stops = [count for count in switches if count is not None]
-        stopped = bool(known.stops) and known.stops == before
-        if stopped != known.writer.stopped:
-            known.writer = known.writer._replace(stopped=stopped)
-
-    def scan(self, paths: Sequence[Path], pause: float = 0.0) -> None:
+    def scan(self, paths: Iterable[Path], pause: float = 0.0) -> None:
         """Search all processes for the holders of some files.
 
         Args:
             paths: The files.
             pause: Seconds to wait now and then, so that other threads get on.
         """
-        stats = _stats(paths)
+        stats = {path: info for path in paths if (info := status_at(path)) is not None}
         wanted = {(info.st_dev, info.st_ino): path for path, info in stats.items()}
         unseen: set[int] = set()
-        ours = {wanted[inode] for inode, _ in _open(os.getpid(), wanted, unseen)}
-        found = _holders(wanted, unseen, pause)
-        named = {
-            wanted[inode]
-            for inode, holders in found.items()
-            if self._knows(wanted[inode], inode, holders)
-        }
-        hidden = {path for path, info in stats.items() if info.st_uid in unseen}
-        free = _only_here(stats.keys() - hidden - named - ours)
+        free = set(stats)
+        for inode, holders in _holders(wanted, unseen, pause).items():
+            holder = _named(holders)
+            if holder is None:
+                continue
+            path = wanted[inode]
+            free.remove(path)
+            writer = Writer(holder.process.pid, name_of(holder.process))
+            known = _KnownWriter(holder, inode, writer)
+            known.look(path)
+            self._known[path] = known
+        free = {path for path in free if stats[path].st_uid not in unseen}
+        free = _only_here(free)
         self._nobody = (self._nobody - stats.keys()) | free
         kept = {path: one for path, one in self._began.items() if path not in stats}
         self._began = kept | self._authors.look(free, time.time())
 
-    def _knows(self, path: Path, inode: Inode, holders: list[Holder]) -> bool:
-        """Note who writes a file; return whether one of its holders does."""
-        named = self._named(holders)
-        if named is None:
-            return False
-        writer = Writer(named.process.pid, name_of(named.process.pid))
-        self._known[path] = _KnownWriter(inode, holders, named, writer)
-        self._note_stop(self._known[path])
-        return True
 
-    def _named(self, holders: Sequence[Holder]) -> Holder | None:
-        """Return the holder to be named: the oldest one that writes for itself, else whoever writes
-        to its pipe.
+def fresh(files: Iterable[tuple[Path, float | None]], now: float) -> tuple[Path, ...]:
+    """Return those files that changed lately enough to have a writer, the newest first, not too
+    many.
+    """
+    known = sorted(
+        ((at, path) for path, at in files if at is not None and abs(now - at) < _FRESH),
+        reverse=True,
+    )
+    return tuple(path for _, path in known[:_MOST_FILES])
 
-        None if only a shell is left, which holds the log for a trainer that is not there.
-        """
-        by_kind: dict[str, list[Holder]] = defaultdict(list)
-        for one in sorted(holders, key=_age):
-            by_kind[_kind(one.process.pid)].append(one)
-        if by_kind["trainer"]:
-            return by_kind["trainer"][0]
-        behind = _behind(by_kind["filter"])
-        if behind:
-            return self._named(behind)
-        return min([*by_kind["filter"], *by_kind["launcher"]], key=_age, default=None)
+
+def _named(holders: Iterable[Holder]) -> Holder | None:
+    """Return the holder to be named: the oldest one that writes for itself, else whoever writes to
+    its pipe.
+
+    None if only a shell is left, which holds the log for a trainer that is not there.
+    """
+    own = sorted(
+        (one for one in holders if one.program not in _OUTLIVING),
+        key=lambda one: one.age,
+    )
+    trainers = [one for one in own if one.program not in _HELPERS]
+    if not trainers and (behind := _behind(own)):
+        return _named(behind)
+    return next(iter(trainers or own), None)
+
+
+def _behind(readers: Sequence[Holder]) -> list[Holder]:
+    """Return the processes that write to the pipes which some others read; a pipe may lead to a
+    further one.
+    """
+    own = {one.process.pid for one in readers}
+    read = {link_at(f"{folder_of(pid)}/fd/0") for pid in own}
+    pipes = {link for link in read if link.startswith("pipe:")}
+    found: list[Holder] = []
+    for pid in others() if pipes else ():
+        written = {link_at(f"{folder_of(pid)}/fd/{number}") for number in "12"}
+        if pid not in own and pipes & written:
+            found += _holder(pid)
+    return found
+
+
+def _holders(
+    wanted: Mapping[Inode, Path], unseen: set[int], pause: float
+) -> dict[Inode, list[Holder]]:
+    """Return the processes that hold each file; add users whose processes are hidden.
+
+    By inode: a path that is another's, or none here, is what a process in a container has.
+    """
+    found: dict[Inode, list[Holder]] = defaultdict(list)
+    for count, pid in enumerate(others(), 1):
+        if pause and count % _BREATH == 0:
+            time.sleep(pause)
+        folder = folder_of(pid)
+        try:
+            names = open_files(pid)
+        except PermissionError:
+            with suppress(OSError):
+                unseen.add(os.stat(folder).st_uid)  # noqa: PTH116
+            continue
+        except OSError:
+            continue
+        for name in names:
+            inode = _inode_at(f"{folder}/fd/{name}")
+            if inode and inode in wanted and _is_written(f"{folder}/fdinfo/{name}"):
+                found[inode] += _holder(pid, f"{folder}/fd/{name}")
+    return found
+
+
+def _holder(pid: int, opened: str = "") -> list[Holder]:
+    """Return a process with what it holds; none if it is gone, or only waits to be buried."""
+    try:
+        process = psutil.Process(pid)
+    except psutil.Error:
+        return []
+    return [Holder(process, opened)] if lives(process) else []
+
+
+def _inode_at(path: str) -> Inode | None:
+    try:
+        info = os.stat(path)  # noqa: PTH116 - a path object costs more
+    except OSError:
+        return None
+    return info.st_dev, info.st_ino
+
+
+def _is_written(facts: str) -> bool:
+    """Return whether an open file is open for writing, by what the system tells of it."""
+    try:
+        with open(facts) as lines:  # noqa: PTH123
+            flags = [line.split()[1] for line in lines if line.startswith("flags:")]
+    except OSError:
+        return False
+    return any(int(flag, 8) & (os.O_WRONLY | os.O_RDWR) for flag in flags)
 
 
 def _only_here(paths: Iterable[Path]) -> set[Path]:
@@ -229,91 +354,15 @@ def _only_here(paths: Iterable[Path]) -> set[Path]:
     except OSError:
         return set()
     whole = sees_all()
-    return {path for path in paths if _is_here(path, kinds, whole=whole)}
-
-
-def _is_here(path: Path, kinds: Mapping[str, str], *, whole: bool) -> bool:
-    try:
+    found = set()
+    for path in paths:
         real = path.resolve()
-    except OSError:
-        return False
-    places = map(str, (real, *real.parents))
-    top = next((place for place in places if place in kinds), "")
-    kind = kinds.get(top)
-    return kind in _LOCAL and (whole or top == "/" or kind == "overlay")
-
-
-def _others() -> list[int]:
-    """Return the processes that can be seen, but for our own, which writes no log."""
-    own = os.getpid()
-    return [pid for pid in pids() if pid != own]
-
-
-def _holders(
-    wanted: Mapping[Inode, Path], unseen: set[int], pause: float
-) -> dict[Inode, list[Holder]]:
-    """Return the processes that hold each file; add users whose processes are hidden."""
-    found: dict[Inode, list[Holder]] = defaultdict(list)
-    for count, pid in enumerate(_others(), 1):
-        if pause and count % _BREATH == 0:
-            time.sleep(pause)
-        for inode, descriptor in _open(pid, wanted, unseen):
-            found[inode] += _holder(pid, descriptor)
+        tops = (str(top) for top in (real, *real.parents) if str(top) in kinds)
+        top = next(tops, "")
+        kind = kinds.get(top)
+        if kind in _LOCAL and (whole or top == "/" or kind == "overlay"):
+            found.add(path)
     return found
-
-
-def _behind(readers: Sequence[Holder]) -> list[Holder]:
-    """Return the processes that write to the pipes which some others read; a pipe may lead to a
-    further one.
-    """
-    pipes = {pipe_of(one.process.pid, "0") for one in readers} - {""}
-    own = {one.process.pid for one in readers}
-    found = []
-    for pid in _others() if pipes else ():
-        if pid not in own and pipes & {pipe_of(pid, "1"), pipe_of(pid, "2")}:
-            found += _holder(pid, "")
-    return found
-
-
-def _holder(pid: int, descriptor: str) -> list[Holder]:
-    """Return a process with what it holds; none if it is gone, or only waits to be buried."""
-    try:
-        process = psutil.Process(pid)
-    except psutil.Error:
-        return []
-    return [Holder(process, descriptor)] if lives(process) else []
-
-
-def _open(
-    pid: int, wanted: Mapping[Inode, Path], unseen: set[int]
-) -> Iterator[tuple[Inode, str]]:
-    """Yield the wanted files that a process has open for writing; note the user whose process
-    cannot be seen.
-
-    By inode: a path that is another's, or none here, is what a process in a container has.
-    """
-    folder = f"{folder_of(pid)}/fd"
-    try:
-        names = os.listdir(folder)  # noqa: PTH208 - names are enough
-    except PermissionError:
-        with suppress(OSError):
-            unseen.add(folder_of(pid).stat().st_uid)
-        return
-    except OSError:
-        return
-    for name in names:
-        try:
-            info = os.stat(f"{folder}/{name}")  # noqa: PTH116 - a path object costs more
-        except OSError:
-            continue
-        inode = info.st_dev, info.st_ino
-        if inode in wanted and is_written(pid, name):
-            yield inode, name
-
-
-def _holds(holder: Holder, inode: Inode) -> bool:
-    info = status_at(folder_of(holder.process.pid) / "fd" / holder.descriptor)
-    return info is not None and (info.st_dev, info.st_ino) == inode
 
 
 def _stopped(process: psutil.Process) -> int | None:
@@ -327,21 +376,6 @@ def _stopped(process: psutil.Process) -> int | None:
     except psutil.Error:
         return None
     return switches
-
-
-def _kind(pid: int) -> str:
-    """Return what a process is to a log that it holds, by the name of its program."""
-    program = name_of(pid).partition(" ")[0].rpartition("/")[2]
-    return next((kind for kind, names in _KINDS.items() if program in names), "trainer")
-
-
-def _age(holder: Holder) -> tuple[float, int]:
-    return holder.process.create_time(), holder.process.pid
-
-
-def _stats(paths: Iterable[Path]) -> dict[Path, os.stat_result]:
-    """Return the status of the files that exist."""
-    return {path: info for path in paths if (info := status_at(path)) is not None}
 
 
 def _size(path: Path) -> int:

@@ -13,7 +13,6 @@ from verl_tui.records import Event, EventKind, Progress
 from verl_tui.sources.fields.row_batcher import MetricRow, joined_notes
 from verl_tui.sources.formats.console import errors as console_errors
 from verl_tui.sources.formats.console import progress_lines, silent_lines
-from verl_tui.sources.formats.console import wandb_runs as console_wandb
 from verl_tui.sources.formats.console.blocks import BlockReader
 from verl_tui.sources.formats.console.dicts import DictReader
 from verl_tui.sources.formats.console.engine_addresses import EngineReader
@@ -86,7 +85,6 @@ class ConsoleDecoder:
         self._leads = LeadReader()
         self._out: list[MetricRow | Record] = []
         """What the lines say that are being read."""
-        self._reported: dict[str, None] = {}
         self._step: int | None = None
         self._from_zero = False
         """True where the console counts steps from 0 and other files of the run from 1."""
@@ -140,11 +138,6 @@ class ConsoleDecoder:
     def engines(self) -> tuple[str, ...]:
         """Metrics addresses of the engines that the console names."""
         return self._engines.addresses
-
-    @property
-    def reported(self) -> tuple[str, ...]:
-        """Ids of the W&B runs that the console says it reports to, in their order."""
-        return tuple(self._reported)
 
     def restart(self) -> Sequence[MetricRow | Record]:
         """Forget everything but the key names."""
@@ -373,9 +366,6 @@ class ConsoleDecoder:
             self._sample.notice(said)
             self._read_progress(part, said)
             self._engines.read(prefix, part)
-            run = console_wandb.reports_to(part)
-            if run is not None:
-                self._reported[run] = None
             self._read_events(prefix, part)
         elif self._errors.framed:
             self._read_events(prefix, part)
