@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, TypeAlias
 
 from verl_tui import debug_log
 from verl_tui.health.consequences import step_before, with_causes
+from verl_tui.health.diagnosed import DiagnosisOnRun
 from verl_tui.health.diagnoses import DIAGNOSES
 from verl_tui.health.diagnoses.dead_groups import may_be_constant
 from verl_tui.health.finding import (
@@ -31,7 +32,6 @@ from verl_tui.patterns import pattern
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 
-    from verl_tui.health.diagnoses.diagnosis import Diagnosis
     from verl_tui.health.finding import Episode
     from verl_tui.health.guide import Guide
     from verl_tui.health.rule_context import RuleContext
@@ -40,7 +40,7 @@ if TYPE_CHECKING:
 _RuleResult: TypeAlias = "Finding | tuple[Finding, ...] | NotJudged | None"
 
 
-_RuleJudge: TypeAlias = "RuleOnRun | Diagnosis"
+_RuleJudge: TypeAlias = "RuleOnRun | DiagnosisOnRun"
 """A rule or a diagnosis with its state for one run."""
 
 
@@ -148,12 +148,9 @@ def _by_numbers(guide: Guide) -> Sequence[_RuleJudge]:
     return [*rules, *(one for one in _diagnoses(guide) if not one.alive)]
 
 
-def _diagnoses(guide: Guide) -> Sequence[Diagnosis]:
-    return [
-        DIAGNOSES[rule.name](rule)
-        for rule in guide.rules
-        if rule.condition == "diagnosis"
-    ]
+def _diagnoses(guide: Guide) -> Sequence[DiagnosisOnRun]:
+    known = [rule for rule in guide.rules if rule.condition == "diagnosis"]
+    return [*map(DiagnosisOnRun, known)]
 
 
 _STANDSTILL = frozenset({"crash", "hang"})

@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import math
 from statistics import fmean
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
+
+import numpy as np
 
 from verl_tui.health.components import components, gaining_components, weights
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from verl_tui.health.conditions.windows import Flags, Numbers
     from verl_tui.health.rule_context import RuleContext
     from verl_tui.runs.series import Series
 
@@ -153,59 +156,54 @@ def _all_parts(context: RuleContext, reward: Series) -> str | None:
     """Exempt a reward that is the sum of its parts, all of which are at the top of their scales."""
     keys = components(context.run.keys, reward.key)
     known = []
+    levels = []
     for one in filter(None, map(context.known, keys)):
-        if 0 < _level(one) < SOLVED:
-            return None  # as of most rewards, whose other parts need not be cut at each step
         known.append(one)
-    weight = weights(context.run, keys)
-    parts = [_part(one, weight.get(one.key, 1.0)) for one in known]
+        levels.append(fmean(_finite(one.tail(_SCORES)) or [0.0]))
+        if 0 < levels[-1] < SOLVED:
+            return None  # as of most rewards, whose other parts need not be cut at each step
     newest = _finite(reward.tail(_SCORES))
-    if not newest or not all_at_top(parts, fmean(newest)):
+    if not newest or not known:
+        return None
+    weight = weights(context.run, keys)
+    top = all_at_top(
+        np.array(levels),
+        np.array([one.highest for one in known]),
+        np.array([one.first_beyond(_BELOW, down=True) is not None for one in known]),
+        np.array([weight.get(one.key, 1.0) for one in known]),
+        np.array(fmean(newest)),
+    )
+    if not top:
         return None
     return f"the task is solved: {', '.join(one.key for one in known)} are at their top"
 
 
-class RewardPart(NamedTuple):
-    """The contribution of a part to a reward."""
-
-    level: float
-    """Its present mean."""
-    highest: float
-    """So far."""
-    penalises: bool
-    """Whether it has been below 0."""
-    weight: float
-
-
-def _part(series: Series, weight: float) -> RewardPart:
-    penalises = series.first_beyond(_BELOW, down=True) is not None
-    return RewardPart(_level(series), series.highest, penalises, weight)
-
-
-def _level(series: Series) -> float:
-    """Return the present mean of a part."""
-    return fmean(_finite(series.tail(_SCORES)) or [0.0])
-
-
-def all_at_top(parts: Sequence[RewardPart], reward: float) -> bool:
+def all_at_top(
+    levels: Numbers,
+    highest: Numbers,
+    penalises: Flags,
+    weights: Numbers,
+    reward: Numbers,
+) -> Flags:
     """Return whether a reward is the sum of its parts, and all of them are at the top of their
     scales: next to 1, penalties next to 0.
 
     A part that has always been 0 may be a penalty that nobody incurs or points that nobody earns:
     it is taken for the latter.
+
+    Args:
+        levels: The present mean of each part (first axis), here and below at any places (second).
+        highest: The highest so far.
+        penalises: Whether it has been below 0.
+        weights: The weight of each part.
+        reward: The present mean of the reward.
     """
-    if not any(part.level >= SOLVED for part in parts):
-        return False
-    if not all(map(_at_top, parts)):
-        return False
-    whole = sum(part.weight * part.level for part in parts)
-    return abs(whole - reward) <= (1 - SOLVED) * abs(whole)
-
-
-def _at_top(part: RewardPart) -> bool:
-    if part.penalises and part.highest <= 0:
-        return part.level >= SOLVED - 1
-    return part.level >= SOLVED and part.highest <= 1
+    near = (levels >= SOLVED) & (highest <= 1)
+    top = np.where(penalises & (highest <= 0), levels >= SOLVED - 1, near)
+    whole = weights @ levels
+    is_sum = abs(whole - reward) <= (1 - SOLVED) * abs(whole)
+    found: Flags = (levels >= SOLVED).any(axis=0) & top.all(axis=0) & is_sum
+    return found
 
 
 def all_parts_solved(context: RuleContext, _key: str) -> str | None:

@@ -36,6 +36,11 @@ class RuleContext(NamedTuple):
     None = no end.
     """
 
+    @property
+    def goes_on(self) -> bool:
+        """Whether the run makes steps, or should."""
+        return self.state in (State.RUNNING, State.STALLED)
+
     def duration(self, steps: int) -> str:
         """Return a number of steps in words, with minutes if the pace is known: `35 steps (≈ 40
         min)`.

@@ -14,7 +14,7 @@ from verl_tui.means import finite
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from verl_tui.health.blocks import BlockHistory
+    from verl_tui.health.blocks import Blocks
     from verl_tui.health.conditions.windows import Flags
 
 _LEFT = 0.6
@@ -53,17 +53,18 @@ class TradeOff(NamedTuple):
     now: float
     reward_then: float
 
-    def lasts(self, blocks: BlockHistory) -> bool:
-        """Return whether the figure is still down and the reward still above its level then."""
-        now = blocks[-1].levels[self.column]
-        reward = blocks[-1].levels[0]
-        floor = _floor(*blocks.reach(self.column))
-        if math.isnan(now) or math.isnan(reward):
-            return True
-        return now - floor <= _BACK * (self.best - floor) and reward > self.reward_then
+    def lasts(self, blocks: Blocks) -> Flags:
+        """Return where the figure is still down and the reward still above its level then; where
+        either is unknown, too.
+        """
+        reward, now = blocks.levels(0), blocks.levels(self.column)
+        floor = _floor(blocks.lowest(self.column), blocks.highest(self.column))
+        back = now - floor > _BACK * (self.best - floor)
+        found: Flags = ~(back | (reward <= self.reward_then))
+        return found | np.isnan(now) | np.isnan(reward)
 
 
-def trade_off(blocks: BlockHistory, i: int) -> TradeOff | None:
+def trade_off(blocks: Blocks, i: int) -> TradeOff | None:
     """Return how far a figure has fallen while the reward rose, None where it has not, or the
     reward has not.
 
@@ -98,7 +99,7 @@ def trade_off(blocks: BlockHistory, i: int) -> TradeOff | None:
     return None
 
 
-def may_pay(blocks: BlockHistory, i: int) -> Flags:
+def may_pay(blocks: Blocks, i: int) -> Flags:
     """Return at which blocks `trade_off` may find a figure, or one that it has found may last."""
     high = blocks.highest(i)
     floor = _floor(blocks.lowest(i), high)
@@ -107,7 +108,7 @@ def may_pay(blocks: BlockHistory, i: int) -> Flags:
 
 
 def _over_windows(
-    blocks: BlockHistory,
+    blocks: Blocks,
     i: int,
     places: Sequence[int],
     levels: Sequence[float],
@@ -141,8 +142,8 @@ def _over_windows(
         return None
     near = best - _NEAR * (best - now)
     since = max(places[k] for k in range(at, len(levels) - size) if levels[k] >= near)
-    best_step = blocks[places[at + size - 1]].last
-    return TradeOff(i, blocks[since].last, best_step, best, now, reward)
+    best_step = int(blocks.last[places[at + size - 1]])
+    return TradeOff(i, int(blocks.last[since]), best_step, best, now, reward)
 
 
 def _is_low(now: float, best: float, before: float, reach: tuple[float, float]) -> bool:
@@ -163,15 +164,13 @@ def _floor(low: Any, high: Any) -> Any:
     return -1.0 * ((low >= -1.0) & (low < 0.0) & (high <= 1.0))
 
 
-def _mean_error(blocks: BlockHistory, i: int) -> float | None:
+def _mean_error(blocks: Blocks, i: int) -> float | None:
     """Return the usual error of a metric's level, None where it is unknown."""
     errors = finite(blocks.errors(i).tolist())
     return math.sqrt(fmean(error * error for error in errors)) if errors else None
 
 
-def _against_reward(
-    blocks: BlockHistory, best: Sequence[int], size: int
-) -> float | None:
+def _against_reward(blocks: Blocks, best: Sequence[int], size: int) -> float | None:
     """Return the reward at the places of a figure's best, None where it has not surely risen."""
     rewards = blocks.levels(0)
     before = finite(rewards[best].tolist())

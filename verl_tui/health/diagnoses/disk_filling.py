@@ -7,7 +7,7 @@ from __future__ import annotations
 from math import inf
 from typing import TYPE_CHECKING, NamedTuple
 
-from verl_tui.health.diagnoses.diagnosis import PresentDiagnosis
+from verl_tui.health.diagnoses.diagnosis import Told, diagnosis
 from verl_tui.health.finding import Severity, number
 from verl_tui.health.root_cause import line_shown
 from verl_tui.health.rule_context import minutes
@@ -17,7 +17,7 @@ from verl_tui.runs.views.state import State
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from verl_tui.health.finding import Finding
+    from verl_tui.health.guide import Rule
     from verl_tui.health.rule_context import RuleContext
     from verl_tui.runs.troubles import Trouble
 
@@ -48,33 +48,29 @@ class _Disk(NamedTuple):
     trouble: Trouble
 
 
-class DiskFilling(PresentDiagnosis):
-    """A disk will be full within a day, or has too little room for a checkpoint."""
-
-    RULE = "disk-filling"
-    alive = True
-
-    def look(self, context: RuleContext) -> Finding | str | None:
-        """Report the disk that will be full first."""
-        disks = list(_disks(context, self.rule.window))
-        disk = min(disks, key=lambda disk: disk[:2], default=None)
-        if disk is None:
-            return "no raylet calls a disk almost full"
-        is_soon = disk.seconds <= _AHEAD or disk.free < self.rule.threshold
-        if context.state is State.FINISHED or not is_soon:
-            return None
-        when = minutes(disk.seconds) if 1 <= disk.seconds < inf else "a moment"
-        events = dict.fromkeys((disk.trouble.first, disk.trouble.last))
-        going = context.state in (State.RUNNING, State.STALLED)
-        is_near = going and disk.seconds < _SOON
-        return self.finding(
-            {**disk._asdict(), "when": when},
-            [line_shown(disk.path, event) for event in events],
-            case="fills-up" if disk.seconds < inf else "",
-            since=disk.trouble.since,
-            step=context.run.step,
-            severity=Severity.CRITICAL if is_near else None,
-        )
+@diagnosis("disk-filling", alive=True)
+def disk_filling(context: RuleContext, rule: Rule) -> Told | str | None:
+    """Find the disk that will be full first, within a day, or that has too little room for a
+    checkpoint.
+    """
+    disks = list(_disks(context, rule.window))
+    disk = min(disks, key=lambda disk: disk[:2], default=None)
+    if disk is None:
+        return "no raylet calls a disk almost full"
+    is_soon = disk.seconds <= _AHEAD or disk.free < rule.threshold
+    if context.state is State.FINISHED or not is_soon:
+        return None
+    when = minutes(disk.seconds) if 1 <= disk.seconds < inf else "a moment"
+    events = dict.fromkeys((disk.trouble.first, disk.trouble.last))
+    is_near = context.goes_on and disk.seconds < _SOON
+    return Told(
+        {**disk._asdict(), "when": when},
+        [line_shown(disk.path, event) for event in events],
+        case="fills-up" if disk.seconds < inf else "",
+        since=disk.trouble.since,
+        step=context.run.step,
+        severity=Severity.CRITICAL if is_near else None,
+    )
 
 
 def _disks(context: RuleContext, window: int) -> Iterator[_Disk]:

@@ -4,22 +4,25 @@ it.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, ClassVar
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from verl_tui.health.conditions.windows import rolling
 from verl_tui.health.diagnoses.diagnosis import (
-    BlockDiagnosis,
-    BlockFinding,
-    BlockInputs,
+    InBlocks,
+    Sign,
+    Signs,
+    Told,
+    diagnosis,
     went,
 )
 from verl_tui.health.finding import number
 
 if TYPE_CHECKING:
-    from verl_tui.health.blocks import BlockHistory
-    from verl_tui.health.conditions.windows import Flags
+    from verl_tui.health.blocks import Blocks
+    from verl_tui.health.conditions.windows import Flags, Places
+    from verl_tui.health.guide import Rule
     from verl_tui.health.rule_context import RuleContext
 
 _CORRECTION = "verl docs/algo/rollout_corr.md"
@@ -44,76 +47,63 @@ _LASTS = 3
 """Newest blocks that must all be beyond."""
 
 
-class EngineMismatch(BlockDiagnosis):
-    """A figure of the mismatch stays beyond its limit while the gradient norm climbs."""
+@diagnosis("engine-mismatch", "grad_norm")
+def engine_mismatch(context: RuleContext, _: Rule) -> InBlocks | str:
+    """Find a figure of the mismatch beyond its limit while the gradient norm climbs."""
+    found = tuple([one for one in _LIMITS if one[0] in context.names])
+    if not found:
+        return "the log has no figure of the mismatch"
+    figures = [context.names[name] for name, _, _ in found]
+    return InBlocks((context.indicators["grad_norm"], *figures), _find, found, needs=5)
 
-    RULE = "engine-mismatch"
-    requires: ClassVar[tuple[str, ...]] = ("grad_norm",)
-    needs: ClassVar[int] = 5
 
-    def inputs(self, context: RuleContext) -> BlockInputs | str:
-        """Return gradient norm and all figures of the mismatch."""
-        found = tuple([one for one in _LIMITS if one[0] in context.names])
-        if not found:
-            return "the log has no figure of the mismatch"
-        figures = [context.names[name] for name, _, _ in found]
-        return BlockInputs((context.indicators["grad_norm"], *figures), found)
+def _find(blocks: Blocks, of: InBlocks) -> Signs:
+    limits = np.array([[limit] for _, limit, _ in of.of])
+    beyond = np.array(
+        [rolling(one, _LASTS) == _LASTS for one in abs(blocks.figures[0, 1:]) > limits]
+    )
+    lasts: Flags = np.logical_or.reduce(beyond)
+    lags = _climbs(blocks)
 
-    def may_begin(self, blocks: BlockHistory) -> Flags:
-        """Return where a figure is beyond its limit and the gradient norm higher than before."""
-        found, climbs = np.zeros((2, len(blocks)), bool)
-        norm = blocks.levels(0)
-        for lag in _LAGS:
-            climbs[lag - 1 :] |= norm[lag - 1 :] >= _CLIMB * norm[: 1 - lag]
-        for i, (_, limit, _) in enumerate(self.depends_on, 1):
-            found |= abs(blocks.levels(i)) > limit
-        return found & climbs
-
-    def lasts(self, blocks: BlockHistory, _: Flags) -> Flags:
-        """Return where a figure has been beyond its limit in the newest blocks."""
-        found = np.zeros(len(blocks), bool)
-        for i, (_, limit, _) in enumerate(self.depends_on, 1):
-            beyond = abs(blocks.levels(i)) > limit
-            found |= rolling(beyond, _LASTS) == _LASTS
-        return found
-
-    def judge_blocks(self, blocks: BlockHistory) -> BlockFinding | None:
-        """Find a mismatch during which the gradient norm climbs."""
-        newest = blocks[-_LASTS:]
-        beyond = [
-            i
-            for i, (_, limit, _) in enumerate(self.depends_on, 1)
-            if (abs(newest.levels(i)) > limit).all()
-        ]
-        if not beyond:
-            return None
-        if self.newest is not None:
-            return self._told(blocks.since(self.newest.since), beyond)
-        lag = next((lag for lag in _LAGS if _norm_climbs(blocks[-lag:], lag)), None)
-        return None if lag is None else self._told(blocks[-lag:], beyond)
-
-    def _told(self, stretch: BlockHistory, beyond: list[int]) -> BlockFinding:
-        norm, first, last = stretch.known(0), stretch[0].last, stretch[-1]
+    def told(at: int, since: int) -> Told:
+        stretch = blocks[: at + 1].since(since)
+        norm = stretch.known(0)
+        shown = np.flatnonzero(beyond[:, at]).tolist()
+        now = blocks.figures[0, 1:, at].tolist()
         evidence = [
-            f"{self.keys[i]}: {number(last.levels[i])} (mean of {self.size} points), "
-            f"beyond {number(limit)} ({source})"
-            for i, (_, limit, source) in enumerate(self.depends_on, 1)
-            if i in beyond
+            f"{of.keys[1 + i]}: {number(now[i])} (mean of {of.size} points), "
+            f"beyond {number(of.of[i][1])} ({of.of[i][2]})"
+            for i in shown
         ]
-        evidence.append(went(self.keys[0], norm, first, last.last))
-        return self.told(
-            first,
-            self.keys[beyond[0]],
-            evidence,
-            now=last.levels[beyond[0]],
-            limit=self.depends_on[beyond[0] - 1][1],
-            begun=norm[0],
-            norm=norm[-1],
+        first, last = int(stretch.last[0]), int(stretch.last[-1])
+        return Told(
+            {
+                "now": now[shown[0]],
+                "limit": of.of[shown[0]][1],
+                "begun": norm[0],
+                "norm": norm[-1],
+                "since": first,
+            },
+            [*evidence, went(of.keys[0], norm, first, last)],
+            key=of.keys[1 + shown[0]],
         )
 
+    return Signs(
+        lasts & (lags > 0),
+        lambda at: Sign(int(blocks.last[at + 1 - lags[at]]), lasts, told),
+    )
 
-def _norm_climbs(stretch: BlockHistory, lag: int) -> bool:
-    norm = stretch.known(0)
-    if len(norm) != lag or not norm[-1] >= _CLIMB * norm[0] > 0:
-        return False
-    return stretch.course(0).t >= _TREND_T
+
+def _climbs(blocks: Blocks) -> Places:
+    """Return over how many of the last blocks the gradient norm climbs at each, 0 where it does
+    not.
+    """
+    norm = blocks.levels(0)
+    found = np.zeros(len(blocks), np.int64)
+    for lag in reversed(_LAGS):
+        places = np.arange(lag - 1, len(blocks))
+        counts, _, t = blocks.slopes(0, places, lag)
+        before = norm[: len(places)]
+        climbs = (norm[places] >= _CLIMB * before) & (before > 0) & (t >= _TREND_T)
+        found[places[climbs & (counts == lag)]] = lag
+    return found

@@ -6,10 +6,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from verl_tui.health.diagnoses.diagnosis import PresentDiagnosis
+from verl_tui.health.diagnoses.diagnosis import Told, diagnosis
 
 if TYPE_CHECKING:
-    from verl_tui.health.finding import Finding
+    from verl_tui.health.guide import Rule
     from verl_tui.health.rule_context import RuleContext
 
 _NAMES = ("actor/kl_loss", "train/kl_loss")
@@ -22,23 +22,17 @@ _TEMPLATE, _CONFIG = 0.5, 1.0
 """
 
 
-class FirstStep(PresentDiagnosis):
-    """The KL to the reference is not near 0 in the first record."""
-
-    RULE = "first-step"
-
-    def look(self, context: RuleContext) -> Finding | str | None:
-        """Look at the first value, where it is that of the first step."""
-        key = context.first_key(_NAMES)
-        series = context.run.series(key) if key else None
-        if series is None or not len(series):
-            return f"the log has no {' or '.join(_NAMES)}"
-        step, value = series.steps[0], series.values[0]
-        if step > 1:
-            return (
-                f"the log begins with step {step}, so its first record is not the run's"
-            )
-        if not _TEMPLATE <= value < float("inf"):
-            return None
-        case = "config" if value > _CONFIG else "template"
-        return self.finding({"value": value}, case=case, since=step, key=key)
+@diagnosis("first-step")
+def first_step(context: RuleContext, _: Rule) -> Told | str | None:
+    """Find a KL to the reference that is not near 0 in the record of the first step."""
+    key = context.first_key(_NAMES)
+    series = context.run.series(key) if key else None
+    if series is None or not len(series):
+        return f"the log has no {' or '.join(_NAMES)}"
+    step, value = series.steps[0], series.values[0]
+    if step > 1:
+        return f"the log begins with step {step}, so its first record is not the run's"
+    if not _TEMPLATE <= value < float("inf"):
+        return None
+    case = "config" if value > _CONFIG else "template"
+    return Told({"value": value}, case=case, since=step, key=key)

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING, ClassVar, NamedTuple
+from functools import lru_cache
+from typing import TYPE_CHECKING, NamedTuple
 
 from verl_tui.health.conditions.trend import trend
-from verl_tui.health.diagnoses.diagnosis import PresentDiagnosis
-from verl_tui.health.finding import Finding, Severity, number
+from verl_tui.health.diagnoses.diagnosis import Told, diagnosis
+from verl_tui.health.finding import Severity, number
 from verl_tui.health.limits import positive_setting
 from verl_tui.health.rule_context import minutes
 from verl_tui.patterns import pattern
@@ -17,6 +18,7 @@ from verl_tui.text import one_line
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from verl_tui.health.guide import Rule
     from verl_tui.health.rule_context import RuleContext
     from verl_tui.records import Event
 
@@ -63,81 +65,65 @@ class MemoryGrowth(NamedTuple):
     unit: str
 
 
-class HostMemory(PresentDiagnosis):
-    """Memory of the host grows steadily, or Ray has killed workers for want of it."""
+@diagnosis("host-memory", alive=True)  # what has ended fills no memory
+def host_memory(context: RuleContext, rule: Rule) -> Told | str | None:
+    """Find memory of the host that grows steadily, or for want of which Ray has killed workers."""
+    run = context.run
+    killed = [
+        trouble.last
+        for state in run.sources.values()
+        for trouble in state.troubles
+        if _KILLED.search(trouble.last.text)
+    ]
+    if killed:
+        return _killed(context, killed)
+    found = run.present(context.first_key(_LOGGED))
+    if found is None:
+        return "the log has no memory of the host"
+    if len(found) < rule.window:
+        return f"needs {rule.window} points, has {len(found)}"
+    growth = memory_growth(context, rule.window)
+    if growth is None or context.state is State.FINISHED:
+        return None
+    return _filling(context, growth)
 
-    RULE = "host-memory"
-    alive: ClassVar[bool] = True  # what has ended fills no memory
-    _judged: tuple[int, MemoryGrowth | str | None] = (-1, None)
-    """The growth by the run's revision: trends take long to reckon at every look."""
 
-    def look(self, context: RuleContext) -> Finding | str | None:
-        """Judge the growth, and Ray's messages."""
-        run = context.run
-        if self._judged[0] != run.revision:
-            self._judged = (run.revision, self._growth(context))
-        growth = self._judged[1]
-        killed = [
-            trouble.last
-            for state in run.sources.values()
-            for trouble in state.troubles
-            if _KILLED.search(trouble.last.text)
-        ]
-        if killed:
-            return self._killed(context, killed)
-        if not isinstance(growth, MemoryGrowth):
-            return growth
-        return (
-            None if context.state is State.FINISHED else self._filling(context, growth)
-        )
+def _filling(context: RuleContext, growth: MemoryGrowth) -> Told | None:
+    left, seconds, case = 0.0, None, "unknown"
+    if growth.full is not None:
+        left = max(0.0, growth.full - growth.now) / growth.each
+        seconds = left * context.pace.seconds if context.pace is not None else None
+        case = "share" if growth.unit == "%" else ""
+    if not _is_told(context, growth, left, seconds):
+        return None
+    is_near = context.goes_on and seconds is not None and seconds < _SOON
+    return Told(
+        {
+            **growth._asdict(),
+            "left": math.ceil(left),
+            "time": f" (≈ {minutes(seconds)})" if seconds is not None else "",
+            "hourly": _hourly(context, growth),
+        },
+        case=case,
+        since=growth.since,
+        step=growth.step,
+        key=growth.key,
+        severity=Severity.CRITICAL if is_near else None,
+    )
 
-    def _growth(self, context: RuleContext) -> MemoryGrowth | str | None:
-        found = context.run.present(context.first_key(_LOGGED))
-        if found is None:
-            return "the log has no memory of the host"
-        if len(found) < self.rule.window:
-            return f"needs {self.rule.window} points, has {len(found)}"
-        return memory_growth(context, self.rule.window)
 
-    def _filling(self, context: RuleContext, growth: MemoryGrowth) -> Finding | None:
-        left, seconds, case = 0.0, None, "unknown"
-        if growth.full is not None:
-            left = max(0.0, growth.full - growth.now) / growth.each
-            seconds = left * context.pace.seconds if context.pace is not None else None
-            case = "share" if growth.unit == "%" else ""
-        if not _is_told(context, growth, left, seconds):
-            return None
-        going = context.state in (State.RUNNING, State.STALLED)
-        is_near = going and seconds is not None and seconds < _SOON
-        return self.finding(
-            {
-                **growth._asdict(),
-                "left": math.ceil(left),
-                "time": f" (≈ {minutes(seconds)})" if seconds is not None else "",
-                "hourly": _hourly(context, growth),
-            },
-            case=case,
-            since=growth.since,
-            step=growth.step,
-            key=growth.key,
-            severity=Severity.CRITICAL if is_near else None,
-        )
-
-    def _killed(self, context: RuleContext, events: Sequence[Event]) -> Finding:
-        told = [*filter(None, (_OF.search(event.text) for event in reversed(events)))]
-        used = f": {told[0][1]} of {told[0][2]} GB were in use" if told else ""
-        steps = [event.step for event in events if event.step is not None]
-        step = steps[-1] if steps else None
-        return self.finding(
-            {"used": used},
-            [
-                f"line {event.line}: {one_line(event.text, 160)}"
-                for event in events[-3:]
-            ],
-            case="killed",
-            since=step,
-            step=context.run.step if step is None else step,
-        )
+def _killed(context: RuleContext, events: Sequence[Event]) -> Told:
+    told = [*filter(None, (_OF.search(event.text) for event in reversed(events)))]
+    used = f": {told[0][1]} of {told[0][2]} GB were in use" if told else ""
+    steps = [event.step for event in events if event.step is not None]
+    step = steps[-1] if steps else None
+    return Told(
+        {"used": used},
+        [f"line {event.line}: {one_line(event.text, 160)}" for event in events[-3:]],
+        case="killed",
+        since=step,
+        step=context.run.step if step is None else step,
+    )
 
 
 def _is_told(
@@ -170,7 +156,7 @@ def memory_growth(context: RuleContext, window: int) -> MemoryGrowth | None:
     series = context.run.present(context.first_key(_LOGGED))
     if series is None or len(series) < window:
         return None
-    count = _climb(list(series.values[-_MOST:]), window)
+    count = _climb(tuple(series.values[-_MOST:]), window)
     if not count:
         return None
     share = series.key in {context.names.get(name) for name in _SHARE}
@@ -182,20 +168,19 @@ def memory_growth(context: RuleContext, window: int) -> MemoryGrowth | None:
     return MemoryGrowth(series.key, *ends, each, full, unit)
 
 
-def _climb(values: Sequence[float], least: int) -> int:
+@lru_cache(256)
+def _climb(values: tuple[float, ...], least: int) -> int:
     """Return the newest values that climb steadily, as many as there are; 0 where they do not."""
+    # Called at each look, while values hardly ever change.
     if not all(map(math.isfinite, values)):
         return 0
     if values[-1] < max(values[:-least], default=-math.inf):
         return 0
     for count in (len(values), 2 * least, least):
-        before = values[:-count]
-        stretch = values[-count:]
+        before, stretch = values[:-count], values[-count:]
         # Memory that was as high before was released again: a sawtooth, not a leak.
-        was_as_high = False
-        if before:
-            rise = values[-1] - stretch[0]
-            was_as_high = values[-1] - max(before) < rise / 2
+        rise = values[-1] - stretch[0]
+        was_as_high = values[-1] - max(before, default=-math.inf) < rise / 2
         if _steady(stretch) and not was_as_high:
             return len(stretch)
     return 0
@@ -203,19 +188,14 @@ def _climb(values: Sequence[float], least: int) -> int:
 
 def _steady(values: Sequence[float]) -> bool:
     """Return whether values rise beyond doubt, and in every part of their course."""
-    if values[-1] <= values[0]:
-        return False
     line = trend(values)
-    if line.change <= 0 or line.t < _SURE:
+    if values[-1] <= values[0] or line.change <= 0 or line.t < _SURE:
         return False
-    size = len(values) // _PARTS
-    least = _EACH * line.change / _PARTS
-    for i in range(_PARTS):
-        stop = len(values) - i * size
-        if trend(values[stop - size : stop]).change < least:
-            return False
-    half = len(values) // 2
-    return trend(values[half:]).change >= _GOES_ON * trend(values[:half]).change
+    size, half = len(values) // _PARTS, len(values) // 2
+    stops = range(len(values), len(values) - _PARTS * size, -size)
+    each = [trend(values[stop - size : stop]).change for stop in stops]
+    goes_on = trend(values[half:]).change >= _GOES_ON * trend(values[:half]).change
+    return goes_on and min(each) >= _EACH * line.change / _PARTS
 
 
 def _full(context: RuleContext) -> float | None:

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import math
 from bisect import bisect_left, bisect_right
-from collections import deque
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
 from verl_tui.health.conditions.condition import KEPT_BREACHES, Breach
-from verl_tui.health.diagnoses.diagnosis import Diagnosis
+from verl_tui.health.diagnoses.diagnosis import History, Told, diagnosis
 from verl_tui.patterns import NamePattern
 from verl_tui.words import counted
 
@@ -18,7 +17,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
     from verl_tui.health.conditions.windows import Flags, Places
-    from verl_tui.health.finding import Finding
+    from verl_tui.health.guide import Rule
     from verl_tui.health.rule_context import RuleContext
     from verl_tui.runs.run import Run
     from verl_tui.runs.series import Series
@@ -130,77 +129,77 @@ def _broken_places(odd: Flags, *, needed: bool) -> Places | None:
     return np.flatnonzero(odd & np.logical_or.accumulate(~odd))
 
 
-class NotFinite(Diagnosis):
-    """A metric had a finite value and is, or was among the newest points, not finite."""
+@diagnosis("not-finite")
+def not_finite(context: RuleContext, rule: Rule) -> History:
+    """Find metrics that had a finite value and are, or were among the newest points, not finite."""
+    keys = context.run.keys
+    read = _read_all(context, rule.window)
+    broken = [one for one in read if one.recent]
+    now = _told(broken) if broken else None
+    if not keys:
+        now = "the log has no numbers yet"
+    elif sum(one.places is None for one in read) == len(keys):
+        now = "no metric ever had a value"
+    return History(now, _breaches(read, rule.window)[-KEPT_BREACHES:])
 
-    RULE = "not-finite"
 
-    def look(self, context: RuleContext) -> Finding | str | None:
-        """Find metrics that broke."""
-        keys = context.run.keys
-        read = self._read_all(context)
-        self.breaches = deque(_breaches(read, self.rule.window), KEPT_BREACHES)
-        if not keys:
-            return "the log has no numbers yet"
-        if sum(one.places is None for one in read) == len(keys):
-            return "no metric ever had a value"
-        broken = [one for one in read if one.recent]
-        return self._finding(broken) if broken else None
+def _told(broken: list[_BrokenPoints]) -> Told | str | None:
+    broken.sort(key=lambda one: (math.isfinite(one.newest), one.since))
+    worst, *others = broken
+    is_told = worst.since in worst.recent[:_MOST_STEPS]
+    alike = f"; the same holds for {counted(len(others), 'other metric')}"
+    return Told(
+        {
+            "was": "was" if math.isfinite(worst.newest) else "is",
+            "where": worst.words,
+            "first": "" if is_told else f", first at step {worst.since}",
+            "others": alike if others else "",
+        },
+        _evidence(broken),
+        since=worst.since,
+        step=max(one.steps[-1] for one in broken),
+        key=worst.key,
+    )
 
-    def _finding(self, broken: list[_BrokenPoints]) -> Finding:
-        broken.sort(key=lambda one: (math.isfinite(one.newest), one.since))
-        worst, *others = broken
-        is_told = worst.since in worst.recent[:_MOST_STEPS]
-        alike = f"; the same holds for {counted(len(others), 'other metric')}"
-        return self.finding(
-            {
-                "was": "was" if math.isfinite(worst.newest) else "is",
-                "where": worst.words,
-                "first": "" if is_told else f", first at step {worst.since}",
-                "others": alike if others else "",
-            },
-            _evidence(broken),
-            since=worst.since,
-            step=max(one.steps[-1] for one in broken),
-            key=worst.key,
-        )
 
-    def _read_all(self, context: RuleContext) -> list[_BrokenPoints]:
-        """Read the metrics that may be broken, and those that were left out at some steps."""
-        series = {key: context.run.series(key) for key in self._odd(context)}
-        return [
-            self._read(context, key, points)
-            for key, points in {**series, **_left_out(context)}.items()
-            if points is not None
-        ]
+def _read_all(context: RuleContext, window: int) -> list[_BrokenPoints]:
+    """Read the metrics that may be broken, and those that were left out at some steps."""
+    series = {key: context.run.series(key) for key in _odd(context, window)}
+    return [
+        _read(context, key, points, window)
+        for key, points in {**series, **_left_out(context)}.items()
+        if points is not None
+    ]
 
-    def _odd(self, context: RuleContext) -> Sequence[str]:
-        """Return the keys that may be broken.
 
-        A part of the reward has no mean where no sample of the batch had it (TRL: a reward function
-        returns None for what it does not apply to): beside a total that is always a number it is no
-        fault.
-        """
-        odd = context.run.odd
-        reward = context.run.indicators.get("reward")
-        if reward is None or not odd:
-            return odd
-        total = context.run.series(reward) if reward in odd else None
-        if total is not None and self._read(context, reward, total).stretches:
-            return odd
-        return [key for key in odd if _PART.fullmatch(key) is None]
+def _odd(context: RuleContext, window: int) -> Sequence[str]:
+    """Return the keys that may be broken.
 
-    def _read(
-        self, context: RuleContext, key: str, series: Series | _GappedSeries
-    ) -> _BrokenPoints:
-        length = len(series.steps)
-        if context.end is not None:
-            length = bisect_right(series.steps, context.end)
-        steps, values = series.steps[:length], np.array(series.values[:length])
-        needed = key in _needed(context.run)
-        places = _broken_places(~np.isfinite(values), needed=needed)
-        newest = values[-1] if length else math.nan
-        return _BrokenPoints(key, steps, newest, places, self.rule.window)
+    A part of the reward has no mean where no sample of the batch had it (TRL: a reward function
+    returns None for what it does not apply to): beside a total that is always a number it is no
+    fault.
+    """
+    odd = context.run.odd
+    reward = context.run.indicators.get("reward")
+    if reward is None or not odd:
+        return odd
+    total = context.run.series(reward) if reward in odd else None
+    if total is not None and _read(context, reward, total, window).stretches:
+        return odd
+    return [key for key in odd if _PART.fullmatch(key) is None]
+
+
+def _read(
+    context: RuleContext, key: str, series: Series | _GappedSeries, window: int
+) -> _BrokenPoints:
+    length = len(series.steps)
+    if context.end is not None:
+        length = bisect_right(series.steps, context.end)
+    steps, values = series.steps[:length], np.array(series.values[:length])
+    needed = key in _needed(context.run)
+    places = _broken_places(~np.isfinite(values), needed=needed)
+    newest = values[-1] if length else math.nan
+    return _BrokenPoints(key, steps, newest, places, window)
 
 
 def _left_out(context: RuleContext) -> Mapping[str, _GappedSeries]:

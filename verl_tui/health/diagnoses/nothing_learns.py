@@ -5,25 +5,29 @@ only unseen.
 from __future__ import annotations
 
 import math
-from itertools import pairwise
 from statistics import fmean, median
-from typing import TYPE_CHECKING, ClassVar, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
+
+import numpy as np
 
 from verl_tui.health.applicability.metrics import RATES
 from verl_tui.health.components import gaining_components
 from verl_tui.health.diagnoses.diagnosis import (
-    BlockDiagnosis,
-    BlockFinding,
-    BlockInputs,
+    InBlocks,
+    Sign,
+    Signs,
+    Told,
+    diagnosis,
     filled,
+    words_of,
 )
 from verl_tui.health.limits import KL_COEF, kl_coefficient
 from verl_tui.indicators import validation_keys
 from verl_tui.means import finite
 
 if TYPE_CHECKING:
-    from verl_tui.health.blocks import Block, BlockHistory
-    from verl_tui.health.finding import Finding
+    from verl_tui.health.blocks import Blocks
+    from verl_tui.health.guide import Rule
     from verl_tui.health.rule_context import RuleContext
 
 _KL, _TOP, _BOTTOM, _RATE, _SPREAD, _OTHERS = 1, 2, 3, 4, 5, 6
@@ -104,129 +108,117 @@ class _Line(NamedTuple):
         return self.change + _SIGMAS * self.error
 
 
-class NothingLearns(BlockDiagnosis):
-    """The reward has been level since the run's first points, and more than a small gain is ruled
-    out.
+@diagnosis("nothing-learns/flat", "reward")
+def nothing_learns(context: RuleContext, _: Rule) -> InBlocks:
+    """Find a reward that has been level since the run's first points, and of which more than a
+    small gain is ruled out.
     """
+    reward = context.indicators["reward"]
+    figure = reward.removesuffix("mean")
+    figures = (
+        context.indicators.get("reference_kl"),
+        context.names.get(f"{figure}max"),
+        context.names.get(f"{figure}min"),
+        context.first_key(RATES),
+        context.indicators.get("reward_std"),
+    )
+    parts = gaining_components(context.run, reward)
+    others = [*validation_keys(context.run.keys), *parts][:_MOST]
+    keys = (reward, *figures, *others)
+    return InBlocks(keys, _find, kl_coefficient(context.run), needs=10, patience=2)
 
-    RULE = "nothing-learns/flat"
-    requires: ClassVar[tuple[str, ...]] = ("reward",)
-    size: ClassVar[int] = 10
-    patience: ClassVar[int] = 2
-    needs: ClassVar[int] = 10
-    _learnt: bool = False
-    """True if it has ever gained, or the log does not hold the run's beginning: then it is not
-    judged any more.
+
+def _find(blocks: Blocks, of: InBlocks) -> Signs:
+    """Bound what the reward can have gained since the beginning, until it has gained, or where the
+    log does not hold the run's beginning.
     """
+    begins, lasts = np.zeros(len(blocks), bool), np.ones(len(blocks), bool)
+    counts = np.arange(of.needs, len(blocks) + 1)
+    counts = counts[counts % (counts // _OFTEN + 1) == 0]
+    lines: dict[int, _Line] = {}
+    for count in counts.tolist():
+        known = blocks[:count]
+        lasts[count - 1] = False
+        if len(known.known(0)) < _LINE:
+            continue  # most rewards are not finite
+        is_huge = max(map(abs, known.reach(0))) > _HUGE
+        if is_huge or not _begins(known) or _gained(known, line := _line(known)):
+            lasts[count - 1 :] = False
+            break
+        if not _others_gain(known, range(_OTHERS, len(of.keys))):
+            lines[count - 1] = line
+            lasts[count - 1] = True
+            begins[count - 1] = _is_flat(known, line, of)
 
-    def inputs(self, context: RuleContext) -> BlockInputs | str:
-        """Look at the reward and its ends, KL, the learning rate, and at all that may gain
-        instead.
-        """
-        reward = context.indicators["reward"]
-        figure = reward.removesuffix("mean")
-        figures = (
-            context.indicators.get("reference_kl"),
-            context.names.get(f"{figure}max"),
-            context.names.get(f"{figure}min"),
-            context.first_key(RATES),
-            context.indicators.get("reward_std"),
-        )
-        parts = gaining_components(context.run, reward)
-        others = [*validation_keys(context.run.keys), *parts][:_MOST]
-        return BlockInputs((reward, *figures, *others), kl_coefficient(context.run))
-
-    def look(self, context: RuleContext) -> Finding | str | None:
-        """Judge only rewards whose possible gain is known."""
-        found = super().look(context)
-        if found is None and _ends(self.history) is None:
-            return (
-                "the ends of the reward's scale are unknown, or 0 is its middle, as in self-play: "
-                "no gain can be called small"
-            )
-        return found
-
-    def forget(self) -> None:
-        """Start over."""
-        super().forget()
-        self._learnt = False
-
-    def judge_blocks(self, blocks: BlockHistory) -> BlockFinding | None:
-        """Bound what the reward can have gained since the beginning."""
-        if self._learnt or max(map(abs, blocks.reach(0))) > _HUGE:
-            return None
-        if len(blocks) % (len(blocks) // _OFTEN + 1):
-            return self.newest
-        if len(blocks.known(0)) < _LINE:
-            return None  # most rewards are not finite
-        line = _line(blocks)
-        if not _begins(blocks[0]) or _gained(blocks, line):
-            self._learnt = True
-            return None
-        if _others_gain(blocks, range(_OTHERS, len(self.keys))):
-            return None
-        if self.newest is None and not self._is_flat(blocks, line):
-            return None
-        first = blocks[0].first
-        return self.told(
-            first,
-            self.keys[0],
-            steps=blocks[-1].last - first + 1,
-            points=len(blocks) * self.size,
-            mean=line.mean,
-            change=line.change,
-            low=line.low,
-            high=line.high,
-            most=max(line.high, 0.0),
-            reason=self._reason(blocks),
+    def told(at: int, since: int) -> Told:
+        at = max(judged for judged in lines if judged <= at)
+        line, first = lines[at], int(blocks.first[0])
+        return Told(
+            {
+                "steps": int(blocks.last[at]) - first + 1,
+                "points": (at + 1) * of.size,
+                "mean": line.mean,
+                "change": line.change,
+                "low": line.low,
+                "high": line.high,
+                "most": max(line.high, 0.0),
+                "reason": _reason(blocks[: at + 1], of),
+            },
+            since=since,
+            key=of.keys[0],
         )
 
-    def _is_flat(self, blocks: BlockHistory, line: _Line) -> bool:
-        """Return whether a gain is ruled out for a reward that still has something to gain."""
-        ends = _ends(blocks)
-        if ends is None or not _warm(blocks) or not _level(blocks, line):
-            return False
-        low, high = ends
-        if line.mean >= low + _SOLVED * (high - low):
-            return False
-        # The largest spread that scores of this mean between these ends can have (Bhatia and Davis
-        # 2000).
-        left = high - line.mean
-        spread = math.sqrt(max(0.0, left * (line.mean - low)))
-        if self._held_back(blocks):
-            share = _HELD
-        else:
-            share = _BOUND if _distance(blocks) >= _MOVED else _STRICT
-        return line.high <= share * min(spread, left)
-
-    def _held_back(self, blocks: BlockHistory) -> bool:
-        """Return whether the KL term is stronger than the guide's, and its cost matters beside
-        advantages.
-        """
-        _, coefficient = self.depends_on or ("", 0.0)
-        return coefficient > KL_COEF[1] and coefficient * _distance(blocks) >= _COST
-
-    def _reason(self, blocks: BlockHistory) -> str:
-        far = _distance(blocks)
-        case = "moved" if far >= _MOVED else ""
-        facts: dict[str, object] = {"far": far}
-        if self._held_back(blocks):
-            case, (name, coefficient) = "held-back", self.depends_on
-            known = {
-                "name": name,
-                "coefficient": coefficient,
-                "cost": coefficient * far,
-            }
-            facts |= known | {"least": KL_COEF[0], "most": KL_COEF[1]}
-        return filled(self.words(case).get("reason", ""), (), facts)
+    reason = None if _ends(blocks) else _NO_ENDS
+    return Signs(begins, lambda _: Sign(int(blocks.first[0]), lasts, told), reason)
 
 
-def _ends(blocks: BlockHistory) -> tuple[float, float] | None:
+_NO_ENDS = (
+    "the ends of the reward's scale are unknown, or 0 is its middle, as in self-play: "
+    "no gain can be called small"
+)
+
+
+def _is_flat(blocks: Blocks, line: _Line, of: InBlocks) -> bool:
+    """Return whether a gain is ruled out for a reward that still has something to gain."""
+    ends = _ends(blocks)
+    if ends is None or not _warm(blocks) or not _level(blocks, line):
+        return False
+    low, high = ends
+    if line.mean >= low + _SOLVED * (high - low):
+        return False
+    # The largest spread that scores of this mean between these ends can have (Bhatia and Davis
+    # 2000).
+    left = high - line.mean
+    spread = math.sqrt(max(0.0, left * (line.mean - low)))
+    share = _BOUND if _distance(blocks) >= _MOVED else _STRICT
+    share = _HELD if _held_back(blocks, of) else share
+    return line.high <= share * min(spread, left)
+
+
+def _held_back(blocks: Blocks, of: InBlocks) -> bool:
+    """Return whether the KL term is stronger than the guide's, and its cost matters beside
+    advantages.
+    """
+    _, coefficient = of.of or ("", 0.0)
+    return coefficient > KL_COEF[1] and coefficient * _distance(blocks) >= _COST
+
+
+def _reason(blocks: Blocks, of: InBlocks) -> str:
+    far = _distance(blocks)
+    case = "moved" if far >= _MOVED else ""
+    facts: dict[str, object] = {"far": far, "least": KL_COEF[0], "most": KL_COEF[1]}
+    if _held_back(blocks, of):
+        case, (name, coefficient) = "held-back", of.of
+        facts |= {"name": name, "coefficient": coefficient, "cost": coefficient * far}
+    return filled(words_of("nothing-learns/flat", case).get("reason", ""), (), facts)
+
+
+def _ends(blocks: Blocks) -> tuple[float, float] | None:
     """Return the ends of the reward's scale: the extremes of single scores where they are logged,
     or 0 and 1. None where they are unknown, or the reward is in the middle between wins and
     defeats, which is where players who are equals stay.
     """
-    levels = blocks[-1].levels
+    levels = blocks.figures[0, :, -1].tolist()
     low, high = blocks.reach(0)
     mean = levels[0]
     if math.isfinite(levels[_TOP]) and math.isfinite(levels[_BOTTOM]):
@@ -245,21 +237,20 @@ def _ends(blocks: BlockHistory) -> tuple[float, float] | None:
     )
 
 
-def _line(blocks: BlockHistory) -> _Line:
+def _line(blocks: Blocks) -> _Line:
     """Fit a line through the reward's levels."""
-    levels = blocks.known(0)
-    count = len(levels)
-    mean = fmean(levels)
-    middle = (count - 1) / 2
+    levels = np.array(blocks.known(0))
+    count, mean = len(levels), fmean(levels)
+    middle = np.arange(count) - (count - 1) / 2
     spread = count * (count * count - 1) / 12
-    slope = math.fsum((i - middle) * level for i, level in enumerate(levels)) / spread
-    rest = [level - mean - slope * (i - middle) for i, level in enumerate(levels)]
-    squares = math.fsum(one * one for one in rest)
-    within = [error * error for error in finite(blocks.errors(0).tolist())]
-    own = math.sqrt(fmean(within)) if within else 0.0
+    slope = math.fsum(middle * levels) / spread  # exact: of what is level it is 0
+    rest = levels - mean - slope * middle
+    squares = math.fsum(rest * rest)
+    within = finite(blocks.errors(0).tolist())
+    own = math.sqrt(fmean(error * error for error in within)) if within else 0.0
     noise = max(math.sqrt(squares / (count - 2)), own)
     # Correlated neighbours hold less information than their number suggests.
-    shared = math.fsum(a * b for a, b in pairwise(rest)) / squares if squares else 0.0
+    shared = math.fsum(rest[:-1] * rest[1:]) / squares if squares else 0.0
     shared = min(0.9, max(0.0, shared))
     alone = noise * (count - 1) / math.sqrt(spread)
     return _Line(
@@ -272,18 +263,19 @@ def _line(blocks: BlockHistory) -> _Line:
     )
 
 
-def _begins(block: Block) -> bool:
+def _begins(blocks: Blocks) -> bool:
     """Return whether a log holds the run's beginning: otherwise it may have learnt before."""
-    return block.first <= max(1, block.last - block.first)
+    first, last = blocks.first[0], blocks.last[0]
+    return bool(first <= max(1, last - first))
 
 
-def _warm(blocks: BlockHistory) -> bool:
+def _warm(blocks: Blocks) -> bool:
     """Return whether the learning rate's warm-up is over; a rate of 0 has its own rule."""
     rates = [abs(rate) for rate in blocks.known(_RATE)]
     return not rates or fmean(rates[: len(rates) // 2 + 1]) >= _WARM * max(rates) > 0
 
 
-def _level(blocks: BlockHistory, line: _Line) -> bool:
+def _level(blocks: Blocks, line: _Line) -> bool:
     """Return whether neither the line nor the newest points suggest a gain, nor a fall."""
     if not _FALLS * line.alone < line.change < _LIKELY * line.error:
         return False
@@ -293,7 +285,7 @@ def _level(blocks: BlockHistory, line: _Line) -> bool:
     return gain <= _LIKELY * line.noise * math.sqrt(2 / quarter)
 
 
-def _gained(blocks: BlockHistory, line: _Line) -> bool:
+def _gained(blocks: Blocks, line: _Line) -> bool:
     """Return whether a reward has gained: over all, for a time, lately, or at once with its first
     points.
     """
@@ -314,7 +306,7 @@ def _gained(blocks: BlockHistory, line: _Line) -> bool:
     return False
 
 
-def _others_gain(blocks: BlockHistory, columns: range) -> bool:
+def _others_gain(blocks: Blocks, columns: range) -> bool:
     """Return whether another score has gained: validation, or a part of the reward that others
     hide.
     """
@@ -322,6 +314,6 @@ def _others_gain(blocks: BlockHistory, columns: range) -> bool:
     return any(line.t >= _GAINS and line.change > 0 for line in lines)
 
 
-def _distance(blocks: BlockHistory) -> float:
+def _distance(blocks: Blocks) -> float:
     """Return the usual KL to the reference over the newer half, 0 where there is none."""
     return median(blocks[len(blocks) // 2 :].known(_KL) or [0.0])

@@ -5,13 +5,13 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING
 
-from verl_tui.health.diagnoses.diagnosis import PresentDiagnosis, filled
+from verl_tui.health.diagnoses.diagnosis import WORDS, Told, diagnosis, filled
 from verl_tui.health.finding import number
 from verl_tui.patterns import NamePattern
 from verl_tui.runs.time.step_timing import breakdown, valid_durations
 
 if TYPE_CHECKING:
-    from verl_tui.health.finding import Finding
+    from verl_tui.health.guide import Rule
     from verl_tui.health.rule_context import RuleContext
     from verl_tui.runs.run import Run
     from verl_tui.runs.time.step_timing import Breakdown, StepPart
@@ -26,62 +26,59 @@ lie within it.
 """
 
 
-class OnePhase(PresentDiagnosis):
-    """A step that is nearly all one phase: a slow reward function, a checkpoint in each step."""
+@diagnosis("one-phase")
+def one_phase(context: RuleContext, rule: Rule) -> Told | str | None:
+    """Find the longest phase of the newest steps where it is too long for its kind: a slow reward
+    function, a checkpoint in each step.
+    """
+    run = context.run
+    found = breakdown(run)
+    if found is None or not found.whole > 0:
+        return "the log has no times of a step's phases"
+    if len(found.steps) < rule.window:
+        return f"needs {rule.window} steps, has {len(found.steps)}"
+    long = [part for part in found.parts if _is_long(run, rule, found, part)]
+    if not long:
+        return None
+    part = long[-1]  # of phases within each other the innermost
+    first, last = found.steps[0], found.steps[-1]
+    is_rare = part.times < len(found.steps)
+    each = f", {number(part.each)} s in each of {part.times} steps" if is_rare else ""
+    return Told(
+        {**part._asdict(), "whole": found.whole, "rare": each},
+        [
+            f"{one.key}: {number(one.seconds)} s, {one.share:.0%} "
+            f"(mean of steps {first}–{last})"
+            for one in found.parts[:3]
+        ],
+        step=last,
+        key=part.key,
+        advice=_advice(run, part.name),
+    )
 
-    RULE = "one-phase"
 
-    def look(self, context: RuleContext) -> Finding | str | None:
-        """Report the longest phase of the newest steps, where it is too long for its kind."""
-        run = context.run
-        found = breakdown(run)
-        if found is None or not found.whole > 0:
-            return "the log has no times of a step's phases"
-        if len(found.steps) < self.rule.window:
-            return f"needs {self.rule.window} steps, has {len(found.steps)}"
-        long = [part for part in found.parts if self._is_long(run, found, part)]
-        if not long:
-            return None
-        part = long[-1]  # of phases within each other the innermost
-        first, last = found.steps[0], found.steps[-1]
-        is_rare = part.times < len(found.steps)
-        each = (
-            f", {number(part.each)} s in each of {part.times} steps" if is_rare else ""
-        )
-        return self.finding(
-            {**part._asdict(), "whole": found.whole, "rare": each},
-            [
-                f"{one.key}: {number(one.seconds)} s, {one.share:.0%} "
-                f"(mean of steps {first}–{last})"
-                for one in found.parts[:3]
-            ],
-            step=last,
-            key=part.key,
-            advice=self._advice(run, part.name),
-        )
+def _is_long(run: Run, rule: Rule, found: Breakdown, part: StepPart) -> bool:
+    """Return whether a phase takes too much of the steps, also without its longest time: one slow
+    step is no habit.
+    """
+    series = run.present(part.key)
+    if series is None or found.whole < rule.floor or _overlaps(found, part):
+        return False
+    longest = max(valid_durations(series.since(found.steps[0])).values())
+    count = len(found.steps)
+    rest = count * found.whole - longest
+    share = (count * part.seconds - longest) / rest if rest > 0 else 0.0
+    is_work = _WORK.fullmatch(part.name) is not None
+    return share >= (rule.high if is_work else rule.threshold)
 
-    def _is_long(self, run: Run, found: Breakdown, part: StepPart) -> bool:
-        """Return whether a phase takes too much of the steps, also without its longest time: one
-        slow step is no habit.
-        """
-        series = run.present(part.key)
-        if series is None or found.whole < self.rule.floor or _overlaps(found, part):
-            return False
-        longest = max(valid_durations(series.since(found.steps[0])).values())
-        count = len(found.steps)
-        rest = count * found.whole - longest
-        share = (count * part.seconds - longest) / rest if rest > 0 else 0.0
-        is_work = _WORK.fullmatch(part.name) is not None
-        return share >= (self.rule.high if is_work else self.rule.threshold)
 
-    def _advice(self, run: Run, name: str) -> str:
-        """Return what to do about a long phase, with the setting in force."""
-        cases = self.words()["phase"]
-        case = next(one for one in cases if re.search(one["match"], name))
-        settings = case["settings"]
-        stated = run.config.find(settings)
-        shown = settings[0] if stated is None else f"{stated[0]}: {stated[1]}"
-        return filled(case["advice"], (), {"setting": shown})
+def _advice(run: Run, name: str) -> str:
+    """Return what to do about a long phase, with the setting in force."""
+    cases = WORDS["one-phase"]["phase"]
+    case = next(one for one in cases if re.search(one["match"], name))
+    stated = run.config.find(case["settings"])
+    shown = case["settings"][0] if stated is None else f"{stated[0]}: {stated[1]}"
+    return filled(case["advice"], (), {"setting": shown})
 
 
 def _overlaps(found: Breakdown, part: StepPart) -> bool:

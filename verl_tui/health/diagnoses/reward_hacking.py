@@ -5,30 +5,35 @@ worse.
 from __future__ import annotations
 
 import math
-from operator import itemgetter
-from typing import TYPE_CHECKING, ClassVar, NamedTuple
+from functools import partial
+from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 
 import numpy as np
 
+from verl_tui.health.blocks import following
 from verl_tui.health.components import components, gaining_components, weights
-from verl_tui.health.conditions.trend import trends
+from verl_tui.health.conditions.windows import rolling
 from verl_tui.health.diagnoses.diagnosis import (
-    BlockDiagnosis,
-    BlockFinding,
-    BlockInputs,
+    InBlocks,
+    Sign,
+    Signs,
+    Told,
+    diagnosis,
+    filled,
 )
-from verl_tui.health.finding import number
 from verl_tui.health.learnt import has_learnt, right_or_wrong
 from verl_tui.health.trade_off import TradeOff, may_pay, trade_off
 from verl_tui.indicators import validation_keys
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterator, Sequence
 
-    from verl_tui.health.blocks import BlockHistory
-    from verl_tui.health.conditions.trend import Trend
-    from verl_tui.health.conditions.windows import Flags
+    from verl_tui.health.blocks import Blocks
+    from verl_tui.health.conditions.windows import Places
+    from verl_tui.health.guide import Rule
     from verl_tui.health.rule_context import RuleContext
+
+    _Course: TypeAlias = Sequence[tuple[int, TradeOff]]
 
 _LAGS = (10, 20, 40)
 """Blocks over which reward and validation are compared: 100 to 400 points."""
@@ -54,10 +59,13 @@ _POORER = 0.15
 """Repetition up by a tenth, or diversity down by so much of its level, beyond doubt: heuristic."""
 
 
-class _Sign(NamedTuple):
-    words: str
-    key: str | None
-    since: int
+_FELL = "validation fell: {best} at step {best_step}, now {now}"
+_STOOD_STILL = "validation stood still ({first} at step {first_step}, {now} now)"
+_SAMPLE_SIGNS = (
+    (1, "samples repeat themselves more: {first} before, {now} now", 1),
+    (2, "samples have become more alike: {first} before, {now} now", -1),
+)
+"""Column of a figure of samples, its sign in words, and the way in which it gets worse."""
 
 
 class _Columns(NamedTuple):
@@ -71,185 +79,182 @@ class _Columns(NamedTuple):
     """Weight of each part, None if it is unknown."""
 
 
-class RewardHacking(BlockDiagnosis):
-    """Reward up, and a part of it down; or validation down or level; or samples that repeat or
-    resemble each other.
+@diagnosis("reward-hacking", "reward")
+def reward_hacking(context: RuleContext, _: Rule) -> InBlocks | str:
+    """Find a reward that goes up, and a part of it down; or validation down or level; or samples
+    that repeat or resemble each other.
     """
+    reward = context.indicators["reward"]
+    validations = validation_keys(context.run.keys)[:_MOST_VALIDATIONS]
+    samples = (
+        context.names.get("samples/repetition"),
+        context.names.get("samples/distinct_2"),
+    )
+    parts = gaining_components(context.run, reward)[:_MOST_COMPONENTS]
+    if not validations and not any(samples) and not parts:
+        return "the log has neither validation nor samples nor parts of the reward"
+    known = weights(context.run, components(context.run.keys, reward))
+    columns = _Columns(len(validations), tuple(known.get(key) for key in parts))
+    scores = map(context.names.get, _SCORED)
+    return InBlocks((reward, *samples, *validations, *parts, *scores), _find, columns)
 
-    RULE = "reward-hacking"
-    requires: ClassVar[tuple[str, ...]] = ("reward",)
-    _seen: int = -1
-    """Number of blocks when one last showed it: a single one may be chance."""
-    _cost: TradeOff | None = None
-    """The figure at whose cost the reward rises, while that lasts."""
 
-    def inputs(self, context: RuleContext) -> BlockInputs | str:
-        """Return the reward, figures of samples, validation scores and the reward's parts."""
-        reward = context.indicators["reward"]
-        validations = validation_keys(context.run.keys)[:_MOST_VALIDATIONS]
-        samples = (
-            context.names.get("samples/repetition"),
-            context.names.get("samples/distinct_2"),
+def _find(blocks: Blocks, of: InBlocks) -> Signs:
+    hacking = _Hacking(blocks, of)
+    return Signs(hacking.rises | hacking.pays, hacking.sign)
+
+
+class _Hacking:
+    """What all blocks show."""
+
+    def __init__(self, blocks: Blocks, of: InBlocks) -> None:
+        self.blocks, self.of = blocks, of
+        self.compared = [one for lag in _LAGS for one in _compare(blocks, of, lag)]
+        self.rises, self.pays = np.zeros((2, len(blocks)), bool)
+        """Where a comparison shows, and where a figure may pay for the reward."""
+        for one in self.compared:
+            self.rises[one.places] = True
+        self.costly = range(3, len(of.keys) - len(_SCORED))
+        for i in self.costly:
+            self.pays |= may_pay(blocks, i)
+        self.known: dict[int, TradeOff | None] = {}
+
+    def cost(self, at: int) -> TradeOff | None:
+        """Return the figure at whose cost the reward rises at a block."""
+        if at not in self.known:
+            found = (trade_off(self.blocks[: at + 1], i) for i in self.costly)
+            self.known[at] = next(filter(None, found), None)
+        return self.known[at]
+
+    def sign(self, at: int) -> Sign | None:
+        """Return the failure that begins at a block; a single block may be chance."""
+        paid = self.cost(at - 1) if self.pays[at - 1] else None
+        if at < self.of.needs or not (paid or self.rises[at - 1]):
+            return None
+        if paid is None or not paid.lasts(self.blocks)[at]:
+            paid = self.cost(at)
+        if paid is None and not self.rises[at]:
+            return None
+        since = (paid or self.comparison(at)).since or 0
+        lasts, course = self.rises.copy(), list[tuple[int, TradeOff]]()
+        while True:
+            stop = at + 1
+            if paid is not None:
+                course.append((at, paid))
+                gone = np.flatnonzero(~paid.lasts(self.blocks)[stop:])
+                stop = stop + int(gone[0]) if len(gone) else len(lasts)
+                lasts[at:stop] = True
+            at, paid = self.next_cost(stop)
+            if paid is None:
+                return Sign(since, lasts, partial(self.told, course))
+
+    def next_cost(self, start: int) -> tuple[int, TradeOff | None]:
+        """Return where the reward rises at the cost of another figure, while a comparison shows."""
+        patience = self.of.patience
+        quiet = np.flatnonzero(rolling(~self.rises[start:], patience) == patience)
+        soon = self.pays[start : start + int(quiet[0]) + 1 if len(quiet) else None]
+        places = (start + np.flatnonzero(soon)).tolist()
+        found = ((at, self.cost(at)) for at in places)
+        return next((one for one in found if one[1]), (start, None))
+
+    def told(self, course: _Course, at: int, since: int) -> Told:  # noqa: ARG002 - none names it
+        """Return what shows at a block, by what the reward has risen at the cost of."""
+        paid = [one for place, one in course if place <= at][-1:]
+        if not paid or (self.rises[at] and not paid[0].lasts(self.blocks)[at]):
+            return self.comparison(at)
+        return _paid(self.blocks, self.of, paid[0], at)
+
+    def comparison(self, at: int) -> Told:
+        """Return the first comparison that shows at a block."""
+        lag, i, words, _ = next(one for one in self.compared if at in one.places)
+        stretch = self.blocks[at + 1 - lag : at + 1]
+        is_known = ~np.isnan(stretch.levels(i))
+        levels, steps = stretch.levels(i)[is_known], stretch.last[is_known]
+        best, begin = int(levels.argmax()), int(stretch.last[0])
+        best_step = int(steps[best])
+        facts = {
+            "best": float(levels[best]),
+            "best_step": best_step,
+            "first": float(levels[0]),
+            "first_step": int(steps[0]),
+            "now": float(levels[-1]),
+        }
+        reward = stretch.known(0)
+        sign = filled(words, (), facts)
+        return Told(
+            {"begun": reward[0], "now": reward[-1], "begin": begin, "sign": sign},
+            since=best_step if words == _FELL else begin,
+            key=self.of.keys[i],
         )
-        parts = gaining_components(context.run, reward)[:_MOST_COMPONENTS]
-        if not validations and not any(samples) and not parts:
-            return "the log has neither validation nor samples nor parts of the reward"
-        known = weights(context.run, components(context.run.keys, reward))
-        scores = map(context.names.get, _SCORED)
-        columns = _Columns(len(validations), tuple(known.get(key) for key in parts))
-        keys = (reward, *samples, *validations, *parts, *scores)
-        return BlockInputs(keys, columns)
-
-    def judge_blocks(self, blocks: BlockHistory) -> BlockFinding | None:
-        """Look for what the reward costs, then over several stretches; two blocks in a row must
-        show it.
-        """
-        finding = self._costs(blocks) or self._compare(blocks)
-        if finding is None:
-            return None
-        before, self._seen = self._seen, len(blocks)
-        if before == len(blocks) - 1 or self.open is not None:
-            return finding
-        return None
-
-    def may_begin(self, blocks: BlockHistory) -> Flags:
-        """Return where the reward rises, with room for rounding, or a figure has lost most of its
-        best; where the reward has gaps, too.
-        """
-        found = np.zeros(len(blocks), bool)
-        for lag in _LAGS:
-            ends = np.arange(lag - 1, len(blocks))
-            found[ends] |= ~(trends(blocks.levels(0), lag, ends)[1] < 0.999 * _RISE_T)
-        for i in self._costly:
-            found |= may_pay(blocks, i)
-        return found
-
-    def forget(self) -> None:
-        """Start over."""
-        super().forget()
-        self._seen = -1
-        self._cost = None
-
-    @property
-    def _costly(self) -> range:
-        """The columns that a reward may rise at the cost of."""
-        return range(3, len(self.keys) - len(_SCORED))
-
-    def _costs(self, blocks: BlockHistory) -> BlockFinding | None:
-        """Return what the reward rises at the cost of."""
-        if self._cost is None or not self._cost.lasts(blocks):
-            found = (trade_off(blocks, i) for i in self._costly)
-            self._cost = next(filter(None, found), None)
-        cost = self._cost
-        if cost is None:
-            return None
-        now = blocks[-1].levels[cost.column]
-        part = cost.column - 3 - self.depends_on.validations
-        held_out = part >= 0 and self.depends_on.weights[part] == 0
-        return self.told(
-            cost.since,
-            self.keys[cost.column],
-            case="cost",
-            best=cost.best,
-            best_step=cost.best_step,
-            found=cost.now,
-            now=now if math.isfinite(now) else cost.now,
-            weight=" (weight 0)" if held_out else "",
-            reward_then=cost.reward_then,
-        )
-
-    def _compare(self, blocks: BlockHistory) -> BlockFinding | None:
-        """Return the first sign that a rising reward is no improvement, None without one."""
-        for lag in _LAGS:
-            stretch = blocks[-lag:]
-            sign = self._sign(stretch) if len(stretch) == lag else None
-            if sign is not None:
-                reward = stretch.known(0)
-                return self.told(
-                    sign.since,
-                    sign.key,
-                    begun=reward[0],
-                    now=reward[-1],
-                    begin=stretch[0].last,
-                    sign=sign.words,
-                )
-        return None
-
-    def _sign(self, stretch: BlockHistory) -> _Sign | None:
-        low, high = stretch.reach(0)
-        line = stretch.course(0)
-        size = max(high - low, abs(high + low) / 2)
-        if line.t < _RISE_T or line.change < _RISE * size:
-            return None
-        validations = range(3, 3 + self.depends_on.validations)
-        # Where any validation follows, the reward stands for something.
-        if any(stretch.moves(i, _FOLLOW_T, _FOLLOW) for i in validations):
-            return None
-        gain = line.change if low >= 0.0 and high <= 1.0 else None
-        signs = (_validation(stretch, i, gain, self.keys[i]) for i in validations)
-        return next(filter(None, signs), None) or _samples(stretch, self.keys)
 
 
-def _validation(
-    stretch: BlockHistory, i: int, gain: float | None, key: str | None
-) -> _Sign | None:
-    """Return the sign that validation falls, or surely does not follow the reward; else None.
-
-    Args:
-        stretch: The blocks to look at.
-        i: Column of the validation score.
-        gain: What the reward has gained, where it is on validation's scale; else None.
-        key: The score's key.
-    """
-    points = [
-        (block.last, block.levels[i])
-        for block in stretch
-        if not math.isnan(block.levels[i])
-    ]
-    if len(points) < _VALIDATIONS:
-        return None
-    line = stretch.course(i)
-    begin, first = points[0]
-    _, now = points[-1]
-    size = max(abs(value) for _, value in points)
-    if stretch.moves(i, _FALL_T, _FALL):
-        step, best = max(points, key=itemgetter(1))
-        words = f"validation fell: {number(best)} at step {step}, now {number(now)}"
-        return _Sign(words, key, step)
-    # On another scale than the reward's it is measured by its own size.
-    least = _SHARE * gain if gain is not None and size <= 1.0 else _FALL * size
-    if line.change + _SURE * _error(line) < least:
-        words = f"validation stood still ({number(first)} at step {begin}, {number(now)} now)"
-        return _Sign(words, key, stretch[0].last)
-    return None
+def _paid(blocks: Blocks, of: InBlocks, paid: TradeOff, at: int) -> Told:
+    """Return what the reward rises at the cost of."""
+    now = float(blocks.levels(paid.column)[at])
+    part = paid.column - 3 - of.of.validations
+    held_out = part >= 0 and of.of.weights[part] == 0
+    return Told(
+        {
+            "best": paid.best,
+            "best_step": paid.best_step,
+            "found": paid.now,
+            "now": now if math.isfinite(now) else paid.now,
+            "weight": " (weight 0)" if held_out else "",
+            "reward_then": paid.reward_then,
+        },
+        case="cost",
+        key=of.keys[paid.column],
+    )
 
 
-def _error(line: Trend) -> float:
-    """Return the standard error of a trend's change."""
-    if line.t and math.isfinite(line.t):
-        return abs(line.change / line.t)
-    return 0.0
+class _Comparison(NamedTuple):
+    """A sign that a rising reward is no improvement."""
+
+    lag: int
+    """Blocks over which it shows."""
+    column: int
+    words: str
+    """It in words, with blanks for the best, the first and the newest level and their steps."""
+    places: Places
+    """Where it shows."""
 
 
-def _samples(stretch: BlockHistory, keys: Sequence[str | None]) -> _Sign | None:
-    """Return the sign that samples repeat or resemble each other more; None where they do not, or
-    where they have become right.
-    """
-    scores, spreads = (stretch.levels(i).tolist() for i in (-2, -1))
-    if right_or_wrong(scores, spreads) and has_learnt(scores):
-        return None
+def _compare(blocks: Blocks, of: InBlocks, lag: int) -> Iterator[_Comparison]:
+    """Yield the signs over so many blocks, the plainest first."""
+    every = np.arange(lag - 1, len(blocks))
+    low, high = blocks.lowest(0)[every], blocks.highest(0)[every]
+    _, gain, t = blocks.slopes(0, every, lag)
+    least = _RISE * np.maximum(high - low, abs(high + low) / 2)
+    rises = (t >= _RISE_T) & (gain >= least)
+    validations = range(3, 3 + of.of.validations)
+    # Where any validation follows, the reward stands for something.
+    for i in validations:
+        rises &= ~blocks.moves(i, every, lag, _FOLLOW_T, _FOLLOW)
+    places = every[rises]
+    # Only where both are shares a gain of the reward measures that of validation.
+    gain = np.where((low >= 0) & (high <= 1), gain, np.nan)[rises]
+    for i in validations:
+        counts, change, t = blocks.slopes(i, places, lag)
+        known = counts >= _VALIDATIONS
+        fell = known & blocks.moves(i, places, lag, _FALL_T, _FALL)
+        yield _Comparison(lag, i, _FELL, places[fell])
+        size = blocks.largest(i, places, lag)
+        least = np.where((size <= 1) & ~np.isnan(gain), _SHARE * gain, _FALL * size)
+        is_error = np.isfinite(t) & (t != 0)
+        error = np.divide(change, t, out=np.zeros(len(t)), where=is_error)
+        still = known & ~fell & (change + _SURE * abs(error) < least)
+        yield _Comparison(lag, i, _STOOD_STILL, places[still])
     for i, words, way in _SAMPLE_SIGNS:
-        values, line = stretch.known(i), stretch.course(i)
-        least = _REPEATS if way > 0 else _POORER * abs(values[0] if values else 0.0)
-        is_worse = way * line.change >= least and way * line.t >= _RISE_T
-        if len(values) >= _VALIDATIONS and is_worse:
-            change = f"{number(values[0])} before, {number(values[-1])} now"
-            return _Sign(f"{words}: {change}", keys[i], stretch[0].last)
-    return None
+        counts, change, t = blocks.slopes(i, places, lag)
+        first = following(blocks.levels(i))[places + 1 - lag]
+        worse = way * change >= (_REPEATS if way > 0 else _POORER * abs(first))
+        worse &= way * t >= _RISE_T
+        found = places[worse & (counts >= _VALIDATIONS)].tolist()
+        kept = [at for at in found if not _right(blocks[at + 1 - lag : at + 1])]
+        yield _Comparison(lag, i, words, np.array(kept, np.int64))
 
 
-_SAMPLE_SIGNS = (
-    (1, "samples repeat themselves more", 1),
-    (2, "samples have become more alike", -1),
-)
-"""Column of a figure of samples, its sign in words, and the way in which it gets worse."""
+def _right(stretch: Blocks) -> bool:
+    """Return whether samples have become right."""
+    scores, spreads = (stretch.levels(i).tolist() for i in (-2, -1))
+    return right_or_wrong(scores, spreads) and has_learnt(scores)

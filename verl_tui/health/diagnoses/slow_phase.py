@@ -3,25 +3,22 @@
 from __future__ import annotations
 
 import math
-from functools import lru_cache
+from functools import lru_cache, partial
 from statistics import median
-from typing import TYPE_CHECKING, ClassVar, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from verl_tui.health.diagnoses.diagnosis import (
-    BlockDiagnosis,
-    BlockFinding,
-    BlockInputs,
-)
+from verl_tui.health.diagnoses.diagnosis import InBlocks, Sign, Signs, Told, diagnosis
 from verl_tui.metrics import describe
 from verl_tui.patterns import NamePattern
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from verl_tui.health.blocks import Block, BlockHistory
+    from verl_tui.health.blocks import Blocks
     from verl_tui.health.conditions.windows import Flags
+    from verl_tui.health.guide import Rule
     from verl_tui.health.rule_context import RuleContext
 
 _PHASE = NamePattern(
@@ -66,7 +63,7 @@ class _Slow(NamedTuple):
     each: float
     """Seconds a token before, 0 where tokens are not known."""
 
-    def holds(self, blocks: BlockHistory) -> Flags:
+    def holds(self, blocks: Blocks) -> Flags:
         """Return which blocks are slow."""
         tokens = blocks.levels(1)
         least = self.each * np.where(tokens > 0, tokens, 0.0)
@@ -76,64 +73,52 @@ class _Slow(NamedTuple):
         return found
 
 
-class SlowPhase(BlockDiagnosis):
-    """A part of the step's time grows against its own past, and not only with the tokens it works
-    on.
+@diagnosis("slow-phase")
+def slow_phase(context: RuleContext, _: Rule) -> InBlocks | str:
+    """Find a part of the step's time that grows against its own past, and not only with the tokens
+    it works on.
     """
+    step = context.indicators.get("step_time")
+    if step is None:
+        return "the log has no time of a step"
+    tokens = context.names.get("perf/total_num_tokens") or context.indicators.get(
+        "response_length"
+    )
+    keys = (step, tokens, *(_phases(context.run.keys) or [step]))
+    return InBlocks(keys, _find, needs=_NOW + _GAP + _LEAST_PAST + 1, patience=3)
 
-    RULE = "slow-phase"
-    needs: ClassVar[int] = _NOW + _GAP + _LEAST_PAST + 1
-    patience: ClassVar[int] = 3
-    _slow: _Slow | None = None
-    """The phase of the present finding."""
 
-    def inputs(self, context: RuleContext) -> BlockInputs | str:
-        """Return the whole step, the tokens processed, and all phases."""
-        step = context.indicators.get("step_time")
-        phases = _phases(context.run.keys)
-        if step is None:
-            return "the log has no time of a step"
-        tokens = context.names.get("perf/total_num_tokens") or context.indicators.get(
-            "response_length"
-        )
-        return BlockInputs((step, tokens, *(phases or [step])))
+def _find(blocks: Blocks, of: InBlocks) -> Signs:
+    phases = range(2, len(of.keys))
+    begins = np.zeros(len(blocks), bool)
+    for i in phases:
+        begins |= blocks.levels(i) >= _SLOWER * blocks.lowest(i)
 
-    def may_begin(self, blocks: BlockHistory) -> Flags:
-        """Return where a phase takes longer than it ever did."""
-        found = np.zeros(len(blocks), bool)
-        for i in range(2, len(self.keys)):
-            found |= blocks.levels(i) >= _SLOWER * blocks.lowest(i)
-        return found
-
-    def lasts(self, blocks: BlockHistory, _: Flags) -> Flags:
-        """Return where the phase is still slow."""
-        assert self._slow is not None
-        return self._slow.holds(blocks)
-
-    def judge_blocks(self, blocks: BlockHistory) -> BlockFinding | None:
-        """Compare each phase with its past, and report the one that costs most."""
-        since = self.newest.since if self.newest is not None else None
-        if self.open is None or self._slow is None or since is None:
-            found = [_find(blocks, i) for i in range(2, len(self.keys))]
-            self._slow = max(filter(None, found), default=None)
-            since = _since(blocks, self._slow) if self._slow is not None else 0
-        slow = self._slow
-        if slow is None or not slow.holds(blocks[-1:])[0]:
+    def at(place: int) -> Sign | None:
+        known = blocks[: place + 1]
+        # of several phases the one that costs most
+        slow = max(filter(None, (_slow(known, i) for i in phases)), default=None)
+        lasts = slow.holds(blocks) if slow is not None else begins
+        if slow is None or not lasts[place]:
             return None
-        return self._told(blocks[-1], slow, since)
+        before = np.flatnonzero(~lasts[:place])
+        begun = min(before[-1] + 1 if len(before) else 0, place)
+        return Sign(int(blocks.first[begun]), lasts, partial(_told, blocks, of, slow))
 
-    def _told(self, newest: Block, slow: _Slow, since: int) -> BlockFinding:
-        step, now = newest.levels[0], newest.levels[slow.column]
-        key = self.keys[slow.column]
-        is_part = key != self.keys[0] and step > 0
-        return self.told(
-            since,
-            key,
-            usual=slow.usual,
-            now=now,
-            times=now / slow.usual,
-            share=f", {now / step:.0%} of the step" if is_part else "",
-        )
+    return Signs(begins, at)
+
+
+def _told(blocks: Blocks, of: InBlocks, slow: _Slow, at: int, since: int) -> Told:
+    key = of.keys[slow.column]
+    step, now = blocks.figures[0, [0, slow.column], at].tolist()
+    is_part = key != of.keys[0] and step > 0
+    facts = {
+        "usual": slow.usual,
+        "now": now,
+        "times": now / slow.usual,
+        "share": f", {now / step:.0%} of the step" if is_part else "",
+    }
+    return Told(facts, since=since, key=key)
 
 
 @lru_cache(256)
@@ -151,27 +136,21 @@ def _is_phase(key: str) -> bool:
     )
 
 
-def _past(blocks: BlockHistory) -> Sequence[BlockHistory]:
-    """Return the blocks before the newest ones that make the usual time: the last, and the first,
-    by which what creeps is measured. The very first block warms up.
-    """
-    end = len(blocks) - _NOW - _GAP
-    return blocks[max(1, end - _PAST) : end], blocks[1 : min(end, 1 + _PAST)]
-
-
-def _find(blocks: BlockHistory, i: int) -> _Slow | None:
+def _slow(blocks: Blocks, i: int) -> _Slow | None:
     """Return by how much the phase of a column is slower than it was, None where it is not."""
     newest = blocks[-_NOW:]
     levels: list[float] = newest.levels(i).tolist()
-    now = min(levels)
-    step = newest[-1].levels[0]
+    now, step = min(levels), float(blocks.levels(0)[-1])
     # Most phases are too short to matter, or no slower than they ever were: that is quickly seen.
     if not now >= max(_SHARE * step, _SLOWER * blocks.reach(i)[0]):
         return None
     # More than the whole step is no part of it: a sum over workers, or another unit.
     if levels[-1] > _WHOLE * step:
         return None
-    past = _past(blocks)
+    # The usual time is that of the last blocks before, or of the first, by which what creeps is
+    # measured. The very first block warms up.
+    end = len(blocks) - _NOW - _GAP
+    past = blocks[max(1, end - _PAST) : end], blocks[1 : min(end, 1 + _PAST)]
     usual = _usual([stretch.known(i) for stretch in past])
     if not usual or now < _SLOWER * usual or not now - usual >= _SHARE * step:
         return None
@@ -181,11 +160,11 @@ def _find(blocks: BlockHistory, i: int) -> _Slow | None:
     return _Slow(now - usual, i, usual, each) if is_slower else None
 
 
-def _per_token(blocks: BlockHistory, i: int) -> Sequence[float]:
+def _per_token(blocks: Blocks, i: int) -> Sequence[float]:
     """Return the times of a phase for one token, without the blocks whose tokens are unknown."""
-    tokens = blocks.levels(1)
-    is_known = (tokens > 0) & ~np.isnan(blocks.levels(i))
-    each: list[float] = (blocks.levels(i)[is_known] / tokens[is_known]).tolist()
+    tokens, levels = blocks.levels(1), blocks.levels(i)
+    is_known = (tokens > 0) & ~np.isnan(levels)
+    each: list[float] = (levels[is_known] / tokens[is_known]).tolist()
     return each
 
 
@@ -193,10 +172,3 @@ def _usual(stretches: Sequence[Sequence[float]]) -> float:
     """Return the least of the medians of stretches that are long enough, 0 where there is none."""
     usual = [median(levels) for levels in stretches if len(levels) >= _LEAST_PAST]
     return max(0.0, min(usual, default=0.0))
-
-
-def _since(blocks: BlockHistory, slow: _Slow) -> int:
-    """Return the first step of the first block of the growth."""
-    others = np.flatnonzero(~slow.holds(blocks)).tolist()
-    begin = others[-1] + 1 if others else 0
-    return blocks[min(begin, len(blocks) - 1)].first

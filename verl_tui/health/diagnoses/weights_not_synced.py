@@ -7,19 +7,27 @@ from __future__ import annotations
 import math
 from bisect import bisect_right
 from fractions import Fraction
+from functools import lru_cache
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from verl_tui.health.diagnoses.diagnosis import PresentDiagnosis
+from verl_tui.health.conditions.condition import KEPT_BREACHES, Breach
+from verl_tui.health.diagnoses.diagnosis import (
+    WORDS,
+    History,
+    Told,
+    diagnosis,
+    filled,
+)
 from verl_tui.indicators import validation_keys
 from verl_tui.words import counted
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from verl_tui.health.conditions.windows import Numbers
-    from verl_tui.health.finding import Finding
+    from verl_tui.health.conditions.windows import Places
+    from verl_tui.health.guide import Rule
     from verl_tui.health.rule_context import RuleContext
     from verl_tui.runs.series import Series
 
@@ -49,93 +57,101 @@ class _Same(NamedTuple):
     """Validations of this score so far."""
 
 
-class WeightsNotSynced(PresentDiagnosis):
-    """Every validation score has been the same, digit by digit, while the learning rate was above
-    0.
+@diagnosis("weights-not-synced")
+def weights_not_synced(context: RuleContext, rule: Rule) -> History | str:
+    """Find validation scores that have all been the same, digit by digit, while the learning rate
+    was above 0.
     """
+    keys = validation_keys(context.run.keys)[:_MOST]
+    scores = [*filter(None, map(context.run.present, keys))]
+    learning = context.run.present(context.first_key(_RATES))
+    if not scores:
+        return "the log has no validation"
+    if learning is None:
+        return "the log has no learning rate"
+    most = max(map(len, scores))
+    if most < rule.count:
+        return f"needs {rule.count} validations, has {most}"
+    return _history(scores, learning, rule.count)
 
-    RULE = "weights-not-synced"
-    _read: tuple[object, ...] = ()
-    """The validations as they were last judged."""
-    _found: Finding | None = None
 
-    def look(self, context: RuleContext) -> Finding | str | None:
-        """Look at the validations, one after the other."""
-        keys = validation_keys(context.run.keys)[:_MOST]
-        scores = [*filter(None, map(context.run.present, keys))]
-        learning = context.run.present(context.first_key(_RATES))
-        if not scores:
-            return "the log has no validation"
-        if learning is None:
-            return "the log has no learning rate"
-        most = max(map(len, scores))
-        if most < self.rule.count:
-            return f"needs {self.rule.count} validations, has {most}"
-        validations = [
-            (one.key, len(one), one.revision, one.values[-1]) for one in scores
+def _history(scores: Sequence[Series], learning: Series, count: int) -> History:
+    """Look at the validations one after the other."""
+    steps = np.unique(np.concatenate([np.array(one.steps) for one in scores]))
+    places = (
+        np.array([np.searchsorted(one.steps, steps, "right") for one in scores]) - 1
+    )
+    starts = np.array(
+        [_starts(one)[at] for one, at in zip(scores, places, strict=True)]
+    )
+    times = places + 1 - starts
+    held = ((times >= count) | (places + 1 < count)).all(axis=0)
+    told: dict[int, Told] = {}
+    breaches: list[Breach] = []
+    for j in np.flatnonzero(held).tolist():
+        same = [
+            _Same(one.key, one.values[at], one.steps[start], at + 1 - start, at + 1)
+            for one, at, start in zip(scores, places[:, j], starts[:, j], strict=True)
+            if at + 1 >= count
         ]
-        read = (*validations, learning.revision)
-        if read != self._read:
-            self._read = read
-            self._judge_all(scores, learning)
-        return self._found
+        found = _told(same, int(steps[j]), learning, count)
+        if found is None:
+            continue
+        told[j] = found
+        end = int(steps[j + 1]) if j + 1 < len(steps) else None
+        if j - 1 in told:
+            breaches[-1] = breaches[-1]._replace(cleared=end)
+        else:
+            message = filled(WORDS["weights-not-synced"]["message"], (), found.facts)
+            breaches.append(Breach(found.since or 0, int(steps[j]), message, end))
+    now = told.get(len(steps) - 1)
+    return History(now, breaches[-KEPT_BREACHES:], sentences=True)
 
-    def _judge_all(self, scores: Sequence[Series], learning: Series) -> None:
-        """Judge the validations in order: an earlier finding must not depend on later ones."""
-        self.breaches.clear()
-        rates = np.array(learning.values)
-        known: dict[str, _Same] = {}
-        for step in sorted(set().union(*(one.steps for one in scores))):
-            for one in scores:
-                point = one.at(step)
-                if point is not None and point.step == step:
-                    known[one.key] = _again(known.get(one.key), one.key, *point)
-            self._found = self._finding([*known.values()], step, learning, rates)
-            self.remember(self._found, step)
 
-    def _finding(
-        self, known: Sequence[_Same], last: int, learning: Series, rates: Numbers
-    ) -> Finding | None:
-        same = [one for one in known if one.seen >= self.rule.count]
-        no_chance = [one for one in same if _enough(one, self.rule.count)]
-        if not no_chance or min(one.times for one in same) < self.rule.count:
-            return None
-        first = no_chance[0]
-        start = bisect_right(learning.steps, first.since)
-        stop = bisect_right(learning.steps, last)
-        least = float(rates[start:stop].min()) if start < stop else 0.0
-        if least <= 0:
-            return None
-        return self._told(first, same, last, f"{learning.key}: at least {least:.3g}")
+def _starts(score: Series) -> Places:
+    """Return at each validation the place of the first one in a row with its value."""
+    values = np.array(score.values)
+    is_new = np.append(True, values[1:] != values[:-1])
+    found: Places = np.maximum.accumulate(np.where(is_new, np.arange(len(values)), 0))
+    return found
 
-    def _told(
-        self, first: _Same, same: Sequence[_Same], last: int, rate: str
-    ) -> Finding:
-        count = len(same) - 1
-        others = f", and {counted(count, 'other score')} too" if count else ""
-        facts = {"value": f"{first.value!r}", "times": first.times, "others": others}
-        return self.finding(
-            facts,
-            (
-                *(
-                    f"{one.key}: {one.value!r} in {one.times} validations since step {one.since}"
-                    for one in same[:3]
-                ),
-                f"{rate} since then",
+
+def _told(
+    same: Sequence[_Same], last: int, learning: Series, count: int
+) -> Told | None:
+    """Return that scores have not changed up to a step, None where that may be chance or nothing
+    was learnt.
+    """
+    no_chance = [one for one in same if _enough(one, count)]
+    if not no_chance:
+        return None
+    first = no_chance[0]
+    start = bisect_right(learning.steps, first.since)
+    rates = learning.values[start : bisect_right(learning.steps, last)]
+    least = min(rates, default=0.0)
+    if least <= 0:
+        return None
+    more = len(same) - 1
+    others = f", and {counted(more, 'other score')} too" if more else ""
+    return Told(
+        {
+            "key": first.key,
+            "since": first.since,
+            "value": f"{first.value!r}",
+            "times": first.times,
+            "others": others,
+        },
+        (
+            *(
+                f"{one.key}: {one.value!r} in {one.times} validations since step {one.since}"
+                for one in same[:3]
             ),
-            since=first.since,
-            step=last,
-            key=first.key,
-        )
-
-
-def _again(before: _Same | None, key: str, step: int, value: float) -> _Same:
-    """Return for how many validations a score has had its value at a step."""
-    if before is None:
-        return _Same(key, value, step, 1, 1)
-    if before.value != value:
-        return _Same(key, value, step, 1, before.seen + 1)
-    return before._replace(times=before.times + 1, seen=before.seen + 1)
+            f"{learning.key}: at least {least:.3g} since then",
+        ),
+        since=first.since,
+        step=last,
+        key=first.key,
+    )
 
 
 def _enough(one: _Same, count: int) -> bool:
@@ -156,6 +172,7 @@ def _enough(one: _Same, count: int) -> bool:
     return one.seen * chance ** (one.times - 1) <= _UNLIKELY
 
 
+@lru_cache(1024)
 def _answers(value: float) -> int | None:
     """Return the number of answers that a value is a share of, or a round number; None if it is
     neither.

@@ -8,13 +8,13 @@ from pathlib import PurePath
 from statistics import median
 from typing import TYPE_CHECKING
 
-from verl_tui.health.diagnoses.diagnosis import PresentDiagnosis
+from verl_tui.health.diagnoses.diagnosis import Told, diagnosis
 from verl_tui.runs.views.signs_of_life import worker_errors
 from verl_tui.runs.views.state import State
 from verl_tui.text import one_line
 
 if TYPE_CHECKING:
-    from verl_tui.health.finding import Finding
+    from verl_tui.health.guide import Rule
     from verl_tui.health.rule_context import RuleContext
     from verl_tui.runs.run import Run
     from verl_tui.runs.troubles import Trouble
@@ -23,37 +23,36 @@ _BEFORE = 20
 """Steps before the first error that show the usual number of samples."""
 
 
-class WorkerErrors(PresentDiagnosis):
-    """The same error of workers several times, the last of them lately."""
-
-    RULE = "worker-errors"
-
-    def look(self, context: RuleContext) -> Finding | None:
-        """Report the workers' most frequent error, its count, and the samples that it costs."""
-        run = context.run
-        if context.state in (State.CRASHED, State.FINISHED):
-            return None
-        lately = (run.step or 0) - self.rule.window
-        for path, error in worker_errors(run):
-            if (error.step or 0) >= lately and error.count >= self.rule.count:
-                return self._finding(run, path, error)
+@diagnosis("worker-errors")
+def repeated_errors(context: RuleContext, rule: Rule) -> Told | None:
+    """Find the workers' most frequent error, the last of them lately, its count, and the samples
+    that it costs.
+    """
+    run = context.run
+    if context.state in (State.CRASHED, State.FINISHED):
         return None
+    lately = (run.step or 0) - rule.window
+    for path, error in worker_errors(run):
+        if (error.step or 0) >= lately and error.count >= rule.count:
+            return _told(run, path, error)
+    return None
 
-    def _finding(self, run: Run, path: str, error: Trouble) -> Finding:
-        first, last = error.first, error.last
-        lines = f"{one_line(PurePath(path).name, 60)}:{first.line}"
-        if last.line != first.line:
-            lines += f" to {last.line}"
-        return self.finding(
-            {
-                "actor": one_line(first.actor),
-                "count": error.count,
-                "text": one_line(first.text, 200),
-            },
-            (f"{lines}: {one_line(first.text, 160)}", _cost(run, error.since)),
-            since=error.since,
-            step=error.step,
-        )
+
+def _told(run: Run, path: str, error: Trouble) -> Told:
+    first, last = error.first, error.last
+    lines = f"{one_line(PurePath(path).name, 60)}:{first.line}"
+    if last.line != first.line:
+        lines += f" to {last.line}"
+    return Told(
+        {
+            "actor": one_line(first.actor),
+            "count": error.count,
+            "text": one_line(first.text, 200),
+        },
+        (f"{lines}: {one_line(first.text, 160)}", _cost(run, error.since)),
+        since=error.since,
+        step=error.step,
+    )
 
 
 def _cost(run: Run, since: int | None) -> str | None:
