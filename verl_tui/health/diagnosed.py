@@ -7,25 +7,24 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 
 from verl_tui.health.blocks import blocks, settled
-from verl_tui.health.conditions.condition import KEPT_BREACHES, Breach
+from verl_tui.health.conditions.condition import KEPT_BREACHES, Breach, open_breach
 from verl_tui.health.conditions.windows import rolling
 from verl_tui.health.diagnoses import DIAGNOSES
 from verl_tui.health.diagnoses.diagnosis import (
-    History,
+    FindingHistory,
     InBlocks,
     Told,
-    filled,
     words_of,
 )
-from verl_tui.health.finding import Episode, Finding, NotJudged
-from verl_tui.health.suspect_settings import CAUSES
+from verl_tui.health.finding import Episode, Finding, NotJudged, filled
+from verl_tui.health.limits import CAUSES
 from verl_tui.indicators import INDICATORS
 
 if TYPE_CHECKING:
     from collections.abc import Hashable, Iterator, Mapping, Sequence
 
     from verl_tui.health.blocks import Blocks
-    from verl_tui.health.diagnoses.diagnosis import Remark, Sign, Signs
+    from verl_tui.health.diagnoses.diagnosis import Onset, Onsets, Remark
     from verl_tui.health.guide import Rule
     from verl_tui.health.rule_context import RuleContext
 
@@ -39,7 +38,7 @@ class DiagnosisOnRun:
         """Whether it depends on the clock."""
         self.episodes: Sequence[Episode] = ()
         """All findings so far, oldest first."""
-        self._present = History(None, (), sentences=True)
+        self._present = FindingHistory(None, (), sentences=True)
         """What was found each time that it looked, if it looks at the present only."""
         self._remarks: tuple[Hashable, dict[int, Remark]] = None, {}
         """All that remarks depend on, and the remark of each breach by the step that raised it."""
@@ -53,7 +52,7 @@ class DiagnosisOnRun:
             self._looked = _looked(context, self.rule, found, self._looked)
             history = self._looked.found
             found = found.then(context, history) if found.then else history
-        if not isinstance(found, History):
+        if not isinstance(found, FindingHistory):
             found = self._present = self._remembered(found, context.run.step or 0)
         self.episodes = [*self._told(context, found)]
         if isinstance(found.now, Told):
@@ -66,7 +65,7 @@ class DiagnosisOnRun:
         missing = [id for id in needed if id not in context.indicators]
         return f"the log has no {INDICATORS[missing[0]].label}" if missing else None
 
-    def _told(self, context: RuleContext, found: History) -> Iterator[Episode]:
+    def _told(self, context: RuleContext, found: FindingHistory) -> Iterator[Episode]:
         """Yield breaches as findings of the past, each with what was known when it was raised:
         later points do not change the history.
         """
@@ -83,31 +82,29 @@ class DiagnosisOnRun:
                 severity, words = known[raised]
             yield Episode(rule.id, severity, since, raised, cleared, message + words)
 
-    def _remembered(self, found: Told | str | None, step: int) -> History:
+    def _remembered(self, found: Told | str | None, step: int) -> FindingHistory:
         """Return what was found with what there is at a step, by its own step if it has one."""
-        breaches = list(self._present.breaches)
-        last = breaches[-1] if breaches else None
-        is_open = last is not None and last.cleared is None
-        if isinstance(found, Told) and found.certain:
-            since = step if found.since is None else found.since
-            at = since if found.step is None else found.step
-            if last is not None and at <= (last.cleared or 0):
-                breaches[-1] = last._replace(cleared=None)
-            elif not is_open:
-                breaches.append(Breach(since, at, self._message(found)))
-        elif last is not None and is_open:
-            breaches[-1] = last._replace(cleared=step)
+        breaches = [*self._present.breaches]
+        held = open_breach(breaches)
+        is_told = isinstance(found, Told) and found.certain
+        if held is not None and not is_told:
+            breaches[-1] = held._replace(cleared=step)
+        elif held is None and isinstance(found, Told) and is_told:
+            new = Breach(*_when(found, step), self._message(found))
+            if breaches and new.raised <= (breaches[-1].cleared or 0):
+                new = breaches.pop()._replace(cleared=None)
+            breaches.append(new)
         kept = breaches[-KEPT_BREACHES:]
         return self._present._replace(now=found, breaches=kept)
 
     def _message(self, told: Told) -> str:
         words = words_of(self.rule.name, told.case)
-        return filled(words["message"], (), _known(told))
+        return filled(words["message"], _known(told))
 
     def _finding(self, context: RuleContext, told: Told) -> Finding:
         """Return what is told in words."""
         words = words_of(self.rule.name, told.case)
-        own = [filled(one, (), _known(told)) for one in words.get("evidence", ())]
+        own = [filled(one, _known(told)) for one in words.get("evidence", ())]
         return self.rule.finding(
             self._message(told),
             [*own, *told.evidence, *CAUSES[self.rule.causes](context.run)],
@@ -117,6 +114,12 @@ class DiagnosisOnRun:
             severity=told.severity,
             advice=words.get("advice") if told.advice is None else told.advice,
         )
+
+
+def _when(told: Told, step: int) -> tuple[int, int]:
+    """Return since when it holds, and at which step that was found."""
+    since = step if told.since is None else told.since
+    return since, since if told.step is None else told.step
 
 
 def _known(told: Told) -> Mapping[str, object]:
@@ -139,7 +142,7 @@ class _Looked(NamedTuple):
     """The block at which the last breach was over."""
     past: Sequence[Breach] = ()
     """The breaches that are over."""
-    found: History = History(None, ())
+    found: FindingHistory = FindingHistory(None, ())
 
 
 def _looked(
@@ -154,7 +157,7 @@ def _looked(
     if count < of.needs:
         has = len(series[0]) if series[0] is not None else 0
         reason = f"needs {of.needs * of.size + 1} points, has {has}"
-        return known._replace(found=History(reason, ()))
+        return known._replace(found=FindingHistory(reason, ()))
     if count == known.blocks:
         return known
     return _look(rule, blocks(series, of.size, count), of, known)
@@ -167,7 +170,7 @@ def _look(rule: Rule, whole: Blocks, of: InBlocks, known: _Looked) -> _Looked:
     past, over = known.past, known.over
     for place, sign, end in _spells(signs, of, known.following):
         told = _at_block(whole, of, sign.told(place, sign.since), place)
-        what = filled(words_of(rule.name, told.case)["what"], (), _known(told))
+        what = filled(words_of(rule.name, told.case)["what"], _known(told))
         breach, before = Breach(sign.since, int(whole.settled[place]), what), past
         if over is not None and place - over <= of.patience:
             *before, breach = past  # it comes back
@@ -176,12 +179,12 @@ def _look(rule: Rule, whole: Blocks, of: InBlocks, known: _Looked) -> _Looked:
             told = _at_block(whole, of, sign.told(shown, breach.since), shown)
             told = told._replace(since=breach.since, step=int(whole.last[-1]))
             breaches = [*before, breach._replace(cleared=None)]
-            found = History(told, breaches)
+            found = FindingHistory(told, breaches)
             return known._replace(following=place, over=over, past=past, found=found)
         over = end
         breach = breach._replace(cleared=int(whole.settled[end]))
         past = [*before, breach][-KEPT_BREACHES:]
-    found = History(signs.reason, past)
+    found = FindingHistory(signs.reason, past)
     return known._replace(following=len(whole), over=over, past=past, found=found)
 
 
@@ -193,8 +196,8 @@ def _at_block(whole: Blocks, of: InBlocks, told: Told, at: int) -> Told:
 
 
 def _spells(
-    signs: Signs, of: InBlocks, start: int
-) -> Iterator[tuple[int, Sign, int | None]]:
+    signs: Onsets, of: InBlocks, start: int
+) -> Iterator[tuple[int, Onset, int | None]]:
     """Yield the blocks from a place on at which failures begin, with the block at which each is
     over; None if it lasts.
     """

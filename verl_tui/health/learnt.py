@@ -155,27 +155,22 @@ def gains(values: Sequence[float]) -> bool:
 def _all_parts(context: RuleContext, reward: Series) -> str | None:
     """Exempt a reward that is the sum of its parts, all of which are at the top of their scales."""
     keys = components(context.run.keys, reward.key)
-    known = []
-    levels = []
-    for one in filter(None, map(context.known, keys)):
-        known.append(one)
-        levels.append(fmean(_finite(one.tail(_SCORES)) or [0.0]))
-        if 0 < levels[-1] < SOLVED:
-            return None  # as of most rewards, whose other parts need not be cut at each step
+    known = [one for one in map(context.known, keys) if one is not None]
+    levels = np.array([fmean(_finite(one.tail(_SCORES)) or [0.0]) for one in known])
     newest = _finite(reward.tail(_SCORES))
-    if not newest or not known:
-        return None
-    weight = weights(context.run, keys)
-    top = all_at_top(
-        np.array(levels),
-        np.array([one.highest for one in known]),
-        np.array([one.first_beyond(_BELOW, down=True) is not None for one in known]),
-        np.array([weight.get(one.key, 1.0) for one in known]),
-        np.array(fmean(newest)),
-    )
-    if not top:
+    if not newest or not known or np.any((levels > 0) & (levels < SOLVED)):
+        return None  # as of most rewards, whose other figures need not be known
+    known_weights = weights(context.run, keys)
+    weight = np.array([known_weights.get(one.key, 1.0) for one in known])
+    highest, penalises = np.array([*map(_reach, known)]).T
+    if not all_at_top(levels, highest, penalises > 0, weight, np.array(fmean(newest))):
         return None
     return f"the task is solved: {', '.join(one.key for one in known)} are at their top"
+
+
+def _reach(part: Series) -> tuple[float, bool]:
+    """Return the highest value of a part so far, and whether it has been below 0."""
+    return part.highest, part.first_beyond(_BELOW, down=True) is not None
 
 
 def all_at_top(

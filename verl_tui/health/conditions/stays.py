@@ -15,9 +15,8 @@ from verl_tui.health.conditions.windows import means
 from verl_tui.health.finding import number
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterator, Mapping
 
-    from verl_tui.health.conditions.condition import HeldBreach
     from verl_tui.health.conditions.windows import Flags, Numbers, Places
 
 _RISING_T = 3.0
@@ -83,7 +82,8 @@ class Stays(Condition):
     """`rising`: only while the window rises; `not rising`: only where it does not."""
     climb: float = 0.0
     """If not 0: the window's mean must be so many times that of the run's first window."""
-    what = "was {where}, mean {mean}"
+
+    words = "stays"
 
     def __post_init__(self) -> None:
         self.needs = self.window
@@ -156,38 +156,27 @@ class Stays(Condition):
             found[places] |= trends(values, window, places)[1] < _STILL_RISING_T
         return found
 
-    def report(self, held: HeldBreach) -> Sequence[str]:
-        """Return the message on a breach that holds, and its evidence."""
-        steps, values = held.column
-        first = int(np.searchsorted(steps, held.since))
-        spanned = values[first:]
-        since, hits = held.since, int(self.range.breached(spanned).sum())
-        where = self.range.words + (f" ({held.note})" if held.note else "")
-        if held.says and hits < len(spanned):
-            message = (
-                f"{held.says} at {hits:,} of {len(spanned):,} points since step {since}"
-            )
-        elif held.says:
-            message = f"{held.says} for {held.long}"
-        else:
-            stayed = "stayed" if hits == len(spanned) else "mostly stayed"
-            rising = " and is still rising" if self.trend == "rising" else ""
-            mean = f"mean {number(fmean(spanned.tolist()))}, last {number(held.last)}"
-            message = (
-                f"{held.title} has {stayed} {where} for {held.long}{rising}: {mean}"
-            )
-        newest = values[-self.window :]
-        breaches = int(self.range.breached(newest).sum())
-        share = f"{breaches} of the last {len(newest)} points are {self.range.words}"
-        if len(newest) > 1:
-            share += f", their mean {number(fmean(newest.tolist()))}"
-        worst = first + int(np.argmax(self.range.excess(spanned)))
-        return (
-            message,
-            share,
-            f"{number(values[first])} at step {steps[first]}, "
-            f"furthest {number(values[worst])} at step {steps[worst]}, newest {held.newest}",
-        )
+    def now(self, column: Column, since: int) -> Mapping[str, object]:
+        """Return what is known of a breach that holds."""
+        steps, values = column
+        first = int(np.searchsorted(steps, since))
+        spanned, newest = values[first:], values[-self.window :]
+        hits = int(self.range.breached(spanned).sum())
+        worst = int(np.argmax(self.range.excess(spanned)))
+        mean = f", their mean {number(fmean(newest.tolist()))}"
+        return {
+            "stayed": "stayed" if hits == len(spanned) else "mostly stayed",
+            "rising": " and is still rising" if self.trend == "rising" else "",
+            "mean_since": fmean(spanned.tolist()),
+            "hits": hits,
+            "points": len(spanned),
+            "newest_hits": int(self.range.breached(newest).sum()),
+            "count": len(newest),
+            "newest_mean": mean if len(newest) > 1 else "",
+            "first": float(spanned[0]),
+            "worst": float(spanned[worst]),
+            "worst_step": int(steps[first + worst]),
+        }
 
 
 class Noisy(Stays):

@@ -65,12 +65,6 @@ class Swings(Condition):
     """Standard deviation between points from which on they swing, in the metric's own unit."""
     window: int
     """Points looked at."""
-    what = "swung by {size} from point to point"
-    words = (
-        "{title} swings between {low} and {high}: its spread between points is {now}, above "
-        "{limit} on a scale from 0 to 1",
-        "the last {count} points; newest {newest}",
-    )
 
     def __post_init__(self) -> None:
         self.needs = self.window

@@ -14,8 +14,8 @@ from verl_tui.health.components import components, weights
 from verl_tui.health.conditions.windows import rows
 from verl_tui.health.diagnoses.diagnosis import (
     InBlocks,
-    Sign,
-    Signs,
+    Onset,
+    Onsets,
     Told,
     diagnosis,
     went,
@@ -59,6 +59,12 @@ def never_scored(context: RuleContext, rule: Rule) -> Told | str | None:
     at_top = level >= _HIGHEST * reward.highest > 0
     if not silent or not (at_top or gains(reward.values)):
         return None
+    found = _silent(silent, level, reward.steps[-1])
+    # what still rises may come to score
+    return found if at_top else found._replace(case="rises", severity=Severity.INFO)
+
+
+def _silent(silent: Sequence[Series], level: float, step: int) -> Told:
     return Told(
         {
             "names": ", ".join(one.key for one in silent),
@@ -70,12 +76,9 @@ def never_scored(context: RuleContext, rule: Rule) -> Told | str | None:
             f"{one.key}: {number(one.highest)} at all of {len(one)} points"
             for one in silent
         ],
-        case="" if at_top else "rises",
         since=min(one.steps[0] for one in silent),
-        step=reward.steps[-1],
+        step=step,
         key=silent[0].key,
-        # what still rises may come to score
-        severity=None if at_top else Severity.INFO,
     )
 
 
@@ -264,7 +267,7 @@ def component_imbalance(context: RuleContext, _: Rule) -> InBlocks | str:
     return InBlocks((reward, *keys[:_MOST]), _find, needs=14)
 
 
-def _find(blocks: Blocks, of: InBlocks) -> Signs:
+def _find(blocks: Blocks, of: InBlocks) -> Onsets:
     parts = [_part(blocks, i) for i in range(1, len(of.keys))]
     begins = np.zeros(len(blocks), bool)
     every = np.arange(of.needs - 1, len(blocks))
@@ -274,11 +277,11 @@ def _find(blocks: Blocks, of: InBlocks) -> Signs:
         _, found = next(_imbalances(blocks, parts, np.array([at])))
         return _told(blocks, of, found, at)._replace(since=since)
 
-    def sign(at: int) -> Sign:
+    def sign(at: int) -> Onset:
         _, found = next(_imbalances(blocks, parts, np.array([at])))
-        return Sign(_since(blocks, found, at), begins, told)
+        return Onset(_since(blocks, found, at), begins, told)
 
-    return Signs(begins, sign)
+    return Onsets(begins, sign)
 
 
 def _imbalances(

@@ -16,13 +16,12 @@ from verl_tui.health.conditions.stays import Range, Stays
 from verl_tui.health.diagnoses.component_imbalance import silent_parts
 from verl_tui.health.diagnoses.diagnosis import (
     WORDS,
-    History,
+    FindingHistory,
     Remark,
     Told,
     diagnosis,
-    filled,
 )
-from verl_tui.health.finding import Severity, number
+from verl_tui.health.finding import Severity, filled, number
 from verl_tui.health.inputs import column_of
 from verl_tui.health.learnt import is_solved, scale_top
 from verl_tui.health.limits import all_cut, positive_setting
@@ -233,7 +232,7 @@ def _cause(case: str, **facts: object) -> DeadCause:
     words = WORDS["dead-groups"]
     own = words["causes"][case]
     advice = words["remedies"][own["advice"]]
-    return DeadCause(filled(own["words"], (), facts), advice, own.get("calm", False))
+    return DeadCause(filled(own["words"], facts), advice, own.get("calm", False))
 
 
 def dead_cause(context: RuleContext) -> DeadCause | None:
@@ -380,7 +379,7 @@ def _share(context: RuleContext, name: str) -> float:
 
 
 @diagnosis("dead-groups")
-def dead_groups(context: RuleContext, rule: Rule) -> History | str:
+def dead_groups(context: RuleContext, rule: Rule) -> FindingHistory | str:
     """Find a share of groups without a spread in their scores that stays high, and why it does."""
     share = dead_share(context)
     if isinstance(share, str):
@@ -392,9 +391,11 @@ def dead_groups(context: RuleContext, rule: Rule) -> History | str:
     high = Range(high=rule.threshold)
     stays = Judged(Stays(high, window, rule.share, rule.clear), points)
     if not stays.has_enough:
-        return History(f"needs {window} points, has {stays.seen}", stays.breaches)
+        return FindingHistory(
+            f"needs {window} points, has {stays.seen}", stays.breaches
+        )
     remark = partial(_remark, rule.severity)
-    found = History(None, stays.breaches, remark, seen_by(context))
+    found = FindingHistory(None, stays.breaches, remark, seen_by(context))
     if stays.open is None or step is None:
         return found
     message, *evidence = stays.report(rule.title + share.words, context.duration)

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from math import isfinite
-from string import Formatter
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
 from verl_tui.health.finding import number
@@ -20,7 +18,7 @@ if TYPE_CHECKING:
     from verl_tui.health.rule_context import RuleContext
 
     Look: TypeAlias = Callable[
-        [RuleContext, Rule], "Told | History | InBlocks | str | None"
+        [RuleContext, Rule], "Told | FindingHistory | InBlocks | str | None"
     ]
 
 WORDS = toml_table(__file__, "words.toml")
@@ -58,7 +56,7 @@ class Remark(NamedTuple):
     """To follow the message."""
 
 
-class History(NamedTuple):
+class FindingHistory(NamedTuple):
     """What a diagnosis finds in whole columns, now and before."""
 
     now: Told | str | None
@@ -72,7 +70,7 @@ class History(NamedTuple):
     """Whether the words of breaches are whole sentences, and do not follow the rule's title."""
 
 
-class Sign(NamedTuple):
+class Onset(NamedTuple):
     """A failure that begins at a block."""
 
     since: int
@@ -83,12 +81,12 @@ class Sign(NamedTuple):
     """Returns it in figures as it is at a block, by its place and the first step of the failure."""
 
 
-class Signs(NamedTuple):
+class Onsets(NamedTuple):
     """What blocks show of a failure."""
 
     begins: Flags
     """At which blocks it may begin, found at once for all: the others are not looked at."""
-    at: Callable[[int], Sign | None]
+    at: Callable[[int], Onset | None]
     """Returns the failure that begins at one of these, None where a closer look shows none."""
     reason: str | None = None
     """Why it does not judge now, where it finds nothing."""
@@ -99,7 +97,7 @@ class InBlocks(NamedTuple):
 
     keys: tuple[str | None, ...]
     """The metrics: the log's own keys; the first one sets the pace, others may be None."""
-    find: Callable[[Blocks, InBlocks], Signs]
+    find: Callable[[Blocks, InBlocks], Onsets]
     """Returns what all blocks show; of what it finds at a block nothing depends on later ones."""
     of: Any = None
     """Anything else that it depends on, hashable."""
@@ -109,7 +107,7 @@ class InBlocks(NamedTuple):
     """Fewest blocks to judge."""
     patience: int = 5
     """Blocks without the signs after which it is over: it must not come and go with noise."""
-    then: Callable[[RuleContext, History], History] | None = None
+    then: Callable[[RuleContext, FindingHistory], FindingHistory] | None = None
     """What else is known of what it finds."""
 
 
@@ -144,18 +142,6 @@ def words_of(name: str, case: str = "") -> Mapping[str, Any]:
     """Return what a diagnosis says in one of its cases."""
     own: Mapping[str, Any] = WORDS.get(name, {})
     return {**own, **own.get(case, {})}
-
-
-class _Filled(Formatter):
-    """Fills words in: numbers with a fraction in few characters, where the words do not say how."""
-
-    def format_field(self, value: object, spec: str) -> str:
-        """Return one of them."""
-        is_plain = isinstance(value, float) and isfinite(value) and not spec
-        return number(value) if is_plain else format(value, spec)  # type: ignore[arg-type]
-
-
-filled = _Filled().vformat
 
 
 def went(key: str | None, levels: Sequence[float], first: int, last: int) -> str:

@@ -156,15 +156,15 @@ def ended_early(context: RuleContext, _: Rule) -> Told | str | None:
         return None if is_known else "the log does not say how many steps to go"
     cause, end = root_cause(run), run.outcome
     early = end is not None and end.kind in _IN_ORDER and _is_short(run)
-    if not (early if cause is None else _KINDS.get(cause.kind, early)):
+    ending = line_shown("", end) if end is not None else None
+    if cause is None:
+        facts = {"where": _where(run), "why": "no line says why"}
+        return Told(facts, [ending], since=run.step) if early else None
+    if not _KINDS.get(cause.kind, early):
         return None
-    why = "no line says why" if cause is None else cause.words
-    return Told(
-        {"where": _where(run), "why": why},
-        (cause and cause.line, end and line_shown("", end)),
-        since=run.step,
-        advice=(cause and cause.advice) or None,
-    )
+    facts = {"where": _where(run), "why": cause.words}
+    shown, advice = [cause.line, ending], cause.advice or None
+    return Told(facts, shown, since=run.step, advice=advice)
 
 
 def _is_short(run: Run) -> bool:

@@ -11,8 +11,8 @@ import numpy as np
 from verl_tui.health.conditions.windows import rolling
 from verl_tui.health.diagnoses.diagnosis import (
     InBlocks,
-    Sign,
-    Signs,
+    Onset,
+    Onsets,
     Told,
     diagnosis,
     went,
@@ -57,7 +57,7 @@ def engine_mismatch(context: RuleContext, _: Rule) -> InBlocks | str:
     return InBlocks((context.indicators["grad_norm"], *figures), _find, found, needs=5)
 
 
-def _find(blocks: Blocks, of: InBlocks) -> Signs:
+def _find(blocks: Blocks, of: InBlocks) -> Onsets:
     limits = np.array([[limit] for _, limit, _ in of.of])
     beyond = np.array(
         [rolling(one, _LASTS) == _LASTS for one in abs(blocks.figures[0, 1:]) > limits]
@@ -88,9 +88,9 @@ def _find(blocks: Blocks, of: InBlocks) -> Signs:
             key=of.keys[1 + shown[0]],
         )
 
-    return Signs(
+    return Onsets(
         lasts & (lags > 0),
-        lambda at: Sign(int(blocks.last[at + 1 - lags[at]]), lasts, told),
+        lambda at: Onset(int(blocks.last[at + 1 - lags[at]]), lasts, told),
     )
 
 

@@ -16,10 +16,10 @@ from verl_tui.health.conditions.condition import Judged, open_breach
 from verl_tui.health.conditions.falls import Vanish
 from verl_tui.health.diagnoses.dead_groups import NO_SPREAD, SHARES
 from verl_tui.health.diagnoses.diagnosis import (
-    History,
+    FindingHistory,
     InBlocks,
-    Sign,
-    Signs,
+    Onset,
+    Onsets,
     Told,
     diagnosis,
 )
@@ -103,7 +103,7 @@ def entropy_collapse(context: RuleContext, rule: Rule) -> InBlocks:
     )
 
 
-def _find_collapse(blocks: Blocks, of: InBlocks) -> Signs:
+def _find_collapse(blocks: Blocks, of: InBlocks) -> Onsets:
     entropy = blocks.levels(0)
     opening = max(blocks[:3].known(0), default=0.0)
     low = (opening > 0) & (entropy >= 0) & (entropy <= _LEFT * opening)
@@ -119,11 +119,11 @@ def _find_collapse(blocks: Blocks, of: InBlocks) -> Signs:
     lasts = lags > 0
     lasts[places] |= ~_risen(blocks, places, 10)
 
-    def at(place: int) -> Sign:
+    def at(place: int) -> Onset:
         stretch = blocks[place - lags[place] : place + 1]
         near = stretch.levels(0) >= _NEAR * stretch.levels(0)[0]
         brink = stretch.last[np.flatnonzero(near).max(initial=0)]
-        return Sign(int(brink), lasts, told)
+        return Onset(int(brink), lasts, told)
 
     def told(place: int, since: int) -> Told:
         stretch = blocks[: place + 1].since(since)
@@ -144,7 +144,7 @@ def _find_collapse(blocks: Blocks, of: InBlocks) -> Signs:
             key=of.keys[0],
         )
 
-    return Signs(lags > 0, at)
+    return Onsets(lags > 0, at)
 
 
 def _falls(blocks: Blocks, places: Places, lag: int) -> Flags:
@@ -173,7 +173,9 @@ def _converged(blocks: Blocks) -> Flags:
     return found
 
 
-def _with_first_steps(rule: Rule, context: RuleContext, found: History) -> History:
+def _with_first_steps(
+    rule: Rule, context: RuleContext, found: FindingHistory
+) -> FindingHistory:
     """Return what is found with a collapse in the first steps, which blocks do not repeat, and with
     why nothing can be learnt any more.
     """
@@ -186,7 +188,7 @@ def _with_first_steps(rule: Rule, context: RuleContext, found: History) -> Histo
         now = now._replace(facts=facts, severity=Severity.CRITICAL)
     elif why is not None:
         now = _dead_from_the_start(context, why) or now
-    return History(now, [*early, *later])
+    return FindingHistory(now, [*early, *later])
 
 
 def _dead_from_the_start(context: RuleContext, why: str) -> Told | None:
@@ -298,14 +300,14 @@ def entropy_explosion(context: RuleContext, _: Rule) -> InBlocks | str:
     return InBlocks((entropy, length, reward), _find_explosion, size=5, needs=8)
 
 
-def _find_explosion(blocks: Blocks, of: InBlocks) -> Signs:
+def _find_explosion(blocks: Blocks, of: InBlocks) -> Onsets:
     entropy = blocks.levels(0)
     # A run begins with high entropy: a return to where it began is no explosion.
     least = max([_LEAST, *blocks[:3].known(0)])
     low = lately(entropy, _PAST + _NOW)
     begins = (entropy >= least) & (entropy >= _TIMES * low)
 
-    def at(place: int) -> Sign | None:
+    def at(place: int) -> Onset | None:
         found = _explosion(blocks[: place + 1], least)
         if found is None:
             return None
@@ -316,9 +318,9 @@ def _find_explosion(blocks: Blocks, of: InBlocks) -> Signs:
             facts = {"usual": usual, "times": times, "signs": " and ".join(signs)}
             return Told(facts, signs, since=since, key=of.keys[0])
 
-        return Sign(since, entropy >= _OVER * usual, told)
+        return Onset(since, entropy >= _OVER * usual, told)
 
-    return Signs(begins, at)
+    return Onsets(begins, at)
 
 
 def _explosion(blocks: Blocks, least: float) -> _Explosion | None:

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from verl_tui.health.applicability.metrics import unused_device
-from verl_tui.health.diagnoses.diagnosis import InBlocks, Sign, Signs, Told, diagnosis
+from verl_tui.health.diagnoses.diagnosis import InBlocks, Onset, Onsets, Told, diagnosis
+from verl_tui.health.exemptions import unused_device
 from verl_tui.health.finding import number
 from verl_tui.runs.views.devices import utilization_keys
 
@@ -41,7 +41,7 @@ def uneven_gpus(context: RuleContext, rule: Rule) -> InBlocks | str:
     )
 
 
-def _find(blocks: Blocks, of: InBlocks) -> Signs:
+def _find(blocks: Blocks, of: InBlocks) -> Onsets:
     scale, least = of.of
     percent = scale * blocks.figures[0]
     works = percent >= least
@@ -74,7 +74,7 @@ def _find(blocks: Blocks, of: InBlocks) -> Signs:
             key=names[0],
         )
 
-    return Signs(begins, lambda at: Sign(int(blocks.first[at - 1]), begins, told))
+    return Onsets(begins, lambda at: Onset(int(blocks.first[at - 1]), begins, told))
 
 
 def _device(key: str | None) -> str:

@@ -13,8 +13,8 @@ from verl_tui.health.components import gaining_components
 from verl_tui.health.conditions.windows import rolling
 from verl_tui.health.diagnoses.diagnosis import (
     InBlocks,
-    Sign,
-    Signs,
+    Onset,
+    Onsets,
     Told,
     diagnosis,
     went,
@@ -96,7 +96,7 @@ def length_collapse(context: RuleContext, _: Rule) -> InBlocks:
     return InBlocks(keys, _find_collapse, len(validations), size=5, needs=_OPENING)
 
 
-def _find_collapse(blocks: Blocks, of: InBlocks) -> Signs:
+def _find_collapse(blocks: Blocks, of: InBlocks) -> Onsets:
     length = blocks.levels(_LENGTH)
     opening = max(blocks[:_OPENING].known(_LENGTH), default=0.0)
     left = rolling(length, _LASTS, np.maximum) / opening if opening >= _TINY else length
@@ -138,7 +138,7 @@ def _find_collapse(blocks: Blocks, of: InBlocks) -> Signs:
         return Told(facts, beside, since=since, key=of.keys[_LENGTH])
 
     brink = blocks.last[long]
-    return Signs(begins & lasts, lambda at: Sign(int(brink[at]), lasts, told))
+    return Onsets(begins & lasts, lambda at: Onset(int(brink[at]), lasts, told))
 
 
 class _Course(NamedTuple):
@@ -209,17 +209,17 @@ def length_explosion(context: RuleContext, _: Rule) -> InBlocks | str:
     )
 
 
-def _find_explosion(blocks: Blocks, of: InBlocks) -> Signs:
+def _find_explosion(blocks: Blocks, of: InBlocks) -> Onsets:
     limit: float | None = of.of
     length, _, cut = blocks.figures[0]
     is_near = length >= _NEAR_LIMIT * (np.inf if limit is None else limit)
     lasts = np.where(np.isnan(cut), is_near, cut >= _CUT)
 
-    def at(place: int) -> Sign | None:
+    def at(place: int) -> Onset | None:
         for lag in _LAGS:
             stretch = blocks[max(0, place + 1 - lag) : place + 1]
             if len(stretch) == lag and _explodes(stretch, limit):
-                return Sign(_foot(stretch), lasts, told)
+                return Onset(_foot(stretch), lasts, told)
         return None
 
     def told(place: int, since: int) -> Told:
@@ -244,7 +244,7 @@ def _find_explosion(blocks: Blocks, of: InBlocks) -> Signs:
             key=of.keys[0],
         )
 
-    return Signs(last_known(length) >= _CLIMB * lately(length, _LAGS[-1]), at)
+    return Onsets(last_known(length) >= _CLIMB * lately(length, _LAGS[-1]), at)
 
 
 def _explodes(stretch: Blocks, limit: float | None) -> bool:

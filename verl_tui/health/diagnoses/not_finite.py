@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 
 from verl_tui.health.conditions.condition import KEPT_BREACHES, Breach
-from verl_tui.health.diagnoses.diagnosis import History, Told, diagnosis
+from verl_tui.health.diagnoses.diagnosis import FindingHistory, Told, diagnosis
 from verl_tui.patterns import NamePattern
 from verl_tui.words import counted
 
@@ -130,7 +130,7 @@ def _broken_places(odd: Flags, *, needed: bool) -> Places | None:
 
 
 @diagnosis("not-finite")
-def not_finite(context: RuleContext, rule: Rule) -> History:
+def not_finite(context: RuleContext, rule: Rule) -> FindingHistory:
     """Find metrics that had a finite value and are, or were among the newest points, not finite."""
     keys = context.run.keys
     read = _read_all(context, rule.window)
@@ -140,7 +140,7 @@ def not_finite(context: RuleContext, rule: Rule) -> History:
         now = "the log has no numbers yet"
     elif sum(one.places is None for one in read) == len(keys):
         now = "no metric ever had a value"
-    return History(now, _breaches(read, rule.window)[-KEPT_BREACHES:])
+    return FindingHistory(now, _breaches(read, rule.window)[-KEPT_BREACHES:])
 
 
 def _told(broken: list[_BrokenPoints]) -> Told | str | None:

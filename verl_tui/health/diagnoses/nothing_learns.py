@@ -10,17 +10,17 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from verl_tui.health.applicability.metrics import RATES
 from verl_tui.health.components import gaining_components
 from verl_tui.health.diagnoses.diagnosis import (
     InBlocks,
-    Sign,
-    Signs,
+    Onset,
+    Onsets,
     Told,
     diagnosis,
-    filled,
     words_of,
 )
+from verl_tui.health.exemptions import RATES
+from verl_tui.health.finding import filled
 from verl_tui.health.limits import KL_COEF, kl_coefficient
 from verl_tui.indicators import validation_keys
 from verl_tui.means import finite
@@ -128,7 +128,7 @@ def nothing_learns(context: RuleContext, _: Rule) -> InBlocks:
     return InBlocks(keys, _find, kl_coefficient(context.run), needs=10, patience=2)
 
 
-def _find(blocks: Blocks, of: InBlocks) -> Signs:
+def _find(blocks: Blocks, of: InBlocks) -> Onsets:
     """Bound what the reward can have gained since the beginning, until it has gained, or where the
     log does not hold the run's beginning.
     """
@@ -169,7 +169,7 @@ def _find(blocks: Blocks, of: InBlocks) -> Signs:
         )
 
     reason = None if _ends(blocks) else _NO_ENDS
-    return Signs(begins, lambda _: Sign(int(blocks.first[0]), lasts, told), reason)
+    return Onsets(begins, lambda _: Onset(int(blocks.first[0]), lasts, told), reason)
 
 
 _NO_ENDS = (
@@ -210,7 +210,7 @@ def _reason(blocks: Blocks, of: InBlocks) -> str:
     if _held_back(blocks, of):
         case, (name, coefficient) = "held-back", of.of
         facts |= {"name": name, "coefficient": coefficient, "cost": coefficient * far}
-    return filled(words_of("nothing-learns/flat", case).get("reason", ""), (), facts)
+    return filled(words_of("nothing-learns/flat", case).get("reason", ""), facts)
 
 
 def _ends(blocks: Blocks) -> tuple[float, float] | None:

@@ -5,8 +5,8 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING
 
-from verl_tui.health.diagnoses.diagnosis import WORDS, Told, diagnosis, filled
-from verl_tui.health.finding import number
+from verl_tui.health.diagnoses.diagnosis import WORDS, Told, diagnosis
+from verl_tui.health.finding import filled, number
 from verl_tui.patterns import NamePattern
 from verl_tui.runs.time.step_timing import breakdown, valid_durations
 
@@ -78,7 +78,7 @@ def _advice(run: Run, name: str) -> str:
     case = next(one for one in cases if re.search(one["match"], name))
     stated = run.config.find(case["settings"])
     shown = case["settings"][0] if stated is None else f"{stated[0]}: {stated[1]}"
-    return filled(case["advice"], (), {"setting": shown})
+    return filled(case["advice"], {"setting": shown})
 
 
 def _overlaps(found: Breakdown, part: StepPart) -> bool:

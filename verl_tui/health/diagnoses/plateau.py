@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from verl_tui.health.diagnoses.diagnosis import InBlocks, Sign, Signs, Told, diagnosis
+from verl_tui.health.diagnoses.diagnosis import InBlocks, Onset, Onsets, Told, diagnosis
 from verl_tui.indicators import validation_keys
 
 if TYPE_CHECKING:
@@ -35,7 +35,7 @@ def plateau(context: RuleContext, rule: Rule) -> InBlocks:
     return InBlocks(keys, _find, size=_SIZE, needs=needs, patience=2)
 
 
-def _find(blocks: Blocks, of: InBlocks) -> Signs:
+def _find(blocks: Blocks, of: InBlocks) -> Onsets:
     places = np.arange(len(blocks))
     slopes = [blocks.slopes(i, places, of.needs) for i in range(len(of.keys))]
     counts, changes, t = map(np.array, zip(*slopes, strict=True))
@@ -60,10 +60,10 @@ def _find(blocks: Blocks, of: InBlocks) -> Signs:
             key=of.keys[0],
         )
 
-    def sign(at: int) -> Sign:
-        return Sign(int(blocks.first[at + 1 - of.needs]), flat, told)
+    def sign(at: int) -> Onset:
+        return Onset(int(blocks.first[at + 1 - of.needs]), flat, told)
 
     few = [*compress(of.keys[1:], counts[1:, -1] < _VALIDATIONS)]
     last = f"validations in the last {of.needs * of.size} points"
     reason = f"needs {_VALIDATIONS} {last}, {few[0]} has fewer" if few else None
-    return Signs(flat, sign, reason)
+    return Onsets(flat, sign, reason)

@@ -10,12 +10,11 @@ from typing import TYPE_CHECKING, NamedTuple
 from verl_tui.health.conditions.condition import KEPT_BREACHES, Judged
 from verl_tui.health.conditions.falls import Cliff, Vanish
 from verl_tui.health.conditions.restarts import Scaled
-from verl_tui.health.diagnoses.diagnosis import History, Told, diagnosis
+from verl_tui.health.diagnoses.diagnosis import FindingHistory, Told, diagnosis
 from verl_tui.health.finding import number
 from verl_tui.health.inputs import column_of
 from verl_tui.health.learnt import learning
-from verl_tui.health.limits import kl_band, target_kl
-from verl_tui.health.suspect_settings import weak_kl_term
+from verl_tui.health.limits import kl_band, target_kl, weak_kl_term
 from verl_tui.indicators import HOME_MADE, INDICATORS
 from verl_tui.means import finite
 
@@ -271,7 +270,7 @@ _OF_ONE = _OF_FEW._replace(out=1)
 
 
 @diagnosis("policy-collapse")
-def policy_collapse(context: RuleContext, rule: Rule) -> History | str:
+def policy_collapse(context: RuleContext, rule: Rule) -> FindingHistory | str:
     """Find a cliff in the reward with a KL out of its band or samples that repeat themselves; else
     a KL that needs no fall.
     """
@@ -294,7 +293,7 @@ def policy_collapse(context: RuleContext, rule: Rule) -> History | str:
         now = _fallen(context, reward, falls[0], step)
     elif now is None and not watch.has_enough:
         now = f"needs {watch.condition.needs} points, has {watch.seen}"
-    return History(now, [*_different(breaches)][-KEPT_BREACHES:])
+    return FindingHistory(now, [*_different(breaches)][-KEPT_BREACHES:])
 
 
 def _jump(context: RuleContext) -> tuple[list[Breach], Told | str | None]:

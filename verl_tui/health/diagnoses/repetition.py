@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from verl_tui.health.components import gaining_components
 from verl_tui.health.conditions.condition import Judged
 from verl_tui.health.conditions.spread import Shift
-from verl_tui.health.diagnoses.diagnosis import History, Remark, Told, diagnosis
+from verl_tui.health.diagnoses.diagnosis import FindingHistory, Remark, Told, diagnosis
 from verl_tui.health.finding import Severity
 from verl_tui.health.inputs import column_of
 from verl_tui.health.learnt import has_learnt, no_part_lost, right_or_wrong
@@ -61,7 +61,7 @@ _NO_PART_LOST = (
 
 
 @diagnosis("repetition")
-def repetition(context: RuleContext, rule: Rule) -> History | str:
+def repetition(context: RuleContext, rule: Rule) -> FindingHistory | str:
     """Find a repetition rate up, or n-gram entropy down, far beyond their usual spread; information
     where answers had become better, or where a reward of several parts had gained without losing
     any.
@@ -80,7 +80,7 @@ def repetition(context: RuleContext, rule: Rule) -> History | str:
     parts = gaining_components(context.run, reward)
     keys = (*map(context.names.get, _SCORED), *parts, reward)
     remark = partial(_remark, rule.severity)
-    return History(
+    return FindingHistory(
         _told(context, breached, remark(context)) if breached else None,
         next(filter(None, known), ()),
         remark,

@@ -9,7 +9,7 @@ from statistics import fmean, variance
 from typing import TYPE_CHECKING, NamedTuple
 
 from verl_tui.health.conditions.condition import KEPT_BREACHES, Breach
-from verl_tui.health.diagnoses.diagnosis import History, Told, diagnosis
+from verl_tui.health.diagnoses.diagnosis import FindingHistory, Told, diagnosis
 from verl_tui.health.finding import number
 from verl_tui.means import finite
 
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 
 @diagnosis("restart")
-def restart(context: RuleContext, _: Rule) -> History | None:
+def restart(context: RuleContext, _: Rule) -> FindingHistory | None:
     """Find where the run's sources started over: steps went back, or the file was rewritten."""
     marks = context.run.restarts
     if not marks:
@@ -42,7 +42,7 @@ def restart(context: RuleContext, _: Rule) -> History | None:
         [f"step {mark.step}: {mark.reason} ({mark.path})" for mark in marks[-5:]],
         since=newest.step,
     )
-    return History(told, breaches[-KEPT_BREACHES:])
+    return FindingHistory(told, breaches[-KEPT_BREACHES:])
 
 
 def _nth(count: int) -> str:

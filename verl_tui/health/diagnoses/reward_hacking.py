@@ -15,12 +15,12 @@ from verl_tui.health.components import components, gaining_components, weights
 from verl_tui.health.conditions.windows import rolling
 from verl_tui.health.diagnoses.diagnosis import (
     InBlocks,
-    Sign,
-    Signs,
+    Onset,
+    Onsets,
     Told,
     diagnosis,
-    filled,
 )
+from verl_tui.health.finding import filled
 from verl_tui.health.learnt import has_learnt, right_or_wrong
 from verl_tui.health.trade_off import TradeOff, may_pay, trade_off
 from verl_tui.indicators import validation_keys
@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from verl_tui.health.guide import Rule
     from verl_tui.health.rule_context import RuleContext
 
-    _Course: TypeAlias = Sequence[tuple[int, TradeOff]]
+    _Course: TypeAlias = Sequence[tuple[int, int, TradeOff]]
 
 _LAGS = (10, 20, 40)
 """Blocks over which reward and validation are compared: 100 to 400 points."""
@@ -99,9 +99,9 @@ def reward_hacking(context: RuleContext, _: Rule) -> InBlocks | str:
     return InBlocks((reward, *samples, *validations, *parts, *scores), _find, columns)
 
 
-def _find(blocks: Blocks, of: InBlocks) -> Signs:
+def _find(blocks: Blocks, of: InBlocks) -> Onsets:
     hacking = _Hacking(blocks, of)
-    return Signs(hacking.rises | hacking.pays, hacking.sign)
+    return Onsets(hacking.rises | hacking.pays, hacking.sign)
 
 
 class _Hacking:
@@ -126,27 +126,39 @@ class _Hacking:
             self.known[at] = next(filter(None, found), None)
         return self.known[at]
 
-    def sign(self, at: int) -> Sign | None:
+    def sign(self, at: int) -> Onset | None:
         """Return the failure that begins at a block; a single block may be chance."""
-        paid = self.cost(at - 1) if self.pays[at - 1] else None
-        if at < self.of.needs or not (paid or self.rises[at - 1]):
+        before = self.cost(at - 1) if self.pays[at - 1] else None
+        if at < self.of.needs or (before is None and not self.rises[at - 1]):
             return None
-        if paid is None or not paid.lasts(self.blocks)[at]:
-            paid = self.cost(at)
-        if paid is None and not self.rises[at]:
-            return None
+        goes_on = before is not None and before.lasts(self.blocks)[at]
+        paid = before if goes_on else self.cost(at)
+        return self.begun(at, paid) if paid is not None or self.rises[at] else None
+
+    def begun(self, at: int, paid: TradeOff | None) -> Onset:
+        """Return the failure that begins at a block, at the cost of a figure or by comparison."""
         since = (paid or self.comparison(at)).since or 0
-        lasts, course = self.rises.copy(), list[tuple[int, TradeOff]]()
+        course = [*self.course(at, paid)]
+        lasts = self.rises.copy()
+        for place, stop, _ in course:
+            lasts[place:stop] = True
+        return Onset(since, lasts, partial(self.told, course))
+
+    def course(
+        self, at: int, paid: TradeOff | None
+    ) -> Iterator[tuple[int, int, TradeOff]]:
+        """Yield the figures at whose cost the reward rises from a block on, one after the other,
+        each with where that begins and ends.
+        """
+        stop = at + 1
         while True:
-            stop = at + 1
             if paid is not None:
-                course.append((at, paid))
-                gone = np.flatnonzero(~paid.lasts(self.blocks)[stop:])
-                stop = stop + int(gone[0]) if len(gone) else len(lasts)
-                lasts[at:stop] = True
+                gone = np.flatnonzero(~paid.lasts(self.blocks)[at + 1 :])
+                stop = at + 1 + int(gone[0]) if len(gone) else len(self.rises)
+                yield at, stop, paid
             at, paid = self.next_cost(stop)
             if paid is None:
-                return Sign(since, lasts, partial(self.told, course))
+                return
 
     def next_cost(self, start: int) -> tuple[int, TradeOff | None]:
         """Return where the reward rises at the cost of another figure, while a comparison shows."""
@@ -159,7 +171,7 @@ class _Hacking:
 
     def told(self, course: _Course, at: int, since: int) -> Told:  # noqa: ARG002 - none names it
         """Return what shows at a block, by what the reward has risen at the cost of."""
-        paid = [one for place, one in course if place <= at][-1:]
+        paid = [one for place, _, one in course if place <= at][-1:]
         if not paid or (self.rises[at] and not paid[0].lasts(self.blocks)[at]):
             return self.comparison(at)
         return _paid(self.blocks, self.of, paid[0], at)
@@ -180,7 +192,7 @@ class _Hacking:
             "now": float(levels[-1]),
         }
         reward = stretch.known(0)
-        sign = filled(words, (), facts)
+        sign = filled(words, facts)
         return Told(
             {"begun": reward[0], "now": reward[-1], "begin": begin, "sign": sign},
             since=best_step if words == _FELL else begin,

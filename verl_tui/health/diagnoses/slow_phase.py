@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from verl_tui.health.diagnoses.diagnosis import InBlocks, Sign, Signs, Told, diagnosis
+from verl_tui.health.diagnoses.diagnosis import InBlocks, Onset, Onsets, Told, diagnosis
 from verl_tui.metrics import describe
 from verl_tui.patterns import NamePattern
 
@@ -88,13 +88,13 @@ def slow_phase(context: RuleContext, _: Rule) -> InBlocks | str:
     return InBlocks(keys, _find, needs=_NOW + _GAP + _LEAST_PAST + 1, patience=3)
 
 
-def _find(blocks: Blocks, of: InBlocks) -> Signs:
+def _find(blocks: Blocks, of: InBlocks) -> Onsets:
     phases = range(2, len(of.keys))
     begins = np.zeros(len(blocks), bool)
     for i in phases:
         begins |= blocks.levels(i) >= _SLOWER * blocks.lowest(i)
 
-    def at(place: int) -> Sign | None:
+    def at(place: int) -> Onset | None:
         known = blocks[: place + 1]
         # of several phases the one that costs most
         slow = max(filter(None, (_slow(known, i) for i in phases)), default=None)
@@ -103,9 +103,9 @@ def _find(blocks: Blocks, of: InBlocks) -> Signs:
             return None
         before = np.flatnonzero(~lasts[:place])
         begun = min(before[-1] + 1 if len(before) else 0, place)
-        return Sign(int(blocks.first[begun]), lasts, partial(_told, blocks, of, slow))
+        return Onset(int(blocks.first[begun]), lasts, partial(_told, blocks, of, slow))
 
-    return Signs(begins, at)
+    return Onsets(begins, at)
 
 
 def _told(blocks: Blocks, of: InBlocks, slow: _Slow, at: int, since: int) -> Told:

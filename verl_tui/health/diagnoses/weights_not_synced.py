@@ -12,19 +12,19 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from verl_tui.health.conditions.condition import KEPT_BREACHES, Breach
+from verl_tui.health.conditions.condition import Breach
 from verl_tui.health.diagnoses.diagnosis import (
     WORDS,
-    History,
+    FindingHistory,
     Told,
     diagnosis,
-    filled,
 )
+from verl_tui.health.finding import filled
 from verl_tui.indicators import validation_keys
 from verl_tui.words import counted
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterator, Mapping, Sequence
 
     from verl_tui.health.conditions.windows import Places
     from verl_tui.health.guide import Rule
@@ -58,7 +58,7 @@ class _Same(NamedTuple):
 
 
 @diagnosis("weights-not-synced")
-def weights_not_synced(context: RuleContext, rule: Rule) -> History | str:
+def weights_not_synced(context: RuleContext, rule: Rule) -> FindingHistory | str:
     """Find validation scores that have all been the same, digit by digit, while the learning rate
     was above 0.
     """
@@ -75,7 +75,7 @@ def weights_not_synced(context: RuleContext, rule: Rule) -> History | str:
     return _history(scores, learning, rule.count)
 
 
-def _history(scores: Sequence[Series], learning: Series, count: int) -> History:
+def _history(scores: Sequence[Series], learning: Series, count: int) -> FindingHistory:
     """Look at the validations one after the other."""
     steps = np.unique(np.concatenate([np.array(one.steps) for one in scores]))
     places = (
@@ -87,25 +87,26 @@ def _history(scores: Sequence[Series], learning: Series, count: int) -> History:
     times = places + 1 - starts
     held = ((times >= count) | (places + 1 < count)).all(axis=0)
     told: dict[int, Told] = {}
-    breaches: list[Breach] = []
     for j in np.flatnonzero(held).tolist():
         same = [
             _Same(one.key, one.values[at], one.steps[start], at + 1 - start, at + 1)
             for one, at, start in zip(scores, places[:, j], starts[:, j], strict=True)
             if at + 1 >= count
         ]
-        found = _told(same, int(steps[j]), learning, count)
-        if found is None:
-            continue
-        told[j] = found
-        end = int(steps[j + 1]) if j + 1 < len(steps) else None
-        if j - 1 in told:
-            breaches[-1] = breaches[-1]._replace(cleared=end)
-        else:
-            message = filled(WORDS["weights-not-synced"]["message"], (), found.facts)
-            breaches.append(Breach(found.since or 0, int(steps[j]), message, end))
+        if found := _told(same, int(steps[j]), learning, count):
+            told[j] = found
     now = told.get(len(steps) - 1)
-    return History(now, breaches[-KEPT_BREACHES:], sentences=True)
+    return FindingHistory(now, [*_breaches(told, steps.tolist())], sentences=True)
+
+
+def _breaches(told: Mapping[int, Told], steps: Sequence[int]) -> Iterator[Breach]:
+    """Yield what holds from validation to validation."""
+    ends = [*steps[1:], None]
+    for j, found in told.items():
+        if j - 1 not in told:
+            end = next(ends[at] for at in range(j, len(steps)) if at + 1 not in told)
+            message = filled(WORDS["weights-not-synced"]["message"], found.facts)
+            yield Breach(found.since or 0, steps[j], message, end)
 
 
 def _starts(score: Series) -> Places:
