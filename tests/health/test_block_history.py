@@ -30,4 +30,4 @@ def test_the_extremes_are_those_since_the_beginning() -> None:
     assert known[:2].reach(1) == (0.125, 0.25)
     assert known.reach(2) == (1.0, 1.0)
     assert [known.known(i) for i in (2, 3)] == [[1.0], []]
-    assert known[1:].levels(0).tolist() == [0.75, 0.6]
+    assert known[1:].levels[0].tolist() == [0.75, 0.6]

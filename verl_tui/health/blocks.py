@@ -36,26 +36,25 @@ class Blocks:
     """Steps of the first metric's first and last point."""
     settled: Places
     """Step from which on a block does not change any more: the first metric's next one."""
-    figures: Numbers
-    """Level, its standard error, and the lowest and the highest level so far (4) of each metric in
-    each block; nan where it has no finite value there.
-    """
+    levels: Numbers
+    """Level of each metric (first axis) in each block; nan where it has no finite value there."""
+    errors: Numbers
+    """Its standard error by the differences of neighbours, nan below two values."""
+    lowest: Numbers
+    highest: Numbers
+    """The lowest and the highest level from the log's first block up to each."""
 
     def __len__(self) -> int:
         return len(self.first)
 
     def __getitem__(self, part: slice | Places) -> Blocks:
         edges = (self.first[part], self.last[part], self.settled[part])
-        return Blocks(*edges, self.figures[..., part])
-
-    def levels(self, i: int) -> Numbers:
-        """Return the level of a metric in each block."""
-        found: Numbers = self.figures[0, i]
-        return found
+        figures = (self.levels, self.errors, self.lowest, self.highest)
+        return Blocks(*edges, *(one[:, part] for one in figures))
 
     def known(self, i: int) -> list[float]:
         """Return the levels of a metric, without the blocks that lack it."""
-        levels = self.levels(i)
+        levels = self.levels[i]
         known: list[float] = levels[~np.isnan(levels)].tolist()
         return known
 
@@ -69,14 +68,14 @@ class Blocks:
         """Return of the last so many blocks up to each of some places how many have a level of a
         metric, and change and t of the trend of these.
         """
-        is_known = ~np.isnan(self.levels(i))
+        is_known = ~np.isnan(self.levels[i])
         until = np.append(0, np.cumsum(is_known))
         last = until[places + 1]
         counts = last - until[np.maximum(0, places + 1 - size)]
         lines = np.zeros((2, len(places)))
         for count in np.unique(counts).tolist():
             some = counts == count
-            known = self.levels(i)[is_known]
+            known = self.levels[i][is_known]
             lines[:, some] = trends(known, count, last[some] - 1)
         return counts, lines[0], lines[1]
 
@@ -92,32 +91,13 @@ class Blocks:
 
     def largest(self, i: int, places: Places, size: int) -> Numbers:
         """Return the largest size of the last so many levels of a metric at some places."""
-        padded = np.append(np.full(size - 1, np.nan), abs(self.levels(i)))
+        padded = np.append(np.full(size - 1, np.nan), abs(self.levels[i]))
         found: Numbers = rolling(padded, size, np.fmax)[size - 1 :][places]
-        return found
-
-    def errors(self, i: int) -> Numbers:
-        """Return the standard error of a metric's level in each block by the differences of
-        neighbours, nan below two values.
-        """
-        found: Numbers = self.figures[1, i]
-        return found
-
-    def lowest(self, i: int) -> Numbers:
-        """Return the lowest level of a metric from the log's first block up to each; nan where it
-        has none.
-        """
-        found: Numbers = self.figures[2, i]
-        return found
-
-    def highest(self, i: int) -> Numbers:
-        """Return the highest level of a metric from the log's first block up to each."""
-        found: Numbers = self.figures[3, i]
         return found
 
     def reach(self, i: int) -> tuple[float, float]:
         """Return the lowest and the highest level up to the last block."""
-        return float(self.lowest(i)[-1]), float(self.highest(i)[-1])
+        return float(self.lowest[i, -1]), float(self.highest[i, -1])
 
     def since(self, step: int) -> Blocks:
         """Return the blocks that end at a step or later; many are thinned out, so that cost stays
@@ -161,8 +141,7 @@ def blocks(series: Sequence[Series | None], size: int, count: int) -> Blocks:
     figures = np.array([_levels_and_errors(one, last) for one in series])
     levels, errors = figures.transpose(1, 0, 2)
     low, high = (of.accumulate(levels, axis=1) for of in (np.fmin, np.fmax))
-    figures = np.array((levels, errors, low, high))
-    return Blocks(first, last, settled, figures)
+    return Blocks(first, last, settled, levels, errors, low, high)
 
 
 def last_known(levels: Numbers) -> Numbers:

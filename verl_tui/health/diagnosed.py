@@ -190,7 +190,7 @@ def _look(rule: Rule, whole: Blocks, of: InBlocks, known: _Looked) -> _Looked:
 
 def _at_block(whole: Blocks, of: InBlocks, told: Told, at: int) -> Told:
     """Return what is told with what all that judge blocks know at one of them."""
-    level = float(whole.levels(0)[at])
+    level = float(whole.levels[0][at])
     own = {"size": of.size, "last": int(whole.last[at]), "lead": of.keys[0]}
     return told._replace(facts={**own, "level": level, **told.facts})
 

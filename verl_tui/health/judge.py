@@ -9,7 +9,7 @@ from itertools import chain
 from typing import TYPE_CHECKING, TypeAlias
 
 from verl_tui import debug_log
-from verl_tui.health.consequences import step_before, with_causes
+from verl_tui.health.consequences import step_before, with_causes, with_first_moves
 from verl_tui.health.diagnosed import DiagnosisOnRun
 from verl_tui.health.diagnoses import DIAGNOSES
 from verl_tui.health.diagnoses.dead_groups import may_be_constant
@@ -23,7 +23,6 @@ from verl_tui.health.finding import (
     failed,
     failure,
 )
-from verl_tui.health.moved_first import with_first_moves
 from verl_tui.health.new_lines import in_words, new_lines
 from verl_tui.health.rule import RuleOnRun
 from verl_tui.health.rule_context import rule_context

@@ -155,7 +155,7 @@ def gains(values: Sequence[float]) -> bool:
 def _all_parts(context: RuleContext, reward: Series) -> str | None:
     """Exempt a reward that is the sum of its parts, all of which are at the top of their scales."""
     keys = components(context.run.keys, reward.key)
-    known = [one for one in map(context.known, keys) if one is not None]
+    known = [*filter(None, map(context.known, keys))]
     levels = np.array([fmean(_finite(one.tail(_SCORES)) or [0.0]) for one in known])
     newest = _finite(reward.tail(_SCORES))
     if not newest or not known or np.any((levels > 0) & (levels < SOLVED)):

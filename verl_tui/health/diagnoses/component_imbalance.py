@@ -228,13 +228,13 @@ def _mean(rows: Numbers) -> Numbers:
 
 
 def _part(blocks: Blocks, i: int) -> _Part:
-    levels = blocks.levels(i)
+    levels = blocks.levels[i]
     padded = np.append(np.full(_WINDOW - 1, np.nan), levels)
     newest = sliding_window_view(padded, _WINDOW)
     is_known = 2 * (~np.isnan(newest)).sum(axis=1) >= _WINDOW
     mean = np.where(is_known, _mean(newest), np.nan)
     least = np.where(is_known, np.fmin.reduce(newest, axis=1), np.nan)
-    ends = blocks.lowest(i), blocks.highest(i)
+    ends = blocks.lowest[i], blocks.highest[i]
     return _Part(i, levels, *ends, mean, least, _mean(newest[:, -_NEWEST:]))
 
 

@@ -432,22 +432,18 @@ def _window(context: RuleContext, rule: Rule, key: str) -> int:
     return min(rule.window, max(_LEAST, enough))
 
 
-def _newest(context: RuleContext, name: str) -> float | None:
-    series = context.run.present(context.names.get(name))
-    point = series.last_finite if series is not None else None
-    return None if point is None else point.value
-
-
 def _figures(context: RuleContext) -> str:
     """Return how many groups are all wrong or all right, in words, as far as it is known."""
-    shares = {way: _newest(context, f"samples/groups_all_{way}") for way in _WAYS}
-    parts = [
-        f"all {way} {number(one)}" for way, one in shares.items() if one is not None
-    ]
-    if parts:
-        return f" ({', '.join(parts)} at the newest step)"
-    reward = _newest(context, context.indicators.get("reward", ""))
+
+    def newest(name: str) -> float | None:
+        series = context.run.present(context.names.get(name))
+        point = series.last_finite if series is not None else None
+        return None if point is None else point.value
+
+    shares = {way: newest(f"samples/groups_all_{way}") for way in ("wrong", "right")}
+    known = {way: number(one) for way, one in shares.items() if one is not None}
+    if known:
+        parts = ", ".join(f"all {way} {one}" for way, one in known.items())
+        return f" ({parts} at the newest step)"
+    reward = newest(context.indicators.get("reward", ""))
     return "" if reward is None else f" (the reward is {number(reward)})"
-
-
-_WAYS = ("wrong", "right")

@@ -60,7 +60,7 @@ def engine_mismatch(context: RuleContext, _: Rule) -> InBlocks | str:
 def _find(blocks: Blocks, of: InBlocks) -> Onsets:
     limits = np.array([[limit] for _, limit, _ in of.of])
     beyond = np.array(
-        [rolling(one, _LASTS) == _LASTS for one in abs(blocks.figures[0, 1:]) > limits]
+        [rolling(one, _LASTS) == _LASTS for one in abs(blocks.levels[1:]) > limits]
     )
     lasts: Flags = np.logical_or.reduce(beyond)
     lags = _climbs(blocks)
@@ -69,7 +69,7 @@ def _find(blocks: Blocks, of: InBlocks) -> Onsets:
         stretch = blocks[: at + 1].since(since)
         norm = stretch.known(0)
         shown = np.flatnonzero(beyond[:, at]).tolist()
-        now = blocks.figures[0, 1:, at].tolist()
+        now = blocks.levels[1:, at].tolist()
         evidence = [
             f"{of.keys[1 + i]}: {number(now[i])} (mean of {of.size} points), "
             f"beyond {number(of.of[i][1])} ({of.of[i][2]})"
@@ -98,7 +98,7 @@ def _climbs(blocks: Blocks) -> Places:
     """Return over how many of the last blocks the gradient norm climbs at each, 0 where it does
     not.
     """
-    norm = blocks.levels(0)
+    norm = blocks.levels[0]
     found = np.zeros(len(blocks), np.int64)
     for lag in reversed(_LAGS):
         places = np.arange(lag - 1, len(blocks))

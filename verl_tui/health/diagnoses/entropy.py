@@ -104,12 +104,11 @@ def entropy_collapse(context: RuleContext, rule: Rule) -> InBlocks:
 
 
 def _find_collapse(blocks: Blocks, of: InBlocks) -> Onsets:
-    entropy = blocks.levels(0)
+    entropy = blocks.levels[0]
     opening = max(blocks[:3].known(0), default=0.0)
     low = (opening > 0) & (entropy >= 0) & (entropy <= _LEFT * opening)
-    levels, _, lowest, highest = blocks.figures[:, 2:]
-    weight = np.array(of.of)
-    low &= ~all_at_top(levels, highest, lowest < 0, weight, blocks.levels(1))
+    parts = blocks.levels[2:], blocks.highest[2:], blocks.lowest[2:] < 0
+    low &= ~all_at_top(*parts, np.array(of.of), blocks.levels[1])
     low &= ~_converged(blocks)
     places = np.flatnonzero(low)
     lags = np.zeros(len(blocks), np.int64)
@@ -121,7 +120,7 @@ def _find_collapse(blocks: Blocks, of: InBlocks) -> Onsets:
 
     def at(place: int) -> Onset:
         stretch = blocks[place - lags[place] : place + 1]
-        near = stretch.levels(0) >= _NEAR * stretch.levels(0)[0]
+        near = stretch.levels[0] >= _NEAR * stretch.levels[0][0]
         brink = stretch.last[np.flatnonzero(near).max(initial=0)]
         return Onset(int(brink), lasts, told)
 
@@ -149,7 +148,7 @@ def _find_collapse(blocks: Blocks, of: InBlocks) -> Onsets:
 
 def _falls(blocks: Blocks, places: Places, lag: int) -> Flags:
     """Return at which places entropy has halved over so many blocks and the reward did not rise."""
-    entropy = blocks.levels(0)
+    entropy = blocks.levels[0]
     counts, _, t = blocks.slopes(0, places, lag + 1)
     found: Flags = (counts >= 4) & (t <= _FALL_T)
     found &= entropy[places] <= _FALL * following(entropy)[places - lag]
@@ -165,8 +164,8 @@ def _risen(blocks: Blocks, places: Places, size: int) -> Flags:
 
 def _converged(blocks: Blocks) -> Flags:
     """Return where the task is solved, or came most of the way on a scale from 0 to 1."""
-    low, best = blocks.lowest(1), blocks.highest(1)
-    now, first = last_known(blocks.levels(1)), (blocks.known(1) or [0.0])[0]
+    low, best = blocks.lowest[1], blocks.highest[1]
+    now, first = last_known(blocks.levels[1]), (blocks.known(1) or [0.0])[0]
     # What was learnt within the first block shows in how much was left to learn after it.
     most = (now >= _NEARLY) & (now - first >= _LEARNT * (1 - first))
     found: Flags = (low >= 0) & (best <= 1) & (most | (now >= SOLVED))
@@ -301,7 +300,7 @@ def entropy_explosion(context: RuleContext, _: Rule) -> InBlocks | str:
 
 
 def _find_explosion(blocks: Blocks, of: InBlocks) -> Onsets:
-    entropy = blocks.levels(0)
+    entropy = blocks.levels[0]
     # A run begins with high entropy: a return to where it began is no explosion.
     least = max([_LEAST, *blocks[:3].known(0)])
     low = lately(entropy, _PAST + _NOW)
@@ -332,14 +331,14 @@ def _explosion(blocks: Blocks, least: float) -> _Explosion | None:
     signs = _signs(past, blocks) if usual > 0 and is_high else ()
     if not signs:
         return None
-    quiet = past.first[past.levels(0) < _OVER * usual]
+    quiet = past.first[past.levels[0] < _OVER * usual]
     return _Explosion(int([past.first[-1], *quiet][-1]), usual, signs)
 
 
 def _signs(past: Blocks, blocks: Blocks) -> tuple[str, ...]:
     """Return the other signs in words; none if the reward rises."""
     signs = []
-    _, length_now, reward_now = blocks.figures[0, :, -1].tolist()
+    _, length_now, reward_now = blocks.levels[:, -1].tolist()
     length, reward = past.known(1), past.known(2)
     if reward:
         usual = median(reward)

@@ -43,7 +43,7 @@ def uneven_gpus(context: RuleContext, rule: Rule) -> InBlocks | str:
 
 def _find(blocks: Blocks, of: InBlocks) -> Onsets:
     scale, least = of.of
-    percent = scale * blocks.figures[0]
+    percent = scale * blocks.levels
     works = percent >= least
     count = works.sum(axis=0)
     with np.errstate(invalid="ignore"):

@@ -97,7 +97,7 @@ def length_collapse(context: RuleContext, _: Rule) -> InBlocks:
 
 
 def _find_collapse(blocks: Blocks, of: InBlocks) -> Onsets:
-    length = blocks.levels(_LENGTH)
+    length = blocks.levels[_LENGTH]
     opening = max(blocks[:_OPENING].known(_LENGTH), default=0.0)
     left = rolling(length, _LASTS, np.maximum) / opening if opening >= _TINY else length
     is_short: Flags = (left <= _BACK) & (opening >= _TINY)
@@ -111,7 +111,7 @@ def _find_collapse(blocks: Blocks, of: InBlocks) -> Onsets:
     # Short responses serve the task: validation gains, or another score while none falls.
     serves = np.logical_or.reduce((gained & ~fallen)[validated])
     now = courses[0].now
-    solved = (blocks.lowest(_REWARD) >= 0) & (blocks.highest(_REWARD) <= 1)
+    solved = (blocks.lowest[_REWARD] >= 0) & (blocks.highest[_REWARD] <= 1)
     solved = solved[places] & (now >= SOLVED)
     falls = np.logical_or.reduce(fallen)
     serves |= ~falls & (np.logical_or.reduce(gained) | solved)
@@ -163,7 +163,7 @@ def _course(blocks: Blocks, i: int, places: Places, ends: Places) -> _Course:
         places: Where to look.
         ends: Behind the last block up to each of these in which responses were still long.
     """
-    levels = blocks.levels(i)
+    levels = blocks.levels[i]
     is_known = ~np.isnan(levels)
     until = np.append(0, np.cumsum(is_known))
     known = levels[is_known]
@@ -211,7 +211,7 @@ def length_explosion(context: RuleContext, _: Rule) -> InBlocks | str:
 
 def _find_explosion(blocks: Blocks, of: InBlocks) -> Onsets:
     limit: float | None = of.of
-    length, _, cut = blocks.figures[0]
+    length, _, cut = blocks.levels
     is_near = length >= _NEAR_LIMIT * (np.inf if limit is None else limit)
     lasts = np.where(np.isnan(cut), is_near, cut >= _CUT)
 
@@ -283,4 +283,4 @@ def _foot(stretch: Blocks) -> int:
     """Return the last step at which length had not begun to climb."""
     length = stretch.known(0)
     foot = length[0] + _FOOT * (length[-1] - length[0])
-    return int(stretch.last[stretch.levels(0) <= foot][-1])
+    return int(stretch.last[stretch.levels[0] <= foot][-1])

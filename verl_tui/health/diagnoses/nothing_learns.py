@@ -218,7 +218,7 @@ def _ends(blocks: Blocks) -> tuple[float, float] | None:
     or 0 and 1. None where they are unknown, or the reward is in the middle between wins and
     defeats, which is where players who are equals stay.
     """
-    levels = blocks.figures[0, :, -1].tolist()
+    levels = blocks.levels[:, -1].tolist()
     low, high = blocks.reach(0)
     mean = levels[0]
     if math.isfinite(levels[_TOP]) and math.isfinite(levels[_BOTTOM]):
@@ -246,7 +246,7 @@ def _line(blocks: Blocks) -> _Line:
     slope = math.fsum(middle * levels) / spread  # exact: of what is level it is 0
     rest = levels - mean - slope * middle
     squares = math.fsum(rest * rest)
-    within = finite(blocks.errors(0).tolist())
+    within = finite(blocks.errors[0].tolist())
     own = math.sqrt(fmean(error * error for error in within)) if within else 0.0
     noise = max(math.sqrt(squares / (count - 2)), own)
     # Correlated neighbours hold less information than their number suggests.

@@ -143,34 +143,28 @@ def _departure(
     out: int,
 ) -> _CollapseSign | None:
     """Return where a KL left its band between two steps, None where it did not."""
-    start = bisect_left(series.steps, stretch[0])
-    stop = bisect_right(series.steps, stretch[1])
-    before = (
-        max(0, start - _BEFORE),
-        min(start + _PAST, bisect_left(series.steps, edge)),
-    )
-    limit, threshold = _limits(
-        context, indicator, finite(series.values[slice(*before)])
-    )
-    first = _stretch(series.values[start:stop], limit, out)
+    steps, values = series.steps, series.values
+    start, stop = bisect_left(steps, stretch[0]), bisect_right(steps, stretch[1])
+    end = min(start + _PAST, bisect_left(steps, edge))
+    past = finite(values[max(0, start - _BEFORE) : end])
+    limit, threshold = _limits(context, indicator, past)
+    first = _stretch(values[start:stop], limit, out)
     if first is None:
         return None
     first += start
-    raised = series.steps[first + out - 1]
+    raised = steps[first + out - 1]
     # It may have left earlier; but what was out long before has nothing to do with the cliff.
     earliest = max(0, first - _LONG_OUT)
-    while first > earliest and series.values[first - 1] > limit:
+    while first > earliest and values[first - 1] > limit:
         first -= 1
     if first == earliest > 0:
         return None
-    top = max(finite(series.values[first:stop]))
-    past = finite(series.values[max(0, first - _BEFORE) : first])
-    usual = median(past or [0.0])
+    top = max(finite(values[first:stop]))
+    usual = median(finite(values[max(0, first - _BEFORE) : first]) or [0.0])
     label = INDICATORS[indicator].label
-    times = f"{number(top / threshold)} ×"
-    since = f"from step {series.steps[first]}"
+    times, since = f"{number(top / threshold)} ×", f"from step {steps[first]}"
     return _CollapseSign(
-        series.steps[first],
+        steps[first],
         raised,
         _is_far(series.key, top, usual, threshold),
         f"{label} {times} its threshold {since}",
@@ -222,24 +216,20 @@ def _loops(context: RuleContext, stretch: tuple[int, int]) -> Sequence[_Collapse
     series = context.run.series(key) if key else None
     if series is None:
         return ()
-    start = bisect_left(series.steps, stretch[0])
-    stop = bisect_right(series.steps, stretch[1])
+    steps, values = series.steps, series.values
+    start, stop = bisect_left(steps, stretch[0]), bisect_right(steps, stretch[1])
     begin = max(0, start - _BEFORE)
-    earlier = series.values[begin:start]
-    if median(earlier or [0.0]) > _REPETITION:
+    if median(values[begin:start] or [0.0]) > _REPETITION:
         return ()  # they did so long before
-    values = series.values[begin:stop]
-    usual = _usual_repetition(values)
+    usual = _usual_repetition(values[begin:stop])
     least = max(_REPETITION, 2 * usual)
-    first = next((i for i in range(start, stop) if series.values[i] > least), None)
+    first = next((i for i in range(start, stop) if values[i] > least), None)
     if first is None:
         return ()
-    found = series.values[first:stop]
-    step = series.steps[first]
+    found, step = values[first:stop], steps[first]
     sign = f"samples loop from step {step}"
     much = f"{max(found):.0%} of their text repeats itself, {usual:.0%} before ({key})"
-    lasts = median(found) > least
-    return [_CollapseSign(step, step, lasts, sign, f"{sign}: {much}")]
+    return [_CollapseSign(step, step, median(found) > least, sign, f"{sign}: {much}")]
 
 
 def _usual_repetition(values: Sequence[float]) -> float:

@@ -25,21 +25,13 @@ left it.
 """
 
 
-class _SampleFigure(NamedTuple):
-    name: str
-    title: str
-    way: float
-    """Least change, in its own unit (shares): heuristic."""
-
-
-_FIGURES = (
-    _SampleFigure("samples/repetition", "repetition of samples", 0.2),
-    _SampleFigure("samples/ngram_entropy", "n-gram entropy of samples", -0.15),
-    _SampleFigure("val_samples/repetition", "repetition of samples in validation", 0.2),
-    _SampleFigure(
-        "val_samples/ngram_entropy", "n-gram entropy of samples in validation", -0.15
-    ),
-)
+_FIGURES = {
+    "samples/repetition": ("repetition of samples", 0.2),
+    "samples/ngram_entropy": ("n-gram entropy of samples", -0.15),
+    "val_samples/repetition": ("repetition of samples in validation", 0.2),
+    "val_samples/ngram_entropy": ("n-gram entropy of samples in validation", -0.15),
+}
+"""Figure -> its title, and the least change in its own unit (shares): heuristic."""
 
 
 class _JudgedFigure(NamedTuple):
@@ -117,13 +109,13 @@ def _remark(severity: Severity, context: RuleContext) -> Remark:
 
 def _judged_figures(context: RuleContext) -> Iterator[_JudgedFigure]:
     """Yield the figures that the log has, each as it is now."""
-    for figure in _FIGURES:
-        key = context.names.get(figure.name)
+    for name, (title, way) in _FIGURES.items():
+        key = context.names.get(name)
         series = context.run.series(key) if key else None
         if key is not None and series is not None:
             points, step = column_of([series], context.end)
-            shift = Judged(Shift(_PAST, _LEAST, _RECENT, figure.way), points)
-            yield _JudgedFigure(key, figure.title, shift, step)
+            shift = Judged(Shift(_PAST, _LEAST, _RECENT, way), points)
+            yield _JudgedFigure(key, title, shift, step)
 
 
 def _better(context: RuleContext) -> bool:

@@ -6,11 +6,12 @@ from __future__ import annotations
 
 import math
 from functools import partial
-from typing import TYPE_CHECKING, NamedTuple, TypeAlias
+from statistics import fmean
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
 import numpy as np
 
-from verl_tui.health.blocks import following
+from verl_tui.health.blocks import following, last_known, noise
 from verl_tui.health.components import components, gaining_components, weights
 from verl_tui.health.conditions.windows import rolling
 from verl_tui.health.diagnoses.diagnosis import (
@@ -22,18 +23,18 @@ from verl_tui.health.diagnoses.diagnosis import (
 )
 from verl_tui.health.finding import filled
 from verl_tui.health.learnt import has_learnt, right_or_wrong
-from verl_tui.health.trade_off import TradeOff, may_pay, trade_off
 from verl_tui.indicators import validation_keys
+from verl_tui.means import finite
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from verl_tui.health.blocks import Blocks
-    from verl_tui.health.conditions.windows import Places
+    from verl_tui.health.conditions.windows import Flags, Places
     from verl_tui.health.guide import Rule
     from verl_tui.health.rule_context import RuleContext
 
-    _Course: TypeAlias = Sequence[tuple[int, int, TradeOff]]
+    _Course: TypeAlias = "Sequence[tuple[int, int, TradeOff]]"
 
 _LAGS = (10, 20, 40)
 """Blocks over which reward and validation are compared: 100 to 400 points."""
@@ -66,6 +67,31 @@ _SAMPLE_SIGNS = (
     (2, "samples have become more alike: {first} before, {now} now", -1),
 )
 """Column of a figure of samples, its sign in words, and the way in which it gets worse."""
+
+
+_LEFT = 0.6
+"""Share of its best at or below which a figure has fallen: heuristic; errors measure the noise of
+small batches.
+"""
+_BACK = 0.75
+"""Share beyond which it has come back."""
+_BOTTOM = 0.15
+"""Share of a scale from −1 that a figure which is never above 0 must be down to: penalties for
+length grow with use.
+"""
+_SURE_LOSS, _SURE_RISE = 5.0, 3.0
+"""Standard errors of the fall, which is searched for in many places, and of the reward's rise
+since: heuristic.
+"""
+_LEAST_RISE = 0.05
+"""And a twentieth of the reward's size."""
+_WINDOWS = (1, 2, 4, 8)
+"""Blocks whose means are compared: few show sharp falls soon, many show noisy ones."""
+_LOOKED_AT = 60
+"""Newest blocks among which the best is sought."""
+_FEWEST = 4
+_NEAR = 0.25
+"""It began to fall where it was last within a quarter of the way from its best."""
 
 
 class _Columns(NamedTuple):
@@ -180,8 +206,8 @@ class _Hacking:
         """Return the first comparison that shows at a block."""
         lag, i, words, _ = next(one for one in self.compared if at in one.places)
         stretch = self.blocks[at + 1 - lag : at + 1]
-        is_known = ~np.isnan(stretch.levels(i))
-        levels, steps = stretch.levels(i)[is_known], stretch.last[is_known]
+        is_known = ~np.isnan(stretch.levels[i])
+        levels, steps = stretch.levels[i][is_known], stretch.last[is_known]
         best, begin = int(levels.argmax()), int(stretch.last[0])
         best_step = int(steps[best])
         facts = {
@@ -202,7 +228,7 @@ class _Hacking:
 
 def _paid(blocks: Blocks, of: InBlocks, paid: TradeOff, at: int) -> Told:
     """Return what the reward rises at the cost of."""
-    now = float(blocks.levels(paid.column)[at])
+    now = float(blocks.levels[paid.column][at])
     part = paid.column - 3 - of.of.validations
     held_out = part >= 0 and of.of.weights[part] == 0
     return Told(
@@ -234,7 +260,7 @@ class _Comparison(NamedTuple):
 def _compare(blocks: Blocks, of: InBlocks, lag: int) -> Iterator[_Comparison]:
     """Yield the signs over so many blocks, the plainest first."""
     every = np.arange(lag - 1, len(blocks))
-    low, high = blocks.lowest(0)[every], blocks.highest(0)[every]
+    low, high = blocks.lowest[0][every], blocks.highest[0][every]
     _, gain, t = blocks.slopes(0, every, lag)
     least = _RISE * np.maximum(high - low, abs(high + low) / 2)
     rises = (t >= _RISE_T) & (gain >= least)
@@ -258,7 +284,7 @@ def _compare(blocks: Blocks, of: InBlocks, lag: int) -> Iterator[_Comparison]:
         yield _Comparison(lag, i, _STOOD_STILL, places[still])
     for i, words, way in _SAMPLE_SIGNS:
         counts, change, t = blocks.slopes(i, places, lag)
-        first = following(blocks.levels(i))[places + 1 - lag]
+        first = following(blocks.levels[i])[places + 1 - lag]
         worse = way * change >= (_REPEATS if way > 0 else _POORER * abs(first))
         worse &= way * t >= _RISE_T
         found = places[worse & (counts >= _VALIDATIONS)].tolist()
@@ -268,5 +294,149 @@ def _compare(blocks: Blocks, of: InBlocks, lag: int) -> Iterator[_Comparison]:
 
 def _right(stretch: Blocks) -> bool:
     """Return whether samples have become right."""
-    scores, spreads = (stretch.levels(i).tolist() for i in (-2, -1))
+    scores, spreads = (stretch.levels[i].tolist() for i in (-2, -1))
     return right_or_wrong(scores, spreads) and has_learnt(scores)
+
+
+class TradeOff(NamedTuple):
+    """A figure that pays for the rise of the reward."""
+
+    column: int
+    since: int
+    """Step at which it began to fall."""
+    best_step: int
+    best: float
+    now: float
+    reward_then: float
+
+    def lasts(self, blocks: Blocks) -> Flags:
+        """Return where the figure is still down and the reward still above its level then; where
+        either is unknown, too.
+        """
+        reward, now = blocks.levels[0], blocks.levels[self.column]
+        floor = _floor(blocks.lowest[self.column], blocks.highest[self.column])
+        found: Flags = np.isnan(now) | np.isnan(reward)
+        found |= ~(
+            (now - floor > _BACK * (self.best - floor)) | (reward <= self.reward_then)
+        )
+        return found
+
+
+def trade_off(blocks: Blocks, i: int) -> TradeOff | None:
+    """Return how far a figure has fallen while the reward rose, None where it has not, or the
+    reward has not.
+
+    Args:
+        blocks: All blocks so far; the reward is in their first column.
+        i: Column of the figure.
+    """
+    low, high = blocks.reach(i)
+    floor = _floor(low, high)
+    # Most figures are near their best, which is seen at once; of a scale that ends somewhere below
+    # 0 no share is known.
+    fallen = blocks.levels[i][-1] - floor <= _LEFT * (high - floor)
+    if high <= floor or not fallen:
+        return None
+    newest = blocks[-_LOOKED_AT:]
+    places = np.flatnonzero(np.isfinite(newest.levels[i]))
+    levels = newest.levels[i][places].tolist()
+    if len(levels) < _FEWEST:
+        return None
+    # Where blocks hold single values, errors are known by the differences of neighbours.
+    error = _mean_error(newest, i)
+    if error is None:
+        error = noise(levels)
+    places += len(blocks) - len(newest)
+    for size in _WINDOWS:
+        least = _SURE_LOSS * error * math.sqrt(2 / size)
+        found = None
+        if len(levels) >= 2 * size:
+            found = _over_windows(blocks, i, places.tolist(), levels, size, least)
+        if found is not None:
+            return found
+    return None
+
+
+def may_pay(blocks: Blocks, i: int) -> Flags:
+    """Return at which blocks `trade_off` may find a figure, or one that it has found may last."""
+    high = blocks.highest[i]
+    floor = _floor(blocks.lowest[i], high)
+    found: Flags = last_known(blocks.levels[i]) - floor <= _BACK * (high - floor)
+    return found
+
+
+def _over_windows(
+    blocks: Blocks,
+    i: int,
+    places: Sequence[int],
+    levels: Sequence[float],
+    size: int,
+    least: float,
+) -> TradeOff | None:
+    """Compare the newest window of a figure with its best one.
+
+    Args:
+        blocks: All blocks so far.
+        i: Column of the figure.
+        places: The newest blocks in which it is known.
+        levels: Its levels there.
+        size: Levels a window.
+        least: Fall that is beyond noise.
+    """
+    reach = blocks.reach(i)
+    now = fmean(levels[-size:])
+    # No window lies above the highest level: most are ruled out by it alone.
+    highest = max(levels)
+    if highest - now < least or not _is_low(now, highest, highest, reach):
+        return None
+    starts = range(len(levels) - 2 * size + 1)
+    means = [fmean(levels[start : start + size]) for start in starts]
+    best = max(means)
+    at = means.index(best)
+    if best - now < least or not _is_low(now, best, min(means[: at + 1]), reach):
+        return None
+    reward = _against_reward(blocks, places[at : at + size], size)
+    if reward is None:
+        return None
+    near = best - _NEAR * (best - now)
+    since = max(places[k] for k in range(at, len(levels) - size) if levels[k] >= near)
+    best_step = int(blocks.last[places[at + size - 1]])
+    return TradeOff(i, int(blocks.last[since]), best_step, best, now, reward)
+
+
+def _is_low(now: float, best: float, before: float, reach: tuple[float, float]) -> bool:
+    """Return whether little is left of the best, and of the gain before it on scales below 0."""
+    low, high = reach
+    floor = _floor(low, high)
+    left = _BOTTOM if high <= 0 else _LEFT
+    gained = best - before if low < floor else 0.0
+    if best <= floor or now - floor > left * (best - floor):
+        return False
+    return best - now >= (1 - _LEFT) * gained
+
+
+def _floor(low: Any, high: Any) -> Any:
+    """Return where the scale of a figure ends below: 0, or −1 where it reaches below 0 and stays
+    within −1 and 1.
+    """
+    return -1.0 * ((low >= -1.0) & (low < 0.0) & (high <= 1.0))
+
+
+def _mean_error(blocks: Blocks, i: int) -> float | None:
+    """Return the usual error of a metric's level, None where it is unknown."""
+    errors = finite(blocks.errors[i].tolist())
+    return math.sqrt(fmean(error * error for error in errors)) if errors else None
+
+
+def _against_reward(blocks: Blocks, best: Sequence[int], size: int) -> float | None:
+    """Return the reward at the places of a figure's best, None where it has not surely risen."""
+    rewards = blocks.levels[0]
+    before = finite(rewards[best].tolist())
+    after = finite(rewards[-size:].tolist())
+    error = _mean_error(blocks[-_LOOKED_AT:], 0)
+    if not before or not after or error is None:
+        return None
+    then, now = fmean(before), fmean(after)
+    error *= math.sqrt(1 / len(before) + 1 / len(after))
+    least = max(_SURE_RISE * error, _LEAST_RISE * max(abs(then), abs(now)))
+    return then if now - then >= least else None

@@ -65,9 +65,9 @@ class _Slow(NamedTuple):
 
     def holds(self, blocks: Blocks) -> Flags:
         """Return which blocks are slow."""
-        tokens = blocks.levels(1)
+        tokens = blocks.levels[1]
         least = self.each * np.where(tokens > 0, tokens, 0.0)
-        found: Flags = blocks.levels(self.column) >= _OVER * np.maximum(
+        found: Flags = blocks.levels[self.column] >= _OVER * np.maximum(
             least, self.usual
         )
         return found
@@ -92,7 +92,7 @@ def _find(blocks: Blocks, of: InBlocks) -> Onsets:
     phases = range(2, len(of.keys))
     begins = np.zeros(len(blocks), bool)
     for i in phases:
-        begins |= blocks.levels(i) >= _SLOWER * blocks.lowest(i)
+        begins |= blocks.levels[i] >= _SLOWER * blocks.lowest[i]
 
     def at(place: int) -> Onset | None:
         known = blocks[: place + 1]
@@ -110,7 +110,7 @@ def _find(blocks: Blocks, of: InBlocks) -> Onsets:
 
 def _told(blocks: Blocks, of: InBlocks, slow: _Slow, at: int, since: int) -> Told:
     key = of.keys[slow.column]
-    step, now = blocks.figures[0, [0, slow.column], at].tolist()
+    step, now = blocks.levels[[0, slow.column], at].tolist()
     is_part = key != of.keys[0] and step > 0
     facts = {
         "usual": slow.usual,
@@ -139,8 +139,8 @@ def _is_phase(key: str) -> bool:
 def _slow(blocks: Blocks, i: int) -> _Slow | None:
     """Return by how much the phase of a column is slower than it was, None where it is not."""
     newest = blocks[-_NOW:]
-    levels: list[float] = newest.levels(i).tolist()
-    now, step = min(levels), float(blocks.levels(0)[-1])
+    levels: list[float] = newest.levels[i].tolist()
+    now, step = min(levels), float(blocks.levels[0][-1])
     # Most phases are too short to matter, or no slower than they ever were: that is quickly seen.
     if not now >= max(_SHARE * step, _SLOWER * blocks.reach(i)[0]):
         return None
@@ -162,7 +162,7 @@ def _slow(blocks: Blocks, i: int) -> _Slow | None:
 
 def _per_token(blocks: Blocks, i: int) -> Sequence[float]:
     """Return the times of a phase for one token, without the blocks whose tokens are unknown."""
-    tokens, levels = blocks.levels(1), blocks.levels(i)
+    tokens, levels = blocks.levels[1], blocks.levels[i]
     is_known = (tokens > 0) & ~np.isnan(levels)
     each: list[float] = (levels[is_known] / tokens[is_known]).tolist()
     return each
