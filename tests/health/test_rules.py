@@ -24,7 +24,7 @@ from verl_tui.health.conditions.stays import Stays
 from verl_tui.health.finding import NotJudged, Severity, failed, unjudged
 from verl_tui.health.guide_settings import load_guide
 from verl_tui.health.judge import Judge
-from verl_tui.health.learnt import all_at_top
+from verl_tui.health.reward import all_at_top
 from verl_tui.runs.run import Run
 
 if TYPE_CHECKING:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, TypeAlias
 
 import numpy as np
 
-from verl_tui.health import learnt, reward_scale
+from verl_tui.health import reward, reward_scale
 from verl_tui.health.limits import (
     adaptive,
     known_response_limit,
@@ -258,10 +258,10 @@ BY_VALUES: Mapping[str, Exemption] = {
         "{key} is below 1 (step {found.step}): it is not a factor, its unit is unknown",
     ),
     "judged-as-idle": judged_as_idle,
-    "solved": learnt.solved,
-    "not-solved": learnt.not_solved,
-    "learning": learnt.learning,
-    "all-parts-solved": learnt.all_parts_solved,
+    "solved": reward.solved,
+    "not-solved": reward.not_solved,
+    "learning": reward.learning,
+    "all-parts-solved": reward.all_parts_solved,
     "by-batch-size": reward_scale.by_batch_size,
     "by-reference-kl": reward_scale.by_reference_kl,
 }

@@ -6,7 +6,7 @@ import math
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import fields, replace
 from functools import cache
-from typing import Any, NamedTuple
+from typing import Any
 
 from verl_tui.health.finding import SEVERITIES, Severity
 from verl_tui.health.guide import (
@@ -128,12 +128,12 @@ def _checked(name: str, entry: Mapping[str, Any]) -> dict[str, Any]:
     for written, value in entry.items():
         key = _OLD_NAMES.get(written, written)
         _require(key in _TYPES, f"rule `{name}`", f"unknown field `{written}`")
-        kind = _KINDS[_TYPES[key]]
+        words, fits, convert = _KINDS[_TYPES[key]]
         where = f"rule `{name}`, field `{written}`"
-        _require(kind.fits(value), where, f"must be {kind.words}, not {value!r}")
+        _require(fits(value), where, f"must be {words}, not {value!r}")
         if _TYPES[key] == "int":
             _require(value >= 1, where, f"must be at least 1, not {value!r}")
-        checked[key] = kind.convert(value)
+        checked[key] = convert(value)
     return checked
 
 
@@ -147,33 +147,28 @@ def _are_words(value: object) -> bool:
     return all(isinstance(word, str) for word in words)
 
 
-class _Kind(NamedTuple):
-    """What a field's type makes of its value."""
-
-    words: str
-    """What it must be."""
-    fits: Callable[[Any], bool]
-    convert: Callable[[Any], Any] = lambda value: value
+def _same(value: Any) -> Any:
+    return value
 
 
-_KINDS: Mapping[str, _Kind] = {
-    "Severity": _Kind(
+_KINDS: Mapping[str, tuple[str, Callable[[Any], bool], Callable[[Any], Any]]] = {
+    "Severity": (
         "info, warning or critical",
         lambda value: isinstance(value, Severity) or value in [*SEVERITIES],
         lambda value: SEVERITIES.get(value, value),
     ),
-    "str": _Kind("text", lambda value: isinstance(value, str)),
-    "bool": _Kind("true or false", lambda value: isinstance(value, bool)),
-    "int": _Kind("a whole number", lambda value: _is_number(value, int)),
-    "float": _Kind("a number", _is_number),
-    "tuple[str, ...]": _Kind(
+    "str": ("text", lambda value: isinstance(value, str), _same),
+    "bool": ("true or false", lambda value: isinstance(value, bool), _same),
+    "int": ("a whole number", lambda value: _is_number(value, int), _same),
+    "float": ("a number", _is_number, _same),
+    "tuple[str, ...]": (
         "a text or a list of texts",
         _are_words,
         lambda value: (value,) if isinstance(value, str) else tuple(value),
     ),
-    "Mapping[str, str]": _Kind("a table", lambda value: isinstance(value, Mapping)),
+    "Mapping[str, str]": ("a table", lambda value: isinstance(value, Mapping), _same),
 }
-"""By the type of a field."""
+"""Type of a field -> what its value must be, whether it is, and what is made of it."""
 _TOGETHER: Mapping[str, tuple[Callable[[Rule], object], str]] = {
     "metric": (
         lambda rule: rule.condition == "diagnosis" or rule.indicator or rule.metric,

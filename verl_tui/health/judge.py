@@ -51,9 +51,7 @@ class Judge:
         self.run = run
         self._by_numbers: Sequence[_RuleJudge] = ()
         """Empty until the run is judged, and while it rests."""
-        self._by_time: Sequence[_RuleJudge] = [
-            one for one in _diagnoses(guide) if one.alive
-        ]
+        self._by_time = _judges(guide, alive=True)
         self._revision: int | None = None
         self._judged: list[Finding | NotJudged] = []
         """Results of the rules that depend on the numbers alone, at this revision."""
@@ -78,7 +76,7 @@ class Judge:
     def _verdict(self, now: float) -> Verdict:
         context = rule_context(self.run, self.guide, now)
         if self._revision != self.run.revision:
-            self._by_numbers = self._by_numbers or _by_numbers(self.guide)
+            self._by_numbers = self._by_numbers or _judges(self.guide, alive=False)
             self._judged, self._episodes = self._judge(self._by_numbers, context)
             self._revision = self.run.revision
         judged, episodes = self._judge(self._by_time, context)
@@ -141,15 +139,13 @@ class Judge:
         return merged, episodes
 
 
-def _by_numbers(guide: Guide) -> Sequence[_RuleJudge]:
-    """Return fresh rules and diagnoses, of those that depend on the numbers alone."""
-    rules = [RuleOnRun(rule) for rule in guide.rules if rule.condition != "diagnosis"]
-    return [*rules, *(one for one in _diagnoses(guide) if not one.alive)]
-
-
-def _diagnoses(guide: Guide) -> Sequence[DiagnosisOnRun]:
-    known = [rule for rule in guide.rules if rule.condition == "diagnosis"]
-    return [*map(DiagnosisOnRun, known)]
+def _judges(guide: Guide, *, alive: bool) -> Sequence[_RuleJudge]:
+    """Return fresh rules and diagnoses: those that depend on the clock, or on the numbers alone."""
+    known: list[_RuleJudge] = [
+        DiagnosisOnRun(rule) if rule.condition == "diagnosis" else RuleOnRun(rule)
+        for rule in guide.rules
+    ]
+    return [one for one in known if one.alive is alive]
 
 
 _STANDSTILL = frozenset({"crash", "hang"})

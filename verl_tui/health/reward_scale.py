@@ -9,7 +9,7 @@ from statistics import fmean, median
 from typing import TYPE_CHECKING
 
 from verl_tui.evaluation import PREFIX
-from verl_tui.health.conditions.swings import spread_of, swing
+from verl_tui.health.conditions.stays import spread_of, swing
 from verl_tui.health.limits import positive_setting
 from verl_tui.means import finite
 

@@ -10,7 +10,6 @@ from functools import lru_cache
 from itertools import compress
 from typing import TYPE_CHECKING, NamedTuple
 
-from verl_tui.health.components import components, gaining_components
 from verl_tui.health.conditions import make
 from verl_tui.health.conditions.condition import Judged, open_breach
 from verl_tui.health.exemptions import BY_VALUES, FOR_WHOLE_RUN
@@ -24,6 +23,7 @@ from verl_tui.health.limits import (
     response_limit,
     stated_limit,
 )
+from verl_tui.health.reward import components, gaining_components
 from verl_tui.health.rule_context import present_names
 from verl_tui.indicators import INDICATORS, factor
 from verl_tui.runs.views.devices import logs_device_memory
@@ -61,6 +61,9 @@ class _Known(NamedTuple):
 
 class RuleOnRun:
     """One rule with its state for one run."""
+
+    alive = False
+    """Whether it depends on the clock."""
 
     def __init__(self, rule: Rule) -> None:
         self.rule = rule

@@ -7,8 +7,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from verl_tui.health.conditions.falls import Cliff, Slide
 from verl_tui.health.conditions.restarts import Drops, Scaled, Streak
 from verl_tui.health.conditions.spread import Jump, Surge, Zero
-from verl_tui.health.conditions.stays import Noisy, Range, Stays
-from verl_tui.health.conditions.swings import Swings
+from verl_tui.health.conditions.stays import Noisy, Range, Stays, Swings
 from verl_tui.health.conditions.trend import Rising
 
 if TYPE_CHECKING:

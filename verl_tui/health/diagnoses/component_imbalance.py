@@ -10,7 +10,6 @@ import numpy as np
 from numpy.lib.stride_tricks import sliding_window_view
 
 from verl_tui.evaluation import PREFIX
-from verl_tui.health.components import components, weights
 from verl_tui.health.conditions.windows import rows
 from verl_tui.health.diagnoses.diagnosis import (
     InBlocks,
@@ -21,7 +20,7 @@ from verl_tui.health.diagnoses.diagnosis import (
     went,
 )
 from verl_tui.health.finding import Severity, number
-from verl_tui.health.learnt import gains
+from verl_tui.health.reward import components, gains, weights
 from verl_tui.means import finite
 from verl_tui.patterns import pattern
 

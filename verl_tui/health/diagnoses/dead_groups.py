@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from verl_tui.health.components import components
 from verl_tui.health.conditions.condition import Column, Judged
 from verl_tui.health.conditions.stays import Range, Stays
 from verl_tui.health.diagnoses.component_imbalance import silent_parts
@@ -23,8 +22,8 @@ from verl_tui.health.diagnoses.diagnosis import (
 )
 from verl_tui.health.finding import Severity, filled, number
 from verl_tui.health.inputs import column_of
-from verl_tui.health.learnt import is_solved, scale_top
 from verl_tui.health.limits import all_cut, positive_setting
+from verl_tui.health.reward import components, is_solved, scale_top
 from verl_tui.means import finite
 from verl_tui.runs.settings import number as as_number
 from verl_tui.trainers import writers

@@ -6,12 +6,11 @@ from __future__ import annotations
 
 from functools import partial
 from statistics import fmean, median
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from verl_tui.health.blocks import following, last_known, lately
-from verl_tui.health.components import components, weights
 from verl_tui.health.conditions.condition import Judged, open_breach
 from verl_tui.health.conditions.falls import Vanish
 from verl_tui.health.diagnoses.dead_groups import NO_SPREAD, SHARES
@@ -25,7 +24,7 @@ from verl_tui.health.diagnoses.diagnosis import (
 )
 from verl_tui.health.finding import Severity, number
 from verl_tui.health.inputs import column_of
-from verl_tui.health.learnt import SOLVED, all_at_top
+from verl_tui.health.reward import SOLVED, all_at_top, components, weights
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -279,12 +278,6 @@ def _has_learnt(context: RuleContext) -> bool:
     return now - begun >= least and now > max(first)
 
 
-class _Explosion(NamedTuple):
-    since: int
-    usual: float
-    signs: tuple[str, ...]
-
-
 @diagnosis("entropy-explosion", "entropy")
 def entropy_explosion(context: RuleContext, _: Rule) -> InBlocks | str:
     """Find entropy above twice its own past and above where the run began, with length up or reward
@@ -322,7 +315,8 @@ def _find_explosion(blocks: Blocks, of: InBlocks) -> Onsets:
     return Onsets(begins, at)
 
 
-def _explosion(blocks: Blocks, least: float) -> _Explosion | None:
+def _explosion(blocks: Blocks, least: float) -> tuple[int, float, Sequence[str]] | None:
+    """Return since when entropy has exploded, its usual size, and the other signs in words."""
     now = blocks[-_NOW:].known(0)
     past = blocks[max(0, len(blocks) - _NOW - _PAST) : -_NOW]
     known = past.known(0)
@@ -332,7 +326,7 @@ def _explosion(blocks: Blocks, least: float) -> _Explosion | None:
     if not signs:
         return None
     quiet = past.first[past.levels[0] < _OVER * usual]
-    return _Explosion(int([past.first[-1], *quiet][-1]), usual, signs)
+    return int([past.first[-1], *quiet][-1]), usual, signs
 
 
 def _signs(past: Blocks, blocks: Blocks) -> tuple[str, ...]:

@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 
 from verl_tui.health.blocks import last_known, lately, noises
-from verl_tui.health.components import gaining_components
 from verl_tui.health.conditions.windows import rolling
 from verl_tui.health.diagnoses.diagnosis import (
     InBlocks,
@@ -20,8 +19,8 @@ from verl_tui.health.diagnoses.diagnosis import (
     went,
 )
 from verl_tui.health.finding import number
-from verl_tui.health.learnt import SOLVED
 from verl_tui.health.limits import known_response_limit, v1_trainer
+from verl_tui.health.reward import SOLVED, gaining_components
 from verl_tui.indicators import validation_keys
 
 if TYPE_CHECKING:

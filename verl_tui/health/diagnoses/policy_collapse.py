@@ -13,8 +13,8 @@ from verl_tui.health.conditions.restarts import Scaled
 from verl_tui.health.diagnoses.diagnosis import FindingHistory, Told, diagnosis
 from verl_tui.health.finding import number
 from verl_tui.health.inputs import column_of
-from verl_tui.health.learnt import learning
 from verl_tui.health.limits import kl_band, target_kl, weak_kl_term
+from verl_tui.health.reward import learning
 from verl_tui.indicators import HOME_MADE, INDICATORS
 from verl_tui.means import finite
 

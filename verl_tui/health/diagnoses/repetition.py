@@ -5,13 +5,17 @@ from __future__ import annotations
 from functools import partial
 from typing import TYPE_CHECKING, NamedTuple
 
-from verl_tui.health.components import gaining_components
 from verl_tui.health.conditions.condition import Judged
 from verl_tui.health.conditions.spread import Shift
 from verl_tui.health.diagnoses.diagnosis import FindingHistory, Remark, Told, diagnosis
 from verl_tui.health.finding import Severity
 from verl_tui.health.inputs import column_of
-from verl_tui.health.learnt import has_learnt, no_part_lost, right_or_wrong
+from verl_tui.health.reward import (
+    gaining_components,
+    has_learnt,
+    no_part_lost,
+    right_or_wrong,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence

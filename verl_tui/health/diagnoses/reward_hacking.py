@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 import numpy as np
 
 from verl_tui.health.blocks import following, last_known, noise
-from verl_tui.health.components import components, gaining_components, weights
 from verl_tui.health.conditions.windows import rolling
 from verl_tui.health.diagnoses.diagnosis import (
     InBlocks,
@@ -22,7 +21,13 @@ from verl_tui.health.diagnoses.diagnosis import (
     diagnosis,
 )
 from verl_tui.health.finding import filled
-from verl_tui.health.learnt import has_learnt, right_or_wrong
+from verl_tui.health.reward import (
+    components,
+    gaining_components,
+    has_learnt,
+    right_or_wrong,
+    weights,
+)
 from verl_tui.indicators import validation_keys
 from verl_tui.means import finite
 

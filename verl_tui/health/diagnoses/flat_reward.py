@@ -1,16 +1,16 @@
-"""A reward that has gained nothing since the run began, by statistics: its gain is bounded, not
-only unseen.
+"""A reward that stands still: neither it nor validation has had a trend for long, or it has gained
+nothing since the run began, by statistics: its gain is bounded, not only unseen.
 """
 
 from __future__ import annotations
 
 import math
+from itertools import compress
 from statistics import fmean, median
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from verl_tui.health.components import gaining_components
 from verl_tui.health.diagnoses.diagnosis import (
     InBlocks,
     Onset,
@@ -22,11 +22,13 @@ from verl_tui.health.diagnoses.diagnosis import (
 from verl_tui.health.exemptions import RATES
 from verl_tui.health.finding import filled
 from verl_tui.health.limits import KL_COEF, kl_coefficient
+from verl_tui.health.reward import gaining_components
 from verl_tui.indicators import validation_keys
 from verl_tui.means import finite
 
 if TYPE_CHECKING:
     from verl_tui.health.blocks import Blocks
+    from verl_tui.health.conditions.windows import Flags
     from verl_tui.health.guide import Rule
     from verl_tui.health.rule_context import RuleContext
 
@@ -317,3 +319,55 @@ def _others_gain(blocks: Blocks, columns: range) -> bool:
 def _distance(blocks: Blocks) -> float:
     """Return the usual KL to the reference over the newer half, 0 where there is none."""
     return median(blocks[len(blocks) // 2 :].known(_KL) or [0.0])
+
+
+_FLAT_T = 2.0
+"""Below two standard errors a slope is no trend."""
+_VALIDATIONS = 5
+"""Validations in the window without which their trend is not known: heuristic."""
+_MOST_VALIDATIONS = 8
+_SIZE = 20
+_VALIDATED = ("the log has no validation", "validation shows none either")
+
+
+@diagnosis("plateau", "reward")
+def plateau(context: RuleContext, rule: Rule) -> InBlocks:
+    """Find a window in which neither the reward nor any validation score has a trend."""
+    validations = validation_keys(context.run.keys)[:_MOST_VALIDATIONS]
+    keys = (context.indicators["reward"], *validations)
+    needs = max(4, rule.window // _SIZE)
+    return InBlocks(keys, _find_plateau, size=_SIZE, needs=needs, patience=2)
+
+
+def _find_plateau(blocks: Blocks, of: InBlocks) -> Onsets:
+    places = np.arange(len(blocks))
+    slopes = [blocks.slopes(i, places, of.needs) for i in range(len(of.keys))]
+    counts, changes, t = map(np.array, zip(*slopes, strict=True))
+    is_flat = (counts >= _VALIDATIONS) & (abs(t) < _FLAT_T)
+    flat: Flags = np.logical_and.reduce(is_flat)
+
+    def told(at: int, since: int) -> Told:  # noqa: ARG001 - the window moves on
+        window = blocks[at + 1 - of.needs : at + 1]
+        first, last = int(window.first[0]), int(window.last[-1])
+        return Told(
+            {
+                "steps": last - first + 1,
+                "mean": fmean(window.known(0)),
+                "change": float(changes[0, at]),
+                "validated": _VALIDATED[len(of.keys) > 1],
+            },
+            [
+                f"{key}: slope {slope:+.1f} standard errors from level over {len(window)} "
+                f"blocks of {of.size} points"
+                for key, slope in zip(of.keys, t[:, at], strict=True)
+            ],
+            key=of.keys[0],
+        )
+
+    def sign(at: int) -> Onset:
+        return Onset(int(blocks.first[at + 1 - of.needs]), flat, told)
+
+    few = [*compress(of.keys[1:], counts[1:, -1] < _VALIDATIONS)]
+    last = f"validations in the last {of.needs * of.size} points"
+    reason = f"needs {_VALIDATIONS} {last}, {few[0]} has fewer" if few else None
+    return Onsets(flat, sign, reason)
