@@ -1,5 +1,5 @@
-"""The reward: the parts that it is made of, by the names that trainers and their users give them, and
-signs that a run has learnt: rewards at their top or rising, and tests of scores of 0 and 1.
+"""The reward: the parts that it is made of, by the names that trainers and their users give them,
+and signs that a run has learnt: rewards at their top or rising, and tests of scores of 0 and 1.
 """
 
 from __future__ import annotations
