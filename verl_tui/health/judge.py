@@ -185,8 +185,6 @@ def _merge(id: str, variants: list[_RuleResult]) -> Sequence[Finding | NotJudged
 
     The worst of several findings on one metric counts, the first among equals.
     """
-    if len(variants) == 1 and isinstance(variants[0], NotJudged):
-        return [variants[0]]
     reasons = dict.fromkeys(
         one.reason for one in variants if isinstance(one, NotJudged)
     )
