@@ -19,7 +19,7 @@ from planted import (
     wave,
 )
 
-from verl_tui.health.applicability.settings import stairs
+from verl_tui.health.exemptions import stairs
 from verl_tui.health.guide_settings import load_guide
 from verl_tui.records import Sample
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from planted import TUTORIAL, VERL, judge, planted
 
-from verl_tui.health.suspect_settings import CAUSES
+from verl_tui.health.limits import CAUSES
 
 
 @pytest.mark.parametrize(

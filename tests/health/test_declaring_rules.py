@@ -52,15 +52,13 @@ message = "it ends at the odd step {since}"
 }
 """File of the package -> what is added at its end."""
 DIAGNOSIS = """
-from verl_tui.health.diagnoses.diagnosis import PresentDiagnosis
+from verl_tui.health.diagnoses.diagnosis import Told, diagnosis
 
 
-class OddStep(PresentDiagnosis):
-    RULE = "odd-step"
-
-    def look(self, context):
-        step = context.run.step or 0
-        return self.finding({}, since=step) if step % 2 else None
+@diagnosis("odd-step")
+def odd_step(context, rule):
+    step = context.run.step or 0
+    return Told({}, since=step) if step % 2 else None
 """
 SPELLING = (
     'names = [\n  ["entropy", "brain/fog", "how foggy the brain is", "brain.py:1"],'

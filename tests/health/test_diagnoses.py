@@ -20,8 +20,6 @@ from planted import (
     wave,
 )
 
-from verl_tui.health.diagnoses import DIAGNOSES
-from verl_tui.health.diagnoses.diagnosis import BlockDiagnosis
 from verl_tui.health.finding import Severity
 from verl_tui.health.guide_settings import load_guide
 from verl_tui.health.judge import Judge
@@ -30,7 +28,7 @@ from verl_tui.runs.run import Run
 from verl_tui.runs.views.state import State, remaining, state
 
 if TYPE_CHECKING:
-    from verl_tui.health.finding import Episode
+    from verl_tui.health.finding import Verdict
 
 NAN = float("nan")
 
@@ -374,7 +372,7 @@ def test_why_a_run_died_is_reported_before_what_else_is_as_bad() -> None:
     assert found[0].severity == found[1].severity
 
 
-# -- blocks are looked at together where they can be -------------------------------------------------
+# -- block by block ---------------------------------------------------------------------------------
 
 RAMPS = {
     "critic/score/mean": (0.0, 1.0),
@@ -394,8 +392,8 @@ RAMPS = {
 """Metric -> the levels between which it wanders."""
 
 
-def _wandering(seed: int) -> Run:
-    """Return a run whose metrics go in straight lines from level to level, some with gaps."""
+def _wandering(seed: int) -> dict[str, list[float]]:
+    """Return metrics that go in straight lines from level to level, some with gaps."""
     chance = random.Random(seed)
     columns = {}
     for key, (low, high) in RAMPS.items():
@@ -408,25 +406,37 @@ def _wandering(seed: int) -> Run:
         ]
         every = chance.choice([1, 1, 7, 23])
         columns[key] = [NAN if i % every else one for i, one in enumerate(found)]
-    return planted(columns)
+    return columns
 
 
-def _episodes(seed: int) -> set[Episode]:
-    return set(Judge(load_guide(), _wandering(seed)).verdict(1.0).history)
+BLOCKS = {
+    *("component-imbalance", "engine-mismatch", "entropy-collapse", "gpu-uneven"),
+    *("entropy-explosion", "length-collapse", "length-explosion", "nothing-learns"),
+    *("plateau", "reward-hacking", "slow-phase"),
+}
 
 
-def test_looking_at_each_block_finds_the_same(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    found = [_episodes(seed) for seed in range(60)]
-    narrowed = {
-        rule: kind
-        for rule, kind in DIAGNOSES.items()
-        if issubclass(kind, BlockDiagnosis)
-        and kind.may_begin is not BlockDiagnosis.may_begin
+def _raised(verdict: Verdict, until: int) -> set[tuple[object, ...]]:
+    return {
+        (one.id, one.since_step, one.raised_step, one.message)
+        for one in verdict.history
+        if one.id in BLOCKS and (one.raised_step or 0) <= until
     }
-    assert {one.id for episodes in found for one in episodes} >= {*narrowed}
-    for kind in narrowed.values():
-        monkeypatch.setattr(kind, "may_begin", BlockDiagnosis.may_begin)
-        monkeypatch.setattr(kind, "lasts", BlockDiagnosis.lasts)
-    assert found == [_episodes(seed) for seed in range(60)]
+
+
+def test_what_blocks_show_up_to_a_step_depends_on_nothing_after_it() -> None:
+    seen = set()
+    for seed in range(60):
+        columns = _wandering(seed)
+        whole = judge(planted(columns))
+        seen |= {one.id for one in whole.history}
+        stop = 60 + 5 * seed
+        run = planted({key: values[:stop] for key, values in columns.items()})
+        judge_ = Judge(load_guide(), run)
+        assert _raised(judge_.verdict(1.0), 400) == _raised(whole, stop)
+        steps = [*range(stop + 1, 401)]
+        rest = {key: values[stop:] for key, values in columns.items()}
+        beside = {key: [value] * len(steps) for key, value in VERL.items()}
+        run.apply(batch(rows({**beside, **rest}, steps, stop)), now=0.0)
+        assert _raised(judge_.verdict(1.0), 400) == _raised(whole, 400)
+    assert seen >= BLOCKS - {"nothing-learns"}

@@ -8,15 +8,11 @@ import pytest
 from planted import TUTORIAL, VERL, ids, judge, planted, reason
 
 from verl_tui.config import Config
-from verl_tui.health.applicability import BY_VALUES, FOR_WHOLE_RUN
-from verl_tui.health.conditions import KINDS
 from verl_tui.health.diagnoses import DIAGNOSES
+from verl_tui.health.exemptions import BY_VALUES, FOR_WHOLE_RUN
 from verl_tui.health.finding import Severity
-from verl_tui.health.guide import NEEDED, STREAMS
 from verl_tui.health.guide_settings import load_guide
-from verl_tui.health.inputs import COMBINATIONS
-from verl_tui.health.limits import LIMITS
-from verl_tui.health.suspect_settings import CAUSES
+from verl_tui.health.limits import CAUSES, LIMITS
 from verl_tui.indicators import INDICATORS
 from verl_tui.monitor import Monitor
 
@@ -56,11 +52,14 @@ def test_everything_named_exists() -> None:
         assert rule.source
         assert rule.condition == "diagnosis" or rule.advice
         assert rule.window == 1 or rule.why_window, rule.name
-    assert set(NEEDED) == {*KINDS, "diagnosis"}
+    for rule in load_guide().rules:
+        change = {"severity": rule.severity, "of_the_end": rule.of_the_end}
+        load_guide(
+            {"rules": {rule.name: change}}
+        )  # as of a user's, its fields make sense
     assert set(DIAGNOSES) == {
         rule.name for rule in load_guide().rules if rule.condition == "diagnosis"
     }
-    assert {kind for kind, has_two in STREAMS.items() if has_two} < {*COMBINATIONS}
     assert all(band.indicator in INDICATORS for band in load_guide().bands)
 
 

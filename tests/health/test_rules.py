@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from itertools import pairwise
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
 from planted import (
@@ -21,19 +21,16 @@ from planted import (
 from rule_cases import CASES, Case
 
 from verl_tui.health.conditions.stays import Stays
-from verl_tui.health.diagnoses.diagnosis import BlockDiagnosis
-from verl_tui.health.diagnoses.entropy import EntropyCollapse
 from verl_tui.health.finding import NotJudged, Severity, failed, unjudged
 from verl_tui.health.guide_settings import load_guide
 from verl_tui.health.judge import Judge
+from verl_tui.health.reward import all_at_top
 from verl_tui.runs.run import Run
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from verl_tui.health.blocks import BlockHistory
     from verl_tui.health.conditions.condition import Column, Spell
-    from verl_tui.health.diagnoses.diagnosis import BlockFinding
 
 _NAMES = [f"{case.rule}-{i}" for i, case in enumerate(CASES)]
 
@@ -277,7 +274,7 @@ def test_only_metrics_with_new_points_are_judged_again() -> None:
 
 
 @pytest.mark.parametrize("count", [1_000, 8_000])
-def test_looking_at_blocks_costs_what_is_new(
+def test_blocks_are_looked_at_when_one_is_full(
     count: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     columns = {
@@ -288,14 +285,13 @@ def test_looking_at_blocks_costs_what_is_new(
     judge_ = Judge(load_guide(), run)
     judge_.verdict(1.0)
     read: list[int] = []
-    original = EntropyCollapse.judge_blocks
+    original = all_at_top
 
-    def counting(self: EntropyCollapse, blocks: BlockHistory) -> BlockFinding | None:
-        read.append(len(blocks))
-        return original(self, blocks)
+    def counting(levels: Any, *others: Any) -> Any:
+        read.append(levels.shape[1])
+        return original(levels, *others)
 
-    monkeypatch.setattr(EntropyCollapse, "judge_blocks", counting)
-    monkeypatch.setattr(EntropyCollapse, "may_begin", BlockDiagnosis.may_begin)
+    monkeypatch.setattr("verl_tui.health.diagnoses.entropy.all_at_top", counting)
     for i in range(20):
         more = {key: [values[i]] for key, values in columns.items()} | {
             "rollout/sample_count": [1.0]

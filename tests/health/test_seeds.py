@@ -24,8 +24,8 @@ from planted import (
 
 from verl_tui.health.finding import Severity
 from verl_tui.health.guide_settings import load_guide
+from verl_tui.health.inputs import unbought
 from verl_tui.health.judge import Judge
-from verl_tui.health.kl_without_gain import unbought
 from verl_tui.runs.run import Run
 
 if TYPE_CHECKING:

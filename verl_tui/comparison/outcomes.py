@@ -8,8 +8,8 @@ from functools import cached_property
 from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 
 from verl_tui.comparison.statistics import deviation
-from verl_tui.health.applicability.scales import bounded
 from verl_tui.health.finding import Severity
+from verl_tui.health.reward_scale import bounded
 from verl_tui.indicators import factor, resolve
 from verl_tui.means import mean
 from verl_tui.metrics import describe, modern

@@ -4,23 +4,21 @@ from __future__ import annotations
 
 import math
 from bisect import bisect_right
-from collections.abc import Sequence
-from itertools import pairwise
-from statistics import median
-from typing import TYPE_CHECKING, NamedTuple, overload
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from verl_tui.health.conditions.trend import trend, trends
-from verl_tui.health.conditions.windows import TO_SIGMA, rolling
+from verl_tui.health.conditions.windows import TO_SIGMA, rolling, rows
 
 if TYPE_CHECKING:
-    from collections.abc import Hashable
+    from collections.abc import Hashable, Sequence
 
     from numpy.typing import NDArray
 
     from verl_tui.health.conditions.trend import Trend
-    from verl_tui.health.conditions.windows import Numbers, Places
+    from verl_tui.health.conditions.windows import Flags, Numbers, Places
     from verl_tui.runs.series import Series
 
 _TRIM = 5
@@ -29,63 +27,34 @@ _MANY = 100
 """Most blocks that describe a finding."""
 
 
-class Block(NamedTuple):
-    """A stretch of steps, with the level of each metric in it."""
+@dataclass(frozen=True, eq=False)
+class Blocks:
+    """Blocks of the same metrics, one after the other, as columns of numbers; a slice is a view."""
 
-    first: int
-    last: int
+    first: Places
+    last: Places
     """Steps of the first metric's first and last point."""
-    levels: tuple[float, ...]
-    """Mean of each metric over these steps, nan where it has no finite value there."""
-
-
-class BlockHistory(Sequence[Block]):
-    """Blocks of the same metrics, one after the other, held as columns of numbers; a part of it is
-    a view.
-    """
-
-    __slots__ = ("_figures", "_steps")
-
-    def __init__(self, steps: Places, figures: Numbers) -> None:
-        """Hold what is known, a row each block.
-
-        Args:
-            steps: First, last and settled step.
-            figures: Level, its standard error, and the lowest and the highest level so far, each of
-                all metrics.
-        """
-        self._steps = steps
-        self._figures = figures
+    settled: Places
+    """Step from which on a block does not change any more: the first metric's next one."""
+    levels: Numbers
+    """Level of each metric (first axis) in each block; nan where it has no finite value there."""
+    errors: Numbers
+    """Its standard error by the differences of neighbours, nan below two values."""
+    lowest: Numbers
+    highest: Numbers
+    """The lowest and the highest level from the log's first block up to each."""
 
     def __len__(self) -> int:
-        return len(self._steps)
+        return len(self.first)
 
-    @overload
-    def __getitem__(self, at: int) -> Block: ...
-
-    @overload
-    def __getitem__(self, at: slice) -> BlockHistory: ...
-
-    def __getitem__(self, at: int | slice) -> Block | BlockHistory:
-        if isinstance(at, slice):
-            return BlockHistory(self._steps[at], self._figures[at])
-        first, last, _ = self._steps[at].tolist()
-        return Block(first, last, tuple(self._figures[at, 0].tolist()))
-
-    def settled_steps(self) -> list[int]:
-        """Return the step of each block from which on it does not change any more: that of the
-        first metric's next point.
-        """
-        found: list[int] = self._steps[:, 2].tolist()
-        return found
-
-    def levels(self, i: int) -> Numbers:
-        """Return the level of a metric in each block."""
-        return self._figures[:, 0, i]
+    def __getitem__(self, part: slice | Places) -> Blocks:
+        edges = (self.first[part], self.last[part], self.settled[part])
+        figures = (self.levels, self.errors, self.lowest, self.highest)
+        return Blocks(*edges, *(one[:, part] for one in figures))
 
     def known(self, i: int) -> list[float]:
         """Return the levels of a metric, without the blocks that lack it."""
-        levels = self._figures[:, 0, i]
+        levels = self.levels[i]
         known: list[float] = levels[~np.isnan(levels)].tolist()
         return known
 
@@ -93,82 +62,56 @@ class BlockHistory(Sequence[Block]):
         """Return the trend of a metric."""
         return trend(self.known(i))
 
-    def moves(self, i: int, t: float, share: float) -> bool:
-        """Return whether a metric has a trend of so many standard errors by so large a share of its
-        size; it falls where t is negative.
-        """
-        line = self.course(i)
-        way = math.copysign(1, t)
-        least = share * max(map(abs, self.known(i)), default=math.inf)
-        return way * line.t >= abs(t) and way * line.change >= least
-
     def slopes(
-        self, i: int, places: Places, sizes: Places
+        self, i: int, places: Places, size: Places | int
     ) -> tuple[Places, Numbers, Numbers]:
         """Return of the last so many blocks up to each of some places how many have a level of a
         metric, and change and t of the trend of these.
         """
-        is_known = ~np.isnan(self.levels(i))
+        is_known = ~np.isnan(self.levels[i])
         until = np.append(0, np.cumsum(is_known))
         last = until[places + 1]
-        counts = last - until[np.maximum(0, places + 1 - sizes)]
+        counts = last - until[np.maximum(0, places + 1 - size)]
         lines = np.zeros((2, len(places)))
         for count in np.unique(counts).tolist():
             some = counts == count
-            known = self.levels(i)[is_known]
+            known = self.levels[i][is_known]
             lines[:, some] = trends(known, count, last[some] - 1)
         return counts, lines[0], lines[1]
 
-    def errors(self, i: int) -> Numbers:
-        """Return the standard error of a metric's level in each block by the differences of
-        neighbours, nan below two values.
+    def moves(self, i: int, places: Places, size: int, t: float, share: float) -> Flags:
+        """Return at which places the last so many blocks of a metric have a trend of so many
+        standard errors by so large a share of its size; it falls where t is negative.
         """
-        return self._figures[:, 1, i]
+        _, change, found_t = self.slopes(i, places, size)
+        way = math.copysign(1, t)
+        least = share * self.largest(i, places, size)
+        found: Flags = (way * found_t >= abs(t)) & (way * change >= least)
+        return found
 
-    def lowest(self, i: int) -> Numbers:
-        """Return the lowest level of a metric from the log's first block up to each; nan where it
-        has none.
-        """
-        return self._figures[:, 2, i]
-
-    def highest(self, i: int) -> Numbers:
-        """Return the highest level of a metric from the log's first block up to each."""
-        return self._figures[:, 3, i]
+    def largest(self, i: int, places: Places, size: int) -> Numbers:
+        """Return the largest size of the last so many levels of a metric at some places."""
+        padded = np.append(np.full(size - 1, np.nan), abs(self.levels[i]))
+        found: Numbers = rolling(padded, size, np.fmax)[size - 1 :][places]
+        return found
 
     def reach(self, i: int) -> tuple[float, float]:
         """Return the lowest and the highest level up to the last block."""
-        low, high = self._figures[-1, 2:, i].tolist()
-        return low, high
+        return float(self.lowest[i, -1]), float(self.highest[i, -1])
 
-    def since(self, step: int) -> BlockHistory:
+    def since(self, step: int) -> Blocks:
         """Return the blocks that end at a step or later; many are thinned out, so that cost stays
         bounded.
         """
-        first, last = int(np.searchsorted(self._steps[:, 1], step)), len(self) - 1
+        first, last = int(np.searchsorted(self.last, step)), len(self) - 1
         places = [*range(first, last, (last + 1 - first) // _MANY + 1), last]
-        return BlockHistory(self._steps[places], self._figures[places])
-
-    def begins_with(self, other: BlockHistory) -> bool:
-        """Return whether its first blocks are those of another history."""
-        count = len(other)
-        return np.array_equal(self._steps[:count], other._steps) and np.array_equal(
-            self._figures[:count], other._figures, equal_nan=True
-        )
-
-
-def history(steps: Places, levels: Numbers, errors: Numbers) -> BlockHistory:
-    """Return blocks by their own figures, see `BlockHistory`."""
-    low, high = (of.accumulate(levels, axis=0) for of in (np.fmin, np.fmax))
-    return BlockHistory(steps, np.stack((levels, errors, low, high), axis=1))
-
-
-NONE = history(np.empty((0, 3), np.int64), *np.empty((2, 0, 0)))
+        return self[np.array(places)]
 
 
 def settled(
     series: Sequence[Series | None], size: int, end: int | None
 ) -> tuple[int, Hashable]:
-    """Return how many blocks will not change any more, and all that they depend on.
+    """Return how many blocks will not change any more, and all that they depend on besides that.
 
     Args:
         series: The metrics; the first one sets the pace. None where the log has none.
@@ -181,17 +124,10 @@ def settled(
         return 0, None
     # The newest point may still change.
     stop = (len(driver) if end is None else bisect_right(driver.steps, end)) - 1
-    count = max(0, stop // size)
-    last = driver.steps[count * size - 1] if count else -1
-    return count, tuple(
-        [
-            (one.revision, bisect_right(one.steps, last)) if one is not None else None
-            for one in series
-        ]
-    )
+    return max(0, stop // size), tuple([one and one.revision for one in series])
 
 
-def blocks(series: Sequence[Series | None], size: int, count: int) -> BlockHistory:
+def blocks(series: Sequence[Series | None], size: int, count: int) -> Blocks:
     """Cut metrics at every so many points of the first one.
 
     Args:
@@ -200,15 +136,12 @@ def blocks(series: Sequence[Series | None], size: int, count: int) -> BlockHisto
         count: Number of blocks.
     """
     driver = series[0]
-    if driver is None or not count:
-        return NONE
-    steps = np.array(driver.steps, np.int64)
-    last = steps[size - 1 : count * size : size]
-    edges = (steps[: count * size : size], last, steps[size : count * size + 1 : size])
-    levels, errors = zip(
-        *(_levels_and_errors(one, last) for one in series), strict=True
-    )
-    return history(*map(np.column_stack, (edges, levels, errors)))
+    steps = np.array([] if driver is None else driver.steps, np.int64)
+    first, last, settled = (steps[at::size][:count] for at in (0, size - 1, size))
+    figures = np.array([_levels_and_errors(one, last) for one in series])
+    levels, errors = figures.transpose(1, 0, 2)
+    low, high = (of.accumulate(levels, axis=1) for of in (np.fmin, np.fmax))
+    return Blocks(first, last, settled, levels, errors, low, high)
 
 
 def last_known(levels: Numbers) -> Numbers:
@@ -217,16 +150,33 @@ def last_known(levels: Numbers) -> Numbers:
     return levels[np.maximum.accumulate(known)]
 
 
+def following(levels: Numbers) -> Numbers:
+    """Return at each block the level of the next one that has one, itself if it does."""
+    return last_known(levels[::-1])[::-1]
+
+
 def lately(levels: Numbers, count: int) -> Numbers:
     """Return the lowest of the last so many levels at each block."""
     padded = np.append(np.full(count - 1, np.inf), levels)
     return rolling(padded, count, np.fmin)[count - 1 :]
 
 
+def noises(levels: Numbers, sizes: Places, stops: Places) -> Numbers:
+    """Return the usual error of the last so many levels before each of some places, by the
+    differences of neighbours; nan where there are fewer than two.
+    """
+    found = np.full(len(sizes), np.nan)
+    steps = abs(np.diff(levels))
+    for size in np.unique(sizes[sizes > 1]).tolist():
+        some = sizes == size
+        found[some] = np.median(rows(steps, size - 1, stops[some] - 2), axis=1)
+    return TO_SIGMA * found / math.sqrt(2)
+
+
 def noise(levels: Sequence[float]) -> float:
-    """Return the usual error of levels, by the differences of neighbours."""
-    steps = [abs(after - before) for before, after in pairwise(levels)]
-    return TO_SIGMA * median(steps) / math.sqrt(2)
+    """Return the usual error of levels."""
+    count = np.array([len(levels)])
+    return float(noises(np.array(levels), count, count)[0])
 
 
 def _levels_and_errors(series: Series | None, last: Places) -> tuple[Numbers, Numbers]:
@@ -234,7 +184,7 @@ def _levels_and_errors(series: Series | None, last: Places) -> tuple[Numbers, Nu
     there are several, and its standard error; a slope or a step within them hardly counts.
     """
     nothing = np.full(len(last), math.nan)
-    if series is None or not len(series):
+    if series is None or not len(series) or not len(last):
         return nothing, nothing
     stops = np.searchsorted(np.array(series.steps, np.int64), last, side="right")
     values = np.array(series.values, np.float64)[: stops[-1]]

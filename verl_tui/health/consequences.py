@@ -1,16 +1,26 @@
-"""One cause, one finding: names the cause of each finding, by its rule and when it began."""
+"""One cause, one finding: names the cause of each finding, by its rule and when it began.
+
+What moved before the reward fell, a service that stopped answering or the responses' length, is
+looked for only where it has fallen: neither is a fault by itself.
+"""
 
 from __future__ import annotations
 
 from bisect import bisect_left
 from dataclasses import replace
+from statistics import median
 from typing import TYPE_CHECKING, TypeAlias
 
+from verl_tui.health.finding import number
+from verl_tui.health.new_lines import in_words, new_lines
+from verl_tui.health.root_cause import fails_service
+
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
+    from collections.abc import Callable, Iterable, Sequence
 
     from verl_tui.health.finding import Finding
     from verl_tui.health.guide import Guide, Rule
+    from verl_tui.health.rule_context import RuleContext
     from verl_tui.runs.run import Run
 
     _Earlier: TypeAlias = Callable[[Finding, int], int | None]
@@ -116,3 +126,107 @@ def step_before(run: Run, finding: Finding, points: int) -> int | None:
     if points < 0:
         return max(since, series.steps[min(at, len(series) - 1)])
     return min(since, series.steps[max(0, at)])
+
+
+_FALLS = ("reward-zero", "reward-cliff", "reward-slide")
+_PAST, _SURE = 40, 10
+"""Logged points before the fall that show the usual length, and how many there must be."""
+_TIMES = 2.0
+"""A length that has doubled since, or is down to half, has moved; of this it must have gone
+`_BEGUN` when the reward began to fall: heuristic.
+"""
+_BEGUN, _FOOT = 1.2, 1.1
+"""Up to a tenth beyond its usual size it has not begun to move."""
+
+
+def with_first_moves(
+    known: Sequence[Finding], context: RuleContext
+) -> Sequence[Finding]:
+    """Return the findings with those that moved before the reward fell.
+
+    Args:
+        known: What was found so far.
+        context: The run.
+    """
+    falls = [one for one in known if one.id in _FALLS and one.key]
+    if not falls:
+        return known
+    fall = min(falls, key=lambda one: one.since_step or 0)
+    found = _with(known, _length(context, fall), replaces=False)
+    found = _with(found, _service(context, fall), replaces=True)
+    return [one for one in found if one.id not in context.guide.silenced]
+
+
+def _with(
+    known: Sequence[Finding], new: Finding | None, *, replaces: bool
+) -> Sequence[Finding]:
+    """Return the findings with one more, which may replace those of its id, or be left out."""
+    if new is None:
+        return known
+    others = [one for one in known if one.id != new.id]
+    return [*others, new] if replaces or len(others) == len(known) else known
+
+
+def _service(context: RuleContext, fall: Finding) -> Finding | None:
+    """Return that calls of a service began to fail where the reward began to fall."""
+    series = context.known(fall.key)
+    rule = context.guide.rule("worker-errors")
+    if series is None or rule is None or fall.since_step is None:
+        return None
+    for one in new_lines(context.run, series.steps, fall.since_step):
+        said = fails_service(context.run, one.path, one.trouble)
+        if said is not None:
+            return rule.finding(
+                f"{said.words}, {number(one.now)} times a step since step {one.since}; "
+                f"the reward fell from step {fall.since_step} on",
+                (said.line, *in_words([one])),
+                since=one.since,
+                step=fall.step,
+                key=fall.key,
+                advice=said.advice or None,
+            )
+    return None
+
+
+def _length(context: RuleContext, fall: Finding) -> Finding | None:
+    """Return that responses had begun to grow or shrink before the reward fell, and went on."""
+    series = context.known(context.indicators.get("response_length"))
+    since = fall.since_step
+    if series is None or since is None or min(series.values) <= 0:
+        return None
+    at = bisect_left(series.steps, since)
+    before = series.values[max(0, at - _PAST) : at]
+    if at >= len(series) or len(before) < _SURE:
+        return None
+    usual, newest = median(before[: len(before) // 2]), series.values[-1]
+    grows = newest > usual
+    rule = context.guide.rule("length-explosion" if grows else "length-collapse")
+    first = _first_moved([*before, newest], usual, grows=grows)
+    if rule is None or first is None:
+        return None
+    began = series.steps[at - len(before) + first]
+    figures = f"from {number(usual)} to {number(newest)} tokens from step {began} on"
+    found = rule.finding(
+        f"response length {'grew' if grows else 'shrank'} {figures}, before the reward fell from "
+        f"step {since} on",
+        [f"{series.key}: {figures}, {number(before[-1])} when the reward fell"],
+        since=began,
+        step=series.steps[-1],
+        key=series.key,
+    )
+    source = "heuristic: twice or half of its usual size, begun before the fall"
+    return replace(found, source=source)
+
+
+def _first_moved(values: Sequence[float], usual: float, *, grows: bool) -> int | None:
+    """Return the place of the first value that had left the usual size for good, None if the last
+    but one had not, or the newest has not gone far enough.
+    """
+
+    def has_moved(value: float, times: float) -> bool:
+        return value >= times * usual if grows else usual >= times * value
+
+    if not (has_moved(values[-1], _TIMES) and has_moved(values[-2], _BEGUN)):
+        return None
+    still = [i for i, value in enumerate(values) if not has_moved(value, _FOOT)]
+    return still[-1] + 1 if still else None

@@ -5,12 +5,14 @@ from __future__ import annotations
 from collections import Counter
 from dataclasses import dataclass
 from enum import IntEnum
+from math import isfinite
+from string import Formatter
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from verl_tui.text import one_line
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
 
 
 class Severity(IntEnum):
@@ -187,3 +189,17 @@ def number(value: float) -> str:
     if abs(value) >= 1000 or (value == int(value) and abs(value) >= 100):
         return f"{value:,.0f}"
     return f"{value:.3g}"
+
+
+class _Filled(Formatter):
+    """Fills words in: numbers with a fraction in few characters, where the words do not say how."""
+
+    def format_field(self, value: object, spec: str) -> str:
+        """Return one of them."""
+        is_plain = isinstance(value, float) and isfinite(value) and not spec
+        return number(value) if is_plain else format(value, spec)  # type: ignore[arg-type]
+
+
+def filled(words: str, facts: Mapping[str, object]) -> str:
+    """Return words with facts in their blanks."""
+    return _Filled().vformat(words, (), facts)

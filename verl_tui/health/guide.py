@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, field
-from types import MappingProxyType
 from typing import TYPE_CHECKING
 
 from verl_tui.health.finding import Finding
@@ -27,7 +26,7 @@ class Rule:
     title: str
     """Name of the judged quantity in messages."""
     condition: str
-    """Kind of the condition, one of `NEEDED`; `diagnosis` has its own file in `verl_tui/health`."""
+    """Kind of the condition, one of `KINDS`; `diagnosis` has its own file in `verl_tui/health`."""
     variant: str = ""
     indicator: str = ""
     """The judged quantity: an indicator's id …"""
@@ -85,7 +84,7 @@ class Rule:
     not_in: Mapping[str, str] = field(default_factory=dict)
     """Dialect -> why it does not judge such logs."""
     unless: tuple[str, ...] = ()
-    """Names of the exemptions under which it does not apply: `verl_tui.health.applicability`."""
+    """Names of the exemptions under which it does not apply: `verl_tui.health.exemptions`."""
     of_the_end: bool = False
     """Whether the end of a log is enough to judge it, see `judge.verdict_on_end`."""
     says: str = ""
@@ -101,7 +100,7 @@ class Rule:
     null_rate: str = ""
     """Findings on runs without a fault, e.g. `0 of 600`; empty where figures were changed."""
     causes: str = ""
-    """Settings that may be to blame: `drift` or `length`, see `suspect_settings.py`."""
+    """Settings that may be to blame: `drift` or `length`, see `limits.py`."""
     explains: tuple[str, ...] = ()
     """Ids of its consequences, which begin no earlier, see `verl_tui.health.consequences`."""
     signs: tuple[str, ...] = ()
@@ -212,43 +211,3 @@ class Guide:
 
 ASSUMED_RESPONSE_LIMIT = 512.0
 """The tutorials' max_new_tokens, for runs whose own is not known."""
-
-_STEADY = ("threshold", "window")
-NEEDED: Mapping[str, tuple[str, ...]] = MappingProxyType(
-    {
-        "above": _STEADY,
-        "at-least": _STEADY,
-        "below": _STEADY,
-        "outside": ("low", "high", "window"),
-        "noisy": _STEADY,
-        "swings": _STEADY,
-        "zero": ("window", "count"),
-        "cliff": _STEADY,
-        "jump": ("factor", "spread", "window"),
-        "surge": ("factor", "window"),
-        "rising": ("factor", "window"),
-        "streak": ("threshold", "count"),
-        "drops": ("threshold", "count"),
-        "slide": ("threshold",),
-        "fall": ("threshold",),
-        "scaled": ("factor", "window"),
-        "diagnosis": (),
-    }
-)
-"""Kind of a condition -> the fields that it requires."""
-
-STREAMS: Mapping[str, bool] = MappingProxyType(
-    {
-        "value": False,
-        "absolute": False,
-        "ratio": True,
-        "difference": True,
-        "product": True,
-        "widest": True,
-        "at limit": True,
-        "unbought": True,
-        "unbought lately": True,
-        "mean of all": False,
-    }
-)
-"""Kind of a stream -> whether it needs a second input."""

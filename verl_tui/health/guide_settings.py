@@ -6,19 +6,16 @@ import math
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import fields, replace
 from functools import cache
-from typing import Any, NamedTuple
+from typing import Any
 
 from verl_tui.health.finding import SEVERITIES, Severity
 from verl_tui.health.guide import (
     DIALECTS,
-    NEEDED,
-    STREAMS,
     Band,
     Guide,
     Rule,
 )
-from verl_tui.health.limits import LIMITS
-from verl_tui.health.suspect_settings import CAUSES
+from verl_tui.health.limits import CAUSES, LIMITS
 from verl_tui.indicators import INDICATORS
 from verl_tui.toml_tables import toml_table
 
@@ -91,7 +88,8 @@ def _read() -> tuple[tuple[Rule, ...], tuple[Band, ...]]:
         Band(**{**open_ends, **band, "dialects": tuple(band["dialects"])})
         for band in data["band"]
     ]
-    return tuple(map(_rule, data["rule"])), tuple(bands)
+    rules = (Rule(**_checked("?", entry)) for entry in data["rule"])
+    return tuple(rules), tuple(bands)
 
 
 def _new(name: str, change: Mapping[str, Any]) -> Rule:
@@ -107,7 +105,8 @@ def _new(name: str, change: Mapping[str, Any]) -> Rule:
     title = change.get("title") or change.get("metric") or change.get("indicator")
     title = title[0] if isinstance(title, list) and title else title
     own = {"id": id, "variant": variant, "title": title or id}
-    return _rule({"source": "your settings", **change, **own})
+    checked = _checked(id, {"source": "your settings", **change, **own})
+    return _sound(Rule(**checked), set(checked))
 
 
 def _change(rule: Rule, change: Mapping[str, Any]) -> Rule:
@@ -120,17 +119,7 @@ def _change(rule: Rule, change: Mapping[str, Any]) -> Rule:
     if any(_TYPES[key] in ("int", "float") for key in checked):
         source = f"{rule.source}, changed in your settings"
         checked = {"source": source, "null_rate": "", **checked}
-    return _sound(replace(rule, **checked))
-
-
-def _rule(entry: Mapping[str, Any]) -> Rule:
-    name = str(entry.get("id", "?"))
-    checked = _checked(name, entry)
-    condition = checked["condition"]
-    for needed in NEEDED.get(condition, ()):
-        words = f"is missing; the condition `{condition}` needs it"
-        _require(needed in checked, f"rule `{name}`, field `{needed}`", words)
-    return _sound(Rule(**checked))
+    return _sound(replace(rule, **checked), set(_TYPES))
 
 
 def _checked(name: str, entry: Mapping[str, Any]) -> dict[str, Any]:
@@ -139,12 +128,12 @@ def _checked(name: str, entry: Mapping[str, Any]) -> dict[str, Any]:
     for written, value in entry.items():
         key = _OLD_NAMES.get(written, written)
         _require(key in _TYPES, f"rule `{name}`", f"unknown field `{written}`")
-        kind = _KINDS[_TYPES[key]]
+        words, fits, convert = _KINDS[_TYPES[key]]
         where = f"rule `{name}`, field `{written}`"
-        _require(kind.fits(value), where, f"must be {kind.words}, not {value!r}")
+        _require(fits(value), where, f"must be {words}, not {value!r}")
         if _TYPES[key] == "int":
             _require(value >= 1, where, f"must be at least 1, not {value!r}")
-        checked[key] = kind.convert(value)
+        checked[key] = convert(value)
     return checked
 
 
@@ -158,53 +147,32 @@ def _are_words(value: object) -> bool:
     return all(isinstance(word, str) for word in words)
 
 
-class _Kind(NamedTuple):
-    """What a field's type makes of its value."""
-
-    words: str
-    """What it must be."""
-    fits: Callable[[Any], bool]
-    convert: Callable[[Any], Any] = lambda value: value
+def _same(value: Any) -> Any:
+    return value
 
 
-_KINDS: Mapping[str, _Kind] = {
-    "Severity": _Kind(
+_KINDS: Mapping[str, tuple[str, Callable[[Any], bool], Callable[[Any], Any]]] = {
+    "Severity": (
         "info, warning or critical",
         lambda value: isinstance(value, Severity) or value in [*SEVERITIES],
         lambda value: SEVERITIES.get(value, value),
     ),
-    "str": _Kind("text", lambda value: isinstance(value, str)),
-    "bool": _Kind("true or false", lambda value: isinstance(value, bool)),
-    "int": _Kind("a whole number", lambda value: _is_number(value, int)),
-    "float": _Kind("a number", _is_number),
-    "tuple[str, ...]": _Kind(
+    "str": ("text", lambda value: isinstance(value, str), _same),
+    "bool": ("true or false", lambda value: isinstance(value, bool), _same),
+    "int": ("a whole number", lambda value: _is_number(value, int), _same),
+    "float": ("a number", _is_number, _same),
+    "tuple[str, ...]": (
         "a text or a list of texts",
         _are_words,
         lambda value: (value,) if isinstance(value, str) else tuple(value),
     ),
-    "Mapping[str, str]": _Kind("a table", lambda value: isinstance(value, Mapping)),
+    "Mapping[str, str]": ("a table", lambda value: isinstance(value, Mapping), _same),
 }
-"""By the type of a field."""
-_CHOICES: Mapping[str, Collection[str]] = {
-    "condition": NEEDED,
-    "stream": STREAMS,
-    "trend": ("", "rising", "not rising"),
-    "of": ("", *LIMITS),
-    "causes": CAUSES,
-    "indicator": ("", *INDICATORS),
-    "beside_indicator": ("", *INDICATORS),
-}
-"""Field -> the words that it may have."""
+"""Type of a field -> what its value must be, whether it is, and what is made of it."""
 _TOGETHER: Mapping[str, tuple[Callable[[Rule], object], str]] = {
     "metric": (
         lambda rule: rule.condition == "diagnosis" or rule.indicator or rule.metric,
         "is missing; a rule judges a metric or an indicator",
-    ),
-    "beside_metric": (
-        lambda rule: (
-            not STREAMS[rule.stream] or rule.beside_indicator or rule.beside_metric
-        ),
-        "is missing; the stream `{stream}` has two inputs",
     ),
     "low": (
         lambda rule: rule.condition != "outside" or rule.low < rule.high,
@@ -218,15 +186,39 @@ _TOGETHER: Mapping[str, tuple[Callable[[Rule], object], str]] = {
 """Field -> whether it makes sense beside the others, and what must hold."""
 
 
-def _sound(rule: Rule) -> Rule:
-    """Return the rule if its fields make sense together."""
+def _sound(rule: Rule, given: Collection[str]) -> Rule:
+    """Return a rule of the user's if its fields make sense together; the guide's own do.
+
+    Args:
+        rule: The rule.
+        given: The fields that it states.
+    """
+    from verl_tui.health.conditions import KINDS
+    from verl_tui.health.inputs import COMBINATIONS, SINGLE
+
     where = f"rule `{rule.name}`, field"
-    for name, known in _CHOICES.items():
+    choices: Mapping[str, Collection[str]] = {
+        "condition": (*KINDS, "diagnosis"),
+        "stream": (*SINGLE, *COMBINATIONS),
+        "trend": ("", "rising", "not rising"),
+        "of": ("", *LIMITS),
+        "causes": CAUSES,
+        "indicator": ("", *INDICATORS),
+        "beside_indicator": ("", *INDICATORS),
+    }
+    for name, known in choices.items():
         _among(f"{where} `{name}`", getattr(rule, name), known)
     for dialect in (*rule.dialects, *rule.not_in):
         _among(f"{where} `dialects`", dialect, DIALECTS)
+    kind = KINDS.get(rule.condition)
+    for needed in kind.fields if kind else ():
+        words = f"is missing; the condition `{rule.condition}` needs it"
+        _require(needed in given, f"{where} `{needed}`", words)
+    beside = rule.beside_indicator or rule.beside_metric
+    words = f"is missing; the stream `{rule.stream}` has two inputs"
+    _require(rule.stream in SINGLE or beside, f"{where} `beside_metric`", words)
     for name, (holds, words) in _TOGETHER.items():
-        figures = {"stream": rule.stream, "low": rule.low, "high": rule.high}
+        figures = {"low": rule.low, "high": rule.high}
         _require(holds(rule), f"{where} `{name}`", words.format_map(figures))
     return rule
 

@@ -9,7 +9,8 @@ from itertools import chain
 from typing import TYPE_CHECKING, TypeAlias
 
 from verl_tui import debug_log
-from verl_tui.health.consequences import step_before, with_causes
+from verl_tui.health.consequences import step_before, with_causes, with_first_moves
+from verl_tui.health.diagnosed import DiagnosisOnRun
 from verl_tui.health.diagnoses import DIAGNOSES
 from verl_tui.health.diagnoses.dead_groups import may_be_constant
 from verl_tui.health.finding import (
@@ -22,7 +23,6 @@ from verl_tui.health.finding import (
     failed,
     failure,
 )
-from verl_tui.health.moved_first import with_first_moves
 from verl_tui.health.new_lines import in_words, new_lines
 from verl_tui.health.rule import RuleOnRun
 from verl_tui.health.rule_context import rule_context
@@ -31,7 +31,6 @@ from verl_tui.patterns import pattern
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 
-    from verl_tui.health.diagnoses.diagnosis import Diagnosis
     from verl_tui.health.finding import Episode
     from verl_tui.health.guide import Guide
     from verl_tui.health.rule_context import RuleContext
@@ -40,7 +39,7 @@ if TYPE_CHECKING:
 _RuleResult: TypeAlias = "Finding | tuple[Finding, ...] | NotJudged | None"
 
 
-_RuleJudge: TypeAlias = "RuleOnRun | Diagnosis"
+_RuleJudge: TypeAlias = "RuleOnRun | DiagnosisOnRun"
 """A rule or a diagnosis with its state for one run."""
 
 
@@ -52,9 +51,7 @@ class Judge:
         self.run = run
         self._by_numbers: Sequence[_RuleJudge] = ()
         """Empty until the run is judged, and while it rests."""
-        self._by_time: Sequence[_RuleJudge] = [
-            one for one in _diagnoses(guide) if one.alive
-        ]
+        self._by_time = _judges(guide, alive=True)
         self._revision: int | None = None
         self._judged: list[Finding | NotJudged] = []
         """Results of the rules that depend on the numbers alone, at this revision."""
@@ -79,7 +76,7 @@ class Judge:
     def _verdict(self, now: float) -> Verdict:
         context = rule_context(self.run, self.guide, now)
         if self._revision != self.run.revision:
-            self._by_numbers = self._by_numbers or _by_numbers(self.guide)
+            self._by_numbers = self._by_numbers or _judges(self.guide, alive=False)
             self._judged, self._episodes = self._judge(self._by_numbers, context)
             self._revision = self.run.revision
         judged, episodes = self._judge(self._by_time, context)
@@ -142,18 +139,13 @@ class Judge:
         return merged, episodes
 
 
-def _by_numbers(guide: Guide) -> Sequence[_RuleJudge]:
-    """Return fresh rules and diagnoses, of those that depend on the numbers alone."""
-    rules = [RuleOnRun(rule) for rule in guide.rules if rule.condition != "diagnosis"]
-    return [*rules, *(one for one in _diagnoses(guide) if not one.alive)]
-
-
-def _diagnoses(guide: Guide) -> Sequence[Diagnosis]:
-    return [
-        DIAGNOSES[rule.name](rule)
+def _judges(guide: Guide, *, alive: bool) -> Sequence[_RuleJudge]:
+    """Return fresh rules and diagnoses: those that depend on the clock, or on the numbers alone."""
+    known: list[_RuleJudge] = [
+        DiagnosisOnRun(rule) if rule.condition == "diagnosis" else RuleOnRun(rule)
         for rule in guide.rules
-        if rule.condition == "diagnosis"
     ]
+    return [one for one in known if one.alive is alive]
 
 
 _STANDSTILL = frozenset({"crash", "hang"})
@@ -193,8 +185,6 @@ def _merge(id: str, variants: list[_RuleResult]) -> Sequence[Finding | NotJudged
 
     The worst of several findings on one metric counts, the first among equals.
     """
-    if len(variants) == 1 and isinstance(variants[0], NotJudged):
-        return [variants[0]]
     reasons = dict.fromkeys(
         one.reason for one in variants if isinstance(one, NotJudged)
     )

@@ -7,22 +7,29 @@ from bisect import bisect_left
 from dataclasses import replace
 from fnmatch import fnmatchcase
 from functools import lru_cache
-from typing import TYPE_CHECKING
+from itertools import compress
+from typing import TYPE_CHECKING, NamedTuple
 
-from verl_tui.health.applicability import BY_VALUES, FOR_WHOLE_RUN
-from verl_tui.health.components import components, gaining_components
 from verl_tui.health.conditions import make
 from verl_tui.health.conditions.condition import Judged, open_breach
+from verl_tui.health.exemptions import BY_VALUES, FOR_WHOLE_RUN
 from verl_tui.health.finding import Episode, Finding, NotJudged, number
 from verl_tui.health.inputs import column_of
-from verl_tui.health.limits import LIMITS, Limit, all_cut, response_limit, stated_limit
+from verl_tui.health.limits import (
+    CAUSES,
+    LIMITS,
+    Limit,
+    all_cut,
+    response_limit,
+    stated_limit,
+)
+from verl_tui.health.reward import components, gaining_components
 from verl_tui.health.rule_context import present_names
-from verl_tui.health.suspect_settings import CAUSES
 from verl_tui.indicators import INDICATORS, factor
 from verl_tui.runs.views.devices import logs_device_memory
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Sequence
+    from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
 
     from verl_tui.health.conditions.condition import Breach
     from verl_tui.health.guide import Rule
@@ -39,44 +46,42 @@ _MOST_KEYS = 50
 """Most keys that a rule with a wildcard judges."""
 
 
+class _Known(NamedTuple):
+    """What the points of a metric show, with all that this depends on."""
+
+    basis: Hashable
+    """All but the points that may still change."""
+    newest: Hashable
+    judged: Judged
+    step: int | None
+    """The newest step that was looked at."""
+    exempt: dict[int, bool]
+    """Whether the rule was exempt at settled steps."""
+
+
 class RuleOnRun:
     """One rule with its state for one run."""
 
+    alive = False
+    """Whether it depends on the clock."""
+
     def __init__(self, rule: Rule) -> None:
         self.rule = rule
-        self._judged: dict[str, tuple[tuple[object, ...], Judged, int | None]] = {}
-        """By key what its points show, with all that this depends on."""
-        self._exempt: dict[str, tuple[tuple[object, ...], dict[int, bool]]] = {}
-        """By key whether it was exempt at settled steps, with all but points that this depends
-        on.
-        """
-        self._breaches: dict[str, Sequence[Breach]] = {}
-        """The breaches of the latest judgement, by key."""
-        self._by_values = [name for name in rule.unless if name in BY_VALUES]
-
-    @property
-    def episodes(self) -> Sequence[Episode]:
+        self.episodes: list[Episode] = []
         """All breaches so far, in no order; they depend on the numbers alone."""
-        rule = self.rule
-        found = []
-        for key, breaches in self._breaches.items():
-            for breach in breaches:
-                message = f"{rule.title} {breach.what}"
-                steps = (breach.since, breach.raised, breach.cleared)
-                found.append(Episode(rule.id, rule.severity, *steps, message, key))
-        return found
+        self._known: dict[str, _Known] = {}
+        """By key."""
 
     def judge(
         self, context: RuleContext
     ) -> Finding | tuple[Finding, ...] | NotJudged | None:
         """Return what the rule finds now, or why it does not judge."""
-        self._breaches = {}
+        self.episodes = []
         rule = self.rule
         keys = _keys(context, rule)
         beside = context.key_of(rule.beside_indicator, rule.beside_metric)
-        reason = self._other_dialect(context.run.dialect)
-        if reason is None:
-            reason = _what_is_missing(context, rule, keys, beside)
+        reason = _other_dialect(rule, context.run.dialect)
+        reason = reason or _what_is_missing(context, rule, keys, beside)
         if reason is not None:
             return NotJudged(rule.id, reason)
         groups = [keys] if rule.stream == _MEAN_OF_ALL else [[key] for key in keys]
@@ -85,71 +90,45 @@ class RuleOnRun:
             return judged[0]
         return tuple([one for one in judged if isinstance(one, Finding)])
 
-    def _other_dialect(self, spoken: str) -> str | None:
-        """Return why the rule does not judge logs of a dialect, None if it does."""
-        rule = self.rule
-        if spoken in rule.not_in:
-            return rule.not_in[spoken]
-        if spoken in rule.dialects:
-            return None
-        return f"judges only logs with {_whose(rule.dialects)} names; these are {_whose((spoken,))}"
-
     def _judge_metrics(
         self, context: RuleContext, keys: Sequence[str], beside: str | None
     ) -> Finding | NotJudged | None:
         """Judge one metric, or the mean of several, without those that are exempt."""
-        reasons = [self._exemption(context, key) for key in keys]
-        judged = [
-            key for key, reason in zip(keys, reasons, strict=True) if reason is None
-        ]
-        if not judged:
+        reasons = [_exemption(context, self.rule, key) for key in keys]
+        keys_judged = [*compress(keys, (reason is None for reason in reasons))]
+        if not keys_judged:
             return NotJudged(self.rule.id, reasons[0] or "")
-        inputs = [*judged, beside] if beside else judged
-        found = map(context.run.series, inputs)
-        series = [one for one in found if one is not None]
-        return self._judge_series(context, judged, series)
-
-    def _exemption(self, context: RuleContext, key: str) -> str | None:
-        """Return why the rule does not apply to a metric in the whole run, None if it does."""
-        names = (name for name in self.rule.unless if name not in BY_VALUES)
-        reasons = (FOR_WHOLE_RUN[name](context, key) for name in names)
-        return next(filter(None, reasons), None)
+        inputs = [*keys_judged, beside] if beside else keys_judged
+        series = [*filter(None, map(context.run.series, inputs))]
+        return self._judge_series(context, keys_judged, series)
 
     def _judge_series(
         self, context: RuleContext, keys: Sequence[str], series: Sequence[Series]
     ) -> Finding | NotJudged | None:
-        rule = self.rule
-        key = keys[0]
+        rule, key = self.rule, keys[0]
         limit = LIMITS[rule.of](context.run, context.guide) if rule.of else None
-        judged, step = self._judge_column(context, series, limit)
-        breaches = self._not_exempt(context, keys, judged)
-        self._breaches[key] = breaches
+        known = self._known[key] = self._judge_column(context, series, limit)
+        judged = known.judged
+        breaches = [*_not_exempt(context, rule, keys, known)]
+        self.episodes += [
+            Episode(
+                *(rule.id, rule.severity, since, raised, cleared),
+                f"{rule.title} {what}",
+                key,
+            )
+            for since, raised, what, cleared in breaches
+        ]
         if judged.has_enough and open_breach(breaches) is not None:
-            return self._finding(context, key, judged, step, _note(rule, limit))
-        reason = self._exempt_now(context, keys)
+            return self._finding(context, key, known, _note(rule, limit))
+        reason = _exempt_now(context, rule, keys)
         if reason is None and not judged.has_enough:
             reason = f"needs {judged.condition.needs} points, has {judged.seen}"
-        if not reason:
-            return None
-        return NotJudged(rule.id, reason)
-
-    def _exempt_now(self, context: RuleContext, keys: Sequence[str]) -> str | None:
-        """Return why the rule applies to none of the metrics by their values so far."""
-        for name in self._by_values:
-            reasons = [BY_VALUES[name](context, key) for key in keys]
-            if all(reasons):
-                return reasons[0]
-        return None
+        return NotJudged(rule.id, reason) if reason else None
 
     def _finding(
-        self,
-        context: RuleContext,
-        key: str,
-        judged: Judged,
-        step: int | None,
-        note: str,
+        self, context: RuleContext, key: str, known: _Known, note: str
     ) -> Finding | None:
-        rule = self.rule
+        rule, judged = self.rule, known.judged
         if judged.open is None:
             return None
         message, *evidence = judged.report(
@@ -162,58 +141,77 @@ class RuleOnRun:
                 *CAUSES[rule.causes](context.run),
             ),
             since=judged.open.since,
-            step=step,
+            step=known.step,
             key=key,
         )
         return replace(found, leads=rule.id != "truncation" or all_cut(context))
 
-    def _not_exempt(
-        self, context: RuleContext, keys: Sequence[str], judged: Judged
-    ) -> Sequence[Breach]:
-        """Return the breaches without those that were exempt by the values known at the time."""
-        breaches = judged.breaches
-        known = context.known(keys[0])
-        if not self._by_values or not breaches or known is None:
-            return breaches
-        settled = self._exempt[keys[0]][1]
-
-        def is_exempt(step: int) -> bool:
-            found = settled.get(step)
-            if found is None:
-                found = self._exempt_now(context.at(step), keys) is not None
-                if step != known.steps[-1]:  # the newest point may still change
-                    settled[step] = found
-            return found
-
-        cooldown = judged.condition.cooldown
-        return [*_without_exempt(breaches, known.steps, is_exempt, cooldown)]
-
     def _judge_column(
         self, context: RuleContext, series: Sequence[Series], limit: Limit | None
-    ) -> tuple[Judged, int | None]:
-        """Return what the metrics show, and the newest step; known where nothing is new."""
-        rule = self.rule
-        key = series[0].key
-        gate = _gate(context, rule) if rule.stream == "at limit" else math.inf
+    ) -> _Known:
+        """Return what the metrics show; known where nothing is new."""
+        rule, key = self.rule, series[0].key
+        gate = _gate(context, rule)
         restarts = tuple([mark.step for mark in context.run.restarts])
         unit = limit.value if limit else 1.0
         scale, window = _scale(rule, series), _window(rule, series[0])
         same = tuple([(one.key, one.revision) for one in series])
         basis = (same, unit, gate, scale, restarts, window)
-        if key not in self._exempt or self._exempt[key][0] != basis:
-            self._exempt[key] = basis, {}
-        newest = [(len(one), one.values[-1:].tobytes()) for one in series]
-        of = (*basis, context.end, *newest)
-        if key not in self._judged or self._judged[key][0] != of:
-            points, step = column_of(series, context.end, rule.stream, scale, gate)
-            condition = make(_with_window(rule, window), unit, restarts)
-            self._judged[key] = of, Judged(condition, points), step
-        return self._judged[key][1:]
+        points = [(len(one), one.values[-1:].tobytes()) for one in series]
+        newest = (context.end, *points)
+        known = self._known.get(key)
+        exempt: dict[int, bool] = {}
+        if known is not None and known.basis == basis:
+            if known.newest == newest:
+                return known
+            exempt = known.exempt
+        column, step = column_of(series, context.end, rule.stream, scale, gate)
+        condition = make(replace(rule, window=window), unit, restarts)
+        return _Known(basis, newest, Judged(condition, column), step, exempt)
 
 
-def _with_window(rule: Rule, window: int) -> Rule:
-    # Called at each point, while the window hardly ever differs.
-    return rule if window == rule.window else replace(rule, window=window)
+def _other_dialect(rule: Rule, spoken: str) -> str | None:
+    """Return why a rule does not judge logs of a dialect, None if it does."""
+    if spoken in rule.not_in or spoken in rule.dialects:
+        return rule.not_in.get(spoken)
+    return f"judges only logs with {_whose(rule.dialects)} names; these are {_whose((spoken,))}"
+
+
+def _exemption(context: RuleContext, rule: Rule, key: str) -> str | None:
+    """Return why a rule does not apply to a metric in the whole run, None if it does."""
+    names = (name for name in rule.unless if name not in BY_VALUES)
+    reasons = (FOR_WHOLE_RUN[name](context, key) for name in names)
+    return next(filter(None, reasons), None)
+
+
+def _exempt_now(context: RuleContext, rule: Rule, keys: Sequence[str]) -> str | None:
+    """Return why a rule applies to none of the metrics by their values so far."""
+    for name in filter(BY_VALUES.__contains__, rule.unless):
+        reasons = [BY_VALUES[name](context, key) for key in keys]
+        if all(reasons):
+            return reasons[0]
+    return None
+
+
+def _not_exempt(
+    context: RuleContext, rule: Rule, keys: Sequence[str], known: _Known
+) -> Iterable[Breach]:
+    """Return the breaches without those that were exempt by the values known at the time."""
+    breaches = known.judged.breaches
+    series = context.known(keys[0])
+    if not breaches or series is None or not BY_VALUES.keys() & {*rule.unless}:
+        return breaches
+
+    def is_exempt(step: int) -> bool:
+        found = known.exempt.get(step)
+        if found is None:
+            found = _exempt_now(context.at(step), rule, keys) is not None
+            if step != series.steps[-1]:  # the newest point may still change
+                known.exempt[step] = found
+        return found
+
+    cooldown = known.judged.condition.cooldown
+    return _without_exempt(breaches, series.steps, is_exempt, cooldown)
 
 
 def _scale(rule: Rule, series: Sequence[Series]) -> float:
@@ -271,6 +269,8 @@ def _window(rule: Rule, series: Series) -> int:
 
 
 def _gate(context: RuleContext, rule: Rule) -> float:
+    if rule.stream != "at limit":
+        return math.inf
     if "prompt_length/max" in rule.beside_metric:
         limit = stated_limit(context.run, "max_prompt_length")
         return limit.value if limit else math.inf
@@ -278,10 +278,8 @@ def _gate(context: RuleContext, rule: Rule) -> float:
 
 
 def _note(rule: Rule, limit: Limit | None) -> str:
-    if limit is None:
-        return ""
-    if rule.threshold == 1:
-        return limit.words
+    if limit is None or rule.threshold == 1:
+        return limit.words if limit else ""
     if rule.threshold < 2:
         return f"{rule.threshold:.0%} of {limit.words}"
     return f"{number(rule.threshold)} × {limit.words}"
@@ -338,27 +336,21 @@ def _without_exempt(
     for breach in breaches:
         parts: list[Breach] = []
         paused = 0
-        for at in _looked_at(breach, steps):
-            is_open = bool(parts) and parts[-1].cleared is None
-            if is_exempt(steps[at]) is not is_open:
-                continue
-            if is_open:
-                paused = at
-                parts[-1] = parts[-1]._replace(cleared=steps[at])
-            elif parts and at - paused <= cooldown:
-                parts[-1] = parts[-1]._replace(cleared=None)
-            else:
-                parts.append(breach._replace(raised=steps[at], cleared=None))
+        at = first = bisect_left(steps, breach.raised)
+        stop = len(steps)
+        if breach.cleared is not None:
+            stop = bisect_left(steps, breach.cleared)
+        while at < stop:
+            is_open = open_breach(parts) is not None
+            if is_exempt(steps[at]) is is_open:
+                if is_open:
+                    paused = at
+                    parts[-1] = parts[-1]._replace(cleared=steps[at])
+                elif parts and at - paused <= cooldown:
+                    parts[-1] = parts[-1]._replace(cleared=None)
+                else:
+                    parts.append(breach._replace(raised=steps[at], cleared=None))
+            at += 1 + (at - first) // _OFTEN
         for part in parts:
             end = breach.cleared if part.cleared is None else part.cleared
             yield part._replace(cleared=end)
-
-
-def _looked_at(breach: Breach, steps: Sequence[int]) -> Iterator[int]:
-    first = at = bisect_left(steps, breach.raised)
-    stop = len(steps)
-    if breach.cleared is not None:
-        stop = bisect_left(steps, breach.cleared)
-    while at < stop:
-        yield at
-        at += 1 + (at - first) // _OFTEN

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from bisect import bisect_right
 from functools import lru_cache
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -35,6 +34,11 @@ class RuleContext(NamedTuple):
     """Step that the newest segment of a restarted run has reached: what lies beyond was abandoned.
     None = no end.
     """
+
+    @property
+    def goes_on(self) -> bool:
+        """Whether the run makes steps, or should."""
+        return self.state in (State.RUNNING, State.STALLED)
 
     def duration(self, steps: int) -> str:
         """Return a number of steps in words, with minutes if the pace is known: `35 steps (≈ 40
@@ -69,13 +73,8 @@ class RuleContext(NamedTuple):
         """Return the numbers among a metric's values up to the step `end`, or among so many newest
         ones.
         """
-        series = self.run.series(key) if key is not None else None
-        if series is None:
-            return []
-        stop = len(series)
-        if self.end is not None:
-            stop = bisect_right(series.steps, self.end)
-        return finite(series.values[max(0, stop - newest) if newest else 0 : stop])
+        series = self.known(key)
+        return [] if series is None else finite(series.values[-newest:])
 
     def revisions(self, keys: Iterable[str | None]) -> Hashable:
         """Return all that metrics up to the step `end` depend on but for their newest points."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from verl_tui.health.guide import NEEDED
+from verl_tui.health.conditions import KINDS
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -51,7 +51,7 @@ def condition(rule: Rule) -> str:
     if rule.stream != "value":
         judged += f" ({rule.stream}{f' with {beside}' if beside else ''})"
     return f"{judged}: {rule.condition}, " + ", ".join(
-        _figure(rule, name) for name in NEEDED[rule.condition]
+        _figure(rule, name) for name in KINDS[rule.condition].fields
     )
 
 

@@ -8,13 +8,16 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from verl_tui.health.finding import number
+from verl_tui.health.finding import filled, number
+from verl_tui.toml_tables import toml_table
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
 
     from numpy.typing import NDArray
 
+WORDS = toml_table(__file__, "words.toml")
+"""What conditions say, by their kind."""
 KEPT_BREACHES = 100
 """Breaches remembered of one metric: a history is read by people."""
 
@@ -58,38 +61,6 @@ class Spell(NamedTuple):
     """What its condition's words have blanks for; of a breach that holds, how it is now."""
 
 
-class HeldBreach(NamedTuple):
-    """A breach that holds, with all that tells of it."""
-
-    title: str
-    """The metric in a few words, e.g. `policy KL`."""
-    duration: Callable[[int], str]
-    """Formats a number of steps, with minutes where the pace is known."""
-    note: str
-    """The quantity that the threshold is relative to, e.g. `128% of the limit 512, assumed`."""
-    says: str
-    """A sentence's beginning that replaces `<title> has stayed <where>`."""
-    since: int
-    """First step of the breach."""
-    facts: Mapping[str, Any]
-    column: Column
-
-    @property
-    def last(self) -> float:
-        """The newest value."""
-        return float(self.column.values[-1])
-
-    @property
-    def newest(self) -> str:
-        """The newest value and its step in words."""
-        return f"{number(self.last)} at step {self.column.steps[-1]}"
-
-    @property
-    def long(self) -> str:
-        """The steps of the breach in words."""
-        return self.duration(int(self.column.steps[-1]) - self.since + 1)
-
-
 class Condition(ABC):
     """A causal check of a whole column: what it finds up to a point depends on nothing after it."""
 
@@ -99,24 +70,16 @@ class Condition(ABC):
     """Points within which a breach that comes back is the same one, so that a value that oscillates
     around its threshold is reported once.
     """
-    what: str
-    """A few words to follow the metric's title: `was above {limit}`, with facts of the breach."""
-    words: Sequence[str] = ()
-    """The message on a breach that holds, and its evidence, a sentence each."""
+    words: str = ""
+    """Its entry in `words.toml`; its name if empty."""
 
     @abstractmethod
     def spells(self, column: Column) -> Iterable[Spell]:
         """Return all breaches, oldest first; the last one may hold."""
 
-    def report(self, held: HeldBreach) -> Sequence[str]:
-        """Return the message on a breach that holds, and its evidence, a sentence each."""
-        now = {
-            name: getattr(held, name) for name in ("title", "since", "long", "newest")
-        }
-        return [
-            _filled(line, {**held.facts, **now, "last": held.last})
-            for line in self.words
-        ]
+    def now(self, column: Column, since: int) -> Mapping[str, object]:  # noqa: ARG002 - most do
+        """Return what else is known of a breach that holds and began at a step."""
+        return {}
 
     def derived(self, column: Column) -> Column:
         """Return the numbers that are judged; a condition may derive others."""
@@ -125,15 +88,6 @@ class Condition(ABC):
     def seen(self, column: Column) -> int:
         """Return how many points count."""
         return len(column)
-
-
-def _filled(words: str, facts: Mapping[str, Any]) -> str:
-    """Return words with facts in their blanks."""
-    known = {
-        name: number(fact) if isinstance(fact, float) else fact
-        for name, fact in facts.items()
-    }
-    return words.format_map(known)
 
 
 class Judged:
@@ -153,7 +107,7 @@ class Judged:
 
     def _note(self, spell: Spell, before: Spell | None) -> None:
         steps = self.column.steps
-        what = _filled(self.condition.what, spell.facts)
+        what = filled(self._words("what"), spell.facts)
         breach = Breach(int(steps[spell.first]), int(steps[spell.raised]), what)
         over = before.cleared if before is not None else None
         if over is not None and spell.raised - over <= self.condition.cooldown:
@@ -171,21 +125,38 @@ class Judged:
         """The breach that holds now."""
         return open_breach(self.breaches)
 
+    def _words(self, part: str, case: str = "") -> Any:
+        kind = WORDS[self.condition.words or type(self.condition).__name__.lower()]
+        return kind.get(case, {}).get(part, kind[part])
+
     def report(
         self, title: str, duration: Callable[[int], str], note: str = "", says: str = ""
     ) -> Sequence[str]:
-        """Return the message on the breach that holds now, and its evidence; the words are those of
-        `HeldBreach`.
+        """Return the message on the breach that holds now, and its evidence, a sentence each.
+
+        Args:
+            title: The metric in a few words, e.g. `policy KL`.
+            duration: Formats a number of steps, with minutes where the pace is known.
+            note: What the threshold is relative to, e.g. `128% of the limit 512, assumed`.
+            says: A sentence's beginning that replaces `<title> has stayed <where>`.
         """
         assert self.open is not None
         assert self.spell is not None
-        held = HeldBreach(
-            title,
-            duration,
-            note,
-            says,
-            self.open.since,
-            self.spell.facts,
-            self.column,
-        )
-        return self.condition.report(held)
+        since, last = self.open.since, float(self.column.values[-1])
+        step = int(self.column.steps[-1])
+        facts = {
+            **self.spell.facts,
+            **self.condition.now(self.column, since),
+            "title": title,
+            "since": since,
+            "long": duration(step - since + 1),
+            "last": last,
+            "newest": f"{number(last)} at step {step}",
+            "note": note and f" ({note})",
+            "says": says,
+        }
+        often = "says-often" if facts.get("stayed") == "mostly stayed" else "says"
+        case = often if says else ""
+        said = [self._words("message", case), *self._words("evidence")]
+        own = self.spell.facts.get("sentences", ())
+        return [*(filled(one, facts) for one in said), *own]

@@ -59,11 +59,6 @@ class Cliff(Condition):
     """Whether the first drop must also exceed every earlier drop from one point to the next: a few
     points that happen to be alike do not show how far batches differ.
     """
-    what = "dropped sharply, from {level} to {foot}"
-    words = (
-        "{title} dropped sharply at step {since}: from {level} to {foot}",
-        "the level before: {level}; newest {newest}",
-    )
 
     def __post_init__(self) -> None:
         self.needs = self.window // 2 + self.gap + self.recent
@@ -160,12 +155,6 @@ class Slide(Condition):
     """Whether a fall at once counts, too."""
     needs = _STRETCHES[0] * _SIZE
     cooldown = 4 * _SIZE
-    what = "fell from {level} to {foot}"
-    words = (
-        "{title} has fallen since step {since}, from {level} to {now}",
-        f"the level before: {{level}}; lowest since {{low}} (means of {2 * _SIZE} points); "
-        "newest {newest}",
-    )
 
     def spells(self, column: Column) -> Iterator[Spell]:
         """Return all falls, with the level before each, the lowest since and the newest one."""
@@ -229,6 +218,7 @@ def _spell(levels: Numbers, block: int, count: int, level: float, fall: float) -
         "foot": foot,
         "low": float(lows[-1]),
         "now": float(course[-1]),
+        "size": 2 * _SIZE,
     }
     return Spell(begin, raised, end[0] if end else None, facts)
 
@@ -251,11 +241,6 @@ class Vanish(Condition):
     """Newest points looked at."""
     within: int
     """Points among which it must happen: later there is a past to measure by."""
-    what = "fell from {level} to {low} at the start"
-    words = (
-        "{title} fell from {level} to {last} within the first steps",
-        "next to nothing from step {since}, {newest}",
-    )
 
     def __post_init__(self) -> None:
         self.needs = _OPENING + self.recent - 1

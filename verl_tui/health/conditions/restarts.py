@@ -39,12 +39,6 @@ class Scaled(Condition):
     restarts: tuple[int, ...] = ()
     """First steps of the run's later segments, where a new scale is no surprise."""
     cooldown = _BACK
-    what = "jumped from {high} at most to {third}"
-    words = (
-        "{title} jumped at step {step} to {value}, from {high} at most in all steps before: "
-        "its scale seems to have changed",
-        "between {low} and {high} in {count} points before; newest {newest}",
-    )
 
     def __post_init__(self) -> None:
         self.needs = self.least + _IN_A_ROW
@@ -108,13 +102,8 @@ class Streak(Condition):
     """Breaches in a row that trip."""
     restarts: tuple[int, ...] = ()
     """First steps of the run's later segments: there it begins anew."""
-    what = "was {where} on {count} records in a row"
-    words = (
-        "circuit breaker tripped at step {stop}: {title} was {where} on {count} records in a row "
-        "(steps {start} to {stop}); last {newest}",
-        "{title}: {tripped}",
-        "it stays tripped until the run is restarted",
-    )
+
+    words = "streak"
 
     def __post_init__(self) -> None:
         self.needs = self.count

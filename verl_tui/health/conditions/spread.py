@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from operator import attrgetter
 from statistics import fmean, median
 from typing import TYPE_CHECKING, ClassVar, NamedTuple
 
@@ -25,7 +26,7 @@ from verl_tui.health.finding import number
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from verl_tui.health.conditions.condition import Column, HeldBreach
+    from verl_tui.health.conditions.condition import Column
     from verl_tui.health.conditions.windows import Flags, Numbers, Places
 
 _LEAST_SIGMA = 0.05
@@ -67,7 +68,6 @@ class Jump(Condition):
     """Fewest points of the past that it needs."""
     hold: int
     """Points for which a single jump is reported; four times as many after two, and so on."""
-    what = "jumped to {value} from its usual {usual}"
 
     def __post_init__(self) -> None:
         self.needs = self.least + 1
@@ -127,30 +127,23 @@ class Jump(Condition):
         found = (values > self.factor * level) & (values - level > self.spread * spread)
         yield from zip(places[found].tolist(), level[found].tolist(), strict=True)
 
-    def report(self, held: HeldBreach) -> Sequence[str]:
-        """Return the message on a breach that holds, and its evidence."""
-        jumps: Sequence[_JumpPoint] = held.facts["jumps"]
-        highest = max(jumps, key=lambda jump: jump.value)
-        message = (
-            f"{held.title} jumped to {number(highest.value)} at step {highest.step}, "
-            f"from its usual {number(highest.usual)}"
-        )
-        if len(jumps) > 1:
-            since = f"since step {held.since}"
-            message += (
-                f"; {len(jumps)} such points {since}, the last at {jumps[-1].step}"
-            )
-        evidence = [
+
+def _of_jumps(jumps: Sequence[_JumpPoint], end: int | None) -> Spell:
+    one, highest = jumps[0], max(jumps, key=attrgetter("value"))
+    more = f"; {len(jumps)} such points since step {one.step}, the last at {jumps[-1].step}"
+    facts = {
+        "value": one.value,
+        "usual": one.usual,
+        "highest": highest.value,
+        "highest_step": highest.step,
+        "highest_usual": highest.usual,
+        "more": more if len(jumps) > 1 else "",
+        "sentences": [
             f"{number(jump.value)} at step {jump.step}; the points before: "
             f"median {number(jump.usual)}"
             for jump in jumps[-3:]
-        ]
-        return message, *evidence
-
-
-def _of_jumps(jumps: Sequence[_JumpPoint], end: int | None) -> Spell:
-    one = jumps[0]
-    facts = {"value": one.value, "usual": one.usual, "jumps": jumps}
+        ],
+    }
     return Spell(one.place, one.place, end, facts)
 
 
@@ -168,12 +161,6 @@ class Surge(Condition):
     recent: int
     factor: float
     floor: float
-    what = "rose beyond {limit}, from its usual {level}"
-    words = (
-        "{title} has been {times} its own past for {long}: mean of the last {recent} points "
-        "{mean}, before step {since} {level}, last {last}",
-        "{values}",
-    )
 
     def __post_init__(self) -> None:
         self.needs = self.window + self.recent
@@ -273,11 +260,6 @@ class Zero(Condition):
     """Positive points before it."""
     count: int
     """Fewest zeros in a row that make it a fall; 1 to report it at once on scales beyond 1."""
-    what = "fell to 0 from {level}"
-    words = (
-        "{title} fell to 0 at once at step {since}, from {level}, and has been 0 for {long}",
-        "the points before: {past}",
-    )
 
     _NEAR: ClassVar = 0.005
     """A value counts as zero up to this share of those before: logs print few digits."""
@@ -349,6 +331,7 @@ class Zero(Condition):
 
 
 _SIGMAS = 5.0
+_WAYS = {1.0: ("rose", "risen"), -1.0: ("fell", "fallen")}
 _BACK = 0.5
 """It is over when half of the way is made up for."""
 
@@ -371,12 +354,6 @@ class Shift(Condition):
     def __post_init__(self) -> None:
         self.needs = self.least + self.recent
         self.cooldown = self.recent
-        verb, past = ("rose", "risen") if self.way > 0 else ("fell", "fallen")
-        self.what = f"{verb} from its usual {{usual}} to {{level}}"
-        self.words = (
-            f"{{title}} has {past} from its usual {{usual}} to {{now}} since step {{since}}",
-            "usual {usual} before, newest {newest}",
-        )
 
     def spells(self, column: Column) -> Iterator[Spell]:
         """Return all shifts, each with the usual level before."""
@@ -395,9 +372,11 @@ class Shift(Condition):
                 continue
             end = first(newest, np.less, usual + _BACK * least, place + 1)
             levels = [sign * one + 0.0 for one in (usual, newest[place], newest[-1])]
-            facts = dict(
+            figures = dict(
                 zip(("usual", "level", "now"), map(float, levels), strict=True)
             )
+            rose, risen = _WAYS[sign]
+            facts = {**figures, "rose": rose, "risen": risen}
             yield Spell(place + 1 - self.recent, place, end, facts)
             if end is None:
                 return

@@ -1,4 +1,6 @@
-"""Values that stay where they should not: a rolling window with hysteresis."""
+"""Values that stay where they should not, by a rolling window with hysteresis, or swing on a scale
+from 0 to 1 from point to point: noise, whatever their mean is.
+"""
 
 from __future__ import annotations
 
@@ -11,13 +13,12 @@ import numpy as np
 
 from verl_tui.health.conditions.condition import Column, Condition, Spell
 from verl_tui.health.conditions.trend import trends
-from verl_tui.health.conditions.windows import means
+from verl_tui.health.conditions.windows import means, rows
 from verl_tui.health.finding import number
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
 
-    from verl_tui.health.conditions.condition import HeldBreach
     from verl_tui.health.conditions.windows import Flags, Numbers, Places
 
 _RISING_T = 3.0
@@ -83,7 +84,8 @@ class Stays(Condition):
     """`rising`: only while the window rises; `not rising`: only where it does not."""
     climb: float = 0.0
     """If not 0: the window's mean must be so many times that of the run's first window."""
-    what = "was {where}, mean {mean}"
+
+    words = "stays"
 
     def __post_init__(self) -> None:
         self.needs = self.window
@@ -156,38 +158,27 @@ class Stays(Condition):
             found[places] |= trends(values, window, places)[1] < _STILL_RISING_T
         return found
 
-    def report(self, held: HeldBreach) -> Sequence[str]:
-        """Return the message on a breach that holds, and its evidence."""
-        steps, values = held.column
-        first = int(np.searchsorted(steps, held.since))
-        spanned = values[first:]
-        since, hits = held.since, int(self.range.breached(spanned).sum())
-        where = self.range.words + (f" ({held.note})" if held.note else "")
-        if held.says and hits < len(spanned):
-            message = (
-                f"{held.says} at {hits:,} of {len(spanned):,} points since step {since}"
-            )
-        elif held.says:
-            message = f"{held.says} for {held.long}"
-        else:
-            stayed = "stayed" if hits == len(spanned) else "mostly stayed"
-            rising = " and is still rising" if self.trend == "rising" else ""
-            mean = f"mean {number(fmean(spanned.tolist()))}, last {number(held.last)}"
-            message = (
-                f"{held.title} has {stayed} {where} for {held.long}{rising}: {mean}"
-            )
-        newest = values[-self.window :]
-        breaches = int(self.range.breached(newest).sum())
-        share = f"{breaches} of the last {len(newest)} points are {self.range.words}"
-        if len(newest) > 1:
-            share += f", their mean {number(fmean(newest.tolist()))}"
-        worst = first + int(np.argmax(self.range.excess(spanned)))
-        return (
-            message,
-            share,
-            f"{number(values[first])} at step {steps[first]}, "
-            f"furthest {number(values[worst])} at step {steps[worst]}, newest {held.newest}",
-        )
+    def now(self, column: Column, since: int) -> Mapping[str, object]:
+        """Return what is known of a breach that holds."""
+        steps, values = column
+        first = int(np.searchsorted(steps, since))
+        spanned, newest = values[first:], values[-self.window :]
+        hits = int(self.range.breached(spanned).sum())
+        worst = int(np.argmax(self.range.excess(spanned)))
+        mean = f", their mean {number(fmean(newest.tolist()))}"
+        return {
+            "stayed": "stayed" if hits == len(spanned) else "mostly stayed",
+            "rising": " and is still rising" if self.trend == "rising" else "",
+            "mean_since": fmean(spanned.tolist()),
+            "hits": hits,
+            "points": len(spanned),
+            "newest_hits": int(self.range.breached(newest).sum()),
+            "count": len(newest),
+            "newest_mean": mean if len(newest) > 1 else "",
+            "first": float(spanned[0]),
+            "worst": float(spanned[worst]),
+            "worst_step": int(steps[first + worst]),
+        }
 
 
 class Noisy(Stays):
@@ -210,3 +201,81 @@ class Noisy(Stays):
         spread = np.sqrt(means(changes, window)[window - 1 :] / 2)
         known = mean > 0
         return Column(column.steps[window:][known], spread[known] / mean[known])
+
+
+_TO_SIGMA = 1.0484
+"""Median size of the differences between neighbours times this is the standard deviation of normal
+noise.
+"""
+_RANGE = 2.5
+"""Between their lowest and their highest tenth the values must span so many standard deviations
+(2.56 of normal noise): a zigzag has large differences in a small span.
+"""
+_CALM = 0.8
+"""It is over when the spread has fallen below four fifths of the threshold (hysteresis)."""
+_OFTEN = 20
+"""Points after which the spread is computed again."""
+
+
+def swing(values: Sequence[float]) -> float:
+    """Return the standard deviation between neighbours, in the values' own unit; two values at
+    least.
+    """
+    return float(_swings(np.array([values]))[0])
+
+
+def spread_of(values: Sequence[float]) -> float:
+    """Return how far values spread, as a standard deviation; 0 for a single one."""
+    return float(_spreads(np.array([values]))[0])
+
+
+def _swings(windows: Numbers) -> Numbers:
+    differences = np.median(abs(np.diff(windows, axis=1)), axis=1)
+    found: Numbers = np.minimum(_spreads(windows), _TO_SIGMA * differences)
+    return found
+
+
+def _spreads(windows: Numbers) -> Numbers:
+    ordered = np.sort(windows, axis=1)
+    tenth = windows.shape[1] // 10
+    found: Numbers = (ordered[:, -1 - tenth] - ordered[:, tenth]) / _RANGE
+    return found
+
+
+@dataclass
+class Swings(Condition):
+    """The usual difference between neighbours stays large; a rise makes none, and single bursts do
+    not count.
+    """
+
+    threshold: float
+    """Standard deviation between points from which on they swing, in the metric's own unit."""
+    window: int
+    """Points looked at."""
+
+    def __post_init__(self) -> None:
+        self.needs = self.window
+        self.cooldown = 2 * self.window
+
+    def spells(self, column: Column) -> Iterator[Spell]:
+        """Return all breaches, each with its newest spread."""
+        places = np.arange(self.window - 1, len(column), _OFTEN)
+        swings = _swings(rows(column.values, self.window, places))
+        newest = column.values[-self.window :]
+        begun: Spell | None = None
+        for place, size in zip(places.tolist(), swings.tolist(), strict=True):
+            if begun is None and size > self.threshold:
+                facts = {
+                    "size": size,
+                    "now": float(swings[-1]),
+                    "low": float(newest.min()),
+                    "high": float(newest.max()),
+                    "limit": self.threshold,
+                    "count": self.window,
+                }
+                begun = Spell(place - self.window + 1, place, None, facts)
+            elif begun is not None and size < _CALM * self.threshold:
+                yield begun._replace(cleared=place)
+                begun = None
+        if begun is not None:
+            yield begun

@@ -94,12 +94,6 @@ class Rising(Condition):
 
     window: int
     factor: float
-    what = "rose from {low} to {high}"
-    words = (
-        "{title} has risen for {long}, from {foot} to {now} (medians of {size} points)",
-        "medians: {medians}",
-        "newest value {newest}",
-    )
 
     def __post_init__(self) -> None:
         self.needs = self.cooldown = self.window

@@ -4,32 +4,32 @@ from __future__ import annotations
 
 import re
 from statistics import fmean
-from typing import TYPE_CHECKING, ClassVar, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 from numpy.lib.stride_tricks import sliding_window_view
 
 from verl_tui.evaluation import PREFIX
-from verl_tui.health.components import components, weights
 from verl_tui.health.conditions.windows import rows
 from verl_tui.health.diagnoses.diagnosis import (
-    BlockDiagnosis,
-    BlockFinding,
-    BlockInputs,
-    PresentDiagnosis,
+    InBlocks,
+    Onset,
+    Onsets,
+    Told,
+    diagnosis,
     went,
 )
 from verl_tui.health.finding import Severity, number
-from verl_tui.health.learnt import gains
+from verl_tui.health.reward import components, gains, weights
 from verl_tui.means import finite
 from verl_tui.patterns import pattern
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from verl_tui.health.blocks import BlockHistory
+    from verl_tui.health.blocks import Blocks
     from verl_tui.health.conditions.windows import Flags, Numbers, Places
-    from verl_tui.health.finding import Finding
+    from verl_tui.health.guide import Rule
     from verl_tui.health.rule_context import RuleContext
     from verl_tui.runs.series import Series
 
@@ -44,46 +44,41 @@ _A_SCORE = pattern(
 """Names of figures of samples that are scores: others, as of tools, may well be 0."""
 
 
-class NeverScored(PresentDiagnosis):
-    """A part at its floor at all points, under a total that is at its top or rises."""
+@diagnosis("component-imbalance/never-scored")
+def never_scored(context: RuleContext, rule: Rule) -> Told | str | None:
+    """Find parts at their floor at all points, under a total that is at its top or rises."""
+    reward = context.known(context.indicators.get("reward"))
+    parts = components(context.run.keys, reward.key if reward is not None else None)
+    if reward is None or len(parts) < 2:
+        return "the log has no components of the reward"
+    if len(reward) < rule.window:
+        return f"needs {rule.window} points, has {len(reward)}"
+    silent = silent_parts(context, parts, rule.window)
+    level = fmean(finite(reward.tail(rule.window)) or [0.0])
+    at_top = level >= _HIGHEST * reward.highest > 0
+    if not silent or not (at_top or gains(reward.values)):
+        return None
+    found = _silent(silent, level, reward.steps[-1])
+    # what still rises may come to score
+    return found if at_top else found._replace(case="rises", severity=Severity.INFO)
 
-    RULE = "component-imbalance/never-scored"
 
-    def look(self, context: RuleContext) -> Finding | str | None:
-        """Look at all parts from their first points on."""
-        window = self.rule.window
-        reward = context.known(context.indicators.get("reward"))
-        parts = components(context.run.keys, reward.key if reward is not None else None)
-        if reward is None or len(parts) < 2:
-            return "the log has no components of the reward"
-        if len(reward) < window:
-            return f"needs {window} points, has {len(reward)}"
-        silent = silent_parts(context, parts, window)
-        return self._finding(reward, silent) if silent else None
-
-    def _finding(self, reward: Series, silent: Sequence[Series]) -> Finding | None:
-        level = fmean(finite(reward.tail(self.rule.window)) or [0.0])
-        at_top = level >= _HIGHEST * reward.highest > 0
-        if not at_top and not gains(reward.values):
-            return None
-        return self.finding(
-            {
-                "names": ", ".join(one.key for one in silent),
-                "have": _HAVE[len(silent) > 1],
-                "points": max(map(len, silent)),
-                "level": level,
-            },
-            [
-                f"{one.key}: {number(one.highest)} at all of {len(one)} points"
-                for one in silent
-            ],
-            case="" if at_top else "rises",
-            since=min(one.steps[0] for one in silent),
-            step=reward.steps[-1],
-            key=silent[0].key,
-            # what still rises may come to score
-            severity=None if at_top else Severity.INFO,
-        )
+def _silent(silent: Sequence[Series], level: float, step: int) -> Told:
+    return Told(
+        {
+            "names": ", ".join(one.key for one in silent),
+            "have": _HAVE[len(silent) > 1],
+            "points": max(map(len, silent)),
+            "level": level,
+        },
+        [
+            f"{one.key}: {number(one.highest)} at all of {len(one)} points"
+            for one in silent
+        ],
+        since=min(one.steps[0] for one in silent),
+        step=step,
+        key=silent[0].key,
+    )
 
 
 def silent_parts(
@@ -203,7 +198,7 @@ class _Part(NamedTuple):
         return found
 
     def moves(
-        self, blocks: BlockHistory, places: Places, climbs: Places, beside: _Part
+        self, blocks: Blocks, places: Places, climbs: Places, beside: _Part
     ) -> Flags:
         """Return where it has gained anything since another one began to climb: by that one's
         measure, or surely by its own, as parts of a reward have scales of their own.
@@ -231,108 +226,108 @@ def _mean(rows: Numbers) -> Numbers:
     return found
 
 
-def _part(blocks: BlockHistory, i: int) -> _Part:
-    levels = blocks.levels(i)
+def _part(blocks: Blocks, i: int) -> _Part:
+    levels = blocks.levels[i]
     padded = np.append(np.full(_WINDOW - 1, np.nan), levels)
     newest = sliding_window_view(padded, _WINDOW)
     is_known = 2 * (~np.isnan(newest)).sum(axis=1) >= _WINDOW
     mean = np.where(is_known, _mean(newest), np.nan)
     least = np.where(is_known, np.fmin.reduce(newest, axis=1), np.nan)
-    ends = blocks.lowest(i), blocks.highest(i)
+    ends = blocks.lowest[i], blocks.highest[i]
     return _Part(i, levels, *ends, mean, least, _mean(newest[:, -_NEWEST:]))
 
 
 class _Imbalance(NamedTuple):
-    """A saturated part, and the others that are stuck."""
+    """A saturated part, and the others that are stuck, at a block."""
 
     part: _Part
     climb: int
     """Place of the block at the foot of its climb."""
     stuck: Sequence[_Part]
 
-    def fell(self, other: _Part) -> bool:
+    def fell(self, other: _Part, at: int) -> bool:
         """Return whether a part has fallen since then, by the saturated one's measure or by its
         own.
         """
-        last = np.array([len(other.levels) - 1])
-        gain = other.gains(last, np.array([self.climb]))[0]
-        least = _STILL * self.part.reach[-1], _OWN * (abs(other.now[-1]) + abs(gain))
+        gain = other.gains(np.array([at]), np.array([self.climb]))[0]
+        least = _STILL * self.part.reach[at], _OWN * (abs(other.now[at]) + abs(gain))
         return bool(-gain >= min(least))
 
 
-class ComponentImbalance(BlockDiagnosis):
-    """A component at its top for long, while no other has gained anything."""
+@diagnosis("component-imbalance")
+def component_imbalance(context: RuleContext, _: Rule) -> InBlocks | str:
+    """Find a component at its top for long, while no other has gained anything."""
+    reward = context.indicators.get("reward")
+    keys = components(context.run.keys, reward)
+    if reward is None:
+        return "no reward"
+    if len(keys) < 2:
+        return "the log has no components of the reward"
+    return InBlocks((reward, *keys[:_MOST]), _find, needs=14)
 
-    RULE = "component-imbalance"
-    needs: ClassVar[int] = 14
 
-    def inputs(self, context: RuleContext) -> BlockInputs | str:
-        """Look at the reward's components."""
-        reward = context.indicators.get("reward")
-        keys = components(context.run.keys, reward)
-        if reward is None:
-            return "no reward"
-        if len(keys) < 2:
-            return "the log has no components of the reward"
-        return BlockInputs((reward, *keys[:_MOST]))
+def _find(blocks: Blocks, of: InBlocks) -> Onsets:
+    parts = [_part(blocks, i) for i in range(1, len(of.keys))]
+    begins = np.zeros(len(blocks), bool)
+    every = np.arange(of.needs - 1, len(blocks))
+    begins[[at for at, _ in _imbalances(blocks, parts, every)]] = True
 
-    def may_begin(self, blocks: BlockHistory) -> Flags:
-        """Return at which of the new blocks a component carries the reward."""
-        start = max(self.needs - 1, len(self.history))
-        found = np.zeros(len(blocks), bool)
-        for at, _ in self._imbalances(blocks, np.arange(start, len(blocks))):
-            found[at] = True
-        return found
+    def told(at: int, since: int) -> Told:
+        _, found = next(_imbalances(blocks, parts, np.array([at])))
+        return _told(blocks, of, found, at)._replace(since=since)
 
-    def lasts(self, _: BlockHistory, begins: Flags) -> Flags:
-        """Return where one carries it."""
-        return begins
+    def sign(at: int) -> Onset:
+        _, found = next(_imbalances(blocks, parts, np.array([at])))
+        return Onset(_since(blocks, found, at), begins, told)
 
-    def judge_blocks(self, blocks: BlockHistory) -> BlockFinding | None:
-        """Find a component that carries the reward while the others gain nothing."""
-        last = np.array([len(blocks) - 1])
-        found = (one for _, one in self._imbalances(blocks, last))
-        first = next(found, None)
-        return None if first is None else self._told(blocks, first)
+    return Onsets(begins, sign)
 
-    def _imbalances(
-        self, blocks: BlockHistory, places: Places
-    ) -> Iterator[tuple[int, _Imbalance]]:
-        """Yield those of some blocks at which a component carries the reward."""
-        parts = [_part(blocks, i) for i in range(1, len(self.keys))]
-        for one in parts:
-            others = [other for other in parts if other is not one]
-            at = places[one.is_saturated[places]]
-            stuck = np.array([other.may_be_stuck(one)[at] for other in others])
-            climbs = one.climbs(at)
-            moves = np.array([other.moves(blocks, at, climbs, one) for other in others])
-            for k in np.flatnonzero(stuck.any(axis=0) & ~(stuck & moves).any(axis=0)):
-                held = [other for j, other in enumerate(others) if stuck[j, k]]
-                yield int(at[k]), _Imbalance(one, int(climbs[k]), held)
 
-    def _told(self, blocks: BlockHistory, found: _Imbalance) -> BlockFinding:
-        one, others = found.part, found.stuck
-        climb = blocks[found.climb :]
-        floor = one.top[-1] - (1 - _TOP) * one.reach[-1]
-        since = climb[int(np.argmax(climb.levels(one.column) >= floor))].last
-        fell = [found.fell(other) for other in others]
-        foot, last = climb[0].last, blocks[-1].last
-        columns = [one.column, *(other.column for other in others), 0]
-        evidence = [
-            went(self.keys[j], [climb.known(j)[0], blocks.known(j)[-1]], foot, last)
-            + f" (means of {self.size} points)"
-            for j in columns
-        ]
-        return self.told(
-            since,
-            self.keys[one.column],
-            evidence,
-            top=float(one.top[-1]),
-            names=", ".join(self.keys[other.column] or "" for other in others),
-            have=_HAVE[len(others) > 1],
-            done=_DONE_WORDS[any(fell) + all(fell)],
-            foot=foot,
-        )
+def _imbalances(
+    blocks: Blocks, parts: Sequence[_Part], places: Places
+) -> Iterator[tuple[int, _Imbalance]]:
+    """Yield those of some blocks at which a component carries the reward."""
+    for one in parts:
+        others = [other for other in parts if other is not one]
+        at = places[one.is_saturated[places]]
+        stuck = np.array([other.may_be_stuck(one)[at] for other in others])
+        climbs = one.climbs(at)
+        moves = np.array([other.moves(blocks, at, climbs, one) for other in others])
+        for k in np.flatnonzero(stuck.any(axis=0) & ~(stuck & moves).any(axis=0)):
+            held = [other for j, other in enumerate(others) if stuck[j, k]]
+            yield int(at[k]), _Imbalance(one, int(climbs[k]), held)
+
+
+def _since(blocks: Blocks, found: _Imbalance, at: int) -> int:
+    """Return the step from which on it is saturated."""
+    part = found.part
+    floor = part.top[at] - (1 - _TOP) * part.reach[at]
+    high = part.levels[found.climb : at + 1] >= floor
+    return int(blocks.last[found.climb + int(np.argmax(high))])
+
+
+def _told(blocks: Blocks, of: InBlocks, found: _Imbalance, at: int) -> Told:
+    one, others = found.part, found.stuck
+    climb = blocks[found.climb : at + 1]
+    fell = [found.fell(other, at) for other in others]
+    foot, last = int(climb.last[0]), int(climb.last[-1])
+    evidence = [
+        went(of.keys[j], [climb.known(j)[0], blocks[: at + 1].known(j)[-1]], foot, last)
+        + f" (means of {of.size} points)"
+        for j in (one.column, *(other.column for other in others), 0)
+    ]
+    return Told(
+        {
+            "top": float(one.top[at]),
+            "names": ", ".join(of.keys[other.column] or "" for other in others),
+            "have": _HAVE[len(others) > 1],
+            "done": _DONE_WORDS[any(fell) + all(fell)],
+            "foot": foot,
+            "since": _since(blocks, found, at),
+        },
+        evidence,
+        key=of.keys[one.column],
+    )
 
 
 _DONE_WORDS = ("gained nothing", "gained nothing or fallen", "fallen")

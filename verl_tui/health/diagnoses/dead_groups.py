@@ -10,15 +10,20 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from verl_tui.health.components import components
 from verl_tui.health.conditions.condition import Column, Judged
 from verl_tui.health.conditions.stays import Range, Stays
 from verl_tui.health.diagnoses.component_imbalance import silent_parts
-from verl_tui.health.diagnoses.diagnosis import WORDS, Diagnosis, Remark, filled
-from verl_tui.health.finding import Severity, number
+from verl_tui.health.diagnoses.diagnosis import (
+    WORDS,
+    FindingHistory,
+    Remark,
+    Told,
+    diagnosis,
+)
+from verl_tui.health.finding import Severity, filled, number
 from verl_tui.health.inputs import column_of
-from verl_tui.health.learnt import is_solved, scale_top
 from verl_tui.health.limits import all_cut, positive_setting
+from verl_tui.health.reward import components, is_solved, scale_top
 from verl_tui.means import finite
 from verl_tui.runs.settings import number as as_number
 from verl_tui.trainers import writers
@@ -27,7 +32,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Hashable, Iterator, Sequence
 
     from verl_tui.health.conditions.windows import Numbers
-    from verl_tui.health.finding import Finding
+    from verl_tui.health.guide import Rule
     from verl_tui.health.rule_context import RuleContext
     from verl_tui.runs.series import Series
 
@@ -226,7 +231,7 @@ def _cause(case: str, **facts: object) -> DeadCause:
     words = WORDS["dead-groups"]
     own = words["causes"][case]
     advice = words["remedies"][own["advice"]]
-    return DeadCause(filled(own["words"], (), facts), advice, own.get("calm", False))
+    return DeadCause(filled(own["words"], facts), advice, own.get("calm", False))
 
 
 def dead_cause(context: RuleContext) -> DeadCause | None:
@@ -372,80 +377,72 @@ def _share(context: RuleContext, name: str) -> float:
     return sum(of_kind[-_LATELY:]) / dead if dead > 0 else 0.0
 
 
-class DeadGroups(Diagnosis):
-    """The share of groups without any spread in their scores stays high."""
-
-    RULE = "dead-groups"
-
-    def look(self, context: RuleContext) -> Finding | str | None:
-        """Look at the share, and at why it is so large."""
-        rule = self.rule
-        share = dead_share(context)
-        if isinstance(share, str):
-            return share
-        key = share.key
-        known = map(context.run.series, (key, *share.beside))
-        series = [one for one in known if one is not None]
-        window = self._window(context, key)
-        points, step = share.column(series, context.end)
-        high = Range(high=rule.threshold)
-        stays = Judged(Stays(high, window, rule.share, rule.clear), points)
-        self.breaches = stays.breaches
-        if not stays.has_enough:
-            return f"needs {window} points, has {stays.seen}"
-        self.note_remarks(context, seen_by(context), self._remark)
-        if stays.open is None or step is None:
-            return None
-        message, *evidence = stays.report(rule.title + share.words, context.duration)
-        now = context.at(step)
-        cause = dead_cause(now)
-        severity, words = self._remark(now)
-        return self.finding(
-            {"told": message, "figures": _figures(context), "cause": words},
-            [f"{key}: {sentence}" for sentence in evidence],
-            since=stays.open.since,
-            step=step,
-            key=key,
-            severity=severity,
-            advice=(cause and cause.advice) or None,
+@diagnosis("dead-groups")
+def dead_groups(context: RuleContext, rule: Rule) -> FindingHistory | str:
+    """Find a share of groups without a spread in their scores that stays high, and why it does."""
+    share = dead_share(context)
+    if isinstance(share, str):
+        return share
+    known = map(context.run.series, (share.key, *share.beside))
+    series = [one for one in known if one is not None]
+    window = _window(context, rule, share.key)
+    points, step = share.column(series, context.end)
+    high = Range(high=rule.threshold)
+    stays = Judged(Stays(high, window, rule.share, rule.clear), points)
+    if not stays.has_enough:
+        return FindingHistory(
+            f"needs {window} points, has {stays.seen}", stays.breaches
         )
-
-    def _remark(self, context: RuleContext) -> Remark:
-        """Return the cause by what is known, and how bad it is."""
-        cause = dead_cause(context)
-        if cause is None:
-            return Remark(self.rule.severity, "")
-        severity = Severity.INFO if cause.calm else self.rule.severity
-        return Remark(severity, f"; {cause.words}")
-
-    def _window(self, context: RuleContext, key: str) -> int:
-        """Return the points that make the evidence: fewer where each is of many groups."""
-        window = self.rule.window
-        counts = context.run.series(_GROUPS)
-        if key != context.names.get(SAMPLES) or counts is None or len(counts) < _LEAST:
-            return window
-        # The first ones only: the window must not change while a run goes on.
-        usual = median(counts.values[:_LEAST])
-        enough = math.ceil(_ENOUGH / max(1.0, usual))
-        return min(window, max(_LEAST, enough))
+    remark = partial(_remark, rule.severity)
+    found = FindingHistory(None, stays.breaches, remark, seen_by(context))
+    if stays.open is None or step is None:
+        return found
+    message, *evidence = stays.report(rule.title + share.words, context.duration)
+    cause = dead_cause(context.at(step))
+    severity, words = remark(context.at(step))
+    told = Told(
+        {"told": message, "figures": _figures(context), "cause": words},
+        [f"{share.key}: {sentence}" for sentence in evidence],
+        since=stays.open.since,
+        step=step,
+        key=share.key,
+        severity=severity,
+        advice=(cause and cause.advice) or None,
+    )
+    return found._replace(now=told)
 
 
-def _newest(context: RuleContext, name: str) -> float | None:
-    series = context.run.present(context.names.get(name))
-    point = series.last_finite if series is not None else None
-    return None if point is None else point.value
+def _remark(severity: Severity, context: RuleContext) -> Remark:
+    """Return the cause by what is known, and how bad it is."""
+    cause = dead_cause(context)
+    if cause is None:
+        return Remark(severity, "")
+    return Remark(Severity.INFO if cause.calm else severity, f"; {cause.words}")
+
+
+def _window(context: RuleContext, rule: Rule, key: str) -> int:
+    """Return the points that make the evidence: fewer where each is of many groups."""
+    counts = context.run.series(_GROUPS)
+    if key != context.names.get(SAMPLES) or counts is None or len(counts) < _LEAST:
+        return rule.window
+    # The first ones only: the window must not change while a run goes on.
+    usual = median(counts.values[:_LEAST])
+    enough = math.ceil(_ENOUGH / max(1.0, usual))
+    return min(rule.window, max(_LEAST, enough))
 
 
 def _figures(context: RuleContext) -> str:
     """Return how many groups are all wrong or all right, in words, as far as it is known."""
-    shares = {way: _newest(context, f"samples/groups_all_{way}") for way in _WAYS}
-    parts = [
-        f"all {way} {number(one)}" for way, one in shares.items() if one is not None
-    ]
-    if parts:
-        return f" ({', '.join(parts)} at the newest step)"
-    reward = _newest(context, context.indicators.get("reward", ""))
+
+    def newest(name: str) -> float | None:
+        series = context.run.present(context.names.get(name))
+        point = series.last_finite if series is not None else None
+        return None if point is None else point.value
+
+    shares = {way: newest(f"samples/groups_all_{way}") for way in ("wrong", "right")}
+    known = {way: number(one) for way, one in shares.items() if one is not None}
+    if known:
+        parts = ", ".join(f"all {way} {one}" for way, one in known.items())
+        return f" ({parts} at the newest step)"
+    reward = newest(context.indicators.get("reward", ""))
     return "" if reward is None else f" (the reward is {number(reward)})"
-
-
-_WAYS = ("wrong", "right")

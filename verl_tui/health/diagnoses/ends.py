@@ -1,25 +1,29 @@
-"""How a run ended: it died, or stopped in order before its last step."""
+"""How a run ended: it died, or stopped in order before its last step; and errors that workers
+report again and again while it goes on: the driver may die of them later.
+"""
 
 from __future__ import annotations
 
+from pathlib import PurePath
+from statistics import median
 from typing import TYPE_CHECKING
 
-from verl_tui.health.diagnoses.diagnosis import PresentDiagnosis
-from verl_tui.health.diagnoses.host_memory import memory_growth
+from verl_tui.health.diagnoses.diagnosis import Told, diagnosis
+from verl_tui.health.diagnoses.memory_and_disk import memory_growth
 from verl_tui.health.finding import Severity, number
 from verl_tui.health.root_cause import line_shown, root_cause
 from verl_tui.records import EventKind
-from verl_tui.runs.views.signs_of_life import writer
+from verl_tui.runs.views.signs_of_life import worker_errors, writer
 from verl_tui.runs.views.state import State, interrupted
 from verl_tui.text import one_line
 
 if TYPE_CHECKING:
-    from verl_tui.health.finding import Finding
+    from verl_tui.health.guide import Rule
     from verl_tui.health.root_cause import RootCause
     from verl_tui.health.rule_context import RuleContext
     from verl_tui.records import Event, Phase
     from verl_tui.runs.run import Run
-
+    from verl_tui.runs.troubles import Trouble
 
 _ENDS = (EventKind.FATAL, EventKind.TRACEBACK, EventKind.STOPPED)
 _UNNAMED = "Traceback (most recent call last):"
@@ -28,64 +32,58 @@ _GROWN_FOR, _GROWN = 20, 1.25
 """Points and growth of the host's memory that explain a worker's death: heuristic."""
 
 
-class Crash(PresentDiagnosis):
-    """A traceback, a fatal message or a signal, and no step after it."""
+@diagnosis(
+    "crash", alive=True
+)  # a traceback alone means something only after some silence
+def crash(context: RuleContext, _: Rule) -> Told | str | None:
+    """Find how the run crashed, or an error that may have ended it: a traceback, a fatal message or
+    a signal, and no step after it.
+    """
+    run, state = context.run, context.state
+    event = run.outcome
+    if event is not None and event.kind in _ENDS and state is not State.FINISHED:
+        return _crashed(context, event)
+    if state is State.CRASHED or (state is State.ENDED and _tells(run)):
+        return _crashed(context, None)
+    return None if run.events else "no source reports how the run started or ended"
 
-    RULE = "crash"
-    alive = True  # a traceback alone means something only after some silence
 
-    def counts(self, _finding: Finding, context: RuleContext) -> bool:
-        """Return whether it is certain."""
-        return context.state is State.CRASHED
+def _crashed(context: RuleContext, event: Event | None) -> Told:
+    """Return an end that the log tells of, or that a process left without a word, and what it
+    follows from.
+    """
+    run = context.run
+    phase, step = (None, None) if event is None else (event.phase, event.step)
+    step = run.step if step is None else step
+    cause = root_cause(run, phase)
+    case, severity = _case(context, event)
+    last, why = _last_line(run, event, cause), _own_words(run, event)
+    lines, advice = [last], "" if event is not None else None
+    if cause is not None and case != "interrupted":
+        own = "" if event is not None else why
+        lines, advice = [cause.line, last, cause.others, own], cause.advice
+        why = _memory_words(context, cause) or cause.words
+        phase = cause.event.phase or phase
+    place, doing = _place(step, phase)
+    return Told(
+        {"place": place, "why": why},
+        (*lines, doing, "no step came after it"),
+        case=case,
+        since=step,
+        severity=severity,
+        advice=None if case == "interrupted" else advice,
+        certain=context.state is State.CRASHED,
+    )
 
-    def look(self, context: RuleContext) -> Finding | str | None:
-        """Report how the run crashed, or an error that may have ended it."""
-        run, state = context.run, context.state
-        event = run.outcome
-        if event is not None and event.kind in _ENDS and state is not State.FINISHED:
-            return self._finding(context, event)
-        if state is State.CRASHED or (state is State.ENDED and _tells(run)):
-            return self._finding(context, None)
-        if run.events:
-            return None
-        return "no source reports how the run started or ended"
 
-    def _finding(self, context: RuleContext, event: Event | None) -> Finding:
-        """Report an end that the log tells of, or that a process left without a word, and what it
-        follows from.
-        """
-        run = context.run
-        phase, step = (None, None) if event is None else (event.phase, event.step)
-        step = run.step if step is None else step
-        cause = root_cause(run, phase)
-        case, severity = self._case(context, event)
-        last, why = _last_line(run, event, cause), _own_words(run, event)
-        lines, advice = [last], "" if event is not None else None
-        if cause is not None and case != "interrupted":
-            own = "" if event is not None else why
-            lines, advice = [cause.line, last, cause.others, own], cause.advice
-            why = _memory_words(context, cause) or cause.words
-            phase = cause.event.phase or phase
-        place, doing = _place(step, phase)
-        return self.finding(
-            {"place": place, "why": why},
-            (*lines, doing, "no step came after it"),
-            case=case,
-            since=step,
-            severity=severity,
-            advice=None if case == "interrupted" else advice,
-        )
-
-    def _case(
-        self, context: RuleContext, event: Event | None
-    ) -> tuple[str, Severity | None]:
-        """Return which end it is, and its severity if it is not the guide's."""
-        if event is not None and event.kind is EventKind.STOPPED:
-            by_user = interrupted(context.run)
-            return ("interrupted", Severity.INFO) if by_user else ("stopped", None)
-        if context.state is State.CRASHED:
-            return "", None
-        return "silent" if event is None else "uncertain", Severity.WARNING
+def _case(context: RuleContext, event: Event | None) -> tuple[str, Severity | None]:
+    """Return which end it is, and its severity if it is not the guide's."""
+    if event is not None and event.kind is EventKind.STOPPED:
+        by_user = interrupted(context.run)
+        return ("interrupted", Severity.INFO) if by_user else ("stopped", None)
+    if context.state is State.CRASHED:
+        return "", None
+    return "silent" if event is None else "uncertain", Severity.WARNING
 
 
 def _place(step: int | None, phase: Phase | None) -> tuple[str, str]:
@@ -151,36 +149,26 @@ _KINDS = {"stop": True, "cause": False}
 """Kinds of root causes that decide: the run's own limit, an error, which is the crash's to tell."""
 
 
-class EndedEarly(PresentDiagnosis):
-    """An orderly end short of the stated steps, or by a limit of the run's own."""
-
-    RULE = "ended-early"
-    alive = True  # what an end is depends on the process
-
-    def look(self, context: RuleContext) -> Finding | str | None:
-        """Report how far the run got, and the line that says why it stopped."""
-        run = context.run
-        if context.state not in (State.FINISHED, State.ENDED):
-            is_known = run.total_steps is not None
-            return None if is_known else "the log does not say how many steps to go"
-        cause, end = root_cause(run), run.outcome
-        early = end is not None and end.kind in _IN_ORDER and _is_short(run)
-        is_told = early if cause is None else _KINDS.get(cause.kind, early)
-        return self._finding(run, cause, end) if is_told else None
-
-    def _finding(self, run: Run, cause: RootCause | None, end: Event | None) -> Finding:
-        return self.finding(
-            {
-                "where": _where(run),
-                "why": "no line says why" if cause is None else cause.words,
-            },
-            (
-                cause and cause.line,
-                end and line_shown("", end),
-            ),
-            since=run.step,
-            advice=(cause and cause.advice) or None,
-        )
+@diagnosis("ended-early", alive=True)  # what an end is depends on the process
+def ended_early(context: RuleContext, _: Rule) -> Told | str | None:
+    """Find an orderly end short of the stated steps, or by a limit of the run's own, and the line
+    that says why it stopped.
+    """
+    run = context.run
+    if context.state not in (State.FINISHED, State.ENDED):
+        is_known = run.total_steps is not None
+        return None if is_known else "the log does not say how many steps to go"
+    cause, end = root_cause(run), run.outcome
+    early = end is not None and end.kind in _IN_ORDER and _is_short(run)
+    ending = line_shown("", end) if end is not None else None
+    if cause is None:
+        facts = {"where": _where(run), "why": "no line says why"}
+        return Told(facts, [ending], since=run.step) if early else None
+    if not _KINDS.get(cause.kind, early):
+        return None
+    facts = {"where": _where(run), "why": cause.words}
+    shown, advice = [cause.line, ending], cause.advice or None
+    return Told(facts, shown, since=run.step, advice=advice)
 
 
 def _is_short(run: Run) -> bool:
@@ -207,3 +195,54 @@ def _where(run: Run) -> str:
     if run.step and not any(one.rows for one in run.sources.values()):
         where += ", from which it had resumed"
     return where
+
+
+_BEFORE = 20
+"""Steps before the first error that show the usual number of samples."""
+
+
+@diagnosis("worker-errors")
+def repeated_errors(context: RuleContext, rule: Rule) -> Told | None:
+    """Find the workers' most frequent error, the last of them lately, its count, and the samples
+    that it costs.
+    """
+    run = context.run
+    if context.state in (State.CRASHED, State.FINISHED):
+        return None
+    lately = (run.step or 0) - rule.window
+    for path, error in worker_errors(run):
+        if (error.step or 0) >= lately and error.count >= rule.count:
+            return _reported(run, path, error)
+    return None
+
+
+def _reported(run: Run, path: str, error: Trouble) -> Told:
+    first, last = error.first, error.last
+    lines = f"{one_line(PurePath(path).name, 60)}:{first.line}"
+    if last.line != first.line:
+        lines += f" to {last.line}"
+    return Told(
+        {
+            "actor": one_line(first.actor),
+            "count": error.count,
+            "text": one_line(first.text, 200),
+        },
+        (f"{lines}: {one_line(first.text, 160)}", _cost(run, error.since)),
+        since=error.since,
+        step=error.step,
+    )
+
+
+def _cost(run: Run, since: int | None) -> str | None:
+    """Return in words how many samples a step has lost since the first error; None if unknown or
+    none.
+    """
+    series = run.present("samples/count")
+    if series is None or since is None:
+        return None
+    pairs = list(zip(series.steps, series.values, strict=True))
+    before = [value for step, value in pairs if since - _BEFORE <= step <= since]
+    after = [value for step, value in pairs if step > since]
+    if not before or not after or min(after) >= median(before):
+        return None
+    return f"samples a step: {median(before):,.0f} before, {after[-1]:,.0f} at step {pairs[-1][0]}"

@@ -4,33 +4,35 @@ beyond its own past while responses grow or the reward falls.
 
 from __future__ import annotations
 
-from dataclasses import replace
+from functools import partial
 from statistics import fmean, median
-from typing import TYPE_CHECKING, ClassVar, NamedTuple
+from typing import TYPE_CHECKING
 
 import numpy as np
 
-from verl_tui.health.blocks import lately
-from verl_tui.health.components import components, weights
+from verl_tui.health.blocks import following, last_known, lately
 from verl_tui.health.conditions.condition import Judged, open_breach
 from verl_tui.health.conditions.falls import Vanish
 from verl_tui.health.diagnoses.dead_groups import NO_SPREAD, SHARES
 from verl_tui.health.diagnoses.diagnosis import (
-    BlockDiagnosis,
-    BlockFinding,
-    BlockInputs,
+    FindingHistory,
+    InBlocks,
+    Onset,
+    Onsets,
+    Told,
+    diagnosis,
 )
-from verl_tui.health.finding import Finding, Severity, number
+from verl_tui.health.finding import Severity, number
 from verl_tui.health.inputs import column_of
-from verl_tui.health.learnt import SOLVED, RewardPart, all_at_top, is_solved
+from verl_tui.health.reward import SOLVED, all_at_top, components, weights
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from verl_tui.health.blocks import Block, BlockHistory
+    from verl_tui.health.blocks import Blocks
     from verl_tui.health.conditions.condition import Breach
-    from verl_tui.health.conditions.windows import Flags
-    from verl_tui.health.finding import Episode
+    from verl_tui.health.conditions.windows import Flags, Places
+    from verl_tui.health.guide import Rule
     from verl_tui.health.rule_context import RuleContext
 
 _LAGS = (5, 10, 20, 40)
@@ -83,132 +85,149 @@ _LESS, _MORE = 0.1, 0.05
 """A reward has fallen by a tenth of its size, risen by a twentieth: heuristic."""
 
 
-class EntropyCollapse(BlockDiagnosis):
-    """Entropy halves and nears 0 over a stretch in which the reward gains nothing, or is gone from
-    the first steps; with a rising reward it would be convergence.
+@diagnosis("entropy-collapse", "entropy", "reward")
+def entropy_collapse(context: RuleContext, rule: Rule) -> InBlocks:
+    """Find entropy that halves and nears 0 over a stretch in which the reward gains nothing, or
+    that is gone from the first steps; with a rising reward it would be convergence.
     """
+    entropy, reward = map(context.indicators.__getitem__, ("entropy", "reward"))
+    parts = components(context.run.keys, reward)
+    known = weights(context.run, parts)
+    return InBlocks(
+        (entropy, reward, *parts),
+        _find_collapse,
+        tuple([known.get(key, 1.0) for key in parts]),
+        needs=7,
+        then=partial(_with_first_steps, rule),
+    )
 
-    RULE = "entropy-collapse"
-    requires: ClassVar[tuple[str, ...]] = ("entropy", "reward")
-    needs: ClassVar[int] = 7
-    _first_steps: Sequence[Breach] = ()
-    """Collapses in the first steps."""
 
-    @property
-    def episodes(self) -> Sequence[Episode]:
-        """All findings so far; a collapse in the first steps is not repeated by the blocks."""
-        early = [self.episode(breach) for breach in self._first_steps]
-        later = [one for one in super().episodes if not _is_within_any(one, early)]
-        return [*early, *later]
+def _find_collapse(blocks: Blocks, of: InBlocks) -> Onsets:
+    entropy = blocks.levels[0]
+    opening = max(blocks[:3].known(0), default=0.0)
+    low = (opening > 0) & (entropy >= 0) & (entropy <= _LEFT * opening)
+    parts = blocks.levels[2:], blocks.highest[2:], blocks.lowest[2:] < 0
+    low &= ~all_at_top(*parts, np.array(of.of), blocks.levels[1])
+    low &= ~_converged(blocks)
+    places = np.flatnonzero(low)
+    lags = np.zeros(len(blocks), np.int64)
+    for lag in reversed(_LAGS):
+        some = places[places >= lag]
+        lags[some[_falls(blocks, some, lag)]] = lag
+    lasts = lags > 0
+    lasts[places] |= ~_risen(blocks, places, 10)
 
-    def look(self, context: RuleContext) -> Finding | str | None:
-        """Judge the first steps; if they show nothing, the blocks."""
-        found = super().look(context)
-        found = (self._early(context) if self.keys else None) or found
-        why = _dead(context)
-        if why is None:
-            return found
-        if isinstance(found, Finding):
-            message = f"{found.message}; the run is dead: {why}"
-            return replace(found, severity=Severity.CRITICAL, message=message)
-        return self._dead_from_the_start(context, why) or found
+    def at(place: int) -> Onset:
+        stretch = blocks[place - lags[place] : place + 1]
+        near = stretch.levels[0] >= _NEAR * stretch.levels[0][0]
+        brink = stretch.last[np.flatnonzero(near).max(initial=0)]
+        return Onset(int(brink), lasts, told)
 
-    def _dead_from_the_start(self, context: RuleContext, why: str) -> Finding | None:
-        """Return that there has been no entropy at any point, nor a reward at its top."""
-        keys = map(context.indicators.get, self.requires)
-        entropy, reward = map(context.known, keys)
-        if entropy is None or reward is None or len(entropy) < 2 * _DEAD:
-            return None
-        if entropy.highest > _NIL or not 0 <= reward.highest < SOLVED:
-            return None
-        return self.finding(
-            {"count": len(entropy), "most": entropy.highest, "why": why},
-            case="from-the-start",
-            since=entropy.steps[0],
-            step=entropy.steps[-1],
-            key=entropy.key,
-            severity=Severity.CRITICAL,
-        )
-
-    def _early(self, context: RuleContext) -> Finding | None:
-        entropy = context.run.indicator("entropy")
-        if entropy is None:
-            return None
-        points, step = column_of([entropy], context.end)
-        gone = Judged(Vanish(_GONE, _BACK, _RECENT, _EARLY), points)
-        # Judged by what was known when it was raised: what comes later changes no history.
-        self._first_steps = [
-            breach
-            for breach in gone.breaches
-            if not _has_learnt(context.at(breach.raised))
-        ]
-        held = open_breach(self._first_steps)
-        if held is None:
-            return None
-        message, *evidence = gone.report(self.rule.title, context.duration)
-        return self.finding(
-            {"gone": message},
-            [f"{entropy.key}: {words}" for words in evidence],
-            case="early",
-            since=held.since,
-            step=step,
-            key=entropy.key,
-        )
-
-    def inputs(self, context: RuleContext) -> BlockInputs | str:
-        """Look at entropy, reward and the parts of it with their weights."""
-        entropy, reward = map(context.indicators.__getitem__, self.requires)
-        parts = components(context.run.keys, reward)
-        known = weights(context.run, parts)
-        part_weights = tuple(known.get(key, 1.0) for key in parts)
-        return BlockInputs((entropy, reward, *parts), part_weights)
-
-    def may_begin(self, blocks: BlockHistory) -> Flags:
-        """Return where entropy is low enough, and has lately been far higher."""
-        entropy = blocks.levels(0)
-        low: Flags = entropy <= _LEFT * np.fmax.reduce(entropy[:3])
-        highest = -lately(-entropy, _LAGS[-1] + 1)
-        return low & (entropy <= _FALL * highest)
-
-    def judge_blocks(self, blocks: BlockHistory) -> BlockFinding | None:
-        """Compare the newest block with earlier ones."""
-        opening = max(blocks[:3].known(0), default=0.0)
-        now = blocks[-1].levels[0]
-        if opening <= 0 or not 0 <= now <= _LEFT * opening or _converged(blocks):
-            return None
-        if self._all_at_top(blocks):
-            return None
-        if self.newest is not None and not _risen(blocks[-10:]):
-            return self._told(blocks, self.newest.since, opening)
-        brink = _brink(blocks)
-        if brink is None:
-            return None
-        return self._told(blocks, self.began(brink), opening)
-
-    def _all_at_top(self, blocks: BlockHistory) -> bool:
-        """Return whether the reward is a sum, all of whose parts are at their top."""
-        levels = blocks[-1].levels
-        parts = []
-        for i, weight in enumerate(self.depends_on, start=2):
-            low, high = blocks.reach(i)
-            parts.append(RewardPart(levels[i], high, low < 0, weight))
-        return all_at_top(parts, levels[1])
-
-    def _told(self, blocks: BlockHistory, start: int, opening: float) -> BlockFinding:
-        stretch = blocks.since(start)
+    def told(place: int, since: int) -> Told:
+        stretch = blocks[: place + 1].since(since)
         reward = stretch.known(1)
-        return self.told(
-            start,
-            self.keys[0],
-            opening=opening,
-            begun=stretch.known(0)[0],
-            share=blocks[-1].levels[0] / opening,
-            reward=self.keys[1],
-            reward_then=reward[0],
-            reward_now=reward[-1],
-            change=reward[-1] - reward[0],
-            slope=stretch.course(1).t,
+        return Told(
+            {
+                "opening": opening,
+                "begun": stretch.known(0)[0],
+                "share": entropy[place] / opening,
+                "reward": of.keys[1],
+                "reward_then": reward[0],
+                "reward_now": reward[-1],
+                "change": reward[-1] - reward[0],
+                "slope": stretch.course(1).t,
+                "dead": "",
+            },
+            since=since,
+            key=of.keys[0],
         )
+
+    return Onsets(lags > 0, at)
+
+
+def _falls(blocks: Blocks, places: Places, lag: int) -> Flags:
+    """Return at which places entropy has halved over so many blocks and the reward did not rise."""
+    entropy = blocks.levels[0]
+    counts, _, t = blocks.slopes(0, places, lag + 1)
+    found: Flags = (counts >= 4) & (t <= _FALL_T)
+    found &= entropy[places] <= _FALL * following(entropy)[places - lag]
+    return found & ~_risen(blocks, places, lag + 1)
+
+
+def _risen(blocks: Blocks, places: Places, size: int) -> Flags:
+    """Return at which places the reward has risen over so many blocks, as far as is known."""
+    few: Flags = blocks.slopes(1, places, size)[0] < 4
+    likely = blocks.moves(1, places, size, _FLAT_T, _GAIN)
+    return few | likely | blocks.moves(1, places, size, _SURE_T, _SURE_GAIN)
+
+
+def _converged(blocks: Blocks) -> Flags:
+    """Return where the task is solved, or came most of the way on a scale from 0 to 1."""
+    low, best = blocks.lowest[1], blocks.highest[1]
+    now, first = last_known(blocks.levels[1]), (blocks.known(1) or [0.0])[0]
+    # What was learnt within the first block shows in how much was left to learn after it.
+    most = (now >= _NEARLY) & (now - first >= _LEARNT * (1 - first))
+    found: Flags = (low >= 0) & (best <= 1) & (most | (now >= SOLVED))
+    return found
+
+
+def _with_first_steps(
+    rule: Rule, context: RuleContext, found: FindingHistory
+) -> FindingHistory:
+    """Return what is found with a collapse in the first steps, which blocks do not repeat, and with
+    why nothing can be learnt any more.
+    """
+    early, held = _early(context, rule)
+    later = [one for one in found.breaches if not _is_within_any(one, early)]
+    now = held or found.now
+    why = _dead(context)
+    if why is not None and isinstance(now, Told):
+        facts = {**now.facts, "dead": f"; the run is dead: {why}"}
+        now = now._replace(facts=facts, severity=Severity.CRITICAL)
+    elif why is not None:
+        now = _dead_from_the_start(context, why) or now
+    return FindingHistory(now, [*early, *later])
+
+
+def _dead_from_the_start(context: RuleContext, why: str) -> Told | None:
+    """Return that there has been no entropy at any point, nor a reward at its top."""
+    keys = map(context.indicators.get, ("entropy", "reward"))
+    entropy, reward = map(context.known, keys)
+    if entropy is None or reward is None or len(entropy) < 2 * _DEAD:
+        return None
+    if entropy.highest > _NIL or not 0 <= reward.highest < SOLVED:
+        return None
+    return Told(
+        {"count": len(entropy), "most": entropy.highest, "why": why},
+        case="from-the-start",
+        since=entropy.steps[0],
+        step=entropy.steps[-1],
+        key=entropy.key,
+        severity=Severity.CRITICAL,
+    )
+
+
+def _early(context: RuleContext, rule: Rule) -> tuple[Sequence[Breach], Told | None]:
+    """Return the collapses in the first steps, and that which holds."""
+    entropy = context.run.indicator("entropy")
+    if entropy is None:
+        return (), None
+    points, step = column_of([entropy], context.end)
+    gone = Judged(Vanish(_GONE, _BACK, _RECENT, _EARLY), points)
+    # Judged by what was known when it was raised: what comes later changes no history.
+    early = [one for one in gone.breaches if not _has_learnt(context.at(one.raised))]
+    held = open_breach(early)
+    if held is None:
+        return early, None
+    message, *evidence = gone.report(rule.title, context.duration)
+    return early, Told(
+        {"gone": message, "dead": ""},
+        [f"{entropy.key}: {words}" for words in evidence],
+        case="early",
+        since=held.since,
+        step=step,
+        key=entropy.key,
+    )
 
 
 def _dead(context: RuleContext) -> str | None:
@@ -239,10 +258,9 @@ def _newest(context: RuleContext, key: str | None) -> Sequence[float]:
     return values if len(values) == _DEAD else ()
 
 
-def _is_within_any(episode: Episode, others: Sequence[Episode]) -> bool:
-    """Return whether an episode was raised while another one held."""
-    raised = episode.raised_step or 0
-    return any(one.cleared_step is None or raised <= one.cleared_step for one in others)
+def _is_within_any(breach: Breach, others: Sequence[Breach]) -> bool:
+    """Return whether a breach was raised while another one held."""
+    return any(one.cleared is None or breach.raised <= one.cleared for one in others)
 
 
 def _has_learnt(context: RuleContext) -> bool:
@@ -260,136 +278,73 @@ def _has_learnt(context: RuleContext) -> bool:
     return now - begun >= least and now > max(first)
 
 
-def _converged(blocks: BlockHistory) -> bool:
-    """Return whether the task is solved, or came most of the way on a scale from 0 to 1."""
-    low, best = blocks.reach(1)
-    if not 0 <= low <= best <= 1:
-        return False
-    reward = blocks.levels(1)
-    first, now = reward[~np.isnan(reward)][[0, -1]].tolist()
-    # What was learnt within the first block shows in how much was left to learn after it.
-    most = now >= _NEARLY and now - first >= _LEARNT * (1 - first)
-    return most or is_solved(now, low, best)
-
-
-def _brink(blocks: BlockHistory) -> int | None:
-    """Return the last step at which entropy was still near where it began to fall while the reward
-    did not rise; None where it did not fall so.
-    """
-    for lag in _LAGS:
-        stretch = blocks[-lag - 1 :]
-        if len(stretch) > lag and _fallen(stretch) and not _risen(stretch):
-            near = _NEAR * stretch[0].levels[0]
-            high = [block.last for block in stretch if block.levels[0] >= near]
-            return high[-1] if high else stretch[0].last
-    return None
-
-
-def _fallen(stretch: BlockHistory) -> bool:
-    values = stretch.known(0)
-    if len(values) < 4 or values[-1] > _FALL * values[0]:
-        return False
-    return stretch.course(0).t <= _FALL_T
-
-
-def _risen(stretch: BlockHistory) -> bool:
-    rises = ((_FLAT_T, _GAIN), (_SURE_T, _SURE_GAIN))
-    is_known = len(stretch.known(1)) >= 4
-    return not is_known or any(stretch.moves(1, *least) for least in rises)
-
-
-class _Explosion(NamedTuple):
-    since: int
-    usual: float
-    signs: tuple[str, ...]
-
-
-class EntropyExplosion(BlockDiagnosis):
-    """Entropy above twice its own past and above where the run began, with length up or reward
+@diagnosis("entropy-explosion", "entropy")
+def entropy_explosion(context: RuleContext, _: Rule) -> InBlocks | str:
+    """Find entropy above twice its own past and above where the run began, with length up or reward
     down: the policy turns to noise.
 
     With a rising reward it is exploration (a raised upper clip): no alarm.
     """
-
-    RULE = "entropy-explosion"
-    requires: ClassVar[tuple[str, ...]] = ("entropy",)
-    size: ClassVar[int] = 5
-    needs: ClassVar[int] = 8
-    _found: _Explosion | None = None
-
-    def inputs(self, context: RuleContext) -> BlockInputs | str:
-        """Return entropy, response length and reward."""
-        names = ("entropy", "response_length", "reward")
-        entropy, length, reward = map(context.indicators.get, names)
-        if length is None and reward is None:
-            return "the log has neither response length nor reward"
-        return BlockInputs((entropy, length, reward))
-
-    def may_begin(self, blocks: BlockHistory) -> Flags:
-        """Return where entropy is high enough."""
-        entropy = blocks.levels(0)
-        low = lately(entropy, _PAST + _NOW)
-        return (entropy >= _LEAST) & (entropy >= _TIMES * low)
-
-    def lasts(self, blocks: BlockHistory, _: Flags) -> Flags:
-        """Return where entropy is still far above its usual size."""
-        assert self._found is not None
-        found: Flags = blocks.levels(0) >= _OVER * self._found.usual
-        return found
-
-    def judge_blocks(self, blocks: BlockHistory) -> BlockFinding | None:
-        """Compare the newest blocks with those before."""
-        if self.open is None:
-            self._found = _explosion(blocks)
-        found = self._found
-        now = blocks[-1].levels[0]
-        if found is None or not now >= _OVER * found.usual:
-            return None
-        return self.told(
-            found.since,
-            self.keys[0],
-            found.signs,
-            usual=found.usual,
-            times=now / found.usual,
-            signs=" and ".join(found.signs),
-        )
+    names = ("entropy", "response_length", "reward")
+    entropy, length, reward = map(context.indicators.get, names)
+    if length is None and reward is None:
+        return "the log has neither response length nor reward"
+    return InBlocks((entropy, length, reward), _find_explosion, size=5, needs=8)
 
 
-def _explosion(blocks: BlockHistory) -> _Explosion | None:
-    # A run begins with high entropy: a return to where it began is no explosion. Most blocks come
-    # no further than this.
+def _find_explosion(blocks: Blocks, of: InBlocks) -> Onsets:
+    entropy = blocks.levels[0]
+    # A run begins with high entropy: a return to where it began is no explosion.
     least = max([_LEAST, *blocks[:3].known(0)])
+    low = lately(entropy, _PAST + _NOW)
+    begins = (entropy >= least) & (entropy >= _TIMES * low)
+
+    def at(place: int) -> Onset | None:
+        found = _explosion(blocks[: place + 1], least)
+        if found is None:
+            return None
+        since, usual, signs = found
+
+        def told(place: int, since: int) -> Told:
+            times = entropy[place] / usual
+            facts = {"usual": usual, "times": times, "signs": " and ".join(signs)}
+            return Told(facts, signs, since=since, key=of.keys[0])
+
+        return Onset(since, entropy >= _OVER * usual, told)
+
+    return Onsets(begins, at)
+
+
+def _explosion(blocks: Blocks, least: float) -> tuple[int, float, Sequence[str]] | None:
+    """Return since when entropy has exploded, its usual size, and the other signs in words."""
     now = blocks[-_NOW:].known(0)
-    if len(now) < _NOW or min(now) < least:
-        return None
-    past = blocks[-_NOW - _PAST : -_NOW]
-    entropy = past.known(0)
-    usual = median(entropy) if len(entropy) >= _NOW else 0.0
-    if usual <= 0 or min(now) < _TIMES * usual:
-        return None
-    signs = _signs(past, blocks[-1])
+    past = blocks[max(0, len(blocks) - _NOW - _PAST) : -_NOW]
+    known = past.known(0)
+    usual = median(known) if len(known) >= _NOW else 0.0
+    is_high = len(now) == _NOW and min(now) >= max(least, _TIMES * usual)
+    signs = _signs(past, blocks) if usual > 0 and is_high else ()
     if not signs:
         return None
-    quiet = [block.first for block in past if block.levels[0] < _OVER * usual]
-    since = quiet[-1] if quiet else past[-1].first
-    return _Explosion(since, usual, signs)
+    quiet = past.first[past.levels[0] < _OVER * usual]
+    return int([past.first[-1], *quiet][-1]), usual, signs
 
 
-def _signs(past: BlockHistory, now: Block) -> tuple[str, ...]:
+def _signs(past: Blocks, blocks: Blocks) -> tuple[str, ...]:
     """Return the other signs in words; none if the reward rises."""
     signs = []
-    length = past.known(1)
-    reward = past.known(2)
+    _, length_now, reward_now = blocks.levels[:, -1].tolist()
+    length, reward = past.known(1), past.known(2)
     if reward:
         usual = median(reward)
         size = max(abs(max(reward)), abs(min(reward)))
-        if now.levels[2] >= usual + _MORE * size:
+        if reward_now >= usual + _MORE * size:
             return ()
-        if now.levels[2] <= usual - _LESS * size:
-            way = f"from {number(usual)} to {number(now.levels[2])}"
-            signs.append(f"the reward fell {way}")
+        if reward_now <= usual - _LESS * size:
+            signs.append(
+                f"the reward fell from {number(usual)} to {number(reward_now)}"
+            )
     usual_length = median(length) if length else 0.0
-    if now.levels[1] >= _LONGER * usual_length > 0:
-        way = f"from {number(usual_length)} to {number(now.levels[1])}"
+    if length_now >= _LONGER * usual_length > 0:
+        way = f"from {number(usual_length)} to {number(length_now)}"
         signs.append(f"responses grew {way}")
     return tuple(signs)

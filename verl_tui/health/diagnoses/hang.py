@@ -4,11 +4,10 @@ be a hang.
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from verl_tui.health.diagnoses.diagnosis import WORDS, PresentDiagnosis
-from verl_tui.health.finding import Finding, Severity
+from verl_tui.health.diagnoses.diagnosis import WORDS, Told, diagnosis
+from verl_tui.health.finding import Severity
 from verl_tui.health.root_cause import root_cause, waiting
 from verl_tui.health.rule_context import minutes
 from verl_tui.runs.time.forecast import expected_step
@@ -24,6 +23,7 @@ from verl_tui.runs.views.state import (
 )
 
 if TYPE_CHECKING:
+    from verl_tui.health.guide import Rule
     from verl_tui.health.root_cause import RootCause
     from verl_tui.health.rule_context import RuleContext
     from verl_tui.runs.run import Run
@@ -44,98 +44,101 @@ _ELSEWHERE: dict[str, str] = WORDS["hang"]["elsewhere"]
 _STARTS: list[dict[str, Any]] = WORDS["hang"]["start"]
 
 
-class Hang(PresentDiagnosis):
-    """A run that should have made a step long ago; says whether the log is silent and GPUs are
-    idle, too.
+@diagnosis("hang", alive=True)
+def hang(context: RuleContext, _: Rule) -> Told | str | None:
+    """Find a run that should have made a step long ago, compared with the usual duration of the
+    next one; says whether the log is silent and GPUs are idle, too.
     """
+    found = _found(context)
+    if isinstance(found, Told) and context.state is not State.STALLED:
+        return found._replace(severity=Severity.WARNING)
+    return found
 
-    RULE = "hang"
-    alive = True
 
-    def look(self, context: RuleContext) -> Finding | str | None:
-        """Report how long a stalled run has made no step, compared with the usual duration of the
-        next one.
-        """
-        found = self._found(context)
-        if isinstance(found, Finding) and context.state is not State.STALLED:
-            return replace(found, severity=Severity.WARNING)
-        return found
+def _found(context: RuleContext) -> Told | str | None:
+    run = context.run
+    wait = waiting(run)
+    if wait is not None and _is_long(context, wait):
+        return _waits(context, wait)
+    if context.state is State.WAITING:
+        return _before_the_first(context)
+    own = _silent_in_a_copy(context)
+    if own is not None:
+        return _stalled(context, own)
+    if context.state is not State.STALLED:
+        return _no_hang(context) or None
+    holder = signs_of_life.writer(run)
+    if holder is None or not holder.stopped:
+        return _stalled(context, _quiet(context))
+    return Told(
+        {"process": holder.words},
+        case="stopped",
+        since=run.step,
+        severity=Severity.WARNING,  # nothing is wrong with it
+    )
 
-    def _found(self, context: RuleContext) -> Finding | str | None:
-        run = context.run
-        wait = waiting(run)
-        if wait is not None and _is_long(context, wait):
-            return self._waits(context, wait)
-        if context.state is State.WAITING:
-            return self._before_the_first(context)
-        own = _silent_in_a_copy(context)
-        if own is not None:
-            return self._stalled(context, own)
-        if context.state is not State.STALLED:
-            return _no_hang(context) or None
-        holder = signs_of_life.writer(run)
-        if holder is None or not holder.stopped:
-            return self._stalled(context, _quiet(context))
-        return self.finding(
-            {"process": holder.words},
-            case="stopped",
-            since=run.step,
-            severity=Severity.WARNING,  # nothing is wrong with it
-        )
 
-    def _waits(self, context: RuleContext, wait: RootCause) -> Finding:
-        """Report what a run has been waiting for, by its own words."""
-        step = context.run.step
-        since = "no first step yet" if step is None else f"no step since step {step}"
-        lasts = f"for {minutes(wait.seconds)}, " if wait.seconds else ""
-        quiet = minutes(max(_quiet(context), wait.seconds or 0))
-        facts = (
+def _waits(context: RuleContext, wait: RootCause) -> Told:
+    """Return what a run has been waiting for, by its own words."""
+    step = context.run.step
+    quiet = minutes(max(_quiet(context), wait.seconds or 0))
+    return Told(
+        {
+            "where": "first step yet" if step is None else f"step since step {step}",
+            "lasts": f"for {minutes(wait.seconds)}, " if wait.seconds else "",
+            "why": wait.words,
+        },
+        (
             wait.line,
             f"{wait.times:,} such lines, none of a step among them",
             f"no step for {quiet}" if context.state is State.STALLED else "",
             signs_of_life.phase(context.run),
-        )
-        message = f"{since}: {lasts}{wait.words}"
-        return self.rule.finding(message, facts, since=step, advice=wait.advice)
+        ),
+        case="waits",
+        since=step,
+        advice=wait.advice,
+    )
 
-    def _stalled(self, context: RuleContext, quiet: float) -> Finding:
-        run = context.run
-        compared, due = _compared(run, quiet)
-        case, why, advice, line = _seen(run)
-        head, signs = "the log ends with ", list[str]()
-        if context.state is State.STALLED:
-            head, signs = "", _signs(context)
-        return self.finding(
-            {"head": head, "quiet": minutes(quiet), "why": why or compared},
-            (
-                *(line, compared if why else "", *signs[:2]),
-                *(signs_of_life.phase(run), due, *signs[2:]),
-            ),
-            case=case,
-            since=run.step,
-            advice=advice,
-        )
 
-    def _before_the_first(self, context: RuleContext) -> Finding | str:
-        """Report a start that has long printed nothing although its process is alive: it may be a
-        hang.
-        """
-        run = context.run
-        sign = signs_of_life.evidence(run, context.now)
-        quiet = _unchanged(context)
-        start = _start(run)
-        is_short = quiet <= start["seconds"] or doubt(run, context.now)
-        if sign is None or not _is_alive(context, sign) or is_short:
-            return _waiting(context, sign)
-        return self.finding(
-            {"quiet": minutes(quiet)},
-            (
-                f"alive: {sign.words}",
-                signs_of_life.phase(run),
-                f"{minutes(start['seconds'])} are allowed: {start['why']}",
-            ),
-            case="begins",
-        )
+def _stalled(context: RuleContext, quiet: float) -> Told:
+    run = context.run
+    compared, due = _compared(run, quiet)
+    case, why, advice, line = _seen(run)
+    head, signs = "the log ends with ", list[str]()
+    if context.state is State.STALLED:
+        head, signs = "", _signs(context)
+    return Told(
+        {"head": head, "quiet": minutes(quiet), "why": why or compared},
+        (
+            *(line, compared if why else "", *signs[:2]),
+            *(signs_of_life.phase(run), due, *signs[2:]),
+        ),
+        case=case,
+        since=run.step,
+        advice=advice,
+    )
+
+
+def _before_the_first(context: RuleContext) -> Told | str:
+    """Return a start that has long printed nothing although its process is alive: it may be a
+    hang.
+    """
+    run = context.run
+    sign = signs_of_life.evidence(run, context.now)
+    quiet = _unchanged(context)
+    start = _start(run)
+    is_short = quiet <= start["seconds"] or doubt(run, context.now)
+    if sign is None or not _is_alive(context, sign) or is_short:
+        return _waiting(context, sign)
+    return Told(
+        {"quiet": minutes(quiet)},
+        (
+            f"alive: {sign.words}",
+            signs_of_life.phase(run),
+            f"{minutes(start['seconds'])} are allowed: {start['why']}",
+        ),
+        case="begins",
+    )
 
 
 def _seen(run: Run) -> tuple[str, str, str | None, str]:

@@ -4,31 +4,29 @@ to the limit, more and more are cut, and the reward falls.
 
 from __future__ import annotations
 
-import math
-from operator import attrgetter
-from statistics import fmean
-from typing import TYPE_CHECKING, ClassVar, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from verl_tui.health.blocks import last_known, lately, noise
-from verl_tui.health.components import gaining_components
+from verl_tui.health.blocks import last_known, lately, noises
+from verl_tui.health.conditions.windows import rolling
 from verl_tui.health.diagnoses.diagnosis import (
-    BlockDiagnosis,
-    BlockFinding,
-    BlockInputs,
+    InBlocks,
+    Onset,
+    Onsets,
+    Told,
+    diagnosis,
     went,
 )
 from verl_tui.health.finding import number
-from verl_tui.health.learnt import is_solved
 from verl_tui.health.limits import known_response_limit, v1_trainer
+from verl_tui.health.reward import SOLVED, gaining_components
 from verl_tui.indicators import validation_keys
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from verl_tui.health.blocks import Block, BlockHistory
-    from verl_tui.health.conditions.windows import Flags
+    from verl_tui.health.blocks import Blocks
+    from verl_tui.health.conditions.windows import Flags, Numbers, Places
+    from verl_tui.health.guide import Rule
     from verl_tui.health.rule_context import RuleContext
 
 _REWARD, _LENGTH, _SCORES = 0, 1, 2
@@ -83,199 +81,172 @@ _FALL = 0.1
 """The reward must have lost a tenth of its size: heuristic."""
 
 
-class _Course(NamedTuple):
-    """Levels of a score before and after responses shrank."""
-
-    column: int
-    first: float
-    """Its level at the run's beginning."""
-    before: float
-    """Its level before responses shrank."""
-    now: float
-    error: float
-    """Standard error of a difference between two of them."""
-
-    @property
-    def has_gained(self) -> bool:
-        """Return whether it lies above its beginning."""
-        gain = self.now - self.first
-        size = max(abs(self.first), abs(self.now))
-        return gain > 0 and gain >= max(_GAIN * size, _SURE_GAIN * self.error)
-
-    @property
-    def has_fallen(self) -> bool:
-        """Return whether it lost much as responses shrank."""
-        loss = self.before - self.now
-        size = max(abs(self.before), abs(self.now))
-        return loss > 0 and loss >= max(_LOSS * size, _SURE_LOSS * self.error)
-
-
-class LengthCollapse(BlockDiagnosis):
-    """Length is down to a quarter of its beginning as a score falls, or to less while none
-    gains.
+@diagnosis("length-collapse", "response_length", "reward")
+def length_collapse(context: RuleContext, _: Rule) -> InBlocks:
+    """Find length that is down to a quarter of its beginning as a score falls, or to less while
+    none gains.
     """
+    names = ("response_length", "reward")
+    length, reward = map(context.indicators.__getitem__, names)
+    # all scores that short responses may gain or lose
+    validations = validation_keys(context.run.keys)[:_MOST]
+    parts = gaining_components(context.run, reward)[:_MOST]
+    keys = (reward, length, *validations, *parts)
+    return InBlocks(keys, _find_collapse, len(validations), size=5, needs=_OPENING)
 
-    RULE = "length-collapse"
-    requires: ClassVar[tuple[str, ...]] = ("response_length", "reward")
-    size: ClassVar[int] = 5
-    needs: ClassVar[int] = _OPENING
 
-    def inputs(self, context: RuleContext) -> BlockInputs | str:
-        """Look at the reward, the length, and at all scores that short responses may gain or
-        lose.
-        """
-        length, reward = map(context.indicators.__getitem__, self.requires)
-        validations = validation_keys(context.run.keys)[:_MOST]
-        parts = gaining_components(context.run, reward)[:_MOST]
-        return BlockInputs((reward, length, *validations, *parts), len(validations))
+def _find_collapse(blocks: Blocks, of: InBlocks) -> Onsets:
+    length = blocks.levels[_LENGTH]
+    opening = max(blocks[:_OPENING].known(_LENGTH), default=0.0)
+    left = rolling(length, _LASTS, np.maximum) / opening if opening >= _TINY else length
+    is_short: Flags = (left <= _BACK) & (opening >= _TINY)
+    places = np.flatnonzero(is_short)
+    every = np.arange(len(blocks))
+    long = np.maximum.accumulate(np.where(length >= _NEAR * opening, every, 0))
+    columns = [_REWARD, *range(_SCORES, len(of.keys))]
+    courses = [_course(blocks, i, places, long[places] + 1) for i in columns]
+    gained, fallen = (np.array([one[at] for one in courses]) for at in range(2))
+    validated = slice(1, 1 + of.of)
+    # Short responses serve the task: validation gains, or another score while none falls.
+    serves = np.logical_or.reduce((gained & ~fallen)[validated])
+    now = courses[0].now
+    solved = (blocks.lowest[_REWARD] >= 0) & (blocks.highest[_REWARD] <= 1)
+    solved = solved[places] & (now >= SOLVED)
+    falls = np.logical_or.reduce(fallen)
+    serves |= ~falls & (np.logical_or.reduce(gained) | solved)
+    lasts, begins = is_short, np.zeros(len(blocks), bool)
+    lasts[places[serves]] = False
+    begins[places] = left[places] <= np.where(falls, _LEFT, _LITTLE)
 
-    def may_begin(self, blocks: BlockHistory) -> Flags:
-        """Return where responses are short enough."""
-        length = blocks.levels(_LENGTH)
-        found: Flags = length <= _LEFT * np.fmax.reduce(length[:_OPENING])
-        return found
-
-    def judge_blocks(self, blocks: BlockHistory) -> BlockFinding | None:
-        """Compare the newest blocks with the run's beginning."""
-        opening = max(blocks[:_OPENING].known(_LENGTH), default=0.0)
-        newest = blocks[-_LASTS:].known(_LENGTH)
-        if opening < _TINY or len(newest) < _LASTS:
-            return None
-        left = max(newest) / opening
-        is_new = self.newest is None
-        if left > (_LEFT if is_new else _BACK):
-            return None
-        is_long = blocks.levels(_LENGTH) >= _NEAR * opening
-        long = int(np.flatnonzero(is_long).max(initial=0))
-        scores = (_REWARD, *range(_SCORES, len(self.keys)))
-        courses = [*filter(None, (_course(blocks, i, long) for i in scores))]
-        fallen = next(filter(attrgetter("has_fallen"), courses), None)
-        is_much = fallen is not None or not is_new or left <= _LITTLE
-        if not is_much or self._is_explained(blocks, courses, fallen):
-            return None
-        return self._told(blocks, self.began(blocks[long].last), opening, fallen)
-
-    def _told(
-        self, blocks: BlockHistory, since: int, opening: float, fallen: _Course | None
-    ) -> BlockFinding:
-        now = blocks[-_LASTS:].known(_LENGTH)[-1]
+    def told(at: int, since: int) -> Told:
+        k = int(np.searchsorted(places, at))
         fell, beside = "no score gained", []
-        if fallen is not None:
-            score = self.keys[fallen.column]
-            way = f"from {number(fallen.before)} to {number(fallen.now)}"
+        if falls[k]:
+            i = int(fallen[:, k].argmax())
+            course, score = courses[i], of.keys[columns[i]]
+            way = f"from {number(course.before[k])} to {number(course.now[k])}"
             fell = f"{score} fell {way} with their length"
             beside = [f"{score}: {way} since step {since}"]
-        return self.told(
-            since,
-            self.keys[_LENGTH],
-            beside,
-            opening=opening,
-            now=now,
-            left=now / opening,
-            fell=fell,
-        )
+        known = float(length[at])
+        facts = {
+            "opening": opening,
+            "now": known,
+            "left": known / opening,
+            "fell": fell,
+        }
+        return Told(facts, beside, since=since, key=of.keys[_LENGTH])
 
-    def _is_explained(
-        self, blocks: BlockHistory, courses: Sequence[_Course], fallen: _Course | None
-    ) -> bool:
-        """Return whether short responses serve the task: validation gains, or another score while
-        none falls.
-        """
-        validations = range(_SCORES, _SCORES + self.depends_on)
-        gained = [one for one in courses if one.has_gained]
-        if any(one.column in validations and not one.has_fallen for one in gained):
-            return True
-        reach = blocks.reach(_REWARD)
-        return fallen is None and (
-            bool(gained)
-            or any(
-                one.column == _REWARD and is_solved(one.now, *reach) for one in courses
-            )
-        )
+    brink = blocks.last[long]
+    return Onsets(begins & lasts, lambda at: Onset(int(brink[at]), lasts, told))
 
 
-def _course(blocks: BlockHistory, i: int, long: int) -> _Course | None:
-    """Return how a score went, None where too little of it is known before responses shrank, or
-    since.
+class _Course(NamedTuple):
+    """How a score went at some places."""
+
+    gained: Flags
+    """Whether it lies above its level at the run's beginning."""
+    fallen: Flags
+    """Whether it lost much as responses shrank."""
+    before: Numbers
+    """Its level before responses shrank."""
+    now: Numbers
+
+
+def _course(blocks: Blocks, i: int, places: Places, ends: Places) -> _Course:
+    """Return how a score went; nothing is known of it where there are too few levels before
+    responses shrank, or since.
 
     Args:
-        blocks: All blocks so far.
+        blocks: All blocks.
         i: Column of the score.
-        long: Place of the last block in which responses were still long.
+        places: Where to look.
+        ends: Behind the last block up to each of these in which responses were still long.
     """
-    end = long + 1
-    first = blocks[: min(end, _LOOKED_AT)].known(i)[:_LEVEL]
-    before = blocks[max(0, end - _LOOKED_AT) : end].known(i)[-_LEVEL:]
-    since = blocks[max(end, len(blocks) - _LOOKED_AT) :].known(i)[-_LEVEL:]
-    newest = blocks[-_LOOKED_AT:].known(i)
-    if not first or not before or not since or len(newest) <= _LEVEL:
-        return None
-    error = noise(newest) * math.sqrt(1 / min(len(first), len(before)) + 1 / len(since))
-    return _Course(i, fmean(first), fmean(before), fmean(since), error)
+    levels = blocks.levels[i]
+    is_known = ~np.isnan(levels)
+    until = np.append(0, np.cumsum(is_known))
+    known = levels[is_known]
+    sums = np.append(0, np.cumsum(known.astype(np.longdouble)))
+    behind = places + 1
+
+    def mean(start: Places, stop: Places) -> tuple[Places, Numbers]:
+        low, high = until[start], until[stop]
+        low = np.maximum(low, high - _LEVEL)
+        return high - low, ((sums[high] - sums[low]) / (high - low)).astype(float)
+
+    with np.errstate(invalid="ignore", divide="ignore"):
+        first_ones = np.minimum(until[np.minimum(ends, _LOOKED_AT)], _LEVEL)
+        first = (sums[first_ones] / first_ones).astype(float)
+        before_ones, before = mean(np.maximum(0, ends - _LOOKED_AT), ends)
+        start = np.maximum(0, behind - _LOOKED_AT)
+        now_ones, now = mean(np.maximum(ends, start), behind)
+        least = np.minimum(first_ones, before_ones)
+        seen = until[behind] - until[start]
+        noise = noises(known, seen, until[behind])
+        error = noise * np.sqrt(1 / least + 1 / now_ones)
+    now = np.where((least > 0) & (seen > _LEVEL), now, np.nan)
+    size = np.maximum(abs(first), abs(now))
+    gained = now - first >= np.maximum(_GAIN * size, _SURE_GAIN * error)
+    size = np.maximum(abs(before), abs(now))
+    fallen = before - now >= np.maximum(_LOSS * size, _SURE_LOSS * error)
+    return _Course(gained & (now > first), fallen & (now < before), before, now)
 
 
-class LengthExplosion(BlockDiagnosis):
-    """Length climbs to the limit, the truncated share climbs, the reward falls."""
+@diagnosis("length-explosion", "response_length", "reward")
+def length_explosion(context: RuleContext, _: Rule) -> InBlocks | str:
+    """Find length that climbs to the limit, as the truncated share climbs and the reward falls."""
+    names = ("response_length", "reward")
+    length, reward = map(context.indicators.__getitem__, names)
+    # The v1 trainer's share is that of the longest response, not of the limit.
+    is_v1 = v1_trainer(context.run)
+    cut = None if is_v1 else context.indicators.get("truncated_share")
+    limit = known_response_limit(context.run, context.guide)
+    if cut is None and limit is None:
+        return "neither a limit of response length nor a truncated share is known"
+    return InBlocks(
+        (length, reward, cut), _find_explosion, limit and limit.value, needs=5
+    )
 
-    RULE = "length-explosion"
-    requires: ClassVar[tuple[str, ...]] = ("response_length", "reward")
-    needs: ClassVar[int] = 5
 
-    def inputs(self, context: RuleContext) -> BlockInputs | str:
-        """Return length, truncated share and reward, and the limit if it is known."""
-        length, reward = map(context.indicators.__getitem__, self.requires)
-        # The v1 trainer's share is that of the longest response, not of the limit.
-        cut = None
-        if not v1_trainer(context.run):
-            cut = context.indicators.get("truncated_share")
-        limit = known_response_limit(context.run, context.guide)
-        if cut is None and limit is None:
-            return "neither a limit of response length nor a truncated share is known"
-        return BlockInputs((length, reward, cut), limit and limit.value)
+def _find_explosion(blocks: Blocks, of: InBlocks) -> Onsets:
+    limit: float | None = of.of
+    length, _, cut = blocks.levels
+    is_near = length >= _NEAR_LIMIT * (np.inf if limit is None else limit)
+    lasts = np.where(np.isnan(cut), is_near, cut >= _CUT)
 
-    def may_begin(self, blocks: BlockHistory) -> Flags:
-        """Return where responses are long enough."""
-        length = blocks.levels(0)
-        return last_known(length) >= _CLIMB * lately(length, _LAGS[-1])
-
-    def judge_blocks(self, blocks: BlockHistory) -> BlockFinding | None:
-        """Compare the newest blocks with earlier ones."""
-        if self.newest is not None and self._stays(blocks[-1]):
-            return self._told(blocks.since(self.newest.since))
+    def at(place: int) -> Onset | None:
         for lag in _LAGS:
-            stretch = blocks[-lag:]
-            if len(stretch) == lag and _explodes(stretch, self.depends_on):
-                return self._told(_climb(stretch))
+            stretch = blocks[max(0, place + 1 - lag) : place + 1]
+            if len(stretch) == lag and _explodes(stretch, limit):
+                return Onset(_foot(stretch), lasts, told)
         return None
 
-    def _stays(self, block: Block) -> bool:
-        length, _, cut = block.levels
-        if not math.isnan(cut):
-            return cut >= _CUT
-        limit = self.depends_on
-        return limit is not None and length >= _NEAR_LIMIT * limit
-
-    def _told(self, stretch: BlockHistory) -> BlockFinding:
+    def told(place: int, since: int) -> Told:
+        stretch = blocks[: place + 1].since(since)
         length, reward, cut = known = [stretch.known(i) for i in range(3)]
-        first, last = stretch[0].last, stretch[-1].last
-        limit, shares = self.depends_on, ""
+        first, last = int(stretch.last[0]), int(stretch.last[-1])
+        shares = ""
         if cut:
             shares = f", truncated share from {number(cut[0])} to {number(cut[-1])}"
-        figures = zip(self.keys, known, strict=True)
-        return self.told(
-            first,
-            self.keys[0],
+        figures = zip(of.keys, known, strict=True)
+        return Told(
+            {
+                "begun": length[0],
+                "now": length[-1],
+                "limit": "" if limit is None else f" of {number(limit)}",
+                "shares": shares,
+                "best": max(reward),
+                "reward": reward[-1],
+            },
             [went(key, one, first, last) for key, one in figures if one],
-            begun=length[0],
-            now=length[-1],
-            limit="" if limit is None else f" of {number(limit)}",
-            shares=shares,
-            best=max(reward),
-            reward=reward[-1],
+            since=first,
+            key=of.keys[0],
         )
 
+    return Onsets(last_known(length) >= _CLIMB * lately(length, _LAGS[-1]), at)
 
-def _explodes(stretch: BlockHistory, limit: float | None) -> bool:
+
+def _explodes(stretch: Blocks, limit: float | None) -> bool:
     length = stretch.known(0)
     if len(length) < 4 or length[-1] < _CLIMB * length[0]:
         return False
@@ -284,7 +255,7 @@ def _explodes(stretch: BlockHistory, limit: float | None) -> bool:
     return _reaches_limit(stretch, limit) and _reward_falls(stretch)
 
 
-def _reaches_limit(stretch: BlockHistory, limit: float | None) -> bool:
+def _reaches_limit(stretch: Blocks, limit: float | None) -> bool:
     """Return whether more responses are cut or, where that is unknown, they are near the limit."""
     cut = stretch.known(2)
     if len(cut) >= 4:
@@ -292,25 +263,23 @@ def _reaches_limit(stretch: BlockHistory, limit: float | None) -> bool:
     return limit is not None and stretch.known(0)[-1] >= _NEAR_LIMIT * limit
 
 
-def _reward_falls(stretch: BlockHistory) -> bool:
+def _reward_falls(stretch: Blocks) -> bool:
     """Return whether the reward falls over the stretch, or since its highest level in it."""
     reward = stretch.known(1)
     if len(reward) < 4:
         return False
-    if stretch.moves(1, _FALL_T, _FALL):
+    size = max(map(abs, reward))
+    line = stretch.course(1)
+    if line.t <= _FALL_T and -line.change >= _FALL * size:
         return True
-    highest, size = max(reward), max(map(abs, reward))
+    highest = max(reward)
     since_highest = stretch[reward.index(highest) :]
-    return (
-        highest - reward[-1] >= 2 * _FALL * size
-        and since_highest.course(1).t <= _FALL_T
-    )
+    is_low = highest - reward[-1] >= 2 * _FALL * size
+    return is_low and since_highest.course(1).t <= _FALL_T
 
 
-def _climb(stretch: BlockHistory) -> BlockHistory:
-    """Return a stretch from the last block on in which length had not begun to climb."""
+def _foot(stretch: Blocks) -> int:
+    """Return the last step at which length had not begun to climb."""
     length = stretch.known(0)
     foot = length[0] + _FOOT * (length[-1] - length[0])
-    return stretch[
-        max(i for i, block in enumerate(stretch) if block.levels[0] <= foot) :
-    ]
+    return int(stretch.last[stretch.levels[0] <= foot][-1])

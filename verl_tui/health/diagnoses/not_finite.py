@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import math
 from bisect import bisect_left, bisect_right
-from collections import deque
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 
 import numpy as np
 
 from verl_tui.health.conditions.condition import KEPT_BREACHES, Breach
-from verl_tui.health.diagnoses.diagnosis import Diagnosis
+from verl_tui.health.diagnoses.diagnosis import FindingHistory, Told, diagnosis
 from verl_tui.patterns import NamePattern
 from verl_tui.words import counted
 
@@ -18,10 +17,12 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
     from verl_tui.health.conditions.windows import Flags, Places
-    from verl_tui.health.finding import Finding
+    from verl_tui.health.guide import Rule
     from verl_tui.health.rule_context import RuleContext
     from verl_tui.runs.run import Run
     from verl_tui.runs.series import Series
+
+    _Points: TypeAlias = tuple[Sequence[int], Sequence[float]]
 
 _NEEDED = ("reward", "policy_loss", "grad_norm")
 """Indicators that every training has: if one of these never had a number, it is broken, too."""
@@ -42,23 +43,6 @@ _MOST_NAMED = 8
 """Metrics named one by one; when an update breaks, dozens break with it."""
 
 
-class _BrokenStretch(NamedTuple):
-    """Broken points with no pause between them longer than the window."""
-
-    first: int
-    last: int
-    """Steps."""
-    lasts: bool
-    """Whether it still counts."""
-
-
-class _GappedSeries(NamedTuple):
-    """A metric with nan where it was left out."""
-
-    steps: Sequence[int]
-    values: Sequence[float]
-
-
 class _BrokenPoints(NamedTuple):
     """Where one metric is broken: not finite, though it has values."""
 
@@ -72,20 +56,21 @@ class _BrokenPoints(NamedTuple):
     """Newest points that count."""
 
     @property
-    def stretches(self) -> list[_BrokenStretch]:
-        """The stretches, oldest first; the newest point, which may still change, is its own."""
+    def stretches(self) -> list[tuple[int, int, bool]]:
+        """Broken points with no pause between them longer than the window, oldest first: the first
+        and the last step, and whether it still counts. The newest point, which may still change, is
+        its own.
+        """
         count = len(self.steps) - 1
         if self.places is None:
             return []
         settled = self.places[self.places < count]
         pauses = np.flatnonzero(np.diff(settled) > self.window) + 1
         parts = [*np.split(settled, pauses), self.places[len(settled) :]]
+        ends = [(one[0], one[-1]) for one in parts if len(one)]
         return [
-            _BrokenStretch(
-                self.steps[one[0]], self.steps[one[-1]], count - one[-1] < self.window
-            )
-            for one in parts
-            if len(one)
+            (self.steps[first], self.steps[last], bool(count - last < self.window))
+            for first, last in ends
         ]
 
     @property
@@ -98,7 +83,7 @@ class _BrokenPoints(NamedTuple):
     @property
     def since(self) -> int:
         """First step of the stretch of broken points that still counts."""
-        lasting = (one.first for one in self.stretches if one.lasts)
+        lasting = (first for first, _, lasts in self.stretches if lasts)
         return next(lasting, self.steps[-1])
 
     @property
@@ -130,105 +115,100 @@ def _broken_places(odd: Flags, *, needed: bool) -> Places | None:
     return np.flatnonzero(odd & np.logical_or.accumulate(~odd))
 
 
-class NotFinite(Diagnosis):
-    """A metric had a finite value and is, or was among the newest points, not finite."""
-
-    RULE = "not-finite"
-
-    def look(self, context: RuleContext) -> Finding | str | None:
-        """Find metrics that broke."""
-        keys = context.run.keys
-        read = self._read_all(context)
-        self.breaches = deque(_breaches(read, self.rule.window), KEPT_BREACHES)
-        if not keys:
-            return "the log has no numbers yet"
-        if sum(one.places is None for one in read) == len(keys):
-            return "no metric ever had a value"
-        broken = [one for one in read if one.recent]
-        return self._finding(broken) if broken else None
-
-    def _finding(self, broken: list[_BrokenPoints]) -> Finding:
-        broken.sort(key=lambda one: (math.isfinite(one.newest), one.since))
-        worst, *others = broken
-        is_told = worst.since in worst.recent[:_MOST_STEPS]
-        alike = f"; the same holds for {counted(len(others), 'other metric')}"
-        return self.finding(
-            {
-                "was": "was" if math.isfinite(worst.newest) else "is",
-                "where": worst.words,
-                "first": "" if is_told else f", first at step {worst.since}",
-                "others": alike if others else "",
-            },
-            _evidence(broken),
-            since=worst.since,
-            step=max(one.steps[-1] for one in broken),
-            key=worst.key,
-        )
-
-    def _read_all(self, context: RuleContext) -> list[_BrokenPoints]:
-        """Read the metrics that may be broken, and those that were left out at some steps."""
-        series = {key: context.run.series(key) for key in self._odd(context)}
-        return [
-            self._read(context, key, points)
-            for key, points in {**series, **_left_out(context)}.items()
-            if points is not None
-        ]
-
-    def _odd(self, context: RuleContext) -> Sequence[str]:
-        """Return the keys that may be broken.
-
-        A part of the reward has no mean where no sample of the batch had it (TRL: a reward function
-        returns None for what it does not apply to): beside a total that is always a number it is no
-        fault.
-        """
-        odd = context.run.odd
-        reward = context.run.indicators.get("reward")
-        if reward is None or not odd:
-            return odd
-        total = context.run.series(reward) if reward in odd else None
-        if total is not None and self._read(context, reward, total).stretches:
-            return odd
-        return [key for key in odd if _PART.fullmatch(key) is None]
-
-    def _read(
-        self, context: RuleContext, key: str, series: Series | _GappedSeries
-    ) -> _BrokenPoints:
-        length = len(series.steps)
-        if context.end is not None:
-            length = bisect_right(series.steps, context.end)
-        steps, values = series.steps[:length], np.array(series.values[:length])
-        needed = key in _needed(context.run)
-        places = _broken_places(~np.isfinite(values), needed=needed)
-        newest = values[-1] if length else math.nan
-        return _BrokenPoints(key, steps, newest, places, self.rule.window)
+@diagnosis("not-finite")
+def not_finite(context: RuleContext, rule: Rule) -> FindingHistory:
+    """Find metrics that had a finite value and are, or were among the newest points, not finite."""
+    keys = context.run.keys
+    read = _read_all(context, rule.window)
+    broken = [one for one in read if one.recent]
+    now = _told(broken) if broken else None
+    if not keys:
+        now = "the log has no numbers yet"
+    elif sum(one.places is None for one in read) == len(keys):
+        now = "no metric ever had a value"
+    return FindingHistory(now, _breaches(read, rule.window)[-KEPT_BREACHES:])
 
 
-def _left_out(context: RuleContext) -> Mapping[str, _GappedSeries]:
+def _told(broken: list[_BrokenPoints]) -> Told | str | None:
+    broken.sort(key=lambda one: (math.isfinite(one.newest), one.since))
+    worst, *others = broken
+    is_told = worst.since in worst.recent[:_MOST_STEPS]
+    alike = f"; the same holds for {counted(len(others), 'other metric')}"
+    return Told(
+        {
+            "was": "was" if math.isfinite(worst.newest) else "is",
+            "where": worst.words,
+            "first": "" if is_told else f", first at step {worst.since}",
+            "others": alike if others else "",
+        },
+        _evidence(broken),
+        since=worst.since,
+        step=max(one.steps[-1] for one in broken),
+        key=worst.key,
+    )
+
+
+def _read_all(context: RuleContext, window: int) -> list[_BrokenPoints]:
+    """Read the metrics that may be broken, and those that were left out at some steps."""
+    needed = _needed(context.run)
+    found = {**_odd(context, window), **_left_out(context, needed)}
+    return [
+        _read(context, key, points, window, needed=key in needed)
+        for key, points in found.items()
+    ]
+
+
+def _odd(context: RuleContext, window: int) -> Mapping[str, _Points]:
+    """Return the metrics that may be broken.
+
+    A part of the reward has no mean where no sample of the batch had it (TRL: a reward function
+    returns None for what it does not apply to): beside a total that is always a number it is no
+    fault.
+    """
+    run = context.run
+    series = {key: run.series(key) for key in run.odd}
+    odd = {key: (one.steps, one.values) for key, one in series.items() if one}
+    reward = run.indicators.get("reward")
+    total = odd.get(reward or "")
+    if reward is None or (
+        total is not None
+        and _read(context, reward, total, window, needed=True).stretches
+    ):
+        return odd
+    return {key: one for key, one in odd.items() if _PART.fullmatch(key) is None}
+
+
+def _read(
+    context: RuleContext, key: str, points: _Points, window: int, *, needed: bool
+) -> _BrokenPoints:
+    steps, values = points
+    length = len(steps)
+    if context.end is not None:
+        length = bisect_right(steps, context.end)
+    known = np.array(values[:length])
+    places = _broken_places(~np.isfinite(known), needed=needed)
+    newest = known[-1] if length else math.nan
+    return _BrokenPoints(key, steps[:length], newest, places, window)
+
+
+def _left_out(context: RuleContext, needed: set[str]) -> Mapping[str, _Points]:
     """Return metrics that Hugging Face's TensorBoard files lack at some steps, with nan there."""
     pace = context.run.series(_PACE) if _PACE in context.run.keys else None
-    if pace is None:
-        return {}
-    found = {}
-    for key in _needed(context.run):
-        series = context.run.series(key)
-        points = _gaps(series, pace) if series is not None else None
-        if points is not None:
-            found[key] = points
-    return found
+    series = [*filter(None, map(context.run.series, needed))] if pace else []
+    gaps = {one.key: _gaps(one, pace) for one in series if pace is not None}
+    return {key: points for key, points in gaps.items() if points is not None}
 
 
-def _gaps(series: Series, pace: Series) -> _GappedSeries | None:
+def _gaps(series: Series, pace: Series) -> _Points | None:
     """Return a metric with nan where only `pace` has a point; None if it lacks none, or has its own
     steps.
     """
-    start = bisect_left(pace.steps, series.steps[0]) if len(series) else len(pace)
+    start = bisect_left(pace.steps, series.steps[0])
     # The newest step may still be incomplete.
     stop = len(pace) - 1
-    if stop - start < _KEPT_PACE:
-        return None
     newest = pace.steps[-1]
-    complete = stop - start + 1 if series.steps[-1] >= newest else stop - start
-    if len(series) >= complete:
+    complete = stop - start + (series.steps[-1] >= newest)
+    if stop - start < _KEPT_PACE or len(series) >= complete:
         return None
     steps = list(pace.steps[start:stop])
     known = dict(zip(series.steps, series.values, strict=True))
@@ -236,8 +216,7 @@ def _gaps(series: Series, pace: Series) -> _GappedSeries | None:
         return None
     if newest in known:
         steps.append(newest)
-    values = [known.get(step, math.nan) for step in steps]
-    return _GappedSeries(steps, values)
+    return steps, [known.get(step, math.nan) for step in steps]
 
 
 def _needed(run: Run) -> set[str]:

@@ -7,23 +7,22 @@ from bisect import bisect_left, bisect_right
 from statistics import median
 from typing import TYPE_CHECKING, NamedTuple
 
-from verl_tui.health.conditions.condition import Judged
+from verl_tui.health.conditions.condition import KEPT_BREACHES, Judged
 from verl_tui.health.conditions.falls import Cliff, Vanish
 from verl_tui.health.conditions.restarts import Scaled
-from verl_tui.health.diagnoses.diagnosis import Diagnosis
+from verl_tui.health.diagnoses.diagnosis import FindingHistory, Told, diagnosis
 from verl_tui.health.finding import number
 from verl_tui.health.inputs import column_of
-from verl_tui.health.learnt import learning
-from verl_tui.health.limits import kl_band, target_kl
-from verl_tui.health.suspect_settings import CAUSES, weak_kl_term
+from verl_tui.health.limits import kl_band, target_kl, weak_kl_term
+from verl_tui.health.reward import learning
 from verl_tui.indicators import INDICATORS, is_home_made
 from verl_tui.means import finite
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterator, Sequence
 
     from verl_tui.health.conditions.condition import Breach
-    from verl_tui.health.finding import Finding
+    from verl_tui.health.guide import Rule
     from verl_tui.health.rule_context import RuleContext
     from verl_tui.runs.series import Series
 
@@ -144,34 +143,28 @@ def _departure(
     out: int,
 ) -> _CollapseSign | None:
     """Return where a KL left its band between two steps, None where it did not."""
-    start = bisect_left(series.steps, stretch[0])
-    stop = bisect_right(series.steps, stretch[1])
-    before = (
-        max(0, start - _BEFORE),
-        min(start + _PAST, bisect_left(series.steps, edge)),
-    )
-    limit, threshold = _limits(
-        context, indicator, finite(series.values[slice(*before)])
-    )
-    first = _stretch(series.values[start:stop], limit, out)
+    steps, values = series.steps, series.values
+    start, stop = bisect_left(steps, stretch[0]), bisect_right(steps, stretch[1])
+    end = min(start + _PAST, bisect_left(steps, edge))
+    past = finite(values[max(0, start - _BEFORE) : end])
+    limit, threshold = _limits(context, indicator, past)
+    first = _stretch(values[start:stop], limit, out)
     if first is None:
         return None
     first += start
-    raised = series.steps[first + out - 1]
+    raised = steps[first + out - 1]
     # It may have left earlier; but what was out long before has nothing to do with the cliff.
     earliest = max(0, first - _LONG_OUT)
-    while first > earliest and series.values[first - 1] > limit:
+    while first > earliest and values[first - 1] > limit:
         first -= 1
     if first == earliest > 0:
         return None
-    top = max(finite(series.values[first:stop]))
-    past = finite(series.values[max(0, first - _BEFORE) : first])
-    usual = median(past or [0.0])
+    top = max(finite(values[first:stop]))
+    usual = median(finite(values[max(0, first - _BEFORE) : first]) or [0.0])
     label = INDICATORS[indicator].label
-    times = f"{number(top / threshold)} ×"
-    since = f"from step {series.steps[first]}"
+    times, since = f"{number(top / threshold)} ×", f"from step {steps[first]}"
     return _CollapseSign(
-        series.steps[first],
+        steps[first],
         raised,
         _is_far(series.key, top, usual, threshold),
         f"{label} {times} its threshold {since}",
@@ -223,24 +216,20 @@ def _loops(context: RuleContext, stretch: tuple[int, int]) -> Sequence[_Collapse
     series = context.run.series(key) if key else None
     if series is None:
         return ()
-    start = bisect_left(series.steps, stretch[0])
-    stop = bisect_right(series.steps, stretch[1])
+    steps, values = series.steps, series.values
+    start, stop = bisect_left(steps, stretch[0]), bisect_right(steps, stretch[1])
     begin = max(0, start - _BEFORE)
-    earlier = series.values[begin:start]
-    if median(earlier or [0.0]) > _REPETITION:
+    if median(values[begin:start] or [0.0]) > _REPETITION:
         return ()  # they did so long before
-    values = series.values[begin:stop]
-    usual = _usual_repetition(values)
+    usual = _usual_repetition(values[begin:stop])
     least = max(_REPETITION, 2 * usual)
-    first = next((i for i in range(start, stop) if series.values[i] > least), None)
+    first = next((i for i in range(start, stop) if values[i] > least), None)
     if first is None:
         return ()
-    found = series.values[first:stop]
-    step = series.steps[first]
+    found, step = values[first:stop], steps[first]
     sign = f"samples loop from step {step}"
     much = f"{max(found):.0%} of their text repeats itself, {usual:.0%} before ({key})"
-    lasts = median(found) > least
-    return [_CollapseSign(step, step, lasts, sign, f"{sign}: {much}")]
+    return [_CollapseSign(step, step, median(found) > least, sign, f"{sign}: {much}")]
 
 
 def _usual_repetition(values: Sequence[float]) -> float:
@@ -270,89 +259,76 @@ _OF_FEW = _Surroundings(4 * _FEW_BEFORE, 2 * _FEW_BEFORE)
 _OF_ONE = _OF_FEW._replace(out=1)
 
 
-class PolicyCollapse(Diagnosis):
-    """A cliff in the reward, with a KL out of its band or samples that repeat themselves."""
+@diagnosis("policy-collapse")
+def policy_collapse(context: RuleContext, rule: Rule) -> FindingHistory | str:
+    """Find a cliff in the reward with a KL out of its band or samples that repeat themselves; else
+    a KL that needs no fall.
+    """
+    reward = context.run.indicator("reward")
+    if reward is None:
+        return "the log has no reward"
+    has_kl = {"policy_kl", "reference_kl"} & context.indicators.keys()
+    if not has_kl and context.first_key(_LOOPS) is None:
+        return "the log has no KL and no samples"
+    falls: list[Judged] = []
+    breaches, now = _jump(context)
+    points, step = column_of([reward], context.end)
+    for around, condition in _watches(rule.threshold):
+        watch = Judged(condition, points)
+        known = _collapses(watch, context, reward, around)
+        breaches += known.values()
+        if watch.open is not None and watch.open.since in known:
+            falls.append(watch)
+    if falls:
+        now = _fallen(context, reward, falls[0], step)
+    elif now is None and not watch.has_enough:
+        now = f"needs {watch.condition.needs} points, has {watch.seen}"
+    return FindingHistory(now, [*_different(breaches)][-KEPT_BREACHES:])
 
-    RULE = "policy-collapse"
 
-    def look(self, context: RuleContext) -> Finding | str | None:
-        """Look for a fall, then for a KL or samples that show it to be the policy's fault; else for
-        a KL that needs no fall.
-        """
-        reward = context.run.indicator("reward")
-        if reward is None:
-            return "the log has no reward"
-        has_kl = {"policy_kl", "reference_kl"} & context.indicators.keys()
-        if not has_kl and context.first_key(_LOOPS) is None:
-            return "the log has no KL and no samples"
-        falls: list[Judged] = []
-        collapses: list[Breach] = []
-        points, step = column_of([reward], context.end)
-        for around, condition in _watches(self.rule.threshold):
-            watch = Judged(condition, points)
-            known = _collapses(watch, context, reward, around)
-            collapses += known.values()
-            if watch.open is not None and watch.open.since in known:
-                falls.append(watch)
-        jumps, found = self._jump(context)
-        self._note([*collapses, *jumps])
-        if falls:
-            return self._fallen(context, reward, falls[0], step)
-        if found is not None or watch.has_enough:
-            return found
-        return f"needs {watch.condition.needs} points, has {watch.seen}"
+def _jump(context: RuleContext) -> tuple[list[Breach], Told | str | None]:
+    """Return where the KL to the reference jumped beyond all bounds, with the finding while it
+    stays there and the reward does not gain.
+    """
+    kl = context.run.indicator("reference_kl")
+    if kl is None:
+        return [], None
+    points, step = column_of([kl], context.end)
+    jumps = Judged(Scaled(_JUMP, _FEW_BEFORE, _JUMP_FLOOR), points)
+    breach = jumps.open
+    what = [one._replace(what=f"reference KL {one.what}") for one in jumps.breaches]
+    if breach is None or learning(context, kl.key):
+        return what, None
+    facts = {"jumped": breach.what, "newest": kl.values[-1]}
+    return what, Told(facts, case="jump", since=breach.since, step=step, key=kl.key)
 
-    def _jump(self, context: RuleContext) -> tuple[list[Breach], Finding | None]:
-        """Return where the KL to the reference jumped beyond all bounds, with the finding while it
-        stays there and the reward does not gain.
-        """
-        kl = context.run.indicator("reference_kl")
-        if kl is None:
-            return [], None
-        points, step = column_of([kl], context.end)
-        jumps = Judged(Scaled(_JUMP, _FEW_BEFORE, _JUMP_FLOOR), points)
-        breach = jumps.open
-        what = [one._replace(what=f"reference KL {one.what}") for one in jumps.breaches]
-        if breach is None or learning(context, kl.key):
-            return what, None
-        return what, self.finding(
-            {"jumped": breach.what, "newest": kl.values[-1]},
-            CAUSES["drift"](context.run),
-            case="jump",
-            since=breach.since,
-            step=step,
-            key=kl.key,
-        )
 
-    def _note(self, collapses: list[Breach]) -> None:
-        self.breaches.clear()
-        until: float = -math.inf
-        for breach in sorted(collapses, key=lambda one: (one.raised, one.since)):
-            if breach.since > until:  # else several saw the same fall
-                self.begin(breach._replace(what=f"collapsed: {breach.what}"))
-                until = math.inf if breach.cleared is None else breach.cleared
+def _different(collapses: list[Breach]) -> Iterator[Breach]:
+    """Yield the breaches, of several that saw the same fall the first."""
+    until: float = -math.inf
+    for breach in sorted(collapses, key=lambda one: (one.raised, one.since)):
+        if breach.since > until:
+            yield breach._replace(what=f"collapsed: {breach.what}")
+            until = math.inf if breach.cleared is None else breach.cleared
 
-    def _fallen(
-        self, context: RuleContext, reward: Series, watch: Judged, step: int | None
-    ) -> Finding:
-        """Return the finding of the fall that holds."""
-        assert watch.open is not None
-        assert watch.spell is not None
-        edge = watch.open.since
-        facts = watch.spell.facts
-        signs, shown = _signs_of(context, reward, edge)
-        return self.finding(
-            {
-                "level": facts["level"],
-                "foot": facts.get("foot", reward.values[-1]),
-                "signs": signs,
-            },
-            [*shown, *CAUSES["drift"](context.run)],
-            case="kl-term" if weak_kl_term(context.run) else "",
-            since=edge,
-            step=step,
-            key=reward.key,
-        )
+
+def _fallen(
+    context: RuleContext, reward: Series, watch: Judged, step: int | None
+) -> Told:
+    """Return the fall that holds."""
+    assert watch.open is not None
+    assert watch.spell is not None
+    edge, facts = watch.open.since, watch.spell.facts
+    signs, shown = _signs_of(context, reward, edge)
+    foot = facts.get("foot", reward.values[-1])
+    return Told(
+        {"level": facts["level"], "foot": foot, "signs": signs},
+        shown,
+        case="kl-term" if weak_kl_term(context.run) else "",
+        since=edge,
+        step=step,
+        key=reward.key,
+    )
 
 
 def _watches(share: float) -> Sequence[tuple[_Surroundings, Cliff | Vanish]]:

@@ -2,20 +2,25 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import TYPE_CHECKING, NamedTuple
 
-from verl_tui.health.components import gaining_components
 from verl_tui.health.conditions.condition import Judged
 from verl_tui.health.conditions.spread import Shift
-from verl_tui.health.diagnoses.diagnosis import Diagnosis, Remark
+from verl_tui.health.diagnoses.diagnosis import FindingHistory, Remark, Told, diagnosis
 from verl_tui.health.finding import Severity
 from verl_tui.health.inputs import column_of
-from verl_tui.health.learnt import has_learnt, no_part_lost, right_or_wrong
+from verl_tui.health.reward import (
+    gaining_components,
+    has_learnt,
+    no_part_lost,
+    right_or_wrong,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from verl_tui.health.finding import Finding
+    from verl_tui.health.guide import Rule
     from verl_tui.health.rule_context import RuleContext
 
 _PAST, _LEAST, _RECENT = 30, 4, 2
@@ -24,21 +29,13 @@ left it.
 """
 
 
-class _SampleFigure(NamedTuple):
-    name: str
-    title: str
-    way: float
-    """Least change, in its own unit (shares): heuristic."""
-
-
-_FIGURES = (
-    _SampleFigure("samples/repetition", "repetition of samples", 0.2),
-    _SampleFigure("samples/ngram_entropy", "n-gram entropy of samples", -0.15),
-    _SampleFigure("val_samples/repetition", "repetition of samples in validation", 0.2),
-    _SampleFigure(
-        "val_samples/ngram_entropy", "n-gram entropy of samples in validation", -0.15
-    ),
-)
+_FIGURES = {
+    "samples/repetition": ("repetition of samples", 0.2),
+    "samples/ngram_entropy": ("n-gram entropy of samples", -0.15),
+    "val_samples/repetition": ("repetition of samples in validation", 0.2),
+    "val_samples/ngram_entropy": ("n-gram entropy of samples in validation", -0.15),
+}
+"""Figure -> its title, and the least change in its own unit (shares): heuristic."""
 
 
 class _JudgedFigure(NamedTuple):
@@ -59,73 +56,70 @@ _NO_PART_LOST = (
 )
 
 
-class Repetition(Diagnosis):
-    """Repetition rate up, or n-gram entropy down, far beyond their usual spread; information where
-    answers had become better, or where a reward of several parts had gained without losing any.
+@diagnosis("repetition")
+def repetition(context: RuleContext, rule: Rule) -> FindingHistory | str:
+    """Find a repetition rate up, or n-gram entropy down, far beyond their usual spread; information
+    where answers had become better, or where a reward of several parts had gained without losing
+    any.
     """
+    figures = list(_judged_figures(context))
+    if not figures:
+        return "the log has no samples"
+    judged = [one for one in figures if one.shift.has_enough]
+    if not judged:
+        most = max(one.shift.seen for one in figures)
+        return f"needs {_LEAST + _RECENT} steps with samples, has {most}"
+    breached = [one for one in judged if one.shift.open is not None]
+    # The first figure that has breaches counts: they go together.
+    known = [one.shift.breaches for one in (*breached, *judged)]
+    reward = context.indicators.get("reward")
+    parts = gaining_components(context.run, reward)
+    keys = (*map(context.names.get, _SCORED), *parts, reward)
+    remark = partial(_remark, rule.severity)
+    return FindingHistory(
+        _told(context, breached, remark(context)) if breached else None,
+        next(filter(None, known), ()),
+        remark,
+        context.revisions(keys),
+    )
 
-    RULE = "repetition"
 
-    def look(self, context: RuleContext) -> Finding | str | None:
-        """Judge repetition and n-gram entropy of the samples."""
-        figures = list(_judged_figures(context))
-        if not figures:
-            return "the log has no samples"
-        judged = [one for one in figures if one.shift.has_enough]
-        if not judged:
-            most = max(one.shift.seen for one in figures)
-            return f"needs {_LEAST + _RECENT} steps with samples, has {most}"
-        breached = [one for one in judged if one.shift.open is not None]
-        # The first figure that has breaches counts: they go together.
-        known = (one.shift.breaches for one in (*breached, *judged))
-        self.breaches = next(filter(None, known), judged[0].shift.breaches)
-        reward = context.indicators.get("reward")
-        keys = (
-            *map(context.names.get, _SCORED),
-            *gaining_components(context.run, reward),
-        )
-        scores = context.revisions((*keys, reward))
-        self.note_remarks(context, scores, self._remark)
-        if not breached:
-            return None
-        return self._finding(context, breached)
+def _told(
+    context: RuleContext, breached: Sequence[_JudgedFigure], remark: Remark
+) -> Told:
+    told = [one.shift.report(one.title, context.duration) for one in breached]
+    first, held = breached[0], [one.shift.open for one in breached]
+    return Told(
+        {"told": told[0][0] + remark.words},
+        [
+            f"{one.key}: {sentence}"
+            for one, (_, *evidence) in zip(breached, told, strict=True)
+            for sentence in evidence
+        ],
+        since=min(breach.since for breach in held if breach is not None),
+        step=first.step,
+        key=first.key,
+        severity=remark.severity,
+    )
 
-    def _finding(
-        self, context: RuleContext, breached: Sequence[_JudgedFigure]
-    ) -> Finding:
-        told = [one.shift.report(one.title, context.duration) for one in breached]
-        first, held = breached[0], [one.shift.open for one in breached]
-        severity, words = self._remark(context)
-        return self.finding(
-            {"told": told[0][0] + words},
-            [
-                f"{one.key}: {sentence}"
-                for one, (_, *evidence) in zip(breached, told, strict=True)
-                for sentence in evidence
-            ],
-            since=min(breach.since for breach in held if breach is not None),
-            step=first.step,
-            key=first.key,
-            severity=severity,
-        )
 
-    def _remark(self, context: RuleContext) -> Remark:
-        if _better(context):
-            return Remark(Severity.INFO, _LEARNT)
-        if no_part_lost(context):
-            return Remark(Severity.INFO, _NO_PART_LOST)
-        return Remark(self.rule.severity, "")
+def _remark(severity: Severity, context: RuleContext) -> Remark:
+    if _better(context):
+        return Remark(Severity.INFO, _LEARNT)
+    if no_part_lost(context):
+        return Remark(Severity.INFO, _NO_PART_LOST)
+    return Remark(severity, "")
 
 
 def _judged_figures(context: RuleContext) -> Iterator[_JudgedFigure]:
     """Yield the figures that the log has, each as it is now."""
-    for figure in _FIGURES:
-        key = context.names.get(figure.name)
+    for name, (title, way) in _FIGURES.items():
+        key = context.names.get(name)
         series = context.run.series(key) if key else None
         if key is not None and series is not None:
             points, step = column_of([series], context.end)
-            shift = Judged(Shift(_PAST, _LEAST, _RECENT, figure.way), points)
-            yield _JudgedFigure(key, figure.title, shift, step)
+            shift = Judged(Shift(_PAST, _LEAST, _RECENT, way), points)
+            yield _JudgedFigure(key, title, shift, step)
 
 
 def _better(context: RuleContext) -> bool:

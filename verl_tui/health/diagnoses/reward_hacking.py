@@ -5,30 +5,41 @@ worse.
 from __future__ import annotations
 
 import math
-from operator import itemgetter
-from typing import TYPE_CHECKING, ClassVar, NamedTuple
+from functools import partial
+from statistics import fmean
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
 import numpy as np
 
-from verl_tui.health.components import components, gaining_components, weights
-from verl_tui.health.conditions.trend import trends
+from verl_tui.health.blocks import following, last_known, noise
+from verl_tui.health.conditions.windows import rolling
 from verl_tui.health.diagnoses.diagnosis import (
-    BlockDiagnosis,
-    BlockFinding,
-    BlockInputs,
+    InBlocks,
+    Onset,
+    Onsets,
+    Told,
+    diagnosis,
 )
-from verl_tui.health.finding import number
-from verl_tui.health.learnt import has_learnt, right_or_wrong
-from verl_tui.health.trade_off import TradeOff, may_pay, trade_off
+from verl_tui.health.finding import filled
+from verl_tui.health.reward import (
+    components,
+    gaining_components,
+    has_learnt,
+    right_or_wrong,
+    weights,
+)
 from verl_tui.indicators import validation_keys
+from verl_tui.means import finite
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterator, Sequence
 
-    from verl_tui.health.blocks import BlockHistory
-    from verl_tui.health.conditions.trend import Trend
-    from verl_tui.health.conditions.windows import Flags
+    from verl_tui.health.blocks import Blocks
+    from verl_tui.health.conditions.windows import Flags, Places
+    from verl_tui.health.guide import Rule
     from verl_tui.health.rule_context import RuleContext
+
+    _Course: TypeAlias = "Sequence[tuple[int, int, TradeOff]]"
 
 _LAGS = (10, 20, 40)
 """Blocks over which reward and validation are compared: 100 to 400 points."""
@@ -54,10 +65,38 @@ _POORER = 0.15
 """Repetition up by a tenth, or diversity down by so much of its level, beyond doubt: heuristic."""
 
 
-class _Sign(NamedTuple):
-    words: str
-    key: str | None
-    since: int
+_FELL = "validation fell: {best} at step {best_step}, now {now}"
+_STOOD_STILL = "validation stood still ({first} at step {first_step}, {now} now)"
+_SAMPLE_SIGNS = (
+    (1, "samples repeat themselves more: {first} before, {now} now", 1),
+    (2, "samples have become more alike: {first} before, {now} now", -1),
+)
+"""Column of a figure of samples, its sign in words, and the way in which it gets worse."""
+
+
+_LEFT = 0.6
+"""Share of its best at or below which a figure has fallen: heuristic; errors measure the noise of
+small batches.
+"""
+_BACK = 0.75
+"""Share beyond which it has come back."""
+_BOTTOM = 0.15
+"""Share of a scale from −1 that a figure which is never above 0 must be down to: penalties for
+length grow with use.
+"""
+_SURE_LOSS, _SURE_RISE = 5.0, 3.0
+"""Standard errors of the fall, which is searched for in many places, and of the reward's rise
+since: heuristic.
+"""
+_LEAST_RISE = 0.05
+"""And a twentieth of the reward's size."""
+_WINDOWS = (1, 2, 4, 8)
+"""Blocks whose means are compared: few show sharp falls soon, many show noisy ones."""
+_LOOKED_AT = 60
+"""Newest blocks among which the best is sought."""
+_FEWEST = 4
+_NEAR = 0.25
+"""It began to fall where it was last within a quarter of the way from its best."""
 
 
 class _Columns(NamedTuple):
@@ -71,185 +110,338 @@ class _Columns(NamedTuple):
     """Weight of each part, None if it is unknown."""
 
 
-class RewardHacking(BlockDiagnosis):
-    """Reward up, and a part of it down; or validation down or level; or samples that repeat or
-    resemble each other.
+@diagnosis("reward-hacking", "reward")
+def reward_hacking(context: RuleContext, _: Rule) -> InBlocks | str:
+    """Find a reward that goes up, and a part of it down; or validation down or level; or samples
+    that repeat or resemble each other.
     """
+    reward = context.indicators["reward"]
+    validations = validation_keys(context.run.keys)[:_MOST_VALIDATIONS]
+    samples = (
+        context.names.get("samples/repetition"),
+        context.names.get("samples/distinct_2"),
+    )
+    parts = gaining_components(context.run, reward)[:_MOST_COMPONENTS]
+    if not validations and not any(samples) and not parts:
+        return "the log has neither validation nor samples nor parts of the reward"
+    known = weights(context.run, components(context.run.keys, reward))
+    columns = _Columns(len(validations), tuple(known.get(key) for key in parts))
+    scores = map(context.names.get, _SCORED)
+    return InBlocks((reward, *samples, *validations, *parts, *scores), _find, columns)
 
-    RULE = "reward-hacking"
-    requires: ClassVar[tuple[str, ...]] = ("reward",)
-    _seen: int = -1
-    """Number of blocks when one last showed it: a single one may be chance."""
-    _cost: TradeOff | None = None
-    """The figure at whose cost the reward rises, while that lasts."""
 
-    def inputs(self, context: RuleContext) -> BlockInputs | str:
-        """Return the reward, figures of samples, validation scores and the reward's parts."""
-        reward = context.indicators["reward"]
-        validations = validation_keys(context.run.keys)[:_MOST_VALIDATIONS]
-        samples = (
-            context.names.get("samples/repetition"),
-            context.names.get("samples/distinct_2"),
-        )
-        parts = gaining_components(context.run, reward)[:_MOST_COMPONENTS]
-        if not validations and not any(samples) and not parts:
-            return "the log has neither validation nor samples nor parts of the reward"
-        known = weights(context.run, components(context.run.keys, reward))
-        scores = map(context.names.get, _SCORED)
-        columns = _Columns(len(validations), tuple(known.get(key) for key in parts))
-        keys = (reward, *samples, *validations, *parts, *scores)
-        return BlockInputs(keys, columns)
+def _find(blocks: Blocks, of: InBlocks) -> Onsets:
+    hacking = _Hacking(blocks, of)
+    return Onsets(hacking.rises | hacking.pays, hacking.sign)
 
-    def judge_blocks(self, blocks: BlockHistory) -> BlockFinding | None:
-        """Look for what the reward costs, then over several stretches; two blocks in a row must
-        show it.
-        """
-        finding = self._costs(blocks) or self._compare(blocks)
-        if finding is None:
+
+class _Hacking:
+    """What all blocks show."""
+
+    def __init__(self, blocks: Blocks, of: InBlocks) -> None:
+        self.blocks, self.of = blocks, of
+        self.compared = [one for lag in _LAGS for one in _compare(blocks, of, lag)]
+        self.rises, self.pays = np.zeros((2, len(blocks)), bool)
+        """Where a comparison shows, and where a figure may pay for the reward."""
+        for one in self.compared:
+            self.rises[one.places] = True
+        self.costly = range(3, len(of.keys) - len(_SCORED))
+        for i in self.costly:
+            self.pays |= may_pay(blocks, i)
+        self.known: dict[int, TradeOff | None] = {}
+
+    def cost(self, at: int) -> TradeOff | None:
+        """Return the figure at whose cost the reward rises at a block."""
+        if at not in self.known:
+            found = (trade_off(self.blocks[: at + 1], i) for i in self.costly)
+            self.known[at] = next(filter(None, found), None)
+        return self.known[at]
+
+    def sign(self, at: int) -> Onset | None:
+        """Return the failure that begins at a block; a single block may be chance."""
+        before = self.cost(at - 1) if self.pays[at - 1] else None
+        if at < self.of.needs or (before is None and not self.rises[at - 1]):
             return None
-        before, self._seen = self._seen, len(blocks)
-        if before == len(blocks) - 1 or self.open is not None:
-            return finding
-        return None
+        goes_on = before is not None and before.lasts(self.blocks)[at]
+        paid = before if goes_on else self.cost(at)
+        return self.begun(at, paid) if paid is not None or self.rises[at] else None
 
-    def may_begin(self, blocks: BlockHistory) -> Flags:
-        """Return where the reward rises, with room for rounding, or a figure has lost most of its
-        best; where the reward has gaps, too.
+    def begun(self, at: int, paid: TradeOff | None) -> Onset:
+        """Return the failure that begins at a block, at the cost of a figure or by comparison."""
+        since = (paid or self.comparison(at)).since or 0
+        course = [*self.course(at, paid)]
+        lasts = self.rises.copy()
+        for place, stop, _ in course:
+            lasts[place:stop] = True
+        return Onset(since, lasts, partial(self.told, course))
+
+    def course(
+        self, at: int, paid: TradeOff | None
+    ) -> Iterator[tuple[int, int, TradeOff]]:
+        """Yield the figures at whose cost the reward rises from a block on, one after the other,
+        each with where that begins and ends.
         """
-        found = np.zeros(len(blocks), bool)
-        for lag in _LAGS:
-            ends = np.arange(lag - 1, len(blocks))
-            found[ends] |= ~(trends(blocks.levels(0), lag, ends)[1] < 0.999 * _RISE_T)
-        for i in self._costly:
-            found |= may_pay(blocks, i)
+        stop = at + 1
+        while True:
+            if paid is not None:
+                gone = np.flatnonzero(~paid.lasts(self.blocks)[at + 1 :])
+                stop = at + 1 + int(gone[0]) if len(gone) else len(self.rises)
+                yield at, stop, paid
+            at, paid = self.next_cost(stop)
+            if paid is None:
+                return
+
+    def next_cost(self, start: int) -> tuple[int, TradeOff | None]:
+        """Return where the reward rises at the cost of another figure, while a comparison shows."""
+        patience = self.of.patience
+        quiet = np.flatnonzero(rolling(~self.rises[start:], patience) == patience)
+        soon = self.pays[start : start + int(quiet[0]) + 1 if len(quiet) else None]
+        places = (start + np.flatnonzero(soon)).tolist()
+        found = ((at, self.cost(at)) for at in places)
+        return next((one for one in found if one[1]), (start, None))
+
+    def told(self, course: _Course, at: int, since: int) -> Told:  # noqa: ARG002 - none names it
+        """Return what shows at a block, by what the reward has risen at the cost of."""
+        paid = [one for place, _, one in course if place <= at][-1:]
+        if not paid or (self.rises[at] and not paid[0].lasts(self.blocks)[at]):
+            return self.comparison(at)
+        return _paid(self.blocks, self.of, paid[0], at)
+
+    def comparison(self, at: int) -> Told:
+        """Return the first comparison that shows at a block."""
+        lag, i, words, _ = next(one for one in self.compared if at in one.places)
+        stretch = self.blocks[at + 1 - lag : at + 1]
+        is_known = ~np.isnan(stretch.levels[i])
+        levels, steps = stretch.levels[i][is_known], stretch.last[is_known]
+        best, begin = int(levels.argmax()), int(stretch.last[0])
+        best_step = int(steps[best])
+        facts = {
+            "best": float(levels[best]),
+            "best_step": best_step,
+            "first": float(levels[0]),
+            "first_step": int(steps[0]),
+            "now": float(levels[-1]),
+        }
+        reward = stretch.known(0)
+        sign = filled(words, facts)
+        return Told(
+            {"begun": reward[0], "now": reward[-1], "begin": begin, "sign": sign},
+            since=best_step if words == _FELL else begin,
+            key=self.of.keys[i],
+        )
+
+
+def _paid(blocks: Blocks, of: InBlocks, paid: TradeOff, at: int) -> Told:
+    """Return what the reward rises at the cost of."""
+    now = float(blocks.levels[paid.column][at])
+    part = paid.column - 3 - of.of.validations
+    held_out = part >= 0 and of.of.weights[part] == 0
+    return Told(
+        {
+            "best": paid.best,
+            "best_step": paid.best_step,
+            "found": paid.now,
+            "now": now if math.isfinite(now) else paid.now,
+            "weight": " (weight 0)" if held_out else "",
+            "reward_then": paid.reward_then,
+        },
+        case="cost",
+        key=of.keys[paid.column],
+    )
+
+
+class _Comparison(NamedTuple):
+    """A sign that a rising reward is no improvement."""
+
+    lag: int
+    """Blocks over which it shows."""
+    column: int
+    words: str
+    """It in words, with blanks for the best, the first and the newest level and their steps."""
+    places: Places
+    """Where it shows."""
+
+
+def _compare(blocks: Blocks, of: InBlocks, lag: int) -> Iterator[_Comparison]:
+    """Yield the signs over so many blocks, the plainest first."""
+    every = np.arange(lag - 1, len(blocks))
+    low, high = blocks.lowest[0][every], blocks.highest[0][every]
+    _, gain, t = blocks.slopes(0, every, lag)
+    least = _RISE * np.maximum(high - low, abs(high + low) / 2)
+    rises = (t >= _RISE_T) & (gain >= least)
+    validations = range(3, 3 + of.of.validations)
+    # Where any validation follows, the reward stands for something.
+    for i in validations:
+        rises &= ~blocks.moves(i, every, lag, _FOLLOW_T, _FOLLOW)
+    places = every[rises]
+    # Only where both are shares a gain of the reward measures that of validation.
+    gain = np.where((low >= 0) & (high <= 1), gain, np.nan)[rises]
+    for i in validations:
+        counts, change, t = blocks.slopes(i, places, lag)
+        known = counts >= _VALIDATIONS
+        fell = known & blocks.moves(i, places, lag, _FALL_T, _FALL)
+        yield _Comparison(lag, i, _FELL, places[fell])
+        size = blocks.largest(i, places, lag)
+        least = np.where((size <= 1) & ~np.isnan(gain), _SHARE * gain, _FALL * size)
+        is_error = np.isfinite(t) & (t != 0)
+        error = np.divide(change, t, out=np.zeros(len(t)), where=is_error)
+        still = known & ~fell & (change + _SURE * abs(error) < least)
+        yield _Comparison(lag, i, _STOOD_STILL, places[still])
+    for i, words, way in _SAMPLE_SIGNS:
+        counts, change, t = blocks.slopes(i, places, lag)
+        first = following(blocks.levels[i])[places + 1 - lag]
+        worse = way * change >= (_REPEATS if way > 0 else _POORER * abs(first))
+        worse &= way * t >= _RISE_T
+        found = places[worse & (counts >= _VALIDATIONS)].tolist()
+        kept = [at for at in found if not _right(blocks[at + 1 - lag : at + 1])]
+        yield _Comparison(lag, i, words, np.array(kept, np.int64))
+
+
+def _right(stretch: Blocks) -> bool:
+    """Return whether samples have become right."""
+    scores, spreads = (stretch.levels[i].tolist() for i in (-2, -1))
+    return right_or_wrong(scores, spreads) and has_learnt(scores)
+
+
+class TradeOff(NamedTuple):
+    """A figure that pays for the rise of the reward."""
+
+    column: int
+    since: int
+    """Step at which it began to fall."""
+    best_step: int
+    best: float
+    now: float
+    reward_then: float
+
+    def lasts(self, blocks: Blocks) -> Flags:
+        """Return where the figure is still down and the reward still above its level then; where
+        either is unknown, too.
+        """
+        reward, now = blocks.levels[0], blocks.levels[self.column]
+        floor = _floor(blocks.lowest[self.column], blocks.highest[self.column])
+        found: Flags = np.isnan(now) | np.isnan(reward)
+        found |= ~(
+            (now - floor > _BACK * (self.best - floor)) | (reward <= self.reward_then)
+        )
         return found
 
-    def forget(self) -> None:
-        """Start over."""
-        super().forget()
-        self._seen = -1
-        self._cost = None
 
-    @property
-    def _costly(self) -> range:
-        """The columns that a reward may rise at the cost of."""
-        return range(3, len(self.keys) - len(_SCORED))
-
-    def _costs(self, blocks: BlockHistory) -> BlockFinding | None:
-        """Return what the reward rises at the cost of."""
-        if self._cost is None or not self._cost.lasts(blocks):
-            found = (trade_off(blocks, i) for i in self._costly)
-            self._cost = next(filter(None, found), None)
-        cost = self._cost
-        if cost is None:
-            return None
-        now = blocks[-1].levels[cost.column]
-        part = cost.column - 3 - self.depends_on.validations
-        held_out = part >= 0 and self.depends_on.weights[part] == 0
-        return self.told(
-            cost.since,
-            self.keys[cost.column],
-            case="cost",
-            best=cost.best,
-            best_step=cost.best_step,
-            found=cost.now,
-            now=now if math.isfinite(now) else cost.now,
-            weight=" (weight 0)" if held_out else "",
-            reward_then=cost.reward_then,
-        )
-
-    def _compare(self, blocks: BlockHistory) -> BlockFinding | None:
-        """Return the first sign that a rising reward is no improvement, None without one."""
-        for lag in _LAGS:
-            stretch = blocks[-lag:]
-            sign = self._sign(stretch) if len(stretch) == lag else None
-            if sign is not None:
-                reward = stretch.known(0)
-                return self.told(
-                    sign.since,
-                    sign.key,
-                    begun=reward[0],
-                    now=reward[-1],
-                    begin=stretch[0].last,
-                    sign=sign.words,
-                )
-        return None
-
-    def _sign(self, stretch: BlockHistory) -> _Sign | None:
-        low, high = stretch.reach(0)
-        line = stretch.course(0)
-        size = max(high - low, abs(high + low) / 2)
-        if line.t < _RISE_T or line.change < _RISE * size:
-            return None
-        validations = range(3, 3 + self.depends_on.validations)
-        # Where any validation follows, the reward stands for something.
-        if any(stretch.moves(i, _FOLLOW_T, _FOLLOW) for i in validations):
-            return None
-        gain = line.change if low >= 0.0 and high <= 1.0 else None
-        signs = (_validation(stretch, i, gain, self.keys[i]) for i in validations)
-        return next(filter(None, signs), None) or _samples(stretch, self.keys)
-
-
-def _validation(
-    stretch: BlockHistory, i: int, gain: float | None, key: str | None
-) -> _Sign | None:
-    """Return the sign that validation falls, or surely does not follow the reward; else None.
+def trade_off(blocks: Blocks, i: int) -> TradeOff | None:
+    """Return how far a figure has fallen while the reward rose, None where it has not, or the
+    reward has not.
 
     Args:
-        stretch: The blocks to look at.
-        i: Column of the validation score.
-        gain: What the reward has gained, where it is on validation's scale; else None.
-        key: The score's key.
+        blocks: All blocks so far; the reward is in their first column.
+        i: Column of the figure.
     """
-    points = [
-        (block.last, block.levels[i])
-        for block in stretch
-        if not math.isnan(block.levels[i])
-    ]
-    if len(points) < _VALIDATIONS:
+    low, high = blocks.reach(i)
+    floor = _floor(low, high)
+    # Most figures are near their best, which is seen at once; of a scale that ends somewhere below
+    # 0 no share is known.
+    fallen = blocks.levels[i][-1] - floor <= _LEFT * (high - floor)
+    if high <= floor or not fallen:
         return None
-    line = stretch.course(i)
-    begin, first = points[0]
-    _, now = points[-1]
-    size = max(abs(value) for _, value in points)
-    if stretch.moves(i, _FALL_T, _FALL):
-        step, best = max(points, key=itemgetter(1))
-        words = f"validation fell: {number(best)} at step {step}, now {number(now)}"
-        return _Sign(words, key, step)
-    # On another scale than the reward's it is measured by its own size.
-    least = _SHARE * gain if gain is not None and size <= 1.0 else _FALL * size
-    if line.change + _SURE * _error(line) < least:
-        words = f"validation stood still ({number(first)} at step {begin}, {number(now)} now)"
-        return _Sign(words, key, stretch[0].last)
+    newest = blocks[-_LOOKED_AT:]
+    places = np.flatnonzero(np.isfinite(newest.levels[i]))
+    levels = newest.levels[i][places].tolist()
+    if len(levels) < _FEWEST:
+        return None
+    # Where blocks hold single values, errors are known by the differences of neighbours.
+    error = _mean_error(newest, i)
+    if error is None:
+        error = noise(levels)
+    places += len(blocks) - len(newest)
+    for size in _WINDOWS:
+        least = _SURE_LOSS * error * math.sqrt(2 / size)
+        found = None
+        if len(levels) >= 2 * size:
+            found = _over_windows(blocks, i, places.tolist(), levels, size, least)
+        if found is not None:
+            return found
     return None
 
 
-def _error(line: Trend) -> float:
-    """Return the standard error of a trend's change."""
-    if line.t and math.isfinite(line.t):
-        return abs(line.change / line.t)
-    return 0.0
+def may_pay(blocks: Blocks, i: int) -> Flags:
+    """Return at which blocks `trade_off` may find a figure, or one that it has found may last."""
+    high = blocks.highest[i]
+    floor = _floor(blocks.lowest[i], high)
+    found: Flags = last_known(blocks.levels[i]) - floor <= _BACK * (high - floor)
+    return found
 
 
-def _samples(stretch: BlockHistory, keys: Sequence[str | None]) -> _Sign | None:
-    """Return the sign that samples repeat or resemble each other more; None where they do not, or
-    where they have become right.
+def _over_windows(
+    blocks: Blocks,
+    i: int,
+    places: Sequence[int],
+    levels: Sequence[float],
+    size: int,
+    least: float,
+) -> TradeOff | None:
+    """Compare the newest window of a figure with its best one.
+
+    Args:
+        blocks: All blocks so far.
+        i: Column of the figure.
+        places: The newest blocks in which it is known.
+        levels: Its levels there.
+        size: Levels a window.
+        least: Fall that is beyond noise.
     """
-    scores, spreads = (stretch.levels(i).tolist() for i in (-2, -1))
-    if right_or_wrong(scores, spreads) and has_learnt(scores):
+    reach = blocks.reach(i)
+    now = fmean(levels[-size:])
+    # No window lies above the highest level: most are ruled out by it alone.
+    highest = max(levels)
+    if highest - now < least or not _is_low(now, highest, highest, reach):
         return None
-    for i, words, way in _SAMPLE_SIGNS:
-        values, line = stretch.known(i), stretch.course(i)
-        least = _REPEATS if way > 0 else _POORER * abs(values[0] if values else 0.0)
-        is_worse = way * line.change >= least and way * line.t >= _RISE_T
-        if len(values) >= _VALIDATIONS and is_worse:
-            change = f"{number(values[0])} before, {number(values[-1])} now"
-            return _Sign(f"{words}: {change}", keys[i], stretch[0].last)
-    return None
+    starts = range(len(levels) - 2 * size + 1)
+    means = [fmean(levels[start : start + size]) for start in starts]
+    best = max(means)
+    at = means.index(best)
+    if best - now < least or not _is_low(now, best, min(means[: at + 1]), reach):
+        return None
+    reward = _against_reward(blocks, places[at : at + size], size)
+    if reward is None:
+        return None
+    near = best - _NEAR * (best - now)
+    since = max(places[k] for k in range(at, len(levels) - size) if levels[k] >= near)
+    best_step = int(blocks.last[places[at + size - 1]])
+    return TradeOff(i, int(blocks.last[since]), best_step, best, now, reward)
 
 
-_SAMPLE_SIGNS = (
-    (1, "samples repeat themselves more", 1),
-    (2, "samples have become more alike", -1),
-)
-"""Column of a figure of samples, its sign in words, and the way in which it gets worse."""
+def _is_low(now: float, best: float, before: float, reach: tuple[float, float]) -> bool:
+    """Return whether little is left of the best, and of the gain before it on scales below 0."""
+    low, high = reach
+    floor = _floor(low, high)
+    left = _BOTTOM if high <= 0 else _LEFT
+    gained = best - before if low < floor else 0.0
+    if best <= floor or now - floor > left * (best - floor):
+        return False
+    return best - now >= (1 - _LEFT) * gained
+
+
+def _floor(low: Any, high: Any) -> Any:
+    """Return where the scale of a figure ends below: 0, or −1 where it reaches below 0 and stays
+    within −1 and 1.
+    """
+    return -1.0 * ((low >= -1.0) & (low < 0.0) & (high <= 1.0))
+
+
+def _mean_error(blocks: Blocks, i: int) -> float | None:
+    """Return the usual error of a metric's level, None where it is unknown."""
+    errors = finite(blocks.errors[i].tolist())
+    return math.sqrt(fmean(error * error for error in errors)) if errors else None
+
+
+def _against_reward(blocks: Blocks, best: Sequence[int], size: int) -> float | None:
+    """Return the reward at the places of a figure's best, None where it has not surely risen."""
+    rewards = blocks.levels[0]
+    before = finite(rewards[best].tolist())
+    after = finite(rewards[-size:].tolist())
+    error = _mean_error(blocks[-_LOOKED_AT:], 0)
+    if not before or not after or error is None:
+        return None
+    then, now = fmean(before), fmean(after)
+    error *= math.sqrt(1 / len(before) + 1 / len(after))
+    least = max(_SURE_RISE * error, _LEAST_RISE * max(abs(then), abs(now)))
+    return then if now - then >= least else None

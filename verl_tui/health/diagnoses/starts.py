@@ -1,4 +1,6 @@
-"""Restarts: that the log started over, and what the new start did not load."""
+"""Starts: a first record that shows a wrong set-up, as before any update policy and reference are
+the same model; that the log started over, and what the new start did not load.
+"""
 
 from __future__ import annotations
 
@@ -8,44 +10,66 @@ from operator import attrgetter
 from statistics import fmean, variance
 from typing import TYPE_CHECKING, NamedTuple
 
-from verl_tui.health.conditions.condition import Breach
-from verl_tui.health.diagnoses.diagnosis import Diagnosis, PresentDiagnosis
+from verl_tui.health.conditions.condition import KEPT_BREACHES, Breach
+from verl_tui.health.diagnoses.diagnosis import FindingHistory, Told, diagnosis
 from verl_tui.health.finding import number
 from verl_tui.means import finite
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 
-    from verl_tui.health.finding import Finding
+    from verl_tui.health.guide import Rule
     from verl_tui.health.rule_context import RuleContext
     from verl_tui.runs.run import Run
 
+_NAMES = ("actor/kl_loss", "train/kl_loss")
+"""KL to the reference in the loss: verl's name, and that of slime and miles. Others log means over
+several steps.
+"""
+_TEMPLATE, _CONFIG = 0.5, 1.0
+"""Around 0.8 the chat templates differ, from 0.5 on: heuristic; beyond 1 the configuration is wrong
+(miles docs/developer/debug.md).
+"""
 
-class RestartNotice(Diagnosis):
-    """Steps went back, or the file was rewritten."""
 
-    RULE = "restart"
+@diagnosis("first-step")
+def first_step(context: RuleContext, _: Rule) -> Told | str | None:
+    """Find a KL to the reference that is not near 0 in the record of the first step."""
+    key = context.first_key(_NAMES)
+    series = context.run.series(key) if key else None
+    if series is None or not len(series):
+        return f"the log has no {' or '.join(_NAMES)}"
+    step, value = series.steps[0], series.values[0]
+    if step > 1:
+        return f"the log begins with step {step}, so its first record is not the run's"
+    if not _TEMPLATE <= value < float("inf"):
+        return None
+    case = "config" if value > _CONFIG else "template"
+    return Told({"value": value}, case=case, since=step, key=key)
 
-    def look(self, context: RuleContext) -> Finding | None:
-        """Report where the run's sources started over."""
-        marks = context.run.restarts
-        self.breaches.clear()
-        for mark in marks:
-            self.end(mark.step)
-            self.begin(Breach(mark.step, mark.step, f"started over: {mark.reason}"))
-        if not marks:
-            return None
-        # They go by step: those beyond the step that the run has reached anew are of segments
-        # before.
-        end = context.end
-        reached = [mark for mark in marks if end is None or mark.step <= end]
-        newest = reached[-1] if reached else marks[-1]
-        often = f" for the {_nth(len(marks))} time" if len(marks) > 1 else ""
-        return self.finding(
-            {"often": often, "reason": newest.reason},
-            [f"step {mark.step}: {mark.reason} ({mark.path})" for mark in marks[-5:]],
-            since=newest.step,
-        )
+
+@diagnosis("restart")
+def restart(context: RuleContext, _: Rule) -> FindingHistory | None:
+    """Find where the run's sources started over: steps went back, or the file was rewritten."""
+    marks = context.run.restarts
+    if not marks:
+        return None
+    ends = [*(mark.step for mark in marks[1:]), None]
+    breaches = [
+        Breach(mark.step, mark.step, f"started over: {mark.reason}", end)
+        for mark, end in zip(marks, ends, strict=True)
+    ]
+    # They go by step: those beyond the step that the run has reached anew are of segments before.
+    end = context.end
+    reached = [mark for mark in marks if end is None or mark.step <= end]
+    newest = reached[-1] if reached else marks[-1]
+    often = f" for the {_nth(len(marks))} time" if len(marks) > 1 else ""
+    told = Told(
+        {"often": often, "reason": newest.reason},
+        [f"step {mark.step}: {mark.reason} ({mark.path})" for mark in marks[-5:]],
+        since=newest.step,
+    )
+    return FindingHistory(told, breaches[-KEPT_BREACHES:])
 
 
 def _nth(count: int) -> str:
@@ -117,52 +141,41 @@ class _Levels(NamedTuple):
         return f"{self.key} {before} → {after}"
 
 
-class ResumeLost(PresentDiagnosis):
-    """All that had moved since the run's start is back there right behind a resume."""
-
-    RULE = "resume-lost"
-    alive = True  # it is about the newest restart only
-
-    def look(self, context: RuleContext) -> Finding | str | None:
-        """Compare the levels before and after the newest restart with those of the start."""
-        run = context.run
-        if not run.restarts:
-            return "the log shows no restart"
-        found = self._lost(context, run.restarts[-1].step)
-        return None if found is None else self._finding(run, *found)
-
-    def _lost(
-        self, context: RuleContext, step: int
-    ) -> tuple[str, Sequence[_Levels]] | None:
-        """Return what a restart did not load and the levels that show it, None if all is there."""
-        run = context.run
-        levels = _levels(run, map(context.indicators.get, _OF_WEIGHTS), step)
-        weights = [*filter(attrgetter("moved"), levels)]
-        rates = _levels(run, [context.first_key(self.rule.metric)], step)
-        rate = [*filter(attrgetter("repeats"), rates)]
-        if weights and all(map(attrgetter("back"), weights)):
-            if weights[0].anew and not _is_to_load(run):
-                return None  # started anew, maybe on purpose
-            return "", [*weights, *rate]
-        return ("optimiser", rate) if rate and not rate[0].anew else None
-
-    def _finding(self, run: Run, case: str, shown: Sequence[_Levels]) -> Finding:
-        mark = run.restarts[-1]
-        return self.finding(
-            {"levels": "; ".join(one.words for one in shown)},
-            (
-                *(
-                    f"{one.words}, at the start {number(fmean(one.start))} "
-                    f"(means of up to {_MOST} points)"
-                    for one in shown
-                ),
-                f"step {mark.step}: {mark.reason}",
+@diagnosis("resume-lost", alive=True)  # it is about the newest restart only
+def resume_lost(context: RuleContext, rule: Rule) -> Told | str | None:
+    """Find that all that had moved since the run's start is back there right behind the newest
+    restart.
+    """
+    run = context.run
+    if not run.restarts:
+        return "the log shows no restart"
+    mark = run.restarts[-1]
+    levels = _levels(run, map(context.indicators.get, _OF_WEIGHTS), mark.step)
+    weights = [*filter(attrgetter("moved"), levels)]
+    rates = _levels(run, [context.first_key(rule.metric)], mark.step)
+    shown = [*filter(attrgetter("repeats"), rates)]
+    case = "optimiser"
+    if weights and all(map(attrgetter("back"), weights)):
+        if weights[0].anew and not _is_to_load(run):
+            return None  # started anew, maybe on purpose
+        case, shown = "", [*weights, *shown]
+    elif not shown or shown[0].anew:
+        return None
+    return Told(
+        {"levels": "; ".join(one.words for one in shown)},
+        (
+            *(
+                f"{one.words}, at the start {number(fmean(one.start))} "
+                f"(means of up to {_MOST} points)"
+                for one in shown
             ),
-            case=case,
-            since=mark.step,
-            step=run.step,
-            key=shown[0].key,
-        )
+            f"step {mark.step}: {mark.reason}",
+        ),
+        case=case,
+        since=mark.step,
+        step=run.step,
+        key=shown[0].key,
+    )
 
 
 def _levels(run: Run, keys: Iterable[str | None], restart: int) -> Iterator[_Levels]:

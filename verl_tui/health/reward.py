@@ -1,18 +1,119 @@
-"""Signs that a run has learnt: rewards at their top or rising, and tests of scores of 0 and 1."""
+"""The reward: the parts that it is made of, by the names that trainers and their users give them,
+and signs that a run has learnt: rewards at their top or rising, and tests of scores of 0 and 1.
+"""
 
 from __future__ import annotations
 
 import math
+import re
+from functools import lru_cache
 from statistics import fmean
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
-from verl_tui.health.components import components, gaining_components, weights
+import numpy as np
+
+from verl_tui.distributions import one_each
+from verl_tui.evaluation import PREFIX, RESERVED
+from verl_tui.patterns import NamePattern
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
 
+    from verl_tui.health.conditions.windows import Flags, Numbers
     from verl_tui.health.rule_context import RuleContext
+    from verl_tui.runs.run import Run
     from verl_tui.runs.series import Series
+
+_COMPONENT = NamePattern(
+    r"(?:train/)?rewards/(?P<trl>.+?)(?:/mean)?"
+    r"|(?:training/reward|train/reward_components|reward_components|reward)/(?P<own>.+?)(?:/mean)?"
+    r"|(?:critic/)?(?:reward_extra|reward_extra_info|extra_reward)/(?P<extra>.+?)/mean"
+    r"|critic/rewards/(?!mean$|max$|min$|std$)(?P<parts>.+?)(?:/mean)?"
+    r"|critic/(?!scores?/|rewards/|advantages/|returns/|values/|vf_)(?P<verl>\w+)/mean"
+    r"|samples/(?:extra_)?(?P<dump>.+)"
+)
+"""TRL's `rewards/{function}/mean`, the parts that users add to verl (pull requests 4698, 5793,
+4545; a reward manager returns them as `reward_extra_info`), and figures of a dump beside a sample's
+score.
+"""
+_NO_COMPONENT = NamePattern(
+    r".*[/_](?:length|len|tokens?|chars|words|turns?|time|seconds|latency|std|min|max|median|p\d\d"
+    r"|kl|entropy|count"
+    r"|number|num|penalty|costs?|errors?|failures?|violations?|advantages?|repetition|distinct_\d"
+    r"|index|level"
+    r"|difficulty|weight|temperature|loss|rate_limit|retries|calls|ratio|coef|coeff|mean)"
+    r"|/(?:rewards?|scores?|total|sum|overall)"
+    r"|/(?:chosen|rejected|margins|accuracies)|.*(?:penal|punish|overlong).*"
+)
+"""Numbers that are no part of a reward, or are meant to fall: amounts, spreads, costs, facts of the
+task, totals; and what DPO calls rewards, of which that of the rejected answer falls as it learns.
+"""
+_FACT = NamePattern(r"/(?:num|n|is|has)_.+")
+"""Facts of the task or of an answer."""
+
+
+@lru_cache(256)
+def components(keys: tuple[str, ...], reward: str | None) -> tuple[str, ...]:
+    """Return the keys of a reward's parts; of several spellings of one part the first.
+
+    Args:
+        keys: All keys of a log.
+        reward: Key of the reward itself.
+    """
+    # Called at each judgement, while keys hardly ever change.
+    known: dict[str, str] = {}
+    for key in sorted(
+        one_each(keys), key=lambda key: (key.startswith(PREFIX), len(key), key)
+    ):
+        name = _name(key)
+        if key == reward or name is None or name in known:
+            continue
+        known[name] = key
+    return tuple(known.values())
+
+
+def _name(key: str) -> str | None:
+    """Return the name of a part, None if the key is not one."""
+    found = _COMPONENT.fullmatch(key)
+    # Our own figures of samples are no parts of a reward; an extra of such a name is
+    # `samples/extra_…`.
+    if found is None or key.removeprefix(PREFIX) in RESERVED:
+        return None
+    name = str(found[found.lastgroup or 0])
+    # TRL names a part by its function, which may be called `is_short`.
+    fact = found.lastgroup != "trl" and _FACT.fullmatch(f"/{name}")
+    return None if fact or _NO_COMPONENT.fullmatch(f"/{name}") else name
+
+
+_WEIGHTS = ("reward_weights",)
+
+
+def gaining_components(run: Run, reward: str | None) -> tuple[str, ...]:
+    """Return the keys of a reward's parts without those that settings say are penalties: they are
+    meant to fall.
+    """
+    parts = components(run.keys, reward)
+    known = weights(run, parts)
+    return tuple([key for key in parts if known.get(key, 0.0) >= 0])
+
+
+def weights(run: Run, parts: Sequence[str]) -> Mapping[str, float]:
+    """Return the weights of a reward's parts where the run's settings state them, in the order in
+    which they come.
+
+    TRL's `reward_weights` goes by the order of the reward functions, in which it logs them, too.
+    """
+    stated = run.config.find(_WEIGHTS)
+    if stated is None:
+        return {}
+    numbers = [
+        float(one) for one in re.findall(r"-?\d+\.?\d*(?:e-?\d+)?", str(stated[1]))
+    ]
+    own = [key for key in run.keys if key in parts and not key.startswith(PREFIX)]
+    if len(own) != len(numbers):
+        return {}
+    return dict(zip(own, numbers, strict=True))
+
 
 _POINTS, _SCORES, _ENOUGH = 100, 20, 5
 """Newest points searched for evidence, those that make the present level, and the fewest needed:
@@ -152,60 +253,50 @@ def gains(values: Sequence[float]) -> bool:
 def _all_parts(context: RuleContext, reward: Series) -> str | None:
     """Exempt a reward that is the sum of its parts, all of which are at the top of their scales."""
     keys = components(context.run.keys, reward.key)
-    known = []
-    for one in filter(None, map(context.known, keys)):
-        if 0 < _level(one) < SOLVED:
-            return None  # as of most rewards, whose other parts need not be cut at each step
-        known.append(one)
-    weight = weights(context.run, keys)
-    parts = [_part(one, weight.get(one.key, 1.0)) for one in known]
+    known = [*filter(None, map(context.known, keys))]
+    levels = np.array([fmean(_finite(one.tail(_SCORES)) or [0.0]) for one in known])
     newest = _finite(reward.tail(_SCORES))
-    if not newest or not all_at_top(parts, fmean(newest)):
+    if not newest or not known or np.any((levels > 0) & (levels < SOLVED)):
+        return None  # as of most rewards, whose other figures need not be known
+    known_weights = weights(context.run, keys)
+    weight = np.array([known_weights.get(one.key, 1.0) for one in known])
+    highest, penalises = np.array([*map(_reach, known)]).T
+    if not all_at_top(levels, highest, penalises > 0, weight, np.array(fmean(newest))):
         return None
     return f"the task is solved: {', '.join(one.key for one in known)} are at their top"
 
 
-class RewardPart(NamedTuple):
-    """The contribution of a part to a reward."""
-
-    level: float
-    """Its present mean."""
-    highest: float
-    """So far."""
-    penalises: bool
-    """Whether it has been below 0."""
-    weight: float
+def _reach(part: Series) -> tuple[float, bool]:
+    """Return the highest value of a part so far, and whether it has been below 0."""
+    return part.highest, part.first_beyond(_BELOW, down=True) is not None
 
 
-def _part(series: Series, weight: float) -> RewardPart:
-    penalises = series.first_beyond(_BELOW, down=True) is not None
-    return RewardPart(_level(series), series.highest, penalises, weight)
-
-
-def _level(series: Series) -> float:
-    """Return the present mean of a part."""
-    return fmean(_finite(series.tail(_SCORES)) or [0.0])
-
-
-def all_at_top(parts: Sequence[RewardPart], reward: float) -> bool:
+def all_at_top(
+    levels: Numbers,
+    highest: Numbers,
+    penalises: Flags,
+    weights: Numbers,
+    reward: Numbers,
+) -> Flags:
     """Return whether a reward is the sum of its parts, and all of them are at the top of their
     scales: next to 1, penalties next to 0.
 
     A part that has always been 0 may be a penalty that nobody incurs or points that nobody earns:
     it is taken for the latter.
+
+    Args:
+        levels: The present mean of each part (first axis), here and below at any places (second).
+        highest: The highest so far.
+        penalises: Whether it has been below 0.
+        weights: The weight of each part.
+        reward: The present mean of the reward.
     """
-    if not any(part.level >= SOLVED for part in parts):
-        return False
-    if not all(map(_at_top, parts)):
-        return False
-    whole = sum(part.weight * part.level for part in parts)
-    return abs(whole - reward) <= (1 - SOLVED) * abs(whole)
-
-
-def _at_top(part: RewardPart) -> bool:
-    if part.penalises and part.highest <= 0:
-        return part.level >= SOLVED - 1
-    return part.level >= SOLVED and part.highest <= 1
+    near = (levels >= SOLVED) & (highest <= 1)
+    top = np.where(penalises & (highest <= 0), levels >= SOLVED - 1, near)
+    whole = weights @ levels
+    is_sum = abs(whole - reward) <= (1 - SOLVED) * abs(whole)
+    found: Flags = (levels >= SOLVED).any(axis=0) & top.all(axis=0) & is_sum
+    return found
 
 
 def all_parts_solved(context: RuleContext, _key: str) -> str | None:

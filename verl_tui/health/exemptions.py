@@ -1,0 +1,338 @@
+"""Exemptions: where a rule does not apply, by what a run logs, how it writes numbers, and its
+settings. Each looks for evidence and returns a reason or None.
+"""
+
+from __future__ import annotations
+
+import re
+from statistics import fmean
+from typing import TYPE_CHECKING, TypeAlias
+
+import numpy as np
+
+from verl_tui.health import reward, reward_scale
+from verl_tui.health.limits import (
+    adaptive,
+    known_response_limit,
+    no_staleness_limit,
+    stated_limit,
+    stated_target,
+    v1_trainer,
+)
+from verl_tui.health.rule_context import present_names
+from verl_tui.indicators import is_home_made, is_tutorials
+from verl_tui.means import finite
+from verl_tui.patterns import pattern
+from verl_tui.runs.cached import cached_by_keys
+from verl_tui.runs.views.devices import WORKED, memory_key, never_worked
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping, Sequence
+
+    from verl_tui.health.rule_context import RuleContext
+    from verl_tui.runs.run import Run
+    from verl_tui.runs.series import Point
+
+    Exemption: TypeAlias = Callable[[RuleContext, str], str | None]
+
+_LATELY, _IDLE = 10, 50.0
+"""Newest points of a GPU's utilisation, and the percentage below which it is idle (the guide)."""
+_HELD = 3.0
+"""Percent of a device's memory that a process holds at least: a context alone takes less."""
+_STALENESS = (
+    "training/off_policy/trajectory_staleness/max",
+    "fully_async/count/stale_trajectory_processed",
+)
+_ASYNCHRONOUS = ("fully_async/", "separate_async/", "rollouter/")
+
+
+def judged_as_idle(context: RuleContext, key: str) -> str | None:
+    """Exempt a utilisation that is so low that it is called idle."""
+    series = context.known(key)
+    known = context.finite(key, _LATELY)
+    if series is None or not known:
+        return None
+    scale = 100.0 if series.highest <= 1.0 else 1.0
+    if scale * fmean(known) < _IDLE:
+        return "below 50%: judged by gpu-idle"
+    return None
+
+
+def unused_device(context: RuleContext, key: str) -> str | None:
+    """Exempt a device whose memory holds next to nothing, or that has never worked: W&B logs all
+    devices of a host, not only the run's, and others may hold memory there.
+    """
+    memory = context.run.present(memory_key(key))
+    point = memory.last_finite if memory is not None else None
+    if memory is not None and point is not None and memory.highest < _HELD:
+        return (
+            "the run does not use this device: "
+            f"{memory.key} has never reached {_HELD:g}%"
+        )
+    if not never_worked(context.run, key):
+        return None
+    return f"whether the run uses this device is unknown: {key} has never reached {WORKED:g}%"
+
+
+def asynchronous(context: RuleContext, _key: str) -> str | None:
+    """Exempt what compares engine and trainer at the same weights where samples are older than the
+    weights.
+    """
+    if name := _asynchronous_name(context.run):
+        differ = "so the two differ by design"
+        return f"asynchronous training samples with older weights, {differ} ({name})"
+    for name in _STALENESS:
+        series = context.known(context.names.get(name))
+        if series is not None and series.highest > 0:
+            return f"samples are older than the weights, so the two differ by design ({series.key})"
+    return None
+
+
+@cached_by_keys
+def _asynchronous_name(run: Run) -> str | None:
+    """Return the first name that only asynchronous training writes."""
+    names = present_names(run.keys)
+    return next((name for name in names if name.startswith(_ASYNCHRONOUS)), None)
+
+
+RATES = ("actor/lr", "learning_rate", "train/learning_rate", "train/lr", "lr")
+"""Names of the learning rate, verl's first."""
+_NEWEST = 10
+"""Newest points of a metric to check."""
+_END, _LOW = 0.9, 0.5
+"""Share of a run from which on its schedule may be over, and of its highest that a rate has come
+down to before it is 0: otherwise it was switched off.
+"""
+_DIGITS = 4
+_WHOLE_LOG = ("policy_loss", "grad_norm", "entropy", "reward_std", "reward")
+
+
+def rate_rounded(context: RuleContext, key: str) -> str | None:
+    """Exempt a learning rate of 0 that may be rounded, as consoles with three digits print it."""
+    kl = context.run.present(context.indicators.get("reference_kl"))
+    if kl is not None and any(value != 0 for value in kl.tail(_NEWEST)):
+        moves = f"{kl.key} is not 0, so the policy moves"
+        return f"{moves}: {key} is rounded, or has fallen to 0 at the end"
+    return few_digits(context, key)
+
+
+def schedule_over(context: RuleContext, key: str) -> str | None:
+    """Exempt a learning rate that has come down to 0: at the end of its schedule there is nothing
+    left to learn; in the middle of a run it is too early for that.
+    """
+    rate = context.known(key)
+    run = context.run
+    if rate is None or rate.highest <= 0 or rate.values[-1] != 0:
+        return None
+    last = next(value for value in reversed(rate.values) if value != 0)
+    early = run.total_steps and (run.step or 0) < _END * run.total_steps
+    if early or abs(last) > _LOW * rate.highest:
+        return None
+    return f"{key} has come down to 0: it is at the end of its schedule"
+
+
+def few_digits(context: RuleContext, key: str) -> str | None:
+    """Exempt a figure of 0 that may be rounded, in a log without any number of many digits."""
+    whole = (*map(context.indicators.get, _WHOLE_LOG), context.first_key(RATES))
+    newest = [value for one in whole for value in context.finite(one, _NEWEST)]
+    if any(round(value, _DIGITS) != value for value in newest):
+        return None
+    return f"all numbers have few digits: {key} may be rounded"
+
+
+_POINTS = 100
+"""Newest points in which evidence is searched for."""
+_ENOUGH = 5
+"""Fewest points that give evidence: heuristic."""
+
+
+def stair_steps(context: RuleContext, key: str) -> str | None:
+    """Exempt a KL that falls in stair steps, as the adaptive controller makes it."""
+    series = context.known(key)
+    is_adaptive = adaptive(context.run)
+    if series is None or is_adaptive is False:
+        return None
+    # A controller that the settings name also explains a level long after the last stair.
+    newest = 10 * _POINTS if is_adaptive else 2 * _POINTS
+    if not stairs(series.tail(newest)):
+        return None
+    how = "as the adaptive controller makes it"
+    if is_adaptive:
+        how = "the controller is the adaptive one"
+    return f"{key} falls in stair steps, {how}: normal"
+
+
+def stairs(values: Sequence[float]) -> bool:
+    """Return whether values fall in stair steps: few falls make up most of the way, and between
+    them little moves.
+    """
+    known = np.array(finite(values))
+    if len(known) < 2 * _ENOUGH:
+        return False
+    changes = np.diff(known)
+    falls = np.sort(-changes[changes < 0])[::-1]
+    way = known.max() - known[-1]
+    count = 1 + int(np.searchsorted(np.cumsum(falls), 0.7 * way))
+    if way <= 0 or not 2 <= count <= 0.2 * len(known):
+        return False
+    least = falls[min(count, len(falls)) - 1]
+    usual = np.sort(abs(changes))[len(changes) // 2]
+    treads = np.split(known, np.flatnonzero(-changes >= 0.1 * least) + 1)
+    level = all(np.ptp(tread) <= 0.5 * least for tread in treads)
+    return bool(usual <= 0.1 * least) and level and len(treads) <= 0.2 * len(known)
+
+
+_SEQUENCES = pattern(r"gspo|seq(?:uence)?(?:_|-|$)", re.IGNORECASE)
+
+
+def clips_sequences(context: RuleContext, key: str) -> str | None:
+    """Exempt the clip fraction of GSPO: it clips about a hundred times as much by design (arXiv
+    2507.18071).
+    """
+    for names in (
+        ["policy_loss.loss_mode", "loss_mode"],
+        ["importance_sampling_level"],
+    ):
+        stated = context.run.config.find(names)
+        if (
+            stated is not None
+            and isinstance(stated[1], str)
+            and _SEQUENCES.match(stated[1])
+        ):
+            clips = f"{stated[0]} is {stated[1]}: it clips whole sequences"
+            return f"{clips}, so that {key} is large by design"
+    return None
+
+
+def no_sequence_weights(context: RuleContext, _key: str) -> str | None:
+    """Exempt rules on importance weights per sequence if weights are per token."""
+    stated = context.run.config.find(["rollout_correction.rollout_is", "rollout_is"])
+    if stated is None:
+        return "it is unknown whether importance weights are per sequence: no settings were found"
+    if stated[1] == "sequence":
+        return None
+    return f"only for importance weights per sequence; {stated[0]} is {stated[1]}"
+
+
+_FACTOR = 0.999
+"""A mean of factors from 1 upwards cannot be below, but for rounding."""
+
+
+def _if(evidence: Callable[[RuleContext, str], object], reason: str) -> Exemption:
+    """Return the exemption for a reason, in which the judged `{key}` and what was `{found}` may
+    stand.
+    """
+
+    def exemption(context: RuleContext, key: str) -> str | None:
+        found = evidence(context, key)
+        return reason.format(key=key, found=found) if found else None
+
+    return exemption
+
+
+def _below_one(context: RuleContext, key: str) -> Point | None:
+    series = context.known(key)
+    return None if series is None else series.first_beyond(_FACTOR, down=True)
+
+
+def _is_tutorials_own(key: str) -> bool:
+    """Return whether a name is the tutorials' own: home-made logs have the names without a scope,
+    too, for other quantities, e.g. a loss with further terms.
+    """
+    return "/" in key and is_tutorials(key)
+
+
+BY_VALUES: Mapping[str, Exemption] = {
+    "bounded-reward": reward_scale.bounded_reward,
+    "small-scale": reward_scale.small_scale,
+    "not-unit-scale": reward_scale.not_unit_scale,
+    "stair-steps": stair_steps,
+    "asynchronous": asynchronous,
+    "synchronous": _if(
+        lambda context, key: asynchronous(context, key) is None,
+        "judged by the stricter limits of synchronous training",
+    ),
+    # NeMo-RL's error is no factor from 1 upwards.
+    "no-factor": _if(
+        _below_one,
+        "{key} is below 1 (step {found.step}): it is not a factor, its unit is unknown",
+    ),
+    "judged-as-idle": judged_as_idle,
+    "solved": reward.solved,
+    "not-solved": reward.not_solved,
+    "learning": reward.learning,
+    "all-parts-solved": reward.all_parts_solved,
+    "by-batch-size": reward_scale.by_batch_size,
+    "by-reference-kl": reward_scale.by_reference_kl,
+}
+"""Name in the guide -> exemption that depends on a run's values and is evaluated at each step; each
+takes the judged key, too.
+"""
+FOR_WHOLE_RUN: Mapping[str, Exemption] = {
+    # verl's and others' KL to the reference.
+    "no-target": _if(
+        lambda context, _: (
+            context.run.dialect != "tutorial" and stated_target(context.run) is None
+        ),
+        "{key} always rises slowly, and no adaptive controller with a target_kl is known",
+    ),
+    "has-target": _if(
+        lambda context, _: stated_target(context.run), "judged against target_kl"
+    ),
+    "of-own-making": _if(
+        lambda _, key: is_home_made(key),
+        "whether {key} is per token or per response is unknown",
+    ),
+    # That trainer's are shares of the longest response in the batch.
+    "v1-trainer": _if(
+        lambda context, _: v1_trainer(context.run),
+        "from verl v0.9 on {key} is not the share of truncated ones ({found})",
+    ),
+    "not-v1-trainer": _if(
+        lambda context, _: not v1_trainer(context.run),
+        "only for verl's trainer from v0.9 on",
+    ),
+    "no-response-limit": _if(
+        lambda context, _: (
+            context.guide.response_limit is None
+            and stated_limit(context.run, "max_response_length") is None
+        ),
+        "data.max_response_length is unknown: no settings were found",
+    ),
+    "no-prompt-limit": _if(
+        lambda context, _: stated_limit(context.run, "max_prompt_length") is None,
+        "data.max_prompt_length is unknown: no settings were found",
+    ),
+    # The tutorials' 512 is that of their own logs.
+    "assumed-limit": _if(
+        lambda context, _: known_response_limit(context.run, context.guide) is None,
+        "the limit of response length is unknown, and the log is not the tutorials' own",
+    ),
+    "no-staleness-limit": _if(
+        lambda context, _: no_staleness_limit(context.run),
+        "{found} is null: staleness is not controlled in this run",
+    ),
+    "clips-sequences": clips_sequences,
+    "no-sequence-weights": no_sequence_weights,
+    "has-reward": _if(
+        lambda context, _: "reward" in context.indicators,
+        "judged together with the reward",
+    ),
+    # Better figures: the spread within a step for that over time, one figure for single devices.
+    "has-spread": _if(
+        lambda context, _: context.indicators.get("reward_std"), "judged by {found}"
+    ),
+    "has-utilization": _if(
+        lambda context, _: context.indicators.get("gpu_utilization"),
+        "judged by {found}",
+    ),
+    "unused-device": unused_device,
+    "another-name": _if(
+        lambda _, key: not _is_tutorials_own(key),
+        "{key} is none of the verl tutorials' own names",
+    ),
+    "rate-rounded": rate_rounded,
+    "schedule-over": schedule_over,
+    "few-digits": few_digits,
+}
+"""Name in the guide -> exemption that holds for the whole run."""
