@@ -8,14 +8,15 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from verl_tui.health.blocks import last_known, noise
+from verl_tui.health.blocks import lately, noise
+from verl_tui.health.conditions.windows import rolling
 from verl_tui.means import finite
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from verl_tui.health.blocks import BlockHistory
-    from verl_tui.health.conditions.windows import Flags
+    from verl_tui.health.conditions.windows import Flags, Numbers
 
 _LEFT = 0.6
 """Share of its best at or below which a figure has fallen: heuristic; errors measure the noise of
@@ -38,6 +39,8 @@ _WINDOWS = (1, 2, 4, 8)
 _LOOKED_AT = 60
 """Newest blocks among which the best is sought."""
 _FEWEST = 4
+_ROUNDED = 1e-9
+"""Share of a figure by which sums may differ in their last digits."""
 _NEAR = 0.25
 """It began to fall where it was last within a quarter of the way from its best."""
 
@@ -99,11 +102,33 @@ def trade_off(blocks: BlockHistory, i: int) -> TradeOff | None:
 
 
 def may_pay(blocks: BlockHistory, i: int) -> Flags:
-    """Return at which blocks `trade_off` may find a figure, or one that it has found may last."""
-    high = blocks.highest(i)
-    floor = _floor(blocks.lowest(i), high)
-    found: Flags = last_known(blocks.levels(i)) - floor <= _BACK * (high - floor)
+    """Return at which blocks `trade_off` may find a figure, found at once for all, with room for
+    rounding.
+    """
+    levels, low, high = blocks.levels(i), blocks.lowest(i), blocks.highest(i)
+    floor = _floor(low, high)
+    room = _ROUNDED * (abs(low) + abs(high))
+    error = _mean_errors(blocks.errors(i))
+    known = np.isfinite(levels)
+    now = np.full(len(levels), math.nan)
+    found = np.zeros(len(levels), bool)
+    for size in _WINDOWS:
+        now[known] = rolling(levels[known], size) / size
+        best = -lately(-now, _LOOKED_AT)
+        too_high = now - floor > _LEFT * (best - floor) + room
+        found |= ~(too_high | (best - now < _SURE * error * math.sqrt(2 / size) - room))
+    found &= (high > floor) & (levels - floor <= _LEFT * (high - floor))
     return found
+
+
+def _mean_errors(errors: Numbers) -> Numbers:
+    """Return the usual error of the newest levels at each block, nan where it is unknown."""
+    with np.errstate(over="ignore", invalid="ignore"):
+        squares = np.append(np.full(_LOOKED_AT - 1, math.nan), errors * errors)
+        known = np.isfinite(squares)
+        total = rolling(np.where(known, squares, 0.0), _LOOKED_AT)
+        found: Numbers = np.sqrt(total / rolling(known, _LOOKED_AT))
+    return found[_LOOKED_AT - 1 :]
 
 
 def _over_windows(

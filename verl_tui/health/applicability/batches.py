@@ -6,7 +6,7 @@ import math
 from statistics import fmean, median
 from typing import TYPE_CHECKING
 
-from verl_tui.health.conditions.swings import spread_of, swing
+from verl_tui.health.conditions.swings import spreads, swings
 from verl_tui.health.limits import positive_setting
 from verl_tui.means import finite
 
@@ -52,9 +52,9 @@ def by_batch_size(context: RuleContext, key: str) -> str | None:
     if context.run.dialect == "tutorial" or series is None:
         return None
     newest = finite(series.tail(_NEWEST))
-    if len(newest) < _ENOUGH or spread_of(newest) < _CALM:
+    if len(newest) < _ENOUGH or spreads([newest])[0] < _CALM:
         return None
-    now = _draws(newest)
+    (now,) = _draws([newest])
     prompts = prompts_a_step(context.run)
     if prompts is not None and now * _BEYOND**2 < prompts:
         return None
@@ -68,9 +68,11 @@ def by_batch_size(context: RuleContext, key: str) -> str | None:
 def _was_calmer(values: Sequence[float], now: float) -> bool:
     """Return whether some stretch of the past swung much less than the newest points."""
     last = len(values) - _STRETCH
-    for at in range(0, max(1, last), max(1, last // _MOST)):
-        stretch = finite(values[at : at + _STRETCH])
-        if len(stretch) >= _ENOUGH and _draws(stretch) >= _CALMER**2 * now:
+    starts = range(0, max(1, last), max(1, last // _MOST))
+    stretches = [finite(values[at : at + _STRETCH]) for at in starts]
+    for size in set(map(len, stretches)):
+        alike = [one for one in stretches if len(one) == size >= _ENOUGH]
+        if alike and max(_draws(alike)) >= _CALMER**2 * now:
             return True
     return False
 
@@ -143,10 +145,12 @@ def _stated(run: Run, *names: str) -> float | None:
     return stated[1] if stated is not None else None
 
 
-def _draws(values: Sequence[float]) -> float:
-    """Return how many independent scores of 0 or 1 have a mean that swings as far as these."""
-    mean = fmean(values)
-    spread = swing(values)
-    if spread <= 0:
-        return math.inf
-    return mean * (1 - mean) / (spread * spread)
+def _draws(stretches: Sequence[Sequence[float]]) -> list[float]:
+    """Return how many independent scores of 0 or 1 have a mean that swings as far as each stretch
+    of so many values.
+    """
+    spread = swings(stretches).tolist()
+    return [
+        mean * (1 - mean) / (far * far) if far > 0 else math.inf
+        for mean, far in zip(map(fmean, stretches), spread, strict=True)
+    ]

@@ -357,10 +357,12 @@ class BlockDiagnosis(Diagnosis):
         lasts = self.lasts(whole, begins) if self.newest is not None else None
         for at in range(start, len(whole) + 1):
             held = self.newest
-            if held is None and not begins[at - 1]:
+            may_show = begins[at - 1] or self.may_last
+            if held is None and not may_show:
                 continue
             self.history = whole[:at]
-            self._note(self._judge_newest(lasts), steps[at - 1])
+            found = self._judge_newest(lasts) if may_show else None
+            self._note(found, steps[at - 1])
             if held is None and self.newest is not None:
                 lasts = self.lasts(whole, begins)
         if lasts is not None:
@@ -384,6 +386,11 @@ class BlockDiagnosis(Diagnosis):
         self.history = NONE
         self._quiet = self._over = 0
         self.breaches.clear()
+
+    @property
+    def may_last(self) -> bool:
+        """True if the next block may show a finding where none may begin."""
+        return self.newest is not None
 
     @property
     def _comes_back(self) -> bool:

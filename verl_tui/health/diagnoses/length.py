@@ -13,6 +13,7 @@ import numpy as np
 
 from verl_tui.health.blocks import last_known, lately, noise
 from verl_tui.health.components import gaining_components
+from verl_tui.health.conditions.trend import trends
 from verl_tui.health.diagnoses.diagnosis import (
     BlockDiagnosis,
     BlockFinding,
@@ -234,9 +235,15 @@ class LengthExplosion(BlockDiagnosis):
         return BlockInputs((length, reward, cut), limit and limit.value)
 
     def may_begin(self, blocks: BlockHistory) -> Flags:
-        """Return where responses are long enough."""
+        """Return where responses are long enough, and have become longer, with room for rounding;
+        where their length has gaps, too.
+        """
         length = blocks.levels(0)
-        return last_known(length) >= _CLIMB * lately(length, _LAGS[-1])
+        climbs = np.zeros(len(blocks), bool)
+        for lag in _LAGS:
+            ends = np.arange(lag - 1, len(blocks))
+            climbs[ends] |= ~(trends(length, lag, ends)[1] < 0.999 * _TREND_T)
+        return climbs & (last_known(length) >= _CLIMB * lately(length, _LAGS[-1]))
 
     def judge_blocks(self, blocks: BlockHistory) -> BlockFinding | None:
         """Compare the newest blocks with earlier ones."""

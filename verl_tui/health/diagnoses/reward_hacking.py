@@ -113,8 +113,8 @@ class RewardHacking(BlockDiagnosis):
         return None
 
     def may_begin(self, blocks: BlockHistory) -> Flags:
-        """Return where the reward rises, with room for rounding, or a figure has lost most of its
-        best; where the reward has gaps, too.
+        """Return where the reward rises, with room for rounding, or a figure has fallen; where the
+        reward has gaps, too.
         """
         found = np.zeros(len(blocks), bool)
         for lag in _LAGS:
@@ -123,6 +123,11 @@ class RewardHacking(BlockDiagnosis):
         for i in self._costly:
             found |= may_pay(blocks, i)
         return found
+
+    @property
+    def may_last(self) -> bool:
+        """True while the reward rises at the cost of a figure: that may have stopped falling."""
+        return self._cost is not None
 
     def forget(self) -> None:
         """Start over."""

@@ -9,6 +9,8 @@ from typing import TYPE_CHECKING, ClassVar, NamedTuple
 
 import numpy as np
 
+from verl_tui.health.blocks import lately
+from verl_tui.health.conditions.windows import rows
 from verl_tui.health.diagnoses.diagnosis import (
     BlockDiagnosis,
     BlockFinding,
@@ -99,10 +101,10 @@ class SlowPhase(BlockDiagnosis):
         return BlockInputs((step, tokens, *(phases or [step])))
 
     def may_begin(self, blocks: BlockHistory) -> Flags:
-        """Return where a phase takes longer than it ever did."""
+        """Return where a phase takes a good part of the step, and longer than usual."""
         found = np.zeros(len(blocks), bool)
         for i in range(2, len(self.keys)):
-            found |= blocks.levels(i) >= _SLOWER * blocks.lowest(i)
+            found |= _may_be_slow(blocks, i)
         return found
 
     def lasts(self, blocks: BlockHistory, _: Flags) -> Flags:
@@ -157,6 +159,22 @@ def _past(blocks: BlockHistory) -> Sequence[BlockHistory]:
     """
     end = len(blocks) - _NOW - _GAP
     return blocks[max(1, end - _PAST) : end], blocks[1 : min(end, 1 + _PAST)]
+
+
+def _may_be_slow(blocks: BlockHistory, i: int) -> Flags:
+    """Return at which blocks `_find` may find a phase."""
+    levels, step = blocks.levels(i), blocks.levels(0)
+    now = lately(levels, _NOW)
+    found: Flags = (now >= _SHARE * step) & (now >= _SLOWER * blocks.lowest(i))
+    found &= ~(levels > _WHOLE * step)
+    begun = blocks[1 : 1 + _PAST].known(i)
+    first = median(begun) if len(begun) >= _LEAST_PAST else math.inf
+    # With the whole of both stretches behind it, its usual time is known at once.
+    places = np.flatnonzero(found)
+    places = places[places >= _PAST + _NOW + _GAP]
+    past = np.median(rows(levels, _PAST, places - _NOW - _GAP), axis=1)
+    found[places] = ~(now[places] < _SLOWER * np.minimum(past, first))
+    return found
 
 
 def _find(blocks: BlockHistory, i: int) -> _Slow | None:
