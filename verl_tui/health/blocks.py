@@ -91,7 +91,8 @@ class BlockHistory(Sequence[Block]):
 
     def course(self, i: int) -> Trend:
         """Return the trend of a metric."""
-        return trend(self.known(i))
+        levels = self.levels(i)
+        return trend(levels[~np.isnan(levels)])
 
     def moves(self, i: int, t: float, share: float) -> bool:
         """Return whether a metric has a trend of so many standard errors by so large a share of its

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import math
-from statistics import fmean, median
+from statistics import median
 from typing import TYPE_CHECKING
+
+import numpy as np
 
 from verl_tui.health.conditions.swings import spreads, swings
 from verl_tui.health.limits import positive_setting
@@ -13,6 +15,7 @@ from verl_tui.means import finite
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from verl_tui.health.conditions.windows import Numbers
     from verl_tui.health.rule_context import RuleContext
     from verl_tui.runs.run import Run
     from verl_tui.runs.series import Series
@@ -69,10 +72,11 @@ def _was_calmer(values: Sequence[float], now: float) -> bool:
     """Return whether some stretch of the past swung much less than the newest points."""
     last = len(values) - _STRETCH
     starts = range(0, max(1, last), max(1, last // _MOST))
-    stretches = [finite(values[at : at + _STRETCH]) for at in starts]
-    for size in set(map(len, stretches)):
-        alike = [one for one in stretches if len(one) == size >= _ENOUGH]
-        if alike and max(_draws(alike)) >= _CALMER**2 * now:
+    stretches = [np.array(values[at : at + _STRETCH]) for at in starts]
+    known = [one[np.isfinite(one)] for one in stretches]
+    for size in set(map(len, known)):
+        alike = [one for one in known if len(one) == size >= _ENOUGH]
+        if alike and _draws(alike).max() >= _CALMER**2 * now:
             return True
     return False
 
@@ -145,12 +149,12 @@ def _stated(run: Run, *names: str) -> float | None:
     return stated[1] if stated is not None else None
 
 
-def _draws(stretches: Sequence[Sequence[float]]) -> list[float]:
+def _draws(stretches: Sequence[Sequence[float] | Numbers]) -> Numbers:
     """Return how many independent scores of 0 or 1 have a mean that swings as far as each stretch
     of so many values.
     """
-    spread = swings(stretches).tolist()
-    return [
-        mean * (1 - mean) / (far * far) if far > 0 else math.inf
-        for mean, far in zip(map(fmean, stretches), spread, strict=True)
-    ]
+    values = np.array(stretches)
+    with np.errstate(all="ignore"):
+        mean, far = values.mean(axis=1), swings(values)
+        draws: Numbers = mean * (1 - mean) / (far * far)
+    return np.where(far > 0, draws, math.inf)

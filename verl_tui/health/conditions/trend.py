@@ -13,7 +13,9 @@ from verl_tui.health.conditions.windows import pieces, rows
 from verl_tui.health.finding import number
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterator
+
+    from numpy.typing import ArrayLike
 
     from verl_tui.health.conditions.condition import Column
     from verl_tui.health.conditions.windows import Numbers, Places
@@ -43,10 +45,11 @@ class Trend(NamedTuple):
     """Change in units of its own standard error; beyond ±2 it is hardly chance."""
 
 
-def trend(values: Sequence[float]) -> Trend:
+def trend(values: ArrayLike) -> Trend:
     """Fit a line by least squares; too few values have no trend."""
-    last = np.array([len(values) - 1])
-    change, t = trends(np.array(values, np.float64), len(values), last)
+    values = np.asarray(values, np.float64)
+    size = len(values)
+    change, t = trends(values, size, np.array([size - 1]))
     return Trend(float(change[0]), float(t[0]))
 
 

@@ -81,7 +81,7 @@ class AlikeRows(NamedTuple):
     times: Sequence[float | None]
 
     def row(self, at: int) -> MetricRow:
-        """Return one of them."""
+        """Return one of them, from 0."""
         count = len(self.first.keys)
         values = self.values[at * count : (at + 1) * count]
         return self.first._replace(
@@ -275,7 +275,7 @@ class RowBatcher:
         if not all(map(lt, block.seen[-1:] + steps, steps)):
             return False
         self._compare(rows.first)
-        self._of_step = [rows.row(-1)]
+        self._of_step = [rows.row(len(steps) - 1)]
         block.seen += steps
         block.steps += steps
         block.values += rows.values

@@ -56,6 +56,10 @@ class FileLoggerDecoder(JsonDecoder):
 
     standing = ()
     """Nothing: each line says all of it."""
+    _keys: Sequence[str] = ()
+    """Of the newest line, which the next one mostly has as well."""
+    _names: tuple[str, ...] | None = None
+    """Metrics by these keys."""
 
     def decode(self, line: bytes, number: int) -> Sequence[MetricRow | Record]:
         """Return the row of a line as verl writes it, quickly; of others as any JSON is read."""
@@ -63,12 +67,13 @@ class FileLoggerDecoder(JsonDecoder):
             record = orjson.loads(line)
             step, data = integer(record["step"]), record["data"]
             values = packed(data.values())
-            names = _names(tuple(data))
+            if [*data] != self._keys:
+                self._keys, self._names = [*data], _names(tuple(data))
         except (ValueError, TypeError, LookupError, AttributeError, struct.error):
             return super().decode(line, number)
-        if names is None or step is None or len(record) > 2:
+        if self._names is None or step is None or len(record) > 2:
             return super().decode(line, number)
-        return (MetricRow(step, names, values),)
+        return (MetricRow(step, self._names, values),)
 
     def read(self, record: dict[str, Any]) -> Iterable[MetricRow | Record | Flaw]:
         """Return the row of one object."""
