@@ -151,10 +151,6 @@ def _over_windows(
     """
     reach = blocks.reach(i)
     now = fmean(levels[-size:])
-    # No window lies above the highest level: most are ruled out by it alone.
-    highest = max(levels)
-    if highest - now < least or not _is_low(now, highest, highest, reach):
-        return None
     starts = range(len(levels) - 2 * size + 1)
     means = [fmean(levels[start : start + size]) for start in starts]
     best = max(means)

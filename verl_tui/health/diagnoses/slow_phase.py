@@ -183,11 +183,8 @@ def _find(blocks: BlockHistory, i: int) -> _Slow | None:
     levels: list[float] = newest.levels(i).tolist()
     now = min(levels)
     step = newest[-1].levels[0]
-    # Most phases are too short to matter, or no slower than they ever were: that is quickly seen.
-    if not now >= max(_SHARE * step, _SLOWER * blocks.reach(i)[0]):
-        return None
     # More than the whole step is no part of it: a sum over workers, or another unit.
-    if levels[-1] > _WHOLE * step:
+    if not now >= _SHARE * step or levels[-1] > _WHOLE * step:
         return None
     past = _past(blocks)
     usual = _usual([stretch.known(i) for stretch in past])
