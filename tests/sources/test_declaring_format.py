@@ -80,7 +80,7 @@ end.read()
 print(end.complete_from > 3900)
 pool = Pool(1)
 part = pool.submit(decoded_part, path, 1000, 2000, FileSource(path, diary).standing_decoder)
-print(len(part.result().items) > 30)
+print(part.result().lines > 30)
 print(pickle.loads(pickle.dumps(FileSource(path, diary))).status().format)
 pool.end()
 """

@@ -248,7 +248,7 @@ def test_any_actor_may_print_steps(actor):
         f"\x1b[36m{actor}\x1b[0m step:4 - a/b@1(x):np.float32(0.5) - c d:1e-3".encode()
     )
     (row,) = ConsoleDecoder().decode(line, 1)
-    assert (row.step, row.keys, row.values) == (4, ("a/b@1(x)", "c d"), (0.5, 0.001))
+    assert (row.step, row.keys, *row.values) == (4, ("a/b@1(x)", "c d"), 0.5, 0.001)
 
 
 MEMORY = "Memory on the node (IP: 10.0.0.1) where the task was running was 479.66GB / 503.51GB (0.952641), which is much\n"

@@ -6,8 +6,11 @@ from __future__ import annotations
 
 from array import array
 from bisect import bisect_left, bisect_right
-from math import inf, isfinite
+from itertools import compress
+from math import inf
 from typing import TYPE_CHECKING
+
+import numpy as np
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -97,12 +100,11 @@ class Table:
         self.steps.extend(rows.steps)
         self.orders.extend(map(precedence.__add__, rows.orders))
         self.times.extend(times)
-        columns = zip(self.keys, self.columns, rows.columns, strict=True)
-        for key, column, values in columns:
+        for column, values in zip(self.columns, rows.columns, strict=True):
             column.extend(values)
-            # A sum is finite only if each term is.
-            if not isfinite(sum(values)):
-                self.odd.add(key)
+        if self.columns:
+            finite = np.isfinite(np.array(rows.columns, np.float64))
+            self.odd.update(compress(self.keys, ~np.all(finite, axis=1)))
 
     @property
     def span(self) -> tuple[int, int]:

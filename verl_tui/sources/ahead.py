@@ -18,6 +18,7 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from verl_tui import debug_log
+from verl_tui.sources.fields.row_batcher import joined
 from verl_tui.sources.files.compressed import is_compressed
 from verl_tui.sources.files.tail import CHUNK, opened
 from verl_tui.sources.formats.lines import (
@@ -28,7 +29,7 @@ from verl_tui.sources.formats.lines import (
 )
 from verl_tui.sources.host.cores import usable_cores
 from verl_tui.sources.pool import Pool
-from verl_tui.sources.source import FileSource
+from verl_tui.sources.source import SMALL, FileSource
 
 if TYPE_CHECKING:
     from collections.abc import Generator, Iterator, Sequence
@@ -57,6 +58,8 @@ _AHEAD = 4
 """Parts for each worker that are decoded before they are asked for."""
 _TURNS = 8
 """Turns that a source reads in a worker at once."""
+_PART = 2**20
+"""Bytes that a worker decodes at once."""
 _LAST = 256
 """Bytes by which the end of a part is known again."""
 _LONGEST = 4 * 2**20
@@ -235,8 +238,10 @@ def _parts(
     while True:
         decoder = source.standing_decoder
         while decoder is not None and len(waiting) < count and at + CHUNK <= size:
-            future = pool.submit(decoded_part, source.path, at, at + CHUNK, decoder)
-            at += CHUNK
+            # As with what is read here: at first all files as much at a time.
+            stop = at + (CHUNK if at < SMALL else min(_PART, size - at))
+            future = pool.submit(decoded_part, source.path, at, stop, decoder)
+            at = stop
             waiting.append((at, future))
         if not waiting:
             return
@@ -278,7 +283,7 @@ def decoded_part(
             return None
         data = read(start, stop - start)
     standing = standing_of(decoder)
-    items = items_of(decoder, data, 1)
+    items = [*joined(items_of(decoder, data, 1))]
     if standing is None or standing_of(decoder) is None:
         return None
     stop, count = start + len(data), data.count(b"\n")

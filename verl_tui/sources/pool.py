@@ -48,14 +48,17 @@ class Pool:
     """Workers, and a thread for each that waits for its answers."""
 
     def __init__(self, workers: int) -> None:
-        """Start them."""
+        """Begin without any; each starts when there is more to do than those before can.
+
+        Args:
+            workers: How many there may be.
+        """
         self._tasks: SimpleQueue[tuple[Future[Any], bytes] | None] = SimpleQueue()
+        self._open: list[Future[Any]] = []
+        """Tasks that may not have been done."""
         self._processes: list[Popen[bytes]] = []
-        self._threads = [
-            Thread(target=self._serve, name="pool", daemon=True) for _ in range(workers)
-        ]
-        for thread in self._threads:
-            thread.start()
+        self._threads: list[Thread] = []
+        self._most = workers
 
     def submit(self, call: Callable[..., object], *args: object) -> Future[Any]:
         """Return what a function of a module will return, called in a worker with copies of its
@@ -67,6 +70,11 @@ class Pool:
             self._tasks.put((future, pickle.dumps((call, args))))
         except Exception as error:  # noqa: BLE001 - any object may refuse, with any error
             future.set_exception(error)
+        self._open = [one for one in (*self._open, future) if not one.done()]
+        if len(self._threads) < min(len(self._open), self._most):
+            thread = Thread(target=self._serve, name="pool", daemon=True)
+            self._threads.append(thread)
+            thread.start()
         return future
 
     def end(self) -> None:

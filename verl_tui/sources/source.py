@@ -39,7 +39,7 @@ if TYPE_CHECKING:
 
 _ROTATED = {".log", ".jsonl", ".out", ".err", ".txt", ""}
 """Suffixes of files that are rotated."""
-_SMALL = 4 * 2**20
+SMALL = 4 * 2**20
 """Bytes up to which all files are read as much at a time: of a metric that several small logs of a
 run name differently, the turns decide which name comes first.
 """
@@ -220,7 +220,7 @@ class FileSource:
 
     def _next(self) -> Chunk:
         """Read the next bytes; raise OSError where that cannot be done."""
-        small = self._tail.offset < _SMALL
+        small = self._tail.offset < SMALL
         return self._tail.read(min(self.chunk, CHUNK) if small else self.chunk)
 
     def counted(self, records: Iterable[Record]) -> tuple[Record, ...]:

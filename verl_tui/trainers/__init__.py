@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import re
 import sys
-from functools import cache
+from functools import cache, lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -22,7 +22,7 @@ else:
     import tomli as tomllib
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Mapping
+    from collections.abc import Collection, Mapping, Sequence
 
 
 class Form(NamedTuple):
@@ -147,8 +147,14 @@ def _read(file: Path) -> Trainer:
     return trainer_of(tomllib.loads(file.read_text(encoding="utf-8")))
 
 
-def writers(keys: Collection[str]) -> list[Trainer]:
+def writers(keys: Collection[str]) -> Sequence[Trainer]:
     """Return the trainers whose own metrics are among the keys of a log."""
+    return _writers(tuple(keys))
+
+
+@lru_cache(256)
+def _writers(keys: tuple[str, ...]) -> Sequence[Trainer]:
+    # Asked for at each judgement, while keys hardly ever change.
     return [
         one
         for one in trainers()

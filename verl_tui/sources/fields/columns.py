@@ -1,4 +1,4 @@
-"""Turns rows of numbers into columns."""
+"""Holds numbers in arrays."""
 
 from __future__ import annotations
 
@@ -8,13 +8,6 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Sequence
-
-
-def columns(rows: Sequence[Sequence[float]]) -> tuple[array[float], ...]:
-    """Return the values of rows by column."""
-    count = len(rows[0])
-    numbers = array("d", b"".join(map(_numbers, rows)))
-    return tuple([numbers[at::count] for at in range(count)])
 
 
 def packed(values: Collection[float]) -> array[float]:
@@ -28,7 +21,8 @@ def packed(values: Collection[float]) -> array[float]:
     return array("d", struct.pack(f"{len(values)}d", *values))
 
 
-def _numbers(values: Sequence[float]) -> array[float]:
+def numbers(values: Sequence[float]) -> array[float]:
+    """Return numbers as an array, which they may be already."""
     if isinstance(values, array) and values.typecode == "d":
         return values
     return packed(values)

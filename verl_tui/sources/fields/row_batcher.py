@@ -20,12 +20,12 @@ from verl_tui.records import (
     Record,
     Restart,
 )
-from verl_tui.sources.fields.columns import columns
+from verl_tui.sources.fields.columns import numbers
 from verl_tui.text import safe
 from verl_tui.words import counted
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 
 _MOST_HELD = 10_000
@@ -60,9 +60,50 @@ class MetricRow(NamedTuple):
         return cls(step, keys, tuple(numbers.values()), **more)
 
     @property
+    def traits(self) -> tuple[bool, bool, bool]:
+        """Whether it is a mean, shows progress, and has an estimated step."""
+        return self.mean, self.progress, self.estimated
+
+    @property
     def leads(self) -> bool:
         """True if it tells which step the trainer is at, as measurements within a step do not."""
         return self.of_worker or not self.mean
+
+
+class AlikeRows(NamedTuple):
+    """Rows of one kind that stand one behind the other, in few numbers: there may be thousands."""
+
+    first: MetricRow
+    """With everything that they have in common."""
+    steps: array[int]
+    values: array[float]
+    """Row after row."""
+    times: Sequence[float | None]
+
+    def row(self, at: int) -> MetricRow:
+        """Return one of them, from 0."""
+        count = len(self.first.keys)
+        values = self.values[at * count : (at + 1) * count]
+        return self.first._replace(
+            step=self.steps[at], values=values, time=self.times[at]
+        )
+
+
+def joined(
+    items: Iterable[MetricRow | AlikeRows | Record],
+) -> Iterator[MetricRow | AlikeRows | Record]:
+    """Yield items, rows that are alike as one, but for those of means."""
+    for kind, alike in groupby(items, _kind):
+        if kind is None:
+            yield from alike
+            continue
+        rows = cast("list[MetricRow]", [*alike])
+        if len(rows) == 1:
+            yield rows[0]
+            continue
+        steps = array("q", [row.step for row in rows])
+        values = array("d", b"".join([numbers(row.values) for row in rows]))
+        yield AlikeRows(rows[0], steps, values, [row.time for row in rows])
 
 
 def replaced_note(count: int) -> str | None:
@@ -85,8 +126,23 @@ class _RowBlock:
 
     seen: array[int] = field(default_factory=lambda: array("q"))
     """Steps of this segment, ascending."""
-    rows: list[MetricRow] = field(default_factory=list)
+    steps: array[int] = field(default_factory=lambda: array("q"))
+    values: array[float] = field(default_factory=lambda: array("d"))
+    """Row after row."""
+    times: list[float | None] = field(default_factory=list)
     orders: list[int] = field(default_factory=list)
+
+    def taken(self, keys: tuple[str, ...], kind: Sequence[bool]) -> MetricRows:
+        """Return the rows that wait; the next ones wait anew."""
+        count = len(keys)
+        values = tuple([self.values[at::count] for at in range(count)])
+        times: tuple[float, ...] = ()
+        if self.times.count(None) < len(self.times):
+            times = tuple([math.nan if time is None else time for time in self.times])
+        rows = MetricRows(keys, self.steps, values, self.orders, times, *kind)
+        self.steps, self.values = array("q"), array("d")
+        self.times, self.orders = [], []
+        return rows
 
 
 _Kind = tuple[tuple[str, ...], bool, bool, bool]
@@ -141,16 +197,15 @@ class RowBatcher:
             else:
                 self._take_record(item)
 
-    def add_many(self, items: Iterable[MetricRow | Record]) -> None:
+    def add_many(self, items: Iterable[MetricRow | AlikeRows | Record]) -> None:
         """Take the rows and records of many lines: of rows that are alike all at once, where each
         is of a further step.
         """
-        for kind, alike in groupby(items, _kind):
-            some = [*alike]
-            if kind is None or not self._take_further(
-                kind, cast("list[MetricRow]", some)
-            ):
-                self.add(some)
+        for item in joined(items):
+            if not isinstance(item, AlikeRows):
+                self.add((item,))
+            elif not self._take_further(item):
+                self.add(map(item.row, range(len(item.steps))))
 
     @property
     def note(self) -> str | None:
@@ -209,35 +264,31 @@ class RowBatcher:
         else:
             self._add_row(row)
 
-    def _take_further(self, kind: _Kind, rows: Sequence[MetricRow]) -> bool:
-        """Take rows of one kind if they are no means, and each is beyond all of its kind before;
-        return whether that is so.
+    def _take_further(self, rows: AlikeRows) -> bool:
+        """Take rows of one kind if each is beyond all of its kind before; return whether that is
+        so.
         """
-        block = self._blocks.get(kind)
-        steps = array("q", [row.step for row in rows])
-        if (
-            block is None
-            or kind[1]
-            or self._held
-            or self._grouping.of(kind[0]).core != kind[0]
-        ):
+        keys, steps = rows.first.keys, rows.steps
+        block = self._blocks.get((keys, *rows.first.traits))
+        if block is None or self._held or self._grouping.of(keys).core != keys:
             return False
         if not all(map(lt, block.seen[-1:] + steps, steps)):
             return False
-        self._compare(rows[0])
-        if len(rows) > 1:
-            self._of_step = [rows[-1]]
+        self._compare(rows.first)
+        self._of_step = [rows.row(len(steps) - 1)]
         block.seen += steps
-        block.rows += rows
-        block.orders += range(self._order, self._order + len(rows))
-        self._order += len(rows)
+        block.steps += steps
+        block.values += rows.values
+        block.times += rows.times
+        block.orders += range(self._order, self._order + len(steps))
+        self._order += len(steps)
         self._reached = steps[-1]
         self._started = False
         return True
 
     def _add_row(self, row: MetricRow) -> None:
         core = self._grouping.of(row.keys).core
-        kind = core, row.mean, row.progress, row.estimated
+        kind = core, *row.traits
         block = self._blocks.get(kind)
         if block is None:
             before = self._in_another_order(row) if core == row.keys else None
@@ -273,11 +324,13 @@ class RowBatcher:
 
     def _keep(self, block: _RowBlock | None, row: MetricRow) -> None:
         """Have a row wait to be passed on, in a block or by itself."""
-        if block is not None:
-            block.rows.append(row)
-            block.orders.append(self._order)
-        else:
-            self._varying.append(_block_of(row.keys, [row], [self._order]))
+        into = block if block is not None else _RowBlock()
+        into.steps.append(row.step)
+        into.values += numbers(row.values)
+        into.times.append(row.time)
+        into.orders.append(self._order)
+        if block is None:
+            self._varying.append(into.taken(row.keys, row.traits))
         self._order += 1
 
     def _begin_anew(self, row: MetricRow, last: int) -> None:
@@ -297,7 +350,7 @@ class RowBatcher:
         if row.keys in self._orders:
             return None
         self._orders.add(row.keys)
-        kind = frozenset(row.keys), row.mean, row.progress, row.estimated
+        kind = frozenset(row.keys), *row.traits
         before = self._alike.get(kind)
         if before is None or row.mean or len(before.seen) < 2:
             return None
@@ -317,36 +370,18 @@ class RowBatcher:
         del self._of_step[:-_KEPT]
 
     def _flush(self) -> None:
-        for (keys, *_), block in self._blocks.items():
-            if block.rows:
-                self._out.append(_block_of(keys, block.rows, block.orders))
-                block.rows = []
-                block.orders = []
+        for (keys, *kind), block in self._blocks.items():
+            if block.steps:
+                self._out.append(block.taken(keys, kind))
         self._out += self._varying
         self._varying = []
 
 
-def _kind(item: MetricRow | Record) -> _Kind | None:
-    """Return the kind of a row, None for a record."""
-    if isinstance(item, MetricRow):
+def _kind(item: MetricRow | AlikeRows | Record) -> _Kind | None:
+    """Return the kind of a row, None for anything else and for means."""
+    if isinstance(item, MetricRow) and not item.mean:
         return item.keys, item.mean, item.progress, item.estimated
     return None
-
-
-def _block_of(
-    keys: tuple[str, ...], rows: Sequence[MetricRow], orders: list[int]
-) -> MetricRows:
-    """Return rows of one kind as a block."""
-    first = rows[0]
-    values = columns([row.values for row in rows])
-    stated = [row.time for row in rows]
-    times: tuple[float, ...] = ()
-    if stated.count(None) < len(stated):
-        times = tuple([math.nan if time is None else time for time in stated])
-    steps = array("q", [row.step for row in rows])
-    return MetricRows(
-        keys, steps, values, orders, times, first.mean, first.progress, first.estimated
-    )
 
 
 def _contradicts(row: MetricRow, before: MetricRow) -> bool:

@@ -8,6 +8,8 @@ import struct
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
+import orjson
+
 from verl_tui.sources.fields.columns import packed
 from verl_tui.sources.fields.jsonl import (
     Flaw,
@@ -24,8 +26,7 @@ from verl_tui.sources.formats.lines import LineReader, line_begin
 from verl_tui.text import safe
 
 if TYPE_CHECKING:
-    from array import array
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Sequence
     from pathlib import Path
 
     from verl_tui.records import Record
@@ -55,6 +56,24 @@ class FileLoggerDecoder(JsonDecoder):
 
     standing = ()
     """Nothing: each line says all of it."""
+    _keys: Sequence[str] = ()
+    """Of the newest line, which the next one mostly has as well."""
+    _names: tuple[str, ...] | None = None
+    """Metrics by these keys."""
+
+    def decode(self, line: bytes, number: int) -> Sequence[MetricRow | Record]:
+        """Return the row of a line as verl writes it, quickly; of others as any JSON is read."""
+        try:
+            record = orjson.loads(line)
+            step, data = integer(record["step"]), record["data"]
+            values = packed(data.values())
+            if [*data] != self._keys:
+                self._keys, self._names = [*data], _names(tuple(data))
+        except (ValueError, TypeError, LookupError, AttributeError, struct.error):
+            return super().decode(line, number)
+        if self._names is None or step is None or len(record) > 2:
+            return super().decode(line, number)
+        return (MetricRow(step, self._names, values),)
 
     def read(self, record: dict[str, Any]) -> Iterable[MetricRow | Record | Flaw]:
         """Return the row of one object."""
@@ -62,10 +81,6 @@ class FileLoggerDecoder(JsonDecoder):
         data = record.get("data")
         if step is None or not isinstance(data, dict):
             raise ValueError('no "step" with "data"')
-        names = _names(tuple(data))
-        values = _numbers(data)
-        if names is not None and values is not None:
-            return (MetricRow(step, names, values),)
         parts = split({key: _unquoted(value) for key, value in flatten(data).items()})
         kept = {safe(key): value for key, value in parts.numbers().items()}
         return (
@@ -88,14 +103,6 @@ def _unquoted(value: object) -> object:
         return value
     known = written_number(value)
     return value if known is None else known
-
-
-def _numbers(data: dict[str, Any]) -> array[float] | None:
-    """Return values as numbers, None where not all of them are."""
-    try:
-        return packed(data.values())
-    except struct.error:
-        return None
 
 
 parts = Parts(line_begin, lambda *_: LineReader(FileLoggerDecoder()))

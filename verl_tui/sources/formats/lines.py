@@ -5,12 +5,13 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, NamedTuple
 
 from verl_tui.records import Record, Restart, Unreadable
-from verl_tui.sources.fields.row_batcher import MetricRow, RowBatcher, joined_notes
+from verl_tui.sources.fields.row_batcher import RowBatcher, joined_notes
 from verl_tui.sources.formats.format import BufferingDecoder
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 
+    from verl_tui.sources.fields.row_batcher import AlikeRows, MetricRow
     from verl_tui.sources.formats.format import Decoder, ReadAt
 
 LONGEST_LINE = 32 * 2**20
@@ -32,7 +33,7 @@ class DecodedPart(NamedTuple):
     """The place behind them."""
     last: bytes
     """Their last bytes."""
-    items: Sequence[MetricRow | Record]
+    items: Sequence[MetricRow | AlikeRows | Record]
     """What they say, with numbers of lines that count from the first of them."""
     lines: int
     """How many lines."""
@@ -198,8 +199,8 @@ def items_of(decoder: Decoder, text: bytes, number: int) -> list[MetricRow | Rec
 
 
 def _numbered_from(
-    before: int, items: Sequence[MetricRow | Record]
-) -> Iterator[MetricRow | Record]:
+    before: int, items: Sequence[MetricRow | AlikeRows | Record]
+) -> Iterator[MetricRow | AlikeRows | Record]:
     """Yield items with the numbers of their lines in the file."""
     for item in items:
         if isinstance(item, Unreadable):

@@ -187,18 +187,24 @@ class ConsoleDecoder:
         at = 0
         idle = self._is_idle(number)
         while at < len(text):
-            end = text.index(b"\n", at)
+            if idle:
+                passed = self._noise.end(text, at, self._timestamps.last)
+                number += text.count(b"\n", at, passed)
+                at = passed
+            end = text.find(b"\n", at)
+            if end < 0:
+                break
             line = text[at:end]
             at = end + 1
             number += 1
             if idle and self._passes_over(line, number - 1):
                 continue  # it is idle still
-            self._read(line, number - 1, idle=idle)
+            before = self._read(line, number - 1)
             if self._sample.holds(self._prefix) and not (self._blank or self._lead):
                 end = self._sample.take(text, at, line)
                 number += text.count(b"\n", at, end)
                 at = end
-            idle = self._is_idle(number)
+            idle = self._goes_idle(line, number, before, idle=idle)
         self._repeat()
         return self._taken()
 
@@ -206,7 +212,8 @@ class ConsoleDecoder:
         """Return the records of one line, or of the part of it behind a bar."""
         idle = self._is_idle(number)
         if not (idle and self._passes_over(line, number)):
-            self._read(line, number, idle=idle)
+            before = self._read(line, number)
+            self._goes_idle(line, number + 1, before, idle=idle)
         self._repeat()
         return self._taken()
 
@@ -220,18 +227,35 @@ class ConsoleDecoder:
             return True
         dated = self._noise.date(line)
         if dated and not self._timestamps.repeats(line):
-            lead, _, part = self._parted(without_hole(strip_ansi(line)))
-            self._out += self._timestamps.read(lead)
-            self._out += self._timestamps.read(part)
+            if self._leads.are_known and self._noise.has_one_time(line):
+                parts: tuple[bytes, ...] = (line,)
+            else:
+                lead, _, part = self._parted(without_hole(strip_ansi(line)))
+                parts = lead, part
+            for one in parts:
+                self._out += self._timestamps.read(one)
         return dated is not None
 
-    def _read(self, line: bytes, number: int, *, idle: bool) -> None:
-        """Read a line, and note trouble that may be repeated."""
+    def _read(self, line: bytes, number: int) -> int:
+        """Read a line; return how many records there were before."""
         self._repeat()
         before = len(self._out)
         self._read_line(line, number)
-        if idle and self._is_idle(number + 1):
+        return before
+
+    def _goes_idle(self, line: bytes, number: int, before: int, *, idle: bool) -> bool:
+        """Return whether no reader waits for more behind a line; note trouble that may be repeated.
+
+        Args:
+            line: The line that was read.
+            number: The number of the next one.
+            before: How many records there were before it.
+            idle: Whether no reader waited for it.
+        """
+        is_idle = self._is_idle(number)
+        if idle and is_idle:
             self._repeated.note(line, self._out[before:])
+        return is_idle
 
     def _repeat(self) -> None:
         """Read the newest line of each kind of trouble that was counted, for all of them."""
@@ -415,8 +439,8 @@ class ConsoleDecoder:
         self._blocks.drop(row.step)
         if inside:
             self._sample.leave()
-        before = part[: found.start()]
-        self._read_progress(before, stated(before))
+        if before := part[: found.start()]:
+            self._read_progress(before, stated(before))
         self._out.append(row)
         return True
 

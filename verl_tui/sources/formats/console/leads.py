@@ -66,10 +66,7 @@ def without_hole(line: bytes) -> bytes:
 
 def printed(line: bytes) -> LineWithLead:
     """Return the parts of a line as it was printed."""
-    prefix = PREFIX.match(line)
-    if prefix is None:
-        return LineWithLead(b"", b"", line)
-    return LineWithLead(b"", prefix.group(), line[prefix.end() :])
+    return _parted(line, 0)
 
 
 def certain_parts(line: bytes) -> LineWithLead:
@@ -79,9 +76,11 @@ def certain_parts(line: bytes) -> LineWithLead:
 
 
 def _parted(line: bytes, at: int) -> LineWithLead:
-    if at:
-        return printed(line[at:])._replace(lead=line[:at])
-    return printed(line)
+    lead, text = line[:at], line[at:]
+    prefix = PREFIX.match(text)
+    if prefix is None:
+        return LineWithLead(lead, b"", text)
+    return LineWithLead(lead, prefix.group(), text[prefix.end() :])
 
 
 class LeadReader:
@@ -92,6 +91,11 @@ class LeadReader:
         """How all lines so far begin, None once one of the first began otherwise."""
         self._lines = 0
         """Lines that began so."""
+
+    @property
+    def are_known(self) -> bool:
+        """True once no further line changes how leads are told from what was printed."""
+        return self._usual is None or self._lines >= _ENOUGH
 
     def read(self, line: bytes) -> LineWithLead:
         """Return a line in its parts.

@@ -48,10 +48,9 @@ WORDS = ("%|", "it [", "it/s", "s/it")
 
 def has_bar(part: bytes) -> bool:
     """Return whether a text may hold a bar of tqdm: a percentage, or a count without a length."""
-    return (
-        b"%|" in part
-        or (b"% " in part and _BARELY.search(part) is not None)
-        or (b"it [" in part and _COUNT.search(part) is not None)
+    # One byte is found many times as fast as two.
+    return (b"%" in part and (b"%|" in part or _BARELY.search(part) is not None)) or (
+        b"[" in part and _COUNT.search(part) is not None
     )
 
 

@@ -55,6 +55,7 @@ _LONGEST = 400
 """Bytes of a line from which on it is looked at anew."""
 _MOST = 2000
 """Lines that are remembered."""
+_UNDATED, _SOMEWHERE = -1, _LONGEST
 
 
 class Noise:
@@ -63,8 +64,29 @@ class Noise:
     """
 
     def __init__(self) -> None:
-        self._seen: dict[bytes, bool] = {}
-        """Lines without their digits -> whether they have a date."""
+        self._seen: dict[bytes, int] = {}
+        """Lines without their digits -> where their only time stands, `_UNDATED` where they have no
+        date, and `_SOMEWHERE` where the parts of such a line tell its time.
+        """
+
+    def end(self, text: bytes, at: int, time: bytes) -> int:
+        """Return where the first line begins, from a place on, that is unlike those it has seen, or
+        has another time; the end of the text where there is none.
+
+        Args:
+            text: Complete lines.
+            at: Where a line begins.
+            time: As lines with a date have it.
+        """
+        seen = self._seen
+        time = time or b"\n"
+        while (end := text.find(b"\n", at)) >= 0:
+            line = text[at:end]
+            place = seen.get(line.translate(_ALIKE)) if end - at <= _LONGEST else None
+            if place is None or (place >= 0 and not line.startswith(time, place)):
+                break
+            at = end + 1
+        return at
 
     def date(self, line: bytes) -> bool | None:
         """Return whether a line without any word that a reader looks for has a date; None for other
@@ -73,15 +95,21 @@ class Noise:
         if len(line) > _LONGEST:
             return None
         alike = line.translate(_ALIKE)
-        dated = self._seen.get(alike)
-        if dated is None:
+        place = self._seen.get(alike)
+        if place is None:
             text = strip_ansi(line)
             if _TELLING.search(text) or timestamps.has_counters(text):
                 return None
             if len(self._seen) >= _MOST:
                 self._seen.clear()
-            dated = self._seen[alike] = _DATE.search(text) is not None
-        return dated
+            is_dated = _DATE.search(text) is not None
+            only = timestamps.only_place(line) if is_dated else _UNDATED
+            place = self._seen[alike] = _SOMEWHERE if only is None else only
+        return place != _UNDATED
+
+    def has_one_time(self, line: bytes) -> bool:
+        """Return whether a line with a date has one time, at its beginning."""
+        return self._seen[line.translate(_ALIKE)] != _SOMEWHERE
 
 
 class Counted(NamedTuple):

@@ -7,16 +7,22 @@ number, or right before the line.
 from __future__ import annotations
 
 import re
+import struct
+from typing import TYPE_CHECKING
 
 import orjson
 
 from verl_tui.patterns import pattern
+from verl_tui.sources.fields.columns import packed
 from verl_tui.sources.fields.row_batcher import MetricRow
 from verl_tui.sources.formats.console.dicts import read_dict
 from verl_tui.sources.formats.console.leads import ANOTHER
 from verl_tui.sources.formats.console.repeated import unrepeated
 from verl_tui.text import safe
 from verl_tui.words import counted
+
+if TYPE_CHECKING:
+    from array import array
 
 STEP = pattern(rb"(?<![\w:])step:(\d{1,15}) - (.*)$", re.DOTALL)
 BEGIN = "step:"
@@ -27,7 +33,7 @@ KEPT_BY_WANDB = 4096
 """Characters of a line that W&B keeps where it wraps the standard streams (wandb 0.31)."""
 _BEHIND_TEXT = pattern(rb"(?<=[A-Za-z0-9])step:(\d{1,15}) - (.*)$", re.DOTALL)
 """A step line that something else was printed right before."""
-_NEXT = pattern(rb"(?<=[\d)\]}\s])step:\d{1,15} - ")
+_NEXT = pattern(rb"step:(?<=[\d)\]}\s]step:)\d{1,15} - ")
 """Another step line behind one."""
 _VALUE = (
     r":(?:np\.\w+\(|tensor\()?"
@@ -43,8 +49,11 @@ _GLUED = pattern(
 _ANOTHER = pattern(ANOTHER)
 _MOST_SCHEMAS = 1000
 """Remembered sets of keys: a log may have others in every line."""
-_NUMBERS = {int, float}
 _TRUTH = {"True": 1.0, "False": 0.0}
+
+
+_Numbers = tuple[tuple[str, ...], "array[float]"]
+"""The keys of a line, and their numbers."""
 
 
 class StepLineReader:
@@ -76,17 +85,14 @@ class StepLineReader:
         step = int(found.group(1))
         rest = self._first(found.group(2))
         self.unread = 0
-        numbers = _by_json(rest)
-        if numbers is None:
-            numbers = self._by_piece(rest)
-        keys = tuple(numbers)
+        keys, values = _by_json(rest) or self._by_piece(rest)
         known = self.schemas.get(keys)
         sure = sure or (found.re is _BEHIND_TEXT and known is None)
-        if not numbers or (sure and len(numbers) < SURE):
+        if not keys or (sure and len(keys) < SURE):
             return None
         if known is None:
             known = self._learn(keys)
-        return MetricRow(step, known, tuple(numbers.values()))
+        return MetricRow(step, known, values)
 
     def _first(self, rest: bytes) -> bytes:
         """Return what belongs to the first of several step lines; keep what is behind it."""
@@ -107,7 +113,7 @@ class StepLineReader:
             self._known.update(keys)
         return shown
 
-    def _by_piece(self, rest: bytes) -> dict[str, float]:
+    def _by_piece(self, rest: bytes) -> _Numbers:
         """Return the numbers of a step line; none if fewer than half of its pieces are
         `key:number`.
         """
@@ -128,7 +134,7 @@ class StepLineReader:
                 self.behind = " - ".join([text, *pieces[at:]]).encode() + self.behind
                 own = at
                 break
-        return numbers if 2 * len(numbers) >= own else {}
+        return _columns(numbers if 2 * len(numbers) >= own else {})
 
     def _piece(self, piece: str, later: list[str]) -> re.Match[str] | None:
         """Return the key and number of a piece, also with another's text behind them; None, and
@@ -191,16 +197,16 @@ def cut_note(lines: int) -> str | None:
     return f"{lines:,} step lines were cut where they were kept: their last metrics are missing"
 
 
-def _by_json(rest: bytes) -> dict[str, float] | None:
+def _by_json(rest: bytes) -> _Numbers | None:
     """Return the numbers of a step line parsed as JSON, which is fast; None if that fails."""
     if b'"' in rest or b"\\" in rest or b"(" in rest:
         return None
+    written = rest.strip().replace(b":", b'":').replace(b" - ", b',"')
     try:
-        numbers: dict[str, float] = orjson.loads(
-            b'{"' + rest.strip().replace(b":", b'":').replace(b" - ", b',"') + b"}"
-        )
-    except orjson.JSONDecodeError:
+        return _columns(orjson.loads(b'{"' + written + b"}"))
+    except (orjson.JSONDecodeError, struct.error):
         return None
-    if _NUMBERS.issuperset(map(type, numbers.values())):
-        return numbers
-    return None
+
+
+def _columns(numbers: dict[str, float]) -> _Numbers:
+    return tuple(numbers), packed(numbers.values())

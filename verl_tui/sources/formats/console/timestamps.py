@@ -22,6 +22,15 @@ _COUNTERS = pattern(
 """Counters that verl 0.9's trainer prints each minute while waiting (`ppo/v1/replay_buffer.py`)."""
 
 
+def only_place(line: bytes) -> int | None:
+    """Return where a line has its only timestamp, None where it has several, or none at its
+    beginning.
+    """
+    places = [found.start() for found in _STAMP.finditer(line, 0, _STAMP_WITHIN)]
+    is_only = len(places) == 1 and _STAMP.search(line, places[0] + 1) is None
+    return places[0] if is_only else None
+
+
 def has_counters(part: bytes) -> bool:
     """Return whether a line has the counters of a heartbeat behind its timestamp."""
     found = _STAMP.search(part)
@@ -32,12 +41,12 @@ class TimestampReader:
     """Reads the timestamps of one console."""
 
     def __init__(self) -> None:
-        self._last = b""
+        self.last = b""
         """The last timestamp reported, to ten seconds: lines come by the thousand."""
 
     def repeats(self, line: bytes) -> bool:
         """Return whether a line without counters has the timestamp that was reported last."""
-        return bool(self._last) and self._last in line
+        return bool(self.last) and self.last in line
 
     def read(self, part: bytes) -> Sequence[Pulse]:
         """Return the timestamp at the beginning of a line with the counters of a heartbeat, nothing
@@ -50,9 +59,9 @@ class TimestampReader:
             return ()
         counters = _COUNTERS.match(part, found.end())
         tens = found.group()[:_TENS]
-        if counters is None and tens == self._last:
+        if counters is None and tens == self.last:
             return ()
-        self._last = tens
+        self.last = tens
         time = parse_time(found.group().decode().replace("T", " "))
         text = ""
         if counters is not None:
