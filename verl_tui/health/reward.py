@@ -253,11 +253,16 @@ def gains(values: Sequence[float]) -> bool:
 def _all_parts(context: RuleContext, reward: Series) -> str | None:
     """Exempt a reward that is the sum of its parts, all of which are at the top of their scales."""
     keys = components(context.run.keys, reward.key)
-    known = [*filter(None, map(context.known, keys))]
-    levels = np.array([fmean(_finite(one.tail(_SCORES)) or [0.0]) for one in known])
+    known, means = [], []
+    for one in filter(None, map(context.known, keys)):
+        means.append(fmean(_finite(one.tail(_SCORES)) or [0.0]))
+        if 0 < means[-1] < SOLVED:
+            return None  # as of most rewards, whose other parts need not be cut at each step
+        known.append(one)
+    levels = np.array(means)
     newest = _finite(reward.tail(_SCORES))
-    if not newest or not known or np.any((levels > 0) & (levels < SOLVED)):
-        return None  # as of most rewards, whose other figures need not be known
+    if not newest or not known:
+        return None
     known_weights = weights(context.run, keys)
     weight = np.array([known_weights.get(one.key, 1.0) for one in known])
     highest, penalises = np.array([*map(_reach, known)]).T

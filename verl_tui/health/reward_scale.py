@@ -5,17 +5,20 @@ means of few scores swing by chance.
 from __future__ import annotations
 
 import math
-from statistics import fmean, median
+from statistics import median
 from typing import TYPE_CHECKING
 
+import numpy as np
+
 from verl_tui.evaluation import PREFIX
-from verl_tui.health.conditions.stays import spread_of, swing
+from verl_tui.health.conditions.stays import spreads, swings
 from verl_tui.health.limits import positive_setting
 from verl_tui.means import finite
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from verl_tui.health.conditions.windows import Numbers
     from verl_tui.health.rule_context import RuleContext
     from verl_tui.runs.run import Run
     from verl_tui.runs.series import Series
@@ -190,9 +193,9 @@ def by_batch_size(context: RuleContext, key: str) -> str | None:
     if context.run.dialect == "tutorial" or series is None:
         return None
     newest = finite(series.tail(_POINTS))
-    if len(newest) < _ENOUGH or spread_of(newest) < _CALM:
+    if len(newest) < _ENOUGH or spreads([newest])[0] < _CALM:
         return None
-    now = _draws(newest)
+    (now,) = _draws([newest])
     prompts = prompts_a_step(context.run)
     if prompts is not None and now * _BEYOND**2 < prompts:
         return None
@@ -206,9 +209,12 @@ def by_batch_size(context: RuleContext, key: str) -> str | None:
 def _was_calmer(values: Sequence[float], now: float) -> bool:
     """Return whether some stretch of the past swung much less than the newest points."""
     last = len(values) - _STRETCH
-    for at in range(0, max(1, last), max(1, last // _MOST)):
-        stretch = finite(values[at : at + _STRETCH])
-        if len(stretch) >= _ENOUGH and _draws(stretch) >= _CALMER**2 * now:
+    starts = range(0, max(1, last), max(1, last // _MOST))
+    stretches = [np.array(values[at : at + _STRETCH]) for at in starts]
+    known = [one[np.isfinite(one)] for one in stretches]
+    for size in set(map(len, known)):
+        alike = [one for one in known if len(one) == size >= _ENOUGH]
+        if alike and _draws(alike).max() >= _CALMER**2 * now:
             return True
     return False
 
@@ -264,10 +270,12 @@ def _stated(run: Run, default: float | None, *names: str) -> float | None:
     return stated[1] if stated is not None else default
 
 
-def _draws(values: Sequence[float]) -> float:
-    """Return how many independent scores of 0 or 1 have a mean that swings as far as these."""
-    mean = fmean(values)
-    spread = swing(values)
-    if spread <= 0:
-        return math.inf
-    return mean * (1 - mean) / (spread * spread)
+def _draws(stretches: Sequence[Sequence[float] | Numbers]) -> Numbers:
+    """Return how many independent scores of 0 or 1 have a mean that swings as far as each stretch
+    of so many values.
+    """
+    values = np.array(stretches)
+    with np.errstate(all="ignore"):
+        mean, far = values.mean(axis=1), swings(values)
+        draws: Numbers = mean * (1 - mean) / (far * far)
+    return np.where(far > 0, draws, math.inf)

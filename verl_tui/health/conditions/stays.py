@@ -17,7 +17,9 @@ from verl_tui.health.conditions.windows import means, rows
 from verl_tui.health.finding import number
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Iterator, Mapping
+
+    from numpy.typing import ArrayLike
 
     from verl_tui.health.conditions.windows import Flags, Numbers, Places
 
@@ -217,27 +219,17 @@ _OFTEN = 20
 """Points after which the spread is computed again."""
 
 
-def swing(values: Sequence[float]) -> float:
-    """Return the standard deviation between neighbours, in the values' own unit; two values at
-    least.
-    """
-    return float(_swings(np.array([values]))[0])
-
-
-def spread_of(values: Sequence[float]) -> float:
-    """Return how far values spread, as a standard deviation; 0 for a single one."""
-    return float(_spreads(np.array([values]))[0])
-
-
-def _swings(windows: Numbers) -> Numbers:
+def swings(windows: ArrayLike) -> Numbers:
+    """Return the standard deviation between neighbours of each row of values, two at least."""
     differences = np.median(abs(np.diff(windows, axis=1)), axis=1)
-    found: Numbers = np.minimum(_spreads(windows), _TO_SIGMA * differences)
+    found: Numbers = np.minimum(spreads(windows), _TO_SIGMA * differences)
     return found
 
 
-def _spreads(windows: Numbers) -> Numbers:
+def spreads(windows: ArrayLike) -> Numbers:
+    """Return how far the values of each row spread, as a standard deviation; 0 for a single one."""
     ordered = np.sort(windows, axis=1)
-    tenth = windows.shape[1] // 10
+    tenth = ordered.shape[1] // 10
     found: Numbers = (ordered[:, -1 - tenth] - ordered[:, tenth]) / _RANGE
     return found
 
@@ -260,14 +252,14 @@ class Swings(Condition):
     def spells(self, column: Column) -> Iterator[Spell]:
         """Return all breaches, each with its newest spread."""
         places = np.arange(self.window - 1, len(column), _OFTEN)
-        swings = _swings(rows(column.values, self.window, places))
+        sizes = swings(rows(column.values, self.window, places))
         newest = column.values[-self.window :]
         begun: Spell | None = None
-        for place, size in zip(places.tolist(), swings.tolist(), strict=True):
+        for place, size in zip(places.tolist(), sizes.tolist(), strict=True):
             if begun is None and size > self.threshold:
                 facts = {
                     "size": size,
-                    "now": float(swings[-1]),
+                    "now": float(sizes[-1]),
                     "low": float(newest.min()),
                     "high": float(newest.max()),
                     "limit": self.threshold,

@@ -49,11 +49,22 @@ def rolling(values: NDArray[Any], size: int, of: np.ufunc = np.add) -> NDArray[A
     """
     found = np.full(len(values), np.nan, np.result_type(values, np.float64))
     if len(values) >= size:
-        found[size - 1 :] = values[: len(values) - size + 1]
-        for at in range(1, size):
-            shifted = values[at : len(values) - size + 1 + at]
-            of(found[size - 1 :], shifted, out=found[size - 1 :])
+        found[size - 1 :] = _reduced(values.astype(found.dtype), size, of)
     return found
+
+
+def _reduced(values: NDArray[Any], size: int, of: np.ufunc) -> NDArray[Any]:
+    """Reduce each so many values by doubling: those of 2, of 4, and so on."""
+    wide, width = values, 1
+    found, done = values, 0
+    while True:
+        if size & width:
+            ends = wide[done:]
+            found = of(found[: len(ends)], ends) if done else ends
+            done += width
+        if done == size:
+            return found
+        wide, width = of(wide[:-width], wide[width:]), 2 * width
 
 
 def means(values: Numbers, size: int) -> Numbers:

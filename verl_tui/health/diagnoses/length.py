@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 
 from verl_tui.health.blocks import last_known, lately, noises
+from verl_tui.health.conditions.trend import trends
 from verl_tui.health.conditions.windows import rolling
 from verl_tui.health.diagnoses.diagnosis import (
     InBlocks,
@@ -243,7 +244,12 @@ def _find_explosion(blocks: Blocks, of: InBlocks) -> Onsets:
             key=of.keys[0],
         )
 
-    return Onsets(last_known(length) >= _CLIMB * lately(length, _LAGS[-1]), at)
+    climbs = np.zeros(len(blocks), bool)
+    for lag in _LAGS:
+        ends = np.arange(lag - 1, len(blocks))
+        climbs[ends] |= ~(trends(length, lag, ends)[1] < 0.999 * _TREND_T)
+    climbs &= last_known(length) >= _CLIMB * lately(length, _LAGS[-1])
+    return Onsets(climbs, at)
 
 
 def _explodes(stretch: Blocks, limit: float | None) -> bool:

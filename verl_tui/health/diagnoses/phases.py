@@ -12,6 +12,8 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
+from verl_tui.health.blocks import lately
+from verl_tui.health.conditions.windows import rows
 from verl_tui.health.diagnoses.diagnosis import (
     WORDS,
     InBlocks,
@@ -105,7 +107,7 @@ def _find(blocks: Blocks, of: InBlocks) -> Onsets:
     phases = range(2, len(of.keys))
     begins = np.zeros(len(blocks), bool)
     for i in phases:
-        begins |= blocks.levels[i] >= _SLOWER * blocks.lowest[i]
+        begins |= _may_be_slow(blocks, i)
 
     def at(place: int) -> Onset | None:
         known = blocks[: place + 1]
@@ -149,16 +151,29 @@ def _is_phase(key: str) -> bool:
     )
 
 
+def _may_be_slow(blocks: Blocks, i: int) -> Flags:
+    """Return at which blocks `_slow` may find a phase."""
+    levels, step = blocks.levels[i], blocks.levels[0]
+    now = lately(levels, _NOW)
+    found: Flags = (now >= _SHARE * step) & (now >= _SLOWER * blocks.lowest[i])
+    found &= ~(levels > _WHOLE * step)
+    begun = blocks[1 : 1 + _PAST].known(i)
+    first = median(begun) if len(begun) >= _LEAST_PAST else math.inf
+    # With the whole of both stretches behind it, its usual time is known at once.
+    places = np.flatnonzero(found)
+    places = places[places >= _PAST + _NOW + _GAP]
+    past = np.median(rows(levels, _PAST, places - _NOW - _GAP), axis=1)
+    found[places] = ~(now[places] < _SLOWER * np.minimum(past, first))
+    return found
+
+
 def _slow(blocks: Blocks, i: int) -> _Slow | None:
     """Return by how much the phase of a column is slower than it was, None where it is not."""
     newest = blocks[-_NOW:]
     levels: list[float] = newest.levels[i].tolist()
     now, step = min(levels), float(blocks.levels[0][-1])
-    # Most phases are too short to matter, or no slower than they ever were: that is quickly seen.
-    if not now >= max(_SHARE * step, _SLOWER * blocks.reach(i)[0]):
-        return None
     # More than the whole step is no part of it: a sum over workers, or another unit.
-    if levels[-1] > _WHOLE * step:
+    if not now >= _SHARE * step or levels[-1] > _WHOLE * step:
         return None
     # The usual time is that of the last blocks before, or of the first, by which what creeps is
     # measured. The very first block warms up.

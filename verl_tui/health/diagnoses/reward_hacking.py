@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
 import numpy as np
 
-from verl_tui.health.blocks import following, last_known, noise
+from verl_tui.health.blocks import following, lately, noise
 from verl_tui.health.conditions.windows import rolling
 from verl_tui.health.diagnoses.diagnosis import (
     InBlocks,
@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from verl_tui.health.blocks import Blocks
-    from verl_tui.health.conditions.windows import Flags, Places
+    from verl_tui.health.conditions.windows import Flags, Numbers, Places
     from verl_tui.health.guide import Rule
     from verl_tui.health.rule_context import RuleContext
 
@@ -95,6 +95,8 @@ _WINDOWS = (1, 2, 4, 8)
 _LOOKED_AT = 60
 """Newest blocks among which the best is sought."""
 _FEWEST = 4
+_ROUNDED = 1e-9
+"""Share of a figure by which sums may differ in their last digits."""
 _NEAR = 0.25
 """It began to fall where it was last within a quarter of the way from its best."""
 
@@ -132,7 +134,9 @@ def reward_hacking(context: RuleContext, _: Rule) -> InBlocks | str:
 
 def _find(blocks: Blocks, of: InBlocks) -> Onsets:
     hacking = _Hacking(blocks, of)
-    return Onsets(hacking.rises | hacking.pays, hacking.sign)
+    # A figure that pays is seen one block later: a single one may be chance.
+    before = np.append(False, hacking.pays)[: len(blocks)]
+    return Onsets(hacking.rises | hacking.pays | before, hacking.sign)
 
 
 class _Hacking:
@@ -363,11 +367,34 @@ def trade_off(blocks: Blocks, i: int) -> TradeOff | None:
 
 
 def may_pay(blocks: Blocks, i: int) -> Flags:
-    """Return at which blocks `trade_off` may find a figure, or one that it has found may last."""
-    high = blocks.highest[i]
-    floor = _floor(blocks.lowest[i], high)
-    found: Flags = last_known(blocks.levels[i]) - floor <= _BACK * (high - floor)
+    """Return at which blocks `trade_off` may find a figure, found at once for all, with room for
+    rounding.
+    """
+    levels, low, high = blocks.levels[i], blocks.lowest[i], blocks.highest[i]
+    floor = _floor(low, high)
+    room = _ROUNDED * (abs(low) + abs(high))
+    error = _mean_errors(blocks.errors[i])
+    known = np.isfinite(levels)
+    now = np.full(len(levels), math.nan)
+    found = np.zeros(len(levels), bool)
+    for size in _WINDOWS:
+        now[known] = rolling(levels[known], size) / size
+        best = -lately(-now, _LOOKED_AT)
+        too_high = now - floor > _LEFT * (best - floor) + room
+        least = _SURE_LOSS * error * math.sqrt(2 / size) - room
+        found |= ~(too_high | (best - now < least))
+    found &= (high > floor) & (levels - floor <= _LEFT * (high - floor))
     return found
+
+
+def _mean_errors(errors: Numbers) -> Numbers:
+    """Return the usual error of the newest levels at each block, nan where it is unknown."""
+    with np.errstate(over="ignore", invalid="ignore"):
+        squares = np.append(np.full(_LOOKED_AT - 1, math.nan), errors * errors)
+        known = np.isfinite(squares)
+        total = rolling(np.where(known, squares, 0.0), _LOOKED_AT)
+        found: Numbers = np.sqrt(total / rolling(known, _LOOKED_AT))
+    return found[_LOOKED_AT - 1 :]
 
 
 def _over_windows(
@@ -390,10 +417,6 @@ def _over_windows(
     """
     reach = blocks.reach(i)
     now = fmean(levels[-size:])
-    # No window lies above the highest level: most are ruled out by it alone.
-    highest = max(levels)
-    if highest - now < least or not _is_low(now, highest, highest, reach):
-        return None
     starts = range(len(levels) - 2 * size + 1)
     means = [fmean(levels[start : start + size]) for start in starts]
     best = max(means)
