@@ -13,8 +13,9 @@ from verl_tui.sources.files.compressed import is_compressed
 from verl_tui.sources.files.paths import file_and_part, is_folder
 from verl_tui.sources.folders.completion_tables import TableFolder
 from verl_tui.sources.folders.dumps import DumpSource
+from verl_tui.sources.folders.mlflow_run import MlflowRun
 from verl_tui.sources.folders.setting_files import SettingsSource
-from verl_tui.sources.formats import filelogger, parquet, rollouts
+from verl_tui.sources.formats import filelogger, mlflow_files, parquet, rollouts
 from verl_tui.sources.formats.console import reader as console
 from verl_tui.sources.formats.trackio.run_follower import TrackioSource
 from verl_tui.sources.formats.wandb import reader as wandb
@@ -151,6 +152,8 @@ def source_of(file: FoundFile, ordinal: int) -> Source:
         return TableFolder(file.path, ordinal)
     if is_trackio(file):
         return TrackioSource(file.path, ordinal)
+    if file.format is mlflow_files:
+        return MlflowRun(file.path, ordinal)
     if file.path == pipe.PATH:
         return PipeSource(file.format, ordinal)
     whole, _ = file_and_part(file.path)

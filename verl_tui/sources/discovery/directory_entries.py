@@ -13,11 +13,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from verl_tui.patterns import pattern
-from verl_tui.sources.files.checkpoint_names import HOMES, checkpoint_step
+from verl_tui.sources.files.checkpoint_names import checkpoint_step
 from verl_tui.sources.files.compressed import SUFFIX
 from verl_tui.sources.files.paths import is_folder
 from verl_tui.sources.files.rotated import base
 from verl_tui.sources.folders.setting_files import NAMES as SETTINGS
+from verl_tui.sources.formats import mlflow_files
 from verl_tui.sources.formats.tensorboard import reader as tensorboard
 
 if TYPE_CHECKING:
@@ -34,7 +35,7 @@ _OWN_OF_WANDB = pattern(
 _WANDB_LOG = ".wandb"
 _IN_WANDB_RUN = {"files", "logs"}
 """Directories beside the log of a W&B run."""
-_SKIPPED = {"lost+found", "node_modules", "__pycache__", "site-packages", *HOMES}
+_SKIPPED = {"lost+found", "node_modules", "__pycache__", "site-packages"}
 _CACHED_NAMES = 2**15
 """Names are classified again every few seconds, with each scan."""
 
@@ -87,6 +88,8 @@ def classify_name(name: str) -> NameClass:
     if tensorboard.NAMED in name:
         return NameClass.LOG
     suffix = suffix_of(name)
+    if name == mlflow_files.META:
+        return NameClass.LOG
     if suffix in _OTHERS:
         return NameClass.OTHER
     if suffix not in _LOGS or _WRITTEN.fullmatch(name):
@@ -141,6 +144,12 @@ def is_relevant(entry: os.DirEntry[str]) -> bool:
         or classify_name(entry.name) is not NameClass.OTHER
         or is_folder(entry)
     )
+
+
+def mlflow_run(entries: Iterable[os.DirEntry[str]]) -> Path | None:
+    """Return the file that stands for a run in MLflow's store, None in any other directory."""
+    paths = {entry.name: Path(entry.path) for entry in entries}
+    return paths.get(mlflow_files.META) if "metrics" in paths else None
 
 
 def leads_within(link: os.DirEntry[str], top: Path) -> bool:

@@ -19,6 +19,7 @@ from verl_tui.sources.discovery.directory_entries import (
     kept_by_wandb,
     leads_within,
     list_entries,
+    mlflow_run,
 )
 from verl_tui.sources.discovery.found import (
     WANDB,
@@ -32,9 +33,8 @@ from verl_tui.sources.discovery.grouping import grouped_runs
 from verl_tui.sources.discovery.passed_over import EMPTY, is_data
 from verl_tui.sources.discovery.probing import title_in
 from verl_tui.sources.files import rotated
-from verl_tui.sources.files.checkpoint_names import HOMES
 from verl_tui.sources.files.paths import is_file, is_folder
-from verl_tui.sources.folders.checkpoint_folders import homes, is_home
+from verl_tui.sources.folders.checkpoint_folders import is_home
 from verl_tui.sources.folders.setting_files import is_settings
 from verl_tui.sources.formats import parquet, rollouts, trainer_state
 from verl_tui.sources.formats.console import reader as console
@@ -135,6 +135,9 @@ class DirectoryWalk:
         """Add the files in a directory to the run here; return the runs below it."""
         below: list[Folder] = []
         dumped = bool(here.extras)
+        if stored := mlflow_run(entries):
+            self._add_file(stored, here)
+            return below  # all that lies beside it is read with it
         for entry in filter(is_relevant, entries):
             path = Path(entry.path)
             if is_folder(entry):
@@ -170,9 +173,6 @@ class DirectoryWalk:
         extras = self._extras(path)
         if extras and (path.name == ".hydra" or _holds_dumps_alone(path)):
             here.extras.extend(extras)
-        elif path.name in HOMES:
-            for home in homes(path):
-                self._add_home(home)
         elif depth < _DEEPEST and not _is_no_run(path, here):
             return self._walk(path, depth + 1, here.wandb)
         return []

@@ -9,6 +9,7 @@ from verl_tui.sources.formats import (
     filelogger,
     metrics_csv,
     metrics_json,
+    mlflow_files,
     no_logs,
     parquet,
     rollouts,
@@ -33,6 +34,7 @@ if TYPE_CHECKING:
 FORMATS: tuple[Format, ...] = (
     tensorboard,
     trackio,
+    mlflow_files,
     wandb,
     wandb_tables,
     swanlab,
