@@ -16,7 +16,7 @@ from itertools import chain, groupby
 from typing import TYPE_CHECKING, NamedTuple, cast
 
 from verl_tui import prometheus_names
-from verl_tui.means import mean
+from verl_tui.means import clamp, mean
 from verl_tui.metrics import describe
 from verl_tui.records import Event, EventKind, Progress, Restart
 from verl_tui.sources.fields.row_batcher import MetricRow
@@ -178,7 +178,7 @@ class StepRows:
             return self._steps[max(0, bisect_right(self._times, time) - 1)], True
         if self._first is None:
             self._first = time
-        return max(0, int((time - self._first) / _MINUTE)), False
+        return int(clamp((time - self._first) / _MINUTE, 0, 2**53)), False
 
     def _drop_held(self, metrics: dict[str, float], validated: float | None) -> None:
         """Drop the values of validations long past."""
