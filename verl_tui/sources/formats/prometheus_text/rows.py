@@ -51,6 +51,8 @@ last value.
 """
 _ENDS = {"finished": EventKind.FINISHED, "crashed": EventKind.FATAL}
 """States that our exporter gives to runs that have ended for certain."""
+_MOST_PARTS = 32
+"""Subjects of one metric."""
 _MINUTE = 60.0
 
 
@@ -269,10 +271,15 @@ def _columns(
     """Return metrics by key, and figures that are measured by the clock."""
     metrics: dict[str, _MetricColumn] = {}
     by_clock: dict[str, _MetricColumn] = {}
+    subjects: dict[str, set[str]] = {}
     for line in lines:
         if not _is_level(line, keys):
             continue
         of = subject(line.labels.items())
+        known = subjects.setdefault(line.name, {of})
+        if len(known) >= _MOST_PARTS and of not in known:
+            continue
+        known.add(of)
         key, factor = key_and_factor(line.name, keys)
         added = bool(ADDED.fullmatch(line.name)) and line.name not in keys
         out = by_clock if BY_CLOCK.fullmatch(line.name) else metrics
