@@ -11,9 +11,10 @@ from verl_tui.config import Config
 from verl_tui.exporters.prometheus import ExpositionBuilder
 from verl_tui.monitor import Monitor
 from verl_tui.records import Batch, MetricRows, SourceStatus
-from verl_tui.sources.formats.prometheus_text.reader import read_page
-from verl_tui.sources.formats.prometheus_text.scraped_rows import runs_in
-from verl_tui.sources.formats.prometheus_text.scrapes import Scrapes
+from verl_tui.sources.fields.row_batcher import MetricRow
+from verl_tui.sources.formats.prometheus_text.figures import PageFigures
+from verl_tui.sources.formats.prometheus_text.page import read_page
+from verl_tui.sources.formats.prometheus_text.rows import StepRows
 
 NOW = 1_790_000_000.0
 SAID = {
@@ -47,10 +48,12 @@ def test_a_page_reads_back_as_what_the_logs_said(runs: tuple[str, ...]) -> None:
             Batch(run, SourceStatus(run, "test", records=1, modified=NOW), (rows,)), NOW
         )
     page = read_page(generate_latest(ExpositionBuilder().build(monitor, NOW)))
-    (scrape,) = page.scrapes
-    found = {run: part for (run, _), part in runs_in(scrape)[0].items() if run}
+    found = {run: part for run, part in page.runs.items() if run}
     assert found.keys() == set(runs)
     for part in found.values():
-        figures = Scrapes().take({"": part}, {})
-        assert figures.metrics == pytest.approx(SAID)
-        assert (figures.step, figures.stepped) == (7, NOW - 10)
+        lines, keys = PageFigures().take({"": (part, NOW)}, NOW)
+        (row,) = (
+            one for one in StepRows().take(lines, keys) if isinstance(one, MetricRow)
+        )
+        assert dict(zip(row.keys, row.values, strict=True)) == pytest.approx(SAID)
+        assert (row.step, row.time) == (7, NOW - 10)

@@ -19,19 +19,13 @@ from verl_tui.monitor import load
 from verl_tui.records import MetricRows, Unreadable
 from verl_tui.runs.views.devices import logged_devices
 from verl_tui.sources.discovery.finder import Finder
+from verl_tui.sources.fields.row_batcher import MetricRow
 from verl_tui.sources.formats.catalog import FORMATS
 from verl_tui.sources.formats.prometheus_text import reader as exposition
-from verl_tui.sources.formats.prometheus_text.machine_exporters import (
-    HostFigures,
-    device_figures,
-    node_of,
-)
-from verl_tui.sources.formats.prometheus_text.scrapes import (
-    PrometheusSample,
-    Scrape,
-    Scrapes,
-    quantile,
-)
+from verl_tui.sources.formats.prometheus_text.figures import PageFigures, quantile
+from verl_tui.sources.formats.prometheus_text.machines import machine_figures, node_of
+from verl_tui.sources.formats.prometheus_text.page import read_page
+from verl_tui.sources.formats.prometheus_text.rows import StepRows
 from verl_tui.text import one_line
 
 TUTORIAL = b"""\
@@ -242,118 +236,117 @@ def test_a_saved_page_is_a_run_with_devices(tmp_path: Path) -> None:
     ]
 
 
-# -- from scrapes to figures -----------------------------------------------------------------------
+# -- from pages to figures -------------------------------------------------------------------------
 
 
-def scrape(*lines: tuple[str, dict[str, str], float], **kinds: str) -> Scrape:
-    return Scrape(
-        tuple(
-            PrometheusSample(name, tuple(sorted(labels.items())), value)
-            for name, labels, value in lines
+def rows(*moments: dict[str, str]) -> list[MetricRow]:
+    """Return what is said of pages, given by worker and moment, ten seconds between two."""
+    figures, run = PageFigures(), StepRows()
+    said: list[object] = []
+    for at, pages in enumerate(moments):
+        time = 10.0 * (at + 1)
+        taken = {
+            worker: (read_page(text.encode()).runs.popitem()[1], time)
+            for worker, text in pages.items()
+        }
+        said += run.take(*figures.take(taken, time))
+    return [one for one in said if isinstance(one, MetricRow)]
+
+
+def metrics(*moments: dict[str, str]) -> list[dict[str, float]]:
+    """Return the metrics of each row that is said of pages."""
+    return [dict(zip(row.keys, row.values, strict=True)) for row in rows(*moments)]
+
+
+@pytest.mark.parametrize(
+    ("moments", "expected"),
+    [
+        (  # counters are rates, and a process that began anew counts from nothing
+            [
+                {
+                    "a": f'vllm:t_total{{engine="0"}} {first}\nvllm:t_total{{engine="1"}} {second}\n'
+                }
+                for first, second in ((100, 50), (200, 70), (30, 90))
+            ],
+            [{"vllm:t_per_second": 12.0}, {"vllm:t_per_second": 5.0}],
         ),
-        kinds,
-    )
-
-
-def test_counters_are_rates_and_a_process_that_began_anew_counts_from_nothing() -> None:
-    scrapes = Scrapes()
-    figures_seen = []
-    for time, first, second in ((0.0, 100, 50), (10.0, 200, 70), (20.0, 30, 90)):
-        page = scrape(
-            ("vllm:t_total", {"engine": "0"}, first),
-            ("vllm:t_total", {"engine": "1"}, second),
-        )
-        figures_seen.append(scrapes.take({"a": page}, {"a": time}).readings)
-    assert figures_seen == [{}, {"vllm:t_per_second": 12.0}, {"vllm:t_per_second": 5.0}]
-
-
-def test_workers_are_one_run() -> None:
-    pages = {
-        "a": scrape(
-            ("verl_training_steps_total", {}, 7),
-            ("verl_average_reward", {}, 0.2),
-            ("x_requests", {}, 3),
+        (  # workers are one run: levels are averaged, amounts added
+            [
+                {
+                    "a": "verl_training_steps_total 7\nverl_average_reward 0.25\nx_requests 3\n",
+                    "b": "verl_training_steps_total 8\nverl_average_reward 0.75\nx_requests 4\n",
+                }
+            ],
+            [{"verl_average_reward": 0.5, "x_requests": 7.0}],
         ),
-        "b": scrape(
-            ("verl_training_steps_total", {}, 8),
-            ("verl_average_reward", {}, 0.4),
-            ("x_requests", {}, 4),
+        (  # labels that say of what tell metrics apart
+            [
+                {
+                    "": 'tq_partition_production_progress{task_name="rollout",instance="a"} 0.5\n'
+                    'tq_partition_production_progress{task_name="train",instance="a"} 0.25\n'
+                }
+            ],
+            [
+                {
+                    "tq_partition_production_progress/rollout": 0.5,
+                    "tq_partition_production_progress/train": 0.25,
+                }
+            ],
         ),
-    }
-    figures = Scrapes().take(pages, {})
-    assert figures.step == 8
-    assert figures.metrics == {
-        "verl_average_reward": pytest.approx(0.3),
-        "x_requests": 7.0,
-    }
-
-
-def test_labels_that_say_of_what_tell_metrics_apart() -> None:
-    page = scrape(
-        (
-            "tq_partition_production_progress",
-            {"task_name": "rollout", "instance": "a"},
-            0.5,
+        (  # hosts tell their load between two pages
+            [
+                {
+                    "": f'node_cpu_seconds_total{{instance="n1:9100",mode="idle",cpu="0"}} {idle}\n'
+                    f'node_cpu_seconds_total{{instance="n1:9100",mode="user",cpu="0"}} {busy}\n'
+                    'node_memory_MemTotal_bytes{instance="n1:9100"} 100\n'
+                    'node_memory_MemAvailable_bytes{instance="n1:9100"} 40\n'
+                }
+                for idle, busy in ((100, 100), (104, 112))
+            ],
+            [
+                {"cluster/memory_percent/l:n1": 60.0},
+                {"cluster/memory_percent/l:n1": 60.0, "cluster/cpu/l:n1": 75.0},
+            ],
         ),
-        (
-            "tq_partition_production_progress",
-            {"task_name": "train", "instance": "a"},
-            0.25,
+        (  # what is no step reached is none
+            [{"": "total_training_steps 5\nmax_train_steps 5\nsteps_per_epoch 5\n"}],
+            [{"total_training_steps": 5, "max_train_steps": 5, "steps_per_epoch": 5}],
         ),
-    )
-    assert Scrapes().take({"": page}, {}).readings == {
-        "tq_partition_production_progress/rollout": 0.5,
-        "tq_partition_production_progress/train": 0.25,
-    }
+    ],
+)
+def test_figures_of_pages(
+    moments: list[dict[str, str]], expected: list[dict[str, float]]
+) -> None:
+    assert metrics(*moments) == expected
 
 
 def test_names_of_rl_insight_lead_back_to_verls_keys() -> None:
-    labels = {"project": "p", "experiment_name": "e"}
     names = (
         "actor_entropy",
         "val_core_openai_gsm8k_acc_mean_at_1",
         "timing_s_gen",
         "something_new",
     )
-    page = scrape(
-        ("rl_insight_monitor_training_global_step", labels, 12),
-        *((f"rl_insight_monitor_{name}", labels, 1.0) for name in names),
+    labels = '{project="p",experiment_name="e"}'
+    page = f"rl_insight_monitor_training_global_step{labels} 12\n" + "".join(
+        f"rl_insight_monitor_{name}{labels} 1\n" for name in names
     )
-    figures = Scrapes().take({"": page}, {})
-    assert figures.step == 12
-    assert {"actor/entropy", "timing_s/gen", "something_new"} <= set(figures.metrics)
+    (row,) = rows({"": page})
+    assert row.step == 12
+    assert {"actor/entropy", "timing_s/gen", "something_new"} <= set(row.keys)
 
 
 def test_our_exporters_names_lead_back_to_the_logs_own_keys_and_units() -> None:
-    page = scrape(
-        (
-            "verl_metric_info",
-            {"name": "verl_perf_x_seconds", "key": "timing_per_token_ms/gen"},
-            1,
-        ),
-        ("verl_perf_x_seconds", {"run": "r"}, 0.0035),
-        ("verl_average_reward", {"run": "r"}, 0.5),
-        ("verl_training_steps_total", {"run": "r"}, 3),
-        ("verl_training_steps_planned", {"run": "r"}, 30),
-        ("verl_last_step_timestamp_seconds", {"run": "r"}, 1000.5),
-        ("verl_last_validation_step", {"run": "r"}, 2),
-    )
-    figures = Scrapes().take({"": page}, {})
-    assert figures.metrics == {"timing_per_token_ms/gen": pytest.approx(3.5)}
-    assert (figures.step, figures.total, figures.stepped, figures.validated) == (
-        3,
-        30,
-        1000.5,
-        2,
-    )
-
-
-@pytest.mark.parametrize(
-    "name",
-    ["total_training_steps", "max_train_steps", "steps_per_epoch", "timing_s_step"],
-)
-def test_what_is_no_step_reached_is_none(name: str) -> None:
-    assert Scrapes().take({"": scrape((name, {}, 500))}, {}).step is None
+    page = """\
+verl_metric_info{name="verl_perf_x_seconds",key="timing_per_token_ms/gen"} 1
+verl_perf_x_seconds{run="r"} 0.0035
+verl_average_reward{run="r"} 0.5
+verl_training_steps_total{run="r"} 3
+verl_last_step_timestamp_seconds{run="r"} 1000.5
+"""
+    (row,) = rows({"": page})
+    assert (row.step, row.keys, row.time) == (3, ("timing_per_token_ms/gen",), 1000.5)
+    assert row.values[0] == pytest.approx(3.5)
 
 
 def test_quantiles_are_computed_as_prometheus_does() -> None:
@@ -374,7 +367,7 @@ def test_devices_of_many_nodes_have_keys_as_wandbs() -> None:
         ("ray_node_gpus_utilization", {"ip": "10.0.0.7", "GpuIndex": "3"}, 96.0),
         ("DCGM_FI_DEV_GPU_UTIL", {**labels, "GPU_I_ID": "1"}, 5.0),
     ]
-    assert device_figures(figures_seen) == {
+    assert machine_figures(figures_seen) == {
         "cluster/gpu.3.gpu/l:node-07": 97.0,
         "cluster/gpu.3.memoryAllocatedBytes/l:node-07": 60_000 * 2**20,
         "cluster/gpu.3.memoryAllocated/l:node-07": 75.0,
@@ -387,7 +380,7 @@ def test_rays_and_ascends_units_become_bytes_and_watts() -> None:
         ("ray_node_gram_used", ray, 1000.0),
         ("ray_node_gpu_power_milliwatts", ray, 350_000.0),
     ]
-    assert device_figures(figures_seen) == {
+    assert machine_figures(figures_seen) == {
         "cluster/gpu.0.memoryAllocatedBytes/l:10.0.0.7": 1000 * 2**20,
         "cluster/gpu.0.powerWatts/l:10.0.0.7": 350.0,
     }
@@ -396,33 +389,9 @@ def test_rays_and_ascends_units_become_bytes_and_watts() -> None:
         ("npu_chip_info_hbm_used_memory", npu, 16.0),
         ("npu_chip_info_hbm_total_memory", npu, 64.0),
     ]
-    assert device_figures(figures_seen)["cluster/gpu.5.memoryAllocated/l:node9"] == 25.0
-
-
-def test_hosts_tell_their_load_between_two_scrapes() -> None:
-    figures = HostFigures()
-    figures_seen: dict[str, float] = {}
-    for idle, busy in ((100.0, 100.0), (104.0, 112.0)):
-        figures_seen = figures.take(
-            [
-                (
-                    "node_cpu_seconds_total",
-                    {"instance": "n1:9100", "mode": "idle", "cpu": "0"},
-                    idle,
-                ),
-                (
-                    "node_cpu_seconds_total",
-                    {"instance": "n1:9100", "mode": "user", "cpu": "0"},
-                    busy,
-                ),
-                ("node_memory_MemTotal_bytes", {"instance": "n1:9100"}, 100.0),
-                ("node_memory_MemAvailable_bytes", {"instance": "n1:9100"}, 40.0),
-            ]
-        )
-    assert figures_seen == {
-        "cluster/cpu/l:n1": 75.0,
-        "cluster/memory_percent/l:n1": 60.0,
-    }
+    assert (
+        machine_figures(figures_seen)["cluster/gpu.5.memoryAllocated/l:node9"] == 25.0
+    )
 
 
 def test_a_nodes_name_has_no_port() -> None:
@@ -452,7 +421,7 @@ def test_plain_lines_are_read_as_prometheus_client_reads_them(
     number = repr(value).replace("inf", "Inf").replace("nan", "NaN")
     (family,) = text_string_to_metric_families(f"name{{{words}}} {number}\n")
     (expected,) = family.samples
-    (scrape,) = exposition.read_page(f"name{{{words}}} {number}\n".encode()).scrapes
+    (scrape,) = read_page(f"name{{{words}}} {number}\n".encode()).runs.values()
     (sample,) = scrape.samples
     assert sample.labels == tuple(
         sorted((name, one_line(text, 300)) for name, text in expected.labels.items())

@@ -25,8 +25,9 @@ from verl_tui.monitor import Monitor, load
 from verl_tui.records import Batch, MetricRows, SourceStatus
 from verl_tui.runs.views.devices import logged_devices
 from verl_tui.runs.views.state import State, state
-from verl_tui.sources.formats.prometheus_text.reader import read_page
-from verl_tui.sources.formats.prometheus_text.scrapes import Scrapes
+from verl_tui.sources.formats.prometheus_text.figures import PageFigures
+from verl_tui.sources.formats.prometheus_text.page import read_page
+from verl_tui.sources.formats.prometheus_text.rows import StepRows
 from verl_tui.sources.http import addresses
 from verl_tui.sources.http.client import Client
 from verl_tui.sources.http.prometheus_server import Server
@@ -345,8 +346,8 @@ def test_a_run_is_followed_and_its_points_come_once(tmp_path: Path) -> None:
                     gather.setdefault(key, []).extend(record.steps)
     assert gather["critic/score/mean"] == list(range(40))
     assert sorted(gather["vllm:num_requests_running"]) == list(range(40))
-    # One question a group each time, four to find the runs, three a minute to find more.
-    assert server.asked == (4 + 3) + (3 + 3) + 0 + (3 + 3)
+    # Four questions find the runs, two load one, three a minute find more, one follows all.
+    assert server.api.asked == (4 + 2) + (3 + 1) + 0 + (3 + 1)
 
 
 def test_a_resumed_run_begins_anew_where_its_steps_go_back(tmp_path: Path) -> None:
@@ -530,14 +531,14 @@ def test_sglangs_figures_are_those_of_the_run_that_goes_on(tmp_path: Path) -> No
 
 def test_sglangs_own_page_is_read() -> None:
     registry, go_on = sglang()
-    scrapes = Scrapes()
-    for at in range(2):
+    pages, rows = PageFigures(), StepRows()
+    for at in (SCRAPE, 2 * SCRAPE):
         go_on()
-        (page,) = read_page(generate_latest(registry)).scrapes
-        figures = scrapes.take(
-            {"http://n:30000/metrics": page}, {"http://n:30000/metrics": SCRAPE * at}
-        )
-    assert {key: figures.readings[key] for key in SGLANG} == SGLANG
+        (page,) = read_page(generate_latest(registry)).runs.values()
+        lines, keys = pages.take({"http://n:30000/metrics": (page, at)}, at)
+        (row,) = rows.take(lines, keys)
+    figures = dict(zip(row.keys, row.values, strict=True))
+    assert {key: figures[key] for key in SGLANG} == SGLANG
 
 
 def test_what_a_server_has_just_scraped_is_there(tmp_path: Path) -> None:

@@ -2,71 +2,61 @@
 
 from __future__ import annotations
 
+import pytest
+
+from verl_tui import prometheus_names
 from verl_tui.records import Restart
 from verl_tui.sources.fields.row_batcher import MetricRow
-from verl_tui.sources.formats.prometheus_text.scraped_rows import ScrapedRows
-from verl_tui.sources.formats.prometheus_text.scrapes import ScrapeFigures
+from verl_tui.sources.formats.prometheus_text.names import PrometheusSeries
+from verl_tui.sources.formats.prometheus_text.rows import StepRows
 
-VALIDATION = "val-core/gsm8k/acc/mean@1"
-SAVING = "timing_s/save_checkpoint"
-REWARD = "critic/score/mean"
-
-
-def keys(
-    pages: list[tuple[int, float | None, dict[str, float]]],
-) -> list[tuple[int, tuple[str, ...]]]:
-    """Return the steps and keys of the rows that come of pages: step, step of the newest
-    validation, metrics.
-    """
-    rows = ScrapedRows()
-    figures = [
-        ScrapeFigures(step, None, None, metrics, {}, validated)
-        for step, validated, metrics in pages
-    ]
-    said = [
-        record
-        for at, one in enumerate(figures)
-        for record in rows.take(one, 1000.0 + at)
-    ]
-    return [(row.step, row.keys) for row in said if isinstance(row, MetricRow)]
+VALIDATION = "val_core_gsm8k_acc_mean_at_1"
+SAVING = "timing_s_save_checkpoint"
+REWARD = "critic_score_mean"
+Page = tuple[int, "float | None", dict[str, float]]
+"""A step, the step of the newest validation, metrics."""
 
 
-def test_a_validation_is_said_once_however_long_pages_hold_on_to_it() -> None:
-    pages = [(step, None, {REWARD: 0.1, VALIDATION: 0.5}) for step in (1, 2, 3)]
-    assert keys(pages) == [(1, (REWARD, VALIDATION)), (2, (REWARD,)), (3, (REWARD,))]
-
-
-def test_two_validations_that_came_out_alike_are_two() -> None:
-    metrics = {REWARD: 0.1, VALIDATION: 0.5, SAVING: 3.0}
-    pages = [
-        (step, validated, metrics)
-        for step, validated in ((4, 4.0), (5, 4.0), (8, 8.0), (9, 8.0))
-    ]
-    assert keys(pages) == [
-        (4, tuple(metrics)),
-        (5, (REWARD,)),
-        (8, (REWARD, VALIDATION)),
-        (9, (REWARD,)),
+def rows(pages: list[Page]) -> list[object]:
+    """Return what is said of a run whose pages come one after the other: rows by step and keys."""
+    run = StepRows()
+    said: list[object] = []
+    for at, (step, validated, metrics) in enumerate(pages):
+        named = {prometheus_names.STEPS: step, **metrics}
+        if validated is not None:
+            named[prometheus_names.LAST_VALIDATION] = validated
+        lines = [
+            PrometheusSeries(name, {}, {1000.0 + at: named[name]}) for name in named
+        ]
+        said += run.take(lines, {})
+    return [
+        (one.step, len(one.keys)) if isinstance(one, MetricRow) else one for one in said
     ]
 
 
-def test_a_run_that_goes_back_begins_anew_whatever_it_logs_then() -> None:
-    rows = ScrapedRows()
-    pages = [
-        (7, {REWARD: 0.1, "actor/ppo_kl": 0.2}),
-        (8, {REWARD: 0.1}),
-        (2, {REWARD: 0.3}),
-    ]
-    said = [
-        record
-        for at, (step, metrics) in enumerate(pages)
-        for record in rows.take(
-            ScrapeFigures(step, None, None, metrics, {}), 1000.0 + at
-        )
-    ]
-    assert [one.step if isinstance(one, MetricRow) else one for one in said] == [
-        7,
-        8,
-        Restart("steps went back from 8 to 2"),
-        2,
-    ]
+@pytest.mark.parametrize(
+    ("pages", "said"),
+    [
+        (  # a validation is said once, however long pages hold on to it
+            [(step, None, {REWARD: 0.1, VALIDATION: 0.5}) for step in (1, 2, 3)],
+            [(1, 2), (2, 1), (3, 1)],
+        ),
+        (  # two validations that came out alike are two
+            [
+                (step, validated, {REWARD: 0.1, VALIDATION: 0.5, SAVING: 3.0})
+                for step, validated in ((4, 4.0), (5, 4.0), (8, 8.0), (9, 8.0))
+            ],
+            [(4, 3), (5, 1), (8, 2), (9, 1)],
+        ),
+        (  # a run that goes back begins anew, whatever it logs then
+            [
+                (7, None, {REWARD: 0.1, "actor_ppo_kl": 0.2}),
+                (8, None, {REWARD: 0.1}),
+                (2, None, {REWARD: 0.3}),
+            ],
+            [(7, 2), (8, 1), Restart("steps went back from 8 to 2"), (2, 1)],
+        ),
+    ],
+)
+def test_rows_of_pages(pages: list[Page], said: list[object]) -> None:
+    assert rows(pages) == said

@@ -25,17 +25,14 @@ from verl_tui.exporters.prometheus import ExpositionBuilder
 from verl_tui.monitor import Monitor, load
 from verl_tui.records import Batch, MetricRows
 from verl_tui.sources.feed import Feed
-from verl_tui.sources.fields.row_batcher import RowBatcher
+from verl_tui.sources.fields.row_batcher import MetricRow, RowBatcher
+from verl_tui.sources.formats.prometheus_text.names import KEY, PrometheusSeries
+from verl_tui.sources.formats.prometheus_text.rows import StepRows
 from verl_tui.sources.http import addresses
 from verl_tui.sources.http.addresses import NoAnswerError
 from verl_tui.sources.http.client import AUTHORIZATION, CA_FILE, Client
 from verl_tui.sources.http.poller import Poller
-from verl_tui.sources.http.prometheus_answers import (
-    AnswerRows,
-    AnswerSeries,
-    parsed_series,
-)
-from verl_tui.sources.http.prometheus_server import promql_duration
+from verl_tui.sources.http.prometheus_api import parsed_series, promql_duration
 from verl_tui.sources.http.served import Served
 
 if TYPE_CHECKING:
@@ -371,7 +368,8 @@ def test_a_server_that_comes_back_is_read_on(monkeypatch: pytest.MonkeyPatch) ->
             poller.ask()
             reported.append(poller.problem)
     assert reported == [None, "closes the connection without an answer", None]
-    assert len(poller.pages) == 2
+    assert poller.newest is not None
+    assert poller.newest.time == 1020.0
 
 
 @pytest.mark.parametrize(
@@ -474,7 +472,7 @@ _SERIES = st.fixed_dictionaries(
     {
         "metric": st.fixed_dictionaries(
             {"__name__": _NAMES},
-            optional={"key": st.just("k"), "run": st.text(max_size=3)},
+            optional={KEY: st.just("k"), "run": st.text(max_size=3)},
         )
     },
     optional={"values": _VALUES | _JSON},
@@ -494,12 +492,11 @@ def test_any_json_is_an_answer_or_a_sentence(answer: object) -> None:
 @given(st.lists(_SERIES, max_size=6))
 def test_any_series_make_rows_or_nothing(series: list[dict[str, object]]) -> None:
     body = json.dumps({"status": "success", "data": {"result": series}}).encode()
-    rows = AnswerRows()
+    rows = StepRows()
     batcher = RowBatcher()
     lines = parsed_series(body)
     for _ in range(2):
-        batcher.add(rows.metrics(lines, {}))
-        batcher.add(rows.readings(lines, "devices"))
+        batcher.add(rows.take(lines, {}))
     for record in batcher.take():
         if isinstance(record, MetricRows):
             assert all(step >= 0 for step in record.steps)
@@ -525,37 +522,38 @@ def test_durations_are_read_as_prometheus_writes_them(
 
 
 def test_a_step_that_goes_on_over_several_answers_is_said_once() -> None:
-    rows, batcher = AnswerRows(), RowBatcher()
+    rows, batcher = StepRows(), RowBatcher()
     for begin in (0, 4, 8):
-        steps = {float(at): str(at // 6) for at in range(begin, begin + 4)}
-        rewards = {float(at): str(at // 6 / 10) for at in range(begin, begin + 4)}
+        steps = {600.0 + at: str(at // 6) for at in range(begin, begin + 4)}
+        rewards = {600.0 + at: str(at // 6 / 10) for at in range(begin, begin + 4)}
         lines = [
-            AnswerSeries("verl_training_steps_total", {}, steps),
-            AnswerSeries("verl_average_reward", {}, rewards),
+            PrometheusSeries("verl_training_steps_total", {}, steps),
+            PrometheusSeries("verl_average_reward", {}, rewards),
         ]
-        batcher.add(rows.metrics(lines, {}))
-        batcher.add(rows.metrics(lines, {}))  # an answer that overlaps brings nothing
+        batcher.add(rows.take(lines, {}))
+        batcher.add(rows.take(lines, {}))  # an answer that overlaps brings nothing
     (reported,) = batcher.take()
     assert isinstance(reported, MetricRows)
     assert (list(reported.steps), list(reported.columns[0]), list(reported.times)) == (
         [0, 1],
         [0.0, 0.1],
-        [0.0, 6.0],
+        [600.0, 606.0],
     )
 
 
 def test_figures_that_come_before_the_first_step_cost_nothing() -> None:
-    rows = AnswerRows()
-    running = AnswerSeries(
-        "", {"key": "vllm:num_requests_running"}, {0.0: "1", 90.0: "2"}
+    rows = StepRows()
+    running = PrometheusSeries(
+        "", {KEY: "vllm:num_requests_running"}, {0.0: "1", 90.0: "2"}
     )
-    early = list(rows.readings([running], "engines"))
-    steps = AnswerSeries("verl_training_steps_total", {}, {100.0: "7"})
-    rewards = AnswerSeries("verl_average_reward", {}, {100.0: "0.5"})
-    (logged,) = rows.metrics([steps, rewards], {})
-    later = AnswerSeries("", running.labels, {110.0: "3"})
-    (late,) = rows.readings([later], "engines")
-    assert [(row.step, row.estimated) for row in (*early, logged, late)] == [
+    early = list(rows.take([running], {}))
+    steps = PrometheusSeries("verl_training_steps_total", {}, {100.0: "7"})
+    rewards = PrometheusSeries("verl_average_reward", {}, {100.0: "0.5"})
+    (logged,) = rows.take([steps, rewards], {})
+    later = PrometheusSeries("", running.labels, {110.0: "3"})
+    (late,) = rows.take([later], {})
+    rows_said = [one for one in (*early, logged, late) if isinstance(one, MetricRow)]
+    assert [(row.step, row.estimated) for row in rows_said] == [
         (0, True),
         (1, True),
         (7, False),
@@ -564,15 +562,15 @@ def test_figures_that_come_before_the_first_step_cost_nothing() -> None:
 
 
 def test_what_our_exporter_has_found_holds_until_it_is_over() -> None:
-    rows = AnswerRows()
+    rows = StepRows()
     labels = {"id": "kl-high", "severity": "warning"}
     for begin, on in ((0, "1"), (4, "0")):
         ats = [float(at) for at in range(begin, begin + 4)]
-        steps = AnswerSeries(
+        steps = PrometheusSeries(
             "verl_training_steps_total", {}, dict(zip(ats, ats, strict=True))
         )
-        active = AnswerSeries("verl_finding_active", labels, dict.fromkeys(ats, on))
-        assert list(rows.metrics([steps, active], {})) == []
+        active = PrometheusSeries("verl_finding_active", labels, dict.fromkeys(ats, on))
+        assert list(rows.take([steps, active], {})) == []
         assert rows.findings == ((("kl-high", "warning"),) if on == "1" else ())
 
 

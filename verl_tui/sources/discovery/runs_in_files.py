@@ -18,16 +18,17 @@ from verl_tui.sources.files.compressed import head
 from verl_tui.sources.files.paths import status_at, unescaped
 from verl_tui.sources.formats import metrics_csv
 from verl_tui.sources.formats.prometheus_text import reader as exposition
-from verl_tui.sources.formats.prometheus_text.reader import NOBODYS, parts_of
-from verl_tui.sources.formats.prometheus_text.scraped_rows import MOST_RUNS
-from verl_tui.sources.formats.prometheus_text.scrapes import Scrapes
+from verl_tui.sources.formats.prometheus_text.page import (
+    MOST_RUNS,
+    NOBODYS,
+    read_saved,
+)
 from verl_tui.sources.formats.trackio import database
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
 
     from verl_tui.sources.discovery.found import FoundFile
-    from verl_tui.sources.formats.prometheus_text.scrapes import Scrape
 
 RunParts = dict[str, str]
 """The last parts of the paths of the runs in a file, with the run's name, empty where it is named
@@ -157,17 +158,12 @@ def _on_page(path: Path) -> tuple[RunParts, int]:
     """Return the runs of a page, and how many further ones there are; the figures without a run's
     name are one where they hold any beside its runs.
     """
-    found = parts_of(head(path, exposition.LARGEST))
-    parts: dict[str, Scrape] = {}
-    for page in found.pages:
-        parts |= page
-    if NOBODYS in parts:
-        figures = Scrapes(totals=True).take({"": parts[NOBODYS]}, {})
-        has_any = figures.metrics or figures.readings or figures.step is not None
-        if len(parts) == 1 or not has_any:
-            del parts[NOBODYS]
-    names = {part: "" if part == NOBODYS else unescaped(part) for part in parts}
-    return _first(names, found.left_out)
+    page = read_saved(head(path, exposition.LARGEST))
+    runs = dict(page.runs)
+    shared = runs.get(NOBODYS)
+    if shared is not None and (len(runs) == 1 or not exposition.is_told(shared)):
+        del runs[NOBODYS]
+    return _first({exposition.part_of(run): run for run in runs}, page.left_out)
 
 
 def _first(parts: RunParts, left_out: int) -> tuple[RunParts, int]:

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 from verl_tui.sources.formats import (
     completions,
     filelogger,
+    generations,
     metrics_csv,
     metrics_json,
     mlflow_files,
@@ -48,6 +49,7 @@ FORMATS: tuple[Format, ...] = (
     completions,
     parquet,
     sample_records,
+    generations,
     metrics_json,
     tutorial,
     console,

@@ -7,22 +7,25 @@ from their pages.
 
 from __future__ import annotations
 
-from collections import deque
+from itertools import chain
 from threading import Event
 from time import time
 from typing import TYPE_CHECKING
 
+from verl_tui import prometheus_names
 from verl_tui.patterns import pattern
 from verl_tui.sources.fields.row_batcher import joined_notes
-from verl_tui.sources.formats.prometheus_text.scrapes import Scrape, ScrapeFigures
+from verl_tui.sources.formats.prometheus_text.names import PrometheusSeries
+from verl_tui.sources.formats.prometheus_text.page import NOBODYS
 from verl_tui.sources.http import addresses
-from verl_tui.sources.http.poller import KEPT, Poller, settle
+from verl_tui.sources.http.poller import Poller, settle
 from verl_tui.sources.http.served import PageRun, PageSource
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
 
     from verl_tui.records import Batch, SourceStatus
+    from verl_tui.sources.formats.prometheus_text.page import Page, Scrape
 
 MOST = 16
 """Engines of one run that are asked."""
@@ -36,12 +39,16 @@ _OF_ENGINES = pattern(r"(?:vllm|sglang)[:_]")
 class EngineRun(PageRun):
     """The engines of one run: their figures are of the step that its logs have reached."""
 
+    kind = "engines"
+
     def __init__(self, name: str) -> None:
         super().__init__(name)
         self.logs: dict[str, SourceStatus] = {}
         """The logs of the run by path, which name engines or do not."""
         self.sources: dict[str, EngineSource] = {}
         """By address."""
+        self.left_out = 0
+        """Engines that are not asked, since there are too many."""
         self._step = 0
         self._written = 0.0
         """When the log that states its step was written."""
@@ -56,9 +63,7 @@ class EngineRun(PageRun):
         )
         left_out = f"{self.left_out:,} further engines are not asked"
         return joined_notes(
-            self._scrapes.note,
-            empty if self._empty else None,
-            left_out if self.left_out else None,
+            empty if self._empty else None, left_out if self.left_out else None
         )
 
     def heed(self, batch: Batch) -> None:
@@ -71,42 +76,38 @@ class EngineRun(PageRun):
 
     def named(self, now: float) -> list[str]:
         """Return the engines to be asked; those that are too many are counted."""
-        named = [
+        found = dict.fromkeys(
             address
             for log in self.logs.values()
             if now - (log.modified or now) < _SILENT
             for address in log.engines
-        ]
-        found = list(dict.fromkeys(named))
+        )
         self.left_out = max(0, len(found) - MOST)
-        return found[:MOST]
+        return [*found][:MOST]
 
-    def collect(self) -> None:
-        """Take the pages of all engines."""
-        for worker in self.workers:
-            for page in worker.take():
-                self.put(worker, *page)
+    def own(self, page: Page, _: str, /) -> Scrape | None:
+        """Return the figures of engines on a page: those of training come from the logs alone."""
+        scrapes = [*page.runs.values()]
+        every = chain.from_iterable(one.samples for one in scrapes)
+        own = [sample for sample in every if _OF_ENGINES.match(sample.name)]
+        return scrapes[0]._replace(samples=own, keys={})
 
-    def figures(
-        self, pages: Mapping[str, Scrape], times: Mapping[str, float]
-    ) -> ScrapeFigures:
-        """Return the engines' figures at one moment; figures of training come from the logs
-        alone.
-        """
-        own = {address: _of_engines(page) for address, page in pages.items()}
-        self._empty = not any(page.samples for page in own.values())
-        figures = super().figures(own, times)
-        return ScrapeFigures(self._step, readings=figures.readings)
+    def moment(
+        self, pages: Mapping[str, tuple[Scrape, float | None]], at: float
+    ) -> tuple[list[PrometheusSeries], dict[str, str]]:
+        """Return the engines' series, with the step that the logs have reached."""
+        self._empty = not any(page.samples for page, _ in pages.values())
+        lines, keys = super().moment(pages, at)
+        return [
+            *lines,
+            PrometheusSeries(prometheus_names.STEPS, {}, {at: self._step}),
+        ], keys
 
 
 class EngineSource(PageSource):
     """One engine as a source of a run, until the log names it no longer."""
 
-    kind = "engines"
     absolute = False
-
-    def __init__(self, run: EngineRun, poller: Poller) -> None:
-        super().__init__(run, poller, run.collect)
 
     def start(self) -> None:
         """Begin to ask."""
@@ -119,7 +120,7 @@ class EngineSource(PageSource):
             return "no longer asked: the log does not name it any more, or is silent"
         if self.poller.rounds == 0:
             return "no answer so far"
-        return super().note if self.poller.page or self.leads else None
+        return super().note if self.poller.newest or self.leads else None
 
     def status(self) -> SourceStatus:
         """Return how the source is doing: an engine answers whether training goes on or not."""
@@ -163,7 +164,7 @@ class Engines:
     def _source(self, run: EngineRun, address: str) -> EngineSource:
         place = addresses.parse_address(address)
         poller = Poller(place, self._clock, login=False, every=self._every)
-        run.workers[poller] = deque(maxlen=KEPT)
+        run.workers[poller] = NOBODYS
         return EngineSource(run, poller)
 
     def ask_once(self) -> None:
@@ -175,9 +176,3 @@ class Engines:
         for run in self._runs.values():
             for poller in run.workers:
                 poller.stop.set()
-
-
-def _of_engines(page: Scrape) -> Scrape:
-    """Return a page without the figures of anything but engines."""
-    own = [sample for sample in page.samples if _OF_ENGINES.match(sample.name)]
-    return Scrape(tuple(own), page.kinds)

@@ -8,24 +8,21 @@ intervals.
 from __future__ import annotations
 
 import threading
-from collections import deque
 from time import monotonic, time
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
-from verl_tui.sources.formats.prometheus_text import reader as exposition
-from verl_tui.sources.formats.prometheus_text.scrapes import PrometheusSample, Scrape
-from verl_tui.sources.http import prometheus_server
+from verl_tui.sources.formats.prometheus_text.page import read_page
 from verl_tui.sources.http.addresses import NoAnswerError, asked_again
+from verl_tui.sources.http.prometheus_api import PrometheusApi
 from verl_tui.sources.http.prometheus_server import Server
 from verl_tui.text import one_line
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator
+    from collections.abc import Callable, Iterable
 
+    from verl_tui.sources.formats.prometheus_text.page import Page
     from verl_tui.sources.http.addresses import Address
 
-KEPT = 16
-"""Pages that wait at most; then the oldest is dropped."""
 _INTERVAL = 5.0
 """Seconds between two pages: a training's steps take longer mostly, and a page costs its process
 some milliseconds.
@@ -36,6 +33,13 @@ _PATIENCE = 60.0
 """Seconds that a single look waits for a server to load what it has."""
 _METRICS = "/metrics"
 _NOT_FOUND = 404
+
+
+class PolledPage(NamedTuple):
+    """A page, and when it was asked for."""
+
+    time: float
+    page: Page
 
 
 class Poller:
@@ -64,10 +68,8 @@ class Poller:
         self.client = Client(login=login)
         self.server: Server | None = None
         """What is there, once it has answered as a Prometheus server."""
-        self.page: Address | None = None
-        """Where its page is, once it has answered with one."""
-        self.pages: deque[tuple[float, Scrape]] = deque(maxlen=KEPT)
-        """The pages that wait, each with the time at which it was asked for."""
+        self.newest: PolledPage | None = None
+        """Its newest page, once it has answered with one."""
         self.problem: str | None = None
         """Why it did not answer when it was asked last."""
         self.since: float | None = None
@@ -79,6 +81,11 @@ class Poller:
         self._clock = clock
         self._every = every
         self._failures = 0
+
+    @property
+    def told_runs(self) -> tuple[str, ...]:
+        """The runs of its newest page, by name."""
+        return tuple(self.newest.page.runs) if self.newest is not None else ()
 
     @property
     def is_silent(self) -> bool:
@@ -101,11 +108,6 @@ class Poller:
         wait = interval * 2.0 ** min(self._failures, 10)
         return min(max(_LONGEST_WAIT, interval), wait)
 
-    def take(self) -> Iterator[tuple[float, Scrape]]:
-        """Yield the pages that wait, each with the time at which it was asked for."""
-        while self.pages:
-            yield self.pages.popleft()
-
     def start(self, stop: threading.Event) -> None:
         """Begin to ask until `stop` is set."""
         self.stop = stop
@@ -123,58 +125,49 @@ class Poller:
         now = self._clock()
         try:
             self._ask(now)
-            self.problem = self.since = None
-            self._failures = 0
+            problem = None
         except NoAnswerError as error:
-            self._fail(str(error), now)
+            problem = one_line(str(error), 200)
         except Exception as error:  # noqa: BLE001 - a net at the border
-            self._fail(f"cannot be understood: {type(error).__name__}: {error}", now)
+            why = f"cannot be understood: {type(error).__name__}: {error}"
+            problem = one_line(why, 200)
+        if problem is None:
+            self.since = None
+        elif self.since is None:
+            self.since = now
+        self.problem = problem
+        self._failures = 0 if problem is None else self._failures + 1
         self.rounds += 1
 
-    def _fail(self, problem: str, now: float) -> None:
-        self.problem = one_line(problem, 200)
-        self.since = self.since if self.since is not None else now
-        self._failures += 1
-
     def _ask(self, now: float) -> None:
-        if self.server is None and self.page is None and self._is_server():
+        if self.server is None and self.newest is None and self._is_server():
             # while it loads, what there is can be taken
             self.server = Server(self.address, self.client)
         if self.server is not None:
             self.server.ask(now)
             return
-        below = self.address.path == "/"
-        page = self.address.below(_METRICS) if below else self.address
+        page = read_page(self._body())
+        if not any(run.samples for run in page.runs.values()):
+            raise NoAnswerError("answers with a page without metrics")
+        self.newest = PolledPage(now, page)
+
+    def _body(self) -> bytes:
+        """Return the page that is there."""
+        if self.address.path != "/":
+            return self.client.ask(self.address)
         try:
-            scrape = _scrape(self.client.ask(page))
+            return self.client.ask(self.address.below(_METRICS))
         except NoAnswerError as error:
-            if error.status != _NOT_FOUND or not below or self.page is not None:
+            if error.status != _NOT_FOUND or self.newest is not None:
                 raise
             raise NoAnswerError(
                 "is not a Prometheus server, and has no metrics at /metrics"
             ) from error
-        self.page = page
-        self.pages.append((now, scrape))
 
     def _is_server(self) -> bool:
         path = self.address.path
         may_be = not path.endswith(_METRICS) and "?" not in path
-        return may_be and prometheus_server.is_one(self.client, self.address)
-
-
-def _scrape(body: bytes) -> Scrape:
-    """Return what a page says; of a series that it has twice the last value.
-
-    Raises:
-        NoAnswerError: It is no page of metrics.
-    """
-    page = exposition.read_page(body)
-    samples: dict[object, PrometheusSample] = {
-        one.series: one for scrape in page.scrapes for one in scrape.samples
-    }
-    if not samples:
-        raise NoAnswerError("answers with a page without metrics")
-    return Scrape(tuple(samples.values()), page.scrapes[0].kinds)
+        return may_be and PrometheusApi(self.address, self.client).is_there()
 
 
 def settle(pollers: Iterable[Poller]) -> None:

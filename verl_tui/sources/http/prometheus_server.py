@@ -1,8 +1,5 @@
 """A Prometheus server as a source: finds the runs it has series of, loads their past, and follows
-them.
-
-It is asked three things an interval at most: the metrics of all runs, the figures of devices, those
-of engines and hosts (https://prometheus.io/docs/prometheus/latest/querying/api).
+them by one query an interval.
 """
 
 from __future__ import annotations
@@ -10,31 +7,31 @@ from __future__ import annotations
 import math
 from collections import Counter, defaultdict, deque
 from dataclasses import dataclass, field
-from operator import attrgetter
 from time import localtime, strftime
-from typing import TYPE_CHECKING, Any
-from urllib.parse import urlencode
+from typing import TYPE_CHECKING
 
 from verl_tui import prometheus_names
+from verl_tui.means import clamp
 from verl_tui.patterns import pattern
-from verl_tui.sources.fields.row_batcher import RowBatcher
+from verl_tui.sources.fields.row_batcher import RowBatcher, joined_notes
+from verl_tui.sources.formats.prometheus_text.machines import MACHINES
+from verl_tui.sources.formats.prometheus_text.names import BY_CLOCK, KEY
+from verl_tui.sources.formats.prometheus_text.rows import StepRows
 from verl_tui.sources.http import prometheus_queries as queries
 from verl_tui.sources.http.addresses import NoAnswerError
-from verl_tui.sources.http.prometheus_answers import (
-    AnswerRows,
-    AnswerSeries,
-    data_of,
-    parsed_series,
-)
+from verl_tui.sources.http.prometheus_api import PrometheusApi
 from verl_tui.text import one_line
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
+    from collections.abc import Iterable, Mapping
 
     from verl_tui.records import Record
+    from verl_tui.sources.formats.prometheus_text.names import (
+        Labels,
+        PrometheusSeries,
+    )
     from verl_tui.sources.http.addresses import Address
     from verl_tui.sources.http.client import Client
-    from verl_tui.sources.http.prometheus_queries import Labels
 
 name = "Prometheus server"
 rank = 1
@@ -56,9 +53,6 @@ _LEAST_POINTS = 100
 _TOO_MUCH = pattern(
     r"answers with more than|gives no complete answer|cannot answer|answers with HTTP [45]"
 )
-_UNITS = {"ms": 1e-3, "s": 1.0, "m": 60.0, "h": 3600.0, "d": 86_400.0}
-_PIECE = pattern(r"(\d{1,15})(ms|[smhd])")
-"""A part of a duration, and its units in seconds."""
 _READING_POINTS = 120
 """Points of the past of each figure that is measured by the clock: as many as the GPU panel
 shows.
@@ -80,22 +74,19 @@ class ServedRun:
     name: str
     labels: Labels
     """Labels that distinguish its series from those of others; empty for figures of no run."""
-    names: set[str] = field(default_factory=set)
     series: int = 0
     """How many it has at most at a time."""
     span: tuple[float, float] | None = None
     """When its steps were seen first and last."""
-    rows: AnswerRows = field(default_factory=AnswerRows)
-    batcher: RowBatcher = field(default_factory=RowBatcher)
+    rows: StepRows = field(default_factory=StepRows)
     waiting: deque[tuple[Record, ...]] = field(default_factory=deque)
     """Batches of rows that wait to be read."""
     loaded: bool = False
     coarse: float | None = None
     """Seconds between two points of its past, where that is more than between two scrapes."""
-    received: int = 0
-    """Bytes of the answers about it; its share of those about several runs."""
     absent: float | None = None
     """Since when the server has had nothing new of it."""
+    _batcher: RowBatcher = field(default_factory=RowBatcher)
 
     def goes_on(self, now: float) -> bool:
         """Return whether the server still has something new of it."""
@@ -103,43 +94,50 @@ class ServedRun:
             return self.absent is None
         return self.span is not None and now - self.span[1] <= _STALE
 
-    def hand_on(self) -> None:
-        """Put what has been gathered where it is taken from."""
-        if records := self.batcher.take():
+    def note_absence(self, now: float | None) -> None:
+        """Note that the server has nothing new of the run now, or that it has if that is None."""
+        if now is None or not self.labels:
+            self.absent = None
+        elif self.absent is None:
+            self.absent = self.rows.newest or now
+
+    def take(self, lines: list[PrometheusSeries], keys: Mapping[str, str]) -> None:
+        """Make rows of new series.
+
+        Args:
+            lines: Of the run.
+            keys: The log's own keys, by the names that our exporter gives them.
+        """
+        ours = any(label == "run" for label, _ in self.labels)
+        self._batcher.add(self.rows.take(lines, keys if ours else {}))
+        if records := self._batcher.take():
             self.waiting.append(records)
 
     def note(self, interval: float) -> str | None:
         """Say how exact its past is, given the seconds between two scrapes."""
-        parts = []
-        if not self.labels:
-            parts = ["what no run is named for: as steps minutes are counted"]
+        coarse = since = None
         if self.coarse is not None and self.coarse > interval:
-            parts.append(
+            coarse = (
                 f"its past is shown by a point every {self.coarse:,.0f} s,"
                 f" of a scrape every {interval:g} s"
             )
         if self.absent is not None:
-            parts.append(
-                f"nothing new since {strftime('%H:%M:%S', localtime(self.absent))}"
-            )
-        return "; ".join(parts) or None
+            since = f"nothing new since {strftime('%H:%M:%S', localtime(self.absent))}"
+        return joined_notes(self.rows.note, coarse, since)
 
 
 class Server:
-    """Asks one server. Its `ask` is called by one thread, again and again; others only take from
+    """Follows one server. Its `ask` is called by one thread, again and again; others only take from
     `runs`.
     """
 
     def __init__(self, address: Address, client: Client) -> None:
-        self.address = address
+        self.api = PrometheusApi(address, client)
         self.interval = _SCRAPE
         self.runs: dict[str, ServedRun] = {}
         """By name, in the order of finding; new ones are put in whole."""
         self.left_out = 0
         """Runs beyond those that are shown."""
-        self.asked = 0
-        """Questions so far."""
-        self._client = client
         self._names: set[str] = set()
         self._keys: dict[str, str] = {}
         """The log's own keys, by the names that our exporter gives them."""
@@ -164,7 +162,7 @@ class Server:
         for run in _newest_first(self.runs.values(), now):
             if not run.loaded:
                 self._load(run, now)
-        if self._followed is not None:
+        if self._followed is not None and self.runs:
             self._follow(self._followed, now)
         self._followed = self._until(now)
 
@@ -172,32 +170,30 @@ class Server:
 
     def _discover(self, now: float) -> None:
         since = max(now - _PAST, self._discovered - _REDISCOVER)
-        period = urlencode({"start": f"{since:.0f}", "end": f"{now:.0f}"})
         self.interval = self._scrape_interval()
-        names = self._data(f"/api/v1/label/__name__/values?{period}")
-        self._names.update(map(str, _list(names)))
-        matches = urlencode([("match[]", selector) for selector in queries.RUNS])
-        all_series = self._data("/api/v1/series", form=f"{matches}&{period}")
-        runs = {run.labels: run for run in self.runs.values()}
-        new: dict[Labels, ServedRun] = {}
+        self._names.update(self.api.names(since, now))
         counts: Counter[Labels] = Counter()
-        for labels in _dicts(all_series):
-            series = {str(key): str(value) for key, value in labels.items()}
-            name = series.get("__name__", "")
-            if name == prometheus_names.INFO:
+        for series in self.api.labels(queries.RUNS, since, now):
+            if series.get("__name__") == prometheus_names.INFO:
                 self._keys[series.get("name", "")] = series.get("key", "")
-                continue
-            own = queries.belongs(series)
-            run = runs.get(own) or new.setdefault(own, ServedRun("", own))
-            run.names.add(name)
-            counts[own] += 1
-        for own, run in (runs | new).items():
-            run.series = max(run.series, counts[own])
+            else:
+                counts[queries.belongs(series)] += 1
+        known = {run.labels for run in self.runs.values()}
+        new = {own: ServedRun("", own) for own in counts if own and own not in known}
         if new:
             self._add(new, now)
+        for run in self.runs.values():
+            run.series = max(run.series, counts[run.labels])
         if self._readings():
             self._shared = self._owner(now)
             self.runs.setdefault(self._shared.name, self._shared)
+
+    def _scrape_interval(self) -> float:
+        try:
+            stated = self.api.scrape_interval() or self.interval
+        except NoAnswerError:  # what only looks like Prometheus has no targets
+            return self.interval
+        return clamp(stated, _SHORTEST, _LONGEST)
 
     def _add(self, new: Mapping[Labels, ServedRun], now: float) -> None:
         """Take the newest of the new runs, as long as there is room."""
@@ -214,26 +210,20 @@ class Server:
         """Return a run's name: as in the logs, with its project if another one has the same
         name.
         """
-        own = (
-            labels.get("run")
-            or labels.get("experiment_name")
-            or labels.get("job")
-            or self.address.place
-        )
+        stated = (labels.get(label) for label in ("run", "experiment_name", "job"))
+        own = next(filter(None, stated), self.api.address.place)
         numbered = (f"{own} ({at})" for at in range(2, _MOST_RUNS + 2))
         names = (own, f"{labels.get('project', '')}/{own}", *numbered)
         shown = (one_line(name, 120) or "run" for name in names)
         return next(name for name in shown if name not in self.runs)
 
     def _owner(self, now: float) -> ServedRun:
-        """Return the run that the figures of machines belong to: the only one that goes on, or the
-        only one; else none.
+        """Return the run that the figures of machines belong to: the only one that goes on; else
+        what is called after the server.
         """
-        trained = [run for run in self.runs.values() if run.labels]
-        live = [run for run in trained if run.goes_on(now)]
-        owners = live or trained
-        if len(owners) == 1:
-            return owners[0]
+        live = [run for run in self.runs.values() if run.labels and run.goes_on(now)]
+        if len(live) == 1:
+            return live[0]
         nobodys = next((run for run in self.runs.values() if not run.labels), None)
         return nobodys or ServedRun(self._name({}), ())
 
@@ -241,136 +231,93 @@ class Server:
         """Return from when to when the steps of each run were seen."""
         every = max(self.interval, _PAST / _MOST_POINTS)
         spans: dict[Labels, tuple[float, float]] = {}
-        for line in self._range(queries.steps(), now - _PAST, self._until(now), every):
+        lines = self.api.range(queries.STEPS, now - _PAST, self._until(now), every)
+        for line in lines:
             if line.points:
                 run = queries.belongs(line.labels)
                 times = (*line.points, *spans.get(run, ()))
                 spans[run] = min(times), max(times)
         return {run: (at - every, to + every) for run, (at, to) in spans.items()}
 
-    def _scrape_interval(self) -> float:
-        """Return the seconds between two scrapes, of the targets that are scraped most often."""
-        try:
-            data = self._data("/api/v1/targets?state=active")
-        except NoAnswerError:
-            return self.interval
-        targets = _dicts(data.get("activeTargets") if isinstance(data, dict) else None)
-        stated = [promql_duration(target.get("scrapeInterval")) for target in targets]
-        shortest = min(filter(None, stated), default=self.interval)
-        return min(max(shortest, _SHORTEST), _LONGEST)
-
-    # -- the past ----------------------------------------------------------------------------------
+    # -- the past, and what comes ------------------------------------------------------------------
 
     def _load(self, run: ServedRun, now: float) -> None:
         """Load a run's past, at a distance of points at which it can be answered."""
-        before = self._client.received
         first, last = run.span or (now - _HOUR, now)
         last = min(last, self._until(now))
+        lines: list[PrometheusSeries] = []
         if run.labels:
             values = min(_BUDGET, _TOGETHER // max(1, len(self.runs)))
-            share = values // max(1, run.series)
-            points = min(_MOST_POINTS, max(_LEAST_POINTS, share))
-            query = queries.of_run(dict(run.labels))
+            points = min(_MOST_POINTS, values // max(1, run.series))
+            query = queries.of_run(run.labels)
             run.coarse, lines = self._past(query, first, last, points)
-            run.batcher.add(run.rows.metrics(lines, self._keys_of(run)))
-        if run is self._shared:
-            self._load_readings(run, first, last)
-        run.received += self._client.received - before
-        run.hand_on()
+        if run is self._shared and (query := self._readings()):
+            lines += self._past(query, first, last, _READING_POINTS)[1]
+        run.take(lines, self._keys)
         run.loaded = True
 
-    def _load_readings(self, run: ServedRun, first: float, last: float) -> None:
-        for group, query in self._readings().items():
-            _, lines = self._past(query, first, last, _READING_POINTS)
-            run.batcher.add(run.rows.readings(lines, group))
+    def _follow(self, since: float, now: float) -> None:
+        """Give each run what is new of it."""
+        first = since + self.interval
+        last = self._until(now)
+        if last < first:
+            return
+        live = [run.series for run in self.runs.values() if run.goes_on(now)]
+        query = queries.everything(self._names, self._window)
+        _, lines = self._past(query, first, last, _BUDGET // max(1, sum(live)))
+        by_run: defaultdict[Labels | None, list[PrometheusSeries]] = defaultdict(list)
+        for line in lines:
+            by_run[_owned_by(line)].append(line)
+        shared = by_run.pop(None, [])
+        for run in self.runs.values():
+            own = by_run[run.labels] if run.labels else []
+            run.note_absence(now if not own else None)
+            run.take(own + shared if run is self._shared else own, self._keys)
 
     def _past(
         self, query: str, first: float, last: float, points: int
-    ) -> tuple[float, list[AnswerSeries]]:
+    ) -> tuple[float, list[PrometheusSeries]]:
         """Return the distance of points that could be had, and the series at that."""
+        points = max(_LEAST_POINTS, points)
         while True:
             scrapes = math.ceil((last - first) / (points * self.interval))
             every = self.interval * max(1, scrapes)
             try:
-                return every, self._range(query, first, last, every)
+                lines = self.api.range(query, first, last, every)
             except NoAnswerError as error:
                 # Too much at once for the server or for us: a quarter of it.
                 points = int((last - first) / every) // 4
                 if points < _LEAST_POINTS // 4 or not _TOO_MUCH.match(str(error)):
                     raise
-
-    # -- what comes --------------------------------------------------------------------------------
-
-    def _follow(self, since: float, now: float) -> None:
-        first = since + self.interval
-        last = self._until(now)
-        if last < first:
-            return
-        before = self._client.received
-        names = set().union(*(run.names for run in self.runs.values()))
-        if names:
-            live = [run.series for run in self.runs.values() if run.goes_on(now)]
-            points = max(_LEAST_POINTS, _BUDGET // max(1, sum(live)))
-            _, lines = self._past(queries.of_all_runs(names), first, last, points)
-            self._deal_out(lines, now)
-        if self._shared is not None:
-            self._load_readings(self._shared, first, last)
-        for run in self.runs.values():
-            run.received += (self._client.received - before) // len(self.runs)
-            run.hand_on()
-
-    def _deal_out(self, lines: Sequence[AnswerSeries], now: float) -> None:
-        """Give each run its series."""
-        by_run: defaultdict[Labels, list[AnswerSeries]] = defaultdict(list)
-        for line in lines:
-            by_run[queries.belongs(line.labels)].append(line)
-        for run in filter(attrgetter("labels"), self.runs.values()):
-            own = by_run.get(run.labels)
-            if own:
-                run.absent = None
-                run.batcher.add(run.rows.metrics(own, self._keys_of(run)))
-            elif run.absent is None:
-                run.absent = run.rows.newest or now
+            else:
+                return every, [line for line in lines if _is_used(line)]
 
     def _until(self, now: float) -> float:
         """Return the last moment for which all scrapes have arrived by now."""
         late = min(_LATE, self.interval / 2)
         return math.floor((now - late) / self.interval) * self.interval
 
-    def _keys_of(self, run: ServedRun) -> Mapping[str, str]:
-        """Return the log's own keys, if our exporter serves this run."""
-        return self._keys if run.names & self._keys.keys() else {}
+    def _readings(self) -> str:
+        return queries.readings(self._names, self._window)
 
-    def _readings(self) -> dict[str, str]:
-        """Return what asks for the readings of each group."""
-        window = max(60, int(4 * self.interval))
-        asked = {
-            "devices": queries.device_query(self._names),
-            "engines": queries.engines(self._names, window),
-        }
-        return {group: query for group, query in asked.items() if query}
+    @property
+    def _window(self) -> int:
+        """Seconds over which rates are taken."""
+        return max(60, int(4 * self.interval))
 
-    def _data(self, path: str, form: str | None = None) -> Any:
-        """Return the data in the answer to a question."""
-        return data_of(self._ask(path, form))
 
-    def _ask(self, path: str, form: str | None = None) -> bytes:
-        self.asked += 1
-        try:
-            return self._client.ask(self.address.below(path), form=form)
-        except NoAnswerError as error:
-            if error.body.startswith(b"{"):
-                data_of(error.body)  # says why in the server's own words
-            raise
+def _owned_by(line: PrometheusSeries) -> Labels | None:
+    """Return the labels of a series' run, None for one of machines, engines or queues."""
+    of_machine = line.name in MACHINES and line.name != prometheus_names.GPU_MEMORY
+    return None if of_machine or KEY in line.labels else queries.belongs(line.labels)
 
-    def _range(
-        self, query: str, first: float, last: float, every: float
-    ) -> list[AnswerSeries]:
-        # the newest moment is always among them
-        first = last - math.floor((last - first) / every) * every
-        period = {"start": f"{first:.3f}", "end": f"{last:.3f}", "step": f"{every:g}"}
-        form = urlencode({"query": query, **period})
-        return parsed_series(self._ask("/api/v1/query_range", form))
+
+def _is_used(line: PrometheusSeries) -> bool:
+    """Return whether a series is none that the server computes a figure of."""
+    if KEY in line.labels or line.name in MACHINES:
+        return True
+    parts = ("_bucket", "_sum", "_count")
+    return not line.name.endswith(parts) and not BY_CLOCK.fullmatch(line.name)
 
 
 def _newest_first(runs: Iterable[ServedRun], otherwise: float) -> list[ServedRun]:
@@ -378,34 +325,3 @@ def _newest_first(runs: Iterable[ServedRun], otherwise: float) -> list[ServedRun
     without a span were.
     """
     return sorted(runs, key=lambda run: -(run.span[1] if run.span else otherwise))
-
-
-def is_one(client: Client, address: Address) -> bool:
-    """Return whether a server speaks Prometheus's API.
-
-    Raises:
-        NoAnswerError: It does not answer at all.
-    """
-    try:
-        data_of(client.ask(address.below("/api/v1/status/buildinfo")))
-    except NoAnswerError as error:
-        if error.status is None and not str(error).startswith("answers with"):
-            raise
-        return False
-    return True
-
-
-def _list(data: object) -> list[Any]:
-    return data if isinstance(data, list) else []
-
-
-def _dicts(data: object) -> list[dict[Any, Any]]:
-    return [one for one in _list(data) if isinstance(one, dict)]
-
-
-def promql_duration(text: object) -> float | None:
-    """Return a duration as Prometheus writes it: `15s`, `1m`, `1m30s`, `500ms`."""
-    pieces = _PIECE.findall(text) if isinstance(text, str) else []
-    if "".join(map("".join, pieces)) != text:
-        return None
-    return sum(int(number) * _UNITS[unit] for number, unit in pieces) or None

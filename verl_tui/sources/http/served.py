@@ -4,7 +4,6 @@ processes, which are taken together as runs.
 
 from __future__ import annotations
 
-from collections import deque
 from pathlib import Path
 from time import time
 from typing import TYPE_CHECKING
@@ -14,135 +13,22 @@ from verl_tui.sources.fields.kept_metrics import KeptMetrics
 from verl_tui.sources.fields.row_batcher import RowBatcher, joined_notes
 from verl_tui.sources.files.polled import PolledSource
 from verl_tui.sources.formats.prometheus_text import reader as exposition
-from verl_tui.sources.formats.prometheus_text.scraped_rows import ScrapedRows, runs_in
-from verl_tui.sources.formats.prometheus_text.scrapes import (
-    Scrape,
-    Scrapes,
-    instance_of,
-)
+from verl_tui.sources.formats.prometheus_text.figures import PageFigures, instance_of
+from verl_tui.sources.formats.prometheus_text.page import NOBODYS
+from verl_tui.sources.formats.prometheus_text.rows import StepRows
 from verl_tui.sources.http import addresses
 from verl_tui.sources.http import prometheus_server as prometheus
 from verl_tui.sources.http.addresses import Unreached
-from verl_tui.sources.http.poller import KEPT, Poller, settle
+from verl_tui.sources.http.poller import Poller, settle
 
 if TYPE_CHECKING:
     import threading
     from collections.abc import Callable, Iterator, Mapping, Sequence
 
     from verl_tui.records import Record, SourceStatus
-    from verl_tui.sources.formats.prometheus_text.scrapes import ScrapeFigures
+    from verl_tui.sources.formats.prometheus_text.names import PrometheusSeries
+    from verl_tui.sources.formats.prometheus_text.page import Page, Scrape
     from verl_tui.sources.http.prometheus_server import ServedRun, Server
-
-
-class PageRun:
-    """One run that pages tell of; several of them are those of its workers."""
-
-    def __init__(self, name: str) -> None:
-        self.name = name
-        self.workers: dict[Poller, deque[tuple[float, Scrape]]] = {}
-        """The pages of each that wait, with the time at which each was asked for."""
-        self.modified: float | None = None
-        """When the newest page that said something was asked for."""
-        self.left_out = 0
-        """Runs of the newest page that are not shown, since it has too many."""
-        self._scrapes = Scrapes()
-        self._rows = ScrapedRows()
-        self._batcher = RowBatcher()
-
-    @property
-    def note(self) -> str | None:
-        """Return what should be known of its figures."""
-        stepless = "no page states a step: each page counts as one"
-        others = f"{self.left_out:,} further runs of the page are not shown"
-        return joined_notes(
-            self._scrapes.note,
-            stepless if self._rows.stepless else None,
-            others if self.left_out else None,
-        )
-
-    @property
-    def findings(self) -> tuple[tuple[str, str], ...]:
-        """Return what our exporter has found."""
-        return self._scrapes.findings
-
-    def put(self, worker: Poller, time: float, scrape: Scrape) -> None:
-        """Take a page, or the part of it that is of this run."""
-        waiting = self.workers.setdefault(worker, deque(maxlen=KEPT))
-        waiting.append((time, scrape))
-
-    def take(self) -> tuple[Record, ...]:
-        """Return the figures in the pages, as soon as there is one of each worker that answers."""
-        while any(self.workers.values()):
-            late = max(map(len, self.workers.values())) > 1
-            awaited = [
-                worker
-                for worker, pages in self.workers.items()
-                if not pages and not worker.is_silent
-            ]
-            if awaited and not late:
-                break
-            self._moment()
-        return self._batcher.take()
-
-    def figures(
-        self, pages: Mapping[str, Scrape], times: Mapping[str, float]
-    ) -> ScrapeFigures:
-        """Return the combined figures of the pages of one moment.
-
-        Args:
-            pages: By address.
-            times: When each was asked for, in seconds since the epoch.
-        """
-        return self._scrapes.take(pages, times)
-
-    def _moment(self) -> None:
-        """Take the next page of each worker that has one."""
-        pages: dict[str, Scrape] = {}
-        times: dict[str, float] = {}
-        for worker, waiting in self.workers.items():
-            if waiting:
-                address = worker.address.text
-                times[address], pages[address] = waiting.popleft()
-        newest = max(times.values())
-        records = list(self._rows.take(self.figures(pages, times), newest))
-        if records:
-            self.modified = newest
-        self._batcher.add(records)
-
-
-class EndpointRuns:
-    """All runs that the pages of some pollers tell of."""
-
-    def __init__(self, pollers: Sequence[Poller]) -> None:
-        self.runs: dict[str, PageRun] = {}
-        self._pollers = pollers
-        self._nameless: str | None = None
-        """The run of pages that name no run, once that is decided."""
-
-    def sort(self) -> None:
-        """Give the pages that wait to their runs.
-
-        A page that names no run belongs to the only run that is named; if there are several or
-        none, it is a run of its own: not every process of a training names the run.
-        """
-        parts = list(self._parts())
-        named = {*self.runs, *(run for _, run, *_ in parts if run)}
-        for poller, run, at, scrape, left_out in parts:
-            if not run and self._nameless is None:
-                only = next(iter(named)) if len(named) == 1 else None
-                self._nameless = only or instance_of(poller.address.text)
-            name = run or self._nameless or ""
-            one = self.runs.setdefault(name, PageRun(name))
-            one.left_out = left_out
-            one.put(poller, at, scrape)
-
-    def _parts(self) -> Iterator[tuple[Poller, str, float, Scrape, int]]:
-        """Yield the parts of all pages by run, each with how many runs of its page are left out."""
-        for poller in self._pollers:
-            for at, page in poller.take():
-                runs, left_out = runs_in(page)
-                for (run, _), scrape in runs.items():
-                    yield poller, run, at, scrape, left_out
 
 
 class ServedSource(PolledSource):
@@ -155,12 +41,19 @@ class ServedSource(PolledSource):
     def __init__(self, poller: Poller) -> None:
         super().__init__(Path(poller.address.text))
         self.poller = poller
+        self._metrics = KeptMetrics()
 
     def read(self) -> tuple[tuple[Record, ...], bool]:
         """Return the next records, and whether more wait."""
-        records, more = self._next()
-        self._records += sum(len(getattr(record, "steps", ())) for record in records)
-        return records, more
+        found, more = self._next()
+        kept: list[Record] = []
+        for one in found:
+            if isinstance(one, MetricRows):
+                self._records += len(one.steps)
+                kept += filter(None, [self._metrics.of(one)])
+            else:
+                kept.append(one)
+        return tuple(kept), more
 
     def _next(self) -> tuple[tuple[Record, ...], bool]:
         raise NotImplementedError
@@ -178,26 +71,69 @@ class ServedSource(PolledSource):
         )
 
 
+class PageRun:
+    """One run that pages tell of; several of them are those of its workers."""
+
+    kind = "endpoints"
+    """What its workers are."""
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+        self.workers: dict[Poller, str] = {}
+        """Which run of its page each of them has: none, where it names no run."""
+        self.modified: float | None = None
+        """When the newest page that said something was asked for."""
+        self.rows = StepRows()
+        self._taken = 0.0
+        """When the newest page that was taken was asked for."""
+        self._figures = PageFigures()
+        self._batcher = RowBatcher()
+
+    @property
+    def note(self) -> str | None:
+        """Return what should be known of its figures."""
+        left_out = max(
+            (one.newest.page.left_out for one in self.workers if one.newest), default=0
+        )
+        others = f"{left_out:,} further runs of the page are not shown"
+        return joined_notes(self.rows.note, others if left_out else None)
+
+    def take(self) -> tuple[Record, ...]:
+        """Return what the newest pages of all workers that answer say, if any of them is new."""
+        pages: dict[str, tuple[Scrape, float]] = {}
+        for worker, name in self.workers.items():
+            answer = None if worker.is_silent else worker.newest
+            own = answer and self.own(answer.page, name)
+            if answer and own:
+                pages[worker.address.text] = own, answer.time
+        at = max((time for _, time in pages.values()), default=0.0)
+        if at > self._taken:
+            self._taken = at
+            records = list(self.rows.take(*self.moment(pages, at)))
+            self._batcher.add(records)
+            if records:
+                self.modified = at
+        return self._batcher.take()
+
+    def own(self, page: Page, run: str, /) -> Scrape | None:
+        """Return what is used of a worker's page, on which the run has a name or none."""
+        return page.runs.get(run)
+
+    def moment(
+        self, pages: Mapping[str, tuple[Scrape, float | None]], at: float
+    ) -> tuple[list[PrometheusSeries], dict[str, str]]:
+        """Return the series that pages come to, and the log's own keys of their names."""
+        return self._figures.take(pages, at)
+
+
 class PageSource(ServedSource):
     """One endpoint as a source of one run. The records of all of a run's endpoints come through the
     first.
     """
 
-    kind = "endpoints"
-    """Names of the other addresses of the run."""
-
-    def __init__(self, run: PageRun, poller: Poller, sort: Callable[[], None]) -> None:
-        """Read nothing yet.
-
-        Args:
-            run: The run of the pages.
-            poller: Asks for them.
-            sort: Gives pages to their runs.
-        """
+    def __init__(self, run: PageRun, poller: Poller) -> None:
         super().__init__(poller)
         self._run = run
-        self._sort = sort
-        self._metrics = KeptMetrics()
 
     @property
     def leads(self) -> bool:
@@ -205,21 +141,13 @@ class PageSource(ServedSource):
         return next(iter(self._run.workers), None) is self.poller
 
     def _next(self) -> tuple[tuple[Record, ...], bool]:
-        if not self.leads:
-            return (), False
-        self._sort()
-        found = self._run.take()
-        kept = (
-            self._metrics.of(one) if isinstance(one, MetricRows) else one
-            for one in found
-        )
-        return tuple(filter(None, kept)), False
+        return (self._run.take() if self.leads else ()), False
 
     @property
     def note(self) -> str | None:
         """Return what should be known of its figures."""
         if not self.leads:
-            return f"taken together with the run's other {self.kind}"
+            return f"taken together with the run's other {self._run.kind}"
         return joined_notes(self._run.note, self._metrics.note)
 
     def status(self) -> SourceStatus:
@@ -228,7 +156,7 @@ class PageSource(ServedSource):
         return status._replace(
             bytes_read=status.size if self._records or not self.leads else 0,
             modified=self._run.modified,
-            findings=self._run.findings,
+            findings=self._run.rows.findings,
         )
 
 
@@ -249,23 +177,17 @@ class ServerSource(ServedSource):
         return self._run.waiting.popleft(), bool(self._run.waiting)
 
     def status(self) -> SourceStatus:
-        """Return how the source is doing; as long as the past is being loaded there is more than
-        was read.
+        """Return how the source is doing.
 
         A series goes on whether its run does or not: its age shows no more than the records' own
         times.
         """
-        done = self._run.loaded and not self._run.waiting
-        received = self._run.received
-        return (
-            super()
-            .status()
-            ._replace(
-                bytes_read=received,
-                size=received if done or self.poller.problem else received + 1,
-                note=self._run.note(self._server.interval),
-                findings=self._run.rows.findings,
-            )
+        status = super().status()
+        note = self._run.note(self._server.interval)
+        return status._replace(
+            bytes_read=status.size - bool(self._run.waiting),
+            note=joined_notes(note, self._metrics.note),
+            findings=self._run.rows.findings,
         )
 
 
@@ -283,13 +205,15 @@ class Served:
         self.problems: tuple[str, ...] = ()
         """Addresses that cannot be asked, and why."""
         for spec in dict.fromkeys(specs):
-            self._name(spec, clock, every)
-        self._pages = EndpointRuns(self.pollers)
+            self._add(spec, clock, every)
+        self._runs: dict[str, PageRun] = {}
+        self._nameless: str | None = None
+        """The run of pages that name no run, once that is decided."""
         self._known: set[tuple[str, Poller]] = set()
         """The sources that have been taken, by run."""
         self._started = False
 
-    def _name(self, spec: str, clock: Callable[[], float], every: float | None) -> None:
+    def _add(self, spec: str, clock: Callable[[], float], every: float | None) -> None:
         try:
             address = addresses.parse_address(spec)
         except ValueError as error:
@@ -333,7 +257,7 @@ class Served:
         return tuple(
             Unreached(one.address.text, one.problem or "no answer so far", one.since)
             for one in self.pollers
-            if not (one.server or one.page) or (one.problem and one not in known)
+            if not (one.server or one.newest) or (one.problem and one not in known)
         )
 
     def sources(self) -> Iterator[tuple[str, ServedSource]]:
@@ -343,29 +267,38 @@ class Served:
             yield name, source
 
     def _fresh(self) -> list[tuple[str, ServedSource]]:
-        """Return the sources that have not been taken yet, each with the name of its run.
-
-        Pages that name no run can be given to one only after every address has answered.
-        """
-        found = [source for poller in self.pollers for source in _loaded(poller)]
+        """Return the sources that have not been taken yet, each with the name of its run."""
+        found: list[tuple[str, ServedSource]] = [
+            (run.name, ServerSource(run, poller.server, poller))
+            for poller in self.pollers
+            if poller.server is not None
+            for run in list(poller.server.runs.values())
+            if run.loaded
+        ]
         if not self.awaited:
-            self._pages.sort()
-            found += [
-                (run.name, PageSource(run, poller, self._pages.sort))
-                for run in self._pages.runs.values()
-                for poller in run.workers
-            ]
+            self._find_page_runs()
+        found += [
+            (run.name, PageSource(run, poller))
+            for run in self._runs.values()
+            for poller in run.workers
+        ]
         return [one for one in found if (one[0], one[1].poller) not in self._known]
 
+    def _find_page_runs(self) -> None:
+        """Find out which runs pages tell of, once every address has answered.
 
-def _loaded(poller: Poller) -> Iterator[tuple[str, ServedSource]]:
-    """Yield the runs of a server whose past has been loaded, each with its name."""
-    server = poller.server
-    if server is None:
-        return
-    for run in list(server.runs.values()):
-        if run.loaded:
-            yield run.name, ServerSource(run, server, poller)
+        A page that names no run belongs to the only run that is named; if there are several or
+        none, it is a run of its own: not every process of a training names the run.
+        """
+        told = [(one, run) for one in self.pollers for run in one.told_runs]
+        named = {*self._runs, *(run for _, run in told)} - {NOBODYS}
+        for poller, run in told:
+            if self._nameless is None and run == NOBODYS:
+                alone = instance_of(poller.address.text)
+                self._nameless = named.pop() if len(named) == 1 else alone
+            name = run or self._nameless or ""
+            one = self._runs.setdefault(name, PageRun(name))
+            one.workers.setdefault(poller, run)
 
 
 def _shortage(poller: Poller) -> str | None:

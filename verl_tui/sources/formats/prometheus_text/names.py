@@ -2,16 +2,36 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from verl_tui import prometheus_names
 from verl_tui.metrics import slashed
 from verl_tui.patterns import NamePattern, pattern
 from verl_tui.prometheus_names import named
-from verl_tui.sources.formats.prometheus_text.machine_exporters import DEVICES, HOSTS
+from verl_tui.text import one_line
+from verl_tui.toml_tables import toml_table
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterable, Mapping
+
+TABLE = toml_table(__file__, "exporters.toml")
+"""What exporters call their figures."""
+KEY = "verl_tui_key"
+"""Label of a figure that was computed from series, by us or by a server: the figure's key."""
+
+
+Labels = tuple[tuple[str, str], ...]
+"""Names and values."""
+
+
+class PrometheusSeries(NamedTuple):
+    """The values of one series over time; on a page it has one."""
+
+    name: str
+    labels: Mapping[str, str]
+    points: Mapping[float, object]
+    """Time in seconds since the epoch -> value, a number or its text: most are never parsed."""
+
 
 STEPS = NamePattern(
     r"(?!.*(?:total|max|num|per|planned)_(?:train|global|optim))(?:.+[_:])?"
@@ -23,17 +43,10 @@ them.
 NO_METRIC = NamePattern(
     r"(?:process|python|go|promhttp|scrape|net_conntrack)_.*|up|.*_(?:created|info)|target_info"
     r"|verl_(?:source|exporter|run|finding|metric)_.*|verl_indicator(?:_band)?"
+    rf"|{prometheus_names.LAST_STEP}|{prometheus_names.LAST_VALIDATION}"
+    rf"|{prometheus_names.TOTAL_STEPS}"
 )
 """Series of processes about themselves, and of our own exporter besides a run's metrics."""
-WHO = frozenset({
-    "run", "project", "experiment_name", "experiment", "job", "instance", "namespace", "pod",
-    "container", "endpoint", "service", "node", "ip", "host", "hostname", "Hostname", "replica",
-    "engine", "engine_index", "engine_type", "pid", "rank", "dp_rank", "tp_rank", "pp_rank",
-    "local_rank", "worker", "worker_id", "WorkerId", "model_name", "model", "process_id",
-    "SessionName", "Version", "NodeAddress", "IsHeadNode", "RayNodeType", "moe_ep_rank", "priority",
-    "partition_id", "component", "exported_job", "exported_instance", "device", "Component", "Pid",
-})  # fmt: skip
-"""Labels that name the process or machine of a sample, which do not distinguish metrics."""
 ADDED = NamePattern(
     r".*(?:[_:]num_.*|[_:](?:running|waiting|swapped)|_reqs|_requests|_throughput|_bytes|_count"
     r"|_total|_tokens|_keys)"
@@ -45,13 +58,9 @@ BY_CLOCK = NamePattern(r"(?:vllm|sglang|lmdeploy|trtllm|tq|ray|npu|node|DCGM)[_:
 """Series of engines, queues and machines, which go on whether training does or not."""
 SUMMARIES = {prometheus_names.REWARD, prometheus_names.GENERATION}
 """Series that repeat metrics under the tutorials' names in our exporter."""
-OF_RUN = {
-    prometheus_names.LAST_STEP,
-    prometheus_names.LAST_VALIDATION,
-    prometheus_names.TOTAL_STEPS,
-}
-"""Series of our exporter that say how far a run is."""
-MACHINES = frozenset((*DEVICES, *HOSTS))
+QUANTILES = {"p50": 0.5, "p95": 0.95}
+"""Quantiles that are shown of a histogram."""
+_NO_SUBJECTS = {*TABLE["process_labels"], "le", "quantile"}
 _UNDERSCORED = pattern(r"(vllm|sglang)_")
 
 
@@ -60,6 +69,17 @@ def spelled(name: str) -> str:
     if not name.startswith(("vllm_", "sglang_")):
         return name
     return _UNDERSCORED.sub(r"\1:", name, count=1)
+
+
+def subject(labels: Iterable[tuple[str, str]]) -> str:
+    """Return what a sample is of, empty if its labels name only the process that exports it."""
+    others = (value for label, value in labels if label not in _NO_SUBJECTS)
+    return "/".join(filter(None, others))
+
+
+def of_subject(name: str, subject: str) -> str:
+    """Return the key of a metric of a subject."""
+    return f"{name}/{one_line(subject, 100)}" if subject else name
 
 
 def key_and_factor(name: str, keys: Mapping[str, str]) -> tuple[str, float]:
@@ -75,22 +95,3 @@ def key_and_factor(name: str, keys: Mapping[str, str]) -> tuple[str, float]:
     plain = name.removeprefix(prometheus_names.PREFIX)
     own = slashed(plain)
     return (own if own != plain else slashed(name)), 1.0
-
-
-def is_metric(name: str, *, known: bool) -> bool:
-    """Return True if a gauge is a metric of training.
-
-    Args:
-        name: Name of its series.
-        known: Our exporter states the log's own keys, so that the tutorials' names repeat them.
-    """
-    if (
-        NO_METRIC.fullmatch(name)
-        or name in MACHINES
-        or name in OF_RUN
-        or BY_CLOCK.fullmatch(name)
-    ):
-        return False
-    return not (
-        name.endswith(("_bucket", "_sum", "_count")) or (known and name in SUMMARIES)
-    )
