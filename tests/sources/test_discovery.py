@@ -252,24 +252,6 @@ def test_a_directory_without_a_log_tells_what_was_looked_at(tmp_path):
     )
 
 
-@pytest.mark.parametrize(
-    ("name", "whose"), [("mlruns", "MLflow"), ("swanlog", "SwanLab")]
-)
-def test_a_store_of_another_program_is_named(
-    tmp_path: Path, name: str, whose: str
-) -> None:
-    log = tmp_path / name / "1" / "a.log"
-    log.parent.mkdir(parents=True)
-    log.write_text("1695000000001 0.5 1\n")
-    (passed,) = Finder([str(tmp_path)]).scan().passed
-    assert passed.path == str(tmp_path / name)
-    assert passed.reason.startswith(f"{whose}'s store is not read")
-    log.write_text("step:1 - a/b:0.5 - c/d:1.5\n")
-    found = Finder([str(tmp_path)]).scan()
-    assert found.passed == ()
-    assert len(found.runs) == 1
-
-
 def test_a_file_that_is_passed_over_is_reported_once(tmp_path):
     (tmp_path / "train.log").write_text("loading the model\n")
     discovery = Finder([str(tmp_path)]).scan()

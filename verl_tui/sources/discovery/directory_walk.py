@@ -124,10 +124,7 @@ class DirectoryWalk:
         if wandb:
             note_log(here, f"{WANDB}/{wandb}")
         self._drop_stepless(here, below)
-        runs = grouped_runs(here, below, self._reports, self.unknown)
-        if not runs:
-            self._pass_over_store(directory)
-        return runs
+        return grouped_runs(here, below, self._reports, self.unknown)
 
     def _read(
         self, entries: Iterable[os.DirEntry[str]], here: Folder, depth: int
@@ -147,14 +144,6 @@ class DirectoryWalk:
             elif not _is_no_log(path, dumped=dumped):
                 self._add_file(path, here)
         return below
-
-    def _pass_over_store(self, store: Path) -> None:
-        """Say of another program's store why it is not read, and nothing of what it holds."""
-        if store.name not in passed_over.STORES:
-            return
-        for path in [path for path in self.unknown if store in path.parents]:
-            del self.unknown[path]
-        self.unknown[store] = passed_over.STORES[store.name]
 
     def _entries(self, directory: Path) -> list[os.DirEntry[str]]:
         try:

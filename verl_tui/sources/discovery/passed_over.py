@@ -36,12 +36,6 @@ UNKNOWN = "of no known format"
 UNSURE = "holds no step, unlike the log beside it"
 NO_STEP = "has no step so far, and no log beside it is said to be of it"
 NO_LOG = "no log in it"
-_INSTEAD = "is not read: `trainer.logger=[console,file]` makes verl write logs that are"
-STORES = {
-    "mlruns": f"MLflow's store {_INSTEAD}",
-    "swanlog": f"SwanLab's store {_INSTEAD}",
-}
-"""Directories of other programs, and why nothing in them is shown."""
 
 
 class PassedOver(NamedTuple):
