@@ -34,7 +34,7 @@ from verl_tui.sources.host.processes import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
+    from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
     from pathlib import Path
 
 Inode = tuple[int, int]
@@ -228,13 +228,17 @@ class Writers:
         stats = {path: info for path in paths if (info := status_at(path)) is not None}
         wanted = {(info.st_dev, info.st_ino): path for path, info in stats.items()}
         unseen: set[int] = set()
+        # `demo` writes logs itself; no other process is to be named as their writer
         free = set(stats)
+        with suppress(OSError):
+            own = _written_by(os.getpid(), wanted)
+            free -= {wanted[inode] for inode, _ in own}
         for inode, holders in _holders(wanted, unseen, pause).items():
             holder = _named(holders)
             if holder is None:
                 continue
             path = wanted[inode]
-            free.remove(path)
+            free.discard(path)
             writer = Writer(holder.process.pid, name_of(holder.process))
             known = _KnownWriter(holder, inode, writer)
             known.look(path)
@@ -299,20 +303,26 @@ def _holders(
     for count, pid in enumerate(others(), 1):
         if pause and count % _BREATH == 0:
             time.sleep(pause)
-        folder = folder_of(pid)
         try:
-            names = open_files(pid)
+            for inode, opened in _written_by(pid, wanted):
+                found[inode] += _holder(pid, opened)
         except PermissionError:
             with suppress(OSError):
-                unseen.add(os.stat(folder).st_uid)  # noqa: PTH116
-            continue
+                unseen.add(os.stat(folder_of(pid)).st_uid)  # noqa: PTH116
         except OSError:
             continue
-        for name in names:
-            inode = _inode_at(f"{folder}/fd/{name}")
-            if inode and inode in wanted and _is_written(f"{folder}/fdinfo/{name}"):
-                found[inode] += _holder(pid, f"{folder}/fd/{name}")
     return found
+
+
+def _written_by(pid: int, wanted: Container[Inode]) -> Iterator[tuple[Inode, str]]:
+    """Yield the files among some that a process has open for writing, each with its place among the
+    process's own; raises OSError where it is gone, or hidden.
+    """
+    folder = folder_of(pid)
+    for name in open_files(pid):
+        inode = _inode_at(f"{folder}/fd/{name}")
+        if inode and inode in wanted and _is_written(f"{folder}/fdinfo/{name}"):
+            yield inode, f"{folder}/fd/{name}"
 
 
 def _holder(pid: int, opened: str = "") -> list[Holder]:
