@@ -228,11 +228,7 @@ class Writers:
         stats = {path: info for path in paths if (info := status_at(path)) is not None}
         wanted = {(info.st_dev, info.st_ino): path for path, info in stats.items()}
         unseen: set[int] = set()
-        # `demo` writes logs itself; no other process is to be named as their writer
-        free = set(stats)
-        with suppress(OSError):
-            own = _written_by(os.getpid(), wanted)
-            free -= {wanted[inode] for inode, _ in own}
+        free = stats.keys() - map(wanted.__getitem__, _own(wanted))
         for inode, holders in _holders(wanted, unseen, pause).items():
             holder = _named(holders)
             if holder is None:
@@ -312,6 +308,14 @@ def _holders(
         except OSError:
             continue
     return found
+
+
+def _own(wanted: Container[Inode]) -> set[Inode]:
+    """Return the files that our own process writes, as `demo` does."""
+    try:
+        return {inode for inode, _ in _written_by(os.getpid(), wanted)}
+    except OSError:
+        return set()
 
 
 def _written_by(pid: int, wanted: Container[Inode]) -> Iterator[tuple[Inode, str]]:
