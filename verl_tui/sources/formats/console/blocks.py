@@ -17,12 +17,13 @@ from verl_tui.sources.fields.rewards import RewardSum
 from verl_tui.sources.fields.row_batcher import MetricRow
 from verl_tui.sources.formats.console.dicts import read_dict
 from verl_tui.sources.formats.console.leads import certain_parts
+from verl_tui.sources.formats.console.word_search import any_of
 from verl_tui.text import safe, strip_ansi
 from verl_tui.trainers import trainers
 
 if TYPE_CHECKING:
     import re
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Iterator, Mapping, Sequence
 
     from verl_tui.records import Sample
     from verl_tui.trainers import Form
@@ -30,6 +31,7 @@ if TYPE_CHECKING:
 FORMS = tuple(form for one in trainers() for form in one.forms)
 WORDS = tuple(form.word.decode() for form in FORMS)
 """Every line that states a step contains one of these."""
+_MAY_BEGIN = any_of(WORDS)
 _BEFORE = 8
 """Lines that may stand between the step and its metrics, such as a title."""
 _LONGEST = 2000
@@ -157,7 +159,10 @@ class BlockReader:
 
     def _begins(self, part: bytes) -> tuple[Form, re.Match[bytes]] | None:
         """Return which trainer states a step in a line, and where."""
-        for form in FORMS if self.guessed is None else (self.guessed,):
+        forms: Sequence[Form] = (self.guessed,) if self.guessed is not None else ()
+        if not forms and _MAY_BEGIN.search(part) is not None:
+            forms = FORMS
+        for form in forms:
             if form.word in part and (found := form.step.search(part)) is not None:
                 return form, found
         return None
