@@ -38,7 +38,7 @@ LATER = [
     *("verl_tui.notify.notifier", "verl_tui.tui.screens.help.screen", "plotext"),
     "numpy",
 ]
-"""What the table of imports in `verl_tui/README.md` has come later."""
+"""What comes later by `verl_tui/README.md`."""
 
 
 @pytest.fixture(scope="module")
