@@ -52,9 +52,9 @@ def planted(
 ) -> Run:
     """Return a run with these columns, and constant ones that say whose names it uses."""
     run = Run("r")
-    count = len(next(iter(columns.values())))
+    count = min(map(len, columns.values()))
     everything = {
-        **columns,
+        **{key: values[:count] for key, values in columns.items()},
         **{key: [value] * count for key, value in beside.items() if key not in columns},
     }
     status = STATUS._replace(format="tutorial JSONL") if beside is TUTORIAL else STATUS

@@ -35,7 +35,7 @@ def run(tmp_path_factory: pytest.TempPathFactory) -> Callable[..., str]:
         "    console,\n)", "    diary,\n    console,\n)"
     )
     entered = entered.replace(
-        "    filelogger,\n    metrics", "    diary,\n    filelogger,\n    metrics"
+        "    filelogger,\n    gen", "    diary,\n    filelogger,\n    gen"
     )
     catalog.write_text(entered)
     (folder / "logs").mkdir()

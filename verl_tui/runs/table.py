@@ -10,8 +10,6 @@ from itertools import compress
 from math import inf
 from typing import TYPE_CHECKING
 
-import numpy as np
-
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
@@ -91,6 +89,8 @@ class Table:
                 decides within it.
             times: Wall-clock time of each row.
         """
+        import numpy as np  # not before the first frame is drawn
+
         before = self.steps[-1] if self.steps else None
         for step in rows.steps:
             if before is not None and step <= before:
