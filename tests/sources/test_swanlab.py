@@ -50,7 +50,7 @@ def test_a_run_is_read(tmp_path: Path) -> None:
         field(11, field(1, 2) + field(2, "no memory")),
     ]
     run = check(tmp_path, [START, *rows])
-    assert (run["step"], run["state"]) == (8, "crashed")
+    assert (run["name"], run["step"], run["state"]) == ("e1", 8, "crashed")
     assert run["indicators"]["reward"]["value"] == 0.5
     assert run["sources"][0]["format"] == "SwanLab run"
     assert "no memory" in json.dumps(run)

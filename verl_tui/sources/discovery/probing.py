@@ -29,7 +29,7 @@ from verl_tui.sources.files import rotated
 from verl_tui.sources.files.binary import is_binary, why_unread
 from verl_tui.sources.files.compressed import head, is_compressed, uncompressed_name
 from verl_tui.sources.files.tail import opened
-from verl_tui.sources.formats import HEAD, no_logs, tutorial
+from verl_tui.sources.formats import HEAD, no_logs, swanlab, tutorial
 from verl_tui.sources.formats.catalog import format_of
 from verl_tui.sources.formats.console import first_signs as console_signs
 from verl_tui.sources.formats.console import reader as console
@@ -364,10 +364,12 @@ def _by_beginning(
     format = format_of(uncompressed_name(path), begin)
     if called is NameClass.ODD and format is console and not console.is_sure(begin):
         format = None  # with any name a console needs more than a mark
-    look.reason = no_logs.reason(begin) if format is None else None
+    look.reason = None
     if format is None:
+        look.reason = no_logs.reason(begin)
         return None
-    return FoundFile(path, format, title=naming.experiment_name(begin))
+    named = swanlab.run_title if format is swanlab else naming.experiment_name
+    return FoundFile(path, format, title=named(begin))
 
 
 def _is_doubtful(file: FoundFile) -> bool:

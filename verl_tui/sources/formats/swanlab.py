@@ -38,6 +38,7 @@ _RUN_TEXTS = {
     8: "job_type",
     10: "id",
 }
+_NAME = "swanlab.name"
 _STATE, _ERROR = 1, 2  # FinishRecord
 _KEY, _STEP, _TIME, _VALUE = 1, 2, 4, 5  # ScalarRecord
 _ENDS = {
@@ -58,6 +59,12 @@ def matches(path: Path, head: bytes) -> bool:
 def reader(path: Path) -> SwanLabReader:
     """Return a reader for one file."""
     return SwanLabReader(str(path))
+
+
+def run_title(begin: bytes) -> str:
+    """Return the name of the run whose log begins so, empty where that does not state it."""
+    found = (one for one in SwanLabReader("").feed(begin) if isinstance(one, Settings))
+    return next((one.values.get(_NAME, "") for one in found), "")
 
 
 class SwanLabReader(RecordLog):
