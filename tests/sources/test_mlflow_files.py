@@ -47,14 +47,20 @@ def test_each_run_of_a_store_is_read(tmp_path: Path) -> None:
     store = tmp_path / "mlruns"
     rewards = {"critic/score/mean": column([0.25, 0.5]), "loss": column([1.0, 2.0])}
     write(store, "a" * 32, "tiny", 3, rewards)
-    write(store, "b" * 32, "sick", 4, {"critic/score/mean": column([0.5]) + "x\n"})
+    write(
+        store,
+        "b" * 32,
+        "sick",
+        4,
+        {"critic/score/mean": column([0.5]) + f"x\n1 2 1{0:099}\n"},
+    )
     answer = json.loads(run_command("check", str(tmp_path), "--json").stdout)
     runs = {run["name"]: run for run in answer["runs"]}
     assert set(runs) == {"tiny", "sick"}
     assert (runs["tiny"]["step"], runs["tiny"]["state"]) == (2, "finished")
     assert runs["tiny"]["indicators"]["reward"]["value"] == 0.5
     assert (runs["sick"]["step"], runs["sick"]["state"]) == (1, "crashed")
-    assert runs["sick"]["sources"][0]["unreadable"] == 1
+    assert runs["sick"]["sources"][0]["unreadable"] == 2
     assert not answer["passed_over"]
 
 

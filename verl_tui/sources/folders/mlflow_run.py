@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from verl_tui.patterns import pattern
 from verl_tui.records import Event, EventKind, Record, Restart, Settings, Unreadable
-from verl_tui.sources.fields.jsonl import written_number
+from verl_tui.sources.fields.jsonl import integer, written_number
 from verl_tui.sources.fields.row_batcher import MetricRow, RowBatcher
 from verl_tui.sources.fields.setting_values import flatten_settings, scalar
 from verl_tui.sources.files.paths import is_file, why
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 _LONGEST = 8000
-"""Bytes of a parameter that are read: MLflow allows 6,000 characters."""
+"""Bytes of a parameter, or of a line, that are read: MLflow allows 6,000 characters."""
 _STATUS = pattern(rb"^status: (\d)", re.MULTILINE)
 _ENDS = {
     b"3": (EventKind.EXITED, "MLflow: the run has finished"),
@@ -43,9 +43,7 @@ class MlflowRun(PolledSource):
 
     def __init__(self, path: Path, ordinal: int = 0) -> None:
         super().__init__(path, ordinal)
-        self._metrics: dict[Path, Tail] = {}
-        self._rests: dict[Path, bytes] = {}
-        """What was read of a last line without an end."""
+        self._metrics: dict[Path, _Metric] = {}
         self._batcher = RowBatcher()
         self._params: frozenset[Path] = frozenset()
         self._status = b""
@@ -68,33 +66,21 @@ class MlflowRun(PolledSource):
             self._problem = why(error)
         records = self._batcher.take()
         self._records += sum(len(getattr(record, "steps", (0,))) for record in records)
-        self._bytes = sum(tail.offset for tail in self._metrics.values())
+        self._bytes = sum(one.tail.offset for one in self._metrics.values())
         return records, self._pending > 0
 
     def _rows(self, file: Path) -> Iterator[MetricRow | Record]:
         """Yield the values that a file has got."""
-        tail = self._metrics.setdefault(file, Tail(file))
-        chunk = tail.read()
-        self._pending += tail.size - tail.offset
-        self._modified = max(self._modified or 0.0, tail.modified or 0.0) or None
-        if chunk.restarted is not None:
-            self._rests.pop(file, None)
-            yield Restart(chunk.restarted)
-        *lines, self._rests[file] = (self._rests.get(file, b"") + chunk.data).split(
-            b"\n"
-        )
-        key = (safe(file.relative_to(self.path.parent / "metrics").as_posix(), 300),)
-        for line in lines:
-            yield self._row(line, key)
-
-    def _row(self, line: bytes, key: tuple[str]) -> MetricRow | Unreadable:
-        try:
-            time, value, step = line.split()[:3]
-            return MetricRow(int(step), key, (float(value),), int(time) / 1000)
-        except ValueError:
-            self._unreadable += 1
-            text = one_line(line[:200].decode("utf-8", "replace"))
-            return Unreadable(1, f"{key[0]}: no time, value and step", text)
+        if file not in self._metrics:
+            key = file.relative_to(self.path.parent / "metrics").as_posix()
+            self._metrics[file] = _Metric(file, safe(key, 300))
+        metric = self._metrics[file]
+        for row in metric.rows():
+            self._unreadable += isinstance(row, Unreadable)
+            yield row
+        self._pending += metric.tail.size - metric.tail.offset
+        modified = metric.tail.modified or 0.0
+        self._modified = max(self._modified or 0.0, modified) or None
 
     def _settings(self) -> Iterator[Settings]:
         """Yield the parameters, whenever there are others than before."""
@@ -121,6 +107,42 @@ class MlflowRun(PolledSource):
         if status in _ENDS and status != self._status:
             yield Event(*_ENDS[status], 1)
         self._status = status
+
+
+class _Metric:
+    """The file of one metric, read as it grows."""
+
+    def __init__(self, file: Path, key: str) -> None:
+        self.tail = Tail(file)
+        self._key = (key,)
+        self._number = 0
+        """Lines so far."""
+        self._rest = b""
+        """What was read of a last line without an end."""
+
+    def rows(self) -> Iterator[MetricRow | Restart | Unreadable]:
+        """Yield what has come."""
+        chunk = self.tail.read()
+        if chunk.restarted is not None:
+            self._rest, self._number = b"", 0
+            yield Restart(chunk.restarted)
+        *lines, rest = (self._rest + chunk.data).split(b"\n")
+        self._rest = rest[:_LONGEST]
+        for line in lines:
+            self._number += 1
+            yield self._row(line)
+
+    def _row(self, line: bytes) -> MetricRow | Unreadable:
+        try:
+            time, value, step = line.split()[:3]
+            reached = integer(int(step))
+            if reached is None:
+                raise ValueError
+            return MetricRow(reached, self._key, (float(value),), int(time) / 1000)
+        except (ValueError, OverflowError):
+            reason = f"{self._key[0]}: no time, value and step"
+            text = one_line(line[:200].decode("utf-8", "replace"))
+            return Unreadable(self._number, reason, text)
 
 
 def _files(folder: Path) -> list[Path]:
