@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from verl_tui.config import config_path
-from verl_tui.patterns import NamePattern
+from verl_tui.patterns import NamePattern, pattern
 
 if sys.version_info >= (3, 11):
     import tomllib
@@ -42,6 +42,21 @@ class Form(NamedTuple):
     """
     key: str = ""
     """The metric of a block that is its step, where no line states it."""
+
+
+class Lines(NamedTuple):
+    """How lines of a console that hold no metrics show whose it is."""
+
+    rank: int
+    """Of several that lines show, the one with the lowest holds: others are what it builds on."""
+    words: tuple[bytes, ...]
+    """Every line that mentions it contains one of these."""
+    mentioned: re.Pattern[bytes]
+    """Modules of it, as tracebacks and loggers name them."""
+    signed: re.Pattern[bytes] | None
+    """How its logger signs lines, where it does."""
+    keys: tuple[str, ...]
+    """Names that only its dicts of metrics have."""
 
 
 class Spelling(NamedTuple):
@@ -99,6 +114,7 @@ class Trainer(NamedTuple):
     """Not 0 where others borrow its names, so that they count in any log: behind those of trainers
     with lower numbers.
     """
+    lines: Lines | None = None
 
 
 @cache
@@ -175,7 +191,15 @@ def trainer_of(table: dict[str, Any]) -> Trainer:
         tuple([_samples(one) for one in table.get("samples", ())]),
         tuple([(_keys(one[0]), *(one[3:] or [1.0])) for one in table.get("mixed", ())]),
         table.get("everywhere", 0),
+        _lines(table["lines"]) if "lines" in table else None,
     )
+
+
+def _lines(table: dict[str, Any]) -> Lines:
+    signed = pattern(table["signed"].encode()) if "signed" in table else None
+    words = tuple([word.encode() for word in table["words"]])
+    mentioned = pattern(table["mentioned"].encode())
+    return Lines(table["rank"], words, mentioned, signed, tuple(table.get("keys", ())))
 
 
 def _spelling(
